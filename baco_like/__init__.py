@@ -1,0 +1,1 @@
+"""Ask/tell optimization for auto-tuning compilers and kernels."""

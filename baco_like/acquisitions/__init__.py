@@ -1,0 +1,1 @@
+"""What a model says about where to look next."""

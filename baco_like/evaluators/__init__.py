@@ -1,0 +1,1 @@
+"""Modules that run configurations; nothing below imports them, and they never import the optimizer."""

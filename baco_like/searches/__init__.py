@@ -1,0 +1,1 @@
+"""How to find where a score is highest."""

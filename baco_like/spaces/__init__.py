@@ -1,0 +1,1 @@
+"""Typed RIPOC spaces: parameters, distances, known constraints and the feasible set."""

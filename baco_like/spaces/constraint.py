@@ -1,0 +1,31 @@
+"""Known constraints: which parameters they read and, for many rows at once, whether they hold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol, runtime_checkable
+
+from baco_like._typing import Column, Mask
+
+
+@runtime_checkable
+class Constraint(Protocol):
+    """A predicate over some parameters of a space."""
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """Names of the parameters it reads, without repetition."""
+
+    @property
+    def text(self) -> str:
+        """How it is shown and, for expressions, written down."""
+
+    def holds(self, columns: Mapping[str, Column]) -> Mask:
+        """Return, for n rows, whether it holds; a row on which it cannot be computed (division by zero) does not.
+
+        Args:
+            columns: At least the columns of `parameters`, as made by `Parameter.column`.
+        """
+
+    def explain(self, config: Mapping[str, Any]) -> str:
+        """Return the text with the numbers of one configuration put in."""

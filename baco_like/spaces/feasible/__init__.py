@@ -1,0 +1,1 @@
+"""How the configurations that satisfy the known constraints are counted, tested, sampled and ranked."""

@@ -1,0 +1,1 @@
+"""Ask/tell algorithms: frozen recipes whose state is a fold over observations."""

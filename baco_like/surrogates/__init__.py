@@ -1,0 +1,1 @@
+"""Models of the objective and of feasibility, fitted to observations."""

@@ -1,0 +1,1 @@
+"""The Gaussian process over RIPOC distances."""

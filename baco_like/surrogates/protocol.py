@@ -1,0 +1,84 @@
+"""Fitting returns a new model: the recipe (surrogate) is frozen, and nothing is ever "not trained yet"."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from baco_like._typing import Array, Codes, Mask, Rng
+from baco_like.spaces.space import Space
+
+
+@dataclass(frozen=True)
+class Data:
+    """What a surrogate is fitted to; every array has n rows.
+
+    Attributes:
+        codes: Configurations, ``(n, w)``.
+        y: Values on the model's scale (transformed and standardised, minimised), ``(n,)``.
+        variance: Known variance of each value's mean on the same scale, 0 where unknown, ``(n,)``.
+        censored: Where True, ``y`` is only a lower bound of the value, ``(n,)``.
+    """
+
+    codes: Codes
+    y: Array
+    variance: Array
+    censored: Mask
+
+
+class Model(Protocol):
+    """A fitted surrogate; it predicts the noise-free value, on the scale of ``Data.y``."""
+
+    @property
+    def hyperparameters(self) -> Mapping[str, Any]:
+        """What fitting found, as JSON values; a later `Surrogate.fit` may start from it. May be empty."""
+
+    def predict(self, codes: Codes) -> tuple[Array, Array]:
+        """Return mean and variance, ``(n, w)`` -> ``(n,)``, ``(n,)``; the variance is non-negative and finite."""
+
+
+class UpdatableModel(Model, Protocol):
+    """A model that can be conditioned on further values without being fitted again."""
+
+    def condition(self, codes: Codes, y: Array) -> UpdatableModel:
+        """Return the model that has also seen these values (fantasies for points in flight), ``(m, w)``, ``(m,)``."""
+
+
+class JointModel(Model, Protocol):
+    """A model with a joint posterior."""
+
+    def predict_joint(self, codes: Codes) -> tuple[Array, Array]:
+        """Return mean ``(n,)`` and covariance ``(n, n)``."""
+
+
+class Surrogate(Protocol):
+    """A recipe for models."""
+
+    def fit(self, space: Space, data: Data, rng: Rng, start: Mapping[str, Any] | None = None) -> Model:
+        """Return a model of ``data`` (at least one row).
+
+        Args:
+            space: Gives the features.
+            data: The observations.
+            rng: Chance; nothing else is random.
+            start: An earlier model's `hyperparameters`, as one more start of the fit.
+        """
+
+
+class FeasibilityModel(Protocol):
+    """Predicts whether a configuration will run at all."""
+
+    def probability(self, codes: Codes) -> Array:
+        """Return the probability of feasibility in [0, 1], ``(n, w)`` -> ``(n,)``."""
+
+
+class FeasibilitySurrogate(Protocol):
+    """A recipe for feasibility models."""
+
+    def fit(self, space: Space, codes: Codes, feasible: Mask, seed: int) -> FeasibilityModel:
+        """Return a model of which rows ran, ``(n, w)`` and ``(n,)`` in order of arrival.
+
+        The result depends on these arguments alone, so that a resumed run has the same model. Rows of one class
+        only give the constant model of that class.
+        """

@@ -1,0 +1,1 @@
+"""Conformance suites, one per protocol, and test doubles; imported by nothing in the package."""
