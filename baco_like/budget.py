@@ -1,0 +1,163 @@
+"""Stopping rules: pure predicates on the history, joined with ``|`` (whichever comes first) and ``&`` (all of them)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+from typing_extensions import override
+
+from baco_like.records.history import History
+from baco_like.records.stopping import StopRule
+from baco_like.records.trial import Status
+
+
+class Rule:
+    """Base of the rules here: adds ``|`` and ``&``. A rule of your own needs `reason` and `room` only."""
+
+    def reason(self, history: History, seconds: float) -> str | None:
+        """Return why the run is over, or None while it is not."""
+        raise NotImplementedError
+
+    def room(self, history: History) -> int | None:
+        """Return how many more trials may be started, or None where this rule sets no number."""
+        return None
+
+    def __or__(self, other: StopRule) -> AnyOf:
+        return AnyOf((self, other))
+
+    def __and__(self, other: StopRule) -> AllOf:
+        return AllOf((self, other))
+
+
+def _positive(name: str, value: float) -> None:
+    if not value > 0:
+        raise ValueError(f"{name} must be positive, not {value!r}")
+
+
+@final
+@dataclass(frozen=True)
+class MaxEvals(Rule):
+    """End after so many observed trials, failures included; pending ones count against what may be started."""
+
+    evaluations: int
+
+    def __post_init__(self) -> None:
+        _positive("MaxEvals(evaluations)", self.evaluations)
+
+    @override
+    def reason(self, history: History, seconds: float) -> str | None:
+        return f"{self.evaluations} evaluations" if len(history) >= self.evaluations else None
+
+    @override
+    def room(self, history: History) -> int | None:
+        return max(0, self.evaluations - len(history) - len(history.pending))
+
+
+@final
+@dataclass(frozen=True)
+class MaxTime(Rule):
+    """End so many seconds after the run was opened (or resumed); what is in flight is still waited for."""
+
+    seconds: float
+
+    def __post_init__(self) -> None:
+        _positive("MaxTime(seconds)", self.seconds)
+
+    @override
+    def reason(self, history: History, seconds: float) -> str | None:
+        return f"{self.seconds:g} seconds" if seconds >= self.seconds else None
+
+
+@final
+@dataclass(frozen=True)
+class NoImprovement(Rule):
+    """End when the last ``evaluations`` trials have not improved the best cost by more than ``rel`` of its size.
+
+    Nothing ends before the first success.
+    """
+
+    evaluations: int
+    rel: float = 0.0
+
+    def __post_init__(self) -> None:
+        _positive("NoImprovement(evaluations)", self.evaluations)
+        if not 0 <= self.rel < 1:
+            raise ValueError(f"NoImprovement(rel) must be in [0, 1), not {self.rel!r}")
+
+    @override
+    def reason(self, history: History, seconds: float) -> str | None:
+        costs = np.where(history.where(Status.OK), history.costs, np.inf)
+        before = costs[: -self.evaluations]
+        if not len(before) or not np.isfinite(before.min()):
+            return None
+        needed = before.min() - self.rel * abs(before.min())
+        better = costs.min() < before.min() and costs.min() <= needed
+        return None if better else f"no improvement in {self.evaluations} evaluations"
+
+
+@final
+@dataclass(frozen=True)
+class Target(Rule):
+    """End when a value is at least as good as this one, in the user's unit."""
+
+    value: float
+
+    @override
+    def reason(self, history: History, seconds: float) -> str | None:
+        best = history.best()
+        if best is None or best.value is None:
+            return None
+        reached = best.value <= self.value if history.goal == "minimize" else best.value >= self.value
+        return f"target {self.value:g} reached" if reached else None
+
+
+@final
+@dataclass(frozen=True)
+class MaxFailures(Rule):
+    """End after so many failed trials."""
+
+    failures: int
+
+    def __post_init__(self) -> None:
+        _positive("MaxFailures(failures)", self.failures)
+
+    @override
+    def reason(self, history: History, seconds: float) -> str | None:
+        failed = int(history.where(Status.FAILED).sum())
+        return f"{self.failures} failures" if failed >= self.failures else None
+
+
+@final
+@dataclass(frozen=True)
+class AnyOf(Rule):
+    """End when one of the rules does."""
+
+    rules: tuple[StopRule, ...]
+
+    @override
+    def reason(self, history: History, seconds: float) -> str | None:
+        return next(filter(None, (rule.reason(history, seconds) for rule in self.rules)), None)
+
+    @override
+    def room(self, history: History) -> int | None:
+        return min((n for n in (r.room(history) for r in self.rules) if n is not None), default=None)
+
+
+@final
+@dataclass(frozen=True)
+class AllOf(Rule):
+    """End when every one of the rules does."""
+
+    rules: tuple[StopRule, ...]
+
+    @override
+    def reason(self, history: History, seconds: float) -> str | None:
+        reasons = [rule.reason(history, seconds) for rule in self.rules]
+        return " and ".join(filter(None, reasons)) if all(reasons) else None
+
+    @override
+    def room(self, history: History) -> int | None:
+        rooms = [rule.room(history) for rule in self.rules]
+        return None if None in rooms else max(n for n in rooms if n is not None)

@@ -1,0 +1,269 @@
+"""All that is known of a run, as a frozen value: what was observed in order of arrival, and what is in flight.
+
+Histories share one append-only buffer, so that growing a history by one observation costs the same at the first and
+at the 100,000th; an older view that is grown again gets a buffer of its own. Inside, values are *costs*: minimised,
+with the sign flipped when the goal is to maximise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any, Literal
+
+import numpy as np
+
+from baco_like._typing import Array, Codes, Mask
+from baco_like.exceptions import TrialError
+from baco_like.records.trial import Outcome, Status, Trial
+from baco_like.spaces.space import Space
+
+Goal = Literal["minimize", "maximize"]
+Noise = Literal["none", "repeat"]
+
+_STATUSES = (Status.OK, Status.FAILED, Status.CENSORED)
+
+
+def row_keys(codes: Codes) -> list[bytes]:
+    """Return one hashable key per row of codes; -0.0 and 0.0 have the same."""
+    rows = np.ascontiguousarray(codes + 0.0)
+    return [row.tobytes() for row in rows]
+
+
+class _Buffer:
+    """The growing arrays behind histories; rows are only ever added."""
+
+    def __init__(self, width: int) -> None:
+        self.trials: list[Trial] = []
+        self.ids: dict[int, int] = {}
+        self.keys: dict[bytes, list[int]] = {}
+        self.codes = np.empty((16, width))
+        self.numbers = np.empty((16, 4))  # cost, lower bound of the cost, variance, status
+
+    def add(self, trial: Trial, code: Array, numbers: tuple[float, ...]) -> None:
+        n = len(self.trials)
+        if n == len(self.codes):
+            self.codes = np.concatenate([self.codes, np.empty_like(self.codes)])
+            self.numbers = np.concatenate([self.numbers, np.empty_like(self.numbers)])
+        self.codes[n] = code
+        self.numbers[n] = numbers
+        self.ids[trial.id] = n
+        if not np.isnan(code).any():
+            self.keys.setdefault(row_keys(code[None, :])[0], []).append(n)
+        self.trials.append(trial)
+
+    def copy(self, length: int) -> _Buffer:
+        other = _Buffer(self.codes.shape[1])
+        for i in range(length):
+            other.add(self.trials[i], self.codes[i], tuple(self.numbers[i]))
+        return other
+
+
+def _frozen(array: Array) -> Array:
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+@dataclass(frozen=True)
+class History:
+    """What a strategy may know. Build one with `History.start`; every method returns a new history.
+
+    Attributes:
+        space: The space of the run.
+        goal: ``minimize`` or ``maximize``.
+        next_id: The number that the next trial gets; ids are never used twice.
+        queue: Enqueued configurations that are still to be suggested, oldest first.
+    """
+
+    space: Space
+    goal: Goal
+    next_id: int = 0
+    queue: tuple[Mapping[str, Any], ...] = ()
+    _length: int = 0
+    _buffer: _Buffer = field(default_factory=lambda: _Buffer(0), repr=False)
+    _pending: Mapping[int, tuple[Trial, Array]] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def start(cls, space: Space, goal: Goal = "minimize") -> History:
+        """Return the empty history of a space."""
+        return cls(space, goal, _buffer=_Buffer(space.width))
+
+    # What is known ---------------------------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        return self._length
+
+    @property
+    def trials(self) -> list[Trial]:
+        """Observed trials, in order of arrival."""
+        return self._buffer.trials[: self._length]
+
+    @property
+    def last(self) -> Trial | None:
+        """The trial observed last, or None."""
+        return self._buffer.trials[self._length - 1] if self._length else None
+
+    @property
+    def pending(self) -> Mapping[int, Trial]:
+        """Trials in flight by id, in order of their ids."""
+        return MappingProxyType({i: trial for i, (trial, _) in self._pending.items()})
+
+    @property
+    def codes(self) -> Codes:
+        """Codes of the observed trials, ``(n, w)``; NaN where an imported configuration lies outside the space."""
+        return _frozen(self._buffer.codes[: self._length])
+
+    @property
+    def costs(self) -> Array:
+        """Minimised values of the observed trials, ``(n,)``; NaN unless OK."""
+        return _frozen(self._buffer.numbers[: self._length, 0])
+
+    @property
+    def bounds(self) -> Array:
+        """Lower bounds of the costs of censored trials, ``(n,)``; NaN elsewhere."""
+        return _frozen(self._buffer.numbers[: self._length, 1])
+
+    @property
+    def variances(self) -> Array:
+        """Squared standard errors of the costs, ``(n,)``; NaN where there are no repeats."""
+        return _frozen(self._buffer.numbers[: self._length, 2])
+
+    def where(self, status: Status) -> Mask:
+        """Return which observed trials inside the space have this status, ``(n,)``."""
+        found: Mask = self._buffer.numbers[: self._length, 3] == _STATUSES.index(status)
+        inside: Mask = ~np.isnan(self._buffer.codes[: self._length]).any(axis=1)
+        return found & inside
+
+    @property
+    def pending_codes(self) -> Codes:
+        """Codes of the trials in flight, ``(m, w)``."""
+        rows = [code for _, code in self._pending.values()]
+        return np.array(rows) if rows else np.empty((0, self.space.width))
+
+    def taken(self, codes: Codes, noise: Noise = "none") -> Mask:
+        """Return which rows may not be suggested: in flight, failed, or (unless ``noise="repeat"``) observed."""
+        flying = set(row_keys(self.pending_codes))
+        return np.fromiter(
+            (key in flying or self._observed(key, noise) for key in row_keys(codes)), bool, len(codes)
+        )
+
+    def _observed(self, key: bytes, noise: Noise) -> bool:
+        rows = self._buffer.keys.get(key)
+        if rows is None or rows[0] >= self._length:
+            return False
+        if noise == "none":
+            return True
+        failed = _STATUSES.index(Status.FAILED)
+        return any(i < self._length and self._buffer.numbers[i, 3] == failed for i in rows)
+
+    def best(self) -> Trial | None:
+        """Return the OK trial inside the space with the lowest cost (the first of equals), or None."""
+        ok = np.flatnonzero(self.where(Status.OK))
+        if not len(ok):
+            return None
+        return self._buffer.trials[ok[np.argmin(self.costs[ok])]]
+
+    def find(self, trial_id: int) -> Trial | None:
+        """Return the observed or pending trial with this id, or None."""
+        if trial_id in self._pending:
+            return self._pending[trial_id][0]
+        row = self._buffer.ids.get(trial_id)
+        return None if row is None or row >= self._length else self._buffer.trials[row]
+
+    # What comes next -------------------------------------------------------------------------------------------
+
+    def suggested(self, trials: Sequence[Trial], codes: Codes) -> History:
+        """Return the history in which these trials are in flight; ``codes`` are their rows, ``(n, w)``."""
+        pending = dict(self._pending)
+        pending.update({t.id: (t, code) for t, code in zip(trials, codes, strict=True)})
+        next_id = max([self.next_id, *(t.id + 1 for t in trials)])
+        return replace(self, _pending=pending, next_id=next_id)
+
+    def assuming(self, codes: Codes) -> History:
+        """Return the history in which these rows are in flight as trials without a configuration, ``(n, w)``."""
+        return self.suggested([Trial(self.next_id + i, {}) for i in range(len(codes))], codes)
+
+    def checked(self, outcomes: Sequence[Outcome]) -> tuple[Trial, ...]:
+        """Return the trials that these outcomes complete.
+
+        Raises:
+            TrialError: An id is not pending or stands there twice (the message names the pending ones), or there is
+                not a finite value exactly where the status is OK.
+        """
+        ids = [outcome.trial_id for outcome in outcomes]
+        wrong = [i for i in ids if i not in self._pending]
+        if wrong:
+            raise TrialError(f"{self._why_not_pending(wrong[0])}; pending are {self._pending_shown()}")
+        twice = [i for i in set(ids) if ids.count(i) > 1]
+        if twice:
+            raise TrialError(f"trial {twice[0]} is told twice in one call; tell each trial once")
+        for outcome in outcomes:
+            finite = outcome.value is not None and math.isfinite(outcome.value)
+            if finite != (outcome.status is Status.OK) or (outcome.value is not None) != finite:
+                raise TrialError(
+                    f"trial {outcome.trial_id}: value {outcome.value!r} does not go with status "
+                    f"{outcome.status.value!r}; only OK has a value, and it is finite"
+                )
+        return tuple(self._pending[o.trial_id][0].completed(o) for o in outcomes)
+
+    def _why_not_pending(self, trial_id: int) -> str:
+        if trial_id in self._buffer.ids and self.find(trial_id) is not None:
+            return f"trial {trial_id} is already observed"
+        known = "was abandoned" if 0 <= trial_id < self.next_id else "is unknown"
+        return f"trial {trial_id} {known}"
+
+    def _pending_shown(self) -> str:
+        ids = list(self._pending)
+        return ", ".join(map(str, ids[:10])) + (", ..." if len(ids) > 10 else "") if ids else "none"
+
+    def completed(self, trials: Iterable[Trial]) -> History:
+        """Return the history that has observed these trials, which carry their outcomes.
+
+        A trial in flight is taken from there; any other was told without being asked for.
+        """
+        trials = list(trials)
+        pending = dict(self._pending)
+        buffer = self._buffer if len(self._buffer.trials) == self._length else self._buffer.copy(self._length)
+        for trial in trials:
+            flying = pending.pop(trial.id, None)
+            code = self._code(trial) if flying is None else flying[1]
+            buffer.add(trial, code, self._numbers(trial))
+        next_id = max([self.next_id, *(t.id + 1 for t in trials)])
+        return replace(
+            self, _pending=pending, _buffer=buffer, _length=len(buffer.trials), next_id=next_id
+        )
+
+    def _code(self, trial: Trial) -> Array:
+        if trial.origin == "imported" and not self.space.contains(trial.config):
+            return np.full(self.space.width, np.nan)
+        return self.space.encode([trial.config])[0]
+
+    def _numbers(self, trial: Trial) -> tuple[float, ...]:
+        sign = 1.0 if self.goal == "minimize" else -1.0
+        cost = np.nan if trial.value is None else sign * trial.value
+        bound = np.nan if trial.bound is None else trial.bound
+        variance = np.nan if trial.sem is None else min(trial.sem, 1e150) ** 2
+        return cost, bound, variance, float(_STATUSES.index(trial.status))
+
+    def abandoned(self, trial_id: int) -> History:
+        """Return the history in which this trial is no longer in flight; its id is not used again.
+
+        Raises:
+            TrialError: It is not pending.
+        """
+        if trial_id not in self._pending:
+            raise TrialError(
+                f"{self._why_not_pending(trial_id)}; pending are {self._pending_shown()}"
+            )
+        return replace(self, _pending={i: v for i, v in self._pending.items() if i != trial_id})
+
+    def enqueued(self, configs: Sequence[Mapping[str, Any]]) -> History:
+        """Return the history with these configurations at the end of the queue."""
+        return replace(self, queue=(*self.queue, *configs))
+
+    def dequeued(self, n: int) -> History:
+        """Return the history without the first n configurations of the queue."""
+        return replace(self, queue=self.queue[n:])

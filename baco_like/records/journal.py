@@ -1,0 +1,117 @@
+"""The journal is the truth: a run is the fold of its events, and resuming is reading them again.
+
+Events are plain dictionaries with an ``event`` word: ``opened`` (the header), ``suggested``, ``observed``,
+``abandoned``, ``enqueued``. Here they are made from records and turned back into them; where they are kept is the
+business of `baco_like.storage`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from typing import Any, Protocol
+
+from baco_like.records.history import History
+from baco_like.records.trial import Outcome, Status, Trial
+
+SCHEMA = 1
+"""Version of the events; a reader refuses a newer one."""
+
+Event = Mapping[str, Any]
+
+
+class Journal(Protocol):
+    """An append-only list of events that several writers may share."""
+
+    def read(self) -> list[Event]:
+        """Return the events that this object has neither read nor appended yet (all of them, the first time).
+
+        Raises:
+            JournalError: A record is damaged; the message has its number.
+        """
+
+    def append(self, event: Event) -> None:
+        """Write one event durably after the last one known.
+
+        Raises:
+            JournalConflict: Somebody else has appended meanwhile; `read` and try again.
+            JournalError: It could not be written; nothing has changed.
+        """
+
+
+def plain(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a configuration read from JSON as plain values: lists become tuples again."""
+    return {name: tuple(v) if isinstance(v, list) else v for name, v in config.items()}
+
+
+def suggested_event(trials: Sequence[Trial], dequeued: int) -> Event:
+    """Return the event of one suggestion; ``dequeued`` of its trials came from the queue."""
+    rows = [{"id": t.id, "config": dict(t.config), "origin": t.origin, "tag": t.tag} for t in trials]
+    return {"event": "suggested", "trials": rows, "dequeued": dequeued}
+
+
+def observed_event(trials: Sequence[Trial]) -> Event:
+    """Return the event of one observation; trials that were never suggested carry their configuration."""
+    return {"event": "observed", "outcomes": [_outcome_row(t) for t in trials]}
+
+
+def _outcome_row(trial: Trial) -> dict[str, Any]:
+    outcome = trial.outcome
+    assert outcome is not None
+    row: dict[str, Any] = {"id": trial.id, "status": outcome.status.value}
+    for part in fields(Outcome):
+        value = getattr(outcome, part.name)
+        if part.name not in ("trial_id", "status") and value not in (None, (), "", {}):
+            row[part.name] = dict(value) if isinstance(value, Mapping) else value
+    if trial.origin in ("told", "imported"):
+        row.update(config=dict(trial.config), origin=trial.origin)
+    return row
+
+
+def abandoned_event(trial_id: int, reason: str) -> Event:
+    """Return the event of giving a trial up."""
+    return {"event": "abandoned", "id": trial_id, "reason": reason}
+
+
+def enqueued_event(configs: Sequence[Mapping[str, Any]]) -> Event:
+    """Return the event of putting configurations in the queue."""
+    return {"event": "enqueued", "configs": [dict(c) for c in configs]}
+
+
+def read_outcome(row: Mapping[str, Any]) -> Outcome:
+    """Return the outcome that an ``observed`` event holds."""
+    known = {part.name for part in fields(Outcome)} - {"trial_id", "status"}
+    parts = {name: value for name, value in row.items() if name in known}
+    parts["repeats"] = tuple(parts.get("repeats", ()))
+    return Outcome(row["id"], Status(row["status"]), **parts)
+
+
+def apply(event: Event, history: History) -> tuple[History, tuple[Trial, ...]]:
+    """Return the history after an event other than ``opened``, and the trials that it observed.
+
+    Raises:
+        TrialError: The event does not fit the history.
+        ConfigError: A configuration is not in the space.
+    """
+    kind = event["event"]
+    if kind == "suggested":
+        trials = [
+            Trial(row["id"], plain(row["config"]), row["tag"], row["origin"]) for row in event["trials"]
+        ]
+        codes = history.space.encode([t.config for t in trials])
+        return history.dequeued(event["dequeued"]).suggested(trials, codes), ()
+    if kind == "observed":
+        done = tuple(_observed(row, history) for row in event["outcomes"])
+        return history.completed(done), done
+    if kind == "abandoned":
+        return history.abandoned(event["id"]), ()
+    if kind == "enqueued":
+        return history.enqueued([plain(c) for c in event["configs"]]), ()
+    raise KeyError(kind)
+
+
+def _observed(row: Mapping[str, Any], history: History) -> Trial:
+    outcome = read_outcome(row)
+    if "config" in row:
+        return Trial(row["id"], plain(row["config"]), None, row["origin"], outcome)
+    return history.checked([outcome])[0]

@@ -1,0 +1,90 @@
+"""Multi-start local search, all starts advanced together as one array.
+
+BaCO (Hellsten et al., ASPLOS 2023, section 3.3): a large number of configurations is drawn uniformly, the best of them
+become starting points, and neighbours are all configurations that differ in a single parameter. The incumbents join
+the starts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from baco_like._typing import Array, Codes, Rng
+from baco_like.searches.protocol import Score, Taken
+from baco_like.searches.ranking import best_rows, distinct
+from baco_like.spaces.neighbourhood import hamming
+from baco_like.spaces.space import Space
+
+
+@final
+@dataclass(frozen=True)
+class LocalSearch:
+    """Best-improvement hill climbing from many starts.
+
+    Attributes:
+        candidates: Uniform draws that are scored first.
+        starts: How many of the best draws become starts, beside the incumbents.
+        values: At most so many random values of one parameter are tried in a step.
+        steps: At most so many steps; each start stops at its own optimum.
+    """
+
+    candidates: int = 5_000
+    starts: int = 10
+    values: int = 24
+    steps: int = 100
+
+    def maximise(
+        self, score: Score, space: Space, n: int, rng: Rng, start: Codes, taken: Taken
+    ) -> Codes:
+        """Return the n best rows seen on the way that are not taken; optima that are taken are passed through."""
+        drawn = space.feasible.sample(self.candidates, rng)
+        rows = distinct(np.concatenate([start, drawn]))
+        scores = score(rows)
+        pool = _Pool(n, rng, taken, space.width)
+        pool.add(*best_rows(rows, scores, 8 * n + 64, rng))
+        begin = len(distinct(start))  # distinct keeps the starts in front
+        climbers, heights = best_rows(rows[begin:], scores[begin:], self.starts, rng)
+        climbers = np.concatenate([rows[:begin], climbers])
+        heights = np.concatenate([scores[:begin], heights])
+        for _ in range(self.steps):
+            climbers, heights = self._step(score, space, climbers, heights, pool, rng)
+            if not len(climbers):
+                break
+        if not len(pool.rows):
+            pool.add(rows, scores)
+        return pool.rows
+
+    def _step(
+        self, score: Score, space: Space, climbers: Codes, heights: Array, pool: _Pool, rng: Rng
+    ) -> tuple[Codes, Array]:
+        """Return the climbers that could improve, where they are now."""
+        near, owner = hamming(space, climbers, rng, limit=self.values)
+        if not len(near):
+            return near, np.empty(0)
+        scores = score(near)
+        pool.add(*best_rows(near, scores, 8 * pool.n + 64, rng))
+        order = np.lexsort((-scores, owner))
+        owners, first = np.unique(owner[order], return_index=True)
+        best = order[first]
+        better = scores[best] > heights[owners]
+        rows, first = np.unique(near[best[better]], axis=0, return_index=True)
+        return rows, scores[best[better]][first]
+
+
+class _Pool:
+    """The n best rows so far that are not taken."""
+
+    def __init__(self, n: int, rng: Rng, taken: Taken, width: int) -> None:
+        self.n, self._rng, self._taken = n, rng, taken
+        self.rows: Codes = np.empty((0, width))
+        self._scores: Array = np.empty(0)
+
+    def add(self, rows: Codes, scores: Array) -> None:
+        free = ~self._taken(rows)
+        rows = np.concatenate([self.rows, rows[free]])
+        scores = np.concatenate([self._scores, scores[free]])
+        rows, first = np.unique(rows, axis=0, return_index=True)
+        self.rows, self._scores = best_rows(rows, scores[first], self.n, self._rng)

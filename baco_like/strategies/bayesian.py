@@ -1,0 +1,193 @@
+"""Bayesian optimization as in BaCO (Hellsten et al., ASPLOS 2023, sections 3 and 4).
+
+A surrogate of the transformed values, expected improvement of a noise-free evaluation, a model of feasibility over a
+randomly drawn minimum, a search for the best score. Each part is a field and can be replaced by an object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, final
+
+import numpy as np
+
+from baco_like._typing import Array, Codes, Mask, Rng
+from baco_like.acquisitions.feasibility import draw_minimum, weighted
+from baco_like.acquisitions.improvement import ExpectedImprovement
+from baco_like.acquisitions.pending import condition_on_pending
+from baco_like.acquisitions.protocol import Acquisition
+from baco_like.exceptions import TrialError
+from baco_like.records.history import History
+from baco_like.records.trial import Proposal, Status, Trial
+from baco_like.searches.exhaustive import ExhaustiveSearch
+from baco_like.searches.local import LocalSearch
+from baco_like.searches.protocol import Search
+from baco_like.spaces.design import uniform
+from baco_like.spaces.space import Space
+from baco_like.strategies.protocol import Problem
+from baco_like.surrogates.feasibility import ForestFeasibility
+from baco_like.surrogates.gp.surrogate import GaussianProcess
+from baco_like.surrogates.protocol import (
+    Data,
+    FeasibilityModel,
+    FeasibilitySurrogate,
+    Model,
+    Surrogate,
+)
+from baco_like.surrogates.transform import Transform, fit_transform
+
+_NEEDED = 2
+"""Successes that a model of the values needs."""
+
+_INCUMBENTS = 5
+"""So many of the best observed configurations are starts of the search, beside random draws."""
+
+
+@dataclass(frozen=True)
+class _Fitted:
+    """Everything that a history says about other configurations."""
+
+    model: Model
+    transform: Transform
+    feasibility: FeasibilityModel
+    incumbent: float
+
+
+@final
+@dataclass(frozen=True)
+class Bayesian:
+    """Proposes where the feasibility-weighted acquisition is highest. The state is a seed for the feasibility model.
+
+    Attributes:
+        surrogate: Models the transformed values.
+        acquisition: Scores candidates by the model.
+        feasibility: Models which configurations run at all.
+        scan: Searches a feasible set of at most ``scan_limit`` configurations.
+        search: Searches any other.
+        scan_limit: Up to this many configurations are all scored.
+    """
+
+    surrogate: Surrogate = field(default_factory=GaussianProcess)
+    acquisition: Acquisition = field(default_factory=ExpectedImprovement)
+    feasibility: FeasibilitySurrogate = field(default_factory=ForestFeasibility)
+    scan: Search = field(default_factory=ExhaustiveSearch)
+    search: Search = field(default_factory=LocalSearch)
+    scan_limit: int = 20_000
+
+    def init(self, problem: Problem, rng: Rng) -> int:
+        """Draw the seed of the feasibility model."""
+        return int(rng.integers(2**31))
+
+    def ask(
+        self, problem: Problem, history: History, state: int, n: int, rng: Rng
+    ) -> Sequence[Proposal]:
+        """Return n points, each chosen as if those before it had come out as the model expects.
+
+        Before there are two successes the points are uniform draws among those that are likely to run.
+        """
+        if history.where(Status.OK).sum() < _NEEDED:
+            return self._explore(problem, history, state, n, rng)
+        fitted = self._fit(problem.space, history, state, rng)
+        minimum = draw_minimum(rng)
+        search = self._search(problem.space)
+        start = _incumbents(history)
+        proposals: list[Proposal] = []
+        flying, chosen = history.pending_codes, history
+        for _ in range(n):
+            model = condition_on_pending(fitted.model, flying)
+            score = weighted(
+                self.acquisition.bind(model, fitted.incumbent), fitted.feasibility, minimum
+            )
+            found = search.maximise(score, problem.space, 1, rng, start, _taken(problem, chosen))
+            if not len(found):
+                break
+            proposals.append(Proposal(found[0], _note(fitted, found)))
+            flying, chosen = np.concatenate([flying, found]), chosen.assuming(found)
+        return proposals
+
+    def tell(self, problem: Problem, state: int, observation: Trial, rng: Rng) -> int:
+        """There is nothing to remember: the history holds it all."""
+        return state
+
+    def predict(
+        self, problem: Problem, history: History, state: int, codes: Codes, rng: Rng
+    ) -> tuple[Array, Array, Array]:
+        """Return mean and standard deviation of the cost in the user's unit, and the probability of feasibility.
+
+        Raises:
+            TrialError: Fewer than two trials have succeeded.
+        """
+        successes = int(history.where(Status.OK).sum())
+        if successes < _NEEDED:
+            raise TrialError(
+                f"predict needs {_NEEDED} successful trials, there are {successes}; observe more first"
+            )
+        fitted = self._fit(problem.space, history, state, rng)
+        mean, variance = fitted.transform.moments(*fitted.model.predict(codes))
+        return mean, np.sqrt(variance), fitted.feasibility.probability(codes)
+
+    def _search(self, space: Space) -> Search:
+        count = space.feasible.count
+        return self.scan if count is not None and count <= self.scan_limit else self.search
+
+    def _fit(self, space: Space, history: History, seed: int, rng: Rng) -> _Fitted:
+        ok, censored = history.where(Status.OK), history.where(Status.CENSORED)
+        seen = ok | censored
+        costs = np.where(censored, history.bounds, history.costs)[seen]
+        transform = fit_transform(history.costs[ok])
+        y = transform.forward(costs)
+        variance = transform.forward_variance(costs, np.nan_to_num(history.variances[seen]))
+        data = Data(history.codes[seen], y, variance, censored[seen])
+        model = self.surrogate.fit(space, data, rng, _start(history))
+        feasibility = self._feasibility(space, history, seed)
+        return _Fitted(model, transform, feasibility, float(y[~censored[seen]].min()))
+
+    def _feasibility(self, space: Space, history: History, seed: int) -> FeasibilityModel:
+        known = _known(history)
+        ran = ~history.where(Status.FAILED)[known]
+        return self.feasibility.fit(space, history.codes[known], ran, seed)
+
+    def _explore(
+        self, problem: Problem, history: History, state: int, n: int, rng: Rng
+    ) -> list[Proposal]:
+        draws = uniform(problem.space, 20 * n, rng, _taken(problem, history))
+        if _known(history).any() and len(draws):
+            probability = self._feasibility(problem.space, history, state).probability(draws)
+            draws = draws[np.argsort(-probability, kind="stable")]
+        return [Proposal(row, {"phase": "explore"}) for row in draws[:n]]
+
+
+def _known(history: History) -> Mask:
+    return (
+        history.where(Status.OK) | history.where(Status.CENSORED) | history.where(Status.FAILED)
+    )
+
+
+def _taken(problem: Problem, history: History) -> Any:
+    return lambda codes: problem.taken(history, codes)
+
+
+def _incumbents(history: History) -> Codes:
+    ok = np.flatnonzero(history.where(Status.OK))
+    best = ok[np.argsort(history.costs[ok], kind="stable")]
+    return history.codes[best[:_INCUMBENTS]]
+
+
+def _start(history: History) -> Mapping[str, Any] | None:
+    """Return the hyperparameters that came back with the last observation, so that a resumed run has the same."""
+    tag = None if history.last is None else history.last.tag
+    found = tag.get("hyperparameters") if isinstance(tag, Mapping) else None
+    return found if isinstance(found, Mapping) else None
+
+
+def _note(fitted: _Fitted, row: Codes) -> dict[str, Any]:
+    """Return what the model expected of a point, for `Optimizer.why`, and its hyperparameters, for the next fit."""
+    mean, variance = fitted.transform.moments(*fitted.model.predict(row))
+    return {
+        "phase": "model",
+        "mean": float(mean[0]),
+        "std": float(np.sqrt(variance[0])),
+        "p_feasible": float(fitted.feasibility.probability(row)[0]),
+        "hyperparameters": dict(fitted.model.hyperparameters),
+    }

@@ -1,0 +1,69 @@
+"""The strategy contract: a frozen recipe, a state that is a value, chance handed in.
+
+*The state is a fold over the observations.* ``ask`` changes nothing; what a strategy must remember about a point it
+asked for goes into the proposal's ``tag``, is written to the journal with it and comes back in ``tell``. So a run
+resumes from its journal without asking again, outcomes may come in any order, and a trial that never returns costs
+one slot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar, runtime_checkable
+
+from baco_like._typing import Array, Codes, Mask, Rng
+from baco_like.records.history import History, Noise
+from baco_like.records.trial import Proposal, Trial
+from baco_like.spaces.space import Space
+
+S = TypeVar("S")
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What a strategy is told once.
+
+    Attributes:
+        space: Where to look.
+        budget: Evaluations in all, or None where it is not known.
+        noise: ``none``: never propose an observed point again; ``repeat``: it may be worth it.
+    """
+
+    space: Space
+    budget: int | None = None
+    noise: Noise = "none"
+
+    def taken(self, history: History, codes: Codes) -> Mask:
+        """Return which rows may not be proposed, ``(n, w)`` -> ``(n,)``."""
+        return history.taken(codes, self.noise)
+
+
+class Strategy(Protocol[S]):
+    """An ask/tell algorithm. Costs are minimised; the optimizer flips signs."""
+
+    def init(self, problem: Problem, rng: Rng) -> S:
+        """Return the state before anything is observed."""
+
+    def ask(self, problem: Problem, history: History, state: S, n: int, rng: Rng) -> Sequence[Proposal]:
+        """Return at most n proposals, possibly none: distinct, feasible and not taken. Changes nothing.
+
+        The optimizer fills up to n with uniform draws.
+        """
+
+    def tell(self, problem: Problem, state: S, observation: Trial, rng: Rng) -> S:
+        """Return the state after one more observation; its tag may be somebody else's."""
+
+
+@runtime_checkable
+class Predictive(Protocol):
+    """A strategy that can say what it expects of configurations."""
+
+    def predict(
+        self, problem: Problem, history: History, state: Any, codes: Codes, rng: Rng
+    ) -> tuple[Array, Array, Array]:
+        """Return mean, standard deviation (user's unit) and probability of feasibility, each ``(n,)``.
+
+        Raises:
+            TrialError: Too little has been observed.
+        """

@@ -1,0 +1,32 @@
+"""Uniform random sampling without replacement: the baseline of every comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import final
+
+from baco_like._typing import Rng
+from baco_like.records.history import History
+from baco_like.records.trial import Proposal, Trial
+from baco_like.spaces.design import uniform
+from baco_like.strategies.protocol import Problem
+
+
+@final
+@dataclass(frozen=True)
+class RandomSearch:
+    """Proposes feasible configurations uniformly among those that are not taken."""
+
+    def init(self, problem: Problem, rng: Rng) -> None:
+        """There is nothing to remember."""
+
+    def ask(
+        self, problem: Problem, history: History, state: None, n: int, rng: Rng
+    ) -> Sequence[Proposal]:
+        """Return n fresh uniform draws."""
+        rows = uniform(problem.space, n, rng, lambda codes: problem.taken(history, codes))
+        return [Proposal(row, {"phase": "random"}) for row in rows]
+
+    def tell(self, problem: Problem, state: None, observation: Trial, rng: Rng) -> None:
+        """There is nothing to remember."""
