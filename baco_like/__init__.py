@@ -1,1 +1,102 @@
-"""Ask/tell optimization for auto-tuning compilers and kernels."""
+"""Ask/tell optimization for auto-tuning compilers and kernels.
+
+The names below are the public interface; they are loaded on first use, so that importing the package is cheap.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from baco_like.budget import MaxEvals, MaxFailures, MaxTime, NoImprovement, Target
+    from baco_like.exceptions import (
+        BacoError,
+        ConfigError,
+        EvaluatorError,
+        ExpressionError,
+        FailureWarning,
+        Infeasible,
+        JournalError,
+        SpaceError,
+        SpaceExhausted,
+        TrialError,
+    )
+    from baco_like.optimizer import Optimizer
+    from baco_like.records.trial import Outcome, Status, Trial
+    from baco_like.spaces.categorical import Categorical
+    from baco_like.spaces.integer import Integer
+    from baco_like.spaces.ordinal import Ordinal
+    from baco_like.spaces.permutation import Permutation
+    from baco_like.spaces.real import Real
+    from baco_like.spaces.space import Space
+    from baco_like.tuner import Result, run, tune
+
+_HOME = {
+    "budget": ("MaxEvals", "MaxFailures", "MaxTime", "NoImprovement", "Target"),
+    "exceptions": (
+        "BacoError",
+        "ConfigError",
+        "EvaluatorError",
+        "ExpressionError",
+        "FailureWarning",
+        "Infeasible",
+        "JournalError",
+        "SpaceError",
+        "SpaceExhausted",
+        "TrialError",
+    ),
+    "optimizer": ("Optimizer",),
+    "records.trial": ("Outcome", "Status", "Trial"),
+    "spaces.categorical": ("Categorical",),
+    "spaces.integer": ("Integer",),
+    "spaces.ordinal": ("Ordinal",),
+    "spaces.permutation": ("Permutation",),
+    "spaces.real": ("Real",),
+    "spaces.space": ("Space",),
+    "tuner": ("Result", "run", "tune"),
+}
+_MODULES = {name: module for module, names in _HOME.items() for name in names}
+
+__all__ = [
+    "BacoError",
+    "Categorical",
+    "ConfigError",
+    "EvaluatorError",
+    "ExpressionError",
+    "FailureWarning",
+    "Infeasible",
+    "Integer",
+    "JournalError",
+    "MaxEvals",
+    "MaxFailures",
+    "MaxTime",
+    "NoImprovement",
+    "Optimizer",
+    "Ordinal",
+    "Outcome",
+    "Permutation",
+    "Real",
+    "Result",
+    "Space",
+    "SpaceError",
+    "SpaceExhausted",
+    "Status",
+    "Target",
+    "Trial",
+    "TrialError",
+    "run",
+    "tune",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module 'baco_like' has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"baco_like.{_MODULES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(set(globals()) | set(__all__))

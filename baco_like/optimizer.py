@@ -57,7 +57,9 @@ class Optimizer:
         objective: Name of the observed value.
         budget: Evaluations in all, if known: strategies choose their settings by it. It does not end the run.
         strategy: A registered name, or a strategy object with its own settings.
-        initial: Size of the first design, or the user's own first points.
+        settings: The named strategy's own settings, as ``baco-like strategies`` lists them.
+        initial: Size of the first design, or the user's own first points (which are the design, unless ``settings`` has a
+            size of its own).
         noise: ``none``: an observed configuration is never suggested again; ``repeat``: it may be.
         storage: None, the path of a journal (an existing one is resumed), or a `Journal`.
         callbacks: Called with the optimizer and each trial after it is observed.
@@ -77,19 +79,14 @@ class Optimizer:
         objective: str = "value",
         budget: int | None = None,
         strategy: str | Strategy[Any] = "auto",
+        settings: Mapping[str, Any] | None = None,
         initial: int | Sequence[Config] | None = None,
         noise: Noise = "none",
         storage: str | os.PathLike[str] | Journal | None = None,
         callbacks: Iterable[Callback] = (),
     ) -> None:
         points = [] if initial is None or isinstance(initial, int) else list(initial)
-        settings = _design_settings(strategy, initial)
-        chosen = create(strategy, settings) if isinstance(strategy, str) else strategy
-        description = (
-            {"name": strategy, "settings": settings}
-            if isinstance(strategy, str)
-            else {"object": describe(strategy)}
-        )
+        chosen, description = _chosen(strategy, settings or {}, initial)
         options = Options(direction, seed, objective, budget, noise, description)
         self._start(space, options, chosen, _journal(storage), points)
         self._callbacks = tuple(callbacks)
@@ -108,23 +105,21 @@ class Optimizer:
         queue = [self._legal(point) for point in points]
         found = journal.read()
         if not found:
-            self._begin(options)
+            self._begin(options, queue)
             try:
-                journal.append(Header.of(space, options).event())
+                journal.append(Header(space.to_dict(), options, tuple(queue)).event())
             except JournalConflict:  # somebody else has created the same file at the same moment
                 found = journal.read()
         if found:
             header = Header.read(found[0], self._name())
             header.check(space, options, self._name())
-            self._begin(header.options)
+            self._begin(header.options, header.queue)
             self._follow(found[1:])
-        elif queue:
-            self._commit(lambda: (events.enqueued_event(queue), None))
 
-    def _begin(self, options: Options) -> None:
+    def _begin(self, options: Options, queue: Sequence[Config]) -> None:
         self._options = options
         self._problem = Problem(self._space, options.budget, options.noise)
-        self._history = History.start(self._space, options.direction)
+        self._history = History.start(self._space, options.direction).enqueued(queue)
         rng = generator(options.seed, Purpose.INIT)
         self._state = self._strategy.init(self._problem, rng)
 
@@ -518,17 +513,27 @@ def _journal(storage: str | os.PathLike[str] | Journal | None) -> Journal:
     return JsonlJournal(Path(storage)) if isinstance(storage, (str, os.PathLike)) else storage
 
 
-def _design_settings(
-    strategy: str | Strategy[Any], initial: int | Sequence[Config] | None
-) -> dict[str, Any]:
-    """Return the setting that ``initial=`` stands for; points are enqueued, so strategies without a design have them too."""
+def _chosen(
+    strategy: str | Strategy[Any],
+    settings: Mapping[str, Any],
+    initial: int | Sequence[Config] | None,
+) -> tuple[Strategy[Any], dict[str, Any]]:
+    """Return the strategy and how the journal describes it.
+
+    Points are enqueued whatever the strategy is; their number is the design's size where there is a design.
+    """
+    if not isinstance(strategy, str):
+        if settings or isinstance(initial, int):
+            raise ValueError(
+                "settings= and initial=<int> go with a strategy's name; set them on the object"
+            )
+        return strategy, {"object": describe(strategy)}
+    whole = dict(settings)
     if isinstance(initial, int):
-        if not isinstance(strategy, str):
-            raise ValueError("initial=<int> goes with a strategy's name; set the object's own design")
-        return {"initial": initial}
-    if initial is None or not isinstance(strategy, str) or "initial" not in settings_of(strategy):
-        return {}
-    return {"initial": len(initial)}
+        whole["initial"] = initial
+    elif initial is not None and "initial" in settings_of(strategy):
+        whole.setdefault("initial", len(initial))
+    return create(strategy, whole), {"name": strategy, "settings": whole}
 
 
 def _restored(description: Mapping[str, Any], path: str) -> Strategy[Any]:

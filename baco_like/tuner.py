@@ -139,6 +139,7 @@ def tune(
     seed: int = 0,
     objective: str = "value",
     strategy: str | Strategy[Any] = "auto",
+    settings: Mapping[str, Any] | None = None,
     initial: int | Sequence[Mapping[str, Any]] | None = None,
     noise: Noise = "none",
     executor: Executor | None = None,
@@ -162,6 +163,7 @@ def tune(
         seed: See `Optimizer`.
         objective: See `Optimizer`.
         strategy: See `Optimizer`.
+        settings: See `Optimizer`.
         initial: See `Optimizer`.
         noise: See `Optimizer`.
         executor: Runs evaluations in parallel; any `concurrent.futures.Executor`.
@@ -181,6 +183,7 @@ def tune(
         objective=objective,
         budget=stop.room(History.start(whole)),
         strategy=strategy,
+        settings=settings,
         initial=initial,
         noise=noise,
         storage=storage,

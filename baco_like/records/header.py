@@ -13,7 +13,7 @@ from typing import Any
 
 from baco_like.exceptions import JournalError
 from baco_like.records.history import Goal, Noise
-from baco_like.records.journal import SCHEMA, Event
+from baco_like.records.journal import SCHEMA, Event, plain
 from baco_like.spaces.space import Space
 
 _LIBRARIES = ("baco-like", "numpy", "scipy", "torch", "gpytorch", "scikit-learn")
@@ -51,15 +51,11 @@ class Options:
 
 @dataclass(frozen=True)
 class Header:
-    """The space as its dictionary, and the options."""
+    """The space as its dictionary, the options, and the configurations that the user wants first."""
 
     space: Mapping[str, Any]
     options: Options
-
-    @classmethod
-    def of(cls, space: Space, options: Options) -> Header:
-        """Return the header of a run that begins."""
-        return cls(space.to_dict(), options)
+    queue: tuple[Mapping[str, Any], ...] = ()
 
     def event(self) -> Event:
         """Return the ``opened`` event, with the library versions, the machine and the time beside it."""
@@ -68,6 +64,7 @@ class Header:
             "schema": SCHEMA,
             "space": self.space,
             "options": asdict(self.options),
+            "queue": [dict(config) for config in self.queue],
             "versions": {"python": sys.version.split()[0], **_versions()},
             "host": {"name": platform.node(), "machine": platform.machine(), "cpus": os.cpu_count()},
             "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
@@ -87,7 +84,7 @@ class Header:
                 f"{path} was written by a newer version (schema {event['schema']}, known {SCHEMA}); upgrade baco-like",
                 0,
             )
-        return cls(event["space"], Options(**event["options"]))
+        return cls(event["space"], Options(**event["options"]), tuple(map(plain, event["queue"])))
 
     def check(self, space: Space, options: Options, path: str) -> None:
         """Refuse to go on with another space or other options; the budget is the journal's in any case.
