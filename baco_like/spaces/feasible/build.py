@@ -1,0 +1,209 @@
+"""From parameters and constraints to the chain: for every group of co-dependent parameters the fitting representation."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from baco_like._typing import Ints
+from baco_like.exceptions import SpaceError
+from baco_like.spaces.constraint import Constraint
+from baco_like.spaces.feasible.chain import Chain
+from baco_like.spaces.feasible.conflict import conflict
+from baco_like.spaces.feasible.domain import full_domain
+from baco_like.spaces.feasible.extensions import extensions
+from baco_like.spaces.feasible.factor import Factor
+from baco_like.spaces.feasible.free import Continuous, FreePermutation, FreeScalar, Listed
+from baco_like.spaces.feasible.group import TreeGroup
+from baco_like.spaces.feasible.growth import TooLarge, grow
+from baco_like.spaces.feasible.ordering import order
+from baco_like.spaces.feasible.precedence import order_rules
+from baco_like.spaces.feasible.rejection import rejection
+from baco_like.spaces.feasible.rules import bind, evaluate, prepared
+from baco_like.spaces.parameter import Parameter
+
+LISTED_VALUES = 2**20
+"""A constrained parameter with more values is left to rejection instead of listing them."""
+
+LISTED_ELEMENTS = 9
+"""Permutations of more elements are never listed (9! = 362,880)."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some parameters with their code columns in the space, and constraints on nothing else."""
+
+    parameters: Mapping[str, Parameter]
+    columns: Mapping[str, Ints]
+    constraints: tuple[Constraint, ...]
+
+    def restricted(self, names: Sequence[str], constraints: Sequence[Constraint]) -> Part:
+        """Return the part with these parameters and constraints only."""
+        return Part(
+            {name: self.parameters[name] for name in names},
+            {name: self.columns[name] for name in names},
+            tuple(constraints),
+        )
+
+
+def build(parameters: Mapping[str, Parameter], constraints: Sequence[Constraint]) -> Chain:
+    """Return the feasible set.
+
+    Args:
+        parameters: In the order of their code columns.
+        constraints: Conjuncts that read these parameters only, as `precedence.conjuncts` splits them.
+
+    Raises:
+        SpaceError: Nothing satisfies the constraints (the message names a minimal conflicting set), or what does
+            cannot be found.
+    """
+    ends = np.cumsum([parameter.width for parameter in parameters.values()]).tolist()
+    columns = {
+        name: np.arange(end - parameter.width, end)
+        for (name, parameter), end in zip(parameters.items(), ends, strict=True)
+    }
+    for constraint in constraints:
+        if not constraint.parameters and not np.all(constraint.holds({})):
+            raise SpaceError(f"constraint {constraint.text!r} is never satisfied; remove it")
+    factors: list[Factor] = []
+    for part in groups(Part(parameters, columns, tuple(constraints))):
+        factor = _factor(part)
+        if factor is None:
+            raise conflict(part.parameters, part.constraints)
+        factors.append(factor)
+    return Chain(ends[-1] if ends else 0, tuple(factors))
+
+
+def groups(part: Part) -> list[Part]:
+    """Return the connected components of parameters through constraints, in the order of their first parameter."""
+    root = {name: name for name in part.parameters}
+
+    def find(name: str) -> str:
+        while root[name] != name:
+            name = root[name]
+        return name
+
+    for constraint in part.constraints:
+        for other in constraint.parameters[1:]:
+            root[find(other)] = find(constraint.parameters[0])
+    members: dict[str, list[str]] = {}
+    for name in part.parameters:
+        members.setdefault(find(name), []).append(name)
+    rules: dict[str, list[Constraint]] = {}
+    for constraint in part.constraints:
+        if constraint.parameters:
+            rules.setdefault(find(constraint.parameters[0]), []).append(constraint)
+    return [part.restricted(names, rules.get(top, ())) for top, names in members.items()]
+
+
+def _factor(part: Part) -> Factor | None:
+    """Return the feasible set of one group, or None where it is empty."""
+    if not part.constraints:
+        return _free(part)
+    names = list(part.parameters)
+    if len(names) == 1 and part.parameters[names[0]].width > 1:
+        return _permutation(part, names[0])
+    loose = {name for name, parameter in part.parameters.items() if _unlistable(parameter)}
+    tested = [c for c in part.constraints if loose.intersection(c.parameters)]
+    if tested:
+        return _rejected(part, [c for c in tested if not _reads_one_permutation(part, c)])
+    try:
+        return _listed(part)
+    except TooLarge:
+        return _rejected(part, [_widest(part)])
+
+
+def _free(part: Part) -> Factor:
+    """Return the factor of a parameter without constraints."""
+    ((name, parameter),) = part.parameters.items()
+    columns = part.columns[name]
+    if math.isinf(parameter.cardinality):
+        return Continuous(columns, parameter)
+    if parameter.cardinality == 1:
+        return Listed(columns, full_domain(name, parameter))
+    if parameter.width > 1:
+        return FreePermutation(columns)
+    return FreeScalar(columns, int(parameter.cardinality))
+
+
+def _permutation(part: Part, name: str) -> Factor | None:
+    """Return the factor of a permutation whose constraints read nothing else, or None where it is empty."""
+    parameter, columns = part.parameters[name], part.columns[name]
+    rules, others = order_rules(name, parameter, part.constraints)
+    if others and not _unlistable(parameter):
+        return _listed(part)
+    found = extensions(columns, rules) if len(others) < len(part.constraints) else FreePermutation(columns)
+    if found is None or not others:
+        return found
+    inside = {name: (parameter, slice(0, parameter.width))}
+    return rejection(columns, found, inside, others)
+
+
+def _unlistable(parameter: Parameter) -> bool:
+    if parameter.width > 1:
+        return parameter.width > LISTED_ELEMENTS
+    return parameter.cardinality > LISTED_VALUES
+
+
+def _reads_one_permutation(part: Part, constraint: Constraint) -> bool:
+    (first, *rest) = constraint.parameters
+    return not rest and part.parameters[first].width > 1
+
+
+def _widest(part: Part) -> Constraint:
+    """Return the constraint over the most combinations: it prunes least while a tree grows."""
+    sizes = {name: float(parameter.cardinality) for name, parameter in part.parameters.items()}
+    return max(part.constraints, key=lambda c: math.prod(sizes[name] for name in c.parameters))
+
+
+def _listed(part: Part) -> Factor | None:
+    """Return the listed values or the tree of a group, or None where it is empty.
+
+    Raises:
+        TooLarge: It cannot be listed.
+    """
+    domains = [full_domain(name, parameter) for name, parameter in part.parameters.items()]
+    for constraint in part.constraints:
+        if len(constraint.parameters) == 1:
+            rule = bind(constraint, domains)
+            (i,) = rule.members
+            everything = {i: np.arange(domains[i].size)}
+            domains[i] = domains[i].subset(evaluate(rule, domains, everything, repeated=False))
+            if domains[i].size == 0:
+                return None
+    if len(domains) == 1:
+        return Listed(next(iter(part.columns.values())), domains[0])
+    rules = [prepared(bind(c, domains), domains) for c in part.constraints if len(c.parameters) > 1]
+    if any(rule.table is not None and not rule.table.any() for rule in rules):
+        return None
+    chosen = order([domain.size for domain in domains], rules)
+    tree = grow(domains, rules, chosen)
+    if tree is None:
+        return None
+    levels = tuple(domains[i] for i in chosen)
+    columns = np.concatenate([part.columns[domain.name] for domain in levels])
+    return TreeGroup(columns, levels, tree)
+
+
+def _rejected(part: Part, tested: Sequence[Constraint]) -> Factor | None:
+    """Return a factor that draws from what the other constraints leave and tests these, or None where it is empty."""
+    names = list(part.parameters)
+    ends = np.cumsum([part.parameters[name].width for name in names]).tolist()
+    slices = {
+        name: slice(end - part.parameters[name].width, end)
+        for name, end in zip(names, ends, strict=True)
+    }
+    inside = {name: np.arange(at.start, at.stop) for name, at in slices.items()}
+    rest = [c for c in part.constraints if not any(c is other for other in tested)]
+    factors: list[Factor] = []
+    for group in groups(Part(part.parameters, inside, tuple(rest))):
+        factor = _factor(group)
+        if factor is None:
+            return None
+        factors.append(factor)
+    columns = np.concatenate([part.columns[name] for name in names])
+    parameters = {name: (part.parameters[name], slices[name]) for name in names}
+    return rejection(columns, Chain(ends[-1], tuple(factors)), parameters, tested)

@@ -1,0 +1,139 @@
+"""The chain of trees: the feasible set as a product of independent factors, which is never listed.
+
+Rasch et al.'s structure, as BaCO uses it (section 4.2). Counts multiply, and a configuration's rank has one digit a
+factor in mixed radix, the first factor's digit being the most significant; numbers beyond int64 are Python integers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from baco_like._typing import Array, Codes, Mask, Rng
+from baco_like.exceptions import ConfigError, SpaceError
+from baco_like.spaces.feasible.factor import Factor
+from baco_like.spaces.feasible.ranking import Ranks, rank_dtype
+
+
+@dataclass(frozen=True)
+class Chain:
+    """The feasible set of a space.
+
+    Attributes:
+        width: How many code columns a configuration has.
+        factors: Independent sets of parameters; together they have every column once.
+    """
+
+    width: int
+    factors: tuple[Factor, ...]
+
+    @cached_property
+    def count(self) -> int | None:
+        """Exact number of configurations, or None where it is infinite or unknown."""
+        counts = [factor.count for factor in self.factors]
+        return None if any(c is None for c in counts) else math.prod(c for c in counts if c is not None)
+
+    def contains(self, codes: Codes) -> Mask:
+        """Whether each row, ``(n, w)``, is a legal code and satisfies every constraint."""
+        good = np.ones(len(codes), dtype=np.bool_)
+        for factor in self.factors:
+            good &= factor.contains(codes[:, factor.columns])
+        return good
+
+    def sample(self, n: int, rng: Rng) -> Codes:
+        """Return n rows drawn independently and uniformly over the feasible configurations."""
+        return self._filled(n, [factor.sample(n, rng) for factor in self.factors])
+
+    def walk(self, n: int, rng: Rng) -> Codes:
+        """Return n rows drawn by walking every tree from its root, choosing children uniformly.
+
+        It favours configurations in sparse subtrees and depends on the order of the parameters (Hellsten et al.,
+        section 4.2); `sample` does not.
+        """
+        return self._filled(n, [factor.walk(n, rng) for factor in self.factors])
+
+    def index(self, codes: Codes) -> list[int]:
+        """Return each feasible row's rank in ``range(count)``.
+
+        Raises:
+            SpaceError: `count` is None.
+            ConfigError: A row is not feasible.
+        """
+        ranks = self.ranks(codes)
+        bad = np.flatnonzero(ranks < 0)
+        if len(bad):
+            raise ConfigError(f"row {bad[0]} of {len(codes)} is not feasible, so it has no index")
+        return [int(rank) for rank in ranks.tolist()]
+
+    def ranks(self, codes: Codes) -> Ranks:
+        """Return ranks as an array, or -1 where a row is not feasible.
+
+        Raises:
+            SpaceError: `count` is None.
+        """
+        dtype = rank_dtype(self._known_count())
+        total: Ranks = np.zeros(len(codes), dtype=dtype)
+        good = np.ones(len(codes), dtype=np.bool_)
+        for factor in self.factors:
+            digit = factor.rank(codes[:, factor.columns])
+            good &= digit >= 0
+            total = total * factor.count + digit.astype(dtype)
+        return np.where(good, total, -1)
+
+    def unindex(self, indices: Sequence[int] | Ranks) -> Codes:
+        """Return the rows with these ranks; the inverse of `index`.
+
+        Raises:
+            SpaceError: `count` is None.
+            IndexError: A rank is not in ``range(count)``.
+        """
+        count = self._known_count()
+        dtype = rank_dtype(count)
+        if len(indices) and not (min(indices) >= 0 and max(indices) < count):
+            raise IndexError(f"an index is outside range({count})")
+        ranks: Ranks = np.array(indices, dtype=dtype)
+        parts: list[Codes] = []
+        for factor in reversed(self.factors):
+            assert factor.count is not None
+            digit = ranks % factor.count
+            ranks = ranks // factor.count
+            parts.append(factor.unrank(digit.astype(rank_dtype(factor.count))))
+        return self._filled(len(indices), parts[::-1])
+
+    def iterate(self, chunk: int = 65536) -> Iterator[Codes]:
+        """Yield all rows in the order of their ranks, at most ``chunk`` at a time.
+
+        Raises:
+            SpaceError: `count` is None.
+        """
+        count = self._known_count()
+        dtype = rank_dtype(count)
+        for begin in range(0, count, chunk):
+            size = min(chunk, count - begin)
+            yield self.unindex(np.arange(size).astype(dtype) + begin)
+
+    def used(self, column: int) -> Array | None:
+        """Return the codes that occur in a column of some configuration, increasing, or None (reals, wide integers).
+
+        Where rejection decides, codes that no configuration has may be among them.
+        """
+        for factor in self.factors:
+            at = np.flatnonzero(factor.columns == column)
+            if len(at):
+                return factor.used(int(at[0]))
+        raise IndexError(column)
+
+    def _known_count(self) -> int:
+        if self.count is None:
+            raise SpaceError("the feasible configurations cannot be numbered: there are reals, or rejection decides")
+        return self.count
+
+    def _filled(self, n: int, parts: Sequence[Codes]) -> Codes:
+        rows = np.empty((n, self.width), dtype=np.float64)
+        for factor, part in zip(self.factors, parts, strict=True):
+            rows[:, factor.columns] = part
+        return rows

@@ -1,0 +1,163 @@
+"""Permutations under precedence rules, counted and drawn by dynamic programming over subsets.
+
+The orders of m elements in which certain ones come before others are the linear extensions of a partial order. They
+form a tree whose l-th level chooses the element at place l; what may follow depends only on the *set* of elements
+placed, so it has at most 2^k nodes a level for k elements that any rule mentions. The other elements are exchangeable:
+the tree has one symbol for all of them, and their own order is a free permutation.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from baco_like._typing import Array, Codes, Ints, Mask, Rng
+from baco_like.spaces.feasible.ranking import (
+    Ranks,
+    is_permutation,
+    permutation_ranks,
+    permutations_from_ranks,
+    random_ranks,
+    rank_dtype,
+)
+from baco_like.spaces.feasible.tree import Edges, Tree, finish
+
+
+@dataclass(frozen=True)
+class OrderRules:
+    """What is known of the places of m elements.
+
+    Attributes:
+        before: ``before[a, b]`` says that element a comes before element b, ``(m, m)``.
+        places: ``places[a, l]`` says that element a may stand at place l, ``(m, m)``.
+    """
+
+    before: Mask
+    places: Mask
+
+    @property
+    def mentioned(self) -> Ints:
+        """Elements that any rule restricts."""
+        touched = self.before.any(axis=0) | self.before.any(axis=1) | ~self.places.all(axis=1)
+        return np.flatnonzero(touched)
+
+
+@dataclass(frozen=True)
+class Extensions:
+    """The permutations that satisfy some order rules.
+
+    Attributes:
+        columns: Code columns of the space.
+        mentioned: Elements that a rule restricts, ``(k,)``; the tree's symbols 0 to k - 1.
+        others: All other elements; the tree's symbol k.
+        tree: Symbols by place.
+    """
+
+    columns: Ints
+    mentioned: Ints
+    others: Ints
+    tree: Tree
+
+    @property
+    def count(self) -> int:
+        """Exact number of permutations."""
+        return self.tree.count * math.factorial(len(self.others))
+
+    def contains(self, codes: Codes) -> Mask:
+        """Whether each row is a permutation that satisfies the rules."""
+        good = is_permutation(codes)
+        symbols, _ = self._split(codes, good)
+        return good & self.tree.contains(symbols)
+
+    def sample(self, n: int, rng: Rng) -> Codes:
+        """Return n independent uniform rows."""
+        symbols = self.tree.unrank(random_ranks(self.tree.count, n, rng))
+        return self._joined(symbols, self._shuffled(n, rng))
+
+    def walk(self, n: int, rng: Rng) -> Codes:
+        """Return n rows drawn place by place (biased)."""
+        return self._joined(self.tree.walk(n, rng), self._shuffled(n, rng))
+
+    def rank(self, codes: Codes) -> Ranks:
+        """Return ranks, or -1: by the order of the symbols, then by that of the other elements."""
+        good = is_permutation(codes)
+        symbols, others = self._split(codes, good)
+        ranks = self.tree.rank(symbols).astype(rank_dtype(self.count))
+        inner = permutation_ranks(others).astype(ranks.dtype)
+        return np.where(good & (ranks >= 0), ranks * math.factorial(len(self.others)) + inner, -1)
+
+    def unrank(self, ranks: Ranks) -> Codes:
+        """Return the rows with these ranks."""
+        free = math.factorial(len(self.others))
+        symbols = self.tree.unrank((ranks // free).astype(rank_dtype(self.tree.count)))
+        return self._joined(symbols, permutations_from_ranks(ranks % free, len(self.others)))
+
+    def used(self, column: int) -> Array | None:
+        """Return the places at which an element occurs in some row."""
+        symbol = np.flatnonzero(self.mentioned == column)
+        wanted = int(symbol[0]) if len(symbol) else len(self.mentioned)
+        places = [place for place in range(self.tree.depth) if wanted in self.tree.used(place)]
+        return np.array(places, dtype=np.float64)
+
+    def _shuffled(self, n: int, rng: Rng) -> Ints:
+        return rng.permuted(np.tile(np.arange(len(self.others)), (n, 1)), axis=1)
+
+    def _split(self, codes: Codes, good: Mask) -> tuple[Ints, Ints]:
+        """Return the symbol at every place, ``(n, m)``, and the order of the other elements, ``(n, m - k)``."""
+        m = codes.shape[1]
+        places = np.where(good[:, None], codes, np.arange(m))
+        elements = np.argsort(places, axis=1)
+        symbol = np.full(m, len(self.mentioned), dtype=np.int64)
+        symbol[self.mentioned] = np.arange(len(self.mentioned))
+        number = np.zeros(m, dtype=np.int64)
+        number[self.others] = np.arange(len(self.others))
+        symbols = symbol[elements]
+        others = number[elements][symbols == len(self.mentioned)].reshape(len(codes), -1)
+        return symbols, others
+
+    def _joined(self, symbols: Ints, others: Ints) -> Codes:
+        """Return codes; undoes `_split`."""
+        elements = np.append(self.mentioned, -1)[symbols]
+        elements[elements < 0] = self.others[others].ravel()
+        codes = np.empty(symbols.shape, dtype=np.float64)
+        np.put_along_axis(
+            codes, elements, np.broadcast_to(np.arange(symbols.shape[1], dtype=np.float64), symbols.shape), axis=1
+        )
+        return codes
+
+
+def extensions(columns: Ints, rules: OrderRules) -> Extensions | None:
+    """Return the permutations that satisfy the rules, or None where there are none."""
+    mentioned = rules.mentioned
+    others = np.setdiff1d(np.arange(len(columns)), mentioned)
+    levels = _levels(rules, mentioned, len(columns))
+    tree = None if levels is None else finish(levels)
+    return None if tree is None else Extensions(columns, mentioned, others, tree)
+
+
+def _levels(rules: OrderRules, mentioned: Ints, m: int) -> Sequence[Edges] | None:
+    """Return the levels of the tree, or None where an early one is empty."""
+    k = len(mentioned)
+    before = rules.before[np.ix_(mentioned, mentioned)]
+    bits = np.left_shift(np.int64(1), np.arange(k))
+    needs = (before * bits[:, None]).sum(axis=0)  # the set of elements that must stand before each one
+    sets = np.zeros(1, dtype=np.int64)
+    levels: list[Edges] = []
+    for place in range(m):
+        allowed = np.empty((len(sets), k + 1), dtype=np.bool_)
+        allowed[:, :k] = (sets[:, None] & bits) == 0
+        allowed[:, :k] &= (sets[:, None] & needs) == needs
+        allowed[:, :k] &= rules.places[mentioned, place]
+        placed = (sets[:, None] & bits).astype(np.bool_).sum(axis=1)
+        allowed[:, k] = place - placed < m - k
+        node, symbol = np.nonzero(allowed)
+        if len(node) == 0:
+            return None
+        after = sets[node] | np.append(bits, 0)[symbol]
+        distinct, child = np.unique(after, return_inverse=True)
+        levels.append(Edges(len(sets), k + 1, node, symbol, child))
+        sets = distinct
+    return levels

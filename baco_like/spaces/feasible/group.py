@@ -1,0 +1,80 @@
+"""A factor of several co-dependent parameters, held as a tree."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from baco_like._typing import Array, Codes, Ints, Mask, Rng
+from baco_like.spaces.feasible.domain import Domain
+from baco_like.spaces.feasible.ranking import Ranks, random_ranks
+from baco_like.spaces.feasible.tree import Tree
+
+
+@dataclass(frozen=True)
+class TreeGroup:
+    """The feasible combinations of co-dependent parameters.
+
+    Attributes:
+        columns: Code columns of the space, those of one domain after the other.
+        domains: What each level of the tree chooses from.
+        tree: Positions in the domains.
+    """
+
+    columns: Ints
+    domains: tuple[Domain, ...]
+    tree: Tree
+
+    @property
+    def count(self) -> int:
+        """Exact number of combinations."""
+        return self.tree.count
+
+    def contains(self, codes: Codes) -> Mask:
+        """Whether each row is in the tree."""
+        return self.tree.contains(self.positions(codes))
+
+    def sample(self, n: int, rng: Rng) -> Codes:
+        """Return n independent uniform rows."""
+        return self.unrank(random_ranks(self.count, n, rng))
+
+    def walk(self, n: int, rng: Rng) -> Codes:
+        """Return n rows from root to leaf (biased)."""
+        return self.codes(self.tree.walk(n, rng))
+
+    def rank(self, codes: Codes) -> Ranks:
+        """Return ranks, or -1."""
+        return self.tree.rank(self.positions(codes))
+
+    def unrank(self, ranks: Ranks) -> Codes:
+        """Return the rows with these ranks."""
+        return self.codes(self.tree.unrank(ranks))
+
+    def used(self, column: int) -> Array | None:
+        """Return the codes that occur in a column."""
+        for level, (domain, at) in enumerate(zip(self.domains, self.slices, strict=True)):
+            if at.start <= column < at.stop:
+                return np.unique(domain.codes[self.tree.used(level), column - at.start])
+        raise IndexError(column)
+
+    @property
+    def slices(self) -> Sequence[slice]:
+        """The columns of each domain within the group."""
+        ends = np.cumsum([domain.width for domain in self.domains]).tolist()
+        return [slice(end - domain.width, end) for domain, end in zip(self.domains, ends, strict=True)]
+
+    def positions(self, codes: Codes) -> Ints:
+        """Return positions in the domains, ``(n, w)`` -> ``(n, d)``, or -1."""
+        rows = np.empty((len(codes), len(self.domains)), dtype=np.int64)
+        for i, (domain, at) in enumerate(zip(self.domains, self.slices, strict=True)):
+            rows[:, i] = domain.positions(codes[:, at])
+        return rows
+
+    def codes(self, positions: Ints) -> Codes:
+        """Return the codes at these positions, ``(n, d)`` -> ``(n, w)``."""
+        rows = np.empty((len(positions), len(self.columns)), dtype=np.float64)
+        for i, (domain, at) in enumerate(zip(self.domains, self.slices, strict=True)):
+            rows[:, at] = domain.codes[positions[:, i]]
+        return rows

@@ -1,0 +1,160 @@
+"""A factor whose configurations cannot be listed: drawn from a superset and tested.
+
+What can be listed is: the superset already satisfies every constraint among listable parameters, so only the
+constraints that read a real, a wide integer or a long permutation are left to chance. The draws are exactly uniform
+over what satisfies them; only how many tries they need is random.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from baco_like._typing import Array, Codes, Ints, Mask, Rng
+from baco_like.exceptions import SpaceError
+from baco_like.spaces.constraint import Constraint
+from baco_like.spaces.feasible.ranking import Ranks
+from baco_like.spaces.parameter import Parameter
+
+MAX_TRIES = 2**22
+"""Draws in a row without one success after which a space counts as hopeless."""
+
+_BATCH = 2**16
+
+
+class Superset(Protocol):
+    """What is drawn from: a chain over the columns of the factor."""
+
+    def contains(self, codes: Codes) -> Mask:
+        """Whether each row belongs to it."""
+
+    def sample(self, n: int, rng: Rng) -> Codes:
+        """Return n independent uniform rows."""
+
+    def walk(self, n: int, rng: Rng) -> Codes:
+        """Return n rows from root to leaf (biased)."""
+
+    def used(self, column: int) -> Array | None:
+        """Return the codes that occur in a column, or None."""
+
+
+@dataclass(frozen=True)
+class Rejection:
+    """Rows of a superset that satisfy the remaining constraints.
+
+    Attributes:
+        columns: Code columns of the space.
+        superset: What is drawn from.
+        parameters: Those of the factor with their columns inside it.
+        constraints: What is tested on every draw.
+        acceptance: Share of draws that passed when the space was made.
+    """
+
+    columns: Ints
+    superset: Superset
+    parameters: Mapping[str, tuple[Parameter, slice]]
+    constraints: tuple[Constraint, ...]
+    acceptance: float
+
+    @property
+    def count(self) -> None:
+        """It is not known."""
+        return None
+
+    def contains(self, codes: Codes) -> Mask:
+        """Whether each row is legal and satisfies every constraint."""
+        good = self.superset.contains(codes)
+        if good.any():
+            good[good] = satisfied(codes[good], self.parameters, self.constraints)
+        return good
+
+    def sample(self, n: int, rng: Rng) -> Codes:
+        """Return n independent uniform rows.
+
+        Raises:
+            SpaceError: Nothing passed in `MAX_TRIES` draws.
+        """
+        return self._drawn(self.superset.sample, n, rng)
+
+    def walk(self, n: int, rng: Rng) -> Codes:
+        """Return n rows of biased draws that passed."""
+        return self._drawn(self.superset.walk, n, rng)
+
+    def rank(self, codes: Codes) -> Ranks:
+        """Refuse: what is not listed has no ranks."""
+        raise SpaceError("configurations that are found by rejection have no ranks")
+
+    def unrank(self, ranks: Ranks) -> Codes:
+        """Refuse: what is not listed has no ranks."""
+        raise SpaceError("configurations that are found by rejection have no ranks")
+
+    def used(self, column: int) -> Array | None:
+        """Return the codes that the superset uses in a column, or None."""
+        return self.superset.used(column)
+
+    def _drawn(self, draw: _Draw, n: int, rng: Rng) -> Codes:
+        kept: list[Codes] = [np.empty((0, len(self.columns)))]
+        have = tries = 0
+        while have < n:
+            batch = int(min(_BATCH, 16 + 1.2 * (n - have) / self.acceptance))
+            rows = draw(batch, rng)
+            rows = rows[satisfied(rows, self.parameters, self.constraints)]
+            tries = 0 if len(rows) else tries + batch
+            if tries > MAX_TRIES:
+                raise hopeless(self.constraints, tries)
+            kept.append(rows)
+            have += len(rows)
+        return np.concatenate(kept)[:n]
+
+
+class _Draw(Protocol):
+    def __call__(self, n: int, rng: Rng) -> Codes: ...
+
+
+def rejection(
+    columns: Ints,
+    superset: Superset,
+    parameters: Mapping[str, tuple[Parameter, slice]],
+    constraints: Sequence[Constraint],
+) -> Rejection:
+    """Return the factor, its acceptance being measured.
+
+    Raises:
+        SpaceError: Nothing passed in `MAX_TRIES` draws.
+    """
+    rng = np.random.default_rng(0)  # only the estimate of the acceptance depends on it
+    tries = passed = 0
+    batch = 2**10
+    while passed < 64 and tries < MAX_TRIES and not (passed and tries >= 2**18):
+        rows = superset.sample(batch, rng)
+        passed += int(satisfied(rows, parameters, constraints).sum())
+        tries += batch
+        batch = min(2 * batch, _BATCH)
+    if passed == 0:
+        raise hopeless(constraints, tries)
+    return Rejection(columns, superset, parameters, tuple(constraints), passed / tries)
+
+
+def satisfied(
+    codes: Codes,
+    parameters: Mapping[str, tuple[Parameter, slice]],
+    constraints: Sequence[Constraint],
+) -> Mask:
+    """Return which legal rows satisfy all constraints."""
+    good = np.ones(len(codes), dtype=np.bool_)
+    columns = {name: parameter.column(codes[:, at]) for name, (parameter, at) in parameters.items()}
+    for constraint in constraints:
+        good &= constraint.holds({name: columns[name] for name in constraint.parameters})
+    return good
+
+
+def hopeless(constraints: Sequence[Constraint], tries: int) -> SpaceError:
+    """Return the error for constraints that no draw satisfies."""
+    shown = "; ".join(repr(constraint.text) for constraint in constraints[:4])
+    return SpaceError(
+        f"none of {tries} random configurations satisfies {shown}: give the parameters fewer or listed values, "
+        "or write an equation as one parameter computed from the others"
+    )

@@ -1,0 +1,110 @@
+"""Known constraints over the domains of one group, evaluated on positions instead of values."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from baco_like._typing import Ints, Mask
+from baco_like.spaces.constraint import Constraint
+from baco_like.spaces.feasible.domain import Domain
+
+TABLE_LIMIT = 2**15
+"""A constraint with at most so many combinations of its own values is evaluated on all of them once."""
+
+_MARK_LIMIT = 2**22
+"""Distinct combinations are found by marking them in an array of at most this size (bytes)."""
+
+_PROBES = 256
+"""Combinations on which the share of a constraint without a table is estimated."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A constraint of a group.
+
+    Attributes:
+        constraint: What must hold.
+        members: Which domains of the group it reads, increasing.
+        share: The (estimated) share of all combinations of these domains on which it holds.
+        table: Whether it holds for every combination of positions, one axis a member, or None where there are too many.
+    """
+
+    constraint: Constraint
+    members: tuple[int, ...]
+    share: float = 1.0
+    table: Mask | None = None
+
+
+def bind(constraint: Constraint, domains: Sequence[Domain]) -> Rule:
+    """Return the rule of a constraint over these domains, without its table and share."""
+    names = set(constraint.parameters)
+    return Rule(constraint, tuple(i for i, domain in enumerate(domains) if domain.name in names))
+
+
+def prepared(rule: Rule, domains: Sequence[Domain]) -> Rule:
+    """Return the rule with its table, or with an estimated share where it has too many combinations."""
+    sizes = [domains[i].size for i in rule.members]
+    if math.prod(sizes) > TABLE_LIMIT:
+        probes = {i: _spread(domains[i].size, j) for j, i in enumerate(rule.members)}
+        held = int(_holds(rule, domains, probes).sum())
+        return replace(rule, share=(held + 0.5) / (_PROBES + 1))
+    grids = np.indices(sizes).reshape(len(sizes), -1)
+    table = _holds(rule, domains, dict(zip(rule.members, grids, strict=True)))
+    return replace(rule, share=float(table.mean()), table=table.reshape(sizes))
+
+
+def evaluate(rule: Rule, domains: Sequence[Domain], positions: Mapping[int, Ints], repeated: bool) -> Mask:
+    """Return whether a rule holds on n rows of positions, given as one ``(n,)`` array a member.
+
+    Args:
+        rule: What to evaluate.
+        domains: Those of the group.
+        positions: For every member.
+        repeated: Whether combinations of the members may occur several times; each is then evaluated once.
+    """
+    sizes = [domains[i].size for i in rule.members]
+    if rule.table is not None:
+        return np.asarray(rule.table.ravel()[mixed_radix([positions[i] for i in rule.members], sizes)])
+    if not repeated or math.prod(sizes) > _MARK_LIMIT:
+        return _holds(rule, domains, positions)
+    key = mixed_radix([positions[i] for i in rule.members], sizes)
+    marks = np.zeros(math.prod(sizes), dtype=np.bool_)
+    marks[key] = True
+    distinct = np.flatnonzero(marks)
+    if 2 * len(distinct) > len(key):
+        return _holds(rule, domains, positions)
+    digits = from_mixed_radix(distinct, sizes)
+    marks[distinct] = _holds(rule, domains, dict(zip(rule.members, digits, strict=True)))
+    return np.asarray(marks[key])
+
+
+def mixed_radix(digits: Sequence[Ints], sizes: Sequence[int]) -> Ints:
+    """Return the numbers with these digits, ``(n,)`` each, the first being the most significant."""
+    key = digits[0].astype(np.int64)
+    for digit, size in zip(digits[1:], sizes[1:], strict=True):
+        key = key * size + digit
+    return key
+
+
+def from_mixed_radix(numbers: Ints, sizes: Sequence[int]) -> list[Ints]:
+    """Return the digits of numbers; undoes `mixed_radix`."""
+    digits: list[Ints] = []
+    for size in reversed(sizes):
+        numbers, digit = np.divmod(numbers, size)
+        digits.append(digit)
+    return digits[::-1]
+
+
+def _holds(rule: Rule, domains: Sequence[Domain], positions: Mapping[int, Ints]) -> Mask:
+    columns = {domains[i].name: domains[i].column[positions[i]] for i in rule.members}
+    return np.asarray(rule.constraint.holds(columns), dtype=np.bool_)
+
+
+def _spread(size: int, axis: int) -> Ints:
+    """Return evenly spread positions, one axis of a Kronecker sequence (multiples of a square root, modulo 1)."""
+    irrational = math.sqrt((2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37)[axis % 12])
+    return (((0.5 + irrational * np.arange(1, _PROBES + 1)) % 1.0) * size).astype(np.int64)

@@ -1,0 +1,248 @@
+"""A tree of feasible value positions whose equal subtrees are stored once.
+
+Level l holds the edges that choose the l-th value. Every edge knows the node it leads to and how many leaves lie
+before it, so that a configuration's rank (its place in the order of the leaves) is a sum along its path, and the
+path of a rank is found by one binary search a level. Nodes without leaves do not exist.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from baco_like._typing import Array, Ints, Rng
+from baco_like.spaces.feasible.ranking import Ranks, rank_dtype
+
+
+@dataclass(frozen=True)
+class Level:
+    """The edges of one level, sorted by node and then by value.
+
+    Attributes:
+        size: How many values the level may choose from.
+        key: ``node * size + value`` of each edge, increasing.
+        child: The node of the next level that each edge leads to.
+        start: The first edge of each node and, last, the number of edges.
+        before: Leaves below the edges before each one, counted through the level, and, last, all of them; None where
+            each edge is a leaf.
+    """
+
+    size: int
+    key: Ints
+    child: Ints
+    start: Ints
+    before: Ranks | None
+
+    @property
+    def nodes(self) -> int:
+        """How many nodes the edges start from."""
+        return len(self.start) - 1
+
+    @cached_property
+    def value(self) -> Ints:
+        """The value of each edge."""
+        return self.key % self.size
+
+    def leaves_before(self, edges: Ints) -> Ranks:
+        """Return how many leaves of the level lie before each edge."""
+        return edges if self.before is None else self.before[edges]
+
+
+@dataclass(frozen=True)
+class Edges:
+    """A level under construction: node, value and child of each edge, sorted by node and then by value.
+
+    ``nodes`` and ``size`` say how many nodes and values there are; not every node need have edges.
+    """
+
+    nodes: int
+    size: int
+    node: Ints
+    value: Ints
+    child: Ints
+
+
+class Tree:
+    """Feasible rows of value positions, ``(n, d)``, in lexicographic order."""
+
+    def __init__(self, levels: Sequence[Level], count: int) -> None:
+        self.levels = tuple(levels)
+        self.count = count
+        self.depth = len(self.levels)
+
+    @property
+    def edges(self) -> int:
+        """How many edges are stored."""
+        return sum(len(level.key) for level in self.levels)
+
+    def rank(self, positions: Ints) -> Ranks:
+        """Return each row's rank, ``(n, d)`` -> ``(n,)``, or -1 where the row is not in the tree."""
+        n = len(positions)
+        node = np.zeros(n, dtype=np.int64)
+        found = np.ones(n, dtype=np.bool_)
+        ranks: Ranks = np.zeros(n, dtype=rank_dtype(self.count))
+        for level, value in zip(self.levels, positions.T, strict=True):
+            edge = self._edge(level, node, value)
+            found &= edge >= 0
+            ranks = ranks + (level.leaves_before(edge) - level.leaves_before(level.start[node]))
+            node = level.child[edge].astype(np.int64)
+        ranks[~found] = -1
+        return ranks
+
+    def contains(self, positions: Ints) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+        """Whether each row, ``(n, d)``, is in the tree."""
+        node = np.zeros(len(positions), dtype=np.int64)
+        found = np.ones(len(positions), dtype=np.bool_)
+        for level, value in zip(self.levels, positions.T, strict=True):
+            edge = self._edge(level, node, value)
+            found &= edge >= 0
+            node = level.child[edge].astype(np.int64)
+        return found
+
+    def unrank(self, ranks: Ranks) -> Ints:
+        """Return the rows with these ranks, ``(n,)`` -> ``(n, d)``."""
+        rows = np.empty((len(ranks), self.depth), dtype=np.int64)
+        node = np.zeros(len(ranks), dtype=np.int64)
+        for i, level in enumerate(self.levels):
+            target = ranks + level.leaves_before(level.start[node])
+            if level.before is None:
+                edge = target.astype(np.int64)
+            else:
+                edge = np.searchsorted(level.before, target, side="right") - 1
+            ranks = target - level.leaves_before(edge)
+            rows[:, i] = level.key[edge] - node * level.size
+            node = level.child[edge].astype(np.int64)
+        return rows
+
+    def walk(self, n: int, rng: Rng) -> Ints:
+        """Return n rows drawn by choosing a child uniformly at every node: biased towards sparse subtrees.
+
+        It is the sampling of Rasch et al. that Hellsten et al. (BaCO, section 4.2) compare with uniform draws.
+        """
+        rows = np.empty((n, self.depth), dtype=np.int64)
+        node = np.zeros(n, dtype=np.int64)
+        for i, level in enumerate(self.levels):
+            edge = rng.integers(level.start[node], level.start[node + 1])
+            rows[:, i] = level.key[edge] - node * level.size
+            node = level.child[edge].astype(np.int64)
+        return rows
+
+    def used(self, level: int) -> Ints:
+        """Return the positions that occur at a level in some row, increasing."""
+        return np.unique(self.levels[level].value)
+
+    @staticmethod
+    def _edge(level: Level, node: Ints, value: Ints) -> Ints:
+        """Return the edge of each (node, value), or -1 (a valid index, so that dead rows walk on harmlessly)."""
+        key = node * level.size + value
+        edge = np.minimum(np.searchsorted(level.key, key), len(level.key) - 1)
+        return np.where((level.key[edge] == key) & (value >= 0), edge, -1)
+
+
+def finish(levels: Sequence[Edges]) -> Tree | None:
+    """Return the tree of some levels: dead ends are dropped, equal subtrees are merged, leaves are counted.
+
+    Args:
+        levels: From the root (node 0 of the first level) down; the children of the last level are not read.
+
+    Returns:
+        The tree, or None where no path reaches the last level.
+    """
+    merged: list[Edges] = []
+    kept = np.zeros(0, dtype=np.int64)  # from a child's number to that of its subtree, -1 for a dead end
+    for level in reversed(levels):
+        child = kept[level.child] if merged else np.zeros(len(level.node), dtype=np.int64)
+        alive = child >= 0
+        node, value, child = level.node[alive], level.value[alive], child[alive]
+        if len(node) == 0:
+            return None
+        level, kept = _merge(Edges(level.nodes, level.size, node, value, child))
+        merged.append(level)
+    return _counted(merged)
+
+
+def _merge(level: Edges) -> tuple[Edges, Ints]:
+    """Store nodes with the same edges once.
+
+    Returns:
+        The level of the distinct nodes, and each old node's new number or -1 where it has no edges.
+    """
+    first = np.flatnonzero(np.diff(level.node, prepend=-1))
+    length = np.diff(first, append=len(level.node))
+    mixed = _mix(level.value.astype(np.uint64) + _mix(level.child.astype(np.uint64)))
+    _, chosen, group = np.unique(
+        np.add.reduceat(mixed, first), return_index=True, return_inverse=True
+    )
+    if not _same_edges(level, first, length, chosen[group]):
+        chosen = group = np.arange(len(first))  # two hashes collided: keep all
+    order = np.argsort(chosen)  # number nodes in the order of their first appearance
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order))
+    kept = np.full(level.nodes, -1, dtype=np.int64)
+    kept[level.node[first]] = rank[group]
+    edges = ragged(first[chosen[order]], length[chosen[order]])
+    node = np.repeat(np.arange(len(order)), length[chosen[order]])
+    return Edges(len(order), level.size, node, level.value[edges], level.child[edges]), kept
+
+
+def _same_edges(level: Edges, first: Ints, length: Ints, twin: Ints) -> bool:
+    """Whether every node has exactly the edges of its twin."""
+    if not np.array_equal(length, length[twin]):
+        return False
+    other = ragged(first[twin], length[twin])
+    return bool(
+        np.array_equal(level.value, level.value[other])
+        and np.array_equal(level.child, level.child[other])
+    )
+
+
+def _mix(x: np.ndarray[tuple[int], np.dtype[np.uint64]]) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
+    """Return the hash of 64-bit integers (the finaliser of splitmix64, Steele et al. 2014)."""
+    x = x + np.uint64(0x9E3779B97F4A7C15)
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.asarray(x ^ (x >> np.uint64(31)))
+
+
+def ragged(start: Ints, length: Ints) -> Ints:
+    """Return the concatenation of ``arange(start[i], start[i] + length[i])``."""
+    ends = np.cumsum(length)
+    total = int(ends[-1]) if len(ends) else 0
+    return np.arange(total) + np.repeat(start - (ends - length), length)
+
+
+def _counted(merged: Sequence[Edges]) -> Tree:
+    """Return the tree of merged levels, given from the leaves up."""
+    exact = _leaf_total(merged) < 2.0**62  # the float is off by far less than a factor of two
+    dtype = np.int64 if exact else object
+    leaves: Ranks | None = None  # below each node of the level beneath
+    levels: list[Level] = []
+    for level in merged:
+        start = np.searchsorted(level.node, np.arange(level.nodes + 1))
+        before: Ranks | None = None
+        if leaves is not None:
+            before = np.zeros(len(level.node) + 1, dtype=dtype)
+            np.cumsum(leaves[level.child], out=before[1:])
+        ends: Ranks = start.astype(dtype) if before is None else before[start]
+        leaves = ends[1:] - ends[:-1]
+        key = level.node * level.size + level.value
+        levels.append(Level(level.size, key, _compact(level.child), start, before))
+    assert leaves is not None
+    return Tree(levels[::-1], int(leaves[0]))
+
+
+def _leaf_total(merged: Sequence[Edges]) -> float:
+    """Return the number of leaves of the root, in floating point."""
+    leaves: Array | None = None
+    for level in merged:
+        below = np.ones(len(level.node)) if leaves is None else leaves[level.child]
+        leaves = np.bincount(level.node, weights=below, minlength=level.nodes)
+    return 0.0 if leaves is None else float(leaves[0])
+
+
+def _compact(numbers: Ints) -> Ints:
+    """Return the same numbers in the smallest unsigned integers that hold them."""
+    return numbers.astype(np.min_scalar_type(int(numbers.max(initial=0))))
