@@ -1,1 +1,1 @@
-"""Modules that run configurations; nothing below imports them, and they never import the optimizer."""
+"""Run configurations. Nothing below imports this package, and it never imports the optimizer."""

@@ -1,13 +1,13 @@
-"""Evaluators run configurations. They know trials and outcomes and nothing of whoever decides what to run.
+"""Evaluators run configurations; they know nothing of whoever decides what to run.
 
-A build, a launch, a check or a limit that fails is an outcome with its word, never an exception; an exception
-(`EvaluatorError`) says that the evaluator itself is broken and ends the run.
+A build, a launch, a check or a limit that fails is an outcome with its word, never an exception;
+an exception (`EvaluatorError`) says that the evaluator itself is broken and ends the run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, runtime_checkable
 
 from baco_like.records.trial import Outcome, Trial
 
@@ -23,7 +23,23 @@ class Evaluator(Protocol):
         """Start (or queue) the evaluation of a trial."""
 
     def wait(self) -> Sequence[Outcome]:
-        """Block until at least one submitted trial is done, and return the outcomes of all that are."""
+        """Block until at least one submitted trial is done; return the outcomes of all that are."""
 
     def close(self) -> None:
-        """Stop what is running, with its children, and remove what was made on the way. May be called twice."""
+        """Stop what is running, with its children, and remove what was made; idempotent."""
+
+
+@runtime_checkable
+class SourceProvider(Protocol):
+    """What an evaluator may offer besides: the source of a configuration's program."""
+
+    @property
+    def source_name(self) -> str:
+        """File name for the source, such as ``matmul.c``."""
+
+    def source(self, config: Mapping[str, Any]) -> str:
+        """Return the source for one configuration of the space.
+
+        Raises:
+            EvaluatorError: There is no correct program for it.
+        """

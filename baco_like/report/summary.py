@@ -9,23 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from baco_like.records.history import History
+from baco_like.records.objective import Objective
 from baco_like.records.trial import Trial
 from baco_like.report.progress import failures_by_kind
-
-
-@dataclass(frozen=True)
-class Objective:
-    """What was measured.
-
-    Attributes:
-        name: Such as ``time``.
-        unit: Such as ``ms``; may be empty.
-        goal: ``minimize`` or ``maximize``.
-    """
-
-    name: str
-    unit: str
-    goal: str
 
 
 @dataclass(frozen=True)

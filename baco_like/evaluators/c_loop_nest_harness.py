@@ -1,0 +1,114 @@
+"""The C program around a kernel: it loads the inputs, checks the result and takes the times.
+
+It is compiled once, without fast-math (which would make the comparison blind to NaN), and linked
+with every kernel. Each run of the kernel has a time limit by a timer signal, so that a kernel that
+hangs dies even where its parent has died.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+HARNESS = r"""
+#define _POSIX_C_SOURCE 200809L
+#define _XOPEN_SOURCE 700
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/time.h>
+#include <time.h>
+
+void kernel(const float *restrict A, const float *restrict B, float *restrict C);
+
+static float *load(const char *path, size_t count)
+{
+    void *memory = NULL;
+    if (posix_memalign(&memory, 64, count * sizeof(float))) exit(70);
+    if (!path) return memory;
+    FILE *file = fopen(path, "rb");
+    if (!file || fread(memory, sizeof(float), count, file) != count) { perror(path); exit(71); }
+    fclose(file);
+    return memory;
+}
+
+/* Largest difference, or infinity if any element is not a number. */
+static double worst(const float *C, const float *R, size_t count)
+{
+    double most = 0;
+    for (size_t q = 0; q < count; q++) {
+        double difference = fabs((double)C[q] - (double)R[q]);
+        if (!(difference <= most)) most = isnan(difference) ? INFINITY : difference;
+    }
+    return most;
+}
+
+static double timed(const float *A, const float *B, float *C, double limit)
+{
+    struct itimerval timer = {{0, 0}, {(time_t)limit, (suseconds_t)((limit - (double)(time_t)limit)
+    * 1e6)}}; struct itimerval off = {{0, 0}, {0, 0}};
+    struct timespec start, end;
+    setitimer(ITIMER_REAL, &timer, NULL);
+    clock_gettime(CLOCK_MONOTONIC, &start);
+    kernel(A, B, C);
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    setitimer(ITIMER_REAL, &off, NULL);
+    return (double)(end.tv_sec - start.tv_sec) + 1e-9 * (double)(end.tv_nsec - start.tv_nsec);
+}
+
+static int check(const float *C, const float *R, size_t count, double tolerance)
+{
+    double error = worst(C, R, count);
+    if (error <= tolerance) return 0;
+    printf("{\"error\": %.6g}\n", isinf(error) ? 1e300 : error);
+    return 1;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 8) return 72;
+    size_t size = strtoul(argv[1], NULL, 10), count = size * size;
+    float *A = load(argv[2], count), *B = load(argv[3], count), *R = load(argv[4], count), *C =
+    load(NULL, count); int repeats = atoi(argv[5]);
+    double limit = atof(argv[6]), tolerance = atof(argv[7]);
+    timed(A, B, C, limit); /* warm-up; its result is the one that is checked before any time is
+    taken */ if (check(C, R, count, tolerance)) return 3;
+    for (int r = 0; r < repeats; r++) {
+        printf("{\"seconds\": %.9e}\n", timed(A, B, C, limit));
+        fflush(stdout);
+    }
+    return check(C, R, count, tolerance) ? 3 : 0; /* a race may have shown only now */
+}
+"""
+
+WRONG_RESULT = 3
+"""Exit code for a result that differs from the reference."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """What the harness has printed.
+
+    Attributes:
+        seconds: Time of each run after the warm-up.
+        error: Largest difference from the reference, if that was too large.
+    """
+
+    seconds: tuple[float, ...]
+    error: float | None
+
+
+def read_report(out: str) -> Report:
+    """Read the harness's lines; what a crash has torn off is left out."""
+    seconds: list[float] = []
+    error: float | None = None
+    for line in out.splitlines():
+        try:
+            entry = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(entry, dict) and isinstance(entry.get("seconds"), float):
+            seconds.append(entry["seconds"])
+        elif isinstance(entry, dict) and isinstance(entry.get("error"), (int, float)):
+            error = float(entry["error"])
+    return Report(tuple(seconds), error)

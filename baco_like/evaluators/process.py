@@ -1,0 +1,282 @@
+"""Running commands that may hang, crash, flood their output or leave children behind.
+
+The command becomes the leader of its own session, hence of a process group that can be killed as a
+whole. Its output is read as it comes and only the beginning and the end are kept. Whatever happens,
+also Ctrl-C in the caller, the group is gone when `run` returns or raises.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import secrets
+import selectors
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+KEPT_BYTES = 1 << 20
+"""How much of each output is kept; the beginning and the end, a half each."""
+
+_GRACE = 0.3
+"""Seconds between SIGTERM and SIGKILL."""
+
+_SLICE = 0.02
+"""Seconds between two looks at the child where the system cannot tell of its end (no pidfd)."""
+
+_MARK = "BACO_PROCESS"
+"""Environment variable by which children that left the group are found."""
+
+
+@dataclass(frozen=True)
+class Finished:
+    """How a command ended.
+
+    Attributes:
+        code: Exit code, or None if a signal ended it.
+        signal: Name of the signal that ended it, such as ``SIGSEGV``, or None.
+        timed_out: Whether it was ended because its time was over.
+        out: Standard output; invalid UTF-8 is replaced, and the middle of a long one is left out.
+        err: Standard error, likewise.
+        seconds: Wall time from start to end.
+    """
+
+    code: int | None
+    signal: str | None
+    timed_out: bool
+    out: str
+    err: str
+    seconds: float
+
+    @property
+    def ok(self) -> bool:
+        """Whether it ended by itself with exit code 0."""
+        return self.code == 0 and not self.timed_out
+
+    def describe(self) -> str:
+        """Return one line: how it ended, and its first line with "error", or else its last."""
+        if self.timed_out:
+            end = f"stopped after {self.seconds:.3g} s"
+        else:
+            end = f"exit code {self.code}" if self.signal is None else f"ended by {self.signal}"
+        said = [line.strip() for line in (self.err or self.out).splitlines() if line.strip()]
+        if not said:
+            return end
+        errors = (line for line in said if "error" in line.lower())
+        return f"{end}: {next(errors, said[-1])[:300]}"
+
+
+def run(
+    command: Sequence[str],
+    *,
+    timeout: float | None = None,
+    folder: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+    memory: int | None = None,
+) -> Finished:
+    """Run a command to its end, or kill it with all its children.
+
+    Args:
+        command: Program and arguments; no shell looks at them.
+        timeout: Seconds of wall time; SIGTERM to the group at that moment and SIGKILL 0.3 s later.
+        folder: Where it runs.
+        environment: Variables to set beside the caller's own.
+        memory: Limit of its address space in bytes (of each process on its own).
+
+    Raises:
+        OSError: The program cannot be started (not found, not executable).
+    """
+    mark = secrets.token_hex(8)
+    variables = {**os.environ, **(environment or {}), _MARK: mark}
+    outputs = (_Kept(), _Kept())
+    started = time.perf_counter()
+    child = subprocess.Popen(
+        _limited(command, memory),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=folder,
+        env=variables,
+        start_new_session=True,
+    )
+    seconds, timed_out = 0.0, False
+    try:
+        pipes = [pipe for pipe in (child.stdout, child.stderr) if pipe is not None]
+        with _watching(child, pipes, outputs) as watch:
+            timed_out = not watch.until_exit(timeout)
+            seconds = time.perf_counter() - started
+            if timed_out:
+                _signal_group(child, signal.SIGTERM)
+                watch.until_exit(_GRACE)
+            _signal_group(child, signal.SIGKILL)
+            complete = watch.drain()
+        if timed_out or not complete:
+            _kill_marked(mark)
+    except BaseException:
+        _signal_group(child, signal.SIGKILL)
+        _kill_marked(mark)
+        raise
+    finally:
+        _reap(child)
+    return _finished(child.returncode, timed_out, outputs, seconds)
+
+
+def _finished(
+    status: int, timed_out: bool, outputs: tuple[_Kept, _Kept], seconds: float
+) -> Finished:
+    out, err = (kept.text() for kept in outputs)
+    if status >= 0:
+        return Finished(status, None, timed_out, out, err, seconds)
+    return Finished(None, signal_name(-status), timed_out, out, err, seconds)
+
+
+def signal_name(number: int) -> str:
+    """Return a signal's name, such as ``SIGSEGV``."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+class _Kept:
+    """The beginning and the end of an output of any length."""
+
+    def __init__(self) -> None:
+        self._head = bytearray()
+        self._tail = bytearray()
+        self._dropped = 0
+
+    def add(self, chunk: bytes) -> None:
+        half = KEPT_BYTES // 2
+        room = half - len(self._head)
+        self._head += chunk[:room]
+        self._tail += chunk[room:]
+        if len(self._tail) > 2 * half:
+            self._dropped += len(self._tail) - half
+            del self._tail[:-half]
+
+    def text(self) -> str:
+        gap = f"\n[{self._dropped} bytes left out]\n".encode() if self._dropped else b""
+        return bytes(self._head + gap + self._tail).decode("utf-8", errors="replace")
+
+
+@dataclass(frozen=True)
+class _Watch:
+    """Reads a child's outputs while waiting for its end."""
+
+    child: subprocess.Popen[bytes]
+    selector: selectors.BaseSelector
+    told: bool
+    """Whether the selector wakes up when the child ends."""
+
+    def until_exit(self, timeout: float | None) -> bool:
+        """Wait for the child's end; return whether it came within ``timeout`` seconds."""
+        deadline = None if timeout is None else time.perf_counter() + timeout
+        while not _has_ended(self.child):
+            remaining = 3600.0 if deadline is None else deadline - time.perf_counter()
+            if remaining <= 0:
+                return False
+            self._read(min(remaining, 3600.0 if self.told else _SLICE))
+        return True
+
+    def drain(self) -> bool:
+        """Read what is left in the pipes; return whether nobody holds them open any more."""
+        deadline = time.perf_counter() + 0.2
+        while self._open_pipes() and time.perf_counter() < deadline:
+            self._read(0.05, pipes_only=True)
+        return not self._open_pipes()
+
+    def _open_pipes(self) -> bool:
+        return any(key.data is not None for key in self.selector.get_map().values())
+
+    def _read(self, timeout: float, pipes_only: bool = False) -> None:
+        ready = self.selector.select(timeout)
+        for key, _ in ready:
+            if key.data is None:
+                if pipes_only:
+                    self.selector.unregister(key.fileobj)
+                continue
+            chunk = os.read(key.fd, 1 << 16)
+            if chunk:
+                key.data.add(chunk)
+            else:
+                self.selector.unregister(key.fileobj)
+
+
+@contextlib.contextmanager
+def _watching(
+    child: subprocess.Popen[bytes], pipes: Sequence[IO[bytes]], outputs: Sequence[_Kept]
+) -> Iterator[_Watch]:
+    with contextlib.ExitStack() as stack:
+        selector = stack.enter_context(selectors.DefaultSelector())
+        for pipe, kept in zip(pipes, outputs, strict=True):
+            stack.callback(pipe.close)
+            selector.register(pipe, selectors.EVENT_READ, kept)
+        end = _end_descriptor(child)
+        if end is not None:
+            stack.callback(os.close, end)
+            selector.register(end, selectors.EVENT_READ, None)
+        yield _Watch(child, selector, end is not None)
+
+
+def _end_descriptor(child: subprocess.Popen[bytes]) -> int | None:
+    """Return a descriptor that becomes readable when the child ends, where there is such."""
+    if sys.platform != "linux":
+        return None
+    try:
+        return os.pidfd_open(child.pid)
+    except (AttributeError, OSError):
+        return None
+
+
+def _has_ended(child: subprocess.Popen[bytes]) -> bool:
+    """Whether the child has ended. It is not reaped, so that its group's number stays its own."""
+    return os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+
+def _signal_group(child: subprocess.Popen[bytes], number: signal.Signals) -> None:
+    if child.returncode is None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(child.pid, number)
+
+
+def _reap(child: subprocess.Popen[bytes]) -> None:
+    """Collect the child's status, after SIGKILL a matter of milliseconds."""
+    try:
+        child.wait(timeout=5)
+    except (
+        subprocess.TimeoutExpired
+    ):  # it hangs in the kernel (a dead network disk, say) and cannot die now
+        child.returncode = -signal.SIGKILL
+
+
+def _kill_marked(mark: str) -> None:
+    """Kill children that left the group; they still carry the mark in their environment."""
+    wanted = f"{_MARK}={mark}".encode()
+    for entry in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if wanted in (entry / "environ").read_bytes().split(b"\0"):
+                os.kill(int(entry.name), signal.SIGKILL)
+
+
+def _limited(command: Sequence[str], memory: int | None) -> list[str]:
+    """Return the command, started through ``ulimit`` where limits are needed.
+
+    A small shell sets them in the child before the program starts; the program and its arguments
+    reach it as positional parameters that are never interpreted. (Code of ours between fork and
+    exec is unsafe with threads.)
+    """
+    limits = []
+    if resource.getrlimit(resource.RLIMIT_CORE)[0] != 0:
+        limits.append("ulimit -c 0")  # a crash is an outcome here, and leaves no file behind
+    if memory is not None:
+        limits.append(f"ulimit -v {max(1, memory // 1024)}")
+    if not limits:
+        return list(command)
+    return ["/bin/sh", "-c", " && ".join([*limits, 'exec "$@"']), "sh", *command]

@@ -1,0 +1,46 @@
+"""The kinds of evaluators that a TOML file can name; a new kind joins by one line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from baco_like.evaluators.c_loop_nest import LoopNestEvaluator
+from baco_like.evaluators.command import CommandEvaluator
+from baco_like.evaluators.protocol import Evaluator
+from baco_like.evaluators.table import Table, shown, suggestion
+from baco_like.exceptions import RunFileError
+from baco_like.spaces.space import Space
+
+Factory = Callable[[Table, Space, str, Path], Evaluator]
+"""Makes an evaluator from its table, the space, the objective's unit, and the folder of the file.
+
+It checks everything and has no effect: what has to be made (folders, programs) is made at the first
+`Evaluator.wait`.
+"""
+
+KINDS: Mapping[str, Factory] = {
+    "command": CommandEvaluator.from_table,
+    "c_loop_nest": LoopNestEvaluator.from_table,
+}
+
+
+def create(table: Table, space: Space, unit: str, folder: Path) -> Evaluator:
+    """Return the evaluator that a table describes.
+
+    Args:
+        table: The ``[evaluator]`` table; its key ``kind`` says which.
+        space: What will be evaluated.
+        unit: The objective's unit.
+        folder: Where the TOML file stands.
+
+    Raises:
+        RunFileError: The kind is unknown, or a key of its table is unknown, missing or wrong.
+        EvaluatorError: Something that it needs is not on this machine.
+    """
+    kind = table.text("kind")
+    if kind not in KINDS:
+        raise RunFileError(
+            f"[{table.name}] kind = {shown(kind)} is unknown; {suggestion(kind, KINDS)}"
+        )
+    return KINDS[kind](table, space, unit, folder)

@@ -1,0 +1,22 @@
+"""What is measured."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from baco_like.records.history import Goal
+
+
+@dataclass(frozen=True)
+class Objective:
+    """What is measured.
+
+    Attributes:
+        name: Such as ``time``.
+        unit: Such as ``ms``; may be empty.
+        goal: ``minimize`` or ``maximize``.
+    """
+
+    name: str = "value"
+    unit: str = ""
+    goal: Goal = "minimize"

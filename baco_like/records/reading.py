@@ -1,0 +1,184 @@
+"""What a user's objective returned, read as an outcome.
+
+Nothing observed is lost and nothing else is made of it: what is no finite number is recorded as a
+failure whose message shows what it was.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from baco_like.exceptions import FailureWarning, Infeasible, TrialError
+from baco_like.records.trial import Outcome
+
+
+def outcome_from(
+    trial_id: int,
+    value: object = None,
+    objective: str = "value",
+    failed: str | bool | None = None,
+    message: str = "",
+    bound: float | None = None,
+    extra: Mapping[str, Any] | None = None,
+) -> Outcome:
+    """Return the outcome of a trial.
+
+    A value may be
+
+    * a finite number (int, float, NumPy scalar, array of no dimensions, anything with
+      ``__float__``);
+    * a list, tuple or one-dimensional array of finite numbers: repeats, of which the median counts;
+    * a mapping from names to such values, the objective among them; the others become
+      `Outcome.metrics` (medians), and what of them is no finite number goes to ``extra["metrics"]``
+      as text;
+    * an exception: a failure with its type and message; `Infeasible` has its own word.
+
+    ``None``, NaN, infinities, integers beyond float, booleans, texts and everything else are
+    failures with the word ``runtime`` and one `FailureWarning`; a text is the failure's message.
+
+    Args:
+        trial_id: Which trial.
+        value: What the objective returned.
+        objective: Which key of a mapping is the objective.
+        failed: The failure word, or True for ``runtime``; None and False mean that ``value``
+            counts.
+        message: What the failing tool said.
+        bound: The true value is at least this: a censored outcome, of word ``timeout`` unless
+            ``failed`` says otherwise.
+        extra: Anything else as JSON values.
+
+    Raises:
+        TrialError: A mapping without the objective, both a value and a failure, or a bound that is
+            no finite number.
+    """
+    notes = dict(extra or {})
+    word = _failure_word(failed)
+    if word is not None or bound is not None:
+        if value is not None:
+            raise TrialError(
+                f"trial {trial_id}: give a value or a failure, not both: {_shown(value)}"
+            )
+        return _failure(trial_id, word, message, bound, notes)
+    if isinstance(value, BaseException):
+        return outcome_of_exception(trial_id, value, extra=notes)
+    reading = _read(value, objective, trial_id)
+    if reading.problem:
+        warnings.warn(f"{reading.problem}; recorded as a failure", FailureWarning, stacklevel=3)
+        return Outcome.failure(trial_id, "runtime", message or reading.problem, extra=notes)
+    if reading.unread:
+        notes["metrics"] = {**notes.get("metrics", {}), **reading.unread}
+    return Outcome.success(trial_id, reading.repeats, metrics=reading.metrics, extra=notes)
+
+
+def outcome_of_exception(
+    trial_id: int,
+    error: BaseException,
+    word: str = "runtime",
+    *,
+    extra: Mapping[str, Any] | None = None,
+) -> Outcome:
+    """Return the failure that an exception tells of; `Infeasible` brings its own word."""
+    if isinstance(error, Infeasible):
+        return Outcome.failure(trial_id, error.failed, str(error), extra=extra)
+    text = " ".join(str(error).split())
+    message = f"{type(error).__name__}: {text}" if text else type(error).__name__
+    return Outcome.failure(trial_id, word, message[:2000], extra=extra)
+
+
+@dataclass(frozen=True)
+class _Reading:
+    repeats: tuple[float, ...] = ()
+    problem: str = ""
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    unread: Mapping[str, str] = field(default_factory=dict)
+
+
+def _failure_word(failed: str | bool | None) -> str | None:
+    if failed is None or failed is False:
+        return None
+    if failed is True:
+        return "runtime"
+    if not isinstance(failed, str) or not failed.strip():
+        raise TrialError(f"failed = {_shown(failed)}: give a word such as 'runtime', or True")
+    return failed
+
+
+def _failure(
+    trial_id: int, word: str | None, message: str, bound: float | None, notes: Mapping[str, Any]
+) -> Outcome:
+    if bound is None:
+        return Outcome.failure(trial_id, word or "runtime", message, extra=notes)
+    number = finite_number(bound)
+    if number is None:
+        raise TrialError(f"trial {trial_id}: the bound {_shown(bound)} is not a finite number")
+    return Outcome.censored(trial_id, number, word or "timeout", message, extra=notes)
+
+
+def _read(value: object, objective: str, trial_id: int) -> _Reading:
+    if not isinstance(value, Mapping):
+        return _read_repeats(value)
+    if objective not in value:
+        names = ", ".join(map(str, value)) or "none"
+        raise TrialError(
+            f"trial {trial_id}: the objective {objective!r} is not among the metrics: {names}"
+        )
+    reading = _read_repeats(value[objective])
+    metrics, unread = {}, {}
+    for name, entry in value.items():
+        if name == objective:
+            continue
+        numbers = _read_repeats(entry).repeats
+        if numbers:
+            metrics[str(name)] = float(np.median(numbers))
+        else:
+            unread[str(name)] = _shown(entry)
+    return replace(reading, metrics=metrics, unread=unread)
+
+
+def _read_repeats(value: object) -> _Reading:
+    if isinstance(value, np.ndarray) and value.ndim <= 1:
+        value = value.tolist()
+    if not isinstance(value, (list, tuple)):
+        number = finite_number(value)
+        return _Reading((number,)) if number is not None else _Reading(problem=_problem(value))
+    if not value:
+        return _Reading(problem="the list of repeats is empty")
+    numbers = [finite_number(repeat) for repeat in value]
+    if None in numbers:
+        place = numbers.index(None)
+        return _Reading(problem=f"repeat {place + 1} of {len(value)}: {_problem(value[place])}")
+    return _Reading(tuple(number for number in numbers if number is not None))
+
+
+def finite_number(value: object) -> float | None:
+    """Return a finite number as a plain float, or None for anything else, booleans included."""
+    if isinstance(value, (bool, np.bool_, str, bytes)) or not hasattr(value, "__float__"):
+        return None
+    if isinstance(value, np.ndarray) and value.ndim > 0:
+        return None
+    try:
+        number = float(value)
+    except (OverflowError, TypeError, ValueError):
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _problem(value: object) -> str:
+    if isinstance(value, str):
+        return value.strip()[:2000] or "the value is an empty text"
+    return f"the value {_shown(value)} is not a finite number"
+
+
+def _shown(value: object) -> str:
+    """Return a value in one short line, whatever it is."""
+    try:
+        text = " ".join(repr(value).split())
+    except Exception:  # a user's own __repr__, or an integer of more digits than Python writes
+        text = f"of type {type(value).__name__}"
+    return text if len(text) <= 100 else text[:97] + "..."

@@ -1,0 +1,239 @@
+"""The TOML file of ``baco-like tune``: read and checked as a whole before anything happens.
+
+Its tables are ``[space.NAME]`` (one per parameter), ``[constraints]``, ``[objective]``,
+``[evaluator]``, ``[budget]`` and ``[optimizer]``. A key that is not known is an error, never
+ignored.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+from baco_like.evaluators import registry
+from baco_like.evaluators.protocol import Evaluator
+from baco_like.evaluators.table import Table, suggestion
+from baco_like.exceptions import RunFileError, SpaceError
+from baco_like.records.history import Goal
+from baco_like.records.objective import Objective
+from baco_like.spaces.categorical import Categorical
+from baco_like.spaces.integer import Integer
+from baco_like.spaces.ordinal import Ordinal
+from baco_like.spaces.parameter import Parameter
+from baco_like.spaces.permutation import Permutation
+from baco_like.spaces.real import Real
+from baco_like.spaces.space import Space
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+_TABLES = ("space", "constraints", "objective", "evaluator", "budget", "optimizer")
+_LARGEST_FILE = 16 * 2**20
+
+
+@dataclass(frozen=True)
+class RunFile:
+    """What a TOML file asks for.
+
+    Attributes:
+        path: The file.
+        space: What is tuned.
+        objective: What is measured.
+        evaluator_table: How it is measured; `evaluator` makes the evaluator from it.
+        evaluations: At most so many evaluations, or None.
+        seconds: At most so many seconds of wall time, or None; at least one of the two limits is
+            there.
+        strategy: Name of the strategy.
+        seed: The run's only seed.
+        initial: Size of the first design, or None for the strategy's own.
+        settings: The strategy's own settings.
+    """
+
+    path: Path
+    space: Space
+    objective: Objective
+    evaluator_table: Table
+    evaluations: int | None = None
+    seconds: float | None = None
+    strategy: str = "auto"
+    seed: int = 0
+    initial: int | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def folder(self) -> Path:
+        """Where the file stands, and where its commands run."""
+        return self.path.resolve().parent
+
+    def evaluator(self) -> Evaluator:
+        """Return a new evaluator; it has no effect before its first `Evaluator.wait`.
+
+        Raises:
+            EvaluatorError: Something that it needs is not on this machine.
+        """
+        return registry.create(self.evaluator_table, self.space, self.objective.unit, self.folder)
+
+
+def read(path: str | Path) -> RunFile:
+    """Read a file and check everything in it; nothing is written, run or changed.
+
+    Raises:
+        RunFileError: The file cannot be read, is no TOML, or has an unknown key or a wrong value.
+        SpaceError: The space or its constraints are wrong.
+        EvaluatorError: Something that the evaluator needs is not on this machine (a compiler, say).
+    """
+    place = Path(path)
+    top = Table("", _parse(place))
+    for key in top.entries:
+        if key not in _TABLES:
+            raise RunFileError(f"{place}: there is no table [{key}]; {suggestion(key, _TABLES)}")
+    if isinstance(top.entries.get("objective"), list):
+        raise RunFileError(
+            f"{place}: several [[objective]] tables are not supported; write one [objective]"
+        )
+    space = _space(_needed(top, "space", place), top.table("constraints"))
+    evaluations, seconds = _budget(_needed(top, "budget", place))
+    run = RunFile(
+        path=place,
+        space=space,
+        objective=_objective(top.table("objective")),
+        evaluator_table=_needed(top, "evaluator", place),
+        evaluations=evaluations,
+        seconds=seconds,
+        **_optimizer(top.table("optimizer")),
+    )
+    run.evaluator().close()
+    return run
+
+
+def _parse(path: Path) -> dict[str, Any]:
+    try:
+        if path.stat().st_size > _LARGEST_FILE:
+            raise RunFileError(
+                f"{path} is larger than {_LARGEST_FILE // 2**20} MiB; is it a TOML file?"
+            )
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise RunFileError(f"{path}: {error.strerror or error}") from None
+    except UnicodeDecodeError as error:
+        raise RunFileError(f"{path}: not a text in UTF-8 (byte {error.start})") from None
+    except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
+        raise RunFileError(f"{path}: not a TOML file: {shown_error(error)}") from None
+
+
+def shown_error(error: Exception) -> str:
+    """Return an exception's text in one line."""
+    return " ".join(str(error).split())[:300] or type(error).__name__
+
+
+def _needed(top: Table, key: str, path: Path) -> Table:
+    if not top.has(key):
+        raise RunFileError(f"{path}: the table [{key}] is missing")
+    return top.table(key)
+
+
+def _objective(table: Table) -> Objective:
+    table.only(("name", "unit", "goal"))
+    return Objective(
+        name=table.text("name", "value"),
+        unit=table.text("unit") if table.has("unit") else "",
+        goal=cast(Goal, table.choice("goal", ("minimize", "maximize"), "minimize")),
+    )
+
+
+def _budget(table: Table) -> tuple[int | None, float | None]:
+    table.only(("evaluations", "seconds"))
+    if not table.entries:
+        raise RunFileError("[budget] needs 'evaluations', 'seconds' or both")
+    evaluations = table.whole("evaluations", low=1) if table.has("evaluations") else None
+    return evaluations, table.positive("seconds") if table.has("seconds") else None
+
+
+def _optimizer(table: Table) -> dict[str, Any]:
+    """Return strategy, seed, size of the first design and, as settings, all other keys."""
+    common = ("strategy", "seed", "initial")
+    return {
+        "strategy": table.text("strategy", "auto"),
+        "seed": table.whole("seed", 0),
+        "initial": table.whole("initial", low=1) if table.has("initial") else None,
+        "settings": {key: value for key, value in table.entries.items() if key not in common},
+    }
+
+
+def _space(table: Table, constraints: Table) -> Space:
+    if not table.entries:
+        raise RunFileError("[space] has no parameter; write a table [space.NAME] for each")
+    constraints.only(("known",))
+    parameters = {name: _parameter(table.table(name)) for name in table.entries}
+    return Space(parameters, constraints=constraints.texts("known", []))
+
+
+def _parameter(table: Table) -> Parameter:
+    kind = table.choice("type", _PARAMETERS)
+    make, keys = _PARAMETERS[kind]
+    table.only(("type", *keys))
+    try:
+        return make(table)
+    except SpaceError as error:
+        raise SpaceError(f"[{table.name}] {shown_error(error)}") from None
+
+
+def _default(table: Table) -> dict[str, Any]:
+    return {"default": table.entries["default"]} if table.has("default") else {}
+
+
+def _log(table: Table) -> dict[str, Any]:
+    return {"log": table.flag("log")} if table.has("log") else {}
+
+
+def _number(table: Table, key: str) -> int | float:
+    value = table.entries.get(key)
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise (
+            table.wrong(key, value, "a number")
+            if table.has(key)
+            else RunFileError(f"[{table.name}] needs the key {key!r}")
+        )
+    return value
+
+
+def _real(table: Table) -> Parameter:
+    return Real(_number(table, "low"), _number(table, "high"), **_log(table), **_default(table))
+
+
+def _integer(table: Table) -> Parameter:
+    low, high = _number(table, "low"), _number(table, "high")
+    for key, value in (("low", low), ("high", high)):
+        if not isinstance(value, int):
+            raise table.wrong(key, value, "a whole number")
+    return Integer(int(low), int(high), **_log(table), **_default(table))
+
+
+def _ordinal(table: Table) -> Parameter:
+    return Ordinal(table.array("values"), **_log(table), **_default(table))
+
+
+def _categorical(table: Table) -> Parameter:
+    return Categorical(table.array("values"), **_default(table))
+
+
+def _permutation(table: Table) -> Parameter:
+    entries = _default(table)
+    if entries:
+        entries["default"] = tuple(table.array("default"))
+    metric = {"metric": table.text("metric")} if table.has("metric") else {}
+    return Permutation(table.array("elements"), **metric, **entries)
+
+
+_PARAMETERS: Mapping[str, tuple[Callable[[Table], Parameter], tuple[str, ...]]] = {
+    "real": (_real, ("low", "high", "log", "default")),
+    "integer": (_integer, ("low", "high", "log", "default")),
+    "ordinal": (_ordinal, ("values", "log", "default")),
+    "categorical": (_categorical, ("values", "default")),
+    "permutation": (_permutation, ("elements", "metric", "default")),
+}
