@@ -11,8 +11,8 @@ import numpy as np
 from baco_like._optional import require
 from baco_like._typing import Array
 from baco_like.records.history import History
+from baco_like.records.objective import Objective
 from baco_like.records.trial import Trial
-from baco_like.report.summary import Objective
 
 _BEST, _SEEN, _FAILED, _PHASE = "#0072b2", "#9a9a9a", "#d55e00", "#009e73"  # safe for colour-blind eyes
 
