@@ -1,4 +1,4 @@
-"""An acquisition is a frozen recipe; bound to a model and an incumbent it becomes a score over codes."""
+"""An acquisition is a frozen recipe; bound to a model it becomes a score over codes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from baco_like._typing import Array, Codes
 from baco_like.surrogates.protocol import Model
 
 Score = Callable[[Codes], Array]
-"""Maps codes ``(n, w)`` to scores ``(n,)``; higher is better, and on a log scale where it can be."""
+"""Maps codes ``(n, w)`` to scores ``(n,)``; higher is better, on a log scale if it can be."""
 
 
 class Acquisition(Protocol):

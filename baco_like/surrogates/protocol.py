@@ -1,10 +1,10 @@
-"""Fitting returns a new model: the recipe (surrogate) is frozen, and nothing is ever "not trained yet"."""
+"""Fitting returns a new model: the recipe (surrogate) is frozen, nothing is "not trained yet"."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from baco_like._typing import Array, Codes, Mask, Rng
 from baco_like.spaces.space import Space
@@ -32,17 +32,18 @@ class Model(Protocol):
 
     @property
     def hyperparameters(self) -> Mapping[str, Any]:
-        """What fitting found, as JSON values; a later `Surrogate.fit` may start from it. May be empty."""
+        """What fitting found, as JSON values, maybe none; a later fit may start from it."""
 
     def predict(self, codes: Codes) -> tuple[Array, Array]:
-        """Return mean and variance, ``(n, w)`` -> ``(n,)``, ``(n,)``; the variance is non-negative and finite."""
+        """Return mean and variance (non-negative, finite), ``(n, w)`` -> ``(n,)``, ``(n,)``."""
 
 
+@runtime_checkable
 class UpdatableModel(Model, Protocol):
     """A model that can be conditioned on further values without being fitted again."""
 
     def condition(self, codes: Codes, y: Array) -> UpdatableModel:
-        """Return the model that has also seen these values (fantasies for points in flight), ``(m, w)``, ``(m,)``."""
+        """Return the model that has also seen these values, ``(m, w)``, ``(m,)``."""
 
 
 class JointModel(Model, Protocol):
@@ -52,10 +53,19 @@ class JointModel(Model, Protocol):
         """Return mean ``(n,)`` and covariance ``(n, n)``."""
 
 
+class SamplingModel(Model, Protocol):
+    """A model from whose posterior functions can be drawn."""
+
+    def draw(self, rng: Rng) -> Callable[[Codes], Array]:
+        """Return one drawn function of the noise-free value, ``(n, w)`` -> ``(n,)``."""
+
+
 class Surrogate(Protocol):
     """A recipe for models."""
 
-    def fit(self, space: Space, data: Data, rng: Rng, start: Mapping[str, Any] | None = None) -> Model:
+    def fit(
+        self, space: Space, data: Data, rng: Rng, start: Mapping[str, Any] | None = None
+    ) -> Model:
         """Return a model of ``data`` (at least one row).
 
         Args:
@@ -79,6 +89,6 @@ class FeasibilitySurrogate(Protocol):
     def fit(self, space: Space, codes: Codes, feasible: Mask, seed: int) -> FeasibilityModel:
         """Return a model of which rows ran, ``(n, w)`` and ``(n,)`` in order of arrival.
 
-        The result depends on these arguments alone, so that a resumed run has the same model. Rows of one class
-        only give the constant model of that class.
+        The result depends on these arguments alone, so that a resumed run has the same model. Rows
+        of one class only give the constant model of that class.
         """

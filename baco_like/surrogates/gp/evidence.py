@@ -1,0 +1,221 @@
+"""The log posterior of the hyperparameters in closed form, with its gradient.
+
+For K = s R + diag(noise + v) with correlations R, and a = K^-1 (y - mean) (Rasmussen and Williams
+2006, Eqs. 5.8 and 5.9):
+
+    log p(y)  = -1/2 (y - mean)' a - 1/2 log|K| - n/2 log(2 pi)
+    d log p(y) = 1/2 tr((a a' - K^-1) dK)
+
+The logarithms of the prior densities are added: densities of the hyperparameters themselves, not of
+their logarithms, as in GPyTorch's ``ExactMarginalLogLikelihood``, which is this function's
+definition.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+
+from baco_like._typing import Array, Ints
+from baco_like.surrogates.gp.kernel import Kernel
+from baco_like.surrogates.gp.prior import Priors
+
+LOG_2PI = math.log(2.0 * math.pi)
+
+Mean = Literal["zero", "constant"]
+"""The prior mean of the standardised values."""
+
+
+@dataclass(frozen=True)
+class Hyperparameters:
+    """The numbers of a Gaussian process with p parameters.
+
+    Attributes:
+        lengthscales: One per parameter, ``(p,)``.
+        outputscale: Prior variance of the noise-free value.
+        noise: Variance of one observation's noise.
+    """
+
+    lengthscales: Array
+    outputscale: float
+    noise: float
+
+    @property
+    def logs(self) -> Array:
+        """The logarithms as one vector ``(p + 2,)``: lengthscales, outputscale, noise."""
+        both = np.concatenate([self.lengthscales, [self.outputscale, self.noise]])
+        return np.asarray(np.log(both))
+
+    @classmethod
+    def from_logs(cls, theta: Array) -> Hyperparameters:
+        """Return the hyperparameters whose `logs` are ``theta``."""
+        values = np.exp(theta)
+        return cls(values[:-2], float(values[-2]), float(values[-1]))
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """Observations, seen as a function of the hyperparameters' logarithms.
+
+    Attributes:
+        kernel: The correlation.
+        priors: Densities of the hyperparameters.
+        squares: Squared distance of the rows in every parameter, ``(p, n, n)``.
+        y: Values, ``(n,)``.
+        variance: Known variance of every value, ``(n,)``.
+        mean: The prior mean: zero, or a constant, which is then its generalised least squares
+            estimate 1'K^-1 y / 1'K^-1 1 (the maximiser, so the gradient by everything else is
+            unchanged).
+    """
+
+    kernel: Kernel
+    priors: Priors
+    squares: Array
+    y: Array
+    variance: Array
+    mean: Mean = "zero"
+
+    @cached_property
+    def _flat(self) -> Array:
+        p, n, _ = self.squares.shape
+        return np.ascontiguousarray(self.squares.reshape(p, n * n))
+
+    def covariance(self, h: Hyperparameters) -> tuple[Array, Array]:
+        """Return covariance of the observations and slope of the correlation, ``(n, n)`` each."""
+        n = len(self.y)
+        squared = (h.lengthscales**-2.0) @ self._flat
+        correlation, slope = self.kernel.slope(squared.reshape(n, n))
+        correlation *= h.outputscale
+        correlation.flat[:: n + 1] += h.noise + self.variance
+        return correlation, slope
+
+    def __call__(self, theta: Array) -> tuple[float, Array]:
+        """Return the log posterior density, but for a constant, and its gradient by ``theta``.
+
+        Args:
+            theta: Logarithms of the hyperparameters, ``(p + 2,)``.
+
+        Returns:
+            ``(-inf, zeros)`` where the covariance is not positive definite in floating point.
+        """
+        from scipy.linalg.lapack import dpotrf, dpotri
+
+        h = Hyperparameters.from_logs(theta)
+        n = len(self.y)
+        covariance, slope = self.covariance(h)
+        # The matrices are symmetric: their transpose is the Fortran order that LAPACK wants,
+        # without a copy.
+        factor, failed = dpotrf(covariance.T, lower=1, clean=1, overwrite_a=1)
+        if failed:
+            return -math.inf, np.zeros_like(theta)
+        level, alpha = solve_mean(factor, self.y, self.mean)
+        residual = self.y - level
+        half_logdet = float(np.log(np.diagonal(factor)).sum())
+        likelihood = -0.5 * float(residual @ alpha) - half_logdet - 0.5 * n * LOG_2PI
+        inverse = dpotri(factor, lower=1, overwrite_c=1)[0]
+        gradient = self._likelihood_gradient(h, residual, alpha, inverse, slope)
+        density, density_gradient = self._prior(h)
+        return likelihood + density, gradient + density_gradient
+
+    def _likelihood_gradient(
+        self, h: Hyperparameters, residual: Array, alpha: Array, inverse: Array, slope: Array
+    ) -> Array:
+        """Return the gradient by the logarithms; ``inverse`` has its upper triangle zero.
+
+        The traces need no second matrix: K_f a = (y - mean) - N a and tr(K^-1 K_f) = n - tr(K^-1
+        N), with K_f the noise-free covariance and N the noise. In the trace with a distance matrix
+        the diagonal is zero, so twice the lower triangle of the inverse is the whole of it.
+        """
+        n = len(alpha)
+        diagonal = np.diagonal(inverse)
+        noises = h.noise + self.variance
+        weights = np.multiply.outer(alpha, alpha)
+        weights -= 2.0 * inverse.T
+        weights *= slope
+        by_lengthscale = (self._flat @ weights.ravel()) * (-h.outputscale * h.lengthscales**-2.0)
+        signal = float(alpha @ (residual - noises * alpha)) - (n - float(diagonal @ noises))
+        noise = h.noise * float(alpha @ alpha - diagonal.sum())
+        return np.concatenate([by_lengthscale, [0.5 * signal, 0.5 * noise]])
+
+    def _prior(self, h: Hyperparameters) -> tuple[float, Array]:
+        scale, noise = np.array([h.outputscale]), np.array([h.noise])
+        parts = (
+            (self.priors.lengthscale, h.lengthscales),
+            (self.priors.outputscale, scale),
+            (self.priors.noise, noise),
+        )
+        density = sum(float(prior.log_density(x).sum()) for prior, x in parts)
+        return density, np.concatenate([x * prior.gradient(x) for prior, x in parts])
+
+    def subset(self, rows: Ints) -> Evidence:
+        """Return the evidence of some rows only."""
+        squares = self.squares[:, rows[:, None], rows]
+        return Evidence(
+            self.kernel, self.priors, squares, self.y[rows], self.variance[rows], self.mean
+        )
+
+    def scores(self, thetas: Array) -> Array:
+        """Return the log posterior density of a batch, ``(s, p + 2)`` -> ``(s,)``.
+
+        A matrix is bordered by a row of ones and by the values, so that the last rows of its
+        Cholesky factor are the solved ones and values.
+        """
+        values = np.exp(thetas)
+        n = len(self.y)
+        squared = (values[:, :-2] ** -2.0) @ self._flat
+        bordered = np.zeros((len(thetas), n + 2, n + 2))
+        bordered[:, :n, :n] = self.kernel.value(squared).reshape(-1, n, n)
+        bordered *= values[:, -2, None, None]
+        rows = np.arange(n)
+        noises = values[:, -1, None] + self.variance
+        bordered[:, rows, rows] += noises
+        border = np.stack([np.ones(n), self.y])
+        bordered[:, n:, :n] = border
+        # Corners above b' K^-1 b keep the matrix positive definite; they are not read.
+        corners = 1.0 + 4.0 * (border**2).sum() / noises.min(axis=1)
+        bordered[:, n, n] = bordered[:, n + 1, n + 1] = corners
+        factors = _cholesky(bordered)
+        ones, solved = factors[:, n, :n], factors[:, n + 1, :n]
+        fit = (solved**2).sum(axis=1)
+        if self.mean == "constant":
+            fit = fit - (ones * solved).sum(axis=1) ** 2 / (ones**2).sum(axis=1)
+        half_logdet = np.log(factors[:, rows, rows]).sum(axis=1)
+        likelihood = -0.5 * fit - half_logdet - 0.5 * n * LOG_2PI
+        density = self.priors.lengthscale.log_density(values[:, :-2]).sum(axis=1)
+        density = density + self.priors.outputscale.log_density(values[:, -2])
+        score = likelihood + density + self.priors.noise.log_density(values[:, -1])
+        return np.where(np.isfinite(score), score, -math.inf)
+
+
+def solve_mean(factor: Array, y: Array, mean: Mean) -> tuple[float, Array]:
+    """Return the prior mean and K^-1 (y - mean), given the lower Cholesky factor of K."""
+    if mean == "zero":
+        return 0.0, cho_solve(factor, y)
+    both = cho_solve(factor, np.column_stack([y, np.ones_like(y)]))
+    level = float(both[:, 0].sum() / both[:, 1].sum())
+    return level, both[:, 0] - level * both[:, 1]
+
+
+def cho_solve(factor: Array, right: Array) -> Array:
+    """Return K^-1 times a vector or matrix, given the lower Cholesky factor of K."""
+    from scipy.linalg.lapack import dpotrs
+
+    return np.asarray(dpotrs(factor, right, lower=1)[0])
+
+
+def _cholesky(batch: Array) -> Array:
+    """Factor a batch; a matrix that is not positive definite gets a factor of NaN."""
+    try:
+        return np.asarray(np.linalg.cholesky(batch), dtype=float)
+    except np.linalg.LinAlgError:
+        factors = np.full_like(batch, np.nan)
+        for i, matrix in enumerate(batch):
+            try:
+                factors[i] = np.linalg.cholesky(matrix)
+            except np.linalg.LinAlgError:
+                continue
+        return factors

@@ -1,0 +1,145 @@
+"""Maximum a posteriori hyperparameters: many prior draws scored, the best few refined.
+
+BaCO (section 3.2) "first uniformly samples a number of possible hyperparameter settings, then
+chooses a fraction of those with highest likelihood, and optimizes them individually using L-BFGS".
+Here the draws come from the priors and are scored in one batch, on a subset of the rows where there
+are many, and the last fit's optimum is one more start.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from baco_like._typing import Array, Ints, Rng
+from baco_like.surrogates.gp.evidence import Evidence, Hyperparameters
+
+LENGTHSCALES = (1e-2, 1e2)
+OUTPUTSCALES = (1e-3, 1e3)
+NOISES = (1e-6, 1e1)
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How hard the fit tries.
+
+    Attributes:
+        draws: Prior draws that are scored.
+        scored_rows: At most so many rows take part in the scoring.
+        starts: How many of the best are refined when there is no earlier optimum.
+        fresh_starts: How many of the best are refined beside an earlier optimum.
+        fitted_rows: At most so many rows take part in the refinement; the model then sees all of
+            them.
+        steps: Most iterations of L-BFGS-B for one start.
+        tolerance: L-BFGS-B stops when a step gains less than this, relative to the objective.
+    """
+
+    draws: int = 64
+    scored_rows: int = 40
+    starts: int = 3
+    fresh_starts: int = 1
+    fitted_rows: int = 400
+    steps: int = 60
+    tolerance: float = 1e-5
+
+
+def maximise_evidence(
+    evidence: Evidence, effort: Effort, rng: Rng, start: Mapping[str, Any] | None = None
+) -> Hyperparameters:
+    """Return the hyperparameters of highest posterior density that were found.
+
+    Args:
+        evidence: The observations.
+        effort: How hard to try.
+        rng: Chance; nothing else is random.
+        start: `to_json` of an earlier optimum; one for another number of parameters is ignored.
+    """
+    groups = evidence.squares.shape[0]
+    earlier = from_json(start, groups)
+    draws = _draws(evidence, effort.draws, rng)
+    scored = evidence.subset(chosen_rows(evidence.y, effort.scored_rows, rng))
+    order = np.argsort(-scored.scores(draws), kind="stable")
+    fresh = effort.starts if earlier is None else effort.fresh_starts
+    starts = [draws[i] for i in order[:fresh]]
+    if earlier is not None:
+        starts.insert(0, earlier.logs)
+    return Hyperparameters.from_logs(_best_refined(evidence, starts, effort))
+
+
+def to_json(hyperparameters: Hyperparameters) -> dict[str, Any]:
+    """Return JSON values; `from_json` is the inverse."""
+    return {
+        "lengthscales": [float(x) for x in hyperparameters.lengthscales],
+        "outputscale": float(hyperparameters.outputscale),
+        "noise": float(hyperparameters.noise),
+    }
+
+
+def from_json(values: Mapping[str, Any] | None, groups: int) -> Hyperparameters | None:
+    """Return the hyperparameters, or None where the values do not fit ``groups`` parameters."""
+    if values is None:
+        return None
+    try:
+        flat = [*values["lengthscales"], values["outputscale"], values["noise"]]
+        numbers = np.array([float(x) for x in flat])
+    except (KeyError, TypeError, ValueError):
+        return None
+    if len(numbers) != groups + 2 or not np.all(np.isfinite(numbers) & (numbers > 0.0)):
+        return None
+    low, high = np.exp(np.array(_bounds(groups)).T)
+    numbers = np.clip(numbers, low, high)
+    return Hyperparameters(numbers[:-2], float(numbers[-2]), float(numbers[-1]))
+
+
+def _bounds(groups: int) -> list[tuple[float, float]]:
+    ranges = [LENGTHSCALES] * groups + [OUTPUTSCALES, NOISES]
+    return [(math.log(low), math.log(high)) for low, high in ranges]
+
+
+def _draws(evidence: Evidence, count: int, rng: Rng) -> Array:
+    """Return the logarithms of prior draws, within the bounds, ``(count, p + 2)``."""
+    groups = evidence.squares.shape[0]
+    priors = evidence.priors
+    drawn = np.column_stack(
+        [
+            priors.lengthscale.sample((count, groups), rng),
+            priors.outputscale.sample((count,), rng),
+            priors.noise.sample((count,), rng),
+        ]
+    )
+    low, high = np.array(_bounds(groups)).T
+    return np.clip(np.log(drawn), low, high)
+
+
+def chosen_rows(y: Array, most: int, rng: Rng) -> Ints:
+    """Return at most ``most`` rows: half of them the best, the others drawn from the rest."""
+    if len(y) <= most:
+        return np.arange(len(y))
+    order = np.argsort(y, kind="stable")
+    best = order[: most // 2]
+    others = rng.choice(order[most // 2 :], size=most - len(best), replace=False)
+    return np.sort(np.concatenate([best, others]))
+
+
+def _best_refined(evidence: Evidence, starts: Sequence[Array], effort: Effort) -> Array:
+    from scipy.optimize import fmin_l_bfgs_b
+
+    def loss(theta: Array) -> tuple[float, Array]:
+        value, gradient = evidence(theta)
+        # L-BFGS-B backs off from a finite wall, but not from an infinite one.
+        return (-value, -gradient) if math.isfinite(value) else (1e25, np.zeros_like(theta))
+
+    bounds = _bounds(evidence.squares.shape[0])
+    factor = effort.tolerance / np.finfo(float).eps
+    best, lowest = starts[0], math.inf
+    for start in starts:
+        found, value, _ = fmin_l_bfgs_b(
+            loss, start, bounds=bounds, factr=factor, pgtol=1e-3, maxiter=effort.steps
+        )
+        if float(value) < lowest:
+            best, lowest = np.asarray(found), float(value)
+    return best

@@ -1,0 +1,130 @@
+"""The Gaussian process surrogate: recipes, and the fitted model that predicts from codes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from baco_like._typing import Array, Codes, Features, Rng
+from baco_like.spaces.space import Space
+from baco_like.surrogates.gp.censoring import impute
+from baco_like.surrogates.gp.evidence import Evidence, Hyperparameters, Mean
+from baco_like.surrogates.gp.fit import Effort, chosen_rows, maximise_evidence, to_json
+from baco_like.surrogates.gp.kernel import MATERN32, MATERN52, Kernel, squared_distances
+from baco_like.surrogates.gp.posterior import Posterior, posterior
+from baco_like.surrogates.gp.prior import Priors
+from baco_like.surrogates.protocol import Data
+
+
+@dataclass(frozen=True, eq=False)
+class GPModel:
+    """A fitted Gaussian process over a space.
+
+    Attributes:
+        space: Gives the features.
+        posterior: The process on features.
+        fitted: What fitting found.
+    """
+
+    space: Space
+    posterior: Posterior
+    fitted: Hyperparameters
+
+    @property
+    def hyperparameters(self) -> Mapping[str, Any]:
+        """Lengthscales, one per active parameter, outputscale and noise, on the model's scale."""
+        return to_json(self.fitted)
+
+    def predict(self, codes: Codes) -> tuple[Array, Array]:
+        """Return mean and variance of the noise-free value, ``(n, w)`` -> ``(n,)``, ``(n,)``."""
+        return self.posterior.predict(self.space.features(codes))
+
+    def predict_joint(self, codes: Codes) -> tuple[Array, Array]:
+        """Return mean ``(n,)`` and covariance ``(n, n)`` of the noise-free values."""
+        return self.posterior.predict_joint(self.space.features(codes))
+
+    def draw(self, rng: Rng) -> Callable[[Codes], Array]:
+        """Return one function drawn from the posterior, ``(n, w)`` -> ``(n,)``."""
+        drawn = self.posterior.draw(rng)
+        return lambda codes: drawn(self.space.features(codes))
+
+    def condition(self, codes: Codes, y: Array) -> GPModel:
+        """Return the model that has also seen these values, with the same hyperparameters."""
+        seen = self.posterior.condition(self.space.features(codes), y)
+        return GPModel(self.space, seen, self.fitted)
+
+
+@dataclass(frozen=True)
+class GaussianProcess:
+    """A Gaussian process with one lengthscale per parameter (BaCO section 3.2), fitted in closed form.
+
+    Attributes:
+        kernel: The correlation.
+        priors: Densities of the hyperparameters.
+        mean: The prior mean: zero, or a constant that is estimated.
+        effort: How hard the fit tries.
+    """
+
+    kernel: Kernel = MATERN52
+    priors: Priors = field(default_factory=Priors)
+    mean: Mean = "zero"
+    effort: Effort = field(default_factory=Effort)
+
+    def fit(
+        self, space: Space, data: Data, rng: Rng, start: Mapping[str, Any] | None = None
+    ) -> GPModel:
+        """Return a model of ``data``; values should be of order one, as `transform.fit_transform` makes them.
+
+        The hyperparameters are found with the censored values at their bounds (and from
+        ``effort.fitted_rows`` of the rows); then these values are imputed, and the model sees all
+        rows.
+        """
+        features = space.features(data.codes)
+        owner = np.asarray(space.feature_owner)
+        rows = chosen_rows(data.y, self.effort.fitted_rows, rng)
+        squares = squared_distances(features[rows], owner, len(space.active))
+        evidence = Evidence(
+            self.kernel, self.priors, squares, data.y[rows], data.variance[rows], self.mean
+        )
+        found = maximise_evidence(evidence, self.effort, rng, start)
+        return _model(space, self.kernel, features, data, found, self.mean)
+
+
+@dataclass(frozen=True)
+class FixedGaussianProcess:
+    """A Gaussian process whose hyperparameters are given (Kernel Tuner's: Willemsen et al. 2021, Table I).
+
+    Attributes:
+        kernel: The correlation.
+        lengthscale: Of every parameter.
+        outputscale: Prior variance.
+        noise: Variance of one observation's noise.
+        mean: The prior mean: zero, or a constant that is estimated.
+    """
+
+    kernel: Kernel = MATERN32
+    lengthscale: float = 1.5
+    outputscale: float = 1.0
+    noise: float = 1e-6
+    mean: Mean = "zero"
+
+    def fit(
+        self, space: Space, data: Data, rng: Rng, start: Mapping[str, Any] | None = None
+    ) -> GPModel:
+        """Return a model of ``data``; chance and ``start`` are not used."""
+        features = space.features(data.codes)
+        given = Hyperparameters(
+            np.full(len(space.active), self.lengthscale), self.outputscale, self.noise
+        )
+        return _model(space, self.kernel, features, data, given, self.mean)
+
+
+def _model(
+    space: Space, kernel: Kernel, features: Features, data: Data, h: Hyperparameters, mean: Mean
+) -> GPModel:
+    owner = np.asarray(space.feature_owner)
+    y = impute(kernel, features, owner, data, h, mean) if data.censored.any() else data.y
+    return GPModel(space, posterior(kernel, features, owner, y, data.variance, h, mean), h)

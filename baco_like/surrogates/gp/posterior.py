@@ -1,0 +1,192 @@
+"""The posterior of a Gaussian process on features, by products around one Cholesky factor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from baco_like._typing import Array, Features, Ints, Rng
+from baco_like.surrogates.gp.evidence import Hyperparameters, Mean, cho_solve, solve_mean
+from baco_like.surrogates.gp.kernel import Kernel, cross_squared_distances
+
+WAVES = 1024
+"""Random Fourier features of a drawn function."""
+
+BLOCK = 512
+"""Rows predicted at a time, so that the working arrays stay in the processor's cache."""
+
+JITTERS = (0.0, 1e-10, 1e-8, 1e-6, 1e-4, 1e-2, 1.0)
+"""What is added to the diagonal, relative to its mean, until the matrix factors."""
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior:
+    """A Gaussian process given n observations; it predicts the noise-free value.
+
+    Attributes:
+        kernel: The correlation.
+        scales: One over the lengthscale of every feature column, ``(k,)``.
+        outputscale: Prior variance.
+        noise: Variance of the noise of one more observation.
+        mean: Prior mean.
+        rows: Scaled features of the observations, ``(n, k)``.
+        factor: Lower Cholesky factor of the covariance of the observations, ``(n, n)``.
+        residual: Values minus the prior mean, ``(n,)``.
+    """
+
+    kernel: Kernel
+    scales: Array
+    outputscale: float
+    noise: float
+    mean: float
+    rows: Features
+    factor: Array
+    residual: Array
+
+    @cached_property
+    def alpha(self) -> Array:
+        """K^-1 (y - mean), ``(n,)``."""
+        return cho_solve(self.factor, self.residual)
+
+    @cached_property
+    def inverse_factor(self) -> Array:
+        """The inverse of `factor`: products with it are faster than solving."""
+        from scipy.linalg.lapack import dtrtri
+
+        return np.asarray(dtrtri(self.factor, lower=1)[0])
+
+    def covariance(self, a: Features, b: Features) -> Array:
+        """Return the prior covariance of scaled features, ``(m, k)``, ``(n, k)`` -> ``(m, n)``."""
+        correlation = self.kernel.value(cross_squared_distances(a, b))
+        correlation *= self.outputscale
+        return correlation
+
+    def predict(self, features: Features) -> tuple[Array, Array]:
+        """Return mean and variance of the noise-free value, ``(m, k)`` -> ``(m,)``, ``(m,)``.
+
+        Rasmussen and Williams (2006), Eqs. 2.25 and 2.26, with K^-1 from the inverse of the
+        Cholesky factor.
+        """
+        scaled = features * self.scales
+        mean = np.empty(len(scaled))
+        variance = np.empty(len(scaled))
+        for at in range(0, len(scaled), BLOCK):
+            block = slice(at, at + BLOCK)
+            cross = self.covariance(scaled[block], self.rows)
+            mean[block] = cross @ self.alpha
+            solved = cross @ self.inverse_factor.T
+            variance[block] = np.einsum("ij,ij->i", solved, solved)
+        return mean + self.mean, np.maximum(self.outputscale - variance, 0.0)
+
+    def predict_joint(self, features: Features) -> tuple[Array, Array]:
+        """Return mean ``(m,)`` and covariance ``(m, m)`` of the noise-free values."""
+        scaled = features * self.scales
+        cross = self.covariance(scaled, self.rows)
+        solved = cross @ self.inverse_factor.T
+        covariance = self.covariance(scaled, scaled) - solved @ solved.T
+        return cross @ self.alpha + self.mean, covariance
+
+    def draw(self, rng: Rng) -> Callable[[Features], Array]:
+        """Return one function drawn from the posterior, ``(m, k)`` -> ``(m,)``.
+
+        A draw from the prior (random Fourier features: Rahimi and Recht 2007) is moved onto the
+        observations by Matheron's rule (Wilson et al., ICML 2020, Eq. 13), so that it is one
+        function wherever it is asked.
+        """
+        waves = self.kernel.frequencies(WAVES, self.rows.shape[1], rng)
+        phases = rng.uniform(0.0, 2.0 * np.pi, WAVES)
+        weights = rng.standard_normal(WAVES) * np.sqrt(2.0 * self.outputscale / WAVES)
+
+        def prior(scaled: Features) -> Array:
+            return np.asarray(np.cos(scaled @ waves.T + phases) @ weights)
+
+        # K is the noise-free covariance plus the noise, known variances included.
+        noises = np.einsum("ij,ij->i", self.factor, self.factor) - self.outputscale
+        noise = np.sqrt(np.maximum(noises, 0.0)) * rng.standard_normal(len(self.rows))
+        missing = cho_solve(self.factor, self.residual - prior(self.rows) - noise)
+
+        def drawn(features: Features) -> Array:
+            scaled = features * self.scales
+            return self.mean + prior(scaled) + self.covariance(scaled, self.rows) @ missing
+
+        return drawn
+
+    def condition(self, features: Features, y: Array) -> Posterior:
+        """Return the posterior that has also seen these values, ``(m, k)``, ``(m,)``.
+
+        The factor is extended by m rows: its old rows do not change. The prior mean stays.
+        """
+        scaled = features * self.scales
+        cross = self.covariance(self.rows, scaled)
+        below = self.inverse_factor @ cross
+        corner = self.covariance(scaled, scaled) - below.T @ below
+        corner[np.diag_indices_from(corner)] += self.noise
+        n, m = len(self.rows), len(scaled)
+        factor = np.zeros((n + m, n + m))
+        factor[:n, :n] = self.factor
+        factor[n:, :n] = below.T
+        factor[n:, n:] = safe_cholesky(corner)
+        rows = np.concatenate([self.rows, scaled])
+        residual = np.concatenate([self.residual, y - self.mean])
+        return Posterior(
+            self.kernel,
+            self.scales,
+            self.outputscale,
+            self.noise,
+            self.mean,
+            rows,
+            factor,
+            residual,
+        )
+
+
+def posterior(
+    kernel: Kernel,
+    features: Features,
+    owner: Ints,
+    y: Array,
+    variance: Array,
+    h: Hyperparameters,
+    mean: Mean,
+) -> Posterior:
+    """Return the posterior given n observations.
+
+    Args:
+        kernel: The correlation.
+        features: ``(n, k)``.
+        owner: Which parameter each column belongs to, ``(k,)``.
+        y: Values, ``(n,)``.
+        variance: Known variance of every value, ``(n,)``.
+        h: The hyperparameters.
+        mean: The prior mean.
+    """
+    scales = 1.0 / h.lengthscales[owner]
+    rows = features * scales
+    covariance = kernel.value(cross_squared_distances(rows, rows))
+    covariance *= h.outputscale
+    np.fill_diagonal(covariance, h.outputscale + h.noise + variance)
+    factor = safe_cholesky(covariance)
+    level, _ = solve_mean(factor, y, mean)
+    return Posterior(kernel, scales, h.outputscale, h.noise, level, rows, factor, y - level)
+
+
+def safe_cholesky(matrix: Array) -> Array:
+    """Return the lower Cholesky factor, with as little added to the diagonal as it takes.
+
+    Raises:
+        numpy.linalg.LinAlgError: Not even doubling the diagonal is enough (entries that are not
+        finite).
+    """
+    size = max(float(np.mean(np.diagonal(matrix))), 1e-12)
+    for jitter in JITTERS:
+        try:
+            factor = np.linalg.cholesky(matrix + jitter * size * np.eye(len(matrix)))
+            return np.asarray(factor, dtype=float)
+        except np.linalg.LinAlgError:
+            continue
+    raise np.linalg.LinAlgError(
+        "covariance is not positive definite even with its diagonal doubled"
+    )

@@ -1,0 +1,155 @@
+"""The scale on which values are modelled: logarithms if all are positive, then standardised.
+
+Run times spread over orders of magnitude, and what counts is ratios; in BaCO's ablation (section
+5.3, Fig. 9) leaving the logarithms out cost most. Where a value is zero or negative, ``asinh`` of
+the robustly standardised value takes the logarithm's place: it is linear about the median and a
+logarithm of either sign far from it. Both are monotone, so the order of the values, and with it the
+best, is kept.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from baco_like._typing import Array
+
+LEAST = float(np.finfo(float).tiny)
+LARGEST_LOG = 709.0
+"""exp of this is still finite."""
+
+LARGEST_DEVIATION = 1e154
+"""Its square is still finite."""
+
+
+@dataclass(frozen=True)
+class Transform:
+    """A monotone map from the user's unit to the model's scale; see `fit_transform`.
+
+    With u = log(y), or u = asinh((y / unit - centre) / width), the model's value is (u - mean) /
+    deviation.
+
+    Attributes:
+        kind: Which of the two.
+        unit: Power of two near the largest magnitude, so that differences cannot overflow.
+        centre: Median of y / unit.
+        width: Spread of y / unit.
+        mean: Mean of u.
+        deviation: Standard deviation of u, 1 where they are all equal.
+    """
+
+    kind: Literal["log", "asinh"]
+    unit: float
+    centre: float
+    width: float
+    mean: float
+    deviation: float
+
+    def forward(self, y: Array) -> Array:
+        """Return values on the model's scale; to a logarithm zero is the least positive number."""
+        return (self._warp(np.asarray(y, dtype=float)) - self.mean) / self.deviation
+
+    def backward(self, z: Array) -> Array:
+        """Return values in the user's unit, the inverse of `forward`; finite if ``z`` is."""
+        u = np.asarray(z, dtype=float) * self.deviation + self.mean
+        if self.kind == "log":
+            return np.exp(np.clip(u, -745.0, LARGEST_LOG))
+        return self._from_width(np.sinh(np.clip(u, -LARGEST_LOG, LARGEST_LOG)))
+
+    def forward_variance(self, y: Array, variance: Array) -> Array:
+        """Return variances of values on the model's scale, to first order (delta method)."""
+        y = np.asarray(y, dtype=float)
+        if self.kind == "log":
+            slope = 1.0 / np.maximum(y, LEAST)
+        else:
+            u = (y / self.unit - self.centre) / self.width
+            slope = 1.0 / np.hypot(1.0, u) / self.width / self.unit
+        deviation = np.sqrt(variance) * (slope / self.deviation)
+        return np.minimum(deviation, 1e3) ** 2
+
+    def moments(self, mean: Array, variance: Array) -> tuple[Array, Array]:
+        """Return mean and variance in the user's unit of values normal on the model's scale.
+
+        Closed forms of the lognormal and of the hyperbolic sine of a normal variable.
+        """
+        m = np.asarray(mean, dtype=float) * self.deviation + self.mean
+        v = np.minimum(np.asarray(variance, dtype=float) * self.deviation**2, LARGEST_LOG)
+        if self.kind == "log":
+            centre = _exp(m + 0.5 * v)
+            return centre, _exp(m + 0.5 * v + 0.5 * np.log(np.maximum(np.expm1(v), LEAST))) * (
+                v > 0.0
+            )
+        bounded = np.clip(m, -LARGEST_LOG / 4, LARGEST_LOG / 4)
+        v = np.minimum(v, LARGEST_LOG / 4)
+        centre = np.sinh(bounded) * np.exp(0.5 * v)
+        spread = np.sqrt(0.5 * np.expm1(v) * (np.exp(v) * np.cosh(2.0 * bounded) + 1.0))
+        return self._from_width(centre), _squared(_saturating(spread, self.width, self.unit))
+
+    def _warp(self, y: Array) -> Array:
+        if self.kind == "log":
+            return np.log(np.maximum(y, np.nextafter(0.0, 1.0)))
+        return np.asarray(np.arcsinh((y / self.unit - self.centre) / self.width))
+
+    def _from_width(self, u: Array) -> Array:
+        return _saturating(_saturating(u, self.width, 1.0) + self.centre, self.unit, 1.0)
+
+
+def fit_transform(y: Array) -> Transform:
+    """Return the transform whose values of ``y`` have mean 0 and population variance 1 (or 0).
+
+    Args:
+        y: One or more finite values in the user's unit.
+
+    Raises:
+        ValueError: There is no value, or one is not finite.
+    """
+    y = np.asarray(y, dtype=float)
+    if y.size == 0 or not np.all(np.isfinite(y)):
+        raise ValueError("a transform needs one or more finite values; leave failures out")
+    if np.all(y > 0.0):
+        rough = Transform("log", 1.0, 0.0, 1.0, 0.0, 1.0)
+    else:
+        unit = _power_of_two(float(np.abs(y).max()))
+        scaled = y / unit
+        rough = Transform("asinh", unit, float(np.median(scaled)), _spread(scaled), 0.0, 1.0)
+    u = rough.forward(y)
+    mean, deviation = float(u.mean()), float(u.std())
+    # Below this the differences are rounding: a standard deviation of 1 would blow them up.
+    if deviation <= 1e-13 * max(1.0, abs(mean)):
+        deviation = 1.0
+    return Transform(rough.kind, rough.unit, rough.centre, rough.width, mean, deviation)
+
+
+def _spread(scaled: Array) -> float:
+    """Return the quartile range over a normal variable's, or the deviation where that is 0."""
+    low, high = np.quantile(scaled, [0.25, 0.75])
+    for width in (float(high - low) / 1.349, float(scaled.std())):
+        if width > 1e-200:
+            return width
+    return 1.0
+
+
+def _power_of_two(x: float) -> float:
+    """Return the largest power of two up to ``x`` (1 for 0), kept off the range's ends."""
+    if x == 0.0:
+        return 1.0
+    return math.ldexp(1.0, min(max(math.frexp(x)[1] - 1, -1000), 1000))
+
+
+def _exp(x: Array) -> Array:
+    return np.exp(np.clip(x, -745.0, LARGEST_LOG))
+
+
+def _squared(deviation: Array) -> Array:
+    return np.asarray(np.minimum(deviation, LARGEST_DEVIATION) ** 2)
+
+
+def _saturating(x: Array, first: float, second: float) -> Array:
+    """Return x * first * second, held at the largest finite number."""
+    with np.errstate(over="ignore"):
+        product = x * first * second
+    largest = np.finfo(float).max
+    return np.clip(product, -largest, largest)
