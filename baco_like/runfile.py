@@ -123,11 +123,10 @@ def _parse(path: Path) -> dict[str, Any]:
     except UnicodeDecodeError as error:
         raise RunFileError(f"{path}: not a text in UTF-8 (byte {error.start})") from None
     except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
-        raise RunFileError(f"{path}: not a TOML file: {shown_error(error)}") from None
+        raise RunFileError(f"{path}: not a TOML file: {_line(error)}") from None
 
 
-def shown_error(error: Exception) -> str:
-    """Return an exception's text in one line."""
+def _line(error: Exception) -> str:
     return " ".join(str(error).split())[:300] or type(error).__name__
 
 
@@ -180,7 +179,7 @@ def _parameter(table: Table) -> Parameter:
     try:
         return make(table)
     except SpaceError as error:
-        raise SpaceError(f"[{table.name}] {shown_error(error)}") from None
+        raise SpaceError(f"[{table.name}] {_line(error)}") from None
 
 
 def _default(table: Table) -> dict[str, Any]:
@@ -191,27 +190,13 @@ def _log(table: Table) -> dict[str, Any]:
     return {"log": table.flag("log")} if table.has("log") else {}
 
 
-def _number(table: Table, key: str) -> int | float:
-    value = table.entries.get(key)
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise (
-            table.wrong(key, value, "a number")
-            if table.has(key)
-            else RunFileError(f"[{table.name}] needs the key {key!r}")
-        )
-    return value
-
-
 def _real(table: Table) -> Parameter:
-    return Real(_number(table, "low"), _number(table, "high"), **_log(table), **_default(table))
+    return Real(table.number("low"), table.number("high"), **_log(table), **_default(table))
 
 
 def _integer(table: Table) -> Parameter:
-    low, high = _number(table, "low"), _number(table, "high")
-    for key, value in (("low", low), ("high", high)):
-        if not isinstance(value, int):
-            raise table.wrong(key, value, "a whole number")
-    return Integer(int(low), int(high), **_log(table), **_default(table))
+    low, high = table.integer("low"), table.integer("high")
+    return Integer(low, high, **_log(table), **_default(table))
 
 
 def _ordinal(table: Table) -> Parameter:

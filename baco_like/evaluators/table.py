@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import difflib
-import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from baco_like.exceptions import RunFileError
+from baco_like.records.reading import finite_number
 
 _UNITS = {"": 1, "b": 1}
 _UNITS |= {f"{letter}b": 1000**power for power, letter in enumerate("kmgt", start=1)}
@@ -56,24 +56,33 @@ class Table:
             raise self.wrong(key, value, suggestion(value, known))
         return value
 
+    def integer(self, key: str, default: int | None = None) -> int:
+        """Return an integer."""
+        value = self._value(key, default)
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise self.wrong(key, value, "a whole number")
+        return value
+
     def whole(self, key: str, default: int | None = None, low: int = 0) -> int:
         """Return an integer that is at least ``low``."""
-        value = self._value(key, default)
-        if isinstance(value, bool) or not isinstance(value, int) or value < low:
+        value = self.integer(key, default)
+        if value < low:
             raise self.wrong(key, value, f"a whole number, {low} or more")
         return value
 
+    def number(self, key: str, default: float | None = None) -> float:
+        """Return a finite number."""
+        value = self._value(key, default)
+        number = finite_number(value) if isinstance(value, (int, float)) else None
+        if number is None:
+            raise self.wrong(key, value, "a finite number")
+        return number
+
     def positive(self, key: str, default: float | None = None) -> float:
         """Return a finite number above 0."""
-        value = self._value(key, default)
-        if isinstance(value, bool) or not isinstance(value, (int, float)):
-            raise self.wrong(key, value, "a number above 0")
-        try:
-            number = float(value)
-        except OverflowError:
-            number = math.inf
-        if not 0 < number < math.inf:
-            raise self.wrong(key, value, "a finite number above 0")
+        number = self.number(key, default)
+        if number <= 0:
+            raise self.wrong(key, number, "a number above 0")
         return number
 
     def flag(self, key: str, default: bool | None = None) -> bool:

@@ -1,0 +1,210 @@
+"""Whatever an objective returns is recorded as what it is (reliability figure 10)."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from baco_like.exceptions import FailureWarning, Infeasible, TrialError
+from baco_like.records.reading import finite_number, outcome_from, outcome_of_exception
+from baco_like.records.trial import Outcome, Status
+
+
+class Hostile:
+    def __repr__(self) -> str:
+        raise RuntimeError("no")
+
+
+class Breaking:
+    def __float__(self) -> float:
+        raise ValueError("no")
+
+
+FAILING: list[Any] = [
+    None,
+    math.nan,
+    math.inf,
+    -math.inf,
+    np.float32("nan"),
+    np.float64("inf"),
+    10**400,
+    10**5000,
+    -(10**400),
+    True,
+    False,
+    np.True_,
+    "",
+    b"1.0",
+    1j,
+    object(),
+    Hostile(),
+    Breaking(),
+    [],
+    (),
+    [1.0, math.nan],
+    [1.0, None],
+    [[1.0]],
+    np.array([]),
+    np.array([1.0, np.nan]),
+    np.ones((2, 2)),
+    {1.0},
+    {"value": None},
+    {"value": [1.0, "x"]},
+]
+
+
+@pytest.mark.parametrize("value", FAILING, ids=lambda value: type(value).__name__)
+def test_what_is_no_finite_number_is_a_failure_with_one_warning(value: Any) -> None:
+    with pytest.warns(FailureWarning, match="recorded as a failure") as caught:
+        outcome = outcome_from(7, value)
+    assert len(caught) == 1
+    assert (outcome.trial_id, outcome.status, outcome.failed) == (7, Status.FAILED, "runtime")
+    assert outcome.value is None
+    assert outcome.message
+    assert "\n" not in outcome.message
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (3, 3.0),
+        (-0.5, -0.5),
+        (1e300, 1e300),
+        (5e-324, 5e-324),
+        (2**53 + 2, float(2**53 + 2)),
+        (np.float32(0.5), 0.5),
+        (np.int64(-4), -4.0),
+        (np.array(2.5), 2.5),
+        (Fraction(1, 4), 0.25),
+        (Decimal("0.125"), 0.125),
+    ],
+)
+def test_numbers_become_plain_floats(value: Any, expected: float) -> None:
+    outcome = outcome_from(0, value)
+    assert outcome.status is Status.OK
+    assert outcome.value == expected
+    assert type(outcome.value) is float
+    assert [type(repeat) for repeat in outcome.repeats] == [float]
+    assert outcome.sem is None
+
+
+@pytest.mark.parametrize("repeats", [[3, 1.0, 2], (3, 1.0, 2), np.array([3.0, 1.0, 2.0])])
+def test_repeats_are_kept_in_order_and_their_median_counts(repeats: Any) -> None:
+    outcome = outcome_from(0, repeats)
+    assert outcome.repeats == (3.0, 1.0, 2.0)
+    assert outcome.value == 2.0
+    assert outcome.sem == pytest.approx(1 / math.sqrt(3))
+
+
+def test_a_mapping_of_metrics() -> None:
+    value = {"time": [1, 2, 3], "energy": np.array([4.0, 6.0]), "note": "cold", "bad": math.nan}
+    outcome = outcome_from(0, value, "time", extra={"host": "a"})
+    assert outcome.value == 2.0
+    assert dict(outcome.metrics) == {"energy": 5.0}
+    assert dict(outcome.extra) == {"host": "a", "metrics": {"note": "'cold'", "bad": "nan"}}
+
+
+def test_a_mapping_without_the_objective_is_an_error() -> None:
+    with pytest.raises(
+        TrialError, match="objective 'value' is not among the metrics: time, energy"
+    ):
+        outcome_from(0, {"time": 1.0, "energy": 2.0})
+
+
+def test_a_text_is_the_failures_message() -> None:
+    with pytest.warns(FailureWarning):
+        outcome = outcome_from(0, "  CompilationFailed ")
+    assert (outcome.failed, outcome.message) == ("runtime", "CompilationFailed")
+
+
+def test_the_message_of_a_repeat_names_its_place() -> None:
+    with pytest.warns(FailureWarning):
+        outcome = outcome_from(0, [1.0, 2.0, math.nan])
+    assert outcome.message == "repeat 3 of 3: the value nan is not a finite number"
+
+
+def test_exceptions_as_values() -> None:
+    assert outcome_from(0, ValueError("a\nb")) == Outcome.failure(0, "runtime", "ValueError: a b")
+    assert outcome_from(0, KeyError()) == Outcome.failure(0, "runtime", "KeyError")
+    told = Infeasible("no room", failed="constraints")
+    assert outcome_from(0, told) == Outcome.failure(0, "constraints", "no room")
+    assert outcome_of_exception(3, OSError("x"), "compile").failed == "compile"
+
+
+def test_failures_that_are_told() -> None:
+    assert outcome_from(0, failed=True).failed == "runtime"
+    assert outcome_from(0, failed="compile", message="log") == Outcome.failure(0, "compile", "log")
+    assert outcome_from(0, failed="my own word").failed == "my own word"
+    assert outcome_from(0, 1.0, failed=False).status is Status.OK
+
+
+def test_bounds_are_censored() -> None:
+    expected = Outcome.censored(0, 10.0, "timeout", "slow")
+    assert outcome_from(0, failed="timeout", bound=10, message="slow") == expected
+    assert outcome_from(0, bound=10, message="slow") == expected
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"value": 1.0, "failed": "compile"}, "not both"),
+        ({"value": 1.0, "bound": 2.0}, "not both"),
+        ({"bound": math.nan}, "bound nan is not a finite number"),
+        ({"failed": "timeout", "bound": "10"}, "not a finite number"),
+        ({"failed": ""}, "give a word"),
+        ({"failed": 3}, "give a word"),
+    ],
+)
+def test_contradictions_are_errors(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(TrialError, match=message):
+        outcome_from(0, **arguments)
+
+
+def test_nothing_of_the_callers_is_changed() -> None:
+    extra = {"metrics": {"a": "1"}}
+    value = {"value": 1.0, "b": None}
+    outcome_from(0, value, extra=extra)
+    assert extra == {"metrics": {"a": "1"}}
+    assert value == {"value": 1.0, "b": None}
+
+
+anything = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=5)
+    | st.binary(max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.just("value"), inner, min_size=1)
+    ),
+    max_leaves=5,
+)
+
+
+@given(anything)
+def test_best_is_never_nan_whatever_is_observed(value: Any) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FailureWarning)
+        outcome = outcome_from(1, value)
+    if outcome.status is Status.OK:
+        assert outcome.value is not None
+        assert math.isfinite(outcome.value)
+        assert all(math.isfinite(repeat) for repeat in outcome.repeats)
+    else:
+        assert outcome.status is Status.FAILED
+        assert outcome.value is None
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False))
+def test_finite_floats_stay_bit_for_bit(value: float) -> None:
+    assert finite_number(value) == value
+    assert math.copysign(1, outcome_from(0, value).repeats[0]) == math.copysign(1, value)

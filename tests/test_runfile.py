@@ -1,0 +1,302 @@
+"""The TOML file: what it says is what is read, and every mistake is told in one line."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from baco_like import runfile
+from baco_like.exceptions import BacoError, EvaluatorError, RunFileError, SpaceError
+from baco_like.records.objective import Objective
+
+GOOD = """\
+[space.tile]
+type = "ordinal"
+values = [8, 16, 32, 64]
+log = true
+default = 16
+[space.eps]
+type = "real"
+low = 1e-6
+high = 1e-1
+log = true
+[space.depth]
+type = "integer"
+low = 1
+high = 8
+default = 2
+[space.flags]
+type = "categorical"
+values = ["-O2", "-O3"]
+[space.order]
+type = "permutation"
+elements = ["i", "j", "k"]
+metric = "kendall"
+default = ["j", "i", "k"]
+
+[constraints]
+known = ["64 % tile == 0", "pos(order, 'k') > pos(order, 'i')"]
+
+[objective]
+name = "time"
+unit = "ms"
+goal = "minimize"
+
+[evaluator]
+kind = "command"
+run = "echo {tile} {eps} {depth} {flags} {order}"
+measure = "wall"
+
+[budget]
+evaluations = 60
+seconds = 600
+
+[optimizer]
+strategy = "random_search"
+seed = 3
+initial = 12
+improvement = "first"
+"""
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+
+
+def write(folder: Path, text: str) -> Path:
+    path = folder / "run.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_everything_is_read(tmp_path: Path) -> None:
+    run = runfile.read(write(tmp_path, GOOD))
+    assert list(run.space.parameters) == ["tile", "eps", "depth", "flags", "order"]
+    assert run.space.parameters["tile"].default == 16
+    assert run.space.parameters["order"].default == ("j", "i", "k")
+    config = {"tile": 8, "eps": 1e-3, "depth": 1, "flags": "-O3", "order": ("i", "k", "j")}
+    assert run.space.contains(config)
+    assert not run.space.contains({**config, "order": ("k", "i", "j")})
+    assert run.objective == Objective("time", "ms", "minimize")
+    assert (run.evaluations, run.seconds) == (60, 600.0)
+    assert (run.strategy, run.seed, run.initial) == ("random_search", 3, 12)
+    assert run.settings == {"improvement": "first"}
+    assert run.folder == tmp_path.resolve()
+    assert run.evaluator().capacity == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["run.toml"]
+
+
+def test_what_may_be_left_out(tmp_path: Path) -> None:
+    text = """\
+[space.x]
+type = "real"
+low = 0
+high = 1
+[evaluator]
+kind = "command"
+run = "echo {x}"
+measure = "regex"
+pattern = ".*"
+[budget]
+seconds = 1.5
+"""
+    run = runfile.read(write(tmp_path, text))
+    assert run.objective == Objective("value", "", "minimize")
+    assert (run.evaluations, run.seconds) == (None, 1.5)
+    assert (run.strategy, run.seed, run.initial, dict(run.settings)) == ("auto", 0, None, {})
+
+
+MISTAKES: list[tuple[str, str, type[BacoError], str]] = [
+    ("[budget]", "[budjet]", RunFileError, r"no table \[budjet\]; did you mean 'budget'"),
+    ("[evaluator]", "[[evaluator]]", RunFileError, "evaluator"),
+    ("[objective]", "[[objective]]", RunFileError, "several"),
+    ('kind = "command"', 'kind = "comand"', RunFileError, "did you mean 'command'"),
+    ('kind = "command"', "", RunFileError, "needs the key 'kind'"),
+    ("evaluations = 60", "evaluation = 60", RunFileError, "did you mean 'evaluations'"),
+    ("evaluations = 60", "evaluations = 0", RunFileError, "evaluations = 0"),
+    ("evaluations = 60", "evaluations = 6.5", RunFileError, "a whole number"),
+    ("seconds = 600", "seconds = -1", RunFileError, "seconds"),
+    ("seed = 3", "seed = -3", RunFileError, "seed = -3"),
+    ("seed = 3", "seed = true", RunFileError, "seed = True"),
+    ("initial = 12", "initial = 0", RunFileError, "initial"),
+    ('strategy = "random_search"', "strategy = 5", RunFileError, "strategy = 5"),
+    ('goal = "minimize"', 'goal = "minimise"', RunFileError, "did you mean 'minimize'"),
+    ('unit = "ms"', "unit = 5", RunFileError, "unit = 5"),
+    ('unit = "ms"', 'unit = "GB"', RunFileError, "wall"),
+    ('type = "ordinal"', 'type = "ordinl"', RunFileError, r"\[space.tile\] type.*'ordinal'"),
+    ('type = "ordinal"', "", RunFileError, r"\[space.tile\] needs the key 'type'"),
+    ("values = [8, 16, 32, 64]", "", RunFileError, r"\[space.tile\] needs the key 'values'"),
+    ("values = [8, 16, 32, 64]", "values = []", SpaceError, r"tile"),
+    ("values = [8, 16, 32, 64]", "values = [8, 8]", SpaceError, r"tile.*8"),
+    ("values = [8, 16, 32, 64]", "values = 8", RunFileError, "an array"),
+    ("default = 16", "default = 17", SpaceError, "tile.*17"),
+    ("default = 16", "defualt = 16", RunFileError, "did you mean 'default'"),
+    ("low = 1e-6", "", RunFileError, r"\[space.eps\] needs the key 'low'"),
+    ("low = 1e-6", "low = -1e-6", SpaceError, "eps"),
+    ("low = 1e-6", "low = nan", RunFileError, "low"),
+    ("high = 8", "high = 8.0", RunFileError, r"\[space.depth\] high = 8.0"),
+    ("high = 8", "high = 0", SpaceError, "depth"),
+    ('metric = "kendall"', 'metric = "kendal"', SpaceError, "order.*kendal"),
+    ('elements = ["i", "j", "k"]', 'values = ["i", "j", "k"]', RunFileError, "'elements'"),
+    ("64 % tile", "64 % tyle", SpaceError, "tyle"),
+    ("64 % tile == 0", "64 % tile == 1", SpaceError, ""),
+    ("64 % tile == 0", "__import__('os')", SpaceError, ""),
+    ("known = [", "knwon = [", RunFileError, "did you mean 'known'"),
+    ("known = [", "known = [3, ", RunFileError, "an array of texts"),
+    ("{tile}", "{tyle}", RunFileError, "did you mean 'tile'"),
+    ('run = "echo', 'run = "no-such-program', EvaluatorError, "no-such-program"),
+    ("evaluations = 60", "evaluations = 60 60", RunFileError, "not a TOML file.*line"),
+    ("[space.eps]", "[space.tile]", RunFileError, "not a TOML file"),
+    ("[space.eps]", "[space]\ntype = 3\n[space.eps]", RunFileError, "a table"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "error", "message"), MISTAKES)
+def test_every_mistake_is_one_line(
+    tmp_path: Path, old: str, new: str, error: type[BacoError], message: str
+) -> None:
+    assert old in GOOD
+    path = write(tmp_path, GOOD.replace(old, new, 1))
+    with pytest.raises(error, match=message) as caught:
+        runfile.read(path)
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 500
+    assert [file.name for file in tmp_path.iterdir()] == ["run.toml"]
+
+
+@pytest.mark.parametrize("table", ["space", "evaluator", "budget"])
+def test_a_missing_table_is_named(tmp_path: Path, table: str) -> None:
+    parts = GOOD.split("\n\n")
+    kept = [part for part in parts if not part.lstrip().startswith(f"[{table}")]
+    assert len(kept) == len(parts) - 1
+    with pytest.raises(RunFileError, match=rf"the table \[{table}\] is missing"):
+        runfile.read(write(tmp_path, "\n\n".join(kept)))
+
+
+def test_a_missing_compiler_is_told(tmp_path: Path) -> None:
+    text = GOOD.replace('run = "echo', 'build = "no-such-cc x.c"\nrun = "echo')
+    with pytest.raises(
+        EvaluatorError, match=r"\[evaluator\] build: the program 'no-such-cc' is not"
+    ):
+        runfile.read(write(tmp_path, text))
+
+
+def test_files_that_are_none(tmp_path: Path) -> None:
+    with pytest.raises(RunFileError, match="No such file"):
+        runfile.read(tmp_path / "absent.toml")
+    with pytest.raises(RunFileError, match="directory"):
+        runfile.read(tmp_path)
+    path = tmp_path / "latin.toml"
+    path.write_bytes(b'[space]\nx = "\xff"\n')
+    with pytest.raises(RunFileError, match="not a text in UTF-8"):
+        runfile.read(path)
+    path.write_text("x = " + "[" * 100_000)
+    with pytest.raises(RunFileError, match="not a TOML file"):
+        runfile.read(path)
+
+
+def test_commands_run_in_the_folder_of_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from baco_like.records.trial import Trial
+
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "data").write_text("t=5")
+    text = GOOD.replace('run = "echo', 'run = "cat data')
+    text = text.replace('measure = "wall"', 'pattern = "t=(.*)"').replace(
+        "{tile} {eps} {depth} {flags} {order}", ""
+    )
+    path = write(tmp_path / "sub", text)
+    monkeypatch.chdir(tmp_path)
+    evaluator = runfile.read(Path("sub") / path.name).evaluator()
+    monkeypatch.chdir("/")
+    evaluator.submit(Trial(0, {"tile": 8}))
+    assert evaluator.wait()[0].value == 5.0
+    evaluator.close()
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
+@pytest.mark.parametrize("name", ["matmul.toml", "command.toml"])
+def test_the_examples_are_read(name: str) -> None:
+    run = runfile.read(EXAMPLES / name)
+    default: Any = run.space.default_config
+    assert default is not None
+    assert run.space.contains(default)
+    assert run.objective.unit == "ms"
+
+
+def refusal(path: Path) -> str:
+    """Return the documented error's text, or nothing where the file is read."""
+    try:
+        runfile.read(path)
+    except (RunFileError, SpaceError, EvaluatorError) as error:
+        return str(error)
+    return ""
+
+
+CUTS = st.integers(0, len(GOOD))
+
+
+@given(CUTS, CUTS, st.text(max_size=8))
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_mutated_files_give_only_documented_errors(
+    tmp_path: Path, a: int, b: int, new: str
+) -> None:
+    text = GOOD[: min(a, b)] + new + GOOD[max(a, b) :]
+    path = tmp_path / "run.toml"
+    path.write_bytes(text.encode("utf-8", errors="surrogatepass"))
+    assert "\n" not in refusal(path)
+
+
+VALUES = st.recursive(
+    st.booleans() | st.integers() | st.floats() | st.text("abi{}'\"\\%", max_size=6),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text("abk", max_size=3), inner, max_size=3)
+    ),
+    max_leaves=4,
+)
+PLACES = st.sampled_from(
+    [
+        ("space", "tile"),
+        ("space", "tile", "values"),
+        ("space", "tile", "default"),
+        ("space", "tile", "log"),
+        ("space", "eps", "low"),
+        ("space", "depth", "high"),
+        ("space", "order", "elements"),
+        ("space", "order", "default"),
+        ("space", "order", "metric"),
+        ("space", "flags", "values"),
+        ("constraints", "known"),
+        ("constraints",),
+        ("objective", "name"),
+        ("objective", "unit"),
+        ("evaluator", "run"),
+        ("evaluator", "timeout"),
+        ("evaluator", "memory"),
+        ("evaluator", "kind"),
+        ("budget", "evaluations"),
+        ("optimizer", "seed"),
+        ("optimizer",),
+    ]
+)
+
+
+@given(PLACES, VALUES)
+@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_value_anywhere_gives_only_documented_errors(
+    tmp_path: Path, place: tuple[str, ...], value: Any
+) -> None:
+    document = runfile.tomllib.loads(GOOD)
+    inner: Any = document
+    for key in place[:-1]:
+        inner = inner[key]
+    inner[place[-1]] = value
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(runfile, "_parse", lambda path: document)
+        told = refusal(tmp_path / "run.toml")
+    assert "\n" not in told
+    assert len(told) < 600
