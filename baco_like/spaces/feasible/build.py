@@ -10,6 +10,7 @@ import numpy as np
 
 from baco_like._typing import Ints
 from baco_like.exceptions import SpaceError
+from baco_like.spaces.categorical import Categorical
 from baco_like.spaces.constraint import Constraint
 from baco_like.spaces.feasible.chain import Chain
 from baco_like.spaces.feasible.conflict import conflict
@@ -126,7 +127,7 @@ def _free(part: Part) -> Factor:
         return Listed(columns, full_domain(name, parameter))
     if parameter.width > 1:
         return FreePermutation(columns)
-    return FreeScalar(columns, int(parameter.cardinality))
+    return FreeScalar(columns, int(parameter.cardinality), not isinstance(parameter, Categorical))
 
 
 def _permutation(part: Part, name: str) -> Factor | None:

@@ -13,9 +13,10 @@ from functools import cached_property
 
 import numpy as np
 
-from baco_like._typing import Array, Codes, Mask, Rng
+from baco_like._typing import Array, Codes, Ints, Mask, Rng
 from baco_like.exceptions import ConfigError, SpaceError
 from baco_like.spaces.feasible.factor import Factor
+from baco_like.spaces.feasible.ragged import by_owner, pairs, replaced
 from baco_like.spaces.feasible.ranking import Ranks, rank_dtype
 
 
@@ -126,6 +127,40 @@ class Chain:
             if len(at):
                 return factor.used(int(at[0]))
         raise IndexError(column)
+
+    def nearest(self, codes: Codes, rng: Rng) -> Codes:
+        """Return for each row, legal or not, a feasible row at the least distance, ties being broken at random.
+
+        The distance is that of `feasible.distance`, summed over the parameters; with reals or where rejection decides
+        the row is feasible and close, but need not be the closest.
+        """
+        parts = [factor.nearest(codes[:, factor.columns], rng) for factor in self.factors]
+        return self._filled(len(codes), parts)
+
+    def closest_others(self, codes: Codes) -> tuple[Codes, Ints]:
+        """Return all feasible rows at the least positive distance of each row, ``(n, w)``, and their owners.
+
+        For a feasible row one factor changes; for any other, all the factors that are not feasible.
+        """
+        n = len(codes)
+        good = [factor.contains(codes[:, factor.columns]) for factor in self.factors]
+        found = [factor.closest_others(codes[:, factor.columns]) for factor in self.factors]
+        feasible = np.logical_and.reduce(good)
+        least = np.min([distance for _, _, distance in found], axis=0)
+        rows, owners = [codes[:0]], [np.empty(0, dtype=np.int64)]
+        mended, mended_owner = codes[~feasible], np.flatnonzero(~feasible)
+        for factor, ok, (others, owner, distance) in zip(self.factors, good, found, strict=True):
+            chosen = feasible[owner] & (distance == least)[owner]
+            rows.append(replaced(codes, owner[chosen], factor.columns, others[chosen]))
+            owners.append(owner[chosen])
+            rest = ~ok[owner]
+            others, owner = others[rest], owner[rest]
+            left, right = pairs(mended_owner, owner, n)
+            same = np.flatnonzero(ok[mended_owner])
+            changed = replaced(mended, left, factor.columns, others[right])
+            mended = np.concatenate([mended[same], changed])
+            mended_owner = np.concatenate([mended_owner[same], mended_owner[left]])
+        return by_owner(np.concatenate([*rows, mended]), np.concatenate([*owners, mended_owner]))
 
     def _known_count(self) -> int:
         if self.count is None:

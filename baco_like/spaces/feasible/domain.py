@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from baco_like._typing import Array, Codes, Column, Ints, Mask
+from baco_like.spaces.categorical import Categorical
 from baco_like.spaces.feasible.ranking import (
     is_permutation,
     permutation_ranks,
@@ -25,12 +26,14 @@ class Domain:
         column: Their values as constraints see them, ``(size,)`` or ``(size, m)``.
         keys: Increasing numbers that identify them, ``(size,)``: the code of a scalar, the lexicographic rank of a
             permutation.
+        ordered: Whether neighbouring codes are close values (not so for a categorical parameter).
     """
 
     name: str
     codes: Codes
     column: Column
     keys: Array
+    ordered: bool = True
 
     @property
     def size(self) -> int:
@@ -44,7 +47,7 @@ class Domain:
 
     def subset(self, mask: Mask) -> Domain:
         """Return the domain of the values where ``mask``, ``(size,)``, is True."""
-        return Domain(self.name, self.codes[mask], self.column[mask], self.keys[mask])
+        return Domain(self.name, self.codes[mask], self.column[mask], self.keys[mask], self.ordered)
 
     def positions(self, codes: Codes) -> Ints:
         """Return the position of each row of codes, ``(n, width)`` -> ``(n,)``, or -1 where it has none."""
@@ -78,4 +81,4 @@ def full_domain(name: str, parameter: Parameter) -> Domain:
         codes = parameter.sample(1, np.random.default_rng(0))
     else:
         codes = np.arange(count, dtype=np.float64)[:, None]
-    return Domain(name, codes, parameter.column(codes), codes[:, 0])
+    return Domain(name, codes, parameter.column(codes), codes[:, 0], not isinstance(parameter, Categorical))

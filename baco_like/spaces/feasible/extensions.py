@@ -11,10 +11,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from baco_like._typing import Array, Codes, Ints, Mask, Rng
+from baco_like.spaces.feasible.distance import nearest_paths
+from baco_like.spaces.feasible.ragged import adjacent_swaps
 from baco_like.spaces.feasible.ranking import (
     Ranks,
     is_permutation,
@@ -101,6 +104,45 @@ class Extensions:
         wanted = int(symbol[0]) if len(symbol) else len(self.mentioned)
         places = [place for place in range(self.tree.depth) if wanted in self.tree.used(place)]
         return np.array(places, dtype=np.float64)
+
+    def nearest(self, codes: Codes, rng: Rng) -> Codes:
+        """Return for each row, permutation or not, one at the least distance."""
+        paths = nearest_paths(self.tree, self._edge_costs, codes, rng)
+        return self._joined(paths, np.lexsort((rng.random((len(codes), len(self.others))), codes[:, self.others]), axis=1))
+
+    def closest_others(self, codes: Codes) -> tuple[Codes, Ints, Array]:
+        """Return the adjacent swaps that satisfy the rules; rows that are no permutation have none."""
+        legal = np.flatnonzero(is_permutation(codes))
+        rows, owner = adjacent_swaps(codes[legal])
+        good = self.contains(rows)
+        owner = legal[owner[good]]
+        distance = np.full(len(codes), np.inf)
+        distance[owner] = 1.0
+        return rows[good], owner, distance
+
+    def _edge_costs(self, codes: Codes) -> list[Array]:
+        """Return how far each element would move: the exchangeable ones are best placed in the order of their targets."""
+        targets = np.sort(codes[:, self.others], axis=1)
+        costs: list[Array] = []
+        for place, (level, placed) in enumerate(zip(self.tree.levels, self._others_placed, strict=True)):
+            wanted = np.empty((len(codes), len(level.key)))
+            is_other = level.value == len(self.mentioned)
+            node = level.key // level.size
+            wanted[:, ~is_other] = codes[:, self.mentioned[level.value[~is_other]]]
+            wanted[:, is_other] = targets[:, placed[node[is_other]]]
+            costs.append(0.5 * np.abs(wanted - place))
+        return costs
+
+    @cached_property
+    def _others_placed(self) -> list[Ints]:
+        """How many of the exchangeable elements every node of each level has above it."""
+        left = np.zeros(1, dtype=np.int64)
+        found: list[Ints] = []
+        for level in reversed(self.tree.levels):
+            first = level.start[:-1]
+            left = (level.value[first] == len(self.mentioned)) + left[level.child[first]]
+            found.append(len(self.others) - left)
+        return found[::-1]
 
     def _shuffled(self, n: int, rng: Rng) -> Ints:
         return rng.permuted(np.tile(np.arange(len(self.others)), (n, 1)), axis=1)

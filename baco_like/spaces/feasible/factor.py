@@ -36,3 +36,12 @@ class Factor(Protocol):
 
     def used(self, column: int) -> Array | None:
         """Return the codes that occur in one of the columns, increasing, or None where they are not listed."""
+
+    def nearest(self, codes: Codes, rng: Rng) -> Codes:
+        """Return for each row, legal or not, a feasible row at the least distance (see `distance`)."""
+
+    def closest_others(self, codes: Codes) -> tuple[Codes, Ints, Array]:
+        """Return all feasible rows at the least positive distance of each row, their owners, and the distances.
+
+        Where a factor is not listed, those at distance 1 (an adjacent value or swap) stand for all.
+        """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -10,7 +11,9 @@ import numpy as np
 
 from baco_like._typing import Array, Codes, Ints, Mask, Rng
 from baco_like.exceptions import SpaceError
+from baco_like.spaces.feasible.distance import value_costs
 from baco_like.spaces.feasible.domain import Domain
+from baco_like.spaces.feasible.ragged import adjacent_swaps, by_owner
 from baco_like.spaces.feasible.ranking import (
     Ranks,
     is_permutation,
@@ -18,14 +21,25 @@ from baco_like.spaces.feasible.ranking import (
     permutations_from_ranks,
 )
 from baco_like.spaces.parameter import Parameter
+from baco_like.spaces.real import Real
+
+
+_LISTED = 2**20
+"""More values than this are never listed."""
+
+_CELLS = 2**22
 
 
 @dataclass(frozen=True)
 class FreeScalar:
-    """All values of a scalar parameter with a finite cardinality; its codes are the indices themselves."""
+    """All values of a scalar parameter with a finite cardinality; its codes are the indices themselves.
+
+    ``ordered`` says that neighbouring codes are close values (not so for a categorical parameter).
+    """
 
     columns: Ints
     count: int
+    ordered: bool
 
     def contains(self, codes: Codes) -> Mask:
         """Whether each row is a legal code."""
@@ -52,7 +66,23 @@ class FreeScalar:
 
     def used(self, column: int) -> Array | None:
         """Return all codes, unless there are too many to list."""
-        return np.arange(self.count, dtype=np.float64) if self.count <= 2**20 else None
+        return np.arange(self.count, dtype=np.float64) if self.count <= _LISTED else None
+
+    def nearest(self, codes: Codes, rng: Rng) -> Codes:
+        """Return the closest index."""
+        return np.clip(np.rint(codes), 0, self.count - 1)
+
+    def closest_others(self, codes: Codes) -> tuple[Codes, Ints, Array]:
+        """Return the indices next to a legal one (all others, if unordered), or the closest one to another number."""
+        legal = self.contains(codes)
+        if not self.ordered and self.count <= _LISTED:
+            rows = np.tile(np.arange(self.count, dtype=np.float64), len(codes))[:, None]
+            owner = np.repeat(np.arange(len(codes)), self.count)
+            kept = legal[owner] & (rows != codes[owner])[:, 0]
+            steps = rows[kept], owner[kept]
+        else:
+            steps = _stepped(codes, legal, self.count)
+        return _or_nearest(steps, codes, legal, np.clip(np.rint(codes), 0, self.count - 1))
 
 
 @dataclass(frozen=True)
@@ -91,6 +121,31 @@ class Listed:
         """Return the codes that occur in a column."""
         return np.unique(self.domain.codes[:, column])
 
+    def nearest(self, codes: Codes, rng: Rng) -> Codes:
+        """Return for each row a value at the least distance."""
+        chosen = np.empty(len(codes), dtype=np.int64)
+        for begin, costs in self._costs(codes):
+            tied = costs == costs.min(axis=1, keepdims=True)
+            chosen[begin : begin + len(costs)] = np.argmax(tied * rng.random(costs.shape), axis=1)
+        return self.domain.codes[chosen]
+
+    def closest_others(self, codes: Codes) -> tuple[Codes, Ints, Array]:
+        """Return all values at the least positive distance of each row, their owners, and the distances."""
+        rows, owners, distances = [self.domain.codes[:0]], [np.empty(0, dtype=np.int64)], [np.empty(0)]
+        for begin, costs in self._costs(codes):
+            costs[costs == 0] = np.inf
+            least = costs.min(axis=1)
+            owner, value = np.nonzero((costs == least[:, None]) & np.isfinite(costs))
+            rows.append(self.domain.codes[value])
+            owners.append(owner + begin)
+            distances.append(least)
+        return np.concatenate(rows), np.concatenate(owners), np.concatenate(distances)
+
+    def _costs(self, codes: Codes) -> Iterator[tuple[int, Array]]:
+        step = max(1, _CELLS // self.domain.size)
+        for begin in range(0, len(codes), step):
+            yield begin, value_costs(self.domain, codes[begin : begin + step])
+
 
 @dataclass(frozen=True)
 class FreePermutation:
@@ -128,6 +183,16 @@ class FreePermutation:
         """Return all positions."""
         return np.arange(len(self.columns), dtype=np.float64)
 
+    def nearest(self, codes: Codes, rng: Rng) -> Codes:
+        """Return the permutation that sorts the elements by the given places."""
+        return as_permutations(codes, rng)
+
+    def closest_others(self, codes: Codes) -> tuple[Codes, Ints, Array]:
+        """Return the adjacent swaps of a permutation; other rows have none (use `nearest`)."""
+        legal = self.contains(codes)
+        rows, owner = adjacent_swaps(codes[legal])
+        return rows, np.flatnonzero(legal)[owner], np.where(legal, 1.0, np.inf)
+
 
 @dataclass(frozen=True)
 class Continuous:
@@ -164,3 +229,50 @@ class Continuous:
     def used(self, column: int) -> Array | None:
         """Return None: reals are not listed."""
         return None
+
+    def nearest(self, codes: Codes, rng: Rng) -> Codes:
+        """Return the closest number in the interval."""
+        low, high = code_range(self.parameter)
+        return np.clip(codes, low, high)
+
+    def closest_others(self, codes: Codes) -> tuple[Codes, Ints, Array]:
+        """Return nothing for a number in the interval, else the closest one."""
+        legal = self.contains(codes)
+        nothing = np.empty((0, 1)), np.empty(0, dtype=np.int64)
+        low, high = code_range(self.parameter)
+        return _or_nearest(nothing, codes, legal, np.clip(codes, low, high))
+
+
+def as_permutations(codes: Codes, rng: Rng) -> Codes:
+    """Return the permutations that sort the elements by their given places, ties being broken at random."""
+    order = np.lexsort((rng.random(codes.shape), codes), axis=1)
+    return np.argsort(order, axis=1).astype(np.float64)
+
+
+def _stepped(codes: Codes, legal: Mask, count: int) -> tuple[Codes, Ints]:
+    """Return the legal rows one down and one up, as far as there are such, and their owners."""
+    owner = np.repeat(np.flatnonzero(legal), 2)
+    rows = codes[owner] + np.tile([-1.0, 1.0], int(legal.sum()))[:, None]
+    kept = (rows[:, 0] >= 0) & (rows[:, 0] < count)
+    return rows[kept], owner[kept]
+
+
+def _or_nearest(
+    steps: tuple[Codes, Ints], codes: Codes, legal: Mask, nearest: Codes
+) -> tuple[Codes, Ints, Array]:
+    """Return the steps of legal rows and the nearest legal row of the others, with owners and distances."""
+    distance = np.where(legal, np.inf, np.abs(codes - nearest).sum(axis=1))
+    distance[steps[1]] = 1.0
+    rows, owner = by_owner(
+        np.concatenate([steps[0], nearest[~legal]]),
+        np.concatenate([steps[1], np.flatnonzero(~legal)]),
+    )
+    return rows, owner, distance
+
+
+def code_range(parameter: Parameter) -> tuple[float, float]:
+    """Return the least and the greatest code of a scalar parameter."""
+    if math.isinf(parameter.cardinality):
+        assert isinstance(parameter, Real)
+        return float(parameter.low), float(parameter.high)
+    return 0.0, float(parameter.cardinality - 1)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from baco_like._typing import Array, Codes, Ints, Mask, Rng
+from baco_like.spaces.feasible.distance import closest_other_paths, nearest_paths, value_costs
 from baco_like.spaces.feasible.domain import Domain
 from baco_like.spaces.feasible.ranking import Ranks, random_ranks
 from baco_like.spaces.feasible.tree import Tree
@@ -58,6 +59,21 @@ class TreeGroup:
             if at.start <= column < at.stop:
                 return np.unique(domain.codes[self.tree.used(level), column - at.start])
         raise IndexError(column)
+
+    def nearest(self, codes: Codes, rng: Rng) -> Codes:
+        """Return for each row, legal or not, a feasible row at the least distance."""
+        return self.codes(nearest_paths(self.tree, self._edge_costs, codes, rng))
+
+    def closest_others(self, codes: Codes) -> tuple[Codes, Ints, Array]:
+        """Return all feasible rows at the least positive distance of each row, their owners, and the distances."""
+        paths, owner, distance = closest_other_paths(self.tree, self._edge_costs, codes)
+        return self.codes(paths), owner, distance
+
+    def _edge_costs(self, codes: Codes) -> list[Array]:
+        return [
+            value_costs(domain, codes[:, at])[:, level.value]
+            for level, domain, at in zip(self.tree.levels, self.domains, self.slices, strict=True)
+        ]
 
     @property
     def slices(self) -> Sequence[slice]:

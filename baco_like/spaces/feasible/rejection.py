@@ -24,6 +24,8 @@ MAX_TRIES = 2**22
 
 _BATCH = 2**16
 
+_MIXTURES = 2**10
+
 
 class Superset(Protocol):
     """What is drawn from: a chain over the columns of the factor."""
@@ -39,6 +41,12 @@ class Superset(Protocol):
 
     def used(self, column: int) -> Array | None:
         """Return the codes that occur in a column, or None."""
+
+    def nearest(self, codes: Codes, rng: Rng) -> Codes:
+        """Return a row of it at the least distance of each row."""
+
+    def closest_others(self, codes: Codes) -> tuple[Codes, Ints]:
+        """Return its rows at the least positive distance of each row, and their owners."""
 
 
 @dataclass(frozen=True)
@@ -94,6 +102,50 @@ class Rejection:
     def used(self, column: int) -> Array | None:
         """Return the codes that the superset uses in a column, or None."""
         return self.superset.used(column)
+
+    def nearest(self, codes: Codes, rng: Rng) -> Codes:
+        """Return for each row a feasible row that is close: itself, the superset's nearest, or the best of many mixtures.
+
+        A mixture takes some parameters from the row and the rest from a random feasible row; reals are then moved
+        back towards the row as far as the constraints allow.
+        """
+        rows = self.superset.nearest(codes, rng)
+        for i in np.flatnonzero(~self.contains(rows)):
+            rows[i] = self._mixed(rows[i], rng)
+        return rows
+
+    def closest_others(self, codes: Codes) -> tuple[Codes, Ints, Array]:
+        """Return the superset's rows at the least positive distance that are feasible."""
+        rows, owner = self.superset.closest_others(codes)
+        good = satisfied(rows, self.parameters, self.constraints)
+        distance = np.full(len(codes), np.inf)
+        distance[owner[good]] = np.abs(rows[good] - codes[owner[good]]).sum(axis=1)
+        return rows[good], owner[good], distance
+
+    def _mixed(self, row: Array, rng: Rng) -> Array:
+        drawn = self.sample(_MIXTURES, rng)
+        spread = np.ptp(drawn, axis=0) + 1e-12
+        share = rng.random((_MIXTURES, 1))
+        mixed = drawn.copy()
+        for _, at in self.parameters.values():
+            kept = (rng.random((_MIXTURES, 1)) < share)[:, 0]
+            mixed[kept, at] = row[at]
+        candidates = np.concatenate([mixed[self.contains(mixed)], drawn])
+        best = candidates[np.argmin((np.abs(candidates - row) / spread).sum(axis=1))]
+        return self._pulled(best, row)
+
+    def _pulled(self, best: Array, row: Array) -> Array:
+        """Return a feasible row with its reals moved towards another row, by bisection on the way."""
+        reals = [at.start for p, at in self.parameters.values() if np.isinf(p.cardinality)]
+        low, high = 0.0, 1.0
+        for _ in range(30 if reals else 0):
+            middle = 0.5 * (low + high)
+            moved = best.copy()
+            moved[reals] += middle * (row[reals] - best[reals])
+            low, high = (middle, high) if self.contains(moved[None])[0] else (low, middle)
+        moved = best.copy()
+        moved[reals] += low * (row[reals] - best[reals])
+        return moved
 
     def _drawn(self, draw: _Draw, n: int, rng: Rng) -> Codes:
         kept: list[Codes] = [np.empty((0, len(self.columns)))]

@@ -14,6 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from baco_like._typing import Array, Ints, Rng
+from baco_like.spaces.feasible.ragged import ragged
 from baco_like.spaces.feasible.ranking import Ranks, rank_dtype
 
 
@@ -85,7 +86,7 @@ class Tree:
         found = np.ones(n, dtype=np.bool_)
         ranks: Ranks = np.zeros(n, dtype=rank_dtype(self.count))
         for level, value in zip(self.levels, positions.T, strict=True):
-            edge = self._edge(level, node, value)
+            edge = self.edge(level, node, value)
             found &= edge >= 0
             ranks = ranks + (level.leaves_before(edge) - level.leaves_before(level.start[node]))
             node = level.child[edge].astype(np.int64)
@@ -97,7 +98,7 @@ class Tree:
         node = np.zeros(len(positions), dtype=np.int64)
         found = np.ones(len(positions), dtype=np.bool_)
         for level, value in zip(self.levels, positions.T, strict=True):
-            edge = self._edge(level, node, value)
+            edge = self.edge(level, node, value)
             found &= edge >= 0
             node = level.child[edge].astype(np.int64)
         return found
@@ -135,7 +136,7 @@ class Tree:
         return np.unique(self.levels[level].value)
 
     @staticmethod
-    def _edge(level: Level, node: Ints, value: Ints) -> Ints:
+    def edge(level: Level, node: Ints, value: Ints) -> Ints:
         """Return the edge of each (node, value), or -1 (a valid index, so that dead rows walk on harmlessly)."""
         key = node * level.size + value
         edge = np.minimum(np.searchsorted(level.key, key), len(level.key) - 1)
@@ -205,13 +206,6 @@ def _mix(x: np.ndarray[tuple[int], np.dtype[np.uint64]]) -> np.ndarray[tuple[int
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return np.asarray(x ^ (x >> np.uint64(31)))
-
-
-def ragged(start: Ints, length: Ints) -> Ints:
-    """Return the concatenation of ``arange(start[i], start[i] + length[i])``."""
-    ends = np.cumsum(length)
-    total = int(ends[-1]) if len(ends) else 0
-    return np.arange(total) + np.repeat(start - (ends - length), length)
 
 
 def _counted(merged: Sequence[Edges]) -> Tree:

@@ -1,0 +1,129 @@
+"""Feasible rows at the least distance, by dynamic programming over a tree.
+
+The distance of two configurations is the sum over their parameters of the difference of indices (Willemsen et al.,
+section IV-A), where categorical values differ by 0 or 1 and permutations by half the sum of their elements' moves
+(Spearman's footrule, 1 for an adjacent swap). Being a sum along a path, its minimum needs one pass over the edges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from baco_like._typing import Array, Codes, Ints, Rng
+from baco_like.spaces.feasible.domain import Domain
+from baco_like.spaces.feasible.ragged import ragged
+from baco_like.spaces.feasible.tree import Tree
+
+EdgeCosts = Callable[[Codes], Sequence[Array]]
+"""For n rows of codes, what each edge of each level adds to the distance: ``(n, edges)`` a level."""
+
+_CELLS = 2**22
+"""Numbers in one array at most; rows are treated in blocks of that size."""
+
+
+def value_costs(domain: Domain, codes: Codes) -> Array:
+    """Return the distance of each row of (not necessarily legal) codes to each value, ``(n, w)`` -> ``(n, size)``."""
+    if domain.width == 1:
+        difference = np.abs(codes - domain.codes.T)
+        return difference if domain.ordered else (difference >= 0.5).astype(np.float64)
+    costs = np.zeros((len(codes), domain.size))
+    for element in range(domain.width):
+        costs += np.abs(codes[:, element, None] - domain.codes[None, :, element])
+    return 0.5 * costs
+
+
+def nearest_paths(tree: Tree, edge_costs: EdgeCosts, codes: Codes, rng: Rng) -> Ints:
+    """Return for each row a path at the least distance, ties being broken at random, ``(n, w)`` -> ``(n, d)``."""
+    step = max(1, _CELLS // tree.edges)
+    parts = [np.empty((0, tree.depth), dtype=np.int64)]
+    for begin in range(0, len(codes), step):
+        costs = edge_costs(codes[begin : begin + step])
+        parts.append(_descend(tree, costs, _to_leaf(tree, costs), rng))
+    return np.concatenate(parts)
+
+
+def closest_other_paths(tree: Tree, edge_costs: EdgeCosts, codes: Codes) -> tuple[Ints, Ints, Array]:
+    """Return all paths at the least positive distance of each row.
+
+    Returns:
+        The paths ``(m, d)``, the row that each belongs to ``(m,)``, increasing, and each row's distance ``(n,)``
+        (``inf`` where there is no other path).
+    """
+    step = max(1, _CELLS // tree.edges)
+    paths = [np.empty((0, tree.depth), dtype=np.int64)]
+    owners = [np.empty(0, dtype=np.int64)]
+    distances = [np.empty(0)]
+    for begin in range(0, len(codes), step):
+        costs = edge_costs(codes[begin : begin + step])
+        best = _to_leaf(tree, costs)
+        bound = _least_positive(tree, costs, best)
+        found, owner = _within(tree, costs, best, bound)
+        paths.append(found)
+        owners.append(owner + begin)
+        distances.append(bound)
+    return np.concatenate(paths), np.concatenate(owners), np.concatenate(distances)
+
+
+def _to_leaf(tree: Tree, costs: Sequence[Array]) -> list[Array]:
+    """Return the least cost from every node to a leaf: ``(n, nodes)`` a level and, last, zeros for the leaves."""
+    best = [np.zeros((len(costs[0]), 1))]
+    for level, cost in zip(reversed(tree.levels), reversed(costs), strict=True):
+        total = cost + best[-1][:, level.child]
+        best.append(np.minimum.reduceat(total, level.start[:-1], axis=1))
+    return best[::-1]
+
+
+def _least_positive(tree: Tree, costs: Sequence[Array], best: Sequence[Array]) -> Array:
+    """Return the least positive cost from the root to a leaf, ``(n,)``, or ``inf``."""
+    other = np.full((len(costs[0]), 1), np.inf)
+    for i in range(tree.depth - 1, -1, -1):
+        level, cost = tree.levels[i], costs[i]
+        total = np.where(cost > 0, cost + best[i + 1][:, level.child], other[:, level.child])
+        other = np.minimum.reduceat(total, level.start[:-1], axis=1)
+    return other[:, 0]
+
+
+def _descend(tree: Tree, costs: Sequence[Array], best: Sequence[Array], rng: Rng) -> Ints:
+    """Return a random cheapest path for each row."""
+    n = len(costs[0])
+    rows = np.empty((n, tree.depth), dtype=np.int64)
+    node = np.zeros(n, dtype=np.int64)
+    for i, level in enumerate(tree.levels):
+        edge, owner = _edges_of(level.start, node)
+        total = costs[i][owner, edge] + best[i + 1][owner, level.child[edge]]
+        tied = total == best[i][owner, node[owner]]
+        edge, owner = edge[tied], owner[tied]
+        ties = np.bincount(owner, minlength=n)
+        chosen = edge[np.cumsum(ties) - ties + rng.integers(0, ties)]
+        rows[:, i] = level.value[chosen]
+        node = level.child[chosen].astype(np.int64)
+    return rows
+
+
+def _within(
+    tree: Tree, costs: Sequence[Array], best: Sequence[Array], bound: Array
+) -> tuple[Ints, Ints]:
+    """Return all paths whose cost is positive and at most the row's bound, and the row of each."""
+    owner = np.flatnonzero(np.isfinite(bound))
+    node = np.zeros(len(owner), dtype=np.int64)
+    spent = np.zeros(len(owner))
+    paths = np.empty((len(owner), 0), dtype=np.int64)
+    for i, level in enumerate(tree.levels):
+        edge, entry = _edges_of(level.start, node)
+        whose = owner[entry]
+        total = spent[entry] + costs[i][whose, edge]
+        # costs are multiples of a half unless the row is not legal; then rounding must not lose the minimum
+        kept = total + best[i + 1][whose, level.child[edge]] <= bound[whose] * (1 + 1e-12)
+        edge, entry = edge[kept], entry[kept]
+        owner, spent, node = whose[kept], total[kept], level.child[edge].astype(np.int64)
+        paths = np.concatenate([paths[entry], level.value[edge][:, None]], axis=1)
+    positive = spent > 0
+    return paths[positive], owner[positive]
+
+
+def _edges_of(start: Ints, node: Ints) -> tuple[Ints, Ints]:
+    """Return all edges of some nodes, one node after the other, and the entry that each belongs to."""
+    length = start[node + 1] - start[node]
+    return ragged(start[node], length), np.repeat(np.arange(len(node)), length)

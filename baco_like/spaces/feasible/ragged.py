@@ -1,0 +1,69 @@
+"""Lists of different lengths, one for each row, held as flat arrays with an owner for each entry."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from baco_like._typing import Codes, Ints
+
+
+def ragged(start: Ints, length: Ints) -> Ints:
+    """Return the concatenation of ``arange(start[i], start[i] + length[i])``."""
+    ends = np.cumsum(length)
+    total = int(ends[-1]) if len(ends) else 0
+    return np.arange(total) + np.repeat(start - (ends - length), length)
+
+
+def pairs(left: Ints, right: Ints, n: int) -> tuple[Ints, Ints]:
+    """Return all pairs of entries with the same owner.
+
+    Args:
+        left: Owners in ``range(n)`` of the left entries, in any order.
+        right: Owners of the right entries, increasing.
+        n: How many owners there are.
+
+    Returns:
+        Indices into the left and into the right entries; the left ones are increasing.
+    """
+    length = np.bincount(right, minlength=n)
+    start = np.cumsum(length) - length
+    return np.repeat(np.arange(len(left)), length[left]), ragged(start[left], length[left])
+
+
+def by_owner(rows: Codes, owner: Ints) -> tuple[Codes, Ints]:
+    """Return the entries sorted by owner, in unchanged order otherwise."""
+    order = np.argsort(owner, kind="stable")
+    return rows[order], owner[order]
+
+
+def replaced(codes: Codes, owner: Ints, columns: Ints, values: Codes) -> Codes:
+    """Return the owners' rows with other values in some columns, ``(n, w)``, ``(m,)``, ``(k,)``, ``(m, k)`` -> ``(m, w)``."""
+    rows = codes[owner]
+    rows[:, columns] = values
+    return rows
+
+
+def adjacent_swaps(codes: Codes) -> tuple[Codes, Ints]:
+    """Return for each permutation, ``(n, m)``, the m - 1 in which two neighbours in the order have changed places.
+
+    Returns:
+        The rows, ``(n (m - 1), m)``, and their owners, increasing.
+    """
+    n, m = codes.shape
+    owner = np.repeat(np.arange(n), m - 1)
+    place = np.tile(np.arange(m - 1), n)[:, None]
+    rows = codes[owner]
+    swapped = np.where(rows == place, place + 1, np.where(rows == place + 1, place, rows))
+    return swapped.astype(np.float64), owner
+
+
+def all_swaps(codes: Codes) -> tuple[Codes, Ints]:
+    """Return for each permutation the m (m - 1) / 2 in which two elements have changed places, and their owners."""
+    n, m = codes.shape
+    first, second = np.triu_indices(m, 1)
+    owner = np.repeat(np.arange(n), len(first))
+    rows = codes[owner]
+    entry = np.arange(len(rows))
+    a, b = np.tile(first, n), np.tile(second, n)
+    rows[entry, a], rows[entry, b] = codes[owner, b], codes[owner, a]
+    return rows, owner
