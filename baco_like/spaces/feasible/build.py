@@ -136,7 +136,11 @@ def _permutation(part: Part, name: str) -> Factor | None:
     rules, others = order_rules(name, parameter, part.constraints)
     if others and not _unlistable(parameter):
         return _listed(part)
-    found = extensions(columns, rules) if len(others) < len(part.constraints) else FreePermutation(columns)
+    found = (
+        extensions(columns, rules)
+        if len(others) < len(part.constraints)
+        else FreePermutation(columns)
+    )
     if found is None or not others:
         return found
     inside = {name: (parameter, slice(0, parameter.width))}

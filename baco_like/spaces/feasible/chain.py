@@ -36,7 +36,11 @@ class Chain:
     def count(self) -> int | None:
         """Exact number of configurations, or None where it is infinite or unknown."""
         counts = [factor.count for factor in self.factors]
-        return None if any(c is None for c in counts) else math.prod(c for c in counts if c is not None)
+        return (
+            None
+            if any(c is None for c in counts)
+            else math.prod(c for c in counts if c is not None)
+        )
 
     def contains(self, codes: Codes) -> Mask:
         """Whether each row, ``(n, w)``, is a legal code and satisfies every constraint."""
@@ -164,7 +168,9 @@ class Chain:
 
     def _known_count(self) -> int:
         if self.count is None:
-            raise SpaceError("the feasible configurations cannot be numbered: there are reals, or rejection decides")
+            raise SpaceError(
+                "the feasible configurations cannot be numbered: there are reals, or rejection decides"
+            )
         return self.count
 
     def _filled(self, n: int, parts: Sequence[Codes]) -> Codes:

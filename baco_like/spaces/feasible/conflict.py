@@ -37,7 +37,9 @@ def conflict(parameters: Mapping[str, Parameter], constraints: Sequence[Constrai
             core = rest
     shown = " and ".join(repr(c.text) for c in core)
     if len(core) == 1:
-        return SpaceError(f"constraint {shown} is satisfied by no configuration; change or remove it")
+        return SpaceError(
+            f"constraint {shown} is satisfied by no configuration; change or remove it"
+        )
     return SpaceError(f"no configuration satisfies {shown} together; change or remove one of them")
 
 
@@ -84,7 +86,9 @@ def _by_constraints(count: int, rules: Sequence[Rule]) -> list[int]:
     while len(order) < count:
         left = [i for i in range(count) if i not in order]
         missing = [[i for i in rule.members if i in left] for rule in rules]
-        order.append(min(left, key=lambda i: min([len(m) for m in missing if i in m], default=count)))
+        order.append(
+            min(left, key=lambda i: min([len(m) for m in missing if i in m], default=count))
+        )
     return order
 
 

@@ -44,7 +44,9 @@ def nearest_paths(tree: Tree, edge_costs: EdgeCosts, codes: Codes, rng: Rng) -> 
     return np.concatenate(parts)
 
 
-def closest_other_paths(tree: Tree, edge_costs: EdgeCosts, codes: Codes) -> tuple[Ints, Ints, Array]:
+def closest_other_paths(
+    tree: Tree, edge_costs: EdgeCosts, codes: Codes
+) -> tuple[Ints, Ints, Array]:
     """Return all paths at the least positive distance of each row.
 
     Returns:

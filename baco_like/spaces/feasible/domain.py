@@ -81,4 +81,6 @@ def full_domain(name: str, parameter: Parameter) -> Domain:
         codes = parameter.sample(1, np.random.default_rng(0))
     else:
         codes = np.arange(count, dtype=np.float64)[:, None]
-    return Domain(name, codes, parameter.column(codes), codes[:, 0], not isinstance(parameter, Categorical))
+    return Domain(
+        name, codes, parameter.column(codes), codes[:, 0], not isinstance(parameter, Categorical)
+    )

@@ -108,7 +108,10 @@ class Extensions:
     def nearest(self, codes: Codes, rng: Rng) -> Codes:
         """Return for each row, permutation or not, one at the least distance."""
         paths = nearest_paths(self.tree, self._edge_costs, codes, rng)
-        return self._joined(paths, np.lexsort((rng.random((len(codes), len(self.others))), codes[:, self.others]), axis=1))
+        return self._joined(
+            paths,
+            np.lexsort((rng.random((len(codes), len(self.others))), codes[:, self.others]), axis=1),
+        )
 
     def closest_others(self, codes: Codes) -> tuple[Codes, Ints, Array]:
         """Return the adjacent swaps that satisfy the rules; rows that are no permutation have none."""
@@ -124,7 +127,9 @@ class Extensions:
         """Return how far each element would move: the exchangeable ones are best placed in the order of their targets."""
         targets = np.sort(codes[:, self.others], axis=1)
         costs: list[Array] = []
-        for place, (level, placed) in enumerate(zip(self.tree.levels, self._others_placed, strict=True)):
+        for place, (level, placed) in enumerate(
+            zip(self.tree.levels, self._others_placed, strict=True)
+        ):
             wanted = np.empty((len(codes), len(level.key)))
             is_other = level.value == len(self.mentioned)
             node = level.key // level.size
@@ -166,7 +171,10 @@ class Extensions:
         elements[elements < 0] = self.others[others].ravel()
         codes = np.empty(symbols.shape, dtype=np.float64)
         np.put_along_axis(
-            codes, elements, np.broadcast_to(np.arange(symbols.shape[1], dtype=np.float64), symbols.shape), axis=1
+            codes,
+            elements,
+            np.broadcast_to(np.arange(symbols.shape[1], dtype=np.float64), symbols.shape),
+            axis=1,
         )
         return codes
 
@@ -185,7 +193,9 @@ def _levels(rules: OrderRules, mentioned: Ints, m: int) -> Sequence[Edges] | Non
     k = len(mentioned)
     before = rules.before[np.ix_(mentioned, mentioned)]
     bits = np.left_shift(np.int64(1), np.arange(k))
-    needs = (before * bits[:, None]).sum(axis=0)  # the set of elements that must stand before each one
+    needs = (before * bits[:, None]).sum(
+        axis=0
+    )  # the set of elements that must stand before each one
     sets = np.zeros(1, dtype=np.int64)
     levels: list[Edges] = []
     for place in range(m):

@@ -131,7 +131,11 @@ class Listed:
 
     def closest_others(self, codes: Codes) -> tuple[Codes, Ints, Array]:
         """Return all values at the least positive distance of each row, their owners, and the distances."""
-        rows, owners, distances = [self.domain.codes[:0]], [np.empty(0, dtype=np.int64)], [np.empty(0)]
+        rows, owners, distances = (
+            [self.domain.codes[:0]],
+            [np.empty(0, dtype=np.int64)],
+            [np.empty(0)],
+        )
         for begin, costs in self._costs(codes):
             costs[costs == 0] = np.inf
             least = costs.min(axis=1)

@@ -79,7 +79,9 @@ class TreeGroup:
     def slices(self) -> Sequence[slice]:
         """The columns of each domain within the group."""
         ends = np.cumsum([domain.width for domain in self.domains]).tolist()
-        return [slice(end - domain.width, end) for domain, end in zip(self.domains, ends, strict=True)]
+        return [
+            slice(end - domain.width, end) for domain, end in zip(self.domains, ends, strict=True)
+        ]
 
     def positions(self, codes: Codes) -> Ints:
         """Return positions in the domains, ``(n, w)`` -> ``(n, d)``, or -1."""

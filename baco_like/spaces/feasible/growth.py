@@ -129,7 +129,11 @@ def _children(
         return np.zeros(len(node), dtype=np.int32), {}, 1
     sizes = [domains[i].size for i in still_read]
     if math.prod(sizes) >= 2**62:
-        return np.arange(len(node), dtype=np.int32), below, len(node)  # merged later, with the equal subtrees
+        return (
+            np.arange(len(node), dtype=np.int32),
+            below,
+            len(node),
+        )  # merged later, with the equal subtrees
     key = mixed_radix([below[i] for i in still_read], sizes)
     distinct, child = _numbered(key, math.prod(sizes))
     digits = from_mixed_radix(distinct, sizes)

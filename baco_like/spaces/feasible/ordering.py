@@ -35,12 +35,17 @@ def order(sizes: Sequence[int], rules: Sequence[Rule]) -> list[int]:
     group = _Group(
         tuple(math.log(size) for size in sizes),
         tuple(
-            (sum(1 << i for i in rule.members), math.log(max(rule.share, 1e-9)), rule.table is not None)
+            (
+                sum(1 << i for i in rule.members),
+                math.log(max(rule.share, 1e-9)),
+                rule.table is not None,
+            )
             for rule in rules
         ),
     )
     degree = [
-        sum(bits.bit_count() for bits, _, _ in group.rules if bits >> i & 1) for i in range(len(sizes))
+        sum(bits.bit_count() for bits, _, _ in group.rules if bits >> i & 1)
+        for i in range(len(sizes))
     ]
     starts = sorted(range(len(sizes)), key=lambda i: (degree[i], sizes[i]))[:_STARTS]
     return min((_greedy(group, first) for first in starts), key=lambda found: found[0])[1]
@@ -53,7 +58,9 @@ def _greedy(group: _Group, first: int) -> tuple[float, list[int]]:
     while left:
         options = [first] if not chosen else _connected(group, placed, left)
         steps = ((*_step(group, placed, nodes, i), i) for i in options)
-        after, cost, best = min(steps, key=lambda step: (step[0] + 0.5 * math.log(step[1]), step[2]))
+        after, cost, best = min(
+            steps, key=lambda step: (step[0] + 0.5 * math.log(step[1]), step[2])
+        )
         chosen.append(best)
         left.remove(best)
         placed |= 1 << best

@@ -72,4 +72,3 @@ def _all_places(elements: Sequence[int], m: int) -> Ints:
         row[elements] = taken
         row[others] = np.setdiff1d(np.arange(m), taken)
     return rows
-

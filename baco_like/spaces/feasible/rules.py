@@ -57,7 +57,9 @@ def prepared(rule: Rule, domains: Sequence[Domain]) -> Rule:
     return replace(rule, share=float(table.mean()), table=table.reshape(sizes))
 
 
-def evaluate(rule: Rule, domains: Sequence[Domain], positions: Mapping[int, Ints], repeated: bool) -> Mask:
+def evaluate(
+    rule: Rule, domains: Sequence[Domain], positions: Mapping[int, Ints], repeated: bool
+) -> Mask:
     """Return whether a rule holds on n rows of positions, given as one ``(n,)`` array a member.
 
     Args:
@@ -68,7 +70,9 @@ def evaluate(rule: Rule, domains: Sequence[Domain], positions: Mapping[int, Ints
     """
     sizes = [domains[i].size for i in rule.members]
     if rule.table is not None:
-        return np.asarray(rule.table.ravel()[mixed_radix([positions[i] for i in rule.members], sizes)])
+        return np.asarray(
+            rule.table.ravel()[mixed_radix([positions[i] for i in rule.members], sizes)]
+        )
     if not repeated or math.prod(sizes) > _MARK_LIMIT:
         return _holds(rule, domains, positions)
     key = mixed_radix([positions[i] for i in rule.members], sizes)

@@ -153,7 +153,9 @@ def finish(levels: Sequence[Edges]) -> Tree | None:
         The tree, or None where no path reaches the last level.
     """
     merged: list[Edges] = []
-    kept = np.zeros(0, dtype=np.int64)  # from a child's number to that of its subtree, -1 for a dead end
+    kept = np.zeros(
+        0, dtype=np.int64
+    )  # from a child's number to that of its subtree, -1 for a dead end
     for level in reversed(levels):
         child = kept[level.child] if merged else np.zeros(len(level.node), dtype=np.int64)
         alive = child >= 0
@@ -200,7 +202,9 @@ def _same_edges(level: Edges, first: Ints, length: Ints, twin: Ints) -> bool:
     )
 
 
-def _mix(x: np.ndarray[tuple[int], np.dtype[np.uint64]]) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
+def _mix(
+    x: np.ndarray[tuple[int], np.dtype[np.uint64]],
+) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
     """Return the hash of 64-bit integers (the finaliser of splitmix64, Steele et al. 2014)."""
     x = x + np.uint64(0x9E3779B97F4A7C15)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

@@ -1,0 +1,149 @@
+"""Initial designs: distinct feasible rows that are not taken yet.
+
+All have the same shape, ``design(space, n, rng, taken) -> (<= n, w)``: fewer rows than asked for come back only when
+the space has no more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from baco_like._typing import Array, Codes, Mask, Rng
+from baco_like.spaces.moves import Place, at_shares, places, used
+from baco_like.spaces.space import Space
+
+Taken = Callable[[Codes], Mask]
+"""Says which rows may not be chosen (observed or in flight)."""
+
+Draw = Callable[[int, Rng], Codes]
+"""Returns n random feasible rows, with repetition."""
+
+_LISTED = 2**20
+"""A feasible set of at most this size is listed when random draws find nothing new."""
+
+_FRUITLESS = 20
+"""Draws without a new row after which it is listed, or, if it cannot be, counts as exhausted."""
+
+_POOL = 50
+"""Candidates of a maximin design for each row wanted."""
+
+
+def uniform(space: Space, n: int, rng: Rng, taken: Taken) -> Codes:
+    """Return rows drawn uniformly without replacement."""
+    return _without_replacement(space, n, rng, taken, space.feasible.sample)
+
+
+def biased_walk(space: Space, n: int, rng: Rng, taken: Taken) -> Codes:
+    """Return rows drawn by walks from root to leaf (the "CoT sampling" that BaCO compares with uniform draws)."""
+    return _without_replacement(space, n, rng, taken, space.feasible.walk)
+
+
+def latin_hypercube(space: Space, n: int, rng: Rng, taken: Taken) -> Codes:
+    """Return a Latin hypercube over the values that are ever feasible; infeasible rows are replaced by random ones.
+
+    Willemsen et al. 2021 (section III-E) do so. Of every parameter, the n rows take one value of each of n equal
+    parts of its values (a permutation's are independent draws).
+    """
+    cube = (
+        np.stack([rng.permutation(n) for _ in places(space)], axis=-1)
+        if space.active
+        else np.zeros((n, 0))
+    )
+    return _completed(
+        space, n, rng, taken, _placed(space, (cube + rng.random(cube.shape)) / n, rng)
+    )
+
+
+def sobol(space: Space, n: int, rng: Rng, taken: Taken) -> Codes:
+    """Return the feasible ones among the first points of a scrambled Sobol sequence, completed by random rows."""
+    from scipy.stats import qmc
+
+    points = 2 ** int(np.ceil(np.log2(max(4 * n, 2))))
+    sequence = qmc.Sobol(max(1, len(space.active)), scramble=True, seed=rng)
+    cube = sequence.random(points)[:, : len(space.active)]
+    return _completed(space, n, rng, taken, _placed(space, cube, rng))
+
+
+def maximin(space: Space, n: int, rng: Rng, taken: Taken) -> Codes:
+    """Return uniform rows chosen one by one to be as far from those chosen as possible, in feature space."""
+    pool = uniform(space, _POOL * n, rng, taken)
+    if len(pool) <= n:
+        return pool
+    features = space.features(pool)
+    chosen = [0]
+    nearest = np.full(len(pool), np.inf)
+    while len(chosen) < n:
+        nearest = np.minimum(nearest, ((features - features[chosen[-1]]) ** 2).sum(axis=1))
+        nearest[chosen] = -1.0
+        chosen.append(int(np.argmax(nearest)))
+    return pool[chosen]
+
+
+def distinct(rows: Codes) -> Codes:
+    """Return the rows without repetitions, each at its first place."""
+    _, first = np.unique(rows, axis=0, return_index=True)
+    return rows[np.sort(first)]
+
+
+def _completed(space: Space, n: int, rng: Rng, taken: Taken, rows: Codes) -> Codes:
+    """Return the first n usable ones of some rows, the missing ones being drawn uniformly."""
+    rows = distinct(rows[space.feasible.contains(rows)])
+    rows = rows[~taken(rows)][:n]
+    rest = uniform(space, n - len(rows), rng, lambda codes: taken(codes) | _among(codes, rows))
+    return np.concatenate([rows, rest])
+
+
+def _without_replacement(space: Space, n: int, rng: Rng, taken: Taken, draw: Draw) -> Codes:
+    rows = np.empty((0, space.width))
+    fruitless = 0
+    while len(rows) < n:
+        drawn = draw(n - len(rows) + 8, rng)
+        drawn = drawn[~taken(drawn)]
+        before = len(rows)
+        rows = distinct(np.concatenate([rows, drawn]))
+        fruitless = 0 if len(rows) > before else fruitless + 1
+        if fruitless == _FRUITLESS:
+            return _topped_up(space, n, rng, taken, rows)
+    return rows[:n]
+
+
+def _topped_up(space: Space, n: int, rng: Rng, taken: Taken, rows: Codes) -> Codes:
+    """Return the rows with as many of the others as are left, by listing the feasible set where it can be."""
+    count = space.feasible.count
+    if count is None or count > _LISTED:
+        return rows[:n]
+    left = [rows[:0]]
+    for some in space.feasible.iterate():
+        left.append(some[~taken(some) & ~_among(some, rows)])
+    others = np.concatenate(left)
+    return np.concatenate([rows, others[rng.permutation(len(others))]])[:n]
+
+
+def _among(codes: Codes, rows: Codes) -> Mask:
+    """Whether each row of codes is one of the rows."""
+    if len(rows) == 0:
+        return np.zeros(len(codes), dtype=np.bool_)
+    both = np.concatenate([rows, codes])
+    _, group = np.unique(both, axis=0, return_inverse=True)
+    return np.isin(group[len(rows) :], group[: len(rows)])
+
+
+def _placed(space: Space, cube: Array, rng: Rng) -> Codes:
+    """Return rows (feasible or not) for points of the unit cube, one axis an active parameter."""
+    rows = np.tile(space.feasible.sample(1, rng), (len(cube), 1))  # for the constants
+    for axis, place in enumerate(places(space)):
+        rows[:, place.columns] = _values_at(space, place, cube[:, axis], rng)
+    return rows
+
+
+def _values_at(space: Space, place: Place, shares: Array, rng: Rng) -> Codes:
+    """Return codes of one parameter at these shares of its values, ``(n,)`` -> ``(n, width)``."""
+    parameter = place.parameter
+    if parameter.width > 1:
+        return parameter.sample(len(shares), rng)
+    codes = used(space, place)
+    if codes is not None:
+        return codes[(shares * len(codes)).astype(np.int64)][:, None]
+    return at_shares(parameter, shares)

@@ -1,0 +1,102 @@
+"""What users may write for a parameter or a constraint, made into one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeAlias
+
+from baco_like.exceptions import SpaceError
+from baco_like.spaces.categorical import Categorical
+from baco_like.spaces.constraint import Constraint
+from baco_like.spaces.ordinal import Ordinal
+from baco_like.spaces.parameter import Parameter
+from baco_like.spaces.values import is_number, plain
+
+GivenParameter: TypeAlias = Parameter | Iterable[Any]
+"""A parameter, or a list: of numbers for an `Ordinal`, of strings or booleans for a `Categorical`."""
+
+GivenConstraint: TypeAlias = str | Callable[..., Any] | Constraint
+"""An expression, a callable, or a constraint."""
+
+
+def parameter(name: str, given: GivenParameter) -> Parameter:
+    """Return the parameter that was given, or the one of a plain list of values.
+
+    Raises:
+        SpaceError: It is none; the message names the parameter.
+    """
+    if not isinstance(name, str) or not name:
+        raise SpaceError(f"the name of a parameter must be a non-empty string, got {name!r}")
+    if isinstance(given, Parameter):
+        return given
+    if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
+        raise SpaceError(
+            f"parameter {name!r} must be a parameter or a list of values, got {given!r:.60}"
+        )
+    values = [plain(value) for value in given]
+    try:
+        return Ordinal(values) if all(map(is_number, values)) else Categorical(values)
+    except SpaceError as error:
+        raise SpaceError(f"parameter {name!r}: {error}") from None
+
+
+def constraint(given: GivenConstraint, parameters: Mapping[str, Parameter]) -> Constraint:
+    """Return the constraint that was given, or the one of an expression or a callable.
+
+    Raises:
+        ExpressionError: The expression is not in the language of constraints.
+        SpaceError: It is none, or reads a parameter that does not exist.
+    """
+    if isinstance(given, str):
+        from baco_like.spaces.expression import parse
+
+        made: Constraint = parse(given, parameters)
+    elif isinstance(given, Constraint):
+        made = given
+    elif callable(given):
+        from baco_like.spaces.constraint import from_callable
+
+        made = from_callable(given, parameters)
+    else:
+        raise SpaceError(f"a constraint must be an expression or a callable, got {given!r:.60}")
+    unknown = [name for name in made.parameters if name not in parameters]
+    if unknown:
+        raise SpaceError(
+            f"constraint {made.text!r} reads {unknown[0]!r}, which is no parameter; "
+            f"the parameters are {', '.join(parameters)}"
+        )
+    return made
+
+
+def conjuncts(one: Constraint) -> list[Constraint]:
+    """Return constraints that together say the same, as many as the ``and`` at its top joins."""
+    split = getattr(one, "conjuncts", None)
+    return [one] if split is None else list(split())
+
+
+def constraint_to_json(one: Constraint) -> Any:
+    """Return an expression's text; a callable is only described."""
+    from baco_like.spaces.expression import Expression
+
+    return one.text if isinstance(one, Expression) else {"callable": one.text}
+
+
+def difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    """Return readable lines on how two spaces, as dictionaries, differ."""
+    before, after = old["parameters"], new["parameters"]
+    lines = [f"parameter {name!r} was removed" for name in before if name not in after]
+    lines += [f"parameter {name!r} was added" for name in after if name not in before]
+    lines += [
+        f"parameter {name!r} was {before[name]}, now {after[name]}"
+        for name in before
+        if name in after and before[name] != after[name]
+    ]
+    lines += [
+        f"constraint {c!r} was removed" for c in old["constraints"] if c not in new["constraints"]
+    ]
+    lines += [
+        f"constraint {c!r} was added" for c in new["constraints"] if c not in old["constraints"]
+    ]
+    if not lines and list(before) != list(after):
+        lines.append(f"the order of the parameters was {list(before)}, now {list(after)}")
+    return lines

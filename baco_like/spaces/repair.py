@@ -1,0 +1,50 @@
+"""Bringing configurations back into the feasible set (Willemsen et al., sections IV-B to IV-D)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from baco_like._typing import Codes, Rng
+from baco_like.spaces.moves import Neighbours
+from baco_like.spaces.neighbourhood import hamming, jointly_adjacent, strictly_adjacent
+from baco_like.spaces.feasible.ragged import by_owner
+from baco_like.spaces.space import Space
+
+
+def nearest(space: Space, codes: Codes, rng: Rng) -> Codes:
+    """Return for each row a feasible row at the least distance, ``(n, w)`` -> ``(n, w)``; a feasible row stays.
+
+    The distance is the sum of index differences (index-distance; categorical values differ by 1, a permutation by
+    half the sum of its elements' moves), found exactly by dynamic programming over the trees; ties are broken at
+    random. With reals, or where rejection decides, the row is close but need not be the closest.
+
+    Args:
+        space: Where.
+        codes: Any finite numbers: they need be neither legal, nor whole.
+        rng: Chance.
+    """
+    return space.feasible.nearest(codes, rng)
+
+
+def cascade(space: Space, codes: Codes, rng: Rng, limit: int = 256) -> Neighbours:
+    """Return the feasible neighbours of each row by the first definition that gives any (their Algorithm 2).
+
+    The definitions are strictly adjacent, adjacent, and Hamming, in this order; a row that has no neighbours by any
+    of them has `nearest` as its only one.
+
+    Args:
+        space: Where.
+        codes: Rows of legal codes, ``(n, w)``.
+        rng: Chance.
+        limit: At most so many neighbours of a row.
+    """
+    rows, owners = [codes[:0]], [np.empty(0, dtype=np.int64)]
+    left = np.arange(len(codes))
+    for definition in (strictly_adjacent, jointly_adjacent, hamming):
+        found, owner = definition(space, codes[left], rng, limit)
+        rows.append(found)
+        owners.append(left[owner])
+        left = np.delete(left, np.unique(owner))
+    rows.append(nearest(space, codes[left], rng))
+    owners.append(left)
+    return by_owner(np.concatenate(rows), np.concatenate(owners))

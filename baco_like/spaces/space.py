@@ -1,0 +1,315 @@
+"""A space: typed parameters, known constraints, and the set of configurations that satisfy them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from typing_extensions import override
+
+from baco_like._optional import require
+from baco_like._random import Purpose, generator
+from baco_like._typing import Codes, Features, Ints, Mask
+from baco_like.exceptions import ConfigError, SpaceError
+from baco_like.spaces import given
+from baco_like.spaces.categorical import Categorical
+from baco_like.spaces.feasible.build import build
+from baco_like.spaces.feasible.chain import Chain
+from baco_like.spaces.feasible.free import code_range
+from baco_like.spaces.given import GivenConstraint, GivenParameter
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Config = Mapping[str, Any]
+"""A configuration in plain Python values."""
+
+VERSION = 1
+"""Version of the dictionaries that `Space.to_dict` writes."""
+
+_ROWS_OF_A_FRAME = 1_000_000
+
+
+class Space:
+    """Parameters with the constraints between them that are known beforehand.
+
+    Args:
+        parameters: From each name to its parameter, or to a plain list of values.
+        constraints: Expressions such as ``"bx * by <= 1024"``, callables whose argument names are parameters, or
+            `Constraint` objects.
+
+    Attributes:
+        parameters: From each name to its parameter, in order.
+        constraints: In order.
+        names: Of the parameters, in order.
+        columns: The code columns of each parameter.
+        width: Number of code columns.
+        active: Names of the parameters that are not constant.
+
+    Raises:
+        SpaceError: A domain or a constraint is wrong, or nothing satisfies the constraints.
+    """
+
+    def __init__(
+        self,
+        parameters: Mapping[str, GivenParameter],
+        constraints: GivenConstraint | Iterable[GivenConstraint] = (),
+    ) -> None:
+        self.parameters = {name: given.parameter(name, one) for name, one in parameters.items()}
+        if not self.parameters:
+            raise SpaceError("a space needs at least one parameter")
+        self.names = tuple(self.parameters)
+        ends = np.cumsum([p.width for p in self.parameters.values()]).tolist()
+        self.columns = {
+            name: slice(end - p.width, end)
+            for (name, p), end in zip(self.parameters.items(), ends, strict=True)
+        }
+        self.width: int = ends[-1]
+        self.active = tuple(name for name, p in self.parameters.items() if p.cardinality != 1)
+        several = (
+            [constraints] if isinstance(constraints, str) or callable(constraints) else constraints
+        )
+        self.constraints = tuple(given.constraint(one, self.parameters) for one in several)
+        split = [part for one in self.constraints for part in given.conjuncts(one)]
+        self.feasible: Chain = build(self.parameters, split)
+
+    # What there is.
+
+    @cached_property
+    def size(self) -> int | float:
+        """Number of configurations without the constraints: an exact integer, or ``inf``."""
+        cardinalities = [p.cardinality for p in self.parameters.values()]
+        if any(math.isinf(c) for c in cardinalities):
+            return math.inf
+        return math.prod(int(c) for c in cardinalities)
+
+    @cached_property
+    def feasible_size(self) -> int | float | None:
+        """Exact number of feasible configurations; ``inf`` with reals; None where only rejection can tell."""
+        return self.feasible.count if math.isfinite(self.size) else math.inf
+
+    @cached_property
+    def default_config(self) -> dict[str, Any] | None:
+        """Every parameter's default value, or None unless all have one (a constant's is its value).
+
+        It may violate constraints: `contains` tells.
+        """
+        values: dict[str, Any] = {}
+        for name, parameter in self.parameters.items():
+            value = parameter.default
+            if value is None:
+                if parameter.cardinality != 1:
+                    return None
+                (value,) = parameter.decode(parameter.sample(1, np.random.default_rng(0)))
+            values[name] = value
+        return values
+
+    def values(self, name: str) -> list[Any]:
+        """Return the values of a scalar parameter that occur in some feasible configuration.
+
+        Raises:
+            SpaceError: It is a real, a wide integer or a permutation.
+        """
+        at = self.columns[name]
+        codes = self.feasible.used(at.start) if at.stop - at.start == 1 else None
+        if codes is None:
+            raise SpaceError(
+                f"the values of parameter {name!r} are not listed; use bounds() or sample()"
+            )
+        return self.parameters[name].decode(codes[:, None])
+
+    def bounds(self) -> dict[str, tuple[Any, Any]]:
+        """Return the least and the greatest value that each number takes in feasible configurations.
+
+        Categorical parameters and permutations have none. For reals, and where rejection decides, they are the
+        bounds before the constraints that rejection tests.
+        """
+        found: dict[str, tuple[Any, Any]] = {}
+        for name, parameter in self.parameters.items():
+            if parameter.width > 1 or isinstance(parameter, Categorical):
+                continue
+            codes = self.feasible.used(self.columns[name].start)
+            if codes is None:
+                codes = code_range(parameter)
+            low, high = parameter.decode(np.array([[codes[0]], [codes[-1]]]))
+            found[name] = (min(low, high), max(low, high))
+        return found
+
+    # Values to codes to features.
+
+    def encode(self, configs: Sequence[Config]) -> Codes:
+        """Return codes, ``(n, w)``.
+
+        Raises:
+            ConfigError: A configuration lacks a parameter, has an unknown one, or an illegal value. Constraints are
+                not checked.
+        """
+        rows = np.empty((len(configs), self.width), dtype=np.float64)
+        for config in configs:
+            if len(config) != len(self.names):
+                raise ConfigError(self._wrong_names(config))
+        for name, at in self.columns.items():
+            try:
+                rows[:, at] = self.parameters[name].encode([config[name] for config in configs])
+            except KeyError:
+                wrong = next(config for config in configs if name not in config)
+                raise ConfigError(self._wrong_names(wrong)) from None
+            except ConfigError as error:
+                raise ConfigError(f"parameter {name!r}: {error}") from None
+        return rows
+
+    def decode(self, codes: Codes) -> list[dict[str, Any]]:
+        """Return n configurations of plain Python values, ``(n, w)``; the inverse of `encode`."""
+        columns = [self.parameters[name].decode(codes[:, at]) for name, at in self.columns.items()]
+        return [dict(zip(self.names, row, strict=True)) for row in zip(*columns, strict=True)]
+
+    def features(self, codes: Codes) -> Features:
+        """Return what a model sees, ``(n, w)`` -> ``(n, k)``; `feature_owner` says whose each column is."""
+        parts = [self.parameters[name].features(codes[:, at]) for name, at in self.columns.items()]
+        return np.concatenate(parts, axis=1)
+
+    @cached_property
+    def feature_owner(self) -> Ints:
+        """For each feature column, which of the `active` parameters it belongs to, ``(k,)``."""
+        row = self.feasible.sample(1, np.random.default_rng(0))
+        widths = [
+            self.parameters[name].features(row[:, self.columns[name]]).shape[1]
+            for name in self.active
+        ]
+        return np.repeat(np.arange(len(self.active)), widths)
+
+    # What is feasible.
+
+    def contains(self, config: Config) -> bool:
+        """Whether a configuration has all parameters, only legal values, and satisfies every constraint."""
+        try:
+            codes = self.encode([config])
+        except ConfigError:
+            return False
+        return bool(self.feasible.contains(codes)[0])
+
+    def validate(self, config: Config) -> None:
+        """Do nothing for a feasible configuration.
+
+        Raises:
+            ConfigError: It is none; the message says what is wrong, violated constraints included.
+        """
+        wrong = self.explain(config)
+        if wrong:
+            raise ConfigError("; ".join(wrong))
+
+    def explain(self, config: Config) -> list[str]:
+        """Return what is wrong with a configuration: wrong names, illegal values, violated constraints with numbers."""
+        if set(config) != set(self.names):
+            return [self._wrong_names(config)]
+        lines: list[str] = []
+        columns: dict[str, Any] = {}
+        for name, parameter in self.parameters.items():
+            try:
+                columns[name] = parameter.column(parameter.encode([config[name]]))
+            except ConfigError as error:
+                lines.append(f"parameter {name!r}: {error}")
+        for constraint in self.constraints:
+            if all(name in columns for name in constraint.parameters):
+                read = {name: columns[name] for name in constraint.parameters}
+                if not np.all(constraint.holds(read)):
+                    lines.append(f"{constraint.text} violated: {constraint.explain(config)}")
+        return lines
+
+    def sample(self, n: int, seed: int = 0) -> list[dict[str, Any]]:
+        """Return n feasible configurations, independent and uniform (with repetition)."""
+        return self.decode(self.feasible.sample(n, generator(seed, Purpose.SAMPLE)))
+
+    def satisfied(self, codes: Codes) -> Mask:
+        """Whether each row of legal codes satisfies every constraint, by evaluating them all (slower than `feasible`)."""
+        good = np.ones(len(codes), dtype=np.bool_)
+        columns = {
+            name: self.parameters[name].column(codes[:, at]) for name, at in self.columns.items()
+        }
+        for constraint in self.constraints:
+            good &= constraint.holds({name: columns[name] for name in constraint.parameters})
+        return good
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        for rows in self.feasible.iterate(4096):
+            yield from self.decode(rows)
+
+    def to_dataframe(self) -> pd.DataFrame:
+        """Return all feasible configurations, one a row, in the order of their indices.
+
+        Raises:
+            SpaceError: There are more than a million, or they cannot be numbered.
+            MissingExtra: pandas is not installed.
+        """
+        count = self.feasible.count
+        if count is None or count > _ROWS_OF_A_FRAME:
+            raise SpaceError(
+                f"a table holds at most {_ROWS_OF_A_FRAME} configurations and the space has "
+                f"{'an unknown number' if count is None else count}; use sample() or feasible.iterate()"
+            )
+        frame: pd.DataFrame = require("pandas", "dataframe").DataFrame(
+            list(self), columns=list(self.names)
+        )
+        return frame
+
+    # As a dictionary.
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON description; callables among the constraints are only described."""
+        return {
+            "version": VERSION,
+            "parameters": {name: p.to_dict() for name, p in self.parameters.items()},
+            "constraints": [
+                given.constraint_to_json(constraint) for constraint in self.constraints
+            ],
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Space:
+        """Return the space of a description by `to_dict`.
+
+        Raises:
+            SpaceError: The version is unknown, or a constraint was a callable, which cannot be written down.
+        """
+        if data.get("version") != VERSION:
+            raise SpaceError(
+                f"a space of version {data.get('version')!r} cannot be read; this release reads {VERSION}"
+            )
+        for constraint in data["constraints"]:
+            if not isinstance(constraint, str):
+                raise SpaceError(
+                    f"constraint {constraint.get('callable')!r} is a callable and was not written down; "
+                    "give the space again, or write the constraint as an expression"
+                )
+        from baco_like.spaces.formats.native import parameter_from_dict
+
+        parameters = {name: parameter_from_dict(d) for name, d in data["parameters"].items()}
+        return cls(parameters, data["constraints"])
+
+    def difference(self, other: Space) -> list[str]:
+        """Return readable lines on how another space differs from this one; empty when it does not."""
+        return given.difference(self.to_dict(), other.to_dict())
+
+    @override
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Space) and not self.difference(other)
+
+    @override
+    def __hash__(self) -> int:
+        return hash(self.names)
+
+    @override
+    def __repr__(self) -> str:
+        return f"Space({', '.join(self.names)}; {len(self.constraints)} constraints, {self.feasible_size} feasible)"
+
+    def _wrong_names(self, config: Config) -> str:
+        missing = [name for name in self.names if name not in config]
+        unknown = [str(name) for name in config if name not in self.parameters]
+        parts = [f"lacks {', '.join(map(repr, missing))}"] if missing else []
+        parts += [f"has unknown {', '.join(map(repr, unknown))}"] if unknown else []
+        return (
+            f"the configuration {' and '.join(parts)}; the parameters are {', '.join(self.names)}"
+        )
