@@ -1,0 +1,74 @@
+"""The distances of the BaCO paper between one parameter's values (Hellsten et al. 2023, section 4.1).
+
+Every function takes n and m rows and returns all pairs, ``(n, m)``. Permutations come as rank vectors: column j is
+the position of element j, so that rows are compared position by position and never order by order.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from baco_like._typing import Array, Codes, Features
+
+
+def absolute(a: Array, b: Array) -> Array:
+    """Return ``|a - b|``, ``(n,)`` and ``(m,)`` -> ``(n, m)``; of logarithms it is the paper's log distance."""
+    result: Array = np.abs(a[:, None] - b[None, :])
+    return result
+
+
+def hamming(a: Array, b: Array) -> Array:
+    """Return 1 where the values differ and 0 where they are the same, ``(n,)`` and ``(m,)`` -> ``(n, m)``."""
+    result: Array = (a[:, None] != b[None, :]).astype(np.float64)
+    return result
+
+
+def spearman(a: Codes, b: Codes) -> Array:
+    """Return the sum over all elements of their squared movement, ``(n, w)`` and ``(m, w)`` -> ``(n, m)``."""
+    # |a|^2 + |b|^2 - 2ab of small integers is exact in doubles.
+    return (a * a).sum(axis=1)[:, None] + (b * b).sum(axis=1)[None, :] - 2.0 * (a @ b.T)
+
+
+def kendall(a: Codes, b: Codes) -> Array:
+    """Return the number of discordant pairs, each counted once, ``(n, w)`` and ``(m, w)`` -> ``(n, m)``.
+
+    The paper's printed formula counts each pair more than once; its figure and the words "discordant pairs" say 4
+    for the worked example, and so does this.
+    """
+    left, right = pair_orders(a), pair_orders(b)
+    agree: Array = left @ right.T + (1.0 - left) @ (1.0 - right).T
+    result: Array = left.shape[1] - agree
+    return result
+
+
+def permutation_hamming(a: Codes, b: Codes) -> Array:
+    """Return the number of elements at another position, ``(n, w)`` and ``(m, w)`` -> ``(n, m)``."""
+    moved = np.zeros((len(a), len(b)))
+    for column in range(a.shape[1]):
+        moved += a[:, column, None] != b[None, :, column]
+    return moved
+
+
+def naive(a: Codes, b: Codes) -> Array:
+    """Return 1 where the permutations differ and 0 where they are the same, ``(n, w)``, ``(m, w)`` -> ``(n, m)``."""
+    return (permutation_hamming(a, b) > 0).astype(np.float64)
+
+
+def pair_orders(ranks: Codes) -> Features:
+    """Return 1 for every pair of elements i < j of which i comes first, ``(n, w)`` -> ``(n, w (w - 1) / 2)``."""
+    first, second = np.triu_indices(ranks.shape[1], k=1)
+    return (ranks[:, first] < ranks[:, second]).astype(np.float64)
+
+
+def position_matrix(ranks: Codes) -> Features:
+    """Return 1 where element i is at position j, ``(n, w)`` -> ``(n, w * w)``."""
+    places = np.arange(ranks.shape[1])
+    matrix = ranks[:, :, None] == places
+    result: Features = matrix.reshape(len(ranks), -1).astype(np.float64)
+    return result
+
+
+def one_hot(indices: Array, count: int) -> Features:
+    """Return one column per value, 1 in the row's own, ``(n,)`` -> ``(n, count)``."""
+    result: Features = (indices[:, None] == np.arange(count)).astype(np.float64)
+    return result

@@ -1,0 +1,191 @@
+"""Plain Python values at the border: what may stand in a domain, and how a given value is looked up in it.
+
+A value is an int, a finite float, a str or a bool. ``1``, ``1.0`` and ``True`` are three values; when a
+configuration is read, a number also finds the one domain number that equals it (``2.0`` finds ``2``), because
+tables and JSON files of other tools lose the difference. A bool never stands for a number.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from baco_like._typing import Codes, Column, Ints, Mask
+from baco_like.exceptions import ConfigError, SpaceError
+
+Value: TypeAlias = int | float | str | bool
+
+_INT64 = 2**63 - 1
+_EXACT = 2**53
+
+
+def plain(value: Any) -> Any:
+    """Return a NumPy scalar as the Python value it stands for, and anything else as it is."""
+    if isinstance(value, np.generic) or (isinstance(value, np.ndarray) and value.ndim == 0):
+        value = value.item()
+    if type(value) in (int, float, str, bool):
+        return value
+    for kind in (str, float, int):  # np.str_, IntEnum and other subclasses; bool has none
+        if isinstance(value, kind):
+            return kind(value)
+    return value
+
+
+def is_number(value: Any) -> bool:
+    """Whether it is an int or a float, and not a bool."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def domain_values(values: Iterable[Any], what: str = "values") -> tuple[Value, ...]:
+    """Return the checked plain values of a finite domain, in the order given.
+
+    Raises:
+        SpaceError: No value, not a sequence, or a value that is not an int, finite float, str or bool.
+    """
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+        raise SpaceError(f"{what} must be a list, got {values!r}")
+    found = tuple(plain(value) for value in values)
+    if not found:
+        raise SpaceError(f"the domain is empty; give at least one of its {what}")
+    for value in found:
+        _check_value(value)
+    return found
+
+
+def _check_value(value: Any) -> None:
+    if not isinstance(value, int | float | str):
+        raise SpaceError(
+            f"value {value!r} is a {type(value).__name__}; only int, float, str and bool can be values"
+        )
+    if isinstance(value, float) and not math.isfinite(value):
+        raise SpaceError(f"value {value!r} is not finite; leave it out")
+    if isinstance(value, str) and not value.isascii():
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise SpaceError(f"value {value!r} cannot be written as UTF-8; rename it") from None
+
+
+def number(value: Any, what: str) -> int | float:
+    """Return a plain finite number.
+
+    Raises:
+        SpaceError: It is none; ``what`` names it in the message.
+    """
+    value = plain(value)
+    if not is_number(value):
+        raise SpaceError(f"{what} must be a number, got {value!r}")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise SpaceError(f"{what} must be finite, got {value!r}")
+    result: int | float = value
+    return result
+
+
+@dataclass(frozen=True)
+class Lookup:
+    """From value to index, by type and value first and by number second.
+
+    Attributes:
+        exact: Index by type and value.
+        numbers: Index by number; a number that stands twice (1 and 1.0) is left out.
+        values: The values in the order of their indices.
+    """
+
+    exact: dict[tuple[type, Any], int]
+    numbers: dict[int | float, int]
+    values: tuple[Any, ...]
+
+    @classmethod
+    def of(cls, values: Sequence[Any]) -> Lookup:
+        """Return the look-up of these values.
+
+        Raises:
+            SpaceError: A value stands twice.
+        """
+        exact: dict[tuple[type, Any], int] = {}
+        numbers: dict[int | float, int] = {}
+        twice: set[int | float] = set()
+        for index, value in enumerate(values):
+            if (type(value), value) in exact:
+                raise SpaceError(f"value {value!r} stands twice; leave one out")
+            exact[type(value), value] = index
+            if is_number(value):
+                if value in numbers:
+                    twice.add(value)
+                numbers[value] = index
+        for value in twice:
+            del numbers[value]
+        return cls(exact, numbers, tuple(values))
+
+    def find(self, value: Any) -> int | None:
+        """Return the index of a value, or None where the domain does not have it."""
+        value = plain(value)
+        try:
+            index = self.exact.get((type(value), value))
+        except TypeError:  # not hashable
+            return None
+        if index is None and is_number(value):
+            return self.numbers.get(value)
+        return index
+
+    def encode(self, values: Sequence[Any]) -> Codes:
+        """Return indices as codes, ``(n, 1)``.
+
+        Raises:
+            ConfigError: A value is not in the domain.
+        """
+        codes = np.empty((len(values), 1))
+        for row, value in enumerate(values):
+            index = self.find(value)
+            if index is None:
+                raise ConfigError(f"{value!r} is not one of {shown(self.values)}")
+            codes[row, 0] = index
+        return codes
+
+
+def shown(values: Sequence[Any], most: int = 8) -> str:
+    """Return values for a message, the middle left out where there are many."""
+    if len(values) <= most:
+        return "[" + ", ".join(map(repr, values)) + "]"
+    start = ", ".join(map(repr, values[: most - 2]))
+    return f"[{start}, ..., {values[-1]!r}] ({len(values)} values)"
+
+
+def checked_default(default: Any, contains: bool, domain: str) -> None:
+    """Refuse a default outside its domain.
+
+    Raises:
+        SpaceError: ``contains`` is False.
+    """
+    if not contains:
+        raise SpaceError(f"default {default!r} is not in the domain {domain}")
+
+
+def value_column(values: Sequence[Any]) -> Column:
+    """Return values as one array: bool, int64, float64 (numbers mixed, all exact), or else Python objects."""
+    kinds = {type(value) for value in values}
+    if kinds == {bool}:
+        return np.array(values, dtype=np.bool_)
+    if kinds == {int} and max(map(abs, values)) <= _INT64:
+        return np.array(values, dtype=np.int64)
+    exact = all(abs(value) <= _EXACT for value in values if type(value) is int)
+    if kinds <= {int, float} and float in kinds and exact:
+        return np.array(values, dtype=np.float64)
+    column = np.empty(len(values), dtype=object)
+    column[:] = values
+    return column
+
+
+def indices(codes: Codes) -> Ints:
+    """Return the first code column as integers, ``(n, 1)`` -> ``(n,)``."""
+    return codes[:, 0].astype(np.int64)
+
+
+def legal_indices(codes: Codes, count: int) -> Mask:
+    """Whether each code is a whole number in ``range(count)``, ``(n, 1)`` -> ``(n,)``."""
+    column = codes[:, 0]
+    return np.asarray((column >= 0) & (column < count) & (column == np.floor(column)))
