@@ -105,7 +105,7 @@ def load(path: str | Path) -> Recorded:
             return _from_t4(document)
         if isinstance(document, dict) and isinstance(document.get("cache"), dict):
             return _from_kernel_tuner(document)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
         told = f"{type(error).__name__}: {error}"
         raise EvaluatorError(f"{place}: a damaged table of recorded results ({told})") from None
     raise EvaluatorError(f"{place}: neither T4 results nor a Kernel Tuner cache")

@@ -135,8 +135,9 @@ class Table:
 def suggestion(word: object, known: Iterable[str]) -> str:
     """Return the mend for an unknown word: the closest known one, else all of them."""
     names = list(known)
-    close = difflib.get_close_matches(str(word)[:100], names, n=1)
-    return f"did you mean {close[0]!r}?" if close else f"one of {', '.join(names)}"
+    lower = {name.lower(): name for name in names}
+    close = difflib.get_close_matches(str(word)[:100].lower(), lower, n=1)
+    return f"did you mean {lower[close[0]]!r}?" if close else f"one of {', '.join(names)}"
 
 
 def shown(value: Any) -> str:

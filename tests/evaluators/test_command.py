@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from baco_like.spaces.categorical import Categorical
-from baco_like.spaces.permutation import Permutation
 
 from baco_like.evaluators.command import CommandEvaluator
 from baco_like.evaluators.table import Table
 from baco_like.exceptions import EvaluatorError, RunFileError
 from baco_like.records.trial import Outcome, Status, Trial
+from baco_like.spaces.categorical import Categorical
+from baco_like.spaces.permutation import Permutation
 from baco_like.spaces.space import Space
 
 PYTHON = f"{sys.executable} -I -c"
@@ -24,7 +26,7 @@ needs_cc = pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C comp
 
 
 @pytest.fixture(autouse=True)
-def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Let temporary folders be made where a test can look, and require that none is left."""
     place = tmp_path / "temporary"
     place.mkdir()
@@ -84,10 +86,9 @@ def test_regex_repeats_and_timings(space: Space, tmp_path: Path) -> None:
 
 def test_values_reach_the_program_as_they_are(space: Space, tmp_path: Path) -> None:
     code = (
-        "import json, os, sys; c = {'args': sys.argv[1:], 'text': os.environ['BACO_TEXT'], "
-        "'order': os.environ['BACO_ORDER'], 'tile': os.environ['BACO_TILE'], "
-        "'cwd': os.getcwd(), 'work': os.environ['BACO_WORKDIR'], 'time': 1}; "
-        "open('seen', 'w').write(json.dumps(c)); print(json.dumps(c))"
+        "import json, os, sys; e = os.environ; c = dict(args=sys.argv[1:], text=e['BACO_TEXT'], "
+        "order=e['BACO_ORDER'], tile=e['BACO_TILE'], cwd=os.getcwd(), work=e['BACO_WORKDIR'], "
+        "time=1); open('seen', 'w').write(json.dumps(c)); print(json.dumps(c))"
     )
     evaluate(
         space,
@@ -96,8 +97,6 @@ def test_values_reach_the_program_as_they_are(space: Space, tmp_path: Path) -> N
         measure="json",
         key="time",
     )
-    import json
-
     seen = json.loads((tmp_path / "seen").read_text())
     assert seen["args"] == [HOSTILE, "-Dj,i,k", "1", f"{seen['work']}/x"]
     assert (seen["text"], seen["order"], seen["tile"]) == (HOSTILE, "j,i,k", "16")
