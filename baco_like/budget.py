@@ -109,7 +109,9 @@ class Target(Rule):
         best = history.best()
         if best is None or best.value is None:
             return None
-        reached = best.value <= self.value if history.goal == "minimize" else best.value >= self.value
+        reached = (
+            best.value <= self.value if history.goal == "minimize" else best.value >= self.value
+        )
         return f"target {self.value:g} reached" if reached else None
 
 
@@ -142,7 +144,9 @@ class AnyOf(Rule):
 
     @override
     def room(self, history: History) -> int | None:
-        return min((n for n in (r.room(history) for r in self.rules) if n is not None), default=None)
+        return min(
+            (n for n in (r.room(history) for r in self.rules) if n is not None), default=None
+        )
 
 
 @final

@@ -43,11 +43,29 @@ def _parser() -> argparse.ArgumentParser:
     )
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     tune = commands.add_parser("tune", help="tune what a TOML file describes")
-    tune.add_argument("file", type=Path, metavar="FILE.toml", help="space, constraints, objective, evaluator, budget")
-    tune.add_argument("--budget", type=_count, metavar="N", help="evaluations (default: the file's)")
-    tune.add_argument("--seed", type=_seed, metavar="S", help="the run's only seed (default: the file's, else 0)")
-    tune.add_argument("--out", type=Path, metavar="DIR", help="folder for the results (default: a new one in runs/)")
-    tune.add_argument("--resume", action="store_true", help="go on from the journal in the folder (default: the newest)")
+    tune.add_argument(
+        "file",
+        type=Path,
+        metavar="FILE.toml",
+        help="space, constraints, objective, evaluator, budget",
+    )
+    tune.add_argument(
+        "--budget", type=_count, metavar="N", help="evaluations (default: the file's)"
+    )
+    tune.add_argument(
+        "--seed", type=_seed, metavar="S", help="the run's only seed (default: the file's, else 0)"
+    )
+    tune.add_argument(
+        "--out",
+        type=Path,
+        metavar="DIR",
+        help="folder for the results (default: a new one in runs/)",
+    )
+    tune.add_argument(
+        "--resume",
+        action="store_true",
+        help="go on from the journal in the folder (default: the newest)",
+    )
     tune.set_defaults(command=_tune)
     strategies = commands.add_parser("strategies", help="list the strategies and their settings")
     strategies.set_defaults(command=_strategies)
@@ -93,7 +111,9 @@ def _tune(args: argparse.Namespace) -> int:
         raise
     print(f"{plan.space.feasible_size} feasible configurations; results go to {folder}")
     try:
-        reason = run(optimizer, evaluator, stop, progress_on(sys.stdout, total, plan.objective.unit))
+        reason = run(
+            optimizer, evaluator, stop, progress_on(sys.stdout, total, plan.objective.unit)
+        )
     except KeyboardInterrupt:
         reason = None
     _finish(plan, optimizer, evaluator, folder)

@@ -58,8 +58,8 @@ class Optimizer:
         budget: Evaluations in all, if known: strategies choose their settings by it. It does not end the run.
         strategy: A registered name, or a strategy object with its own settings.
         settings: The named strategy's own settings, as ``baco-like strategies`` lists them.
-        initial: Size of the first design, or the user's own first points (which are the design, unless ``settings`` has a
-            size of its own).
+        initial: Size of the first design, or the user's own first points (which are the design, unless
+            ``settings`` has a size of its own).
         noise: ``none``: an observed configuration is never suggested again; ``repeat``: it may be.
         storage: None, the path of a journal (an existing one is resumed), or a `Journal`.
         callbacks: Called with the optimizer and each trial after it is observed.
@@ -89,7 +89,9 @@ class Optimizer:
         chosen, description = _chosen(strategy, settings or {}, initial)
         options = Options(direction, seed, objective, budget, noise, description)
         self._start(space, options, chosen, _journal(storage), points)
-        self._callbacks = tuple(callbacks)
+        self._callbacks += tuple(
+            callbacks
+        )  # after the journal is read: nobody hears of the past again
 
     def _start(
         self,
@@ -189,7 +191,8 @@ class Optimizer:
 
     def _from_queue(self, n: int) -> tuple[list[Trial], int]:
         """Return trials for enqueued configurations, and how many leave the queue (taken ones do silently)."""
-        first, trials, dequeued = self._history.next_id, [], 0
+        first, dequeued = self._history.next_id, 0
+        trials: list[Trial] = []
         seen: set[bytes] = set()
         for config in self._history.queue:
             if len(trials) == n:
@@ -493,7 +496,9 @@ class Optimizer:
         try:
             history, observed = events.apply(event, self._history)
         except (TrialError, ConfigError, KeyError) as error:
-            raise JournalError(f"{self._name()}: a record does not fit the others: {error}") from error
+            raise JournalError(
+                f"{self._name()}: a record does not fit the others: {error}"
+            ) from error
         state = self._state
         for trial in observed:
             rng = generator(self._options.seed, Purpose.TELL, trial.id)

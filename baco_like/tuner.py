@@ -120,7 +120,9 @@ def _warn_if_all_failed(history: History) -> bool:
     if len(history) < _FIRST_FAILURES:
         return False
     if len(history) == _FIRST_FAILURES and all(t.failed for t in history.trials):
-        (word, message), _ = Counter((t.failed, t.message) for t in history.trials).most_common(1)[0]
+        (word, message), _ = Counter((t.failed, t.message) for t in history.trials).most_common(1)[
+            0
+        ]
         warnings.warn(
             f"the first {_FIRST_FAILURES} evaluations all failed, mostly with {word}: {message:.200}; "
             "the run goes on",

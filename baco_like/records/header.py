@@ -14,6 +14,7 @@ from typing import Any
 from baco_like.exceptions import JournalError
 from baco_like.records.history import Goal, Noise
 from baco_like.records.journal import SCHEMA, Event, plain
+from baco_like.spaces.given import difference
 from baco_like.spaces.space import Space
 
 _LIBRARIES = ("baco-like", "numpy", "scipy", "torch", "gpytorch", "scikit-learn")
@@ -40,7 +41,10 @@ class Options:
     strategy: Mapping[str, Any]
 
     def __post_init__(self) -> None:
-        for name, allowed in (("direction", ("minimize", "maximize")), ("noise", ("none", "repeat"))):
+        for name, allowed in (
+            ("direction", ("minimize", "maximize")),
+            ("noise", ("none", "repeat")),
+        ):
             if getattr(self, name) not in allowed:
                 raise ValueError(f"{name} must be one of {allowed}, not {getattr(self, name)!r}")
         if isinstance(self.seed, bool) or not isinstance(self.seed, int) or self.seed < 0:
@@ -66,7 +70,11 @@ class Header:
             "options": asdict(self.options),
             "queue": [dict(config) for config in self.queue],
             "versions": {"python": sys.version.split()[0], **_versions()},
-            "host": {"name": platform.node(), "machine": platform.machine(), "cpus": os.cpu_count()},
+            "host": {
+                "name": platform.node(),
+                "machine": platform.machine(),
+                "cpus": os.cpu_count(),
+            },
             "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         }
 
@@ -78,7 +86,9 @@ class Header:
             JournalError: It is no such event, or of a newer schema.
         """
         if event.get("event") != "opened":
-            raise JournalError(f"{path}: the first record is not a header; this is no journal of ours", 0)
+            raise JournalError(
+                f"{path}: the first record is not a header; this is no journal of ours", 0
+            )
         if event["schema"] > SCHEMA:
             raise JournalError(
                 f"{path} was written by a newer version (schema {event['schema']}, known {SCHEMA}); upgrade baco-like",
@@ -92,7 +102,7 @@ class Header:
         Raises:
             JournalError: Something differs; the message says what.
         """
-        found = space_differences(self.space, space.to_dict())
+        found = difference(self.space, space.to_dict())
         for part in fields(Options):
             old, new = getattr(self.options, part.name), getattr(options, part.name)
             if part.name != "budget" and old != new:
@@ -103,27 +113,8 @@ class Header:
             )
 
 
-def space_differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
-    """Return readable lines on how two spaces (as dictionaries) differ; empty when they are the same."""
-    lines = []
-    before, after = dict(old["parameters"]), dict(new["parameters"])
-    lines += [f"parameter {name!r} was removed" for name in before if name not in after]
-    lines += [f"parameter {name!r} was added" for name in after if name not in before]
-    lines += [
-        f"parameter {name!r} was {before[name]}, now {after[name]}"
-        for name in before
-        if name in after and before[name] != after[name]
-    ]
-    rules, now = list(old["constraints"]), list(new["constraints"])
-    lines += [f"constraint {rule!r} was removed" for rule in rules if rule not in now]
-    lines += [f"constraint {rule!r} was added" for rule in now if rule not in rules]
-    if not lines and list(before) != list(after):
-        lines.append(f"the order of the parameters was {list(before)}, now {list(after)}")
-    return lines
-
-
 def describe(value: Any) -> Any:
-    """Return a JSON description of a frozen recipe, the same in every process: classes, functions and fields by name."""
+    """Return a JSON description of a frozen recipe by the names of its parts, the same in every process."""
     if is_dataclass(value) and not isinstance(value, type):
         parts = {f.name: describe(getattr(value, f.name)) for f in fields(value) if f.repr}
         return {"class": type(value).__name__, **parts}

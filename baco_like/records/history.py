@@ -133,9 +133,9 @@ class History:
 
     def where(self, status: Status) -> Mask:
         """Return which observed trials inside the space have this status, ``(n,)``."""
-        found: Mask = self._buffer.numbers[: self._length, 3] == _STATUSES.index(status)
-        inside: Mask = ~np.isnan(self._buffer.codes[: self._length]).any(axis=1)
-        return found & inside
+        found = np.equal(self._buffer.numbers[: self._length, 3], _STATUSES.index(status))
+        inside = ~np.isnan(self._buffer.codes[: self._length]).any(axis=1)
+        return np.asarray(found & inside)
 
     @property
     def pending_codes(self) -> Codes:
@@ -147,7 +147,9 @@ class History:
         """Return which rows may not be suggested: in flight, failed, or (unless ``noise="repeat"``) observed."""
         flying = set(row_keys(self.pending_codes))
         return np.fromiter(
-            (key in flying or self._observed(key, noise) for key in row_keys(codes)), bool, len(codes)
+            (key in flying or self._observed(key, noise) for key in row_keys(codes)),
+            bool,
+            len(codes),
         )
 
     def _observed(self, key: bytes, noise: Noise) -> bool:
@@ -164,7 +166,7 @@ class History:
         ok = np.flatnonzero(self.where(Status.OK))
         if not len(ok):
             return None
-        return self._buffer.trials[ok[np.argmin(self.costs[ok])]]
+        return self._buffer.trials[int(ok[np.argmin(self.costs[ok])])]
 
     def find(self, trial_id: int) -> Trial | None:
         """Return the observed or pending trial with this id, or None."""
@@ -196,7 +198,9 @@ class History:
         ids = [outcome.trial_id for outcome in outcomes]
         wrong = [i for i in ids if i not in self._pending]
         if wrong:
-            raise TrialError(f"{self._why_not_pending(wrong[0])}; pending are {self._pending_shown()}")
+            raise TrialError(
+                f"{self._why_not_pending(wrong[0])}; pending are {self._pending_shown()}"
+            )
         twice = [i for i in set(ids) if ids.count(i) > 1]
         if twice:
             raise TrialError(f"trial {twice[0]} is told twice in one call; tell each trial once")
@@ -226,7 +230,11 @@ class History:
         """
         trials = list(trials)
         pending = dict(self._pending)
-        buffer = self._buffer if len(self._buffer.trials) == self._length else self._buffer.copy(self._length)
+        buffer = (
+            self._buffer
+            if len(self._buffer.trials) == self._length
+            else self._buffer.copy(self._length)
+        )
         for trial in trials:
             flying = pending.pop(trial.id, None)
             code = self._code(trial) if flying is None else flying[1]
@@ -239,7 +247,8 @@ class History:
     def _code(self, trial: Trial) -> Array:
         if trial.origin == "imported" and not self.space.contains(trial.config):
             return np.full(self.space.width, np.nan)
-        return self.space.encode([trial.config])[0]
+        code: Array = self.space.encode([trial.config])[0]
+        return code
 
     def _numbers(self, trial: Trial) -> tuple[float, ...]:
         sign = 1.0 if self.goal == "minimize" else -1.0

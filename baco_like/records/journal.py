@@ -46,7 +46,9 @@ def plain(config: Mapping[str, Any]) -> dict[str, Any]:
 
 def suggested_event(trials: Sequence[Trial], dequeued: int) -> Event:
     """Return the event of one suggestion; ``dequeued`` of its trials came from the queue."""
-    rows = [{"id": t.id, "config": dict(t.config), "origin": t.origin, "tag": t.tag} for t in trials]
+    rows = [
+        {"id": t.id, "config": dict(t.config), "origin": t.origin, "tag": t.tag} for t in trials
+    ]
     return {"event": "suggested", "trials": rows, "dequeued": dequeued}
 
 
@@ -96,7 +98,8 @@ def apply(event: Event, history: History) -> tuple[History, tuple[Trial, ...]]:
     kind = event["event"]
     if kind == "suggested":
         trials = [
-            Trial(row["id"], plain(row["config"]), row["tag"], row["origin"]) for row in event["trials"]
+            Trial(row["id"], plain(row["config"]), row["tag"], row["origin"])
+            for row in event["trials"]
         ]
         codes = history.space.encode([t.config for t in trials])
         return history.dequeued(event["dequeued"]).suggested(trials, codes), ()

@@ -91,7 +91,12 @@ class Outcome:
 
     @classmethod
     def failure(
-        cls, trial_id: int, failed: str, message: str = "", *, extra: Mapping[str, Any] | None = None
+        cls,
+        trial_id: int,
+        failed: str,
+        message: str = "",
+        *,
+        extra: Mapping[str, Any] | None = None,
     ) -> Outcome:
         """Return a FAILED outcome with its word."""
         return cls(trial_id, Status.FAILED, failed=failed, message=message, extra=extra or {})
@@ -108,7 +113,12 @@ class Outcome:
     ) -> Outcome:
         """Return a CENSORED outcome: it was stopped, and its value is at least ``bound``."""
         return cls(
-            trial_id, Status.CENSORED, failed=failed, message=message, bound=bound, extra=extra or {}
+            trial_id,
+            Status.CENSORED,
+            failed=failed,
+            message=message,
+            bound=bound,
+            extra=extra or {},
         )
 
 

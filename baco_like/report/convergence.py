@@ -14,7 +14,12 @@ from baco_like.records.history import History
 from baco_like.records.objective import Objective
 from baco_like.records.trial import Trial
 
-_BEST, _SEEN, _FAILED, _PHASE = "#0072b2", "#9a9a9a", "#d55e00", "#009e73"  # safe for colour-blind eyes
+_BEST, _SEEN, _FAILED, _PHASE = (
+    "#0072b2",
+    "#9a9a9a",
+    "#d55e00",
+    "#009e73",
+)  # safe for colour-blind eyes
 
 
 def best_so_far(history: History) -> Array:
@@ -46,11 +51,21 @@ def plot_convergence(history: History, objective: Objective, path: Path) -> None
     numbers = np.arange(1, len(history) + 1)
     values = np.array([np.nan if t.value is None else t.value for t in history.trials])
     axes.plot(numbers, values, "o", ms=4, color=_SEEN, label="evaluation", zorder=1)
-    axes.step(numbers, best_so_far(history), where="post", color=_BEST, lw=2, label="best so far", zorder=3)
+    axes.step(
+        numbers,
+        best_so_far(history),
+        where="post",
+        color=_BEST,
+        lw=2,
+        label="best so far",
+        zorder=3,
+    )
     _mark_failures(axes, history)
     start = model_start(history.trials)
     if start is not None:
-        axes.axvline(start - 0.5, color=_PHASE, ls="--", lw=1.2, label="model phase begins", zorder=2)
+        axes.axvline(
+            start - 0.5, color=_PHASE, ls="--", lw=1.2, label="model phase begins", zorder=2
+        )
     seen = values[~np.isnan(values)]
     if len(seen) and seen.min() > 0 and seen.max() / seen.min() > 5:
         axes.set_yscale("log")

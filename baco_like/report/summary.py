@@ -63,16 +63,16 @@ def table(summary: Summary) -> str:
         return f"{summary.evaluations} evaluations, none succeeded: {_counts(summary.failures)}"
     rows = [("", "default", "best")]
     rows += [(name, _shown(default, name), _text(best[name])) for name in best]
-    label = summary.objective.name + (f" ({summary.objective.unit})" if summary.objective.unit else "")
+    label = summary.objective.name + (
+        f" ({summary.objective.unit})" if summary.objective.unit else ""
+    )
     rows.append((label, _value(default), _value(best)))
     rows.append(("repeats", _repeats(default), _repeats(best)))
     rows.append(("spread", _spread(default), _spread(best)))
     if summary.speedup is not None:
         rows.append(("speed-up", "1.00", f"{summary.speedup:.2f}"))
     widths = [max(len(row[i]) for row in rows) for i in range(3)]
-    lines = [
-        f"{a:<{widths[0]}}  {b:>{widths[1]}}  {c:>{widths[2]}}".rstrip() for a, b, c in rows
-    ]
+    lines = [f"{a:<{widths[0]}}  {b:>{widths[1]}}  {c:>{widths[2]}}".rstrip() for a, b, c in rows]
     rule = "-" * (sum(widths) + 4)
     n = len(best)
     lines = [lines[0], rule, *lines[1 : n + 1], rule, *lines[n + 1 :]]

@@ -18,7 +18,9 @@ Taken = Callable[[Codes], Mask]
 class Search(Protocol):
     """A frozen recipe for maximising a score over the feasible set."""
 
-    def maximise(self, score: Score, space: Space, n: int, rng: Rng, start: Codes, taken: Taken) -> Codes:
+    def maximise(
+        self, score: Score, space: Space, n: int, rng: Rng, start: Codes, taken: Taken
+    ) -> Codes:
         """Return at most n distinct feasible rows that are not taken, best first, ``(<= n, w)``.
 
         Args:

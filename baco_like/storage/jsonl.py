@@ -37,7 +37,9 @@ def encode_record(number: int, event: Event) -> bytes:
     try:
         text = json.dumps({"n": number, **event}, allow_nan=False, separators=(",", ":"))
     except (TypeError, ValueError) as error:
-        raise JournalError(f"cannot write a {event['event']} event: {error}; use JSON values") from error
+        raise JournalError(
+            f"cannot write a {event['event']} event: {error}; use JSON values"
+        ) from error
     rest = text[1:].encode("ascii")
     return b'{"crc":"%08x",' % zlib.crc32(rest) + rest + b"\n"
 
@@ -75,7 +77,9 @@ def _parse(data: bytes, number: int, path: Path) -> _Tail:
     if event is not None:  # cut exactly at the newline: the record is whole
         return _Tail([*events, event], len(data), closed=False)
     if decode_record(rest[:-1], number + len(events)) is not None:
-        raise _damaged(path, number + len(events))  # whole, but its newline has become something else
+        raise _damaged(
+            path, number + len(events)
+        )  # whole, but its newline has become something else
     return _Tail(events, size, closed=True)
 
 
@@ -138,7 +142,9 @@ class JsonlJournal:
     def _tail(self, fd: int) -> _Tail:
         size = os.fstat(fd).st_size
         if size < self._offset:
-            raise JournalError(f"{self.path} has become shorter than what was read; restore it from a copy")
+            raise JournalError(
+                f"{self.path} has become shorter than what was read; restore it from a copy"
+            )
         data = b"".join(_chunks(fd, self._offset, size))
         if not self._closed and data.startswith(b"\n"):
             tail = _parse(data[1:], self._count, self.path)

@@ -18,7 +18,7 @@ from baco_like.acquisitions.improvement import ExpectedImprovement
 from baco_like.acquisitions.pending import condition_on_pending
 from baco_like.acquisitions.protocol import Acquisition
 from baco_like.exceptions import TrialError
-from baco_like.records.history import History
+from baco_like.records.history import Goal, History
 from baco_like.records.trial import Proposal, Status, Trial
 from baco_like.searches.exhaustive import ExhaustiveSearch
 from baco_like.searches.local import LocalSearch
@@ -27,13 +27,14 @@ from baco_like.spaces.design import uniform
 from baco_like.spaces.space import Space
 from baco_like.strategies.protocol import Problem
 from baco_like.surrogates.feasibility import ForestFeasibility
-from baco_like.surrogates.gp.surrogate import GaussianProcess
+from baco_like.surrogates.gp.model import GaussianProcess
 from baco_like.surrogates.protocol import (
     Data,
     FeasibilityModel,
     FeasibilitySurrogate,
     Model,
     Surrogate,
+    UpdatableModel,
 )
 from baco_like.surrogates.transform import Transform, fit_transform
 
@@ -48,6 +49,7 @@ _INCUMBENTS = 5
 class _Fitted:
     """Everything that a history says about other configurations."""
 
+    data: Data
     model: Model
     transform: Transform
     feasibility: FeasibilityModel
@@ -95,14 +97,12 @@ class Bayesian:
         proposals: list[Proposal] = []
         flying, chosen = history.pending_codes, history
         for _ in range(n):
-            model = condition_on_pending(fitted.model, flying)
-            score = weighted(
-                self.acquisition.bind(model, fitted.incumbent), fitted.feasibility, minimum
-            )
+            model, incumbent = self._assuming(problem.space, fitted, flying, rng)
+            score = weighted(self.acquisition.bind(model, incumbent), fitted.feasibility, minimum)
             found = search.maximise(score, problem.space, 1, rng, start, _taken(problem, chosen))
             if not len(found):
                 break
-            proposals.append(Proposal(found[0], _note(fitted, found)))
+            proposals.append(Proposal(found[0], _note(fitted, found, history.goal)))
             flying, chosen = np.concatenate([flying, found]), chosen.assuming(found)
         return proposals
 
@@ -141,7 +141,30 @@ class Bayesian:
         data = Data(history.codes[seen], y, variance, censored[seen])
         model = self.surrogate.fit(space, data, rng, _start(history))
         feasibility = self._feasibility(space, history, seed)
-        return _Fitted(model, transform, feasibility, float(y[~censored[seen]].min()))
+        return _Fitted(data, model, transform, feasibility, float(y[~censored[seen]].min()))
+
+    def _assuming(
+        self, space: Space, fitted: _Fitted, flying: Codes, rng: Rng
+    ) -> tuple[Model, float]:
+        """Return model and incumbent as if the points in flight had come out as the model expects.
+
+        Without the new incumbent the neighbours of a point in flight would promise its improvement once more.
+        """
+        model, data = fitted.model, fitted.data
+        if not len(flying):
+            return model, fitted.incumbent
+        expected, _ = model.predict(flying)
+        incumbent = min(fitted.incumbent, float(expected.min()))
+        if isinstance(model, UpdatableModel):
+            return condition_on_pending(model, flying), incumbent
+        more = len(flying)
+        guessed = Data(
+            np.concatenate([data.codes, flying]),
+            np.concatenate([data.y, expected]),
+            np.concatenate([data.variance, np.zeros(more)]),
+            np.concatenate([data.censored, np.zeros(more, bool)]),
+        )
+        return self.surrogate.fit(space, guessed, rng, model.hyperparameters), incumbent
 
     def _feasibility(self, space: Space, history: History, seed: int) -> FeasibilityModel:
         known = _known(history)
@@ -159,9 +182,7 @@ class Bayesian:
 
 
 def _known(history: History) -> Mask:
-    return (
-        history.where(Status.OK) | history.where(Status.CENSORED) | history.where(Status.FAILED)
-    )
+    return history.where(Status.OK) | history.where(Status.CENSORED) | history.where(Status.FAILED)
 
 
 def _taken(problem: Problem, history: History) -> Any:
@@ -181,12 +202,13 @@ def _start(history: History) -> Mapping[str, Any] | None:
     return found if isinstance(found, Mapping) else None
 
 
-def _note(fitted: _Fitted, row: Codes) -> dict[str, Any]:
+def _note(fitted: _Fitted, row: Codes, goal: Goal) -> dict[str, Any]:
     """Return what the model expected of a point, for `Optimizer.why`, and its hyperparameters, for the next fit."""
     mean, variance = fitted.transform.moments(*fitted.model.predict(row))
+    sign = 1.0 if goal == "minimize" else -1.0
     return {
         "phase": "model",
-        "mean": float(mean[0]),
+        "mean": sign * float(mean[0]),
         "std": float(np.sqrt(variance[0])),
         "p_feasible": float(fitted.feasibility.probability(row)[0]),
         "hyperparameters": dict(fitted.model.hyperparameters),

@@ -45,7 +45,9 @@ class Strategy(Protocol[S]):
     def init(self, problem: Problem, rng: Rng) -> S:
         """Return the state before anything is observed."""
 
-    def ask(self, problem: Problem, history: History, state: S, n: int, rng: Rng) -> Sequence[Proposal]:
+    def ask(
+        self, problem: Problem, history: History, state: S, n: int, rng: Rng
+    ) -> Sequence[Proposal]:
         """Return at most n proposals, possibly none: distinct, feasible and not taken. Changes nothing.
 
         The optimizer fills up to n with uniform draws.

@@ -69,7 +69,9 @@ def create(name: str, settings: Mapping[str, Any]) -> Strategy[Any]:
     wrong = [key for key in settings if key not in known]
     if wrong:
         allowed = ", ".join(known) or "none"
-        raise ValueError(f"strategy {name!r} has no setting {wrong[0]!r}; its settings are: {allowed}")
+        raise ValueError(
+            f"strategy {name!r} has no setting {wrong[0]!r}; its settings are: {allowed}"
+        )
     return STRATEGIES[name](**settings)
 
 

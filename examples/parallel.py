@@ -1,0 +1,45 @@
+"""Several evaluations at once: any executor of concurrent.futures runs them, one new suggestion per completion.
+
+Run it with: python examples/parallel.py [EVALUATIONS]
+"""
+
+import math
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+from baco_like import Infeasible, MaxEvals, MaxTime, Permutation, Real, Space, tune
+
+space = Space(
+    {
+        "step": Real(1e-4, 1.0, log=True),
+        "depth": [1, 2, 4, 8, 16],
+        "passes": Permutation(["inline", "unroll", "vectorise", "schedule"], metric="kendall"),
+    },
+    constraints=["pos(passes, 'unroll') < pos(passes, 'vectorise')"],
+)
+
+
+def evaluate(trial):
+    """Stand for a slow build and run; some configurations cannot run at all."""
+    time.sleep(0.02)
+    if trial["step"] * trial["depth"] > 2:
+        raise Infeasible("out of registers", failed="compile")
+    return (
+        1
+        + abs(math.log10(trial["step"]) + 2)
+        + trial["passes"].index("inline")
+        + 8 / trial["depth"]
+    )
+
+
+def main(evaluations):
+    with ThreadPoolExecutor(4) as pool:
+        result = tune(
+            evaluate, space, stop=MaxEvals(evaluations) | MaxTime(120), executor=pool, seed=1
+        )
+    print(f"ended: {result.reason}; best {result.best_value:.3f} with {result.best_config}")
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 40)

@@ -1,0 +1,135 @@
+"""Every search on scores whose best rows are known."""
+
+import numpy as np
+import pytest
+
+from baco_like import Categorical, Ordinal, Permutation, Real, Space
+from baco_like.searches.exhaustive import ExhaustiveSearch
+from baco_like.searches.local import LocalSearch
+from baco_like.searches.ranking import best_rows, distinct
+from baco_like.searches.sampled import SampledSearch
+
+SEARCHES = [
+    ExhaustiveSearch(),
+    ExhaustiveSearch(chunk=7),
+    SampledSearch(),
+    LocalSearch(),
+    LocalSearch(candidates=20),
+]
+EXACT = [ExhaustiveSearch(), LocalSearch(candidates=50)]
+
+SMALL = Space(
+    {
+        "a": [1, 2, 4, 8, 16],
+        "b": [1, 2, 4, 8, 16],
+        "c": Categorical(["x", "y", "z"]),
+        "p": Permutation(list("ijk")),
+    },
+    constraints=["a * b <= 64", "pos(p, 'i') < pos(p, 'k')"],
+)
+LARGE = Space(
+    {f"v{i}": Ordinal([2**j for j in range(11)], log=True) for i in range(8)},
+    constraints=["v0 >= v1", "v2 % v3 == 0"],
+)
+
+
+def nothing(codes):
+    return np.zeros(len(codes), bool)
+
+
+def bowl(space, seed=0):
+    centre = space.feasible.sample(1, np.random.default_rng(seed))[0]
+    return centre, lambda codes: -((codes - centre) ** 2).sum(axis=1)
+
+
+@pytest.mark.parametrize("search", SEARCHES, ids=repr)
+def test_rows_are_distinct_feasible_free_and_sorted(search):
+    rng = np.random.default_rng(1)
+    _, score = bowl(SMALL)
+    start = SMALL.feasible.sample(3, rng)
+    gone = {row.tobytes() for row in SMALL.feasible.sample(60, rng)}
+
+    def taken(codes):
+        return np.array([row.tobytes() in gone for row in codes], bool)
+
+    found = search.maximise(score, SMALL, 5, rng, start, taken)
+    assert len(found) == 5
+    assert len(distinct(found)) == 5
+    assert SMALL.feasible.contains(found).all()
+    assert not taken(found).any()
+    assert (np.diff(score(found)) <= 0).all()
+
+
+@pytest.mark.parametrize("search", EXACT, ids=repr)
+def test_the_best_row_is_found(search):
+    for seed in range(5):
+        centre, score = bowl(SMALL, seed)
+        found = search.maximise(
+            score, SMALL, 1, np.random.default_rng(seed), np.empty((0, SMALL.width)), nothing
+        )
+        assert (found[0] == centre).all()
+
+
+def test_exhaustive_agrees_with_sorting_everything():
+    _, score = bowl(SMALL)
+    rows = np.concatenate(list(SMALL.feasible.iterate()))
+    found = ExhaustiveSearch(chunk=11).maximise(
+        score, SMALL, 9, np.random.default_rng(0), np.empty((0, SMALL.width)), nothing
+    )
+    assert np.allclose(score(found), np.sort(score(rows))[::-1][:9])
+
+
+def test_local_search_climbs_in_a_space_that_cannot_be_listed():
+    centre, score = bowl(LARGE)
+    found = LocalSearch(candidates=100, starts=3).maximise(
+        score, LARGE, 1, np.random.default_rng(0), np.empty((0, LARGE.width)), nothing
+    )
+    assert (found[0] == centre).all()
+
+
+def test_local_search_passes_through_taken_rows():
+    space = Space({"a": list(range(50)), "b": list(range(50))})
+    _, score = bowl(space)
+    found = LocalSearch(candidates=5, starts=1, values=50).maximise(
+        score, space, 3, np.random.default_rng(0), np.empty((0, 2)), lambda c: score(c) > -4
+    )
+    assert np.allclose(np.sort(score(found)), [-4, -4, -4])
+
+
+def test_local_search_on_reals_comes_close():
+    space = Space({"x": Real(0.0, 1.0), "y": Real(1e-3, 10.0, log=True)})
+
+    def score(codes):
+        return -((codes[:, 0] - 0.3) ** 2) - (np.log(codes[:, 1]) - 0.5) ** 2
+
+    found = LocalSearch(candidates=50, starts=4).maximise(
+        score, space, 1, np.random.default_rng(0), np.empty((0, 2)), nothing
+    )
+    assert score(found)[0] > -1e-3
+
+
+@pytest.mark.parametrize("search", SEARCHES, ids=repr)
+def test_everything_taken_gives_nothing(search):
+    _, score = bowl(SMALL)
+    found = search.maximise(
+        score,
+        SMALL,
+        2,
+        np.random.default_rng(0),
+        np.empty((0, SMALL.width)),
+        lambda c: np.ones(len(c), bool),
+    )
+    assert found.shape == (0, SMALL.width)
+
+
+def test_ties_are_broken_by_chance_and_nan_is_last():
+    rows = np.arange(6.0)[:, None]
+    firsts = {
+        best_rows(rows, np.array([1.0, 1, 1, 1, np.nan, 0]), 1, np.random.default_rng(s))[0][0, 0]
+        for s in range(40)
+    }
+    assert firsts == {0, 1, 2, 3}
+    order = best_rows(rows, np.array([np.nan, 3, 2, 1, 0, -np.inf]), 6, np.random.default_rng(0))[
+        0
+    ][:, 0]
+    assert list(order[:4]) == [1, 2, 3, 4]

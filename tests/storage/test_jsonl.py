@@ -1,0 +1,132 @@
+"""The journal file: what is acknowledged stays, what is damaged is refused with its number."""
+
+import json
+import multiprocessing
+import resource
+
+import pytest
+
+from baco_like.exceptions import JournalConflict, JournalError
+from baco_like.storage.jsonl import JsonlJournal, decode_record, encode_record
+
+EVENTS = [
+    {"event": "opened", "k": 1.5},
+    {"event": "observed", "k": "ü\n\"'"},
+    {"event": "abandoned", "k": [2**60]},
+]
+
+
+def write(path, events=EVENTS):
+    journal = JsonlJournal(path)
+    for event in events:
+        journal.append(event)
+    return journal
+
+
+def test_what_is_written_is_read_exactly(tmp_path):
+    values = [1e-300, 1e300, 0.1, 2**53 + 1, 10**400, -0.0, 1e-12]
+    write(tmp_path / "j", [{"event": "x", "values": values}])
+    (event,) = JsonlJournal(tmp_path / "j").read()
+    assert [repr(v) for v in event["values"]] == [repr(v) for v in values]
+
+
+def test_every_record_is_one_line_of_json(tmp_path):
+    write(tmp_path / "j")
+    lines = (tmp_path / "j").read_text().splitlines()
+    assert [json.loads(line)["n"] for line in lines] == [0, 1, 2]
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), object()])
+def test_what_json_cannot_say_is_refused_and_nothing_written(tmp_path, bad):
+    journal = write(tmp_path / "j")
+    before = (tmp_path / "j").read_bytes()
+    with pytest.raises(JournalError, match="cannot write a x event"):
+        journal.append({"event": "x", "k": bad})
+    assert (tmp_path / "j").read_bytes() == before
+
+
+def test_cut_at_every_byte_loses_at_most_the_cut_record(tmp_path):
+    write(tmp_path / "whole")
+    data = (tmp_path / "whole").read_bytes()
+    ends = [i for i, byte in enumerate(data) if byte == ord("\n")]
+    for cut in range(len(data)):
+        path = tmp_path / "cut"
+        path.write_bytes(data[:cut])
+        journal = JsonlJournal(path)
+        whole = sum(end <= cut for end in ends)  # a record without its newline is whole
+        assert journal.read() == EVENTS[:whole]
+        journal.append({"event": "next"})
+        assert JsonlJournal(path).read() == [*EVENTS[:whole], {"event": "next"}]
+
+
+def test_every_flipped_bit_is_refused_with_the_records_number(tmp_path):
+    write(tmp_path / "whole")
+    data = (tmp_path / "whole").read_bytes()
+    for place in range(len(data)):
+        for bit in range(8):
+            flipped = bytearray(data)
+            flipped[place] ^= 1 << bit
+            (tmp_path / "bad").write_bytes(flipped)
+            with pytest.raises(JournalError, match="damaged") as caught:
+                JsonlJournal(tmp_path / "bad").read()
+            assert caught.value.record == data[:place].count(b"\n")
+
+
+def test_a_record_in_the_wrong_place_is_refused():
+    line = encode_record(3, {"event": "x"})[:-1]
+    assert decode_record(line, 3) == {"event": "x"}
+    assert decode_record(line, 2) is None
+
+
+def test_somebody_elses_record_is_a_conflict_until_it_is_read(tmp_path):
+    one, two = JsonlJournal(tmp_path / "j"), JsonlJournal(tmp_path / "j")
+    one.append({"event": "a"})
+    with pytest.raises(JournalConflict):
+        two.append({"event": "b"})
+    assert two.read() == [{"event": "a"}]
+    two.append({"event": "b"})
+    assert one.read() == [{"event": "b"}]
+
+
+def test_a_conflict_is_seen_after_a_record_cut_at_its_newline(tmp_path):
+    write(tmp_path / "j")
+    data = (tmp_path / "j").read_bytes()
+    (tmp_path / "j").write_bytes(data[:-1])
+    one, two = JsonlJournal(tmp_path / "j"), JsonlJournal(tmp_path / "j")
+    assert one.read() == two.read() == EVENTS
+    one.append({"event": "a"})
+    with pytest.raises(JournalConflict):
+        two.append({"event": "b"})
+    assert two.read() == [{"event": "a"}]
+    two.append({"event": "b"})
+    assert JsonlJournal(tmp_path / "j").read() == [*EVENTS, {"event": "a"}, {"event": "b"}]
+
+
+def test_a_shortened_file_is_refused(tmp_path):
+    journal = write(tmp_path / "j")
+    (tmp_path / "j").write_bytes(b"")
+    with pytest.raises(JournalError, match="shorter"):
+        journal.append({"event": "x"})
+
+
+def _fill_the_disk(path):
+    journal = JsonlJournal(path)
+    events = journal.read()
+    before = path.read_bytes()
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 10, resource.RLIM_INFINITY))
+    with pytest.raises(JournalError, match="nothing was recorded"):
+        journal.append({"event": "x", "k": "y" * 100})
+    assert path.read_bytes() == before
+    resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    journal.append({"event": "x"})
+    assert JsonlJournal(path).read() == [*events, {"event": "x"}]
+
+
+def test_a_full_disk_changes_nothing_and_the_journal_is_usable_afterwards(tmp_path):
+    write(tmp_path / "j")
+    child = multiprocessing.get_context("spawn").Process(
+        target=_fill_the_disk, args=(tmp_path / "j",)
+    )
+    child.start()
+    child.join(30)
+    assert child.exitcode == 0

@@ -1,0 +1,150 @@
+"""What the default optimizer owes its users, beyond the conformance suite."""
+
+import numpy as np
+import pytest
+from scipy.stats import mannwhitneyu
+
+from baco_like import (
+    Categorical,
+    Integer,
+    Optimizer,
+    Ordinal,
+    Permutation,
+    Real,
+    Space,
+)
+from baco_like.records.history import History
+from baco_like.strategies.bayesian import Bayesian
+from baco_like.strategies.phased import Phased
+from baco_like.strategies.protocol import Problem
+from baco_like.surrogates.forest import RandomForest
+
+MIXED = Space(
+    {
+        "eps": Real(1e-6, 1e-1, log=True),
+        "unroll": Integer(1, 32, log=True),
+        "tile": Ordinal([8, 16, 32, 64, 128, 256], log=True),
+        "flags": Categorical(["-O1", "-O2", "-O3", "-Ofast"]),
+        "loops": Permutation(["i", "j", "k", "l"]),
+    },
+    constraints=["tile % unroll == 0", "pos(loops, 'k') > pos(loops, 'i')"],
+)
+
+
+def hidden_failure(config):
+    """Return whether a configuration fails for a reason that no constraint tells; about 30 % do."""
+    too_much = config["tile"] * config["unroll"] > 768
+    return too_much or (config["flags"] == "-Ofast" and config["loops"][0] == "l")
+
+
+def mixed_cost(config):
+    order = sum(abs(config["loops"].index(x) - i) for i, x in enumerate("iljk"))
+    return 1 + (np.log2(config["tile"]) - 6) ** 2 + order + abs(np.log10(config["eps"]) + 3) / 3
+
+
+def test_two_hundred_suggestions_with_thirty_percent_hidden_failures():
+    share = np.mean([hidden_failure(c) for c in MIXED.sample(4000, seed=1)])
+    assert 0.25 < share < 0.35
+    opt = Optimizer(MIXED, seed=2)
+    seen = set()
+    for _ in range(200):
+        trial = opt.suggest()
+        assert MIXED.contains(trial.config)
+        assert tuple(trial.values()) not in seen
+        seen.add(tuple(trial.values()))
+        if hidden_failure(trial):
+            opt.observe(trial, failed="runtime")
+        else:
+            opt.observe(trial, mixed_cost(trial))
+    failed = [t.failed is not None for t in opt.trials]
+    assert np.mean(failed[50:]) < share / 2  # they are learnt
+    assert opt.best_value < 1.2
+
+
+ORDERS = Space({"p": Permutation(["a", "b", "c", "d", "e"])})
+
+
+def order_cost(config):
+    """Return a cost with one optimum, (d, a, c, e, b), and neighbours that are not all better than their own."""
+    position = [config["p"].index(x) for x in "abcde"]
+    moves = sum((i - j) ** 2 for i, j in zip(position, [1, 4, 2, 0, 3], strict=True))
+    return 1 + moves + 3 * (position[2] == 4)
+
+
+def evaluations_to_optimum(strategy, seed):
+    opt = Optimizer(ORDERS, seed=seed, strategy=strategy)
+    for n in range(1, 121):
+        trial = opt.suggest()
+        if order_cost(trial) == 1:
+            return n
+        opt.observe(trial, order_cost(trial))
+    raise AssertionError("the optimum was not among all configurations")
+
+
+def test_the_model_finds_the_best_permutation_before_random_search():
+    model = [evaluations_to_optimum("bayesian", seed) for seed in range(20)]
+    chance = [evaluations_to_optimum("random_search", seed) for seed in range(20)]
+    assert mannwhitneyu(model, chance, alternative="less").pvalue < 0.01
+
+
+def test_a_batch_spreads_out():
+    space = Space({"x": Real(0.0, 1.0), "y": Real(0.0, 1.0)})
+    opt = Optimizer(space, seed=1, initial=6)
+    for _ in range(10):
+        trial = opt.suggest()
+        opt.observe(trial, (trial["x"] - 0.4) ** 2 + (trial["y"] - 0.6) ** 2 + 0.1)
+    rows = space.encode([t.config for t in opt.suggest(6)])
+    gaps = np.sqrt(((rows[:, None] - rows[None]) ** 2).sum(-1))[np.triu_indices(6, 1)]
+    assert gaps.min() > 1e-3
+
+
+def test_asking_changes_nothing():
+    opt = Optimizer(MIXED, seed=3, initial=4)
+    for _ in range(6):
+        trial = opt.suggest()
+        opt.observe(trial, mixed_cost(trial))
+    strategy = Phased(Bayesian(), 4)
+    problem = Problem(MIXED)
+    asked = [strategy.ask(problem, opt.history, 17, 2, np.random.default_rng(5)) for _ in range(2)]
+    assert [p.code.tolist() for p in asked[0]] == [p.code.tolist() for p in asked[1]]
+    assert [p.tag for p in asked[0]] == [p.tag for p in asked[1]]
+
+
+def test_a_censored_value_is_learnt_as_slow_but_feasible():
+    space = Space({"x": Ordinal(list(range(30)))})
+    opt = Optimizer(space, seed=1, initial=5)
+    for _ in range(12):
+        trial = opt.suggest()
+        if trial["x"] > 20:
+            opt.observe(trial, failed="timeout", bound=50.0)
+        else:
+            opt.observe(trial, 5.0 + trial["x"])
+    assert any(t.bound for t in opt.trials)
+    mean, _, feasible = opt.predict([{"x": 0}, {"x": 29}])
+    assert mean[1] > 2 * mean[0]
+    assert (feasible > 0.5).all()
+    assert opt.best_value == 5.0
+
+
+def test_every_part_can_be_replaced():
+    opt = Optimizer(MIXED, strategy=Phased(Bayesian(surrogate=RandomForest()), 4), seed=1)
+    for _ in range(8):
+        trial = opt.suggest()
+        opt.observe(trial, mixed_cost(trial))
+    assert len(opt.suggest(3)) == 3
+
+
+@pytest.mark.parametrize("shift", [0.0, -1000.0])
+def test_values_of_any_sign_and_size(shift):
+    space = Space({"x": Ordinal(list(range(40)))})
+    opt = Optimizer(space, seed=1, initial=5)
+    for _ in range(20):
+        trial = opt.suggest()
+        opt.observe(trial, shift + (trial["x"] - 23) ** 2)
+    assert opt.best_value == shift
+
+
+def test_an_empty_history_asks_for_exploration():
+    problem = Problem(MIXED)
+    proposals = Bayesian().ask(problem, History.start(MIXED), 1, 3, np.random.default_rng(0))
+    assert [p.tag for p in proposals] == [{"phase": "explore"}] * 3

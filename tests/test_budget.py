@@ -1,0 +1,77 @@
+"""Stopping rules on histories with known contents."""
+
+import pytest
+
+from baco_like import MaxEvals, MaxFailures, MaxTime, NoImprovement, Optimizer, Space, Target
+
+
+def history(values, direction="minimize", pending=0):
+    opt = Optimizer(Space({"a": list(range(200))}), direction, strategy="random_search")
+    for value in values:
+        if value is None:
+            opt.observe(opt.suggest(), failed="runtime")
+        else:
+            opt.observe(opt.suggest(), value)
+    if pending:
+        opt.suggest(pending)
+    return opt.history
+
+
+def test_max_evals_counts_failures_and_leaves_room_for_pending():
+    rule = MaxEvals(3)
+    assert rule.reason(history([1.0, None]), 0) is None
+    assert rule.room(history([1.0], pending=1)) == 1
+    assert rule.reason(history([1.0, None, 2.0]), 0) == "3 evaluations"
+
+
+def test_max_time():
+    assert MaxTime(5).reason(history([]), 4.9) is None
+    assert MaxTime(5).reason(history([]), 5.0) == "5 seconds"
+
+
+@pytest.mark.parametrize(
+    ("values", "rel", "ends"),
+    [
+        ([3.0, 2.0, 2.0, 2.0], 0.0, True),
+        ([3.0, 2.0, 2.0, 1.99], 0.0, False),
+        ([3.0, 2.0, 2.0, 1.99], 0.01, True),
+        ([3.0, 2.0, 2.0, 1.9], 0.01, False),
+        ([None, None, None, None], 0.0, False),
+        ([-1.0, -1.0, -1.0], 0.5, True),
+        ([3.0, 2.0], 0.0, False),
+    ],
+)
+def test_no_improvement_in_two(values, rel, ends):
+    assert bool(NoImprovement(2, rel).reason(history(values), 0)) is ends
+
+
+def test_target_in_both_directions():
+    assert Target(1.0).reason(history([2.0]), 0) is None
+    assert Target(1.0).reason(history([2.0, 1.0]), 0)
+    assert Target(5.0).reason(history([4.0], "maximize"), 0) is None
+    assert Target(5.0).reason(history([6.0], "maximize"), 0)
+
+
+def test_max_failures():
+    assert MaxFailures(2).reason(history([1.0, None]), 0) is None
+    assert MaxFailures(2).reason(history([None, 1.0, None]), 0) == "2 failures"
+
+
+def test_any_and_all():
+    either, both = MaxEvals(2) | MaxTime(9), MaxEvals(2) & MaxTime(9)
+    two = history([1.0, 1.0])
+    assert either.reason(two, 0) == "2 evaluations"
+    assert either.reason(history([]), 9) == "9 seconds"
+    assert both.reason(two, 0) is None
+    assert both.reason(two, 9) == "2 evaluations and 9 seconds"
+    assert either.room(history([1.0])) == 1
+    assert both.room(history([1.0])) is None
+    assert (MaxEvals(2) & MaxEvals(5)).room(history([1.0])) == 4
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: MaxEvals(0), lambda: MaxTime(-1), lambda: NoImprovement(3, 1.5)]
+)
+def test_wrong_arguments(make):
+    with pytest.raises(ValueError, match="must be"):
+        make()

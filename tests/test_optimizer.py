@@ -1,0 +1,468 @@
+"""The optimizer's promises: api.md's rules, each as a test."""
+
+import json
+import math
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from baco_like import (
+    Categorical,
+    ConfigError,
+    FailureWarning,
+    Integer,
+    JournalError,
+    Optimizer,
+    Ordinal,
+    Outcome,
+    Permutation,
+    Real,
+    Space,
+    SpaceExhausted,
+    Status,
+    TrialError,
+)
+from baco_like.strategies.random_search import RandomSearch
+
+
+@pytest.fixture
+def space():
+    return Space(
+        {"a": Ordinal([1, 2, 4, 8], log=True), "b": [1, 2, 3]}, constraints=["a * b <= 16"]
+    )
+
+
+@pytest.fixture
+def opt(space):
+    return Optimizer(space, strategy="random_search", seed=1)
+
+
+def ids(trials):
+    return [t.id for t in trials]
+
+
+def test_a_trial_is_a_read_only_mapping_of_plain_values(opt):
+    trial = opt.suggest()
+    assert (lambda **kw: kw)(**trial) == dict(trial.config)
+    assert type(trial["a"]) is int
+    with pytest.raises(TypeError):
+        trial["a"] = 3
+
+
+def test_values_of_every_kind_are_plain_python():
+    space = Space(
+        {
+            "r": Real(0.0, 1.0),
+            "i": Integer(1, 5),
+            "f": [True, False],
+            "s": Categorical(["x", "y"]),
+            "p": Permutation(["i", "j", "k"]),
+        }
+    )
+    trial = Optimizer(space, strategy="random_search").suggest()
+    assert [type(trial[k]) for k in "rifsp"] == [float, int, bool, str, tuple]
+
+
+def test_repeats_give_the_median_and_a_standard_error(opt):
+    trial = opt.suggest()
+    opt.observe(trial, [1.0, 5.0, 2.0])
+    (seen,) = opt.trials
+    assert (seen.value, seen.repeats) == (2.0, (1.0, 5.0, 2.0))
+    assert seen.sem == pytest.approx(np.std([1, 5, 2], ddof=1) / math.sqrt(3))
+
+
+def test_metrics_are_kept_beside_the_objective(space):
+    opt = Optimizer(space, objective="time", strategy="random_search")
+    opt.observe(opt.suggest(), {"time": 1.2, "energy": 3.1}, extra={"compile_s": 0.8})
+    (seen,) = opt.trials
+    assert seen.value == 1.2
+    assert seen.outcome.metrics == {"energy": 3.1}
+    assert seen.extra["compile_s"] == 0.8
+
+
+@pytest.mark.parametrize("word", ["compile", "runtime", "correctness", "timeout", "my own word"])
+def test_failures_keep_their_word_and_never_come_back(space, word):
+    opt = Optimizer(space, strategy="random_search", noise="repeat")
+    trial = opt.suggest()
+    opt.observe(trial, failed=word, message="log")
+    assert (opt.trials[0].failed, opt.trials[0].message) == (word, "log")
+    for _ in range(30):
+        new = opt.suggest()
+        assert new.config != trial.config
+        opt.observe(new, 1.0)
+
+
+def test_failed_true_is_runtime(opt):
+    opt.observe(opt.suggest(), failed=True)
+    assert opt.trials[0].failed == "runtime"
+
+
+@pytest.mark.parametrize("value", [None, math.nan, math.inf, -math.inf, 10**400, "fast", np.nan])
+def test_what_is_no_number_is_a_failure_with_one_warning(opt, value):
+    with pytest.warns(FailureWarning) as caught:
+        opt.observe(opt.suggest(), value)
+    assert len(caught) == 1
+    assert opt.trials[0].status is Status.FAILED
+    assert opt.best is None
+    opt.observe(opt.suggest(), 1.0)
+    assert opt.best_value == 1.0
+
+
+def test_a_timeout_with_a_bound_is_censored(space):
+    opt = Optimizer(space, strategy="random_search")
+    opt.observe(opt.suggest(), failed="timeout", bound=10.0)
+    assert (opt.trials[0].status, opt.trials[0].bound) == (Status.CENSORED, 10.0)
+    assert opt.best is None
+    opt = Optimizer(space, "maximize", strategy="random_search")
+    with pytest.raises(TrialError, match="maximising"):
+        opt.observe(opt.suggest(), failed="timeout", bound=10.0)
+
+
+def test_pending_is_automatic_and_never_suggested_again(opt, space):
+    trials = [opt.suggest() for _ in range(space.feasible_size)]
+    assert len({tuple(t.values()) for t in trials}) == space.feasible_size
+    assert ids(opt.pending) == ids(trials)
+    with pytest.raises(SpaceExhausted, match="0 observed"):
+        opt.suggest()
+    opt.abandon(trials[3], "node lost")
+    assert opt.suggest().config == trials[3].config
+
+
+def test_ids_are_not_used_again_after_abandoning(opt):
+    first = opt.suggest()
+    opt.abandon(first)
+    assert opt.suggest().id == first.id + 1
+
+
+def test_a_batch_is_whole_or_what_is_left(opt, space):
+    size = space.feasible_size
+    assert len(opt.suggest(size - 2)) == size - 2
+    assert len(opt.suggest(5)) == 2
+    with pytest.raises(SpaceExhausted):
+        opt.suggest(2)
+    with pytest.raises(ValueError, match="n >= 1"):
+        opt.suggest(0)
+
+
+def test_observing_in_any_order_and_in_batches(opt):
+    a, b, c = opt.suggest(3)
+    opt.observe(c, 3.0)
+    opt.observe([b, a], [2.0, 1.0])
+    assert ids(opt.trials) == [2, 1, 0]
+    assert opt.best.id == 0
+
+
+def test_refusals_change_nothing(opt):
+    a, b = opt.suggest(2)
+    opt.observe(a, 1.0)
+    other = Optimizer(opt.space, strategy="random_search", seed=9).suggest()
+    before = repr(opt.trials), repr(opt.pending)
+    for wrong, message in [
+        (lambda: opt.observe(a, 2.0), "trial 0 is already observed; pending are 1"),
+        (lambda: opt.observe([b, b], [1.0, 2.0]), "twice"),
+        (lambda: opt.observe([b], [1.0, 2.0]), "1 trials need a list of 1 values"),
+        (lambda: opt.observe([b, a], [1.0, 2.0]), "already observed"),
+        (lambda: opt.abandon(a), "already observed"),
+        (lambda: opt.complete([Outcome.success(7, (1.0,))]), "trial 7 is unknown"),
+        (lambda: opt.complete([Outcome(1, Status.OK, value=math.nan)]), "finite"),
+        (lambda: opt.complete([Outcome(1, Status.FAILED, value=1.0)]), "does not go with"),
+        (
+            lambda: (
+                opt.observe(other, 1.0) if other.id in ids(opt.pending) else opt.observe(a, 1.0)
+            ),
+            "trial",
+        ),
+    ]:
+        with pytest.raises(TrialError, match=message):
+            wrong()
+        assert (repr(opt.trials), repr(opt.pending)) == before
+
+
+def test_a_trial_of_another_run_is_refused(space):
+    one, two = (Optimizer(space, strategy="random_search", seed=s) for s in (1, 2))
+    trial, mine = two.suggest(), one.suggest()
+    assert trial.id == mine.id
+    if trial.config != mine.config:
+        with pytest.raises(TrialError, match="another run"):
+            one.observe(trial, 1.0)
+
+
+def test_told_configurations(opt):
+    opt.observe({"a": 2, "b": 3}, 0.5)
+    assert opt.best_config == {"a": 2, "b": 3}
+    assert opt.best.origin == "told"
+    with pytest.raises(ConfigError, match="999"):
+        opt.observe({"a": 999, "b": 3}, 1.0)
+    with pytest.raises(ConfigError):
+        opt.observe({"a": 8, "b": 3}, 1.0)  # against the constraint
+    assert len(opt.trials) == 1
+
+
+def test_telling_a_pending_configuration_completes_its_trial(opt):
+    trial = opt.suggest()
+    opt.observe(dict(trial), 1.0)
+    assert (opt.pending, ids(opt.trials)) == ([], [trial.id])
+
+
+def test_imported_configurations_may_lie_outside_and_are_not_modelled(opt):
+    opt.observe({"a": 999, "b": 3, "more": "x"}, 0.001, imported=True)
+    opt.observe({"a": 2, "b": 2}, 1.0, imported=True)
+    assert len(opt.trials) == 2
+    assert opt.best_value == 1.0
+    assert not any(dict(opt.suggest()) == {"a": 2, "b": 2} for _ in range(9))
+
+
+def test_enqueued_configurations_come_first(opt):
+    opt.enqueue({"a": 8, "b": 2})
+    opt.enqueue({"a": 1, "b": 1})
+    first, second, third = opt.suggest(3)
+    assert (dict(first), dict(second)) == ({"a": 8, "b": 2}, {"a": 1, "b": 1})
+    assert (first.origin, third.origin) == ("enqueued", "strategy")
+    with pytest.raises(ConfigError, match="pending already"):
+        opt.enqueue({"a": 8, "b": 2})
+    with pytest.raises(ConfigError, match=r"a \* b <= 16"):
+        opt.enqueue({"a": 8, "b": 3})
+
+
+def test_initial_points_are_the_first_design(space):
+    points = [{"a": 8, "b": 2}, {"a": 1, "b": 1}]
+    opt = Optimizer(space, initial=points)
+    assert [dict(t) for t in opt.suggest(2)] == points
+    assert opt.options.strategy["settings"] == {"initial": 2}
+    with pytest.raises(ConfigError):
+        Optimizer(space, initial=[{"a": 3, "b": 1}])
+
+
+def test_maximise(space):
+    opt = Optimizer(space, "maximize", strategy="random_search")
+    for trial in opt.suggest(5):
+        opt.observe(trial, float(trial["a"] * trial["b"]))
+    assert opt.best_value == max(t.value for t in opt.trials)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"direction": "up"}, "direction must be one of"),
+        ({"noise": "some"}, "noise must be one of"),
+        ({"seed": -1}, "seed must be"),
+        ({"seed": True}, "seed must be"),
+        ({"budget": 0}, "budget must be"),
+        ({"strategy": "bayesain"}, "did you mean 'bayesian'"),
+        ({"strategy": "random_search", "initial": 5}, "no setting 'initial'"),
+        ({"settings": {"inital": 5}}, "no setting 'inital'"),
+        ({"strategy": RandomSearch(), "initial": 5}, "go with a strategy's name"),
+    ],
+)
+def test_wrong_arguments_name_the_way_out(space, arguments, message, tmp_path):
+    with pytest.raises(ValueError, match=message):
+        Optimizer(space, storage=tmp_path / "run.jsonl", **arguments)
+    assert not (tmp_path / "run.jsonl").exists()
+
+
+def test_noise_repeat_may_suggest_an_observed_configuration():
+    class Again:
+        def init(self, problem, rng):
+            return None
+
+        def ask(self, problem, history, state, n, rng):
+            from baco_like.records.trial import Proposal
+
+            return [Proposal(problem.space.encode([{"a": 1}])[0])]
+
+        def tell(self, problem, state, observation, rng):
+            return None
+
+    space = Space({"a": [1, 2]})
+    opt = Optimizer(space, strategy=Again(), noise="repeat")
+    for _ in range(3):
+        opt.observe(opt.suggest(), 1.0)
+    assert [t["a"] for t in opt.trials] == [1, 1, 1]
+    opt = Optimizer(space, strategy=Again())
+    opt.observe(opt.suggest(), 1.0)
+    with pytest.raises(RuntimeError, match="bug in strategy Again"):
+        opt.suggest()
+
+
+def test_callbacks_hear_of_every_observation(space):
+    heard = []
+    opt = Optimizer(
+        space,
+        strategy="random_search",
+        callbacks=[lambda o, t: heard.append((len(o.trials), t.id))],
+    )
+    a, b = opt.suggest(2)
+    opt.observe(b, 1.0)
+    opt.observe(a, failed="compile")
+    assert heard == [(1, 1), (2, 0)]
+
+
+def test_dataframe(opt):
+    opt.observe(opt.suggest(), [1.0, 2.0])
+    opt.observe(opt.suggest(), failed="compile")
+    frame = opt.to_dataframe()
+    assert list(frame["status"]) == ["ok", "failed"]
+    assert list(frame.columns[:3]) == ["id", "a", "b"]
+    assert frame["value"][0] == 1.5
+
+
+# The journal -------------------------------------------------------------------------------------------------------
+
+
+def drive(opt, n, start=0):
+    for i in range(start, n):
+        trial = opt.suggest()
+        if i % 4 == 1:
+            opt.observe(trial, failed="compile", message="no")
+        else:
+            opt.observe(trial, [1.0 + trial["a"] / trial["b"], 1.1])
+
+
+def test_resume_continues_as_if_nothing_had_happened(space, tmp_path):
+    whole = Optimizer(space, seed=3, initial=3, storage=tmp_path / "whole.jsonl")
+    drive(whole, 8)
+    parts = Optimizer(space, seed=3, initial=3, storage=tmp_path / "parts.jsonl")
+    for stop in range(1, 9):
+        drive(parts, stop, stop - 1)
+        parts = Optimizer.load(tmp_path / "parts.jsonl")
+    assert [dict(t) for t in parts.trials] == [dict(t) for t in whole.trials]
+    assert [t.tag for t in parts.trials] == [t.tag for t in whole.trials]
+    assert [t.repeats for t in parts.trials] == [t.repeats for t in whole.trials]
+
+
+def test_another_process_makes_the_same_suggestions(tmp_path):
+    code = """
+import json
+from baco_like import Optimizer, Ordinal, Permutation, Space
+space = Space({"a": Ordinal([1, 2, 4, 8], log=True), "p": Permutation(["i", "j", "k"])})
+opt = Optimizer(space, seed=5, initial=3)
+for _ in range(6):
+    t = opt.suggest()
+    opt.observe(t, 1.0 + t["a"] + t["p"].index("j"))
+print(json.dumps([[dict(t), t.tag] for t in opt.trials]))
+"""
+    runs = [
+        subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+        for _ in range(2)
+    ]
+    assert runs[0].stdout == runs[1].stdout
+    assert len(json.loads(runs[0].stdout)) == 6
+
+
+def test_pending_and_enqueued_survive(space, tmp_path):
+    opt = Optimizer(space, strategy="random_search", storage=tmp_path / "j")
+    first = opt.suggest()
+    opt.enqueue({"a": 8, "b": 2} if dict(first) != {"a": 8, "b": 2} else {"a": 1, "b": 1})
+    again = Optimizer.load(tmp_path / "j")
+    assert ids(again.pending) == [first.id]
+    assert again.suggest().origin == "enqueued"
+
+
+def test_another_space_or_seed_is_refused_with_the_difference(space, tmp_path):
+    path = tmp_path / "j"
+    drive(Optimizer(space, strategy="random_search", storage=path), 2)
+    before = path.read_bytes()
+    other = Space({"a": Ordinal([1, 2, 4], log=True), "c": [1, 2]}, constraints=["a * c <= 16"])
+    with pytest.raises(JournalError) as caught:
+        Optimizer(other, strategy="random_search", storage=path)
+    for part in ("parameter 'b' was removed", "parameter 'c' was added", "parameter 'a' was"):
+        assert part in str(caught.value)
+    with pytest.raises(JournalError, match="seed was 0, now 1"):
+        Optimizer(space, seed=1, strategy="random_search", storage=path)
+    with pytest.raises(JournalError, match="strategy was"):
+        Optimizer(space, strategy="bayesian", storage=path)
+    with pytest.raises(JournalError, match="parameter"):
+        Optimizer.load(path, space=other)
+    assert path.read_bytes() == before
+
+
+def test_the_budget_is_fixed_on_resume(space, tmp_path):
+    Optimizer(space, budget=20, storage=tmp_path / "j")
+    assert Optimizer(space, budget=50, storage=tmp_path / "j").options.budget == 20
+
+
+def test_callables_must_be_given_again(tmp_path):
+    space = Space({"a": [1, 2, 3]}, constraints=[lambda a: a != 2])
+    drive_one = Optimizer(space, strategy="random_search", storage=tmp_path / "j")
+    drive_one.observe(drive_one.suggest(), 1.0)
+    with pytest.raises(ValueError, match="callable"):
+        Optimizer.load(tmp_path / "j")
+    assert len(Optimizer.load(tmp_path / "j", space=space).trials) == 1
+
+
+def test_a_strategy_object_must_be_given_again(space, tmp_path):
+    Optimizer(space, strategy=RandomSearch(), storage=tmp_path / "j")
+    with pytest.raises(JournalError, match="RandomSearch"):
+        Optimizer.load(tmp_path / "j")
+    Optimizer.load(tmp_path / "j", strategy=RandomSearch()).suggest()
+
+
+def test_two_optimizers_share_a_journal(space, tmp_path):
+    one = Optimizer(space, strategy="random_search", storage=tmp_path / "j")
+    two = Optimizer(space, strategy="random_search", storage=tmp_path / "j")
+    a, b = one.suggest(), two.suggest()
+    assert a.id != b.id
+    assert a.config != b.config
+    two.observe(a, 1.0)
+    one.observe(b, 2.0)
+    with pytest.raises(TrialError, match="already observed"):
+        one.observe(a, 3.0)
+    assert ids(one.trials) == [0, 1]
+    two.suggest()
+    assert ids(two.trials) == [0, 1]
+
+
+def test_load_without_a_journal(tmp_path):
+    with pytest.raises(JournalError, match="does not exist"):
+        Optimizer.load(tmp_path / "none.jsonl")
+    (tmp_path / "other.jsonl").write_text('{"hello": 1}\n')
+    with pytest.raises(JournalError, match="record 0"):
+        Optimizer.load(tmp_path / "other.jsonl")
+
+
+@pytest.mark.parametrize("value", [1e-300, -1e-300, 1e300, -1e300, 5e-324, 0.1, 2**53 + 1])
+def test_values_are_exact_through_the_journal(space, tmp_path, value):
+    opt = Optimizer(space, strategy="random_search", storage=tmp_path / "j")
+    opt.observe(opt.suggest(), value)
+    assert Optimizer.load(tmp_path / "j").best_value == float(value)
+
+
+def test_parameter_values_are_exact_through_the_journal(tmp_path):
+    values = [1e-12, 0.5, 1e20]
+    space = Space(
+        {"x": Ordinal(values), "n": [2**53 + 1, 2**53 + 2], "i": Integer(2**53 + 1, 2**53 + 3)}
+    )
+    opt = Optimizer(space, strategy="exhaustive", storage=tmp_path / "j")
+    for _ in range(18):
+        opt.observe(opt.suggest(), 1.0)
+    again = Optimizer.load(tmp_path / "j")
+    assert {(t["x"], t["n"], t["i"]) for t in again.trials} == {
+        (x, n, i)
+        for x in values
+        for n in (2**53 + 1, 2**53 + 2)
+        for i in range(2**53 + 1, 2**53 + 4)
+    }
+
+
+# The model ---------------------------------------------------------------------------------------------------------
+
+
+def test_predict_and_why_and_recommend(space):
+    opt = Optimizer(space, seed=2, initial=4, noise="repeat")
+    with pytest.raises(TrialError, match="successful"):
+        opt.predict([{"a": 1, "b": 1}])
+    for _ in range(8):
+        trial = opt.suggest()
+        opt.observe(trial, 1.0 + trial["a"] * trial["b"])
+    mean, std, feasible = opt.predict([{"a": 1, "b": 1}, {"a": 8, "b": 2}])
+    assert mean.shape == std.shape == feasible.shape == (2,)
+    assert mean[0] < mean[1]
+    assert (std >= 0).all()
+    assert opt.recommend() is not None
+    note = opt.why(opt.trials[-1])
+    assert note["phase"] == "model"
+    assert {"origin", "mean", "std", "p_feasible"} <= set(note)
+    with pytest.raises(TrialError, match="no model"):
+        Optimizer(space, strategy="random_search").predict([{"a": 1, "b": 1}])
