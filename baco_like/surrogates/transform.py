@@ -78,10 +78,9 @@ class Transform:
         m = np.asarray(mean, dtype=float) * self.deviation + self.mean
         v = np.minimum(np.asarray(variance, dtype=float) * self.deviation**2, LARGEST_LOG)
         if self.kind == "log":
-            centre = _exp(m + 0.5 * v)
-            return centre, _exp(m + 0.5 * v + 0.5 * np.log(np.maximum(np.expm1(v), LEAST))) * (
-                v > 0.0
-            )
+            centre = m + 0.5 * v
+            relative = 0.5 * np.log(np.maximum(np.expm1(v), LEAST))
+            return _exp(centre), _squared(_exp(centre + relative) * (v > 0.0))
         bounded = np.clip(m, -LARGEST_LOG / 4, LARGEST_LOG / 4)
         v = np.minimum(v, LARGEST_LOG / 4)
         centre = np.sinh(bounded) * np.exp(0.5 * v)

@@ -1,0 +1,270 @@
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from baco_like import Integer, Ordinal, Space
+from baco_like.acquisitions.pending import condition_on_pending
+from baco_like.surrogates.gp.censoring import truncated_mean
+from baco_like.surrogates.gp.evidence import Hyperparameters
+from baco_like.surrogates.gp.fit import Effort, chosen_rows, from_json, to_json
+from baco_like.surrogates.gp.kernel import KERNELS, cross_squared_distances
+from baco_like.surrogates.gp.model import FixedGaussianProcess, GaussianProcess
+from baco_like.surrogates.gp.posterior import Posterior, safe_cholesky
+from baco_like.surrogates.protocol import Data
+from baco_like.surrogates.transform import fit_transform
+
+
+def rng(seed=0):
+    return np.random.default_rng(seed)
+
+
+def plain(codes, y):
+    return Data(codes, y, np.zeros(len(y)), np.zeros(len(y), dtype=bool))
+
+
+def test_it_learns_a_smooth_function(mixed, make_data):
+    model = GaussianProcess().fit(mixed, make_data(mixed, 120), rng())
+    unseen = make_data(mixed, 200, seed=1, noise=0.0)
+    mean, variance = model.predict(unseen.codes)
+    residual = unseen.y - mean
+    assert residual.var() < 0.1 * unseen.y.var()
+    # The deviations mean what they say: standardised residuals have a size of about 1.
+    assert 0.4 < np.sqrt(np.mean(residual**2 / variance)) < 2.0
+
+
+def test_an_idle_parameter_gets_the_longest_lengthscale():
+    space = Space({"a": Integer(0, 20), "b": Integer(0, 20), "idle": Integer(0, 20)})
+    codes = space.feasible.sample(60, rng(2))
+    features = space.features(codes)
+    y = np.sin(6.0 * features[:, 0]) + features[:, 1] ** 2
+    lengthscales = (
+        GaussianProcess().fit(space, plain(codes, y), rng()).hyperparameters["lengthscales"]
+    )
+    assert np.argmax(lengthscales) == 2
+    assert np.argmin(lengthscales) == 0
+
+
+def test_conditioning_is_a_refit_with_the_same_hyperparameters(mixed, make_data):
+    data = make_data(mixed, 50)
+    first = Data(data.codes[:35], data.y[:35], data.variance[:35], data.censored[:35])
+    recipe = FixedGaussianProcess(lengthscale=0.7, noise=0.03)
+    whole = recipe.fit(mixed, data, rng())
+    grown = recipe.fit(mixed, first, rng()).condition(data.codes[35:42], data.y[35:42])
+    grown = grown.condition(data.codes[42:], data.y[42:])
+    candidates = mixed.feasible.sample(40, rng(4))
+    for one, other in zip(whole.predict(candidates), grown.predict(candidates), strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-9)
+    np.testing.assert_allclose(
+        whole.predict_joint(candidates)[1], grown.predict_joint(candidates)[1], atol=1e-9
+    )
+
+
+def test_prediction_in_blocks_is_the_textbook_formula(mixed, make_data):
+    data = make_data(mixed, 30, variance=np.linspace(0.0, 0.2, 30))
+    model = GaussianProcess(mean="constant").fit(mixed, data, rng())
+    p: Posterior = model.posterior
+    candidates = mixed.feasible.sample(1100, rng(8))
+    scaled = mixed.features(candidates) * p.scales
+    covariance = p.covariance(p.rows, p.rows) + np.diag(p.noise + data.variance)
+    cross = p.covariance(scaled, p.rows)
+    inverse = np.linalg.inv(covariance)
+    ones = np.ones(30)
+    level = ones @ inverse @ data.y / (ones @ inverse @ ones)
+    mean, variance = model.predict(candidates)
+    np.testing.assert_allclose(mean, level + cross @ inverse @ (data.y - level), atol=1e-9)
+    expected = p.outputscale - np.einsum("ij,jk,ik->i", cross, inverse, cross)
+    np.testing.assert_allclose(variance, expected, atol=1e-9)
+
+
+def test_fantasies_at_the_mean_lower_the_variance_and_keep_the_mean(mixed, make_data):
+    model = GaussianProcess().fit(mixed, make_data(mixed, 30), rng())
+    flying = mixed.feasible.sample(5, rng(3))
+    candidates = mixed.feasible.sample(100, rng(4))
+    mean, variance = model.predict(candidates)
+    later = condition_on_pending(model, flying)
+    np.testing.assert_allclose(later.predict(candidates)[0], mean, atol=1e-8)
+    assert np.all(later.predict(candidates)[1] <= variance + 1e-12)
+    assert np.all(later.predict(flying)[1] <= model.posterior.noise)
+    assert condition_on_pending(model, flying[:0]) is model
+
+
+def test_the_fit_repeats_and_starts_from_an_earlier_optimum(mixed, make_data):
+    data = make_data(mixed, 60)
+    recipe = GaussianProcess()
+    found = recipe.fit(mixed, data, rng(1)).hyperparameters
+    assert recipe.fit(mixed, data, rng(1)).hyperparameters == found
+    assert json.loads(json.dumps(found)) == found
+    lazy = GaussianProcess(effort=Effort(draws=1, fresh_starts=0, steps=1))
+    again = lazy.fit(mixed, data, rng(2), found).hyperparameters
+    np.testing.assert_allclose(again["lengthscales"], found["lengthscales"], rtol=0.05)
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        {},
+        {"lengthscales": [1.0], "outputscale": 1.0, "noise": 0.1},
+        {"lengthscales": "abc", "outputscale": 1.0, "noise": 0.1},
+        {"lengthscales": [1.0] * 5, "outputscale": -1.0, "noise": 0.1},
+        {"lengthscales": [1.0] * 5, "outputscale": float("nan"), "noise": 0.1},
+        {"lengthscales": [1.0] * 5, "outputscale": None, "noise": 0.1},
+        {"parameters": [1.0]},
+    ],
+)
+def test_a_start_of_another_model_is_ignored(mixed, make_data, start):
+    data = make_data(mixed, 10)
+    assert from_json(start, 5) is None
+    with_start = GaussianProcess().fit(mixed, data, rng(1), start).hyperparameters
+    assert with_start == GaussianProcess().fit(mixed, data, rng(1)).hyperparameters
+
+
+def test_json_returns_the_hyperparameters():
+    h = Hyperparameters(np.array([0.3, 2.0]), 1.5, 0.01)
+    back = from_json(json.loads(json.dumps(to_json(h))), 2)
+    assert back is not None
+    np.testing.assert_allclose(back.logs, h.logs)
+    np.testing.assert_allclose(Hyperparameters.from_logs(h.logs).logs, h.logs)
+
+
+def test_many_rows_are_fitted_by_a_part_of_them_and_seen_whole():
+    space = Space({"a": Integer(0, 300), "b": Integer(0, 300)})
+    codes = space.feasible.sample(90, rng(1))
+    y = np.sin(space.features(codes) @ np.array([4.0, 2.0]))
+    model = GaussianProcess(effort=Effort(fitted_rows=30)).fit(space, plain(codes, y), rng())
+    assert len(model.posterior.rows) == 90
+    np.testing.assert_allclose(model.predict(codes)[0], y, atol=0.1)
+
+
+def test_chosen_rows_hold_the_best():
+    y = rng(1).standard_normal(100)
+    rows = chosen_rows(y, 20, rng(2))
+    assert len(np.unique(rows)) == 20
+    assert set(np.argsort(y)[:10]) <= set(rows)
+    np.testing.assert_array_equal(chosen_rows(y, 200, rng()), np.arange(100))
+
+
+def test_known_variance_makes_a_value_count_less():
+    space = Space({"a": Integer(0, 10)})
+    codes = np.array([[0.0], [5.0], [10.0]])
+    y = np.array([0.0, 3.0, 0.0])
+    recipe = FixedGaussianProcess(lengthscale=0.5, noise=1e-4)
+    sure = recipe.fit(space, plain(codes, y), rng()).predict(codes)[0][1]
+    unsure = Data(codes, y, np.array([0.0, 4.0, 0.0]), np.zeros(3, dtype=bool))
+    assert recipe.fit(space, unsure, rng()).predict(codes)[0][1] < 0.3 * sure
+
+
+def test_a_censored_value_is_imputed_above_its_bound():
+    space = Space({"a": Integer(0, 10)})
+    codes = np.arange(11.0)[:, None]
+    y = np.linspace(-1.5, 1.5, 11)
+    stopped = y >= 0.6
+    bounds = np.where(stopped, 0.6, y)
+    data = Data(codes, bounds, np.zeros(11), stopped)
+    recipe = FixedGaussianProcess(lengthscale=1.0, noise=1e-3)
+    imputed = recipe.fit(space, data, rng()).predict(codes)[0]
+    at_bounds = recipe.fit(space, plain(codes, bounds), rng()).predict(codes)[0]
+    assert np.all(imputed[stopped] > 0.55)
+    # The trend of the others says that the values beyond the bound go on rising.
+    assert np.abs(imputed - y).max() < 0.7 * np.abs(at_bounds - y).max()
+    fitted = GaussianProcess().fit(space, data, rng())
+    assert fitted.predict(codes)[0][-1] > 0.6
+
+
+def test_all_censored_counts_as_the_bounds():
+    space = Space({"a": Integer(0, 10)})
+    codes, y = np.arange(3.0)[:, None], np.array([0.0, 0.5, -0.5])
+    data = Data(codes, y, np.zeros(3), np.ones(3, dtype=bool))
+    recipe = FixedGaussianProcess()
+    np.testing.assert_array_equal(
+        recipe.fit(space, data, rng()).predict(codes),
+        recipe.fit(space, plain(codes, y), rng()).predict(codes),
+    )
+
+
+@pytest.mark.parametrize("bound", [-30.0, -2.0, 0.0, 1.0, 6.0, 40.0])
+def test_truncated_mean_is_scipys(bound):
+    found = truncated_mean(np.array([0.5]), np.array([4.0]), np.array([bound]))[0]
+    expected = stats.truncnorm((bound - 0.5) / 2.0, np.inf, loc=0.5, scale=2.0).mean()
+    assert found == pytest.approx(expected, rel=1e-6)
+    assert found >= bound
+
+
+@pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
+def test_drawn_functions_have_the_posteriors_moments(kernel):
+    space = Space({"a": Integer(0, 10), "b": Integer(0, 10)})
+    codes = space.feasible.sample(12, rng(1))
+    features = space.features(codes)
+    data = replace(plain(codes, np.sin(4.0 * features[:, 0])), variance=np.full(12, 0.05))
+    model = FixedGaussianProcess(kernel, lengthscale=0.4, noise=0.05).fit(space, data, rng())
+    candidates = space.feasible.sample(6, rng(2))
+    generator = rng(3)
+    draws = np.array([model.draw(generator)(candidates) for _ in range(1500)])
+    mean, covariance = model.predict_joint(candidates)
+    deviation = np.sqrt(np.diag(covariance))
+    np.testing.assert_allclose(draws.mean(axis=0), mean, atol=5.0 * deviation.max() / np.sqrt(1500))
+    np.testing.assert_allclose(np.cov(draws.T), covariance, atol=0.12 * deviation.max() ** 2)
+    one = model.draw(rng(4))
+    np.testing.assert_allclose(one(candidates)[2:3], one(candidates[2:3]), atol=1e-12)
+
+
+def test_distances_by_products_are_distances():
+    a, b = rng(1).random((7, 3)) + 100.0, rng(2).random((5, 3)) + 100.0
+    expected = ((a[:, None] - b[None]) ** 2).sum(-1)
+    np.testing.assert_allclose(cross_squared_distances(a, b), expected, atol=1e-12)
+    assert cross_squared_distances(a[:, :0], b[:, :0]).shape == (7, 5)
+
+
+def test_a_matrix_that_is_barely_singular_gets_a_factor():
+    singular = np.ones((4, 4))
+    factor = safe_cholesky(singular)
+    np.testing.assert_allclose(factor @ factor.T, singular, atol=1e-6)
+    with pytest.raises(np.linalg.LinAlgError, match="diagonal"):
+        safe_cholesky(-np.eye(3))
+
+
+LINE = Space({"a": Integer(0, 500), "b": Ordinal([1, 2, 4, 8], log=True)})
+VALUES = st.lists(
+    st.one_of(st.floats(1e-300, 1e300), st.floats(-1e300, 1e300), st.just(1.0)),
+    min_size=1,
+    max_size=12,
+)
+
+
+@settings(deadline=None, max_examples=40)
+@given(VALUES, st.randoms(use_true_random=False), st.booleans())
+def test_any_values_give_a_finite_model(values, random, duplicates):
+    y = np.array(values)
+    z = fit_transform(y).forward(y)
+    rows = 2 if duplicates else 501
+    codes = np.array([[random.randrange(rows), random.randrange(4)] for _ in values], dtype=float)
+    censored = np.array([random.random() < 0.2 for _ in values])
+    variance = np.array([random.choice([0.0, 0.0, 1e-3, 1e6]) for _ in values])
+    model = GaussianProcess().fit(LINE, Data(codes, z, variance, censored), rng())
+    mean, variance = model.condition(codes[:2], z[:2]).predict(LINE.feasible.sample(50, rng(1)))
+    assert np.all(np.isfinite(mean))
+    assert np.all(np.isfinite(variance))
+    assert np.all(variance >= 0.0)
+
+
+def test_five_hundred_points_on_a_line():
+    codes = np.column_stack([np.arange(500.0), np.zeros(500)])
+    y = fit_transform(np.exp(np.arange(500.0) / 50.0)).forward(np.exp(np.arange(500.0) / 50.0))
+    recipe = GaussianProcess(effort=Effort(fitted_rows=120))
+    mean, variance = recipe.fit(LINE, plain(codes, y), rng()).predict(codes)
+    np.testing.assert_allclose(mean, y, atol=0.05)
+    assert np.all(variance >= 0.0)
+
+
+def test_a_space_of_constants_has_a_model():
+    space = Space({"a": [1], "b": ["x"]})
+    codes = space.feasible.sample(3, rng())
+    mean, variance = (
+        GaussianProcess().fit(space, plain(codes, np.array([0.1, -0.1, 0.0])), rng()).predict(codes)
+    )
+    assert np.ptp(mean) == 0.0
+    assert np.all(np.isfinite(variance))

@@ -1,0 +1,42 @@
+import numpy as np
+import pytest
+from scipy import stats
+
+from baco_like.surrogates.gp.prior import Flat, Gamma, LogNormal
+
+PRIORS = [Gamma(3.0, 6.0), Gamma(1.1, 0.05), LogNormal(0.5, 1.3), Flat(0.1, 4.0)]
+X = np.geomspace(1e-3, 30.0, 15)
+
+
+@pytest.mark.parametrize(
+    ("prior", "reference"),
+    [
+        (Gamma(3.0, 6.0), stats.gamma(3.0, scale=1 / 6.0)),
+        (LogNormal(0.5, 1.3), stats.lognorm(1.3, scale=0.5)),
+    ],
+)
+def test_density_is_scipys(prior, reference):
+    np.testing.assert_allclose(prior.log_density(X), reference.logpdf(X), rtol=1e-10)
+    sample = prior.sample((2000,), np.random.default_rng(1))
+    assert stats.kstest(sample, reference.cdf).pvalue > 0.01
+
+
+@pytest.mark.parametrize("prior", PRIORS)
+def test_gradient_is_the_density_s(prior):
+    step = 1e-6 * X
+    difference = (prior.log_density(X + step) - prior.log_density(X - step)) / (2.0 * step)
+    np.testing.assert_allclose(prior.gradient(X), difference, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("prior", PRIORS)
+def test_draws_are_positive_and_repeat(prior):
+    drawn = prior.sample((3, 4), np.random.default_rng(5))
+    assert drawn.shape == (3, 4)
+    assert np.all(drawn > 0.0)
+    np.testing.assert_array_equal(drawn, prior.sample((3, 4), np.random.default_rng(5)))
+
+
+def test_flat_draws_keep_to_their_range():
+    drawn = Flat(0.1, 4.0).sample((500,), np.random.default_rng(0))
+    assert drawn.min() >= 0.1
+    assert drawn.max() <= 4.0

@@ -1,0 +1,106 @@
+import json
+
+import gpytorch
+import numpy as np
+import pytest
+import torch
+
+from baco_like.surrogates.gp.gpytorch_definition import GroupedKernel, LogPosterior, make_process
+from baco_like.surrogates.gp.gpytorch_model import GPyTorchGP
+from baco_like.surrogates.gp.model import GaussianProcess
+from baco_like.surrogates.gp.prior import Gamma, Priors
+from baco_like.surrogates.protocol import Data
+
+PRIORS = Priors(Gamma(3.0, 3.0), Gamma(2.0, 1.0), Gamma(1.1, 10.0))
+
+
+@pytest.fixture(scope="module")
+def problem(mixed, make_data):
+    return mixed, make_data(mixed, 25, variance=np.full(25, 0.01))
+
+
+@pytest.fixture(scope="module")
+def fitted(problem):
+    return GPyTorchGP(priors=PRIORS).fit(*problem, np.random.default_rng(1))
+
+
+def test_both_fits_find_the_same_model(problem, fitted):
+    space, data = problem
+    closed = GaussianProcess(priors=PRIORS).fit(space, data, np.random.default_rng(2))
+    candidates = space.feasible.sample(40, np.random.default_rng(3))
+    for one, other in zip(fitted.predict(candidates), closed.predict(candidates), strict=True):
+        np.testing.assert_allclose(one, other, atol=0.02)
+
+
+def test_joint_and_marginal_predictions_agree(problem, fitted):
+    candidates = problem[0].feasible.sample(10, np.random.default_rng(3))
+    mean, variance = fitted.predict(candidates)
+    joint_mean, covariance = fitted.predict_joint(candidates)
+    np.testing.assert_allclose(joint_mean, mean, atol=1e-10)
+    np.testing.assert_allclose(np.diag(covariance), variance, atol=1e-10)
+
+
+def test_conditioning_is_fitting_the_rest_with_the_same_hyperparameters(problem, fitted):
+    space, data = problem
+    more = space.feasible.sample(3, np.random.default_rng(5))
+    y = np.array([0.1, -0.2, 0.3])
+    frozen = GPyTorchGP(priors=PRIORS, starts=0, steps=0)
+    both = Data(
+        np.concatenate([data.codes, more]),
+        np.concatenate([data.y, y]),
+        np.concatenate([data.variance, np.zeros(3)]),
+        np.zeros(28, dtype=bool),
+    )
+    whole = frozen.fit(space, both, np.random.default_rng(1), fitted.hyperparameters)
+    candidates = space.feasible.sample(10, np.random.default_rng(6))
+    for one, other in zip(
+        fitted.condition(more, y).predict(candidates), whole.predict(candidates), strict=True
+    ):
+        np.testing.assert_allclose(one, other, atol=1e-8)
+
+
+def test_hyperparameters_are_json_and_a_start(problem, fitted):
+    space, data = problem
+    found = json.loads(json.dumps(fitted.hyperparameters))
+    frozen = GPyTorchGP(priors=PRIORS, starts=0, steps=0)
+    again = frozen.fit(space, data, np.random.default_rng(9), found)
+    assert again.hyperparameters == found
+    candidates = space.feasible.sample(5, np.random.default_rng(3))
+    np.testing.assert_allclose(again.predict(candidates), fitted.predict(candidates), atol=1e-12)
+
+
+def test_a_users_kernel_and_its_priors_are_used(problem):
+    space, data = problem
+
+    def kernel(owner, groups):
+        periodic = gpytorch.kernels.RQKernel()
+        periodic.register_prior(
+            "lengthscale_prior", gpytorch.priors.GammaPrior(200.0, 1000.0), "lengthscale"
+        )
+        return gpytorch.kernels.ScaleKernel(periodic)
+
+    model = GPyTorchGP(kernel, priors=PRIORS).fit(space, data, np.random.default_rng(1))
+    # The prior leaves nothing but 0.2 for the lengthscale.
+    assert model.kernel.base_kernel.lengthscale.item() == pytest.approx(0.2, abs=0.02)
+    assert np.all(np.isfinite(model.predict(data.codes)))
+
+
+def test_a_covariance_that_cannot_be_factored_is_a_wall(problem):
+    space, data = problem
+    kernel = gpytorch.kernels.ScaleKernel(GroupedKernel(space.feature_owner, len(space.active)))
+    objective = LogPosterior(
+        make_process(kernel, space.features(data.codes), data.y, data.variance, "cpu"), PRIORS
+    )
+    value, gradient = objective._loss(np.full(len(objective.flat()), np.nan))
+    assert value == 1e25
+    np.testing.assert_array_equal(gradient, 0.0)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_a_gpu_gives_the_same(problem, fitted):
+    space, data = problem
+    frozen = GPyTorchGP(priors=PRIORS, starts=0, steps=0, device="cuda")
+    model = frozen.fit(space, data, np.random.default_rng(1), fitted.hyperparameters)
+    candidates = space.feasible.sample(20, np.random.default_rng(3))
+    np.testing.assert_allclose(model.predict(candidates), fitted.predict(candidates), atol=1e-6)

@@ -1,0 +1,96 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from baco_like.surrogates.transform import fit_transform
+
+POSITIVE = st.lists(st.floats(1e-300, 1e300), min_size=1, max_size=30)
+ANY = st.lists(st.floats(-1e300, 1e300, allow_subnormal=False), min_size=1, max_size=30)
+
+
+@given(st.one_of(POSITIVE, ANY))
+def test_values_become_standard_and_keep_their_order(values):
+    y = np.array(values)
+    z = fit_transform(y).forward(y)
+    assert np.all(np.isfinite(z))
+    assert abs(z.mean()) < 1e-6
+    assert z.std() == pytest.approx(1.0, abs=1e-6) or np.ptp(z) < 1e-9
+    order = np.argsort(y, kind="stable")
+    assert np.all(np.diff(z[order]) >= -1e-12)
+
+
+@given(POSITIVE)
+def test_backward_inverts_a_logarithm(values):
+    y = np.array(values)
+    transform = fit_transform(y)
+    assert transform.kind == "log"
+    np.testing.assert_allclose(transform.backward(transform.forward(y)), y, rtol=1e-9)
+
+
+@given(st.lists(st.floats(-1e4, 1e4), min_size=1, max_size=30))
+def test_backward_inverts_asinh(values):
+    y = np.array([*values, 0.0])
+    transform = fit_transform(y)
+    assert transform.kind == "asinh"
+    scale = np.abs(y).max()
+    np.testing.assert_allclose(transform.backward(transform.forward(y)), y, atol=1e-9 * scale)
+
+
+@given(ANY, st.floats(-1e6, 1e6), st.floats(0.0, 1e6))
+def test_everything_that_comes_back_is_finite(values, mean, variance):
+    transform = fit_transform(np.array(values))
+    z = np.array([mean])
+    assert np.all(np.isfinite(transform.backward(z)))
+    moments = transform.moments(z, np.array([variance]))
+    assert all(np.all(np.isfinite(part)) for part in moments)
+    assert moments[1] >= 0.0
+
+
+@given(ANY)
+def test_known_variances_stay_finite(values):
+    y = np.array(values)
+    variance = fit_transform(y).forward_variance(y, np.full(len(y), 1e10))
+    assert np.all(np.isfinite(variance))
+    assert np.all(variance >= 0.0)
+
+
+@pytest.mark.parametrize("y", [[1.0, 2.0, 9.0, 4.0], [-3.0, 0.5, 2.0, 60.0]])
+@pytest.mark.parametrize(("mean", "variance"), [(0.3, 0.2), (-1.1, 0.01), (0.8, 0.6)])
+def test_moments_are_those_of_many_draws(y, mean, variance):
+    transform = fit_transform(np.array(y))
+    nodes, weights = np.polynomial.hermite_e.hermegauss(80)
+    weights = weights / weights.sum()
+    values = transform.backward(mean + np.sqrt(variance) * nodes)
+    centre = weights @ values
+    found_mean, found_variance = transform.moments(np.array([mean]), np.array([variance]))
+    assert found_mean[0] == pytest.approx(centre, rel=1e-6)
+    assert found_variance[0] == pytest.approx(weights @ (values - centre) ** 2, rel=1e-6)
+
+
+@pytest.mark.parametrize("y", [[1.0, 2.0, 9.0, 4.0], [-3.0, 0.5, 2.0, 60.0]])
+def test_known_variance_follows_the_slope(y):
+    values = np.array(y)
+    transform = fit_transform(values)
+    step = 1e-6
+    slope = (transform.forward(values + step) - transform.forward(values - step)) / (2 * step)
+    found = transform.forward_variance(values, np.full(len(y), 0.04))
+    np.testing.assert_allclose(found, 0.04 * slope**2, rtol=1e-6)
+
+
+def test_equal_values_become_zeros():
+    for y in (np.full(5, 3.7), np.zeros(3), np.full(2, -1e300)):
+        transform = fit_transform(y)
+        np.testing.assert_array_equal(transform.forward(y), 0.0)
+        np.testing.assert_allclose(transform.backward(np.zeros(2)), y[:2], rtol=1e-12)
+
+
+def test_a_zero_bound_is_no_trouble_for_a_logarithm():
+    transform = fit_transform(np.array([1.0, 2.0]))
+    assert np.isfinite(transform.forward(np.array([0.0])))[0]
+
+
+@pytest.mark.parametrize("y", [[], [1.0, np.nan], [np.inf]])
+def test_values_that_cannot_be_modelled_are_refused(y):
+    with pytest.raises(ValueError, match="finite"):
+        fit_transform(np.array(y))
