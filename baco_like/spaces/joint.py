@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from baco_like._typing import Codes, Ints, Rng
+from baco_like._typing import Codes, Ints, Mask, Rng
 from baco_like.spaces.feasible.factor import Factor
 from baco_like.spaces.feasible.group import TreeGroup
-from baco_like.spaces.feasible.ragged import pairs, replaced
-from baco_like.spaces.moves import Neighbours, Place, Propose, places, thinned
+from baco_like.spaces.feasible.ragged import pairs, replaced, thinned
+from baco_like.spaces.moves import Neighbours, Place, Propose, places
 from baco_like.spaces.space import Space
 
-_SURPLUS = 4
+_SURPLUS = 2
 """Partial rows kept while a row's neighbours are built, for each one wanted."""
 
 
@@ -46,7 +46,9 @@ def joint_changes(space: Space, codes: Codes, propose: Propose, rng: Rng, limit:
     for factor, (values, _), which in zip(space.feasible.factors, parts, chosen, strict=True):
         rows[:, factor.columns] = values[which]
     new = (rows != codes[owner]).any(axis=1)
-    return thinned(rows[new], owner[new], rng, limit)
+    rows, owner = rows[new], owner[new]
+    kept = thinned(owner, rng, limit)
+    return rows[kept], owner[kept]
 
 
 def _partial(
@@ -61,7 +63,8 @@ def _partial(
         return _along_tree(factor, {int(p.inside[0]): p for p in mine}, codes, propose, rng, cap)
     for place in mine:
         rows, owner, _ = _joined(place, rows, owner, propose(place, codes), len(codes))
-        rows, owner = thinned(rows, owner, rng, cap)
+        kept = thinned(owner, rng, cap)
+        rows, owner = rows[kept], owner[kept]
     good = factor.contains(rows)
     return rows[good], owner[good]
 
@@ -84,9 +87,9 @@ def _along_tree(
             node = node[entry]
         edge = factor.tree.edge(level, node, domain.positions(rows[:, at]))
         alive = np.flatnonzero(edge >= 0)
-        kept, owner = thinned(alive[:, None], owner[alive], rng, cap)
-        rows, edge = rows[kept[:, 0]], edge[kept[:, 0]]
-        node = level.child[edge].astype(np.int64)
+        kept = alive[thinned(owner[alive], rng, cap)]
+        rows, owner = rows[kept], owner[kept]
+        node = level.child[edge[kept]].astype(np.int64)
     return rows, owner
 
 
@@ -123,6 +126,17 @@ def _combined(owners: Sequence[Ints], n: int, rng: Rng, cap: int) -> tuple[list[
         digit = np.where(many, rng.integers(0, np.maximum(size, 1)), number % np.maximum(size, 1))
         number = number // np.maximum(size, 1)
         chosen.append(start[owner] + digit)
-    _, first = np.unique(np.stack([owner, *chosen]), axis=1, return_index=True)
-    first = np.sort(first)  # random combinations may repeat
-    return [entries[first] for entries in chosen], owner[first]
+    fresh = ~many | _first_of_its_kind(owner, chosen)  # random combinations may repeat
+    return [entries[fresh] for entries in chosen], owner[fresh]
+
+
+def _first_of_its_kind(owner: Ints, chosen: Sequence[Ints]) -> Mask:
+    """Whether each combination is the first of its owner that has the same entries."""
+    order = np.lexsort([*chosen, owner])
+    same = np.ones(len(order), dtype=np.bool_)
+    for entries in (owner, *chosen):
+        same[1:] &= entries[order][1:] == entries[order][:-1]
+    same[:1] = False
+    fresh = np.empty(len(order), dtype=np.bool_)
+    fresh[order] = ~same
+    return fresh

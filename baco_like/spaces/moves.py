@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
 from baco_like._typing import Array, Codes, Ints, Rng
 from baco_like.spaces.categorical import Categorical
 from baco_like.spaces.feasible.factor import Factor
-from baco_like.spaces.feasible.free import code_range
-from baco_like.spaces.feasible.ragged import adjacent_swaps, all_swaps, by_owner, replaced
+from baco_like.spaces.feasible.ragged import (
+    adjacent_swaps,
+    all_swaps,
+    by_owner,
+    replaced,
+    thinned,
+)
 from baco_like.spaces.integer import Integer
 from baco_like.spaces.parameter import Parameter
 from baco_like.spaces.real import Real
@@ -143,7 +149,8 @@ def values(space: Space, place: Place, rows: Codes, rng: Rng, limit: int | None)
     own = rows[:, place.columns]
     if place.parameter.width > 1:
         swapped, owner = all_swaps(own)
-        return thinned(swapped, owner, rng, limit)
+        kept = thinned(owner, rng, limit)
+        return swapped[kept], owner[kept]
     codes = used(space, place)
     if codes is None:
         return _draws(place.parameter, own, rng, DRAWS if limit is None else min(DRAWS, limit))
@@ -197,24 +204,13 @@ def _with_own(own: Codes, proposed: Codes, owner: Ints) -> Neighbours:
     )
 
 
-def thinned(rows: Codes, owner: Ints, rng: Rng, limit: int | None) -> Neighbours:
-    """Return at most ``limit`` random entries of each owner; owners must be increasing."""
-    if limit is None or len(owner) == 0:
-        return rows, owner
-    order = np.lexsort((rng.random(len(owner)), owner))
-    length = np.bincount(owner)
-    place_among = np.arange(len(owner)) - np.repeat(np.cumsum(length) - length, length)
-    kept = np.sort(order[place_among < limit])
-    return rows[kept], owner[kept]
-
-
 def _next_value(space: Space, place: Place, codes: Codes, mine: Ints, sign: int) -> Neighbours:
     """Return for each row the first feasible value in one direction, searched in blocks of growing length."""
     factor = space.feasible.factors[place.factor]
     listed = used(space, place)
     count = int(place.parameter.cardinality) if listed is None else len(listed)
     own = codes[mine, place.columns.start]
-    side = "left" if sign < 0 else "right"
+    side: Literal["left", "right"] = "left" if sign < 0 else "right"
     first = (
         np.floor(own) + (sign > 0) if listed is None else np.searchsorted(listed, own, side=side)
     )
@@ -262,7 +258,7 @@ def _draws(parameter: Parameter, own: Codes, rng: Rng, count: int) -> Neighbours
 def shares_of(parameter: Parameter, codes: Codes) -> Array:
     """Return where a real or an integer stands on its scale, ``(n, 1)`` codes -> ``(n,)`` in [0, 1]."""
     assert isinstance(parameter, Real | Integer)
-    numbers = np.clip(parameter.column(codes), parameter.low, parameter.high)
+    numbers = np.clip(parameter.column(codes).astype(np.float64), parameter.low, parameter.high)
     return to_unit(numbers, parameter.low, parameter.high, parameter.log)
 
 

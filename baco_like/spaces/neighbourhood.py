@@ -10,10 +10,10 @@ The definitions are those of Schoonhoven et al. 2022 (section III-B: one paramet
 
 from __future__ import annotations
 
-
 import numpy as np
 
 from baco_like._typing import Codes, Rng
+from baco_like.spaces.feasible.ragged import by_owner
 from baco_like.spaces.joint import joint_changes
 from baco_like.spaces.moves import (
     Neighbours,
@@ -24,7 +24,6 @@ from baco_like.spaces.moves import (
     unordered_steps,
     values,
 )
-from baco_like.spaces.feasible.ragged import by_owner
 from baco_like.spaces.space import Space
 
 JOINT_LIMIT = 256
@@ -78,7 +77,7 @@ def strictly_adjacent(space: Space, codes: Codes, rng: Rng, limit: int = JOINT_L
 
 
 def jointly_adjacent(space: Space, codes: Codes, rng: Rng, limit: int = JOINT_LIMIT) -> Neighbours:
-    """Return neighbours in which every parameter has its own or the nearest value before or after that is ever feasible.
+    """Return neighbours in which every parameter has its own or the nearest other value that is ever feasible.
 
     The "adjacent" of Willemsen et al.: as `strictly_adjacent`, but values that occur in no feasible configuration
     do not count.

@@ -132,9 +132,8 @@ class Space:
             if parameter.width > 1 or isinstance(parameter, Categorical):
                 continue
             codes = self.feasible.used(self.columns[name].start)
-            if codes is None:
-                codes = code_range(parameter)
-            low, high = parameter.decode(np.array([[codes[0]], [codes[-1]]]))
+            ends = code_range(parameter) if codes is None else (codes[0], codes[-1])
+            low, high = parameter.decode(np.array(ends)[:, None])
             found[name] = (min(low, high), max(low, high))
         return found
 
@@ -224,7 +223,7 @@ class Space:
         return self.decode(self.feasible.sample(n, generator(seed, Purpose.SAMPLE)))
 
     def satisfied(self, codes: Codes) -> Mask:
-        """Whether each row of legal codes satisfies every constraint, by evaluating them all (slower than `feasible`)."""
+        """Whether each row of legal codes satisfies every constraint, by evaluating them (slower than `feasible`)."""
         good = np.ones(len(codes), dtype=np.bool_)
         columns = {
             name: self.parameters[name].column(codes[:, at]) for name, at in self.columns.items()

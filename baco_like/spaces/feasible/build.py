@@ -1,4 +1,4 @@
-"""From parameters and constraints to the chain: for every group of co-dependent parameters the fitting representation."""
+"""From parameters and constraints to the chain: for every group of parameters the representation that fits."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from baco_like.exceptions import SpaceError
 from baco_like.spaces.categorical import Categorical
 from baco_like.spaces.constraint import Constraint
 from baco_like.spaces.feasible.chain import Chain
-from baco_like.spaces.feasible.conflict import conflict
+from baco_like.spaces.feasible.conflict import conflict, emptiness
 from baco_like.spaces.feasible.domain import full_domain
 from baco_like.spaces.feasible.extensions import extensions
 from baco_like.spaces.feasible.factor import Factor
@@ -22,8 +22,8 @@ from baco_like.spaces.feasible.group import TreeGroup
 from baco_like.spaces.feasible.growth import TooLarge, grow
 from baco_like.spaces.feasible.ordering import order
 from baco_like.spaces.feasible.precedence import order_rules
-from baco_like.spaces.feasible.rejection import rejection
-from baco_like.spaces.feasible.rules import bind, evaluate, prepared
+from baco_like.spaces.feasible.rejection import Hopeless, rejection
+from baco_like.spaces.feasible.rules import bind, evaluate, prepared, tightened
 from baco_like.spaces.parameter import Parameter
 
 LISTED_VALUES = 2**20
@@ -71,7 +71,12 @@ def build(parameters: Mapping[str, Parameter], constraints: Sequence[Constraint]
             raise SpaceError(f"constraint {constraint.text!r} is never satisfied; remove it")
     factors: list[Factor] = []
     for part in groups(Part(parameters, columns, tuple(constraints))):
-        factor = _factor(part)
+        try:
+            factor = _factor(part)
+        except Hopeless:
+            if not emptiness(part.parameters, part.constraints):
+                raise
+            factor = None
         if factor is None:
             raise conflict(part.parameters, part.constraints)
         factors.append(factor)
@@ -134,17 +139,17 @@ def _permutation(part: Part, name: str) -> Factor | None:
     """Return the factor of a permutation whose constraints read nothing else, or None where it is empty."""
     parameter, columns = part.parameters[name], part.columns[name]
     rules, others = order_rules(name, parameter, part.constraints)
-    if others and not _unlistable(parameter):
+    if not others:
+        return extensions(columns, rules)
+    if not _unlistable(parameter):
         return _listed(part)
-    found = (
-        extensions(columns, rules)
-        if len(others) < len(part.constraints)
-        else FreePermutation(columns)
-    )
-    if found is None or not others:
-        return found
-    inside = {name: (parameter, slice(0, parameter.width))}
-    return rejection(columns, found, inside, others)
+    inside = np.arange(parameter.width)
+    ordered = len(others) < len(part.constraints)
+    superset = extensions(inside, rules) if ordered else FreePermutation(inside)
+    if superset is None:
+        return None
+    places = {name: (parameter, slice(0, parameter.width))}
+    return rejection(columns, Chain(parameter.width, (superset,)), places, others)
 
 
 def _unlistable(parameter: Parameter) -> bool:
@@ -182,7 +187,8 @@ def _listed(part: Part) -> Factor | None:
     if len(domains) == 1:
         return Listed(next(iter(part.columns.values())), domains[0])
     rules = [prepared(bind(c, domains), domains) for c in part.constraints if len(c.parameters) > 1]
-    if any(rule.table is not None and not rule.table.any() for rule in rules):
+    domains, rules = tightened(domains, rules)
+    if any(domain.size == 0 for domain in domains):
         return None
     chosen = order([domain.size for domain in domains], rules)
     tree = grow(domains, rules, chosen)

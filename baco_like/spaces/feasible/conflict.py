@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -11,30 +11,33 @@ from baco_like.exceptions import SpaceError
 from baco_like.spaces.constraint import Constraint
 from baco_like.spaces.feasible.domain import Domain, full_domain
 from baco_like.spaces.feasible.extensions import extensions
+from baco_like.spaces.feasible.ordering import order
 from baco_like.spaces.feasible.precedence import order_rules
-from baco_like.spaces.feasible.rules import Rule, bind, evaluate
+from baco_like.spaces.feasible.rules import Rule, bind, evaluate, prepared, tightened
 from baco_like.spaces.parameter import Parameter
 
 _BLOCK = 2**12
 """Rows that are extended at a time: deep first, so that a configuration is found soon where there are many."""
 
-WORK = 2**23
-"""Candidates tested in all; what is not settled then stays in the set."""
+WORK = 2**22
+"""Candidates tested in all; a constraint of which it is not settled then whether it is needed is named."""
+
+Empty = Callable[[Sequence[Constraint]], bool]
+"""Whether it is certain that nothing satisfies some constraints."""
 
 
 def conflict(parameters: Mapping[str, Parameter], constraints: Sequence[Constraint]) -> SpaceError:
     """Return the error for a group that nothing satisfies, naming a minimal conflicting set of its constraints.
 
     A deletion filter (Chinneck and Dravnieks 1991): a constraint without which there is still no configuration is
-    left out for good; the rest is a set of which every member is needed.
+    left out for good, so every member of what remains is needed.
     """
     core = list(constraints)
-    work = WORK
-    for constraint in constraints:
-        rest = [c for c in core if c is not constraint]
-        found, work = satisfiable(parameters, rest, work)
-        if found is False:
-            core = rest
+    for empty in _tests(parameters, constraints):
+        for constraint in list(core):
+            rest = [c for c in core if c is not constraint]
+            if empty(rest):
+                core = rest
     shown = " and ".join(repr(c.text) for c in core)
     if len(core) == 1:
         return SpaceError(
@@ -43,71 +46,75 @@ def conflict(parameters: Mapping[str, Parameter], constraints: Sequence[Constrai
     return SpaceError(f"no configuration satisfies {shown} together; change or remove one of them")
 
 
-def satisfiable(
-    parameters: Mapping[str, Parameter], constraints: Sequence[Constraint], work: int
-) -> tuple[bool | None, int]:
-    """Return whether a configuration satisfies all constraints, and the work that is left.
+def emptiness(parameters: Mapping[str, Parameter], constraints: Sequence[Constraint]) -> bool:
+    """Whether it is certain that nothing satisfies the constraints."""
+    return any(empty(constraints) for empty in _tests(parameters, constraints))
 
-    Args:
-        parameters: All with finite cardinalities.
-        constraints: What must hold.
-        work: Candidates that may be tested.
 
-    Returns:
-        True, False, or None where the work did not suffice; and what remains of it.
+def _tests(parameters: Mapping[str, Parameter], constraints: Sequence[Constraint]) -> list[Empty]:
+    """Return tests for subsets of these constraints, the cheap one first: it leaves little to the thorough one.
+
+    Parameters that cannot be listed leave every question open, except for order rules on a single permutation.
     """
-    read = [n for n in parameters if any(n in c.parameters for c in constraints)]
-    if len(read) == 1 and parameters[read[0]].width > 1:
-        rules_on, others = order_rules(read[0], parameters[read[0]], constraints)
-        if not others:
-            return extensions(np.arange(parameters[read[0]].width), rules_on) is not None, work
-    if any(parameters[name].cardinality > work for name in read):
-        return None, work
-    domains = [full_domain(name, parameters[name]) for name in read]
-    rules = [bind(c, domains) for c in constraints]
-    order = _by_constraints(len(domains), rules)
+    if len(parameters) == 1:
+        ((name, parameter),) = parameters.items()
+        if parameter.width > 1 and not order_rules(name, parameter, constraints)[1]:
+            return [lambda some: _no_order(name, parameter, some)]
+    if any(parameter.cardinality > WORK for parameter in parameters.values()):
+        return []
+    domains = [full_domain(name, parameter) for name, parameter in parameters.items()]
+    rules = {id(c): prepared(bind(c, domains), domains) for c in constraints}
+    work = [WORK]
+    return [
+        lambda some: _refuted(domains, [rules[id(c)] for c in some]),
+        lambda some: _nothing(domains, [rules[id(c)] for c in some], work),
+    ]
+
+
+def _no_order(name: str, parameter: Parameter, constraints: Sequence[Constraint]) -> bool:
+    rules, _ = order_rules(name, parameter, constraints)
+    return extensions(np.arange(parameter.width), rules) is None
+
+
+def _refuted(domains: Sequence[Domain], rules: Sequence[Rule]) -> bool:
+    """Whether some parameter has no value that the tables allow, seen one table at a time."""
+    return any(domain.size == 0 for domain in tightened(domains, rules)[0])
+
+
+def _nothing(domains: Sequence[Domain], rules: Sequence[Rule], work: list[int]) -> bool:
+    """Whether no combination satisfies the rules; False also where the work, which is used up, does not suffice."""
+    read = {i for rule in rules for i in rule.members}
+    sizes = [domain.size for domain in domains]
+    chosen = [i for i in order(sizes, rules) if i in read]
     stack: list[tuple[int, dict[int, Ints], int]] = [(0, {}, 1)]
-    while stack and work > 0:
+    while stack:
         level, columns, rows = stack.pop()
-        if level == len(order):
-            return True, work
-        work -= rows * domains[order[level]].size
-        columns = _extended(domains, rules, order, level, columns, rows)
-        kept = len(columns[order[level]])
+        if level == len(chosen) or work[0] <= 0:
+            return False
+        work[0] -= rows * sizes[chosen[level]]
+        columns = _extended(domains, rules, chosen[: level + 1], columns, rows)
+        kept = len(columns[chosen[level]])
         for begin in range(0, kept, _BLOCK):
             part = slice(begin, min(kept, begin + _BLOCK))
-            stack.append((level + 1, {i: c[part] for i, c in columns.items()}, part.stop - begin))
-    return (None if stack else False), work
-
-
-def _by_constraints(count: int, rules: Sequence[Rule]) -> list[int]:
-    """Return an order that completes rules early."""
-    order: list[int] = []
-    while len(order) < count:
-        left = [i for i in range(count) if i not in order]
-        missing = [[i for i in rule.members if i in left] for rule in rules]
-        order.append(
-            min(left, key=lambda i: min([len(m) for m in missing if i in m], default=count))
-        )
-    return order
+            block = {i: column[part] for i, column in columns.items()}
+            stack.append((level + 1, block, part.stop - begin))
+    return True
 
 
 def _extended(
     domains: Sequence[Domain],
     rules: Sequence[Rule],
-    order: Sequence[int],
-    level: int,
+    bound: Sequence[int],
     columns: Mapping[int, Ints],
     rows: int,
 ) -> dict[int, Ints]:
-    """Return the rows with one more parameter bound that satisfy the rules which it completes."""
-    new = order[level]
-    bound = set(order[: level + 1])
+    """Return the rows with the last of the bound parameters that satisfy the rules which it completes."""
+    new = bound[-1]
     size = domains[new].size
-    grown = {i: np.repeat(c, size) for i, c in columns.items()}
+    grown = {i: np.repeat(column, size) for i, column in columns.items()}
     grown[new] = np.tile(np.arange(size), rows)
     for rule in rules:
-        if new in rule.members and bound.issuperset(rule.members):
+        if new in rule.members and set(bound).issuperset(rule.members):
             held = evaluate(rule, domains, grown, repeated=True)
-            grown = {i: c[held] for i, c in grown.items()}
+            grown = {i: column[held] for i, column in grown.items()}
     return grown

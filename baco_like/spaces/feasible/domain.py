@@ -43,7 +43,7 @@ class Domain:
     @property
     def width(self) -> int:
         """How many code columns."""
-        return self.codes.shape[1]
+        return int(self.codes.shape[1])
 
     def subset(self, mask: Mask) -> Domain:
         """Return the domain of the values where ``mask``, ``(size,)``, is True."""
@@ -53,9 +53,8 @@ class Domain:
         """Return the position of each row of codes, ``(n, width)`` -> ``(n,)``, or -1 where it has none."""
         if self.size == 0:
             return np.full(len(codes), -1, dtype=np.int64)
-        if self.width == 1:
-            keys = codes[:, 0]
-        else:
+        keys = codes[:, 0]
+        if self.width > 1:
             keys = np.where(is_permutation(codes), permutation_ranks(codes), -1)
         low, high = self.keys[0], self.keys[-1]
         if high - low + 1 == self.size:  # no gaps, so no search
@@ -77,10 +76,9 @@ def full_domain(name: str, parameter: Parameter) -> Domain:
     if parameter.width > 1:
         codes = permutations_from_ranks(np.arange(count), parameter.width).astype(np.float64)
         return Domain(name, codes, parameter.column(codes), np.arange(count, dtype=np.float64))
+    codes = np.arange(count, dtype=np.float64)[:, None]
     if count == 1:  # a constant real's code is its number; every draw of a constant is its value
         codes = parameter.sample(1, np.random.default_rng(0))
-    else:
-        codes = np.arange(count, dtype=np.float64)[:, None]
     return Domain(
         name, codes, parameter.column(codes), codes[:, 0], not isinstance(parameter, Categorical)
     )

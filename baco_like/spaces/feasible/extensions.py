@@ -88,8 +88,8 @@ class Extensions:
         """Return ranks, or -1: by the order of the symbols, then by that of the other elements."""
         good = is_permutation(codes)
         symbols, others = self._split(codes, good)
-        ranks = self.tree.rank(symbols).astype(rank_dtype(self.count))
-        inner = permutation_ranks(others).astype(ranks.dtype)
+        ranks: Ranks = self.tree.rank(symbols).astype(rank_dtype(self.count))
+        inner = permutation_ranks(others.astype(np.float64)).astype(ranks.dtype)
         return np.where(good & (ranks >= 0), ranks * math.factorial(len(self.others)) + inner, -1)
 
     def unrank(self, ranks: Ranks) -> Codes:
@@ -102,7 +102,7 @@ class Extensions:
         """Return the places at which an element occurs in some row."""
         symbol = np.flatnonzero(self.mentioned == column)
         wanted = int(symbol[0]) if len(symbol) else len(self.mentioned)
-        places = [place for place in range(self.tree.depth) if wanted in self.tree.used(place)]
+        places = [place for place in range(self.tree.depth) if wanted in self.tree.used[place]]
         return np.array(places, dtype=np.float64)
 
     def nearest(self, codes: Codes, rng: Rng) -> Codes:
@@ -124,7 +124,7 @@ class Extensions:
         return rows[good], owner, distance
 
     def _edge_costs(self, codes: Codes) -> list[Array]:
-        """Return how far each element would move: the exchangeable ones are best placed in the order of their targets."""
+        """Return how far each element would move; the exchangeable ones best stand in the order of their targets."""
         targets = np.sort(codes[:, self.others], axis=1)
         costs: list[Array] = []
         for place, (level, placed) in enumerate(
@@ -162,7 +162,9 @@ class Extensions:
         number = np.zeros(m, dtype=np.int64)
         number[self.others] = np.arange(len(self.others))
         symbols = symbol[elements]
-        others = number[elements][symbols == len(self.mentioned)].reshape(len(codes), -1)
+        others = number[elements][symbols == len(self.mentioned)].reshape(
+            len(codes), len(self.others)
+        )
         return symbols, others
 
     def _joined(self, symbols: Ints, others: Ints) -> Codes:

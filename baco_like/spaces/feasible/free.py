@@ -23,7 +23,6 @@ from baco_like.spaces.feasible.ranking import (
 from baco_like.spaces.parameter import Parameter
 from baco_like.spaces.real import Real
 
-
 _LISTED = 2**20
 """More values than this are never listed."""
 

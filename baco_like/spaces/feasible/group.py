@@ -57,7 +57,7 @@ class TreeGroup:
         """Return the codes that occur in a column."""
         for level, (domain, at) in enumerate(zip(self.domains, self.slices, strict=True)):
             if at.start <= column < at.stop:
-                return np.unique(domain.codes[self.tree.used(level), column - at.start])
+                return np.unique(domain.codes[self.tree.used[level], column - at.start])
         raise IndexError(column)
 
     def nearest(self, codes: Codes, rng: Rng) -> Codes:

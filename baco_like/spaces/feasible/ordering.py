@@ -53,7 +53,8 @@ def order(sizes: Sequence[int], rules: Sequence[Rule]) -> list[int]:
 
 def _greedy(group: _Group, first: int) -> tuple[float, list[int]]:
     """Return the cost and the order that always binds what leaves the fewest nodes."""
-    total, placed, chosen, nodes = 0.0, 0, [], 0.0
+    chosen: list[int] = []
+    total, placed, nodes = 0.0, 0, 0.0
     left = set(range(len(group.logs)))
     while left:
         options = [first] if not chosen else _connected(group, placed, left)

@@ -11,6 +11,7 @@ from baco_like._typing import Ints
 from baco_like.spaces.constraint import Constraint
 from baco_like.spaces.feasible.extensions import OrderRules
 from baco_like.spaces.parameter import Parameter
+from baco_like.spaces.permutation import Permutation
 
 
 @runtime_checkable
@@ -58,7 +59,8 @@ def _applied(rules: OrderRules, name: str, parameter: Parameter, constraint: Con
 
 
 def _number(parameter: Parameter, element: object) -> int:
-    return list(getattr(parameter, "elements")).index(element)
+    assert isinstance(parameter, Permutation)
+    return parameter.elements.index(element)
 
 
 def _all_places(elements: Sequence[int], m: int) -> Ints:

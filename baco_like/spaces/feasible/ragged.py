@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from baco_like._typing import Codes, Ints
+from baco_like._typing import Codes, Ints, Rng
 
 
 def ragged(start: Ints, length: Ints) -> Ints:
     """Return the concatenation of ``arange(start[i], start[i] + length[i])``."""
     ends = np.cumsum(length)
     total = int(ends[-1]) if len(ends) else 0
-    return np.arange(total) + np.repeat(start - (ends - length), length)
+    return np.asarray(np.arange(total) + np.repeat(start - (ends - length), length))
 
 
 def pairs(left: Ints, right: Ints, n: int) -> tuple[Ints, Ints]:
@@ -37,10 +37,32 @@ def by_owner(rows: Codes, owner: Ints) -> tuple[Codes, Ints]:
 
 
 def replaced(codes: Codes, owner: Ints, columns: Ints, values: Codes) -> Codes:
-    """Return the owners' rows with other values in some columns, ``(n, w)``, ``(m,)``, ``(k,)``, ``(m, k)`` -> ``(m, w)``."""
+    """Return the owners' rows with other values in some columns.
+
+    Args:
+        codes: Rows, ``(n, w)``.
+        owner: Which of them, ``(m,)``.
+        columns: Which columns, ``(k,)``.
+        values: What they become, ``(m, k)``.
+
+    Returns:
+        New rows, ``(m, w)``.
+    """
     rows = codes[owner]
     rows[:, columns] = values
     return rows
+
+
+def thinned(owner: Ints, rng: Rng, limit: int | None) -> Ints:
+    """Return the indices, increasing, of at most ``limit`` random entries of each owner; owners must be increasing."""
+    if limit is None or len(owner) == 0:
+        return np.arange(len(owner))
+    length = np.bincount(owner)
+    if length.max() <= limit:
+        return np.arange(len(owner))
+    order = np.lexsort((rng.random(len(owner)), owner))
+    number = np.arange(len(owner)) - np.repeat(np.cumsum(length) - length, length)
+    return np.sort(order[number < limit])
 
 
 def adjacent_swaps(codes: Codes) -> tuple[Codes, Ints]:

@@ -46,7 +46,7 @@ def permutation_ranks(codes: Codes) -> Ranks:
     """Return lexicographic ranks in ``range(m!)`` of permutations, ``(n, m)`` -> ``(n,)``."""
     m = codes.shape[1]
     dtype = rank_dtype(math.factorial(m))
-    ranks = np.zeros(len(codes), dtype=dtype)
+    ranks: Ranks = np.zeros(len(codes), dtype=dtype)
     for i in range(m):
         smaller_later = (codes[:, i + 1 :] < codes[:, i : i + 1]).sum(axis=1)
         ranks = ranks + smaller_later.astype(dtype) * math.factorial(m - 1 - i)

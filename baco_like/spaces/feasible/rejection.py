@@ -27,6 +27,10 @@ _BATCH = 2**16
 _MIXTURES = 2**10
 
 
+class Hopeless(SpaceError):
+    """No random configuration satisfies the constraints; whether any does is not known."""
+
+
 class Superset(Protocol):
     """What is drawn from: a chain over the columns of the factor."""
 
@@ -104,7 +108,7 @@ class Rejection:
         return self.superset.used(column)
 
     def nearest(self, codes: Codes, rng: Rng) -> Codes:
-        """Return for each row a feasible row that is close: itself, the superset's nearest, or the best of many mixtures.
+        """Return for each row a feasible row that is close: the superset's nearest, or the best of many mixtures.
 
         A mixture takes some parameters from the row and the rest from a random feasible row; reals are then moved
         back towards the row as far as the constraints allow.
@@ -203,10 +207,10 @@ def satisfied(
     return good
 
 
-def hopeless(constraints: Sequence[Constraint], tries: int) -> SpaceError:
+def hopeless(constraints: Sequence[Constraint], tries: int) -> Hopeless:
     """Return the error for constraints that no draw satisfies."""
     shown = "; ".join(repr(constraint.text) for constraint in constraints[:4])
-    return SpaceError(
+    return Hopeless(
         f"none of {tries} random configurations satisfies {shown}: give the parameters fewer or listed values, "
         "or write an equation as one parameter computed from the others"
     )

@@ -57,6 +57,51 @@ def prepared(rule: Rule, domains: Sequence[Domain]) -> Rule:
     return replace(rule, share=float(table.mean()), table=table.reshape(sizes))
 
 
+def tightened(domains: Sequence[Domain], rules: Sequence[Rule]) -> tuple[list[Domain], list[Rule]]:
+    """Drop values that some table never allows, until every value is allowed by every table; merge equal tables.
+
+    Returns:
+        The smaller domains (empty ones where nothing satisfies the rules), and the rules over them.
+    """
+    tables: dict[tuple[int, ...], Rule] = {}
+    for rule in rules:
+        if rule.table is not None:
+            same = tables.get(rule.members)
+            both = rule.table if same is None or same.table is None else rule.table & same.table
+            tables[rule.members] = replace(rule, table=both)
+    kept = [np.ones(domain.size, dtype=np.bool_) for domain in domains]
+    changed = True
+    while changed:
+        changed = False
+        for rule in tables.values():
+            changed |= _supported(rule, kept)
+    smaller = [domain.subset(mask) for domain, mask in zip(domains, kept, strict=True)]
+    left = [_restricted(rule, kept) for rule in tables.values()]
+    return smaller, left + [rule for rule in rules if rule.table is None]
+
+
+def _supported(rule: Rule, kept: Sequence[Mask]) -> bool:
+    """Clear the masks of values that the rule's table allows with no kept values of the other members."""
+    assert rule.table is not None
+    alive = rule.table
+    for axis, member in enumerate(rule.members):
+        shape = [-1 if other == axis else 1 for other in range(alive.ndim)]
+        alive = alive & kept[member].reshape(shape)
+    changed = False
+    for axis, member in enumerate(rule.members):
+        found = alive.any(axis=tuple(other for other in range(alive.ndim) if other != axis))
+        if not np.array_equal(found, kept[member]):
+            kept[member][:] = found
+            changed = True
+    return changed
+
+
+def _restricted(rule: Rule, kept: Sequence[Mask]) -> Rule:
+    assert rule.table is not None
+    table = rule.table[np.ix_(*(kept[member] for member in rule.members))]
+    return replace(rule, table=table, share=float(table.mean()) if table.size else 0.0)
+
+
 def evaluate(
     rule: Rule, domains: Sequence[Domain], positions: Mapping[int, Ints], repeated: bool
 ) -> Mask:

@@ -131,9 +131,10 @@ class Tree:
             node = level.child[edge].astype(np.int64)
         return rows
 
-    def used(self, level: int) -> Ints:
-        """Return the positions that occur at a level in some row, increasing."""
-        return np.unique(self.levels[level].value)
+    @cached_property
+    def used(self) -> list[Ints]:
+        """For every level the positions that occur in some row, increasing."""
+        return [np.unique(level.value) for level in self.levels]
 
     @staticmethod
     def edge(level: Level, node: Ints, value: Ints) -> Ints:
@@ -234,11 +235,11 @@ def _counted(merged: Sequence[Edges]) -> Tree:
 
 def _leaf_total(merged: Sequence[Edges]) -> float:
     """Return the number of leaves of the root, in floating point."""
-    leaves: Array | None = None
+    leaves: Array = np.ones(1)  # the children of the last level are all numbered 0
     for level in merged:
-        below = np.ones(len(level.node)) if leaves is None else leaves[level.child]
-        leaves = np.bincount(level.node, weights=below, minlength=level.nodes)
-    return 0.0 if leaves is None else float(leaves[0])
+        below = leaves[level.child]
+        leaves = np.bincount(level.node, weights=below, minlength=level.nodes).astype(np.float64)
+    return float(leaves[0])
 
 
 def _compact(numbers: Ints) -> Ints:

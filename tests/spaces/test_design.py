@@ -1,0 +1,123 @@
+"""Initial designs: distinct, feasible, not taken, as many as there are; and each one's own property."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from brute_force import Case, cases
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import chisquare
+
+from baco_like.spaces.design import biased_walk, latin_hypercube, maximin, sobol, uniform
+from baco_like.spaces.integer import Integer
+from baco_like.spaces.permutation import Permutation
+from baco_like.spaces.real import Real
+from baco_like.spaces.space import Space
+
+RNG = np.random.default_rng
+DESIGNS = [uniform, biased_walk, latin_hypercube, sobol, maximin]
+
+
+def free(codes: np.ndarray) -> np.ndarray:
+    return np.zeros(len(codes), dtype=bool)
+
+
+@pytest.mark.parametrize("design", DESIGNS)
+@settings(max_examples=25, deadline=None)
+@given(case=cases(satisfiable=True), n=st.integers(0, 12), seed=st.integers(0, 1000))
+def test_rows_are_distinct_feasible_and_not_taken(
+    design: Callable, case: Case, n: int, seed: int
+) -> None:
+    space = case.space()
+    count = space.feasible.count
+    assert count is not None
+    gone = space.feasible.unindex(list(range(0, count, 3)))
+
+    def taken(codes: np.ndarray) -> np.ndarray:
+        return (codes[:, None] == gone[None]).all(axis=2).any(axis=1)
+
+    rows = design(space, n, RNG(seed), taken)
+    assert rows.shape == (min(n, count - len(gone)), space.width)
+    assert space.feasible.contains(rows).all()
+    assert not taken(rows).any()
+    assert len(np.unique(rows, axis=0)) == len(rows)
+
+
+@pytest.mark.parametrize("design", DESIGNS)
+def test_all_kinds_of_parameters(design: Callable) -> None:
+    space = Space(
+        {
+            "r": Real(1e-3, 1e3, log=True),
+            "n": Integer(1, 10**8, log=True),
+            "p": Permutation([f"e{i}" for i in range(12)]),
+            "c": ["x", "y"],
+            "t": [1, 2, 4, 8],
+            "one": [7],
+        },
+        ["t >= 2 or c == 'x'", "r <= 100", "pos(p, 'e0') < pos(p, 'e1')"],
+    )
+    rows = design(space, 16, RNG(0), free)
+    assert rows.shape == (16, space.width)
+    assert space.feasible.contains(rows).all()
+    assert np.array_equal(rows, design(space, 16, RNG(0), free))
+
+
+def test_uniform_draws_every_row_equally_often() -> None:
+    space = Space({"a": [1, 2, 3, 4], "b": [1, 2, 3, 4]}, ["a <= b"])
+    ranks = [
+        rank
+        for seed in range(300)
+        for rank in space.feasible.index(uniform(space, 3, RNG(seed), free))
+    ]
+    assert chisquare(np.bincount(ranks, minlength=10)).pvalue > 1e-4
+
+
+def test_uniform_finds_the_last_row_of_a_large_space() -> None:
+    space = Space({"a": list(range(300)), "b": list(range(300))}, ["a != b"])
+    last = space.feasible.unindex([12_345])
+
+    def taken(codes: np.ndarray) -> np.ndarray:
+        return (codes != last).any(axis=1)
+
+    assert np.array_equal(uniform(space, 5, RNG(0), taken), last)
+
+
+def test_a_latin_hypercube_meets_every_part_of_every_parameter_once() -> None:
+    space = Space({"a": list(range(40)), "b": list(range(10)), "r": Real(0, 1)})
+    rows = latin_hypercube(space, 10, RNG(3), free)
+    assert sorted(rows[:, 0] // 4) == list(range(10))
+    assert sorted(rows[:, 1]) == list(range(10))
+    assert sorted((rows[:, 2] * 10).astype(int)) == list(range(10))
+
+
+def test_a_latin_hypercube_takes_only_values_that_are_ever_feasible() -> None:
+    space = Space({"a": list(range(100)), "b": [0, 1]}, ["a < 10", "a + b < 100"])
+    rows = latin_hypercube(space, 10, RNG(3), free)
+    assert sorted(rows[:, 0]) == list(range(10))
+
+
+def test_sobol_points_are_spread_more_evenly_than_random_ones() -> None:
+    space = Space({"x": Real(0, 1), "y": Real(0, 1)})
+
+    def emptiest(rows: np.ndarray) -> float:
+        cells = (rows * 4).astype(int) @ [1, 4]
+        return float(np.bincount(cells, minlength=16).std())
+
+    spread = [emptiest(sobol(space, 64, RNG(seed), free)) for seed in range(10)]
+    chance = [emptiest(uniform(space, 64, RNG(seed), free)) for seed in range(10)]
+    assert max(spread) < min(chance)
+
+
+def test_maximin_rows_are_farther_apart_than_random_ones() -> None:
+    space = Space({"x": Real(0, 1), "y": Real(0, 1)}, ["x + y <= 1"])
+
+    def closest(rows: np.ndarray) -> float:
+        distance = np.linalg.norm(rows[:, None] - rows[None], axis=2)
+        return float(distance[np.triu_indices(len(rows), 1)].min())
+
+    far = [closest(maximin(space, 12, RNG(seed), free)) for seed in range(5)]
+    chance = [closest(uniform(space, 12, RNG(seed), free)) for seed in range(5)]
+    assert min(far) > max(chance)

@@ -1,0 +1,282 @@
+"""The feasible set against brute force on random small spaces, and its parts on cases worked out by hand."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise, permutations
+
+import numpy as np
+import pytest
+from brute_force import Case, cases
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import chisquare
+
+from baco_like.exceptions import ConfigError, SpaceError
+from baco_like.spaces.feasible import ranking
+from baco_like.spaces.feasible.extensions import Extensions
+from baco_like.spaces.feasible.rejection import Rejection
+from baco_like.spaces.integer import Integer
+from baco_like.spaces.permutation import Permutation
+from baco_like.spaces.real import Real
+from baco_like.spaces.space import Space
+
+RNG = np.random.default_rng
+
+
+@settings(max_examples=150, deadline=None)
+@given(cases())
+def test_count_and_membership_agree_with_brute_force(case: Case) -> None:
+    space = case.space_or_none()
+    if space is None:
+        return
+    codes = space.encode(case.everything)
+    assert space.feasible_size == sum(case.feasible)
+    assert space.feasible.contains(codes).tolist() == case.feasible
+    assert space.satisfied(codes).tolist() == case.feasible
+
+
+@settings(max_examples=80, deadline=None)
+@given(cases(satisfiable=True))
+def test_index_is_a_bijection_onto_the_feasible_rows(case: Case) -> None:
+    space = case.space()
+    rows = space.encode(case.everything)[np.array(case.feasible)]
+    ranks = space.feasible.index(rows)
+    assert sorted(ranks) == list(range(len(rows)))
+    assert np.array_equal(space.feasible.unindex(ranks), rows)
+    listed = np.concatenate(list(space.feasible.iterate(7)))
+    assert space.feasible.index(listed) == list(range(len(rows)))
+
+
+@settings(max_examples=60, deadline=None)
+@given(cases(satisfiable=True), st.integers(0, 2**32 - 1))
+def test_samples_and_walks_are_feasible_and_reach_every_row_of_small_spaces(
+    case: Case, seed: int
+) -> None:
+    space = case.space()
+    count = space.feasible.count
+    assert count is not None
+    for draw in (space.feasible.sample, space.feasible.walk):
+        rows = draw(64, RNG(seed))
+        assert rows.shape == (64, space.width)
+        assert space.feasible.contains(rows).all()
+    if count <= 4:
+        assert len(np.unique(space.feasible.sample(200, RNG(seed)), axis=0)) == count
+
+
+@pytest.mark.parametrize(
+    ("parameters", "constraints"),
+    [
+        ({"a": [1, 2, 3, 4], "b": [1, 2, 3, 4], "c": [0, 1]}, ["a <= b", "b % a == 0"]),
+        ({"p": Permutation(list("abcd"))}, ["pos(p, 'a') < pos(p, 'b')"]),
+        ({"p": Permutation(list("abcd")), "x": [0, 1, 2]}, ["pos(p, 'a') <= x"]),
+        ({"p": Permutation(list("abcd"))}, ["pos(p, 'a') - pos(p, 'b') != 1"]),
+    ],
+    ids=["tree", "precedence", "mixed", "listed"],
+)
+def test_samples_are_uniform_over_configurations(parameters: dict, constraints: list[str]) -> None:
+    space = Space(parameters, constraints)
+    count = space.feasible.count
+    assert count is not None
+    ranks = space.feasible.index(space.feasible.sample(200 * count, RNG(5)))
+    assert chisquare(np.bincount(ranks, minlength=count)).pvalue > 1e-4
+
+
+def test_the_walk_is_biased_towards_sparse_subtrees_and_the_sample_is_not() -> None:
+    # One configuration has a = 1, ninety-nine have a = 2: a walk that binds a first takes a = 1 half the time.
+    space = Space({"a": [1, 2], "b": list(range(1, 100))}, ["a == 2 or b == 1"])
+    walked = space.decode(space.feasible.walk(2000, RNG(0)))
+    drawn = space.decode(space.feasible.sample(2000, RNG(0)))
+    rare = [sum(config["a"] == 1 for config in configs) for configs in (walked, drawn)]
+    assert rare[0] > 5 * rare[1]
+    assert 2 <= rare[1] <= 60
+
+
+def test_the_example_of_figure_4_has_3_times_7_configurations() -> None:
+    space = Space(
+        {"p1": [2, 4], "p2": [2, 4], "p3": [1, 4], "p4": [1, 2, 4], "p5": [2, 4, 8]},
+        ["p1 >= p2", "p4 >= p3", "p5 >= 2 * p4"],
+    )
+    assert space.feasible_size == 21
+    assert [factor.count for factor in space.feasible.factors] == [3, 7]
+    assert space.contains({"p1": 2, "p2": 2, "p3": 4, "p4": 4, "p5": 8})
+
+
+SPARSE_LOOPS = ["i0", "i1", "jpos0", "k", "jpos1"]
+DENSE_LOOPS = ["i1", "i2", "k", "l", "m", "j"]
+TILED_LOOPS = ["io", "jo", "ko", "ii", "ji", "ki"]
+
+
+def before(first: str, second: str) -> str:
+    return f"pos(p, '{first}') < pos(p, '{second}')"
+
+
+@pytest.mark.parametrize(
+    ("elements", "constraints", "count"),
+    [
+        (
+            SPARSE_LOOPS,
+            [before(i, inner) for i in ("i0", "i1") for inner in ("jpos0", "k")]
+            + [f"{before('k', 'jpos0')} or {before('k', 'jpos1')}"],
+            12,
+        ),
+        (
+            SPARSE_LOOPS,
+            [f"pos(p, '{i}') < min(pos(p, 'jpos0'), pos(p, 'jpos1'))" for i in ("i0", "i1")],
+            20,
+        ),
+        (
+            DENSE_LOOPS,
+            [before("i1", "k"), before("i2", "k"), f"{before('k', 'l')} and {before('l', 'm')}"],
+            12,
+        ),
+        (TILED_LOOPS, [before(f"{x}o", f"{x}i") for x in "ijk"], 90),
+    ],
+    ids=["SpMM", "SDDMM", "MTTKRP", "tiled"],
+)
+def test_loop_orders(elements: list[str], constraints: list[str], count: int) -> None:
+    assert Space({"p": Permutation(elements)}, constraints).feasible_size == count
+
+
+@pytest.mark.parametrize("m", [2, 4, 6])
+def test_linear_extensions_agree_with_listing(m: int) -> None:
+    rng = RNG(m)
+    elements = [f"e{i}" for i in range(m)]
+    for _ in range(12):
+        hidden = rng.permutation(m)  # rules drawn from one order, so that they do not contradict
+        pairs = [
+            tuple(sorted(rng.choice(m, 2, replace=False))) for _ in range(rng.integers(1, m + 1))
+        ]
+        before = [(elements[hidden[i]], elements[hidden[j]]) for i, j in pairs]
+        space = Space(
+            {"p": Permutation(elements)}, [f"pos(p, '{a}') < pos(p, '{b}')" for a, b in before]
+        )
+        assert isinstance(space.feasible.factors[0], Extensions)
+        orders = [
+            order
+            for order in permutations(elements)
+            if all(order.index(a) < order.index(b) for a, b in before)
+        ]
+        codes = space.encode([{"p": order} for order in orders])
+        assert space.feasible_size == len(orders)
+        assert sorted(space.feasible.index(codes)) == list(range(len(orders)))
+        assert np.array_equal(space.feasible.unindex(space.feasible.index(codes)), codes)
+
+
+@pytest.mark.parametrize(
+    ("rules", "divisor"),
+    [
+        ([(0, 1)], 2),
+        ([(2 * i, 2 * i + 1) for i in range(7)], 2**7),
+        ([(0, i) for i in range(1, 12)], 12),
+    ],
+)
+def test_twenty_elements_are_counted_without_listing(
+    rules: list[tuple[int, int]], divisor: int
+) -> None:
+    elements = [f"e{i}" for i in range(20)]
+    space = Space(
+        {"p": Permutation(elements)},
+        [f"pos(p, '{elements[a]}') < pos(p, '{elements[b]}')" for a, b in rules],
+    )
+    assert space.feasible_size == math.factorial(20) // divisor
+    rows = space.feasible.sample(200, RNG(1))
+    assert all((rows[:, a] < rows[:, b]).all() for a, b in rules)
+    assert np.array_equal(space.feasible.unindex(space.feasible.index(rows)), rows)
+
+
+def test_long_permutations_with_other_rules_are_drawn_and_not_counted() -> None:
+    elements = [f"e{i}" for i in range(12)]
+    space = Space(
+        {"p": Permutation(elements), "x": [1, 2]},
+        ["pos(p, 'e0') < pos(p, 'e1')", "pos(p, 'e2') - pos(p, 'e3') != x"],
+    )
+    assert space.feasible_size is None
+    rows = space.feasible.sample(300, RNG(0))
+    assert space.feasible.contains(rows).all()
+    assert (rows[:, 0] < rows[:, 1]).all()
+    assert space.satisfied(rows).all()
+    with pytest.raises(SpaceError, match="numbered"):
+        space.feasible.index(rows)
+
+
+@given(st.integers(1, 8), st.data())
+def test_permutation_ranks_are_lexicographic(m: int, data: st.DataObject) -> None:
+    ranks = np.array(
+        data.draw(st.lists(st.integers(0, math.factorial(m) - 1), min_size=1, max_size=5))
+    )
+    rows = ranking.permutations_from_ranks(ranks, m)
+    assert ranking.is_permutation(rows.astype(float)).all()
+    assert ranking.permutation_ranks(rows.astype(float)).tolist() == ranks.tolist()
+    listed = list(permutations(range(m))) if m <= 5 else []
+    for rank, row in zip(ranks.tolist(), rows.tolist(), strict=True):
+        assert not listed or tuple(row) == listed[rank]
+
+
+@pytest.mark.parametrize("count", [1, 2, 7, 2**63, 2**63 + 1, 3**80])
+def test_random_ranks_cover_the_whole_range(count: int) -> None:
+    ranks = ranking.random_ranks(count, 4000, RNG(0)).tolist()
+    assert 0 <= min(ranks) <= max(ranks) < count
+    quarters = np.bincount([min(3, 4 * int(rank) // count) for rank in ranks], minlength=4)
+    assert (
+        count < 4
+        or chisquare(quarters, None if count > 7 else [4000 * k / 7 for k in (2, 2, 2, 1)]).pvalue
+        > 1e-4
+    )
+
+
+def test_a_group_of_more_configurations_than_int64_is_exact() -> None:
+    # Rising sequences of 60 out of 12 values are multisets: C(60 + 11, 11).
+    names = [f"x{i}" for i in range(60)]
+    rules = [f"{a} <= {b}" for a, b in pairwise(names)]
+    chain = Space({name: list(range(12)) for name in names}, rules)
+    assert chain.feasible_size == math.comb(71, 11)
+    near = [f"{b} - {a} <= 6 and {a} - {b} <= 6" for a, b in pairwise(names)]
+    loose = Space({name: list(range(12)) for name in names}, near)
+    step = np.array([[abs(i - j) <= 6 for j in range(12)] for i in range(12)], dtype=object).astype(
+        int
+    )
+    ways = np.ones(12, dtype=object)
+    for _ in range(59):
+        ways = step.astype(object) @ ways
+    assert loose.feasible_size == sum(ways) > 2**63
+    rows = loose.feasible.sample(50, RNG(0))
+    assert np.array_equal(loose.feasible.unindex(loose.feasible.index(rows)), rows)
+    assert loose.feasible.unindex([loose.feasible_size - 1])[0].tolist() == [11.0] * 60
+    with pytest.raises(IndexError):
+        loose.feasible.unindex([loose.feasible_size])
+
+
+def test_rows_that_are_not_feasible_have_no_index() -> None:
+    space = Space({"a": [1, 2], "b": [1, 2]}, ["a <= b"])
+    with pytest.raises(ConfigError, match="row 1 of 2"):
+        space.feasible.index(np.array([[0.0, 0.0], [1.0, 0.0]]))
+    illegal = np.array([[0.5, 0.0], [-1.0, 0.0], [2.0, 1.0], [np.nan, 0.0], [np.inf, 0.0]])
+    assert not space.feasible.contains(illegal).any()
+
+
+def test_reals_in_constraints_are_drawn_uniformly_and_the_discrete_part_is_listed() -> None:
+    space = Space({"x": Real(0, 1), "a": [1, 2, 3], "b": [1, 2, 3]}, ["x * a <= 1", "a <= b"])
+    (factor,) = space.feasible.factors
+    assert isinstance(factor, Rejection)
+    assert space.feasible_size == math.inf
+    # Of the pairs a <= b there are 3, 2, 1 with a = 1, 2, 3, and x * a <= 1 leaves 1/a of the interval.
+    weights = np.array([3.0, 2 / 2, 1 / 3])
+    assert factor.acceptance == pytest.approx(weights.sum() / 6, abs=0.1)
+    rows = space.feasible.sample(3000, RNG(2))
+    assert space.satisfied(rows).all()
+    counts = np.bincount(rows[:, 1].astype(int), minlength=3)
+    assert chisquare(counts, 3000 * weights / weights.sum()).pvalue > 1e-4
+
+
+def test_wide_integers_in_constraints_are_drawn() -> None:
+    space = Space({"n": Integer(1, 10**9), "k": [2, 3]}, ["n % k == 0"])
+    assert space.feasible_size is None
+    configs = space.sample(200, seed=3)
+    assert all(config["n"] % config["k"] == 0 for config in configs)
+    assert {config["k"] for config in configs} == {2, 3}
+
+
+def test_a_hopeless_rejection_is_refused_with_a_way_out() -> None:
+    with pytest.raises(SpaceError, match=r"none of \d+ random .*'x == y'.*computed from"):
+        Space({"x": Real(0, 1), "y": Real(0, 1)}, ["x == y"])

@@ -1,0 +1,222 @@
+"""Neighbourhoods against their definitions, evaluated by brute force on random small spaces."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from brute_force import Case, cases, index_distance
+from hypothesis import given, settings
+
+from baco_like.spaces.integer import Integer
+from baco_like.spaces.neighbourhood import (
+    adjacent,
+    hamming,
+    jointly_adjacent,
+    strictly_adjacent,
+)
+from baco_like.spaces.neighbourhood import (
+    index_distance as least_index_distance,
+)
+from baco_like.spaces.permutation import Permutation
+from baco_like.spaces.real import Real
+from baco_like.spaces.space import Space
+
+RNG = np.random.default_rng
+Rows = list[tuple[float, ...]]
+
+
+def changed(space: Space, a: np.ndarray, b: np.ndarray) -> list[str]:
+    """Return the parameters in which two rows differ."""
+    return [name for name, at in space.columns.items() if (a[at] != b[at]).any()]
+
+
+def swap(space: Space, name: str, a: np.ndarray, b: np.ndarray) -> list[float]:
+    """Return the places of the elements that moved."""
+    at = space.columns[name]
+    return sorted(a[at][a[at] != b[at]].tolist())
+
+
+def is_hamming(space: Space, a: np.ndarray, b: np.ndarray, feasible: np.ndarray) -> bool:
+    names = changed(space, a, b)
+    return len(names) == 1 and (
+        space.parameters[names[0]].width == 1 or len(swap(space, names[0], a, b)) == 2
+    )
+
+
+def is_adjacent(space: Space, a: np.ndarray, b: np.ndarray, feasible: np.ndarray) -> bool:
+    if not is_hamming(space, a, b, feasible):
+        return False
+    (name,) = changed(space, a, b)
+    if space.parameters[name].width > 1:
+        low, high = swap(space, name, a, b)
+        return high - low == 1
+    if name == "word":
+        return True
+    column = space.columns[name].start
+    between = [
+        row
+        for row in feasible
+        if changed(space, a, row) == [name]
+        and min(a[column], b[column]) < row[column] < max(a[column], b[column])
+    ]
+    return not between
+
+
+def is_step(space: Space, a: np.ndarray, b: np.ndarray, feasible: np.ndarray) -> bool:
+    names = changed(space, a, b)
+    return bool(names) and all(
+        swap(space, name, a, b) in [[k, k + 1] for k in range(4)]
+        if space.parameters[name].width > 1
+        else name == "word" or abs(a[space.columns[name]] - b[space.columns[name]]) == 1
+        for name in names
+    )
+
+
+def is_supported_step(space: Space, a: np.ndarray, b: np.ndarray, feasible: np.ndarray) -> bool:
+    names = changed(space, a, b)
+    for name in names:
+        if space.parameters[name].width > 1:
+            if not is_step_of(swap(space, name, a, b)):
+                return False
+        elif name != "word":
+            column = space.columns[name].start
+            low, high = sorted([a[column], b[column]])
+            if any(low < row[column] < high for row in feasible):
+                return False
+    return bool(names)
+
+
+def is_step_of(places: list[float]) -> bool:
+    return len(places) == 2 and places[1] - places[0] == 1
+
+
+def checked(case: Case, found: Callable, defined: Callable) -> None:
+    space = case.space()
+    everything = space.encode(case.everything)
+    feasible = everything[np.array(case.feasible)]
+    given_rows = everything[RNG(1).integers(0, len(everything), 12)]  # feasible or not
+    rows, owner = found(space, given_rows, RNG(2))
+    assert (np.diff(owner) >= 0).all()
+    for i, row in enumerate(given_rows):
+        expected = {tuple(b) for b in feasible if defined(space, row, b, feasible)}
+        got = [tuple(b) for b in rows[owner == i]]
+        assert len(got) == len(set(got))
+        assert set(got) == expected
+
+
+@settings(max_examples=60, deadline=None)
+@given(cases(satisfiable=True))
+def test_hamming_is_its_definition(case: Case) -> None:
+    checked(case, hamming, is_hamming)
+
+
+@settings(max_examples=60, deadline=None)
+@given(cases(satisfiable=True))
+def test_adjacent_is_its_definition(case: Case) -> None:
+    checked(case, adjacent, is_adjacent)
+
+
+@settings(max_examples=60, deadline=None)
+@given(cases(satisfiable=True))
+def test_strictly_adjacent_is_its_definition(case: Case) -> None:
+    checked(case, lambda s, c, r: strictly_adjacent(s, c, r, limit=10_000), is_step)
+
+
+@settings(max_examples=60, deadline=None)
+@given(cases(satisfiable=True))
+def test_jointly_adjacent_is_its_definition(case: Case) -> None:
+    checked(case, lambda s, c, r: jointly_adjacent(s, c, r, limit=10_000), is_supported_step)
+
+
+@settings(max_examples=60, deadline=None)
+@given(cases(satisfiable=True))
+def test_index_distance_gives_all_rows_at_the_least_distance(case: Case) -> None:
+    space = case.space()
+    if "p" in case.parameters:
+        return  # permutations change by adjacent swaps only, see the next test
+    everything = space.encode(case.everything)
+    feasible = everything[np.array(case.feasible)]
+    given_rows = everything[RNG(1).integers(0, len(everything), 8)]
+    rows, owner = least_index_distance(space, given_rows)
+    for i, row in enumerate(given_rows):
+        distance = {tuple(b): index_distance(space, row, b) for b in feasible if (b != row).any()}
+        least = min(distance.values(), default=0.0)
+        got = [tuple(b) for b in rows[owner == i]]
+        assert len(got) == len(set(got))
+        assert set(got) == {b for b, d in distance.items() if d == least}
+
+
+def test_index_distance_of_permutations_is_an_adjacent_swap() -> None:
+    space = Space(
+        {"p": Permutation(list("abcd")), "x": [1, 2, 3]}, ["x != 2", "pos(p, 'a') < pos(p, 'b')"]
+    )
+    code = space.encode([{"p": ("a", "b", "c", "d"), "x": 1}])
+    rows, _ = least_index_distance(space, code)
+    found = {config["p"] for config in space.decode(rows)}
+    assert found == {("a", "c", "b", "d"), ("a", "b", "d", "c")}
+    assert {config["x"] for config in space.decode(rows)} == {1}
+
+
+def test_limits_thin_at_random_and_never_repeat() -> None:
+    names = [f"x{i}" for i in range(8)]
+    space = Space({name: list(range(9)) for name in names}, ["x0 + x1 <= 12", "x2 * x3 <= 40"])
+    codes = space.feasible.sample(20, RNG(0))
+    for limit in (1, 5, 40):
+        for found in (strictly_adjacent, jointly_adjacent):
+            rows, owner = found(space, codes, RNG(1), limit=limit)
+            assert np.bincount(owner).max() <= limit
+            both = np.concatenate([owner[:, None], rows], axis=1)
+            assert len(np.unique(both, axis=0)) == len(rows)
+            assert space.feasible.contains(rows).all()
+            assert (np.abs(rows - codes[owner]) <= 1).all()
+    few, owner = hamming(space, codes, RNG(1), limit=2)
+    assert space.feasible.contains(few).all()
+    assert np.bincount(owner).max() <= 2 * len(names)
+    again, _ = hamming(space, codes, RNG(1), limit=2)
+    assert np.array_equal(few, again)
+
+
+def test_reals_and_wide_integers_move_a_little_and_far() -> None:
+    space = Space({"r": Real(1e-3, 1e3, log=True), "n": Integer(0, 10**9)}, ["n % 2 == 0"])
+    codes = np.tile(space.encode([{"r": 1.0, "n": 500_000_000}]), (400, 1))
+    rows, owner = hamming(space, codes, RNG(0))
+    assert space.feasible.contains(rows).all()
+    assert (np.abs(rows - codes[owner]) > 0).sum(axis=1).max() == 1
+    moved = rows[rows[:, 1] == codes[0, 1]][:, 0]
+    shares = (np.log10(moved) + 3) / 6
+    local = np.abs(shares - 0.5) < 0.1
+    assert 0.4 < local.mean() < 0.75  # half near, and a fifth of the other half
+    assert np.std(shares[local]) == pytest.approx(0.03, rel=0.3)
+    assert shares.min() < 0.05
+    assert shares.max() > 0.95
+
+
+def test_rows_without_neighbours_have_none() -> None:
+    space = Space({"a": [1, 2, 3], "b": [1, 2, 3]}, ["a == b"])
+    codes = space.encode([{"a": 2, "b": 2}])
+    assert len(hamming(space, codes, RNG(0))[0]) == 0
+    assert len(adjacent(space, codes, RNG(0))[0]) == 0
+    assert len(strictly_adjacent(space, codes, RNG(0))[0]) == 2
+    constant = Space({"a": [1], "b": ["x"]})
+    for found in (hamming, adjacent, strictly_adjacent, jointly_adjacent):
+        rows, owner = found(constant, constant.feasible.sample(3, RNG(0)), RNG(0))
+        assert rows.shape == (0, 2)
+        assert owner.shape == (0,)
+
+
+def test_no_rows_have_no_neighbours() -> None:
+    space = Space({"a": [1, 2, 3], "p": Permutation(list("abc")), "r": Real(0, 1)}, ["a != 2"])
+    nothing = np.empty((0, space.width))
+    for found in (hamming, adjacent, strictly_adjacent, jointly_adjacent):
+        rows, owner = found(space, nothing, RNG(0))
+        assert rows.shape == (0, space.width)
+        assert owner.shape == (0,)
+
+
+def test_adjacent_passes_over_infeasible_values_far_away() -> None:
+    space = Space({"n": Integer(0, 100_000), "k": [0, 1]}, ["n % 5000 == k"])
+    codes = space.encode([{"n": 50_000, "k": 0}])
+    rows, _ = adjacent(space, codes, RNG(0))
+    assert sorted(config["n"] for config in space.decode(rows)) == [45_000, 55_000]

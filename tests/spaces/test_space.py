@@ -1,0 +1,271 @@
+"""The space as users meet it: what it takes, what it says of configurations, and how it is written down."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from brute_force import Case, cases
+from hypothesis import given, settings
+
+from baco_like.exceptions import ConfigError, SpaceError
+from baco_like.spaces.categorical import Categorical
+from baco_like.spaces.integer import Integer
+from baco_like.spaces.ordinal import Ordinal
+from baco_like.spaces.permutation import Permutation
+from baco_like.spaces.real import Real
+from baco_like.spaces.space import Space
+
+
+def example() -> Space:
+    return Space(
+        {
+            "bx": Ordinal([16, 32, 64, 128], log=True, default=32),
+            "by": [1, 2, 4, 8],
+            "flags": ["-O2", "-O3"],
+            "fast": [True, False],
+            "eps": Real(1e-6, 1e-1, log=True),
+            "unroll": Integer(1, 4),
+            "loops": Permutation(["i", "j", "k"]),
+            "n": [4096],
+        },
+        ["bx * by <= 256", "pos(loops, 'k') > pos(loops, 'i')", "unroll == 1 or fast"],
+    )
+
+
+CONFIG = {
+    "bx": 32,
+    "by": 8,
+    "flags": "-O3",
+    "fast": False,
+    "eps": 1e-3,
+    "unroll": 1,
+    "loops": ("i", "j", "k"),
+    "n": 4096,
+}
+
+
+def test_lists_become_ordinals_and_categoricals() -> None:
+    space = example()
+    kinds = [type(parameter) for parameter in space.parameters.values()]
+    assert kinds == [
+        Ordinal,
+        Ordinal,
+        Categorical,
+        Categorical,
+        Real,
+        Integer,
+        Permutation,
+        Ordinal,
+    ]
+    assert space.names == tuple(space.parameters)
+    assert space.active == tuple(name for name in space.names if name != "n")
+    assert space.width == 10
+    assert [space.columns[name] for name in ("bx", "loops", "n")] == [
+        slice(0, 1),
+        slice(6, 9),
+        slice(9, 10),
+    ]
+    assert len(space.constraints) == 3
+
+
+def test_sizes() -> None:
+    assert example().size == math.inf
+    assert example().feasible_size == math.inf
+    space = Space({"a": [1, 2, 3], "b": [1, 2], "p": Permutation(list(range(20)))}, ["a != b"])
+    assert space.size == 6 * math.factorial(20)
+    assert space.feasible_size == 4 * math.factorial(20)
+    assert isinstance(space.size, int)
+
+
+def test_encode_and_decode_are_inverse() -> None:
+    space = example()
+    configs = space.sample(50, seed=4)
+    assert space.decode(space.encode(configs)) == configs
+    assert json.loads(json.dumps(configs[0]))["bx"] == configs[0]["bx"]
+    assert all(type(config["fast"]) is bool and type(config["bx"]) is int for config in configs)
+    assert all(isinstance(config["loops"], tuple) for config in configs)
+    assert space.encode([]).shape == (0, space.width)
+    assert space.decode(np.empty((0, space.width))) == []
+
+
+@settings(max_examples=50, deadline=None)
+@given(cases(satisfiable=True))
+def test_contains_validate_and_explain_agree(case: Case) -> None:
+    space = case.space()
+    for config, feasible in list(zip(case.everything, case.feasible, strict=True))[:20]:
+        assert space.contains(config) == feasible
+        assert (space.explain(config) == []) == feasible
+        if feasible:
+            space.validate(config)
+        else:
+            with pytest.raises(ConfigError, match="violated"):
+                space.validate(config)
+
+
+def test_samples_repeat_with_their_seed() -> None:
+    space = example()
+    assert space.sample(5, seed=1) == space.sample(5, seed=1)
+    assert space.sample(5, seed=1) != space.sample(5, seed=2)
+    assert all(space.contains(config) for config in space.sample(100))
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"bx": 48}, "parameter 'bx': 48 is not one of"),
+        ({"fast": 1}, "parameter 'fast': 1 is not one of"),
+        ({"loops": ("i", "k", "k")}, "parameter 'loops'"),
+        ({"eps": 1.0}, "parameter 'eps'"),
+        ({"typo": 1}, "has unknown 'typo'; the parameters are bx, by"),
+    ],
+)
+def test_what_is_wrong_with_a_configuration(change: dict, says: str) -> None:
+    space = example()
+    config = CONFIG | change
+    with pytest.raises(ConfigError, match=says.replace("(", r"\(")):
+        space.encode([CONFIG, config])
+    with pytest.raises(ConfigError, match=says.replace("(", r"\(")):
+        space.validate(config)
+    assert not space.contains(config)
+
+
+def test_a_missing_parameter_is_named() -> None:
+    config = {name: value for name, value in CONFIG.items() if name != "by"}
+    for act in (lambda: example().encode([config]), lambda: example().validate(config)):
+        with pytest.raises(ConfigError, match="lacks 'by'"):
+            act()
+    swapped = config | {"bz": 8}
+    with pytest.raises(ConfigError, match="lacks 'by' and has unknown 'bz'"):
+        example().encode([swapped])
+
+
+def test_explain_names_every_violated_constraint() -> None:
+    space = example()
+    assert space.explain(CONFIG) == []
+    lines = space.explain(CONFIG | {"bx": 128, "unroll": 2})
+    assert len(lines) == 2
+    assert lines[0].startswith("bx * by <= 256 violated: ")
+    assert "1024" in lines[0]
+    assert lines[1].startswith("unroll == 1 or fast violated: ")
+
+
+def test_defaults() -> None:
+    assert example().default_config is None
+    space = Space(
+        {"a": Ordinal([1, 2], default=2), "n": [7], "c": Categorical(["x", "y"], default="x")}
+    )
+    assert space.default_config == {"a": 2, "n": 7, "c": "x"}
+
+
+def test_features_belong_to_active_parameters() -> None:
+    space = example()
+    codes = space.feasible.sample(20, np.random.default_rng(0))
+    features = space.features(codes)
+    owner = space.feature_owner
+    assert features.shape == (20, len(owner))
+    assert sorted(set(owner.tolist())) == list(range(len(space.active)))
+    for i, name in enumerate(space.active):
+        own = space.parameters[name].features(codes[:, space.columns[name]])
+        assert np.array_equal(features[:, owner == i], own)
+
+
+def test_bounds_and_values_after_constraints() -> None:
+    space = Space(
+        {"a": [1, 2, 4, 8], "b": Integer(0, 100), "r": Real(0.5, 2.0), "c": ["x", "y"], "n": [3]},
+        ["a * b <= 20 and a > 1", "b % 7 == 3"],
+    )
+    assert space.bounds() == {"a": (2, 4), "b": (3, 10), "r": (0.5, 2.0), "n": (3, 3)}
+    assert space.values("b") == [3, 10]
+    assert space.values("a") == [2, 4]
+    assert space.values("c") == ["x", "y"]
+    with pytest.raises(SpaceError, match="'r' are not listed"):
+        space.values("r")
+
+
+def test_iteration_and_data_frame() -> None:
+    space = Space({"a": [1, 2, 3], "c": ["x", "y"]}, ["a != 2 or c == 'x'"])
+    configs = list(space)
+    assert len(configs) == space.feasible_size == 5
+    frame = space.to_dataframe()
+    assert isinstance(frame, pd.DataFrame)
+    assert frame.to_dict("records") == configs
+    with pytest.raises(SpaceError, match="a table holds at most"):
+        Space({f"x{i}": list(range(10)) for i in range(7)}).to_dataframe()
+    with pytest.raises(SpaceError, match="unknown number"):
+        Space({"r": Real(0, 1)}).to_dataframe()
+
+
+def test_written_and_read_back() -> None:
+    space = example()
+    text = json.dumps(space.to_dict())
+    again = Space.from_dict(json.loads(text))
+    assert again == space
+    assert hash(again) == hash(space)
+    assert again.to_dict() == json.loads(text) == space.to_dict()
+    assert again.sample(5) == space.sample(5)
+
+
+def test_differences_are_readable() -> None:
+    space = Space({"a": [1, 2], "b": [1, 2]}, ["a <= b"])
+    other = Space({"a": [1, 2, 3], "c": [1]}, ["a >= 1"])
+    assert space.difference(space) == []
+    lines = space.difference(other)
+    assert lines[:2] == ["parameter 'b' was removed", "parameter 'c' was added"]
+    assert lines[2].startswith("parameter 'a' was ")
+    assert lines[3:] == ["constraint 'a <= b' was removed", "constraint 'a >= 1' was added"]
+    assert space != other
+    turned = Space({"b": [1, 2], "a": [1, 2]}, ["a <= b"])
+    assert space.difference(turned) == [
+        "the order of the parameters was ['a', 'b'], now ['b', 'a']"
+    ]
+
+
+def test_callables_are_described_and_not_read_back() -> None:
+    space = Space({"a": [1, 2], "b": [1, 2]}, [lambda a, b: a < b])
+    assert list(space) == [{"a": 1, "b": 2}]
+    data = json.loads(json.dumps(space.to_dict()))
+    assert set(data["constraints"][0]) == {"callable"}
+    with pytest.raises(SpaceError, match=r"callable .* give the space again"):
+        Space.from_dict(data)
+    with pytest.raises(SpaceError, match="version 99"):
+        Space.from_dict(data | {"version": 99})
+
+
+@pytest.mark.parametrize(
+    ("parameters", "constraints", "says"),
+    [
+        ({}, [], "at least one parameter"),
+        ({"a": []}, [], "parameter 'a': the domain is empty"),
+        ({"a": [1, 1]}, [], "parameter 'a': .*1"),
+        ({"a": "abc"}, [], "parameter 'a' must be a parameter or a list"),
+        ({"a": 3}, [], "parameter 'a' must be a parameter or a list"),
+        ({"": [1]}, [], "name of a parameter"),
+        ({"a": [1, 2]}, ["a + b < 3"], "'b'"),
+        ({"a": [1, 2]}, [3], "an expression or a callable"),
+        ({"a": [1, 2]}, ["1 > 2"], "'1 > 2' is never satisfied"),
+    ],
+)
+def test_what_cannot_be_a_space(parameters: dict, constraints: list, says: str) -> None:
+    with pytest.raises(SpaceError, match=says) as caught:
+        Space(parameters, constraints)
+    assert "\n" not in str(caught.value)
+
+
+def test_one_constraint_need_not_be_in_a_list() -> None:
+    assert Space({"a": [1, 2, 3]}, "a < 3").feasible_size == 2
+
+
+def test_constants_in_constraints() -> None:
+    space = Space(
+        {"n": [64], "tile": [3, 4, 8], "x": Real(0.5, 0.5)}, ["n % tile == 0", "tile * x <= 2"]
+    )
+    assert list(space) == [{"n": 64, "tile": 4, "x": 0.5}]
+
+
+def test_names_that_are_no_identifiers() -> None:
+    space = Space({"block size": [1, 2], "a": [1, 2]}, ["a > 1"])
+    assert space.sample(1)[0]["a"] == 2
