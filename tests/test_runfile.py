@@ -111,7 +111,7 @@ seconds = 1.5
 
 MISTAKES: list[tuple[str, str, type[BacoError], str]] = [
     ("[budget]", "[budjet]", RunFileError, r"no table \[budjet\]; did you mean 'budget'"),
-    ("[evaluator]", "[[evaluator]]", RunFileError, "evaluator"),
+    ("[evaluator]", "[[evaluator]]", RunFileError, r"^evaluator = .*expected a table"),
     ("[objective]", "[[objective]]", RunFileError, "several"),
     ('kind = "command"', 'kind = "comand"', RunFileError, "did you mean 'command'"),
     ('kind = "command"', "", RunFileError, "needs the key 'kind'"),
@@ -140,10 +140,15 @@ MISTAKES: list[tuple[str, str, type[BacoError], str]] = [
     ("high = 8", "high = 8.0", RunFileError, r"\[space.depth\] high = 8.0"),
     ("high = 8", "high = 0", SpaceError, "depth"),
     ('metric = "kendall"', 'metric = "kendal"', SpaceError, "order.*kendal"),
-    ('elements = ["i", "j", "k"]', 'values = ["i", "j", "k"]', RunFileError, "'elements'"),
+    (
+        'elements = ["i", "j", "k"]',
+        'values = ["i", "j", "k"]',
+        RunFileError,
+        "no key 'values'; one of type, elements",
+    ),
     ("64 % tile", "64 % tyle", SpaceError, "tyle"),
-    ("64 % tile == 0", "64 % tile == 1", SpaceError, ""),
-    ("64 % tile == 0", "__import__('os')", SpaceError, ""),
+    ("64 % tile == 0", "64 % tile == 1", SpaceError, "satisfied by no configuration"),
+    ("64 % tile == 0", "__import__('os')", SpaceError, "unknown function"),
     ("known = [", "knwon = [", RunFileError, "did you mean 'known'"),
     ("known = [", "known = [3, ", RunFileError, "an array of texts"),
     ("{tile}", "{tyle}", RunFileError, "did you mean 'tile'"),

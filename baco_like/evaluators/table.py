@@ -53,7 +53,7 @@ class Table:
         known = list(options)
         value = self._value(key, default)
         if value not in known or not isinstance(value, str):
-            raise self.wrong(key, value, suggestion(value, known))
+            raise RunFileError(f"{self.at(key)} = {shown(value)}; {suggestion(value, known)}")
         return value
 
     def integer(self, key: str, default: int | None = None) -> int:
@@ -123,7 +123,11 @@ class Table:
 
     def wrong(self, key: str, value: Any, wanted: str) -> RunFileError:
         """Return the error that says what should stand at a key."""
-        return RunFileError(f"[{self.name}] {key} = {shown(value)}: expected {wanted}")
+        return RunFileError(f"{self.at(key)} = {shown(value)}: expected {wanted}")
+
+    def at(self, key: str) -> str:
+        """Return how messages call a key."""
+        return f"[{self.name}] {key}" if self.name else key
 
     def _value(self, key: str, default: Any) -> Any:
         value = self.entries.get(key, default)
