@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, final
@@ -121,8 +122,8 @@ class Categorical:
         if count == 1:
             return np.empty((len(codes), 0))
         if count == 2:
-            return np.array(codes[:, :1], dtype=np.float64)
-        return distances.one_hot(codes[:, 0], count) / np.sqrt(2.0)
+            return codes[:, :1].copy()
+        return distances.one_hot(codes[:, 0], count) / math.sqrt(2.0)
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON description."""

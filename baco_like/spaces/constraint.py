@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol, runtime_checkable
 
 from baco_like._typing import Column, Mask
+from baco_like.spaces.parameter import Parameter
 
 
 @runtime_checkable
@@ -29,3 +30,23 @@ class Constraint(Protocol):
 
     def explain(self, config: Mapping[str, Any]) -> str:
         """Return the text with the numbers of one configuration put in."""
+
+
+def from_callable(function: Callable[..., Any], parameters: Mapping[str, Parameter]) -> Constraint:
+    """Return the constraint that a callable's truth expresses.
+
+    Its argument names are the parameters it reads. If its only argument is no parameter's name, it gets the whole
+    configuration as a mapping, as Kernel Tuner's restrictions do; it then depends on the parameters that it reads as
+    ``p["name"]``, if its code shows no other use of the mapping, else on all of them. Arguments with a default value
+    that are no parameters keep it.
+
+    Args:
+        function: Called with plain Python values, once for each distinct combination of them.
+        parameters: Those of the space.
+
+    Raises:
+        SpaceError: An argument is no parameter, or the arguments cannot be told.
+    """
+    from baco_like.spaces.callables import constraint_of
+
+    return constraint_of(function, parameters)

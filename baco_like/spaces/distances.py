@@ -26,7 +26,8 @@ def hamming(a: Array, b: Array) -> Array:
 def spearman(a: Codes, b: Codes) -> Array:
     """Return the sum over all elements of their squared movement, ``(n, w)`` and ``(m, w)`` -> ``(n, m)``."""
     # |a|^2 + |b|^2 - 2ab of small integers is exact in doubles.
-    return (a * a).sum(axis=1)[:, None] + (b * b).sum(axis=1)[None, :] - 2.0 * (a @ b.T)
+    squares: Array = (a * a).sum(axis=1)[:, None] + (b * b).sum(axis=1)[None, :]
+    return squares - 2.0 * (a @ b.T)
 
 
 def kendall(a: Codes, b: Codes) -> Array:

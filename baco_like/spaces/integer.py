@@ -63,6 +63,7 @@ class Integer:
             object.__setattr__(self, "default", int(default))
         if isinstance(self.prior, priors.Gaussian | priors.PiecewiseLinear):
             priors.check_density(self.prior, self.log)
+            self._check_wide()
         elif self.prior is not None:
             object.__setattr__(self, "prior", priors.weights(self.prior, self._count))
 
@@ -124,13 +125,8 @@ class Integer:
             return np.zeros((n, 1))
         if self.prior is None and not self.log:
             return rng.integers(0, self._count, size=(n, 1)).astype(np.float64)
-        places = self._sampled_places(n, rng)
-        if self.log:
-            below = self._half_below
-            places = below * np.expm1(places - math.log(below)) - 0.5
-        else:
-            places = places - float(self.low)
-        return np.clip(np.rint(places), 0.0, self._count - 1.0)[:, None]
+        offsets = self._sampled_offsets(n, rng)
+        return np.clip(np.rint(offsets), 0.0, self._count - 1.0)[:, None]
 
     @property
     def _half_below(self) -> float:
@@ -141,12 +137,22 @@ class Integer:
         low, high = self._half_below, float(self.high) + 0.5
         return (math.log(low), math.log(high)) if self.log else (low, high)
 
-    def _sampled_places(self, n: int, rng: Rng) -> Array:
+    def _check_wide(self) -> None:
         start, end = self._ends()
-        if self.prior is None:
-            return start + (end - start) * rng.random(n)
-        assert not isinstance(self.prior, tuple)
-        return priors.sample_density(self.prior, start, end, n, rng, self.log)
+        if not end - start > 1e-9 * max(abs(start), abs(end), 1.0):
+            raise SpaceError(
+                f"the domain [{self.low}, {self.high}] is too narrow for a density; give weights"
+            )
+
+    def _sampled_offsets(self, n: int, rng: Rng) -> Array:
+        """Return numbers minus ``low``, not yet rounded."""
+        if self.prior is None or isinstance(self.prior, tuple):
+            below = self._half_below
+            offsets: Array = below * np.expm1(rng.random(n) * math.log1p(self._count / below)) - 0.5
+            return offsets
+        start, end = self._ends()
+        places = priors.sample_density(self.prior, start, end, n, rng, self.log)
+        return (np.exp(places) if self.log else places) - float(self.low)
 
     def log_density(self, codes: Codes) -> Array:
         """Return log of the prior's density over that of no prior, ``(n, 1)`` -> ``(n,)``."""

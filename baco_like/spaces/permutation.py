@@ -13,7 +13,7 @@ import numpy.typing as npt
 from baco_like._typing import Array, Codes, Column, Features, Mask, Rng
 from baco_like.exceptions import ConfigError, SpaceError
 from baco_like.spaces import distances
-from baco_like.spaces.values import Lookup, Value, checked_default, domain_values, plain, shown
+from baco_like.spaces.values import Lookup, Value, checked_default, domain_values, shown
 
 MAX_ELEMENTS = 64
 """The position matrix of more elements has over 4,096 feature columns."""
@@ -89,6 +89,10 @@ class Permutation:
         """Number of orders, m! for m elements, as an exact int."""
         return math.factorial(len(self.elements))
 
+    def index(self, element: Any) -> int | None:
+        """Return the number of an element among the elements, or None where it is none."""
+        return self._lookup.find(element)
+
     def _positions(self, value: Any) -> list[int] | None:
         """Return the position of every element, or None for what is no order of them."""
         if isinstance(value, np.ndarray):
@@ -97,7 +101,7 @@ class Permutation:
             return None
         positions = [-1] * len(self.elements)
         for place, element in enumerate(value):
-            index = self._lookup.find(plain(element))
+            index = self._lookup.find(element)
             if index is None or positions[index] >= 0:
                 return None
             positions[index] = place
@@ -205,8 +209,10 @@ def _signs(ranks: Codes) -> Features:
     """Return pseudo-random signs that depend on the whole permutation, ``(n, m)`` -> ``(n, 512)``."""
     key: _Words = np.zeros(len(ranks), dtype=np.uint64)
     for column in range(ranks.shape[1]):
-        key = _scrambled(key + ranks[:, column].astype(np.uint64) + np.uint64(1))
-    words = _scrambled(key[:, None] + np.arange(_NAIVE_COLUMNS // 64, dtype=np.uint64))
+        position: _Words = ranks[:, column].astype(np.uint64)
+        key = _scrambled(key + position + np.uint64(1))
+    number: _Words = np.arange(_NAIVE_COLUMNS // 64, dtype=np.uint64)
+    words = _scrambled(key[:, None] + number)
     bits = (words[:, :, None] >> np.arange(64, dtype=np.uint64)) & np.uint64(1)
     # Two rows differ in about half of the columns, each difference adding 2 / 512 to the squared distance.
     return bits.reshape(len(ranks), -1).astype(np.float64) * math.sqrt(2.0 / _NAIVE_COLUMNS)
@@ -217,4 +223,5 @@ def _scrambled(key: _Words) -> _Words:
     key = key + np.uint64(0x9E3779B97F4A7C15)
     key = (key ^ (key >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     key = (key ^ (key >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return key ^ (key >> np.uint64(31))
+    scrambled: _Words = key ^ (key >> np.uint64(31))
+    return scrambled

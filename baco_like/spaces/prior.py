@@ -206,4 +206,5 @@ def _piecewise_quantile(knots: Array, u: Array) -> Array:
     # Solve left t + (right - left) t^2 / 2 = area for t in [0, 1]; this form has no cancellation.
     root = np.sqrt(np.maximum(left * left + 2.0 * (right - left) * area, 0.0))
     share = np.divide(2.0 * area, left + root, out=np.zeros_like(area), where=(left + root) > 0)
-    return np.clip((piece + np.clip(share, 0.0, 1.0)) / len(areas), 0.0, 1.0)
+    places: Array = np.clip((piece + np.clip(share, 0.0, 1.0)) / len(areas), 0.0, 1.0)
+    return places
