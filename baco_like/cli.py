@@ -162,14 +162,12 @@ def _optimizer(
 ) -> Optimizer:
     """Open the journal; the default configuration, where there is one, is evaluated first."""
     from baco_like.optimizer import Optimizer
-    from baco_like.records.header import Header
-    from baco_like.storage.jsonl import JsonlJournal
+    from baco_like.optimizer.opening import header_of
     from baco_like.strategies.registry import create, settings_of
 
     path = folder / _JOURNAL
     if resume and seed is None:
-        found = JsonlJournal(path).read()
-        seed = Header.read(found[0], str(path)).options.seed if found else None
+        seed = header_of(path).options.seed
     seed = plan.seed if seed is None else seed
     default = plan.space.default_config
     settings = {**settings_of(plan.strategy), **plan.settings}

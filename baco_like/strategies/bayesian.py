@@ -68,6 +68,8 @@ class Bayesian:
         scan: Searches a feasible set of at most ``scan_limit`` configurations.
         search: Searches any other.
         scan_limit: Up to this many configurations are all scored.
+        largest_minimum: The minimum feasibility is drawn from 0 to this. BaCO's program has 0.1; once the feasible region
+            is well known, unlikely configurations then win by their uncertainty alone, and half of the trials fail.
     """
 
     surrogate: Surrogate = field(default_factory=GaussianProcess)
@@ -76,6 +78,7 @@ class Bayesian:
     scan: Search = field(default_factory=ExhaustiveSearch)
     search: Search = field(default_factory=LocalSearch)
     scan_limit: int = 20_000
+    largest_minimum: float = 0.5
 
     def init(self, problem: Problem, rng: Rng) -> int:
         """Draw the seed of the feasibility model."""
@@ -91,7 +94,7 @@ class Bayesian:
         if history.where(Status.OK).sum() < _NEEDED:
             return self._explore(problem, history, state, n, rng)
         fitted = self._fit(problem.space, history, state, rng)
-        minimum = draw_minimum(rng)
+        minimum = draw_minimum(rng, self.largest_minimum)
         search = self._search(problem.space)
         start = _incumbents(history)
         proposals: list[Proposal] = []

@@ -17,27 +17,20 @@ import numpy as np
 
 from baco_like._optional import require
 from baco_like._random import Purpose, generator
-from baco_like._typing import Array, Codes
-from baco_like.exceptions import (
-    ConfigError,
-    JournalConflict,
-    JournalError,
-    SpaceExhausted,
-    TrialError,
-)
+from baco_like._typing import Array
+from baco_like.exceptions import ConfigError, JournalConflict, JournalError, TrialError
+from baco_like.optimizer.asking import suggestion
+from baco_like.optimizer.opening import chosen, header_of, journal_of, restored
+from baco_like.optimizer.telling import check_bounds, legal, told
 from baco_like.records import journal as events
 from baco_like.records.header import Header, Options, describe
-from baco_like.records.history import Goal, History, Noise, row_keys
+from baco_like.records.history import Goal, History, Noise
 from baco_like.records.journal import Event, Journal
-from baco_like.records.reading import outcome_from
 from baco_like.records.stopping import StopRule
-from baco_like.records.trial import Outcome, Proposal, Trial
-from baco_like.spaces.design import uniform
+from baco_like.records.trial import Outcome, Trial
 from baco_like.spaces.space import Space
 from baco_like.storage.jsonl import JsonlJournal
-from baco_like.storage.memory import MemoryJournal
 from baco_like.strategies.protocol import Predictive, Problem, Strategy
-from baco_like.strategies.registry import create, settings_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -86,9 +79,9 @@ class Optimizer:
         callbacks: Iterable[Callback] = (),
     ) -> None:
         points = [] if initial is None or isinstance(initial, int) else list(initial)
-        chosen, description = _chosen(strategy, settings or {}, initial)
+        recipe, description = chosen(strategy, settings or {}, initial)
         options = Options(direction, seed, objective, budget, noise, description)
-        self._start(space, options, chosen, _journal(storage), points)
+        self._start(space, options, recipe, journal_of(storage), points)
         self._callbacks += tuple(
             callbacks
         )  # after the journal is read: nobody hears of the past again
@@ -104,7 +97,7 @@ class Optimizer:
         self._space, self._strategy, self._journal = space, strategy, journal
         self._opened = time.monotonic()
         self._callbacks: tuple[Callback, ...] = ()
-        queue = [self._legal(point) for point in points]
+        queue = [legal(space, point) for point in points]
         found = journal.read()
         if not found:
             self._begin(options, queue)
@@ -142,20 +135,16 @@ class Optimizer:
         Raises:
             JournalError: There is no such file, it is damaged, or the space is not the journal's.
         """
-        if not Path(path).exists():
-            raise JournalError(f"{path} does not exist; start a run with Optimizer(storage=...)")
-        journal = JsonlJournal(Path(path))
-        found = journal.read()
-        if not found:
-            raise JournalError(f"{path} holds no record; start a run with Optimizer(storage=...)")
-        header = Header.read(found[0], str(path))
+        place = Path(path)
+        header = header_of(place)
         options = header.options
-        chosen = strategy if strategy is not None else _restored(options.strategy, str(path))
-        if strategy is not None:
-            options = replace(options, strategy={"object": describe(strategy)})
+        if strategy is None:
+            recipe = restored(options.strategy, place)
+        else:
+            recipe, options = strategy, replace(options, strategy={"object": describe(strategy)})
         optimizer = cls.__new__(cls)
         whole = Space.from_dict(header.space) if space is None else space
-        optimizer._start(whole, options, chosen, JsonlJournal(Path(path)), ())
+        optimizer._start(whole, options, recipe, JsonlJournal(place), ())
         return optimizer
 
     # Asking ----------------------------------------------------------------------------------------------------
@@ -173,71 +162,17 @@ class Optimizer:
         """
         if n is not None and n < 1:
             raise ValueError(f"suggest(n) needs n >= 1, not {n!r}")
-        trials = self._commit(lambda: self._suggestion(1 if n is None else n))
+        trials = self._commit(
+            lambda: suggestion(
+                self._problem,
+                self._history,
+                self._strategy,
+                self._state,
+                self._options.seed,
+                1 if n is None else n,
+            )
+        )
         return trials[0] if n is None else trials
-
-    def _suggestion(self, n: int) -> tuple[Event, list[Trial]]:
-        trials, dequeued = self._from_queue(n)
-        history = self._history.suggested(trials, self._space.encode([t.config for t in trials]))
-        missing = n - len(trials)
-        if missing:
-            trials += self._from_strategy(history, missing)
-        if not trials:
-            raise SpaceExhausted(
-                f"all feasible configurations are observed or pending ({len(self._history)} observed, "
-                f"{len(self._history.pending)} pending); stop here, or enlarge the space"
-            )
-        return events.suggested_event(trials, dequeued), trials
-
-    def _from_queue(self, n: int) -> tuple[list[Trial], int]:
-        """Return trials for enqueued configurations, and how many leave the queue (taken ones do silently)."""
-        first, dequeued = self._history.next_id, 0
-        trials: list[Trial] = []
-        seen: set[bytes] = set()
-        for config in self._history.queue:
-            if len(trials) == n:
-                break
-            dequeued += 1
-            code = self._space.encode([config])
-            (key,) = row_keys(code)
-            if key not in seen and not self._problem.taken(self._history, code)[0]:
-                trials.append(Trial(first + len(trials), config, None, "enqueued"))
-            seen.add(key)
-        return trials, dequeued
-
-    def _from_strategy(self, history: History, n: int) -> list[Trial]:
-        number = history.next_id
-        rng = generator(self._options.seed, Purpose.ASK, number)
-        proposals = list(self._strategy.ask(self._problem, history, self._state, n, rng))
-        codes = np.array([p.code for p in proposals]).reshape(-1, self._space.width)
-        self._check_proposals(history, proposals, codes, n)
-        fill = np.empty((0, self._space.width))
-        if len(codes) < n:
-            beyond = history.assuming(codes)
-            rng = generator(self._options.seed, Purpose.FILL, number)
-            fill = uniform(
-                self._space, n - len(codes), rng, lambda rows: self._problem.taken(beyond, rows)
-            )
-        configs = self._space.decode(np.concatenate([codes, fill]))
-        notes = [(p.tag, "strategy") for p in proposals] + [(None, "fill")] * len(fill)
-        return [
-            Trial(number + i, config, tag, origin)
-            for i, (config, (tag, origin)) in enumerate(zip(configs, notes, strict=True))
-        ]
-
-    def _check_proposals(
-        self, history: History, proposals: Sequence[Proposal], codes: Codes, n: int
-    ) -> None:
-        """A strategy that breaks its contract is a bug, and is named as such."""
-        name = type(self._strategy).__name__
-        if len(proposals) > n:
-            raise RuntimeError(f"bug in strategy {name}: {len(proposals)} proposals, asked for {n}")
-        if not len(proposals):
-            return
-        if not self._space.feasible.contains(codes).all():
-            raise RuntimeError(f"bug in strategy {name}: it proposed an infeasible configuration")
-        if self._problem.taken(history, codes).any() or len(set(row_keys(codes))) < len(codes):
-            raise RuntimeError(f"bug in strategy {name}: it proposed a configuration that is taken")
 
     def enqueue(self, config: Config) -> None:
         """Let a configuration of the user's be the next suggestion.
@@ -245,10 +180,10 @@ class Optimizer:
         Raises:
             ConfigError: It does not belong to the space, or is observed or pending already.
         """
-        legal = self._legal(config)
-        if self._problem.taken(self._history, self._space.encode([legal]))[0]:
-            raise ConfigError(f"{legal} is observed or pending already; it cannot be enqueued")
-        self._commit(lambda: (events.enqueued_event([legal]), None))
+        wanted = legal(self._space, config)
+        if self._problem.taken(self._history, self._space.encode([wanted]))[0]:
+            raise ConfigError(f"{wanted} is observed or pending already; it cannot be enqueued")
+        self._commit(lambda: (events.enqueued_event([wanted]), None))
 
     # Telling ---------------------------------------------------------------------------------------------------
 
@@ -281,12 +216,13 @@ class Optimizer:
             ConfigError: A told configuration does not belong to the space.
             JournalError: It could not be recorded; nothing has changed.
         """
-        if isinstance(trial, Mapping):
-            subjects, values = [trial], [value]
-        else:
-            subjects, values = list(trial), _listed(value, len(trial), failed)
         details = {"failed": failed, "message": message, "bound": bound, "extra": extra}
-        self._commit(lambda: self._observation(subjects, values, details, imported))
+
+        def event() -> tuple[Event, None]:
+            objective = self._options.objective
+            return told(self._history, objective, trial, value, details, imported=imported), None
+
+        self._commit(event)
 
     def complete(self, outcomes: Sequence[Outcome]) -> None:
         """Record the outcomes of suggested trials, as evaluators return them.
@@ -295,55 +231,8 @@ class Optimizer:
             TrialError: A trial is not pending, or stands there twice; nothing has changed.
             JournalError: It could not be recorded; nothing has changed.
         """
-        for outcome in outcomes:
-            self._check_bound(outcome)
+        check_bounds(self._history, outcomes)
         self._commit(lambda: (events.observed_event(self._history.checked(outcomes)), None))
-
-    def _observation(
-        self,
-        subjects: Sequence[Trial | Config],
-        values: Sequence[Any],
-        details: Mapping[str, Any],
-        imported: bool,
-    ) -> tuple[Event, None]:
-        known: list[Outcome] = []
-        done: list[Trial] = []
-        for subject, value in zip(subjects, values, strict=True):
-            trial = self._subject(subject, imported, self._history.next_id + len(done) - len(known))
-            outcome = outcome_from(trial.id, value, self._options.objective, **details)
-            self._check_bound(outcome)
-            if trial.origin in ("told", "imported"):
-                done.append(trial.completed(outcome))
-            else:
-                known.append(outcome)
-                done += self._history.checked([outcome])
-        self._history.checked(known)
-        return events.observed_event(done), None
-
-    def _subject(self, subject: Trial | Config, imported: bool, new_id: int) -> Trial:
-        """Return the pending trial that is meant, or a new one for a configuration that nobody asked for."""
-        if isinstance(subject, Trial):
-            flying = self._history.pending.get(subject.id)
-            if flying is not None and dict(flying.config) != dict(subject.config):
-                raise TrialError(
-                    f"trial {subject.id} of this run is {dict(flying.config)}, not {dict(subject.config)}; "
-                    "it comes from another run"
-                )
-            return subject if flying is None else flying
-        if imported and not self._space.contains(subject):
-            return Trial(new_id, dict(subject), None, "imported")
-        config = self._legal(subject)
-        for flying in self._history.pending.values():
-            if dict(flying.config) == config:
-                return flying
-        return Trial(new_id, config, None, "imported" if imported else "told")
-
-    def _check_bound(self, outcome: Outcome) -> None:
-        if outcome.bound is not None and self._options.direction == "maximize":
-            raise TrialError(
-                f"trial {outcome.trial_id}: a bound says that the value is at least {outcome.bound:g}, which means "
-                "nothing when maximising; leave the bound out"
-            )
 
     def abandon(self, trial: Trial, reason: str = "") -> None:
         """Give a trial up: it is no longer pending, and its configuration may come back.
@@ -469,11 +358,6 @@ class Optimizer:
 
     # Keeping ---------------------------------------------------------------------------------------------------
 
-    def _legal(self, config: Config) -> dict[str, Any]:
-        """Return a configuration in the space's own values, or raise ConfigError."""
-        self._space.validate(config)
-        return self._space.decode(self._space.encode([config]))[0]
-
     def _commit(self, make: Callable[[], tuple[Event, T]]) -> T:
         """Make an event from what is known, write it, then let it take effect; again if somebody was faster."""
         while True:
@@ -510,50 +394,3 @@ class Optimizer:
 
     def _name(self) -> str:
         return str(getattr(self._journal, "path", "journal"))
-
-
-def _journal(storage: str | os.PathLike[str] | Journal | None) -> Journal:
-    if storage is None:
-        return MemoryJournal()
-    return JsonlJournal(Path(storage)) if isinstance(storage, (str, os.PathLike)) else storage
-
-
-def _chosen(
-    strategy: str | Strategy[Any],
-    settings: Mapping[str, Any],
-    initial: int | Sequence[Config] | None,
-) -> tuple[Strategy[Any], dict[str, Any]]:
-    """Return the strategy and how the journal describes it.
-
-    Points are enqueued whatever the strategy is; their number is the design's size where there is a design.
-    """
-    if not isinstance(strategy, str):
-        if settings or isinstance(initial, int):
-            raise ValueError(
-                "settings= and initial=<int> go with a strategy's name; set them on the object"
-            )
-        return strategy, {"object": describe(strategy)}
-    whole = dict(settings)
-    if isinstance(initial, int):
-        whole["initial"] = initial
-    elif initial is not None and "initial" in settings_of(strategy):
-        whole.setdefault("initial", len(initial))
-    return create(strategy, whole), {"name": strategy, "settings": whole}
-
-
-def _restored(description: Mapping[str, Any], path: str) -> Strategy[Any]:
-    if "name" not in description:
-        raise JournalError(
-            f"{path} was made with a strategy object; give it again: Optimizer.load(path, strategy=...), "
-            f"where it was {description['object']}"
-        )
-    return create(description["name"], description["settings"])
-
-
-def _listed(value: Any, n: int, failed: str | bool | None) -> list[Any]:
-    if value is None and failed is not None:
-        return [None] * n
-    values = list(value) if isinstance(value, (Sequence, np.ndarray)) else None
-    if values is None or len(values) != n:
-        raise TrialError(f"{n} trials need a list of {n} values, not {value!r:.80}")
-    return values

@@ -1,0 +1,77 @@
+"""How a run begins: which strategy is meant, where the events are kept."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from baco_like.exceptions import JournalError
+from baco_like.records.header import Header, describe
+from baco_like.records.journal import Journal
+from baco_like.storage.jsonl import JsonlJournal
+from baco_like.storage.memory import MemoryJournal
+from baco_like.strategies.protocol import Strategy
+from baco_like.strategies.registry import create, settings_of
+
+
+def journal_of(storage: str | os.PathLike[str] | Journal | None) -> Journal:
+    """Return the journal that ``storage=`` means."""
+    if storage is None:
+        return MemoryJournal()
+    return JsonlJournal(Path(storage)) if isinstance(storage, (str, os.PathLike)) else storage
+
+
+def header_of(path: Path) -> Header:
+    """Return the first record of a journal.
+
+    Raises:
+        JournalError: There is none, or the file is damaged.
+    """
+    if not path.exists():
+        raise JournalError(f"{path} does not exist; start a run with Optimizer(storage=...)")
+    found = JsonlJournal(path).read()
+    if not found:
+        raise JournalError(f"{path} holds no record; start a run with Optimizer(storage=...)")
+    return Header.read(found[0], str(path))
+
+
+def chosen(
+    strategy: str | Strategy[Any],
+    settings: Mapping[str, Any],
+    initial: int | Sequence[Mapping[str, Any]] | None,
+) -> tuple[Strategy[Any], dict[str, Any]]:
+    """Return the strategy and how the journal describes it.
+
+    Points are enqueued whatever the strategy is; their number is the design's size where there is a design.
+
+    Raises:
+        ValueError: The name or a setting is unknown, or settings are given beside an object.
+    """
+    if not isinstance(strategy, str):
+        if settings or isinstance(initial, int):
+            raise ValueError(
+                "settings= and initial=<int> go with a strategy's name; set them on the object"
+            )
+        return strategy, {"object": describe(strategy)}
+    whole = dict(settings)
+    if isinstance(initial, int):
+        whole["initial"] = initial
+    elif initial is not None and "initial" in settings_of(strategy):
+        whole.setdefault("initial", len(initial))
+    return create(strategy, whole), {"name": strategy, "settings": whole}
+
+
+def restored(description: Mapping[str, Any], path: Path) -> Strategy[Any]:
+    """Return the strategy that a journal names.
+
+    Raises:
+        JournalError: It was an object.
+    """
+    if "name" not in description:
+        raise JournalError(
+            f"{path} was made with a strategy object; give it again: Optimizer.load(path, strategy=...), "
+            f"where it was {description['object']}"
+        )
+    return create(description["name"], description["settings"])

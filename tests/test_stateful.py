@@ -1,0 +1,136 @@
+"""Suggest, observe, abandon, enqueue, tell, reload in any order: equal to a simple model."""
+
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from baco_like import ConfigError, Optimizer, Ordinal, Space, SpaceExhausted, TrialError
+
+SPACE = Space({"a": Ordinal([1, 2, 4, 8]), "b": [1, 2, 3]}, constraints=["a * b <= 16"])
+CONFIGS = list(SPACE)
+VALUES = st.floats(allow_nan=False, allow_infinity=False)
+
+
+class Machine(RuleBasedStateMachine):
+    """The model: pending and observed by id, the queue, and the next id."""
+
+    def __init__(self):
+        super().__init__()
+        self.folder = Path(tempfile.mkdtemp())
+        self.path = self.folder / "run.jsonl"
+        self.opt = Optimizer(SPACE, strategy="random_search", seed=3, storage=self.path)
+        self.pending, self.observed, self.queue, self.next_id = {}, {}, [], 0
+        self.order = []
+
+    def teardown(self):
+        shutil.rmtree(self.folder)
+
+    def taken(self, config):
+        known = [*self.pending.values(), *(c for c, _, _ in self.observed.values())]
+        return config in known
+
+    @rule(n=st.integers(1, 4))
+    def suggest(self, n):
+        left = sum(not self.taken(c) for c in CONFIGS)
+        try:
+            trials = self.opt.suggest(n)
+        except SpaceExhausted:
+            assert left == 0
+            return
+        assert len(trials) == min(n, left)
+        queued = []
+        while self.queue and len(queued) < n:
+            config = self.queue.pop(0)
+            if not self.taken(config) and config not in queued:
+                queued.append(config)
+        assert [dict(t) for t in trials[: len(queued)]] == queued
+        for trial in trials:
+            assert trial.id == self.next_id
+            assert SPACE.contains(trial.config)
+            assert not self.taken(dict(trial))
+            self.pending[trial.id] = dict(trial)
+            self.next_id += 1
+
+    @precondition(lambda self: self.pending)
+    @rule(data=st.data(), value=VALUES, failed=st.sampled_from([None, "compile", "timeout"]))
+    def observe(self, data, value, failed):
+        trial_id = data.draw(st.sampled_from(sorted(self.pending)))
+        trial = next(t for t in self.opt.pending if t.id == trial_id)
+        if failed:
+            self.opt.observe(trial, failed=failed, message="m")
+        else:
+            self.opt.observe(trial, value)
+        self.observed[trial_id] = (self.pending.pop(trial_id), None if failed else value, failed)
+        self.order.append(trial_id)
+
+    @precondition(lambda self: self.pending)
+    @rule(data=st.data())
+    def abandon(self, data):
+        trial_id = data.draw(st.sampled_from(sorted(self.pending)))
+        self.opt.abandon(next(t for t in self.opt.pending if t.id == trial_id), "lost")
+        del self.pending[trial_id]
+
+    @rule(config=st.sampled_from(CONFIGS))
+    def enqueue(self, config):
+        if self.taken(config):
+            with pytest.raises(ConfigError):
+                self.opt.enqueue(config)
+        else:
+            self.opt.enqueue(config)
+            self.queue.append(config)
+
+    @rule(config=st.sampled_from(CONFIGS), value=VALUES)
+    def tell(self, config, value):
+        self.opt.observe(config, value)
+        trial_id = next((i for i, c in self.pending.items() if c == config), None)
+        if trial_id is None:
+            trial_id, self.next_id = self.next_id, self.next_id + 1
+        else:
+            del self.pending[trial_id]
+        self.observed[trial_id] = (config, value, None)
+        self.order.append(trial_id)
+
+    @precondition(lambda self: self.observed)
+    @rule(data=st.data())
+    def observe_again(self, data):
+        trial_id = data.draw(st.sampled_from(sorted(self.observed)))
+        done = next(t for t in self.opt.trials if t.id == trial_id)
+        for refused in (lambda: self.opt.observe(done, 0.0), lambda: self.opt.abandon(done)):
+            with pytest.raises(TrialError):
+                refused()
+
+    @rule(config=st.fixed_dictionaries({"a": st.integers(0, 9), "b": st.integers(0, 5)}))
+    def tell_foreign(self, config):
+        if not SPACE.contains(config):
+            with pytest.raises(ConfigError):
+                self.opt.observe(config, 1.0)
+
+    @rule(config=st.fixed_dictionaries({"a": st.integers(50, 60), "b": st.text(max_size=3)}), value=VALUES)
+    def import_foreign(self, config, value):
+        self.opt.observe(config, value, imported=True)
+        self.observed[self.next_id] = (config, value, None)
+        self.order.append(self.next_id)
+        self.next_id += 1
+
+    @rule()
+    def reload(self):
+        self.opt = Optimizer.load(self.path)
+
+    @invariant()
+    def same_as_the_model(self):
+        assert {t.id: dict(t) for t in self.opt.pending} == self.pending
+        assert [t.id for t in self.opt.trials] == self.order
+        assert {t.id: (dict(t), t.value, t.failed) for t in self.opt.trials} == self.observed
+        inside = [v for c, v, _ in self.observed.values() if v is not None and SPACE.contains(c)]
+        assert self.opt.best_value == (min(inside) if inside else None)
+
+
+TestMachine = Machine.TestCase
+TestMachine.settings = settings(
+    max_examples=40, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
+)
