@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from baco_like import runfile
 from baco_like.exceptions import BacoError, EvaluatorError, RunFileError, SpaceError
 from baco_like.records.objective import Objective
+from baco_like.records.trial import Status, Trial
 
 GOOD = """\
 [space.tile]
@@ -206,8 +207,6 @@ def test_files_that_are_none(tmp_path: Path) -> None:
 def test_commands_run_in_the_folder_of_the_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from baco_like.records.trial import Trial
-
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub" / "data").write_text("t=5")
     text = GOOD.replace('run = "echo', 'run = "cat data')
@@ -231,6 +230,20 @@ def test_the_examples_are_read(name: str) -> None:
     assert default is not None
     assert run.space.contains(default)
     assert run.objective.unit == "ms"
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
+def test_the_example_of_commands_is_right_wherever_it_is_feasible() -> None:
+    run = runfile.read(EXAMPLES / "command.toml")
+    evaluator = run.evaluator()
+    before = sorted(EXAMPLES.iterdir())
+    for i, config in enumerate(run.space.sample(5, seed=3)):
+        evaluator.submit(Trial(i, config))
+        (outcome,) = evaluator.wait()
+        assert outcome.status is Status.OK, outcome.message
+        assert len(outcome.repeats) == 5
+    evaluator.close()
+    assert sorted(EXAMPLES.iterdir()) == before
 
 
 def refusal(path: Path) -> str:

@@ -7,6 +7,7 @@ tile sizes, categories and switches. Parameters that a space leaves out keep the
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -58,8 +59,7 @@ class Settings:
         repeats: Measured runs after the warm-up.
         timeout: Seconds for one run of the kernel.
         build_timeout: Seconds for the compiler.
-        tolerance: Largest difference from NumPy's product, relative to the largest element of ``|A|
-            |B|``.
+        tolerance: Largest difference from NumPy's product, relative to the largest of ``|A| |B|``.
         input_seed: Seed of the matrices.
         scale: What a second is in the objective's unit.
     """
@@ -110,7 +110,7 @@ class LoopNestEvaluator:
             table: Keys as in `KEYS`.
             space: Its parameters are fields of `Schedule`.
             unit: The objective's unit, one of time.
-            folder: Not used: everything happens in temporary folders.
+            folder: Where a relative path of a compiler begins; work is done in temporary folders.
 
         Raises:
             RunFileError: A key is unknown, missing or wrong.
@@ -123,11 +123,12 @@ class LoopNestEvaluator:
                 f"[{table.name}] kind 'c_loop_nest' measures time, not {unit!r}; "
                 'write unit = "ms" (s, ms, us or ns) into [objective]'
             )
+        compiler = table.text("compiler", "cc")
         return cls(
             space,
             Settings(
                 size=table.whole("size", low=1),
-                compiler=table.text("compiler", "cc"),
+                compiler=str(folder / compiler) if os.sep in compiler else compiler,
                 repeats=table.whole("repeats", 5, low=1),
                 timeout=table.positive("timeout", 10.0),
                 build_timeout=table.positive("build_timeout", 60.0),

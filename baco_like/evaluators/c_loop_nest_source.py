@@ -38,7 +38,7 @@ class Schedule:
         tk: Tile of k.
         unroll: How often the innermost loop is unrolled (1: the compiler decides).
         pragma: What the innermost loop is told: ``none``, ``ivdep`` (iterations do not depend on
-            each other) or ``omp simd``. Compilers refuse ``omp simd`` together with ``unroll``.
+            each other) or ``omp simd``. gcc refuses ``omp simd`` together with ``unroll``.
         opt: Optimisation level, as the compiler wants it: ``-O2``.
         march: Instruction set: ``generic`` (the compiler's default), ``native``, or another name
             for ``-march=``.
@@ -117,8 +117,9 @@ def kernel_source(schedule: Schedule, size: int) -> str:
     An inner loop over a tile of 1 is left out, so that the innermost loop, to which
     `Schedule.unroll` and `Schedule.pragma` belong, is one that does something.
     """
+    macros = [_PROLOGUE] if schedule.unroll > 1 or schedule.pragma == "ivdep" else []
     lines = [
-        _PROLOGUE,
+        *macros,
         f"/* C = A B, {size} x {size} float32; flags: {' '.join(compiler_flags(schedule))} */",
         "void kernel(const float *restrict A, const float *restrict B, float *restrict C)",
         "{",
