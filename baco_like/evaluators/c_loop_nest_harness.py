@@ -45,8 +45,8 @@ static double worst(const float *C, const float *R, size_t count)
 
 static double timed(const float *A, const float *B, float *C, double limit)
 {
-    struct itimerval timer = {{0, 0}, {(time_t)limit, (suseconds_t)((limit - (double)(time_t)limit)
-    * 1e6)}}; struct itimerval off = {{0, 0}, {0, 0}};
+    suseconds_t rest = (suseconds_t)((limit - (double)(time_t)limit) * 1e6);
+    struct itimerval timer = {{0, 0}, {(time_t)limit, rest}}, off = {{0, 0}, {0, 0}};
     struct timespec start, end;
     setitimer(ITIMER_REAL, &timer, NULL);
     clock_gettime(CLOCK_MONOTONIC, &start);
@@ -68,11 +68,12 @@ int main(int argc, char **argv)
 {
     if (argc != 8) return 72;
     size_t size = strtoul(argv[1], NULL, 10), count = size * size;
-    float *A = load(argv[2], count), *B = load(argv[3], count), *R = load(argv[4], count), *C =
-    load(NULL, count); int repeats = atoi(argv[5]);
+    float *A = load(argv[2], count), *B = load(argv[3], count), *R = load(argv[4], count);
+    float *C = load(NULL, count);
+    int repeats = atoi(argv[5]);
     double limit = atof(argv[6]), tolerance = atof(argv[7]);
-    timed(A, B, C, limit); /* warm-up; its result is the one that is checked before any time is
-    taken */ if (check(C, R, count, tolerance)) return 3;
+    timed(A, B, C, limit); /* warm-up; its result is checked before any time is taken */
+    if (check(C, R, count, tolerance)) return 3;
     for (int r = 0; r < repeats; r++) {
         printf("{\"seconds\": %.9e}\n", timed(A, B, C, limit));
         fflush(stdout);
