@@ -85,7 +85,7 @@ def constraint_of(
         SpaceError: An argument is no parameter, or the arguments cannot be told.
     """
     text = _described(function)
-    arguments = _arguments(function, text)
+    arguments = _arguments(function, text, parameters)
     needed = [one for one in arguments if one.default is inspect.Parameter.empty]
     if len(needed) == 1 and needed[0].name not in parameters:
         names = _subscripts(function, needed[0].name)
@@ -108,7 +108,9 @@ def constraint_of(
     )
 
 
-def _arguments(function: Callable[..., Any], text: str) -> list[inspect.Parameter]:
+def _arguments(
+    function: Callable[..., Any], text: str, known: Mapping[str, Parameter]
+) -> list[inspect.Parameter]:
     try:
         arguments = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):
@@ -120,7 +122,9 @@ def _arguments(function: Callable[..., Any], text: str) -> list[inspect.Paramete
             raise SpaceError(
                 f"constraint {text!r} takes '*{one.name}'; name the parameters that it reads"
             )
-        if one.kind is inspect.Parameter.POSITIONAL_ONLY and len(arguments) > 1:
+        if one.kind is inspect.Parameter.POSITIONAL_ONLY and (
+            len(arguments) > 1 or one.name in known
+        ):
             raise SpaceError(
                 f"constraint {text!r} takes {one.name!r} by position only; remove the '/'"
             )
@@ -148,7 +152,9 @@ def _subscripts(function: Callable[..., Any], argument: str) -> tuple[str, ...] 
     is not recognised, such as the instructions of a later Python, counts as another use.
     """
     code = getattr(function, "__code__", None)
-    if code is None or argument in code.co_cellvars or _REVEALING.intersection(code.co_names):
+    if code is None or hasattr(function, "__wrapped__") or _REVEALING.intersection(code.co_names):
+        return None
+    if argument in code.co_cellvars or argument not in code.co_varnames[: code.co_argcount]:
         return None
     steps = [step for step in dis.get_instructions(code) if step.opname not in _IGNORED]
     keys: list[str] = []

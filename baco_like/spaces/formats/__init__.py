@@ -1,1 +1,1 @@
-"""Readers and writers of space descriptions."""
+"""Readers of space files of other tools; each returns the ingredients of a space, a `SpaceDescription`."""

@@ -68,16 +68,17 @@ def _unary(node: tree.Unary, names: Sequence[str]) -> Function:
     if node.operator == "not":
         return lambda row: not operand(row)
     sign = operator.neg if node.operator == "-" else operator.pos
-    return lambda row: sign(_number(operand(row)))
+    return lambda row: sign(number(operand(row)))
 
 
 def _binary(node: tree.Binary, names: Sequence[str]) -> Function:
     left, right = function(node.left, names), function(node.right, names)
-    compute = _ARITHMETIC[node.operator]
-    return lambda row: compute(_number(left(row)), _number(right(row)))
+    compute = ARITHMETIC[node.operator]
+    return lambda row: compute(number(left(row)), number(right(row)))
 
 
-def _number(value: Any) -> Any:
+def number(value: Any) -> Any:
+    """Return a number or bool as it is; raise `TypeError` for text."""
     if isinstance(value, str):
         raise TypeError(f"{value!r} is no number")
     return value
@@ -103,7 +104,7 @@ def _power(base: Any, exponent: Any) -> Any:
     return _bounded(result)
 
 
-_ARITHMETIC: Mapping[str, Callable[[Any, Any], Any]] = {
+ARITHMETIC: Mapping[str, Callable[[Any, Any], Any]] = {
     "+": operator.add,
     "-": operator.sub,
     "*": _times,
@@ -131,7 +132,7 @@ def _junction(node: tree.Junction, names: Sequence[str]) -> Function:
 def _comparison(node: tree.Comparison, names: Sequence[str]) -> Function:
     first = function(node.left, names)
     steps = [
-        (_COMPARE[sign], function(right, names))
+        (COMPARE[sign], function(right, names))
         for sign, right in zip(node.operators, node.rights, strict=True)
     ]
 
@@ -159,7 +160,7 @@ def _within(value: Any, collection: Any) -> bool:
     )
 
 
-_COMPARE: Mapping[str, Callable[[Any, Any], bool]] = {
+COMPARE: Mapping[str, Callable[[Any, Any], bool]] = {
     "==": operator.eq,
     "!=": operator.ne,
     "<": operator.lt,
@@ -192,7 +193,7 @@ def _call(node: tree.Call, names: Sequence[str]) -> Function:
     arguments = [function(argument, names) for argument in node.arguments]
     if len(arguments) == 1:
         (only,) = arguments
-        return lambda row: compute(_number(only(row)))
+        return lambda row: compute(number(only(row)))
     return lambda row: compute(*[argument(row) for argument in arguments])
 
 

@@ -9,25 +9,16 @@ from __future__ import annotations
 import ast
 import math
 import re
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NoReturn
 
 from baco_like.exceptions import ExpressionError
 from baco_like.spaces.language import exact, tree
+from baco_like.spaces.language.source import MAX_DEPTH, Refused, parsed
 from baco_like.spaces.language.tree import Node
 from baco_like.spaces.parameter import Parameter
 from baco_like.spaces.permutation import Permutation
-
-MAX_LENGTH = 10_000
-"""Characters."""
-
-MAX_TOKENS = 3_000
-"""Names, numbers and signs; Python's parser recurses at most so deep and stops at 6,000."""
-
-MAX_DEPTH = 100
-"""Nesting of nodes, and of brackets."""
 
 _BINARY: Mapping[type[ast.operator], str] = {
     ast.Add: "+",
@@ -101,56 +92,16 @@ def read(text: str, parameters: Mapping[str, Parameter], dialect: Dialect | None
     Raises:
         ExpressionError: It is not in the language; the message says what, and ``position`` where.
     """
-    check_size(text)
-    shift = len(text) - len(text.lstrip())
+    try:
+        body, shift = parsed(text)
+    except Refused as error:
+        raise ExpressionError(error.message, str(text), error.position) from None
     lines = (shift, *(shift + found.end() for found in re.finditer(r"\r\n|\r|\n", text[shift:])))
     context = _Context(text, parameters, dialect or Dialect(), lines)
-    node = _read(parsed(text, shift), context, 0)
+    node = _read(body, context, 0)
     if isinstance(node, tree.Listed | tree.Span):
         raise ExpressionError("a list is no constraint", text, 1)
     return node
-
-
-def check_size(text: str) -> None:
-    """Refuse a text that is too long or too deeply nested to be parsed safely.
-
-    Raises:
-        ExpressionError: It is.
-    """
-    if not isinstance(text, str):
-        raise ExpressionError("the expression must be a string", repr(text)[:80], 1)
-    if len(text) > MAX_LENGTH:
-        raise ExpressionError(f"longer than {MAX_LENGTH} characters", text, MAX_LENGTH)
-    if "\0" in text:
-        raise ExpressionError("a null character", text, text.index("\0") + 1)
-    depth = 0
-    for tokens, token in enumerate(re.finditer(r"\w+|[^\w\s]", text)):
-        depth += (token.group() in "([{") - (token.group() in ")]}")
-        if depth > MAX_DEPTH:
-            raise ExpressionError(f"nested more than {MAX_DEPTH} deep", text, token.start() + 1)
-        if tokens >= MAX_TOKENS:
-            raise ExpressionError(
-                f"more than {MAX_TOKENS} words and signs", text, token.start() + 1
-            )
-
-
-def parsed(text: str, shift: int = 0) -> ast.expr:
-    """Return Python's tree of a text that `check_size` has passed, read from its character ``shift`` on.
-
-    Raises:
-        ExpressionError: It is no Python expression.
-    """
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a doubtful escape is not the caller's Python
-            return ast.parse(text[shift:].rstrip(), mode="eval").body
-    except SyntaxError as error:
-        position = shift + (error.offset or 1)
-        raise ExpressionError(error.msg or "not an expression", text, position) from None
-    except (ValueError, MemoryError, RecursionError) as error:
-        raise ExpressionError(
-            f"cannot be read ({error or type(error).__name__})", text, 1
-        ) from None
 
 
 def _read(node: ast.expr, context: _Context, depth: int) -> Node:

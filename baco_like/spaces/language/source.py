@@ -1,0 +1,64 @@
+"""Python's own parser behind bounds: on length, tokens and brackets, checked before anything recursive looks."""
+
+from __future__ import annotations
+
+import ast
+import re
+import warnings
+
+MAX_LENGTH = 10_000
+"""Characters."""
+
+MAX_TOKENS = 3_000
+"""Names, numbers and signs; Python's parser recurses at most so deep and stops at 6,000."""
+
+MAX_DEPTH = 100
+"""Nesting of nodes, and of brackets."""
+
+
+class Refused(Exception):
+    """A text is not accepted.
+
+    Attributes:
+        message: Why.
+        position: Where, in characters from 1.
+    """
+
+    def __init__(self, message: str, position: int = 1) -> None:
+        super().__init__(message)
+        self.message = message
+        self.position = position
+
+
+def parsed(text: str) -> tuple[ast.expr, int]:
+    """Return Python's tree of an expression, and how many blanks stand before it.
+
+    Raises:
+        Refused: It is too long, too deeply nested, or no expression.
+    """
+    _check_size(text)
+    shift = len(text) - len(text.lstrip())
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a doubtful escape is not the caller's Python
+            return ast.parse(text.strip(), mode="eval").body, shift
+    except SyntaxError as error:
+        raise Refused(error.msg or "not an expression", shift + (error.offset or 1)) from None
+    except (ValueError, MemoryError, RecursionError) as error:
+        raise Refused(f"cannot be read ({str(error) or type(error).__name__})") from None
+
+
+def _check_size(text: str) -> None:
+    if not isinstance(text, str):
+        raise Refused("not a string")
+    if len(text) > MAX_LENGTH:
+        raise Refused(f"longer than {MAX_LENGTH} characters", MAX_LENGTH + 1)
+    if "\0" in text:
+        raise Refused("a null character", text.index("\0") + 1)
+    depth = 0
+    for tokens, token in enumerate(re.finditer(r"\w+|[^\w\s]", text)):
+        depth += (token.group() in "([{") - (token.group() in ")]}")
+        if depth > MAX_DEPTH:
+            raise Refused(f"nested more than {MAX_DEPTH} deep", token.start() + 1)
+        if tokens >= MAX_TOKENS:
+            raise Refused(f"more than {MAX_TOKENS} words and signs", token.start() + 1)
