@@ -40,7 +40,7 @@ _CANDIDATES = 2**18
 """Rows tested at a time."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Place:
     """Where a parameter stands.
 

@@ -20,7 +20,7 @@ from baco_like.spaces.feasible.ragged import by_owner, pairs, replaced
 from baco_like.spaces.feasible.ranking import Ranks, rank_dtype
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Chain:
     """The feasible set of a space.
 

@@ -16,7 +16,7 @@ from baco_like.spaces.feasible.ranking import (
 from baco_like.spaces.parameter import Parameter
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Domain:
     """Some values of one parameter, in the order of their keys.
 

@@ -29,7 +29,7 @@ from baco_like.spaces.feasible.ranking import (
 from baco_like.spaces.feasible.tree import Edges, Tree, finish
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class OrderRules:
     """What is known of the places of m elements.
 
@@ -48,7 +48,7 @@ class OrderRules:
         return np.flatnonzero(touched)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Extensions:
     """The permutations that satisfy some order rules.
 

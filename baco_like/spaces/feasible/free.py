@@ -29,7 +29,7 @@ _LISTED = 2**20
 _CELLS = 2**22
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class FreeScalar:
     """All values of a scalar parameter with a finite cardinality; its codes are the indices themselves.
 
@@ -84,7 +84,7 @@ class FreeScalar:
         return _or_nearest(steps, codes, legal, np.clip(np.rint(codes), 0, self.count - 1))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Listed:
     """The listed values of one parameter: a constant, or what constraints on it alone leave."""
 
@@ -150,7 +150,7 @@ class Listed:
             yield begin, value_costs(self.domain, codes[begin : begin + step])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class FreePermutation:
     """All permutations of m elements, never listed."""
 
@@ -197,7 +197,7 @@ class FreePermutation:
         return rows, np.flatnonzero(legal)[owner], np.where(legal, 1.0, np.inf)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Continuous:
     """A real parameter that no constraint reads; "uniform" is its own prior, by default even on its scale."""
 

@@ -14,7 +14,7 @@ from baco_like.spaces.feasible.ranking import Ranks, random_ranks
 from baco_like.spaces.feasible.tree import Tree
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class TreeGroup:
     """The feasible combinations of co-dependent parameters.
 

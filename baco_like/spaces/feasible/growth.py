@@ -12,11 +12,11 @@ from baco_like.spaces.feasible.domain import Domain
 from baco_like.spaces.feasible.rules import Rule, evaluate, from_mixed_radix, mixed_radix
 from baco_like.spaces.feasible.tree import Edges, Tree, finish
 
-MAX_EDGES = 2**25
-"""Edges of one level that are kept at most (some 20 bytes each while growing)."""
+MAX_EDGES = 2**24
+"""Edges of one level that are kept at most (some 30 bytes each while growing)."""
 
-MAX_CANDIDATES = 2**30
-"""Candidates that one level may test (minutes)."""
+MAX_CANDIDATES = 2**29
+"""Candidates that one level may test (a minute, if a constraint without a table is evaluated on all)."""
 
 _CHUNK = 2**18
 """Candidates tested at a time; their arrays stay in the cache."""
@@ -65,7 +65,7 @@ def _extended(
 ) -> tuple[Ints, Ints]:
     """Return node and value of the edges that bind one more parameter."""
     size = domains[new].size
-    if nodes * size > MAX_CANDIDATES:
+    if nodes * size > (MAX_CANDIDATES if ready else MAX_EDGES):
         raise TooLarge
     step = max(1, _CHUNK // size)
     found: list[tuple[Ints, Ints]] = []

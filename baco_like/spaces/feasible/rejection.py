@@ -53,7 +53,7 @@ class Superset(Protocol):
         """Return its rows at the least positive distance of each row, and their owners."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Rejection:
     """Rows of a superset that satisfy the remaining constraints.
 

@@ -22,7 +22,7 @@ _PROBES = 256
 """Combinations on which the share of a constraint without a table is estimated."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Rule:
     """A constraint of a group.
 

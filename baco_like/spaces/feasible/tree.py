@@ -18,7 +18,7 @@ from baco_like.spaces.feasible.ragged import ragged
 from baco_like.spaces.feasible.ranking import Ranks, rank_dtype
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Level:
     """The edges of one level, sorted by node and then by value.
 
@@ -52,7 +52,7 @@ class Level:
         return edges if self.before is None else self.before[edges]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Edges:
     """A level under construction: node, value and child of each edge, sorted by node and then by value.
 
