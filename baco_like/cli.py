@@ -7,6 +7,7 @@ Imports are inside the commands, so that ``baco-like --help`` answers at once.
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -27,6 +28,7 @@ _INTERRUPTED = 130
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code: 0, 2 for a mistake in the input, 130 after Ctrl-C."""
     args = _parser().parse_args(argv)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends as Ctrl-C does, children and all
     try:
         code: int = args.command(args)
         return code
@@ -170,7 +172,8 @@ def _optimizer(
         seed = header_of(path).options.seed
     seed = plan.seed if seed is None else seed
     default = plan.space.default_config
-    settings = {**settings_of(plan.strategy), **plan.settings}
+    first = {} if plan.initial is None else {"initial": plan.initial}
+    settings = {**settings_of(plan.strategy), **plan.settings, **first}
     create(plan.strategy, settings)  # a wrong setting must be told before the folder is made
     folder.mkdir(parents=True, exist_ok=True)
     return Optimizer(

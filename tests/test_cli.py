@@ -119,7 +119,8 @@ def test_an_existing_journal_needs_resume_or_another_folder(toml, tmp_path):
     assert len(configs(tmp_path / "runs" / "job-2")) == 3
 
 
-def test_ctrl_c_ends_with_what_there_is(toml, tmp_path):
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_with_what_there_is(toml, tmp_path, sent):
     slow = tmp_path / "slow.toml"
     slow.write_text(toml.read_text().replace("import os;", "import os, time; time.sleep(0.3);"))
     child = subprocess.Popen(
@@ -143,7 +144,7 @@ def test_ctrl_c_ends_with_what_there_is(toml, tmp_path):
         if journal.exists() and journal.read_text().count('"observed"') >= 2:
             break
         time.sleep(0.05)
-    os.kill(child.pid, signal.SIGINT)
+    os.kill(child.pid, sent)
     out, err = child.communicate(timeout=60)
     assert child.returncode == 130, err
     assert "Traceback" not in err

@@ -43,7 +43,7 @@ def told(
         known = _subject(history, subject, imported, new_id)
         outcome = outcome_from(known.id, one, objective, **details)
         check_bounds(history, [outcome])
-        if known.origin in ("told", "imported"):
+        if known is not subject and known.id == new_id:
             done.append(known.completed(outcome))
         else:
             asked.append(outcome)
@@ -85,7 +85,7 @@ def _subject(history: History, subject: Trial | Config, imported: bool, new_id: 
                 f"trial {subject.id} of this run is {dict(flying.config)}, not {dict(subject.config)}; "
                 "it comes from another run"
             )
-        return subject if flying is None else flying
+        return subject  # `History.checked` refuses it where it is not pending
     if imported and not history.space.contains(subject):
         return Trial(new_id, dict(subject), None, "imported")
     config = legal(history.space, subject)
