@@ -6,11 +6,10 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeAlias
 
 from baco_like.exceptions import SpaceError
-from baco_like.spaces.categorical import Categorical
-from baco_like.spaces.constraint import Constraint
-from baco_like.spaces.ordinal import Ordinal
+from baco_like.spaces.constraint import Constraint, from_callable
+from baco_like.spaces.expression import Expression, parse
+from baco_like.spaces.formats.kernel_tuner import values_parameter
 from baco_like.spaces.parameter import Parameter
-from baco_like.spaces.values import is_number, plain
 
 GivenParameter: TypeAlias = Parameter | Iterable[Any]
 """A parameter, or a list: of numbers for an `Ordinal`, of strings or booleans for a `Categorical`."""
@@ -33,11 +32,16 @@ def parameter(name: str, given: GivenParameter) -> Parameter:
         raise SpaceError(
             f"parameter {name!r} must be a parameter or a list of values, got {given!r:.60}"
         )
-    values = [plain(value) for value in given]
-    try:
-        return Ordinal(values) if all(map(is_number, values)) else Categorical(values)
-    except SpaceError as error:
-        raise SpaceError(f"parameter {name!r}: {error}") from None
+    return values_parameter(name, given)
+
+
+def several(constraints: GivenConstraint | Iterable[GivenConstraint]) -> list[GivenConstraint]:
+    """Return the constraints that were given, of which a single one need not be in a list."""
+    if isinstance(constraints, str | Constraint):
+        return [constraints]
+    if isinstance(constraints, Iterable):
+        return list(constraints)
+    return [constraints]
 
 
 def constraint(given: GivenConstraint, parameters: Mapping[str, Parameter]) -> Constraint:
@@ -48,14 +52,10 @@ def constraint(given: GivenConstraint, parameters: Mapping[str, Parameter]) -> C
         SpaceError: It is none, or reads a parameter that does not exist.
     """
     if isinstance(given, str):
-        from baco_like.spaces.expression import parse
-
         made: Constraint = parse(given, parameters)
     elif isinstance(given, Constraint):
         made = given
     elif callable(given):
-        from baco_like.spaces.constraint import from_callable
-
         made = from_callable(given, parameters)
     else:
         raise SpaceError(f"a constraint must be an expression or a callable, got {given!r:.60}")
@@ -70,14 +70,11 @@ def constraint(given: GivenConstraint, parameters: Mapping[str, Parameter]) -> C
 
 def conjuncts(one: Constraint) -> list[Constraint]:
     """Return constraints that together say the same, as many as the ``and`` at its top joins."""
-    split = getattr(one, "conjuncts", None)
-    return [one] if split is None else list(split())
+    return list(one.conjuncts()) if isinstance(one, Expression) else [one]
 
 
 def constraint_to_json(one: Constraint) -> Any:
     """Return an expression's text; a callable is only described."""
-    from baco_like.spaces.expression import Expression
-
     return one.text if isinstance(one, Expression) else {"callable": one.text}
 
 

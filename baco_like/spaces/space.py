@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +20,12 @@ from baco_like.spaces.categorical import Categorical
 from baco_like.spaces.feasible.build import build
 from baco_like.spaces.feasible.chain import Chain
 from baco_like.spaces.feasible.free import code_range
+from baco_like.spaces.formats.baco import read_baco
+from baco_like.spaces.formats.dataframe import read_dataframe
+from baco_like.spaces.formats.description import SpaceDescription
+from baco_like.spaces.formats.kernel_tuner import read_kernel_tuner
+from baco_like.spaces.formats.native import parameter_from_dict
+from baco_like.spaces.formats.t1 import read_t1
 from baco_like.spaces.given import GivenConstraint, GivenParameter
 
 if TYPE_CHECKING:
@@ -48,6 +55,8 @@ class Space:
         columns: The code columns of each parameter.
         width: Number of code columns.
         active: Names of the parameters that are not constant.
+        feasible: The configurations that satisfy the constraints, as rows of codes.
+        notes: One line for everything in a file that was left out or not understood; empty for other spaces.
 
     Raises:
         SpaceError: A domain or a constraint is wrong, or nothing satisfies the constraints.
@@ -69,12 +78,12 @@ class Space:
         }
         self.width: int = ends[-1]
         self.active = tuple(name for name, p in self.parameters.items() if p.cardinality != 1)
-        several = (
-            [constraints] if isinstance(constraints, str) or callable(constraints) else constraints
+        self.constraints = tuple(
+            given.constraint(one, self.parameters) for one in given.several(constraints)
         )
-        self.constraints = tuple(given.constraint(one, self.parameters) for one in several)
         split = [part for one in self.constraints for part in given.conjuncts(one)]
         self.feasible: Chain = build(self.parameters, split)
+        self.notes: tuple[str, ...] = ()
 
     # What there is.
 
@@ -283,10 +292,56 @@ class Space:
                     f"constraint {constraint.get('callable')!r} is a callable and was not written down; "
                     "give the space again, or write the constraint as an expression"
                 )
-        from baco_like.spaces.formats.native import parameter_from_dict
-
         parameters = {name: parameter_from_dict(d) for name, d in data["parameters"].items()}
         return cls(parameters, data["constraints"])
+
+    @classmethod
+    def from_kernel_tuner(
+        cls,
+        tune_params: Mapping[str, Iterable[Any]],
+        restrictions: GivenConstraint | Iterable[GivenConstraint] | None = None,
+    ) -> Space:
+        """Return the space of Kernel Tuner's ``tune_params`` and ``restrictions``.
+
+        Raises:
+            SpaceError: They are no space.
+        """
+        return cls._of(read_kernel_tuner(tune_params, restrictions))
+
+    @classmethod
+    def from_t1(cls, source: str | Path | Mapping[str, Any]) -> Space:
+        """Return the space of a T1 file, given as its path or its parsed contents.
+
+        Raises:
+            SpaceError: It describes no space.
+            OSError: It cannot be read.
+        """
+        return cls._of(read_t1(source))
+
+    @classmethod
+    def from_baco(cls, source: str | Path | Mapping[str, Any]) -> Space:
+        """Return the space of a BaCO or HyperMapper scenario, given as its path or its parsed contents.
+
+        Raises:
+            SpaceError: It describes no space.
+            OSError: It cannot be read.
+        """
+        return cls._of(read_baco(source))
+
+    @classmethod
+    def from_dataframe(cls, table: pd.DataFrame | Iterable[Config]) -> Space:
+        """Return the space whose feasible configurations are the rows of a table.
+
+        Raises:
+            SpaceError: It has no rows, or values that no parameter takes.
+        """
+        return cls._of(read_dataframe(table))
+
+    @classmethod
+    def _of(cls, described: SpaceDescription) -> Space:
+        made = cls(described.parameters, described.constraints)
+        made.notes = described.notes
+        return made
 
     def difference(self, other: Space) -> list[str]:
         """Return readable lines on how another space differs from this one; empty when it does not."""

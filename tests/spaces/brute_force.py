@@ -106,14 +106,14 @@ def _order_rule(draw: st.DrawFn, elements: list[str], names: list[str]) -> Rule:
     return text.format(a, b, x), lambda config: holds(config["p"], a, b, config[x])
 
 
-def index_distance(space: Space, a: np.ndarray, b: np.ndarray) -> float:
+def index_distances(space: Space, row: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """Return the sum over parameters of index differences; words differ by 1, permutations by half their moves."""
-    total = 0.0
+    total = np.zeros(len(rows))
     for name, at in space.columns.items():
-        moved = float(np.abs(a[at] - b[at]).sum())
+        moved = np.abs(rows[:, at] - row[at]).sum(axis=1)
         if space.parameters[name].width > 1:
-            moved /= 2
+            moved = moved / 2
         elif name == "word":
-            moved = float(moved > 0)
+            moved = (moved > 0).astype(float)
         total += moved
     return total
