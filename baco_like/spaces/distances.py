@@ -65,7 +65,7 @@ def position_matrix(ranks: Codes) -> Features:
     """Return 1 where element i is at position j, ``(n, w)`` -> ``(n, w * w)``."""
     places = np.arange(ranks.shape[1])
     matrix = ranks[:, :, None] == places
-    result: Features = matrix.reshape(len(ranks), -1).astype(np.float64)
+    result: Features = matrix.reshape(len(ranks), len(places) ** 2).astype(np.float64)
     return result
 
 

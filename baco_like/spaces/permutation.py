@@ -215,7 +215,9 @@ def _signs(ranks: Codes) -> Features:
     words = _scrambled(key[:, None] + number)
     bits = (words[:, :, None] >> np.arange(64, dtype=np.uint64)) & np.uint64(1)
     # Two rows differ in about half of the columns, each difference adding 2 / 512 to the squared distance.
-    return bits.reshape(len(ranks), -1).astype(np.float64) * math.sqrt(2.0 / _NAIVE_COLUMNS)
+    return bits.reshape(len(ranks), _NAIVE_COLUMNS).astype(np.float64) * math.sqrt(
+        2.0 / _NAIVE_COLUMNS
+    )
 
 
 def _scrambled(key: _Words) -> _Words:

@@ -46,6 +46,8 @@ class Real:
             raise SpaceError(
                 f"the domain [{self.low!r}, {self.high!r}] is empty; low must not exceed high"
             )
+        if self.high - self.low == math.inf:
+            raise SpaceError(f"{self.low!r} and {self.high!r} are too far apart for doubles")
         if self.log and self.low <= 0:
             raise SpaceError(f"log=True needs positive bounds, got low = {self.low!r}")
         if self.default is not None:

@@ -31,8 +31,7 @@ def ends(low: float, high: float, log: bool) -> tuple[float, float]:
 def to_unit(x: Array, low: float, high: float, log: bool) -> Array:
     """Return places on [0, 1] of numbers in ``[low, high]``, ``low < high``, linear or logarithmic in between."""
     start, end = ends(low, high, log)
-    # Halved first, because end - start of two opposite numbers near the largest double is not finite.
-    share: Array = (forward(x, log) / 2 - start / 2) / (end / 2 - start / 2)
+    share: Array = (forward(x, log) - start) / (end - start)
     return np.clip(share, 0.0, 1.0)
 
 

@@ -1,0 +1,159 @@
+"""Distances against the paper's worked examples, scipy and brute force; features make valid kernels."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from baco_like.spaces import distances
+from baco_like.spaces.categorical import Categorical
+from baco_like.spaces.integer import Integer
+from baco_like.spaces.ordinal import Ordinal
+from baco_like.spaces.permutation import Permutation
+from baco_like.spaces.real import Real
+
+METRICS = ("spearman", "kendall", "hamming", "naive")
+LOOPS = ["l1", "l2", "l3", "l4"]
+
+
+def between(metric, a, b):
+    parameter = Permutation(LOOPS, metric=metric)
+    return parameter.distance(parameter.encode([a]), parameter.encode([b]))[0, 0]
+
+
+@pytest.mark.parametrize(
+    ("metric", "wanted"), [("spearman", 14), ("kendall", 4), ("hamming", 3), ("naive", 1)]
+)
+def test_worked_example_of_the_paper(metric, wanted):
+    # pi' = [2, 4, 3, 1] gives each loop's new place: l4, l1, l3, l2 from outside in.
+    assert between(metric, ("l1", "l2", "l3", "l4"), ("l4", "l1", "l3", "l2")) == wanted
+
+
+@pytest.mark.parametrize(
+    ("metric", "wanted"), [("spearman", 18), ("kendall", 5), ("hamming", 2), ("naive", 1)]
+)
+def test_worked_example_that_tells_positions_from_orders(metric, wanted):
+    assert between(metric, ("l2", "l3", "l1", "l4"), ("l4", "l3", "l1", "l2")) == wanted
+
+
+def brute(metric, a, b):
+    """The definitions, on two orders of elements."""
+    at_a = {element: i for i, element in enumerate(a)}
+    at_b = {element: i for i, element in enumerate(b)}
+    if metric == "spearman":
+        return sum((at_a[e] - at_b[e]) ** 2 for e in a)
+    if metric == "kendall":
+        pairs = itertools.combinations(a, 2)
+        return sum((at_a[x] - at_a[y]) * (at_b[x] - at_b[y]) < 0 for x, y in pairs)
+    moved = sum(at_a[e] != at_b[e] for e in a)
+    return moved if metric == "hamming" else int(moved > 0)
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_all_orders_of_four_against_brute_force(metric):
+    orders = list(itertools.permutations("abcd"))
+    parameter = Permutation(["a", "b", "c", "d"], metric=metric)
+    codes = parameter.encode(orders)
+    found = parameter.distance(codes, codes)
+    assert found.tolist() == [[brute(metric, a, b) for b in orders] for a in orders]
+    assert found.max() == parameter.max_distance
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("m", [2, 3, 5, 6, 20])
+def test_the_largest_distance_is_reached_by_reversal(metric, m):
+    parameter = Permutation(range(m), metric=metric)
+    straight, turned = tuple(range(m)), tuple(reversed(range(m)))
+    if metric == "hamming" and m % 2:
+        turned = (*range(1, m), 0)  # the middle of an odd reversal stays in place
+    reached = parameter.distance(parameter.encode([straight]), parameter.encode([turned]))[0, 0]
+    assert reached == parameter.max_distance
+
+
+@settings(max_examples=40)
+@given(
+    st.integers(2, 20).flatmap(
+        lambda m: st.tuples(st.permutations(range(m)), st.permutations(range(m)))
+    )
+)
+def test_long_permutations_against_scipy(pair):
+    from scipy import stats
+
+    a, b = (np.array(one, dtype=float) for one in pair)
+    m = len(a)
+    pairs = m * (m - 1) / 2
+    tau = stats.kendalltau(a, b).statistic if m > 1 else 1.0
+    assert distances.kendall(a[None], b[None])[0, 0] == pytest.approx((1 - tau) * pairs / 2)
+    if m > 2:
+        rho = stats.spearmanr(a, b).statistic
+        assert distances.spearman(a[None], b[None])[0, 0] == pytest.approx(
+            (1 - rho) * m * (m * m - 1) / 6
+        )
+    assert distances.permutation_hamming(a[None], b[None])[0, 0] == (a != b).sum()
+
+
+def test_scalars_by_hand():
+    def value(parameter, a, b):
+        return parameter.distance(parameter.encode([a]), parameter.encode([b]))[0, 0]
+
+    assert value(Real(-5, 5), -1.5, 2) == 3.5
+    assert value(Real(1, 100, log=True), 2, 8) == pytest.approx(math.log(4))
+    assert value(Integer(-5, 5), -1, 3) == 4
+    assert value(Integer(1, 64, log=True), 2, 8) == pytest.approx(math.log(4))
+    assert value(Integer(2**60, 2**60 + 9), 2**60 + 1, 2**60 + 8) == 7
+    assert value(Ordinal([1, 2, 50]), 2, 50) == 48
+    assert value(Ordinal([1, 2, 50], log=True), 2, 50) == pytest.approx(math.log(25))
+    assert value(Ordinal(["s", "m", "l"]), "s", "l") == 2
+    assert value(Categorical(["a", "b", "c"]), "a", "c") == 1
+    assert value(Categorical(["a", "b", "c"]), "c", "c") == 0
+
+
+def test_tile_sizes_are_alike_by_their_factor():
+    # The paper's illustration: 2 and 4 are about as far apart as 512 and 1024; 512 and 514 are much closer.
+    tiles = Integer(1, 1024, log=True)
+    codes = tiles.encode([2, 4, 512, 514, 1024])
+    d = tiles.distance(codes, codes)
+    assert d[0, 1] == pytest.approx(d[2, 4])
+    assert d[2, 3] < d[0, 1] / 100
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("m", [3, 5, 7, 12])
+def test_kernels_over_permutations_are_positive_definite(metric, m):
+    parameter = Permutation(range(m), metric=metric)
+    codes = np.unique(parameter.sample(80, np.random.default_rng(m)), axis=0)
+    columns = parameter.features(codes)
+    d = np.sqrt(np.maximum(((columns[:, None] - columns[None]) ** 2).sum(axis=2), 0))
+    exponential = np.exp(-d / 0.5)
+    matern = (1 + math.sqrt(5) * d + 5 / 3 * d**2) * np.exp(-math.sqrt(5) * d)
+    assert np.linalg.eigvalsh(exponential).min() > 1e-10
+    assert np.linalg.eigvalsh(matern).min() > -1e-10
+
+
+def test_the_number_itself_is_no_valid_distance_for_the_matern_kernel():
+    # Why features carry the root: over all of S5 the kernel of Spearman's number is not positive definite.
+    parameter = Permutation(range(5))
+    codes = parameter.encode(list(itertools.permutations(range(5))))
+
+    def smallest(d):
+        matern = (1 + math.sqrt(5) * d + 5 / 3 * d**2) * np.exp(-math.sqrt(5) * d)
+        return np.linalg.eigvalsh(matern).min()
+
+    number = parameter.distance(codes, codes) / parameter.max_distance
+    assert smallest(number) < -1e-3
+    assert smallest(np.sqrt(number)) > -1e-10
+
+
+@pytest.mark.parametrize("m", [6, 9, 20])
+def test_hashed_features_of_the_naive_metric(m):
+    parameter = Permutation(range(m), metric="naive")
+    codes = np.unique(parameter.sample(60, np.random.default_rng(0)), axis=0)
+    columns = parameter.features(codes)
+    squared = ((columns[:, None] - columns[None]) ** 2).sum(axis=2)
+    apart = squared[~np.eye(len(codes), dtype=bool)]
+    assert apart.min() > 0.8
+    assert apart.max() < 1.2
+    assert np.array_equal(columns, parameter.features(codes))

@@ -1,0 +1,485 @@
+"""The five parameters: domains, the border of plain values, codes, sampling, features."""
+
+import copy
+import json
+import math
+from collections import Counter
+from enum import IntEnum
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from baco_like.exceptions import ConfigError, SpaceError
+from baco_like.spaces.categorical import Categorical
+from baco_like.spaces.formats.native import parameter_from_dict, parameter_to_dict
+from baco_like.spaces.integer import Integer
+from baco_like.spaces.ordinal import Ordinal
+from baco_like.spaces.parameter import Parameter
+from baco_like.spaces.permutation import Permutation
+from baco_like.spaces.prior import Gaussian, PiecewiseLinear
+from baco_like.spaces.real import Real
+
+BIG = 2**53 + 1
+
+
+class Level(IntEnum):
+    LOW = 1
+    HIGH = 2
+
+
+EXAMPLES = [
+    Real(-2.5, 4),
+    Real(1e-6, 1e-1, log=True, default=1e-3, prior=Gaussian(1e-3, 1.0)),
+    Real(0, 1, prior=PiecewiseLinear((0, 1, 3))),
+    Real(2, 2),
+    Real(-8e307, 8e307),
+    Real(0, 5e-324),
+    Real(1e-300, 1e300, log=True),
+    Integer(-3, 9),
+    Integer(1, 32, log=True, default=4),
+    Integer(BIG, BIG + 6),
+    Integer(BIG, BIG + 6, log=True),
+    Integer(-(2**70), -(2**70) + 3),
+    Integer(1, 2**53, log=True),
+    Integer(0, 3, prior=[0, 1, 2, 1]),
+    Integer(1, 64, log=True, prior=Gaussian(8, 0.7)),
+    Integer(5, 5),
+    Ordinal([16, 4, 8], log=True, default=8, prior=[1, 2, 3]),
+    Ordinal([1, 2.5, 10]),
+    Ordinal([2**80, 2**80 + 1, 3]),
+    Ordinal(["small", "medium", "large"]),
+    Ordinal([7]),
+    Categorical(["-O2", "-O3", "-Ofast"], default="-O3", prior=[1, 0, 1]),
+    Categorical([True, False]),
+    Categorical([1, 1.0, True, "1"]),
+    Categorical(["only"]),
+    Permutation(["i", "j", "k"]),
+    Permutation(range(5), metric="kendall", default=(4, 3, 2, 1, 0)),
+    Permutation(["a", "b", "c", "d"], metric="hamming"),
+    Permutation(list("abcdefghijklm"), metric="naive"),
+    Permutation([3]),
+]
+
+
+def shown(parameter):
+    return repr(parameter)[:50]
+
+
+@pytest.mark.parametrize("parameter", EXAMPLES, ids=shown)
+class TestEvery:
+    def test_protocol(self, parameter):
+        assert isinstance(parameter, Parameter)
+
+    def test_encode_and_decode_are_inverse(self, parameter):
+        codes = parameter.sample(40, np.random.default_rng(1))
+        assert codes.shape == (40, parameter.width)
+        assert codes.dtype == np.float64
+        assert parameter.legal(codes).all()
+        values = parameter.decode(codes)
+        assert all(map(parameter.contains, values))
+        assert np.array_equal(parameter.encode(values), codes)
+        assert parameter.decode(parameter.encode(values)) == values
+
+    def test_values_are_plain_and_survive_json(self, parameter):
+        for value in parameter.decode(parameter.sample(20, np.random.default_rng(2))):
+            assert type(value) in (int, float, str, bool, tuple)
+            back = json.loads(json.dumps(value))
+            back = tuple(back) if isinstance(value, tuple) else back
+            assert back == value
+            assert type(back) is type(value)
+
+    def test_no_rows(self, parameter):
+        assert parameter.encode([]).shape == (0, parameter.width)
+        assert parameter.decode(np.empty((0, parameter.width))) == []
+        assert len(parameter.features(np.empty((0, parameter.width)))) == 0
+
+    def test_column_has_the_values(self, parameter):
+        codes = parameter.sample(20, np.random.default_rng(3))
+        column = parameter.column(codes)
+        if parameter.width == 1 and not isinstance(parameter, Permutation):
+            assert column.tolist() == parameter.decode(codes)
+        else:
+            assert np.array_equal(column, codes)
+
+    def test_features_reproduce_the_distance(self, parameter):
+        codes = parameter.sample(30, np.random.default_rng(4))
+        columns = parameter.features(codes)
+        assert np.isfinite(columns).all()
+        if parameter.cardinality == 1:
+            assert columns.shape == (30, 0)
+            return
+        found = np.sqrt(((columns[:, None] - columns[None]) ** 2).sum(axis=2))
+        wanted = parameter.distance(codes, codes)
+        if isinstance(parameter, Permutation):
+            tolerance = 0.2 if parameter.metric == "naive" and len(parameter.elements) > 5 else 1e-9
+            assert found**2 == pytest.approx(wanted / parameter.max_distance, abs=tolerance)
+            return
+        with np.errstate(over="ignore"):
+            largest = float(np.max(parameter.distance(*ends(parameter))))
+        if math.isfinite(largest):
+            assert found == pytest.approx(wanted / largest, abs=1e-9)
+
+    def test_distance_is_symmetric_and_zero_on_itself(self, parameter):
+        a = parameter.sample(15, np.random.default_rng(5))
+        b = parameter.sample(10, np.random.default_rng(6))
+        with np.errstate(over="ignore"):
+            assert np.array_equal(parameter.distance(a, b), parameter.distance(b, a).T)
+            assert (np.diag(parameter.distance(a, a)) == 0).all()
+            assert (parameter.distance(a, b) >= 0).all()
+
+    def test_dictionary_and_back(self, parameter):
+        data = json.loads(json.dumps(parameter_to_dict(parameter)))
+        back = parameter_from_dict(data)
+        assert back == parameter
+        assert parameter_to_dict(back) == data
+        assert repr(back) == repr(parameter)
+
+    def test_copies_are_equal(self, parameter):
+        assert copy.deepcopy(parameter) == parameter
+
+    def test_same_seed_same_sample(self, parameter):
+        a, b = (parameter.sample(9, np.random.default_rng(7)) for _ in range(2))
+        assert np.array_equal(a, b)
+
+    def test_log_density_is_relative(self, parameter):
+        codes = parameter.sample(25, np.random.default_rng(8))
+        density = parameter.log_density(codes)
+        assert density.shape == (25,)
+        assert (density > -np.inf).all(), "a drawn value cannot have density 0"
+        if getattr(parameter, "prior", None) is None:
+            assert (density == 0).all()
+
+
+def ends(parameter):
+    """Codes of the two values farthest apart."""
+    if isinstance(parameter, Real):
+        return np.array([[parameter.low]]), np.array([[parameter.high]])
+    return np.array([[0.0]]), np.array([[parameter.cardinality - 1.0]])
+
+
+class TestRefused:
+    @pytest.mark.parametrize(
+        ("make", "word"),
+        [
+            (lambda: Real(1, 0), "empty"),
+            (lambda: Real(0, 1, log=True), "positive"),
+            (lambda: Real(0, math.inf), "finite"),
+            (lambda: Real(0, math.nan), "finite"),
+            (lambda: Real(-1.7e308, 1.7e308), "far apart"),
+            (lambda: Real("0", 1), "number"),
+            (lambda: Real(True, 2), "number"),
+            (lambda: Real(0, 10**400), "too large"),
+            (lambda: Real(0, 1, default=2), "default 2"),
+            (lambda: Real(0, 1, prior=[1, 2]), "density"),
+            (lambda: Real(1, 2, log=True, prior=Gaussian(-1, 1)), "positive"),
+            (lambda: Integer(0.5, 3), "whole"),
+            (lambda: Integer(3, 1), "empty"),
+            (lambda: Integer(0, 2**53), "2\\*\\*53"),
+            (lambda: Integer(0, 8, log=True), "positive"),
+            (lambda: Integer(0, 8, default=9), "default 9"),
+            (lambda: Integer(0, 8, default=True), "default True"),
+            (lambda: Integer(0, 8, prior=[1]), "9 values"),
+            (lambda: Integer(0, 1, prior=[0, 0]), "positive"),
+            (lambda: Integer(10**400, 10**400 + 1), "largest double"),
+            (lambda: Integer(BIG, BIG + 1, prior=Gaussian(BIG, 1)), "narrow"),
+            (lambda: Ordinal([]), "empty"),
+            (lambda: Ordinal([1, 2, 1]), "1 and 1 are the same"),
+            (lambda: Ordinal([1, 1.0]), "1 and 1.0 are the same"),
+            (lambda: Ordinal([1, True]), "Categorical"),
+            (lambda: Ordinal([1, "a"]), "no common order"),
+            (lambda: Ordinal(["a", "a"]), "twice"),
+            (lambda: Ordinal("abc"), "list"),
+            (lambda: Ordinal([1, None]), "NoneType"),
+            (lambda: Ordinal([1, math.nan]), "finite"),
+            (lambda: Ordinal([0, 1], log=True), "positive"),
+            (lambda: Ordinal(["a", "b"], log=True), "positive"),
+            (lambda: Ordinal([1, 2], default=3), "default 3"),
+            (lambda: Ordinal([1, 2], prior=[1, -1]), "negative"),
+            (lambda: Ordinal([1, 2], prior=[1, math.nan]), "finite"),
+            (lambda: Ordinal([1, 10**400]), "largest double"),
+            (lambda: Ordinal([-1.7e308, 1.7e308]), "far apart"),
+            (lambda: Categorical([]), "empty"),
+            (lambda: Categorical(["a", "a"]), "'a' stands twice"),
+            (lambda: Categorical([("a",)]), "tuple"),
+            (lambda: Categorical(["\ud800"]), "UTF-8"),
+            (lambda: Categorical(["a"], default="b"), "default 'b'"),
+            (lambda: Permutation([]), "empty"),
+            (lambda: Permutation(["i", "i"]), "twice"),
+            (lambda: Permutation(["i", "j"], metric="cayley"), "cayley"),
+            (lambda: Permutation(["i", "j"], default=("i",)), "default"),
+            (lambda: Permutation(range(65)), "at most 64"),
+            (lambda: Gaussian(0, 0), "positive"),
+            (lambda: PiecewiseLinear((1,)), "two"),
+        ],
+    )
+    def test_at_construction(self, make, word):
+        with pytest.raises(SpaceError, match=word) as caught:
+            make()
+        assert "\n" not in str(caught.value)
+
+    @pytest.mark.parametrize(
+        ("parameter", "value"),
+        [
+            (Real(0, 1), 1.5),
+            (Real(0, 1), True),
+            (Real(0, 1), "0.5"),
+            (Real(0, 1), math.nan),
+            (Real(0, 1), None),
+            (Integer(0, 4), 2.5),
+            (Integer(0, 4), 5),
+            (Integer(0, 4), True),
+            (Integer(BIG, BIG + 2), float(2**53)),
+            (Ordinal([1, 2]), 3),
+            (Ordinal([1, 2]), True),
+            (Ordinal([1, 2]), "1"),
+            (Ordinal([1, 2]), [1]),
+            (Categorical([True, False]), 1),
+            (Categorical(["a"]), b"a"),
+            (Categorical([1, 1.0]), True),
+            (Permutation(["i", "j"]), ("i",)),
+            (Permutation(["i", "j"]), ("i", "i")),
+            (Permutation(["i", "j"]), ("i", "x")),
+            (Permutation(["i", "j"]), "ij"),
+            (Permutation(["i", "j"]), None),
+        ],
+    )
+    def test_value(self, parameter, value):
+        assert not parameter.contains(value)
+        with pytest.raises(ConfigError):
+            parameter.encode([value])
+
+
+class TestBorder:
+    @pytest.mark.parametrize(
+        ("parameter", "given", "found"),
+        [
+            (Ordinal([1, 2]), 2.0, 2),
+            (Ordinal([1.0, 2.5]), 1, 1.0),
+            (Ordinal([1, 2]), np.int32(2), 2),
+            (Ordinal([1, 2]), np.float32(2), 2),
+            (Ordinal([1, 2]), Level.HIGH, 2),
+            (Integer(0, 9), 4.0, 4),
+            (Integer(0, 9), np.uint8(4), 4),
+            (Real(0, 9), 4, 4.0),
+            (Real(0, 9), np.float32(0.5), 0.5),
+            (Categorical(["a", "b"]), np.str_("b"), "b"),
+            (Categorical([True, False]), np.bool_(False), False),
+            (Categorical([1, 1.0, True]), 1.0, 1.0),
+            (Categorical([1, 1.0, True]), True, True),
+            (Categorical([2, "2"]), 2.0, 2),
+            (Permutation([1, 2]), np.array([2, 1]), (2, 1)),
+            (Permutation([1, 2]), [2.0, 1], (2, 1)),
+        ],
+    )
+    def test_accepted_as_the_domains_own(self, parameter, given, found):
+        (value,) = parameter.decode(parameter.encode([given]))
+        assert value == found
+        assert type(value) is type(found)
+        assert parameter.contains(given)
+
+    def test_numpy_domains_become_plain(self):
+        assert Ordinal(np.array([4, 2])).values == (2, 4)
+        assert type(Ordinal(np.array([4, 2])).values[0]) is int
+        assert type(Integer(np.int64(1), np.int64(3)).low) is int
+        assert type(Real(np.float32(1), 3).low) is float
+        assert type(Categorical(np.array(["a", "b"])).values[0]) is str
+
+    def test_numbers_are_sorted_with_their_prior_and_words_are_not(self):
+        assert Ordinal([16, 4, 8], prior=[1, 2, 3]).prior == (2.0, 3.0, 1.0)
+        assert Ordinal(["s", "m", "l"]).values == ("s", "m", "l")
+        assert Categorical([3, 1, 2]).values == (3, 1, 2)
+
+    def test_huge_integers_are_exact(self):
+        parameter = Integer(BIG, BIG + 2)
+        assert parameter.decode(np.array([[0.0], [1.0], [2.0]])) == [BIG, BIG + 1, BIG + 2]
+        wide = Integer(10**300, 10**300 + 7)
+        assert wide.decode(wide.encode([10**300 + 5])) == [10**300 + 5]
+        assert wide.column(np.array([[5.0]]))[0] == 10**300 + 5
+
+    def test_cardinality(self):
+        assert Permutation(range(20)).cardinality == math.factorial(20)
+        assert Real(0, 1).cardinality == math.inf
+        assert Real(1, 1).cardinality == 1
+        assert Integer(1, 2**53).cardinality == 2**53
+
+    @pytest.mark.parametrize("bad", [-1.0, 3.0, 0.5, math.nan, math.inf])
+    @pytest.mark.parametrize(
+        "parameter", [Ordinal([1, 2, 3]), Integer(4, 6), Categorical(["a", "b", "c"])]
+    )
+    def test_illegal_codes(self, parameter, bad):
+        assert parameter.legal(np.array([[bad], [1.0]])).tolist() == [False, True]
+
+    def test_illegal_permutation_codes(self):
+        rows = np.array([[0, 1, 2], [0, 0, 2], [1, 2, 3], [0.5, 1, 2], [2, 1, 0]], dtype=float)
+        assert Permutation(["a", "b", "c"]).legal(rows).tolist() == [
+            True,
+            False,
+            False,
+            False,
+            True,
+        ]
+
+    def test_a_permutation_is_read_outermost_first(self):
+        parameter = Permutation(["i", "j", "k"])
+        assert parameter.encode([("k", "i", "j")]).tolist() == [[1.0, 2.0, 0.0]]
+
+
+class TestSampling:
+    N = 20_000
+
+    def chi_squared(self, counts, expected):
+        statistic = float((((counts - expected) ** 2) / expected).sum())
+        degrees = len(counts) - 1
+        # Above the mean by five standard deviations of the chi-squared distribution.
+        assert statistic < degrees + 5 * math.sqrt(2 * degrees)
+
+    def counts(self, parameter):
+        codes = parameter.sample(self.N, np.random.default_rng(11))[:, 0].astype(int)
+        return np.bincount(codes, minlength=int(parameter.cardinality))
+
+    @pytest.mark.parametrize(
+        "parameter",
+        [Integer(-2, 5), Ordinal([1, 100, 10_000], log=True), Categorical(["a", "b", "c"])],
+    )
+    def test_uniform_over_values(self, parameter):
+        counts = self.counts(parameter)
+        self.chi_squared(counts, np.full(len(counts), self.N / len(counts)))
+
+    def test_log_integers_follow_their_intervals(self):
+        values = np.arange(1, 17)
+        share = np.log((values + 0.5) / (values - 0.5)) / math.log(16.5 / 0.5)
+        self.chi_squared(self.counts(Integer(1, 16, log=True)), share * self.N)
+
+    def test_a_log_real_is_uniform_in_its_logarithm(self):
+        logs = np.log10(Real(1e-6, 1e-2, log=True).sample(self.N, np.random.default_rng(3))[:, 0])
+        counts, _ = np.histogram(logs, bins=8, range=(-6, -2))
+        self.chi_squared(counts, np.full(8, self.N / 8))
+
+    @pytest.mark.parametrize(
+        "parameter", [Ordinal([4, 2, 1], prior=[3, 2, 1]), Integer(0, 2, prior=[1, 2, 3])]
+    )
+    def test_weights(self, parameter):
+        self.chi_squared(self.counts(parameter), np.array([1, 2, 3]) / 6 * self.N)
+        density = parameter.log_density(np.array([[0.0], [1.0], [2.0]]))
+        assert np.exp(density) / 3 == pytest.approx([1 / 6, 2 / 6, 3 / 6])
+
+    def test_zero_weight_is_never_drawn(self):
+        parameter = Categorical(["a", "b", "c"], prior=[1, 0, 1])
+        assert self.counts(parameter)[1] == 0
+        with np.errstate(divide="raise"):
+            assert parameter.log_density(np.array([[1.0]]))[0] == -math.inf
+
+    @pytest.mark.parametrize(
+        ("low", "high", "mean", "std"),
+        [(0, 1, 0.3, 0.2), (0, 1, -4, 0.5), (0, 1, 30, 1), (2, 3, 2.5, 100)],
+    )
+    def test_truncated_gaussian(self, low, high, mean, std):
+        from scipy import stats
+
+        parameter = Real(low, high, prior=Gaussian(mean, std))
+        reference = stats.truncnorm((low - mean) / std, (high - mean) / std, mean, std)
+        drawn = parameter.sample(4000, np.random.default_rng(5))[:, 0]
+        assert stats.kstest(drawn, reference.cdf).pvalue > 1e-4
+        x = np.linspace(low, high, 7)
+        relative = reference.logpdf(x) + math.log(high - low)
+        assert parameter.log_density(x[:, None]) == pytest.approx(relative, rel=1e-6, abs=1e-6)
+
+    def test_gaussian_on_a_log_scale(self):
+        parameter = Real(1, 1e4, log=True, prior=Gaussian(100, 0.5))
+        logs = np.log(parameter.sample(5000, np.random.default_rng(1))[:, 0])
+        assert logs.mean() == pytest.approx(math.log(100), abs=0.05)
+        assert logs.std() == pytest.approx(0.5, abs=0.05)
+
+    @pytest.mark.parametrize("weights", [(0, 1), (1, 0, 1), (2, 1, 5, 0, 0, 1), (1, 1)])
+    def test_piecewise_linear(self, weights):
+        from scipy import stats
+
+        parameter = Real(-1, 3, prior=PiecewiseLinear(weights))
+        fine = np.linspace(-1, 3, 20_001)
+        with np.errstate(divide="ignore"):
+            density = np.exp(parameter.log_density(fine[:, None])) / 4
+        mass = np.concatenate(
+            [[0], np.cumsum((density[1:] + density[:-1]) / 2 * (fine[1] - fine[0]))]
+        )
+        assert mass[-1] == pytest.approx(1, abs=1e-6)
+        drawn = parameter.sample(4000, np.random.default_rng(9))[:, 0]
+        assert stats.kstest(drawn, lambda x: np.interp(x, fine, mass)).pvalue > 1e-4
+
+    def test_gaussian_on_integers(self):
+        parameter = Integer(0, 100, prior=Gaussian(70, 5))
+        drawn = np.array(parameter.decode(parameter.sample(5000, np.random.default_rng(2))))
+        assert drawn.mean() == pytest.approx(70, abs=0.5)
+        assert drawn.std() == pytest.approx(5, abs=0.4)
+
+    def test_permutations_are_uniform(self):
+        parameter = Permutation(["a", "b", "c"])
+        counts = Counter(parameter.decode(parameter.sample(12_000, np.random.default_rng(0))))
+        assert len(counts) == 6
+        self.chi_squared(np.array(list(counts.values())), np.full(6, 2000))
+
+
+class TestDictionaries:
+    @pytest.mark.parametrize(
+        ("data", "word"),
+        [
+            ({"type": "float", "low": 0, "high": 1}, "'float' is unknown"),
+            ({"low": 0, "high": 1}, "None is unknown"),
+            ({"type": ["real"]}, "unknown"),
+            ({"type": "real", "low": 0}, "'high' is missing"),
+            ({"type": "real", "low": 0, "high": 1, "step": 2}, "'step' is unknown"),
+            ({"type": "real", "low": 0, "high": 1, "log": "yes"}, "true or false"),
+            ({"type": "real", "low": 0, "high": 1, "prior": {"beta": [1, 2]}}, "beta"),
+            ({"type": "real", "low": 0, "high": 1, "version": 2}, "version 2"),
+            ({"type": "permutation", "elements": "ij"}, "list"),
+            ([], "object"),
+        ],
+    )
+    def test_refused(self, data, word):
+        with pytest.raises(SpaceError, match=word):
+            parameter_from_dict(data)
+
+
+numbers = st.one_of(st.integers(-(2**60), 2**60), st.floats(-1e12, 1e12))
+
+
+@settings(max_examples=60)
+@given(st.lists(numbers, min_size=1, max_size=12), st.booleans())
+def test_any_numeric_ordinal(values, log):
+    distinct = len({float(v) if isinstance(v, float) else v for v in values}) == len(values)
+    positive = all(v > 0 for v in values)
+    if not distinct or (log and not positive):
+        with pytest.raises(SpaceError):
+            Ordinal(values, log=log)
+        return
+    parameter = Ordinal(values, log=log)
+    assert list(parameter.values) == sorted(values)
+    codes = parameter.encode(values)
+    assert [(type(v), v) for v in parameter.decode(codes)] == [(type(v), v) for v in values]
+    columns = parameter.features(codes)
+    assert ((columns >= 0) & (columns <= 1)).all()
+    order = np.argsort(codes[:, 0])
+    assert (np.diff(columns[order], axis=0) >= 0).all()
+
+
+@settings(max_examples=60)
+@given(st.integers(-(10**40), 10**40), st.integers(0, 2**53 - 1), st.data())
+def test_any_integer(low, span, data):
+    parameter = Integer(low, low + span)
+    value = data.draw(st.integers(low, low + span))
+    codes = parameter.encode([value])
+    assert parameter.decode(codes) == [value]
+    assert parameter.column(codes)[0] == value
+    assert parameter.legal(codes).all()
+
+
+@settings(max_examples=60)
+@given(st.permutations(range(8)), st.permutations(list("abcdefgh")))
+def test_any_permutation(order, elements):
+    parameter = Permutation(elements)
+    value = tuple(elements[i] for i in order)
+    codes = parameter.encode([value])
+    assert parameter.decode(codes) == [value]
+    for place, element in enumerate(value):
+        assert codes[0, parameter.index(element)] == place
