@@ -9,7 +9,7 @@ import numpy as np
 
 from baco_like._typing import Codes, Rng
 from baco_like.searches.protocol import Score, Taken
-from baco_like.searches.ranking import best_rows
+from baco_like.searches.ranking import best_free_rows
 from baco_like.spaces.space import Space
 
 
@@ -34,9 +34,7 @@ class ExhaustiveSearch:
         """
         best, scores = np.empty((0, space.width)), np.empty(0)
         for rows in space.feasible.iterate(self.chunk):
-            rows = rows[~taken(rows)]
-            if len(rows):
-                best = np.concatenate([best, rows])
-                scores = np.concatenate([scores, score(rows)])
-                best, scores = best_rows(best, scores, n, rng)
+            best = np.concatenate([best, rows])
+            scores = np.concatenate([scores, score(rows)])
+            best, scores = best_free_rows(best, scores, n, rng, taken)
         return best

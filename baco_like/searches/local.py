@@ -14,9 +14,11 @@ import numpy as np
 
 from baco_like._typing import Array, Codes, Rng
 from baco_like.searches.protocol import Score, Taken
-from baco_like.searches.ranking import best_rows, distinct
+from baco_like.searches.ranking import best_free_rows, best_rows, distinct
 from baco_like.spaces.neighbourhood import hamming
 from baco_like.spaces.space import Space
+
+_REACHED_TWICE = 4
 
 
 @final
@@ -44,7 +46,7 @@ class LocalSearch:
         rows = distinct(np.concatenate([start, drawn]))
         scores = score(rows)
         pool = _Pool(n, rng, taken, space.width)
-        pool.add(*best_rows(rows, scores, 8 * n + 64, rng))
+        pool.add(rows, scores)
         begin = len(distinct(start))  # distinct keeps the starts in front
         climbers, heights = best_rows(rows[begin:], scores[begin:], self.starts, rng)
         climbers = np.concatenate([rows[:begin], climbers])
@@ -53,8 +55,6 @@ class LocalSearch:
             climbers, heights = self._step(score, space, climbers, heights, pool, rng)
             if not len(climbers):
                 break
-        if not len(pool.rows):
-            pool.add(rows, scores)
         return pool.rows
 
     def _step(
@@ -65,7 +65,7 @@ class LocalSearch:
         if not len(near):
             return near, np.empty(0)
         scores = score(near)
-        pool.add(*best_rows(near, scores, 8 * pool.n + 64, rng))
+        pool.add(near, scores)
         order = np.lexsort((-scores, owner))
         owners, first = np.unique(owner[order], return_index=True)
         best = order[first]
@@ -78,13 +78,14 @@ class _Pool:
     """The n best rows so far that are not taken."""
 
     def __init__(self, n: int, rng: Rng, taken: Taken, width: int) -> None:
-        self.n, self._rng, self._taken = n, rng, taken
+        self._n, self._rng, self._taken = n, rng, taken
         self.rows: Codes = np.empty((0, width))
         self._scores: Array = np.empty(0)
 
     def add(self, rows: Codes, scores: Array) -> None:
-        free = ~self._taken(rows)
-        rows = np.concatenate([self.rows, rows[free]])
-        scores = np.concatenate([self._scores, scores[free]])
+        more = _REACHED_TWICE * self._n  # several climbers may have reached the same row
+        rows, scores = best_free_rows(rows, scores, more, self._rng, self._taken)
+        rows = np.concatenate([self.rows, rows])
+        scores = np.concatenate([self._scores, scores])
         rows, first = np.unique(rows, axis=0, return_index=True)
-        self.rows, self._scores = best_rows(rows, scores[first], self.n, self._rng)
+        self.rows, self._scores = best_rows(rows, scores[first], self._n, self._rng)

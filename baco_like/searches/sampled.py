@@ -7,7 +7,7 @@ from typing import final
 
 from baco_like._typing import Codes, Rng
 from baco_like.searches.protocol import Score, Taken
-from baco_like.searches.ranking import best_rows, distinct
+from baco_like.searches.ranking import best_free_rows, distinct
 from baco_like.spaces.space import Space
 
 
@@ -27,5 +27,4 @@ class SampledSearch:
     ) -> Codes:
         """Return the n best rows of the sample that are not taken; ``start`` has no influence."""
         rows = distinct(space.feasible.sample(self.candidates, rng))
-        rows = rows[~taken(rows)]
-        return best_rows(rows, score(rows), n, rng)[0] if len(rows) else rows
+        return best_free_rows(rows, score(rows), n, rng, taken)[0]

@@ -46,8 +46,8 @@ def hotspot22(folder: Path) -> Space:
     """Return hotspot with the parameter and the constraint that its file lacks, so that it is the papers' space."""
     described = json.loads((folder / "spaces" / "hotspot_milo.json").read_text())
     part = described["ConfigurationSpace"]
-    condition = next(c["Expression"] for c in part["Conditions"] if "102400" in c["Expression"])
-    shared = condition.split("<=")[0]
+    condition = next(c["Expression"] for c in part["Conditions"] if "sh_power" in c["Expression"])
+    shared = condition.split("<=")[0]  # bytes of shared memory
     part["TuningParameters"].append({"Name": "blocks_per_sm", "Type": "int", "Values": "[0, 1, 2, 3, 4]"})
     expression = f"blocks_per_sm == 0 or ({shared}) * blocks_per_sm <= 102400"
     part["Conditions"].append({"Parameters": [], "Expression": expression})

@@ -31,7 +31,9 @@ class Effort:
         draws: Prior draws that are scored.
         scored_rows: At most so many rows take part in the scoring.
         starts: How many of the best are refined when there is no earlier optimum.
-        fresh_starts: How many of the best are refined beside an earlier optimum.
+        fresh_starts: How many of the best are refined beside an earlier optimum, now and then: one more observation
+            moves an optimum little, and looking for another one costs more than following it.
+        fresh_every: That is, whenever the number of observations is a multiple of this.
         fitted_rows: At most so many rows take part in the refinement; the model then sees all of
             them.
         steps: Most iterations of L-BFGS-B for one start.
@@ -42,6 +44,7 @@ class Effort:
     scored_rows: int = 40
     starts: int = 3
     fresh_starts: int = 1
+    fresh_every: int = 5
     fitted_rows: int = 400
     steps: int = 60
     tolerance: float = 1e-5
@@ -60,14 +63,20 @@ def maximise_evidence(
     """
     groups = evidence.squares.shape[0]
     earlier = from_json(start, groups)
+    starts = [] if earlier is None else [earlier.logs]
+    if earlier is None:
+        starts += _promising(evidence, effort, effort.starts, rng)
+    elif len(evidence.y) % effort.fresh_every == 0:
+        starts += _promising(evidence, effort, effort.fresh_starts, rng)
+    return Hyperparameters.from_logs(_best_refined(evidence, starts, effort))
+
+
+def _promising(evidence: Evidence, effort: Effort, count: int, rng: Rng) -> list[Array]:
+    """Return the best of many prior draws, scored on a subset of the rows."""
     draws = _draws(evidence, effort.draws, rng)
     scored = evidence.subset(chosen_rows(evidence.y, effort.scored_rows, rng))
     order = np.argsort(-scored.scores(draws), kind="stable")
-    fresh = effort.starts if earlier is None else effort.fresh_starts
-    starts = [draws[i] for i in order[:fresh]]
-    if earlier is not None:
-        starts.insert(0, earlier.logs)
-    return Hyperparameters.from_logs(_best_refined(evidence, starts, effort))
+    return [draws[i] for i in order[:count]]
 
 
 def to_json(hyperparameters: Hyperparameters) -> dict[str, Any]:
