@@ -85,7 +85,7 @@ def _along_tree(
         if place is not None:
             rows, owner, entry = _joined(place, rows, owner, propose(place, codes), len(codes))
             node = node[entry]
-        edge = factor.tree.edge(level, node, domain.positions(rows[:, at]))
+        edge = level.edge(node, domain.positions(rows[:, at]))
         alive = np.flatnonzero(edge >= 0)
         kept = alive[thinned(owner[alive], rng, cap)]
         rows, owner = rows[kept], owner[kept]

@@ -41,6 +41,9 @@ SAMPLES, NEIGHBOURS = 10_000, 1_000
 SECONDS = 60.0
 """Wall time after which a package is stopped."""
 
+MEMORY = 4 * 2**30
+"""Bytes of address space that a process may take."""
+
 
 # Spaces.
 
@@ -240,6 +243,7 @@ def peak_mb() -> float:
 
 def one(name: str, package: str, folder: Path | None) -> None:
     """Print a JSON line after every operation, so that what is done survives a stop."""
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     values, constraints = given(name, folder)
     module, build = PACKAGES[package]
     importlib.import_module(module)

@@ -23,7 +23,7 @@ from baco_like.spaces.feasible.growth import TooLarge, grow
 from baco_like.spaces.feasible.ordering import order
 from baco_like.spaces.feasible.precedence import order_rules
 from baco_like.spaces.feasible.rejection import Hopeless, rejection
-from baco_like.spaces.feasible.rules import bind, evaluate, prepared, tightened
+from baco_like.spaces.feasible.rules import bind, holds, prepared, tightened
 from baco_like.spaces.parameter import Parameter
 
 LISTED_VALUES = 2**20
@@ -181,7 +181,7 @@ def _listed(part: Part) -> Factor | None:
             rule = bind(constraint, domains)
             (i,) = rule.members
             everything = {i: np.arange(domains[i].size)}
-            domains[i] = domains[i].subset(evaluate(rule, domains, everything, repeated=False))
+            domains[i] = domains[i].subset(holds(rule, domains, everything))
             if domains[i].size == 0:
                 return None
     if len(domains) == 1:

@@ -20,6 +20,10 @@ from baco_like.spaces.feasible.ragged import by_owner, pairs, replaced
 from baco_like.spaces.feasible.ranking import Ranks, rank_dtype
 
 
+KEPT = 32_768
+"""Up to so many rows are kept once they have been listed."""
+
+
 @dataclass(frozen=True, eq=False)
 class Chain:
     """The feasible set of a space.
@@ -116,10 +120,20 @@ class Chain:
             SpaceError: `count` is None.
         """
         count = self._known_count()
+        if count <= min(chunk, KEPT):
+            yield self.listed
+            return
         dtype = rank_dtype(count)
         for begin in range(0, count, chunk):
             size = min(chunk, count - begin)
             yield self.unindex(np.arange(size).astype(dtype) + begin)
+
+    @cached_property
+    def listed(self) -> Codes:
+        """All rows in the order of their ranks, read-only; kept, so ask only where there are few."""
+        rows = self.unindex(np.arange(self._known_count()))
+        rows.flags.writeable = False
+        return rows
 
     def used(self, column: int) -> Array | None:
         """Return the codes that occur in a column of some configuration, increasing, or None (reals, wide integers).

@@ -115,6 +115,6 @@ def _extended(
     grown[new] = np.tile(np.arange(size), rows)
     for rule in rules:
         if new in rule.members and set(bound).issuperset(rule.members):
-            held = evaluate(rule, domains, grown, repeated=True)
+            held = evaluate(rule, domains, grown)
             grown = {i: column[held] for i, column in grown.items()}
     return grown

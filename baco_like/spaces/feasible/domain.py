@@ -65,9 +65,11 @@ class Domain:
 
 def _whole(numbers: Array, size: int) -> Ints:
     """Return the numbers as integers where they are whole and in ``range(size)``, else -1."""
-    inside = (numbers >= 0) & (numbers < size)
-    whole = np.where(inside, numbers, 0).astype(np.int64)
-    return np.where(inside & (whole == numbers), whole, -1)
+    with np.errstate(
+        invalid="ignore"
+    ):  # what does not fit an integer becomes one that is not in range
+        whole = numbers.astype(np.int64)
+    return np.where((whole == numbers) & (whole >= 0) & (whole < size), whole, -1)
 
 
 def full_domain(name: str, parameter: Parameter) -> Domain:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from baco_like._typing import Ints
+from baco_like._typing import Ints, Mask
 from baco_like.spaces.feasible.domain import Domain
-from baco_like.spaces.feasible.rules import Rule, evaluate, from_mixed_radix, mixed_radix
+from baco_like.spaces.feasible.rules import Rule, from_mixed_radix, mixed_radix, numbered
 from baco_like.spaces.feasible.tree import Edges, Tree, finish
 
 MAX_EDGES = 2**24
@@ -18,8 +19,11 @@ MAX_EDGES = 2**24
 MAX_CANDIDATES = 2**29
 """Candidates that one level may test (a minute, if a constraint without a table is evaluated on all)."""
 
-_CHUNK = 2**18
+_CHUNK = 2**16
 """Candidates tested at a time; their arrays stay in the cache."""
+
+_LOOKUP_LIMIT = 2**22
+"""Answers of a rule that are listed for one level at most (bytes)."""
 
 _Columns = dict[int, Ints]
 """For each parameter that constraints will still read, its position in every node."""
@@ -60,6 +64,19 @@ def grow(domains: Sequence[Domain], rules: Sequence[Rule], order: Sequence[int])
     return finish(levels)
 
 
+@dataclass(frozen=True, eq=False)
+class _Lookup:
+    """A rule whose answers for all values of the new parameter are listed.
+
+    Attributes:
+        allowed: For each combination of the other members whether each value is allowed, ``(k, size)``.
+        row: The combination of each node, ``(nodes,)``.
+    """
+
+    allowed: Mask
+    row: Ints
+
+
 def _extended(
     domains: Sequence[Domain], ready: Sequence[Rule], columns: _Columns, nodes: int, new: int
 ) -> tuple[Ints, Ints]:
@@ -67,14 +84,23 @@ def _extended(
     size = domains[new].size
     if nodes * size > (MAX_CANDIDATES if ready else MAX_EDGES):
         raise TooLarge
-    step = max(1, _CHUNK // size)
+    lookups = [(rule, _lookup(rule, domains, columns, nodes, new)) for rule in ready]
+    listed = [lookup for _, lookup in lookups if lookup is not None]
+    asked = sorted((r for r, lookup in lookups if lookup is None), key=lambda rule: rule.share)
     found: list[tuple[Ints, Ints]] = []
     edges = 0
-    for begin in range(0, nodes, step):
-        rows = slice(begin, min(nodes, begin + step))
-        node, value = _tested(domains, ready, {i: c[rows] for i, c in columns.items()}, rows, new)
-        found.append((node.astype(np.int32), value.astype(np.min_scalar_type(size))))
-        edges += len(node)
+    for rows in _chunks(nodes, size):
+        allowed = np.ones((rows.stop - rows.start, size), dtype=np.bool_)
+        for lookup in listed:
+            allowed &= lookup.allowed[lookup.row[rows]]
+        local, value = np.nonzero(allowed)
+        for rule in asked:
+            held = _asked(rule, domains, columns, rows, new, local, value)
+            local, value = local[held], value[held]
+        found.append(
+            ((local + rows.start).astype(np.int32), value.astype(np.min_scalar_type(size)))
+        )
+        edges += len(local)
         if edges > MAX_EDGES:
             raise TooLarge
     if len(found) == 1:
@@ -82,35 +108,56 @@ def _extended(
     return np.concatenate([n for n, _ in found]), np.concatenate([v for _, v in found])
 
 
-def _tested(
-    domains: Sequence[Domain], ready: Sequence[Rule], columns: _Columns, rows: slice, new: int
-) -> tuple[Ints, Ints]:
-    """Return the edges from some nodes: first what the tables leave, then what the other rules leave of that."""
-    allowed = np.ones((rows.stop - rows.start, domains[new].size), dtype=np.bool_)
-    for rule in ready:
-        if rule.table is not None:
-            allowed &= _table_rows(rule, domains, columns, new)
-    local, value = np.nonzero(allowed)
-    for rule in sorted((rule for rule in ready if rule.table is None), key=lambda rule: rule.share):
-        positions = {i: value if i == new else columns[i][local] for i in rule.members}
-        repeated = len(rule.members) <= len(columns)
-        held = evaluate(rule, domains, positions, repeated)
-        local, value = local[held], value[held]
-    return local + rows.start, value
-
-
-def _table_rows(
-    rule: Rule, domains: Sequence[Domain], columns: _Columns, new: int
-) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
-    """Return for every node which values of the new parameter a rule's table allows (or one row for all nodes)."""
-    assert rule.table is not None
+def _lookup(
+    rule: Rule, domains: Sequence[Domain], columns: _Columns, nodes: int, new: int
+) -> _Lookup | None:
+    """Return the look-up of a rule's table, or of the combinations that the nodes have if these are few."""
     others = [i for i in rule.members if i != new]
-    table = np.moveaxis(rule.table, rule.members.index(new), -1).reshape(-1, domains[new].size)
-    if not others:
-        return table
-    return np.asarray(
-        table[mixed_radix([columns[i] for i in others], [domains[i].size for i in others])]
-    )
+    sizes = [domains[i].size for i in others]
+    size = domains[new].size
+    if rule.table is not None:
+        table = np.moveaxis(rule.table, rule.members.index(new), -1).reshape(-1, size)
+        if not others:
+            return _Lookup(table, np.zeros(nodes, dtype=np.int64))
+        return _Lookup(table, mixed_radix([columns[i] for i in others], sizes))
+    if len(others) == len(columns) or math.prod(sizes) >= 2**62:
+        return None  # every node has a combination of its own
+    distinct, row = numbered(mixed_radix([columns[i] for i in others], sizes), math.prod(sizes))
+    if 2 * len(distinct) > nodes or len(distinct) * size > _LOOKUP_LIMIT:
+        return None
+    digits = dict(zip(others, from_mixed_radix(distinct, sizes), strict=True))
+    allowed = np.empty((len(distinct), size), dtype=np.bool_)
+    for rows in _chunks(len(distinct), size):
+        count = rows.stop - rows.start
+        local, value = np.repeat(np.arange(count), size), np.tile(np.arange(size), count)
+        held = _asked(rule, domains, digits, rows, new, local, value)
+        allowed[rows] = held.reshape(count, size)
+    return _Lookup(allowed, row)
+
+
+def _chunks(nodes: int, size: int) -> list[slice]:
+    """Return consecutive slices of the nodes with about `_CHUNK` candidates each."""
+    step = max(1, _CHUNK // size)
+    return [slice(begin, min(nodes, begin + step)) for begin in range(0, nodes, step)]
+
+
+def _asked(
+    rule: Rule,
+    domains: Sequence[Domain],
+    columns: _Columns,
+    rows: slice,
+    new: int,
+    local: Ints,
+    value: Ints,
+) -> Mask:
+    """Return whether a rule holds on candidates, given as a node counted from the first of some and a value."""
+    values = {
+        domains[i].name: domains[i].column[value]
+        if i == new
+        else domains[i].column[columns[i][rows]][local]
+        for i in rule.members
+    }
+    return np.asarray(rule.constraint.holds(values), dtype=np.bool_)
 
 
 def _children(
@@ -135,17 +182,7 @@ def _children(
             len(node),
         )  # merged later, with the equal subtrees
     key = mixed_radix([below[i] for i in still_read], sizes)
-    distinct, child = _numbered(key, math.prod(sizes))
+    distinct, child = numbered(key, math.prod(sizes))
     digits = from_mixed_radix(distinct, sizes)
     compact = [d.astype(np.min_scalar_type(s)) for d, s in zip(digits, sizes, strict=True)]
     return child.astype(np.int32), dict(zip(still_read, compact, strict=True)), len(distinct)
-
-
-def _numbered(key: Ints, bound: int) -> tuple[Ints, Ints]:
-    """Return the distinct keys, increasing, and each key's number among them."""
-    if bound > 8 * len(key) + 2**16:
-        distinct, number = np.unique(key, return_inverse=True)
-        return distinct, number
-    marks = np.zeros(bound, dtype=np.bool_)
-    marks[key] = True
-    return np.flatnonzero(marks), (np.cumsum(marks) - 1)[key]

@@ -15,9 +15,6 @@ from baco_like.spaces.feasible.domain import Domain
 TABLE_LIMIT = 2**15
 """A constraint with at most so many combinations of its own values is evaluated on all of them once."""
 
-_MARK_LIMIT = 2**22
-"""Distinct combinations are found by marking them in an array of at most this size (bytes)."""
-
 _PROBES = 256
 """Combinations on which the share of a constraint without a table is estimated."""
 
@@ -50,10 +47,10 @@ def prepared(rule: Rule, domains: Sequence[Domain]) -> Rule:
     sizes = [domains[i].size for i in rule.members]
     if math.prod(sizes) > TABLE_LIMIT:
         probes = {i: _spread(domains[i].size, j) for j, i in enumerate(rule.members)}
-        held = int(_holds(rule, domains, probes).sum())
+        held = int(holds(rule, domains, probes).sum())
         return replace(rule, share=(held + 0.5) / (_PROBES + 1))
     grids = np.indices(sizes).reshape(len(sizes), -1)
-    table = _holds(rule, domains, dict(zip(rule.members, grids, strict=True)))
+    table = holds(rule, domains, dict(zip(rule.members, grids, strict=True)))
     return replace(rule, share=float(table.mean()), table=table.reshape(sizes))
 
 
@@ -102,33 +99,29 @@ def _restricted(rule: Rule, kept: Sequence[Mask]) -> Rule:
     return replace(rule, table=table, share=float(table.mean()) if table.size else 0.0)
 
 
-def evaluate(
-    rule: Rule, domains: Sequence[Domain], positions: Mapping[int, Ints], repeated: bool
-) -> Mask:
-    """Return whether a rule holds on n rows of positions, given as one ``(n,)`` array a member.
-
-    Args:
-        rule: What to evaluate.
-        domains: Those of the group.
-        positions: For every member.
-        repeated: Whether combinations of the members may occur several times; each is then evaluated once.
-    """
+def evaluate(rule: Rule, domains: Sequence[Domain], positions: Mapping[int, Ints]) -> Mask:
+    """Return whether a rule holds on n rows of positions, one ``(n,)`` array a member, by its table if it has one."""
+    if rule.table is None:
+        return holds(rule, domains, positions)
     sizes = [domains[i].size for i in rule.members]
-    if rule.table is not None:
-        return np.asarray(
-            rule.table.ravel()[mixed_radix([positions[i] for i in rule.members], sizes)]
-        )
-    if not repeated or math.prod(sizes) > _MARK_LIMIT:
-        return _holds(rule, domains, positions)
     key = mixed_radix([positions[i] for i in rule.members], sizes)
-    marks = np.zeros(math.prod(sizes), dtype=np.bool_)
+    return np.asarray(rule.table.ravel()[key])
+
+
+def holds(rule: Rule, domains: Sequence[Domain], positions: Mapping[int, Ints]) -> Mask:
+    """Return whether the constraint of a rule holds on n rows of positions, one ``(n,)`` array a member."""
+    columns = {domains[i].name: domains[i].column[positions[i]] for i in rule.members}
+    return np.asarray(rule.constraint.holds(columns), dtype=np.bool_)
+
+
+def numbered(key: Ints, bound: int) -> tuple[Ints, Ints]:
+    """Return the distinct keys in ``range(bound)``, increasing, and each key's number among them."""
+    if bound > 8 * len(key) + 2**16:
+        distinct, number = np.unique(key, return_inverse=True)
+        return distinct, number
+    marks = np.zeros(bound, dtype=np.bool_)
     marks[key] = True
-    distinct = np.flatnonzero(marks)
-    if 2 * len(distinct) > len(key):
-        return _holds(rule, domains, positions)
-    digits = from_mixed_radix(distinct, sizes)
-    marks[distinct] = _holds(rule, domains, dict(zip(rule.members, digits, strict=True)))
-    return np.asarray(marks[key])
+    return np.flatnonzero(marks), (np.cumsum(marks) - 1)[key]
 
 
 def mixed_radix(digits: Sequence[Ints], sizes: Sequence[int]) -> Ints:
@@ -146,11 +139,6 @@ def from_mixed_radix(numbers: Ints, sizes: Sequence[int]) -> list[Ints]:
         numbers, digit = np.divmod(numbers, size)
         digits.append(digit)
     return digits[::-1]
-
-
-def _holds(rule: Rule, domains: Sequence[Domain], positions: Mapping[int, Ints]) -> Mask:
-    columns = {domains[i].name: domains[i].column[positions[i]] for i in rule.members}
-    return np.asarray(rule.constraint.holds(columns), dtype=np.bool_)
 
 
 def _spread(size: int, axis: int) -> Ints:

@@ -18,6 +18,10 @@ from baco_like.spaces.feasible.ragged import ragged
 from baco_like.spaces.feasible.ranking import Ranks, rank_dtype
 
 
+_DENSE = 2**20
+"""Cells of a level's table of edges at most; larger levels are searched."""
+
+
 @dataclass(frozen=True, eq=False)
 class Level:
     """The edges of one level, sorted by node and then by value.
@@ -46,6 +50,30 @@ class Level:
     def value(self) -> Ints:
         """The value of each edge."""
         return self.key % self.size
+
+    @cached_property
+    def edge_at(self) -> Ints | None:
+        """The edge of every ``node * (size + 1) + value``, -1 where there is none; None where it would be large.
+
+        The last value of each node stands for none: a value of -1 finds that of the node before, or of the last one.
+        """
+        cells = self.nodes * (self.size + 1)
+        if cells > _DENSE:
+            return None
+        found = np.full(cells, -1, dtype=np.int64)
+        found[self.key + self.key // self.size] = np.arange(len(self.key))
+        return found
+
+    def edge(self, node: Ints, value: Ints) -> Ints:
+        """Return the edge of each node and value, or -1: also a valid index, so that dead rows walk on harmlessly.
+
+        A value may be -1, which no node has.
+        """
+        if self.edge_at is not None:
+            return self.edge_at[node * (self.size + 1) + value]
+        key = node * self.size + value
+        edge = np.minimum(np.searchsorted(self.key, key), len(self.key) - 1)
+        return np.where((self.key[edge] == key) & (value >= 0), edge, -1)
 
     def leaves_before(self, edges: Ints) -> Ranks:
         """Return how many leaves of the level lie before each edge."""
@@ -86,7 +114,7 @@ class Tree:
         found = np.ones(n, dtype=np.bool_)
         ranks: Ranks = np.zeros(n, dtype=rank_dtype(self.count))
         for level, value in zip(self.levels, positions.T, strict=True):
-            edge = self.edge(level, node, value)
+            edge = level.edge(node, value)
             found &= edge >= 0
             ranks = ranks + (level.leaves_before(edge) - level.leaves_before(level.start[node]))
             node = level.child[edge].astype(np.int64)
@@ -98,7 +126,7 @@ class Tree:
         node = np.zeros(len(positions), dtype=np.int64)
         found = np.ones(len(positions), dtype=np.bool_)
         for level, value in zip(self.levels, positions.T, strict=True):
-            edge = self.edge(level, node, value)
+            edge = level.edge(node, value)
             found &= edge >= 0
             node = level.child[edge].astype(np.int64)
         return found
@@ -135,13 +163,6 @@ class Tree:
     def used(self) -> list[Ints]:
         """For every level the positions that occur in some row, increasing."""
         return [np.unique(level.value) for level in self.levels]
-
-    @staticmethod
-    def edge(level: Level, node: Ints, value: Ints) -> Ints:
-        """Return the edge of each (node, value), or -1 (a valid index, so that dead rows walk on harmlessly)."""
-        key = node * level.size + value
-        edge = np.minimum(np.searchsorted(level.key, key), len(level.key) - 1)
-        return np.where((level.key[edge] == key) & (value >= 0), edge, -1)
 
 
 def finish(levels: Sequence[Edges]) -> Tree | None:
