@@ -11,7 +11,8 @@ from collections.abc import Callable
 import numpy as np
 
 from baco_like._typing import Array, Codes, Mask, Rng
-from baco_like.spaces.moves import Place, at_shares, places, used
+from baco_like.spaces.moves import Place, places, used
+from baco_like.spaces.shares import at_shares
 from baco_like.spaces.space import Space
 
 Taken = Callable[[Codes], Mask]
@@ -54,6 +55,15 @@ def latin_hypercube(space: Space, n: int, rng: Rng, taken: Taken) -> Codes:
     return _completed(
         space, n, rng, taken, _placed(space, (cube + rng.random(cube.shape)) / n, rng)
     )
+
+
+def from_prior(space: Space, n: int, rng: Rng, taken: Taken) -> Codes:
+    """Return the feasible ones among draws from the parameters' priors, completed by uniform rows.
+
+    Uniform over its values, or even on the scale of a real, is the prior of a parameter without one.
+    """
+    parts = [parameter.sample(4 * n + 64, rng) for parameter in space.parameters.values()]
+    return _completed(space, n, rng, taken, np.concatenate(parts, axis=1))
 
 
 def sobol(space: Space, n: int, rng: Rng, taken: Taken) -> Codes:

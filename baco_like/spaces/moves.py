@@ -18,10 +18,8 @@ from baco_like.spaces.feasible.ragged import (
     replaced,
     thinned,
 )
-from baco_like.spaces.integer import Integer
 from baco_like.spaces.parameter import Parameter
-from baco_like.spaces.real import Real
-from baco_like.spaces.scale import from_unit, to_unit
+from baco_like.spaces.shares import at_shares, shares_of
 from baco_like.spaces.space import Space
 
 Neighbours = tuple[Codes, Ints]
@@ -248,27 +246,11 @@ def _draws(parameter: Parameter, own: Codes, rng: Rng, count: int) -> Neighbours
     """Propose random values of a real or a wide integer: every other one near the row's own."""
     n = len(own)
     owner = np.repeat(np.arange(n), count)
-    anywhere = parameter.sample(n * count, rng)
+    anywhere = at_shares(parameter, rng.random(n * count))
     shares = shares_of(parameter, own[owner])
     near = at_shares(parameter, _truncated_normal(shares, rng))
     local = (np.arange(n * count) % count % 2 == 0)[:, None]
     return np.where(local, near, anywhere), owner
-
-
-def shares_of(parameter: Parameter, codes: Codes) -> Array:
-    """Return where a real or an integer stands on its scale, ``(n, 1)`` codes -> ``(n,)`` in [0, 1]."""
-    assert isinstance(parameter, Real | Integer)
-    numbers = np.clip(parameter.column(codes).astype(np.float64), parameter.low, parameter.high)
-    return to_unit(numbers, parameter.low, parameter.high, parameter.log)
-
-
-def at_shares(parameter: Parameter, shares: Array) -> Codes:
-    """Return the codes at these places of a real's or an integer's scale; undoes `shares_of` up to rounding."""
-    assert isinstance(parameter, Real | Integer)
-    numbers = from_unit(shares, parameter.low, parameter.high, parameter.log)
-    if isinstance(parameter, Integer):
-        numbers = np.rint(numbers) - parameter.low
-    return numbers[:, None]
 
 
 def _truncated_normal(centres: Array, rng: Rng) -> Array:

@@ -11,14 +11,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from baco_like.spaces.design import biased_walk, latin_hypercube, maximin, sobol, uniform
+from baco_like.spaces.design import (
+    biased_walk,
+    from_prior,
+    latin_hypercube,
+    maximin,
+    sobol,
+    uniform,
+)
 from baco_like.spaces.integer import Integer
+from baco_like.spaces.ordinal import Ordinal
 from baco_like.spaces.permutation import Permutation
+from baco_like.spaces.prior import Gaussian
 from baco_like.spaces.real import Real
 from baco_like.spaces.space import Space
 
 RNG = np.random.default_rng
-DESIGNS = [uniform, biased_walk, latin_hypercube, sobol, maximin]
+DESIGNS = [uniform, biased_walk, latin_hypercube, sobol, maximin, from_prior]
 
 
 def free(codes: np.ndarray) -> np.ndarray:
@@ -121,3 +130,21 @@ def test_maximin_rows_are_farther_apart_than_random_ones() -> None:
     far = [closest(maximin(space, 12, RNG(seed), free)) for seed in range(5)]
     chance = [closest(uniform(space, 12, RNG(seed), free)) for seed in range(5)]
     assert min(far) > max(chance)
+
+
+def test_draws_from_the_prior_follow_it_and_the_constraints() -> None:
+    space = Space(
+        {
+            "a": Ordinal([1, 2, 3, 4], prior=[0, 0, 1, 1]),
+            "b": [1, 2],
+            "r": Real(0, 1, prior=Gaussian(0.5, 0.01)),
+        },
+        ["a != 4 or b == 1"],
+    )
+    rows = from_prior(space, 40, RNG(0), free)
+    assert rows.shape == (40, 3)
+    assert set(rows[:, 0]) == {2.0, 3.0}
+    assert np.abs(rows[:, 2] - 0.5).max() < 0.06
+    plain = uniform(space, 400, RNG(0), free)
+    assert set(plain[:, 0]) == {0.0, 1.0, 2.0, 3.0}
+    assert chisquare(np.histogram(plain[:, 2], 4, (0, 1))[0]).pvalue > 1e-4

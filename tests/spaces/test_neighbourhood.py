@@ -55,13 +55,10 @@ def is_adjacent(space: Space, a: np.ndarray, b: np.ndarray, feasible: np.ndarray
     if name == "word":
         return True
     column = space.columns[name].start
-    between = [
-        row
-        for row in feasible
-        if changed(space, a, row) == [name]
-        and min(a[column], b[column]) < row[column] < max(a[column], b[column])
-    ]
-    return not between
+    line = (np.delete(feasible, column, axis=1) == np.delete(a, column)).all(axis=1)
+    values = feasible[line, column]
+    low, high = sorted([a[column], b[column]])
+    return not ((values > low) & (values < high)).any()
 
 
 def is_step(space: Space, a: np.ndarray, b: np.ndarray, feasible: np.ndarray) -> bool:

@@ -19,7 +19,6 @@ from baco_like.spaces.feasible.factor import Factor
 from baco_like.spaces.feasible.ragged import by_owner, pairs, replaced
 from baco_like.spaces.feasible.ranking import Ranks, rank_dtype
 
-
 KEPT = 32_768
 """Up to so many rows are kept once they have been listed."""
 

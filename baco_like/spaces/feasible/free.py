@@ -22,6 +22,7 @@ from baco_like.spaces.feasible.ranking import (
 )
 from baco_like.spaces.parameter import Parameter
 from baco_like.spaces.real import Real
+from baco_like.spaces.shares import at_shares
 
 _LISTED = 2**20
 """More values than this are never listed."""
@@ -199,7 +200,7 @@ class FreePermutation:
 
 @dataclass(frozen=True, eq=False)
 class Continuous:
-    """A real parameter that no constraint reads; "uniform" is its own prior, by default even on its scale."""
+    """A real parameter that no constraint reads; "uniform" is even on its scale, whatever its prior says."""
 
     columns: Ints
     parameter: Parameter
@@ -215,7 +216,7 @@ class Continuous:
 
     def sample(self, n: int, rng: Rng) -> Codes:
         """Return n independent rows."""
-        return self.parameter.sample(n, rng)
+        return at_shares(self.parameter, rng.random(n))
 
     def walk(self, n: int, rng: Rng) -> Codes:
         """Return n independent rows: there is no tree."""

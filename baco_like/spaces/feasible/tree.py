@@ -17,7 +17,6 @@ from baco_like._typing import Array, Ints, Rng
 from baco_like.spaces.feasible.ragged import ragged
 from baco_like.spaces.feasible.ranking import Ranks, rank_dtype
 
-
 _DENSE = 2**20
 """Cells of a level's table of edges at most; larger levels are searched."""
 
@@ -70,7 +69,7 @@ class Level:
         A value may be -1, which no node has.
         """
         if self.edge_at is not None:
-            return self.edge_at[node * (self.size + 1) + value]
+            return np.asarray(self.edge_at[node * (self.size + 1) + value])
         key = node * self.size + value
         edge = np.minimum(np.searchsorted(self.key, key), len(self.key) - 1)
         return np.where((self.key[edge] == key) & (value >= 0), edge, -1)
