@@ -175,7 +175,19 @@ class Space:
         return [dict(zip(self.names, row, strict=True)) for row in zip(*columns, strict=True)]
 
     def features(self, codes: Codes) -> Features:
-        """Return what a model sees, ``(n, w)`` -> ``(n, k)``; `feature_owner` says whose each column is."""
+        """Return what a model sees, ``(n, w)`` -> ``(n, k)``; `feature_owner` says whose each column is.
+
+        Those of the feasible set's list of all rows are kept, because every suggestion asks for them again.
+        """
+        if codes is self.feasible.__dict__.get("listed"):
+            return self._listed_features
+        return self._features(codes)
+
+    @cached_property
+    def _listed_features(self) -> Features:
+        return self._features(self.feasible.listed)
+
+    def _features(self, codes: Codes) -> Features:
         parts = [self.parameters[name].features(codes[:, at]) for name, at in self.columns.items()]
         return np.concatenate(parts, axis=1)
 

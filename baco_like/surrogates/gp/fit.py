@@ -37,6 +37,7 @@ class Effort:
         fitted_rows: At most so many rows take part in the refinement; the model then sees all of
             them.
         steps: Most iterations of L-BFGS-B for one start.
+        follow_steps: Most iterations from an earlier optimum, which the next fit goes on from.
         tolerance: L-BFGS-B stops when a step gains less than this, relative to the objective.
     """
 
@@ -47,6 +48,7 @@ class Effort:
     fresh_every: int = 5
     fitted_rows: int = 400
     steps: int = 60
+    follow_steps: int = 6
     tolerance: float = 1e-5
 
 
@@ -63,12 +65,13 @@ def maximise_evidence(
     """
     groups = evidence.squares.shape[0]
     earlier = from_json(start, groups)
-    starts = [] if earlier is None else [earlier.logs]
-    if earlier is None:
-        starts += _promising(evidence, effort, effort.starts, rng)
-    elif len(evidence.y) % effort.fresh_every == 0:
-        starts += _promising(evidence, effort, effort.fresh_starts, rng)
-    return Hyperparameters.from_logs(_best_refined(evidence, starts, effort))
+    if earlier is not None and len(evidence.y) % effort.fresh_every:
+        starts, steps = [earlier.logs], effort.follow_steps
+    else:
+        starts, steps = [] if earlier is None else [earlier.logs], effort.steps
+        count = effort.starts if earlier is None else effort.fresh_starts
+        starts += _promising(evidence, effort, count, rng)
+    return Hyperparameters.from_logs(_best_refined(evidence, starts, steps, effort.tolerance))
 
 
 def _promising(evidence: Evidence, effort: Effort, count: int, rng: Rng) -> list[Array]:
@@ -134,7 +137,9 @@ def chosen_rows(y: Array, most: int, rng: Rng) -> Ints:
     return np.sort(np.concatenate([best, others]))
 
 
-def _best_refined(evidence: Evidence, starts: Sequence[Array], effort: Effort) -> Array:
+def _best_refined(
+    evidence: Evidence, starts: Sequence[Array], steps: int, tolerance: float
+) -> Array:
     from scipy.optimize import fmin_l_bfgs_b
 
     def loss(theta: Array) -> tuple[float, Array]:
@@ -143,11 +148,11 @@ def _best_refined(evidence: Evidence, starts: Sequence[Array], effort: Effort) -
         return (-value, -gradient) if math.isfinite(value) else (1e25, np.zeros_like(theta))
 
     bounds = _bounds(evidence.squares.shape[0])
-    factor = effort.tolerance / np.finfo(float).eps
+    factor = tolerance / np.finfo(float).eps
     best, lowest = starts[0], math.inf
     for start in starts:
         found, value, _ = fmin_l_bfgs_b(
-            loss, start, bounds=bounds, factr=factor, pgtol=1e-3, maxiter=effort.steps
+            loss, start, bounds=bounds, factr=factor, pgtol=1e-3, maxiter=steps
         )
         if float(value) < lowest:
             best, lowest = np.asarray(found), float(value)
