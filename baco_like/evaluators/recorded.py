@@ -148,7 +148,7 @@ def _ordered(values: set[Any]) -> tuple[Any, ...]:
 def _from_t4(document: Mapping[str, Any]) -> Recorded:
     results = document["results"]
     objective = str(results[0].get("objectives", ["time"])[0])
-    rows = ((row["configuration"], _t4_entry(row, objective)) for row in results)
+    rows = ((_hashable(row["configuration"]), _t4_entry(row, objective)) for row in results)
     unit = next(
         (m.get("unit", "") for m in results[0]["measurements"] if m["name"] == objective), ""
     )
@@ -156,6 +156,11 @@ def _from_t4(document: Mapping[str, Any]) -> Recorded:
     if not unit and re.fullmatch(r"mill?iseconds", written):  # some files have it with one l
         unit = "ms"
     return _table(rows, tuple(results[0]["configuration"]), None, objective, unit)
+
+
+def _hashable(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a configuration with its lists, which are permutations, as tuples."""
+    return {k: tuple(v) if isinstance(v, list) else v for k, v in config.items()}
 
 
 def _t4_entry(row: Mapping[str, Any], objective: str) -> Entry:

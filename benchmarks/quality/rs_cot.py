@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import runs
+
 from baco_like import Infeasible, Space
 from baco_like.evaluators.function import FunctionEvaluator
 
@@ -59,7 +60,10 @@ def work(data: str, name: str, seed: int, budget: int) -> runs.Row:
 
 
 def report(rows: list[runs.Row], budgets: tuple[int, ...]) -> str:
-    original = ["BaCO (its own program)", *(f"{ORIGINAL[n]:.2f}" if n in ORIGINAL else "" for n in budgets)]
+    original = [
+        "BaCO (its own program)",
+        *(f"{ORIGINAL[n]:.2f}" if n in ORIGINAL else "" for n in budgets),
+    ]
     lines = [[*original, *[""] * (len(budgets) + 2)]]
     for name in strategies():
         mine = [row for row in rows if row["strategy"] == name]
@@ -96,10 +100,14 @@ def main() -> None:
         return args.data, row["strategy"], row["seed"], row["budget"]
 
     wanted = set(jobs)
-    rows = [r for r in runs.completed(work, jobs, key, args.out, args.processes) if key(r) in wanted]
+    rows = [
+        r for r in runs.completed(work, jobs, key, args.out, args.processes) if key(r) in wanted
+    ]
     text = report(rows, runs.shown_budgets(args.budget))
     head = f"# BaCO's test problem rs_cot_1024, {args.seeds} seeds, optimum {OPTIMUM}\n\n{runs.provenance()}"
-    explained = "In brackets: 95 % bootstrap interval of the mean over seeds. Distinct: least over seeds."
+    explained = (
+        "In brackets: 95 % bootstrap interval of the mean over seeds. Distinct: least over seeds."
+    )
     runs.publish(f"{head}\n\n{text}\n\n{explained}", args.table)
 
 

@@ -51,7 +51,11 @@ def rows_of(out: Path | None) -> list[Row]:
 
 
 def completed(
-    work: Callable[..., Row], jobs: Iterable[Job], key: Callable[[Row], Job], out: Path | None, processes: int
+    work: Callable[..., Row],
+    jobs: Iterable[Job],
+    key: Callable[[Row], Job],
+    out: Path | None,
+    processes: int,
 ) -> list[Row]:
     """Return the rows of all jobs; those in ``out`` are not done again, new ones are appended to it as they come."""
     rows = rows_of(out)
@@ -109,12 +113,18 @@ def _commit() -> str:
 
 def arguments(doc: str | None) -> argparse.ArgumentParser:
     """Return a parser with the options that every script has."""
-    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--budget", type=int, default=max(BUDGETS), help="evaluations of one run")
     parser.add_argument("--processes", type=int, default=2)
-    parser.add_argument("--out", type=Path, help="JSONL file of the rows; an existing one is continued")
-    parser.add_argument("--table", type=Path, help="Markdown file to write; standard output otherwise")
+    parser.add_argument(
+        "--out", type=Path, help="JSONL file of the rows; an existing one is continued"
+    )
+    parser.add_argument(
+        "--table", type=Path, help="Markdown file to write; standard output otherwise"
+    )
     return parser
 
 

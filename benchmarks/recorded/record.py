@@ -28,12 +28,16 @@ def record(file: Path, journal: Path) -> Optimizer:
     start, before = time.perf_counter(), len(optimizer.trials)
     reason = run(optimizer, asked.evaluator(), MaxEvals(asked.evaluations or 10**9))
     seconds, done = time.perf_counter() - start, len(optimizer.trials) - before
-    print(f"{file.name}: {len(optimizer.trials)} trials, {done} new ones in {seconds:.0f} s; {reason}")
+    print(
+        f"{file.name}: {len(optimizer.trials)} trials, {done} new ones in {seconds:.0f} s; {reason}"
+    )
     return optimizer
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("file", type=Path)
     parser.add_argument("--journal", type=Path, required=True)
     parser.add_argument("--out", type=Path)
