@@ -42,15 +42,14 @@ class LocalSearch:
         self, score: Score, space: Space, n: int, rng: Rng, start: Codes, taken: Taken
     ) -> Codes:
         """Return the n best rows seen on the way that are not taken; optima that are taken are passed through."""
-        drawn = space.feasible.sample(self.candidates, rng)
-        rows = distinct(np.concatenate([start, drawn]))
+        start = distinct(start)
+        rows = np.concatenate([start, space.feasible.sample(self.candidates, rng)])
         scores = score(rows)
         pool = _Pool(n, rng, taken, space.width)
         pool.add(rows, scores)
-        begin = len(distinct(start))  # distinct keeps the starts in front
-        climbers, heights = best_rows(rows[begin:], scores[begin:], self.starts, rng)
-        climbers = np.concatenate([rows[:begin], climbers])
-        heights = np.concatenate([scores[:begin], heights])
+        climbers = distinct(best_rows(rows, scores, 2 * self.starts, rng)[0])[: self.starts]
+        climbers = distinct(np.concatenate([start, climbers]))
+        heights = score(climbers)
         for _ in range(self.steps):
             climbers, heights = self._step(score, space, climbers, heights, pool, rng)
             if not len(climbers):

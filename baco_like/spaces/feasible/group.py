@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -55,10 +56,15 @@ class TreeGroup:
 
     def used(self, column: int) -> Array | None:
         """Return the codes that occur in a column."""
-        for level, (domain, at) in enumerate(zip(self.domains, self.slices, strict=True)):
-            if at.start <= column < at.stop:
-                return np.unique(domain.codes[self.tree.used[level], column - at.start])
-        raise IndexError(column)
+        return self._used[column]
+
+    @cached_property
+    def _used(self) -> list[Array]:
+        return [
+            np.unique(domain.codes[self.tree.used[level], column])
+            for level, domain in enumerate(self.domains)
+            for column in range(domain.width)
+        ]
 
     def nearest(self, codes: Codes, rng: Rng) -> Codes:
         """Return for each row, legal or not, a feasible row at the least distance."""
@@ -75,7 +81,7 @@ class TreeGroup:
             for level, domain, at in zip(self.tree.levels, self.domains, self.slices, strict=True)
         ]
 
-    @property
+    @cached_property
     def slices(self) -> Sequence[slice]:
         """The columns of each domain within the group."""
         ends = np.cumsum([domain.width for domain in self.domains]).tolist()
