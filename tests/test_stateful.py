@@ -110,7 +110,10 @@ class Machine(RuleBasedStateMachine):
             with pytest.raises(ConfigError):
                 self.opt.observe(config, 1.0)
 
-    @rule(config=st.fixed_dictionaries({"a": st.integers(50, 60), "b": st.text(max_size=3)}), value=VALUES)
+    @rule(
+        config=st.fixed_dictionaries({"a": st.integers(50, 60), "b": st.text(max_size=3)}),
+        value=VALUES,
+    )
     def import_foreign(self, config, value):
         self.opt.observe(config, value, imported=True)
         self.observed[self.next_id] = (config, value, None)

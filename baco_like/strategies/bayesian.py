@@ -68,8 +68,8 @@ class Bayesian:
         scan: Searches a feasible set of at most ``scan_limit`` configurations.
         search: Searches any other.
         scan_limit: Up to this many configurations are all scored.
-        largest_minimum: The minimum feasibility is drawn from 0 to this. BaCO's program has 0.1; once the feasible region
-            is well known, unlikely configurations then win by their uncertainty alone, and half of the trials fail.
+        largest_minimum: The minimum feasibility is drawn from 0 to this. BaCO's program has 0.1; once the
+            feasible region is well known, unlikely configurations then win by their uncertainty alone.
     """
 
     surrogate: Surrogate = field(default_factory=GaussianProcess)

@@ -4,7 +4,7 @@
 
 The space is the recorded 2-D convolution (4,362 configurations, 7 tuned parameters); for ours alone also hotspot22 and
 rs_cot_1024. Each history is the same random sample of configurations with smooth random values; every figure is the
-median over `--repeats` of further suggestions with that many observations. Packages that are not installed are left out.
+median over `--repeats` further suggestions with that many observations. Packages not installed are left out.
 """
 
 import os
@@ -48,7 +48,9 @@ def hotspot22(folder: Path) -> Space:
     part = described["ConfigurationSpace"]
     condition = next(c["Expression"] for c in part["Conditions"] if "sh_power" in c["Expression"])
     shared = condition.split("<=")[0]  # bytes of shared memory
-    part["TuningParameters"].append({"Name": "blocks_per_sm", "Type": "int", "Values": "[0, 1, 2, 3, 4]"})
+    part["TuningParameters"].append(
+        {"Name": "blocks_per_sm", "Type": "int", "Values": "[0, 1, 2, 3, 4]"}
+    )
     expression = f"blocks_per_sm == 0 or ({shared}) * blocks_per_sm <= 102400"
     part["Conditions"].append({"Parameters": [], "Expression": expression})
     return Space.from_t1(described)
@@ -61,7 +63,9 @@ def observations(space: Space, n: int) -> tuple[list[dict[str, Any]], list[float
     rows = rng.permutation(rows)[:n]
     features = space.features(rows)
     weights, centre = rng.uniform(0.2, 2.0, features.shape[1]), rng.random(features.shape[1])
-    values = np.exp(((features - centre) ** 2 * weights).sum(axis=1) + 0.05 * rng.standard_normal(n))
+    values = np.exp(
+        ((features - centre) ** 2 * weights).sum(axis=1) + 0.05 * rng.standard_normal(n)
+    )
     return space.decode(rows), values.tolist()
 
 
@@ -89,7 +93,9 @@ def optuna(space: Space, configs: list[dict[str, Any]], values: list[float]) -> 
     for config, value in zip(configs, values, strict=True):
         code = dict(zip(space.names, space.encode([config])[0], strict=True))
         params = {name: int(code[name]) for name in distributions}
-        study.add_trial(package.create_trial(params=params, distributions=distributions, value=value))
+        study.add_trial(
+            package.create_trial(params=params, distributions=distributions, value=value)
+        )
     study.tell(study.ask(distributions), 1.0)
     return lambda: study.tell(study.ask(distributions), 1.0)
 
@@ -99,7 +105,9 @@ def skopt(space: Space, configs: list[dict[str, Any]], values: list[float]) -> S
     active = [p for p in space.parameters.values() if p.cardinality > 1]
     at = [i for i, p in enumerate(space.parameters.values()) if p.cardinality > 1]
     dimensions = [(0, int(p.cardinality) - 1) for p in active]
-    optimizer = package.Optimizer(dimensions, "GP", n_initial_points=1, acq_optimizer="sampling", random_state=0)
+    optimizer = package.Optimizer(
+        dimensions, "GP", n_initial_points=1, acq_optimizer="sampling", random_state=0
+    )
     rows = space.encode(configs)[:, at].astype(int).tolist()
     optimizer.tell(rows, values)
     return lambda: optimizer.tell(optimizer.ask(), 1.0)
@@ -146,7 +154,9 @@ def profile(space: Space) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--data")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--profile", action="store_true")
@@ -160,16 +170,29 @@ def main() -> None:
     print("| space | package | " + " | ".join(f"{n} observations" for n in SIZES) + " |")
     print("|---|---|" + "---:|" * len(SIZES))
     reference: list[float] = []
-    for name, make in (("Optuna GPSampler", optuna), ("scikit-optimize", skopt), ("BoTorch", botorch), ("ours", ours)):
+    for name, make in (
+        ("Optuna GPSampler", optuna),
+        ("scikit-optimize", skopt),
+        ("BoTorch", botorch),
+        ("ours", ours),
+    ):
         try:
-            row = [milliseconds(make(convolution, *observations(convolution, n)), args.repeats) for n in SIZES]
+            row = [
+                milliseconds(make(convolution, *observations(convolution, n)), args.repeats)
+                for n in SIZES
+            ]
         except ModuleNotFoundError as error:
             print(f"| convolution | {name} | not installed: {error.name} |")
             continue
         reference = reference or row
-        shown = [f"{ms:.0f} ms (1/{first / ms:.1f})" for ms, first in zip(row, reference, strict=True)]
+        shown = [
+            f"{ms:.0f} ms (1/{first / ms:.1f})" for ms, first in zip(row, reference, strict=True)
+        ]
         print(f"| convolution | {name} | " + " | ".join(shown) + " |", flush=True)
-    others = {"hotspot22": hotspot22(folder), "rs_cot_1024": Space.from_baco(folder / "scenarios" / "rs_cot_1024_scenario.json")}
+    others = {
+        "hotspot22": hotspot22(folder),
+        "rs_cot_1024": Space.from_baco(folder / "scenarios" / "rs_cot_1024_scenario.json"),
+    }
     for name, space in others.items():
         row = [milliseconds(ours(space, *observations(space, n)), args.repeats) for n in SIZES]
         print(f"| {name} | ours | " + " | ".join(f"{ms:.0f} ms" for ms in row) + " |", flush=True)

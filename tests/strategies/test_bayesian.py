@@ -57,7 +57,9 @@ def test_two_hundred_suggestions_with_thirty_percent_hidden_failures():
         else:
             opt.observe(trial, mixed_cost(trial))
     failed = [t.failed is not None for t in opt.trials]
-    assert np.mean(failed[10:]) < share  # they are learnt: uniform draws would fail as often as `share`
+    assert (
+        np.mean(failed[10:]) < share
+    )  # they are learnt: uniform draws would fail as often as `share`
     assert opt.best_value < 1.2
 
 
