@@ -466,3 +466,13 @@ def test_predict_and_why_and_recommend(space):
     assert {"origin", "mean", "std", "p_feasible"} <= set(note)
     with pytest.raises(TrialError, match="no model"):
         Optimizer(space, strategy="random_search").predict([{"a": 1, "b": 1}])
+
+
+def test_replaying_a_journal_gives_the_same_suggestions(space, tmp_path):
+    drive(Optimizer(space, seed=3, initial=3, storage=tmp_path / "run.jsonl"), 10)
+    recorded = Optimizer.load(tmp_path / "run.jsonl")
+    replayed = Optimizer(space, seed=3, initial=3)
+    for trial in recorded.trials:
+        again = replayed.suggest()
+        assert (again.id, dict(again), again.tag) == (trial.id, dict(trial), trial.tag)
+        replayed.complete([trial.outcome])
