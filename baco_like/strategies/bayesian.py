@@ -36,7 +36,7 @@ from baco_like.surrogates.protocol import (
     Surrogate,
     UpdatableModel,
 )
-from baco_like.surrogates.transform import Transform, fit_transform
+from baco_like.surrogates.transform import FitScale, Scale, fit_transform
 
 _NEEDED = 2
 """Successes that a model of the values needs."""
@@ -51,7 +51,7 @@ class _Fitted:
 
     data: Data
     model: Model
-    transform: Transform
+    transform: Scale
     feasibility: FeasibilityModel
     incumbent: float
 
@@ -70,6 +70,7 @@ class Bayesian:
         scan_limit: Up to this many configurations are all scored.
         largest_minimum: The minimum feasibility is drawn from 0 to this. BaCO's program has 0.1; once the
             feasible region is well known, unlikely configurations then win by their uncertainty alone.
+        scale: Makes the scale on which values are modelled.
     """
 
     surrogate: Surrogate = field(default_factory=GaussianProcess)
@@ -79,6 +80,7 @@ class Bayesian:
     search: Search = field(default_factory=LocalSearch)
     scan_limit: int = 20_000
     largest_minimum: float = 0.5
+    scale: FitScale = fit_transform
 
     def init(self, problem: Problem, rng: Rng) -> int:
         """Draw the seed of the feasibility model."""
@@ -138,7 +140,7 @@ class Bayesian:
         ok, censored = history.where(Status.OK), history.where(Status.CENSORED)
         seen = ok | censored
         costs = np.where(censored, history.bounds, history.costs)[seen]
-        transform = fit_transform(history.costs[ok])
+        transform = self.scale(history.costs[ok])
         y = transform.forward(costs)
         variance = transform.forward_variance(costs, np.nan_to_num(history.variances[seen]))
         data = Data(history.codes[seen], y, variance, censored[seen])

@@ -10,8 +10,9 @@ best, is kept.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
 import numpy as np
 
@@ -23,6 +24,56 @@ LARGEST_LOG = 709.0
 
 LARGEST_DEVIATION = 1e154
 """Its square is still finite."""
+
+
+class Scale(Protocol):
+    """A monotone map from the user's unit to the scale on which values are modelled."""
+
+    def forward(self, y: Array) -> Array:
+        """Return values on the model's scale."""
+
+    def forward_variance(self, y: Array, variance: Array) -> Array:
+        """Return variances of values on the model's scale, to first order."""
+
+    def moments(self, mean: Array, variance: Array) -> tuple[Array, Array]:
+        """Return mean and variance in the user's unit of values normal on the model's scale."""
+
+
+FitScale = Callable[[Array], Scale]
+"""Makes a scale of one or more finite values, such as `fit_transform`."""
+
+
+@dataclass(frozen=True)
+class Standardised:
+    """The scale without a logarithm: (y / unit - mean) / deviation.
+
+    Attributes:
+        unit: Power of two near the largest magnitude, so that differences cannot overflow.
+        mean: Mean of y / unit.
+        deviation: Standard deviation of y / unit, 1 where they are all equal.
+    """
+
+    unit: float
+    mean: float
+    deviation: float
+
+    def forward(self, y: Array) -> Array:
+        """Return standardised values."""
+        return (np.asarray(y, dtype=float) / self.unit - self.mean) / self.deviation
+
+    def forward_variance(self, y: Array, variance: Array) -> Array:
+        """Return variances on the model's scale."""
+        deviation = np.sqrt(variance) / self.unit / self.deviation
+        return np.minimum(deviation, 1e3) ** 2
+
+    def moments(self, mean: Array, variance: Array) -> tuple[Array, Array]:
+        """Return mean and variance in the user's unit."""
+        centre = np.asarray(mean, dtype=float) * self.deviation + self.mean
+        deviation = np.sqrt(np.asarray(variance, dtype=float))
+        return (
+            _saturating(centre, self.unit, 1.0),
+            _squared(_saturating(deviation, self.deviation, self.unit)),
+        )
 
 
 @dataclass(frozen=True)
@@ -120,6 +171,23 @@ def fit_transform(y: Array) -> Transform:
     if deviation <= 1e-13 * max(1.0, abs(mean)):
         deviation = 1.0
     return Transform(rough.kind, rough.unit, rough.centre, rough.width, mean, deviation)
+
+
+def standardise(y: Array) -> Standardised:
+    """Return the scale whose values of ``y`` have mean 0 and population variance 1 (or 0), without a logarithm.
+
+    Args:
+        y: One or more finite values in the user's unit.
+
+    Raises:
+        ValueError: There is no value, or one is not finite.
+    """
+    y = np.asarray(y, dtype=float)
+    if y.size == 0 or not np.all(np.isfinite(y)):
+        raise ValueError("a scale needs one or more finite values; leave failures out")
+    unit = _power_of_two(float(np.abs(y).max()))
+    mean, deviation = float((y / unit).mean()), float((y / unit).std())
+    return Standardised(unit, mean, deviation if deviation > 1e-13 * max(1.0, abs(mean)) else 1.0)
 
 
 def _spread(scaled: Array) -> float:

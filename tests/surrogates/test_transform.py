@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from baco_like.surrogates.transform import fit_transform
+from baco_like.surrogates.transform import fit_transform, standardise
 
 POSITIVE = st.lists(st.floats(1e-300, 1e300), min_size=1, max_size=30)
 ANY = st.lists(st.floats(-1e300, 1e300, allow_subnormal=False), min_size=1, max_size=30)
@@ -94,3 +94,33 @@ def test_a_zero_bound_is_no_trouble_for_a_logarithm():
 def test_values_that_cannot_be_modelled_are_refused(y):
     with pytest.raises(ValueError, match="finite"):
         fit_transform(np.array(y))
+
+
+@given(st.one_of(POSITIVE, ANY))
+def test_standardised_without_a_logarithm(values):
+    y = np.array(values)
+    scale = standardise(y)
+    z = scale.forward(y)
+    assert np.all(np.isfinite(z))
+    assert abs(z.mean()) < 1e-6
+    assert z.std() == pytest.approx(1.0, abs=1e-6) or np.ptp(z) < 1e-9
+    mean, variance = scale.moments(z, np.zeros(len(y)))
+    np.testing.assert_allclose(mean, y, atol=1e-12 * np.abs(y).max())
+    assert np.all(variance == 0.0)
+
+
+def test_standardised_is_linear():
+    scale = standardise(np.array([1.0, 2.0, 6.0]))
+    low, middle, high = scale.forward(np.array([0.0, 5.0, 10.0]))
+    assert middle - low == pytest.approx(high - middle)
+    slope = (high - low) / 10.0
+    assert scale.forward_variance(np.array([3.0]), np.array([4.0]))[0] == pytest.approx(
+        4.0 * slope**2
+    )
+    assert scale.moments(np.array([0.0]), np.array([1.0]))[1][0] == pytest.approx(1.0 / slope**2)
+
+
+@pytest.mark.parametrize("wrong", [[], [1.0, np.nan], [np.inf]])
+def test_standardise_needs_finite_values(wrong):
+    with pytest.raises(ValueError, match="finite"):
+        standardise(np.array(wrong))
