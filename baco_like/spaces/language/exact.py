@@ -194,7 +194,7 @@ def _call(node: tree.Call, names: Sequence[str]) -> Function:
     if len(arguments) == 1:
         (only,) = arguments
         return lambda row: compute(number(only(row)))
-    return lambda row: compute(*[argument(row) for argument in arguments])
+    return lambda row: compute(*[number(argument(row)) for argument in arguments])
 
 
 FUNCTIONS: Mapping[str, Callable[..., Any]] = {

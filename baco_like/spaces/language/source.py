@@ -43,7 +43,8 @@ def parsed(text: str) -> tuple[ast.expr, int]:
             warnings.simplefilter("ignore")  # a doubtful escape is not the caller's Python
             return ast.parse(text.strip(), mode="eval").body, shift
     except SyntaxError as error:
-        raise Refused(error.msg or "not an expression", shift + (error.offset or 1)) from None
+        offset = error.offset or len(text.strip())  # 0: at the end
+        raise Refused(error.msg or "not an expression", shift + max(1, offset)) from None
     except (ValueError, MemoryError, RecursionError) as error:
         raise Refused(f"cannot be read ({str(error) or type(error).__name__})") from None
 

@@ -1,0 +1,557 @@
+"""Expressions against Python itself: an interpreter of the same syntax written here, row by row."""
+
+import ast
+import math
+import operator
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from baco_like.exceptions import ExpressionError
+from baco_like.spaces.categorical import Categorical
+from baco_like.spaces.constraint import Constraint
+from baco_like.spaces.expression import Expression, parse
+from baco_like.spaces.integer import Integer
+from baco_like.spaces.language import exact
+from baco_like.spaces.language.reader import read
+from baco_like.spaces.language.writer import write
+from baco_like.spaces.ordinal import Ordinal
+from baco_like.spaces.permutation import Permutation
+from baco_like.spaces.real import Real
+
+PARAMETERS = {
+    "x": Integer(-3, 5),
+    "y": Ordinal([0, 1, 2, 8]),
+    "w": Integer(2**62, 2**62 + 9),
+    "v": Integer(-(2**33), 2**33),
+    "z": Integer(2**70, 2**70 + 3),
+    "e": Real(-1.5, 2.5),
+    "m": Ordinal([0, 0.5, 2]),
+    "b": Categorical([True, False]),
+    "s": Categorical(["a", "b", ""]),
+    "o": Categorical([1, "a", True, 2.5]),
+    "p": Permutation(["i", "j", 3]),
+    "q": Permutation([0, 1, 2, 3]),
+}
+
+
+class Undefined(Exception):
+    """Python would raise here."""
+
+
+SIGNS = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.Pow: operator.pow,
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+    ast.In: lambda a, b: a in b,
+    ast.NotIn: lambda a, b: a not in b,
+    ast.USub: operator.neg,
+    ast.UAdd: operator.pos,
+    ast.Not: operator.not_,
+}
+FUNCTIONS = {
+    "min": min,
+    "max": max,
+    "abs": abs,
+    "ceil": math.ceil,
+    "floor": math.floor,
+    "round": round,
+    "int": int,
+    "sqrt": math.sqrt,
+    "log": math.log,
+    "log2": math.log2,
+    "log10": math.log10,
+    "range": range,
+}
+
+
+class Interpreter(ast.NodeVisitor):
+    """Evaluates Python's own tree on one configuration; independent of the package but for the limit on bits."""
+
+    def __init__(self, config):
+        self.config = config
+
+    def number(self, value):
+        if isinstance(value, str):
+            raise Undefined
+        return value
+
+    def visit_Constant(self, node):
+        return node.value
+
+    def visit_Name(self, node):
+        return self.config[node.id]
+
+    def visit_UnaryOp(self, node):
+        operand = self.visit(node.operand)
+        if not isinstance(node.op, ast.Not):
+            self.number(operand)
+        return SIGNS[type(node.op)](operand)
+
+    def visit_BinOp(self, node):
+        a, b = self.number(self.visit(node.left)), self.number(self.visit(node.right))
+        if (
+            isinstance(node.op, ast.Pow)
+            and isinstance(a, int)
+            and isinstance(b, int)
+            and abs(a) > 1
+            and b > 4096
+        ):
+            raise Undefined
+        result = SIGNS[type(node.op)](a, b)
+        if isinstance(result, complex) or (isinstance(result, int) and result.bit_length() > 4096):
+            raise Undefined
+        return result
+
+    def visit_BoolOp(self, node):
+        for part in node.values:
+            value = self.visit(part)
+            if bool(value) is isinstance(node.op, ast.Or):
+                break
+        return value
+
+    def visit_Compare(self, node):
+        left = self.visit(node.left)
+        for sign, given_ in zip(node.ops, node.comparators, strict=True):
+            right = self.visit(given_)
+            if not SIGNS[type(sign)](left, right):
+                return False
+            left = right
+        return True
+
+    def visit_IfExp(self, node):
+        return self.visit(node.body if self.visit(node.test) else node.orelse)
+
+    def visit_Tuple(self, node):
+        return tuple(self.visit(one) for one in node.elts)
+
+    visit_List = visit_Tuple
+
+    def visit_Call(self, node):
+        if node.func.id in ("pos", "at"):
+            value = self.config[node.args[0].id]
+            which = self.visit(node.args[1])
+            return value.index(which) if node.func.id == "pos" else value[which]
+        arguments = [self.number(self.visit(one)) for one in node.args]
+        return FUNCTIONS[node.func.id](*arguments)
+
+
+def by_python(text, config):
+    try:
+        return bool(Interpreter(config).visit(ast.parse(text, mode="eval").body))
+    except (Undefined, ArithmeticError, ValueError, TypeError):
+        return False
+
+
+def rows(names, n=60, seed=0):
+    rng = np.random.default_rng(seed)
+    codes = {name: PARAMETERS[name].sample(n, rng) for name in names}
+    columns = {name: PARAMETERS[name].column(codes[name]) for name in names}
+    values = [PARAMETERS[name].decode(codes[name]) for name in names]
+    return columns, [dict(zip(names, row, strict=True)) for row in zip(*values, strict=True)]
+
+
+def check(text, n=60, seed=0):
+    columns, configs = rows(list(PARAMETERS), n, seed)
+    found = Expression(text, PARAMETERS).holds(columns)
+    assert found.dtype == np.bool_
+    assert found.shape == (n,)
+    wanted = [by_python(text, config) for config in configs]
+    wrong = [config for config, a, b in zip(configs, found.tolist(), wanted, strict=True) if a != b]
+    assert not wrong, (text, wrong[0])
+    return found
+
+
+CASES = [
+    "x * y <= 4",
+    "x * y * w <= 2**66",
+    "v * v > 2**65",
+    "v * v * v > 0",
+    "z * z == 2**140",
+    "z > w > v",
+    "w + 1 > w",
+    "w / 3 == w / 3",
+    "w == e",
+    "x != 0 and y % x == 0",
+    "x == 0 or y % x == 0",
+    "not y % x == 0",
+    "not (x / y > 0)",
+    "not not x // y",
+    "y % x",
+    "y % -2 < 0",
+    "x // 2 == -1",
+    "x % 3 == 1 and -x % 3 == 2",
+    "e // 0.7 > 1",
+    "e % 0.3 < 0.2",
+    "e % x > 0",
+    "x / y > 1 if y else x > 0",
+    "2**y >= x",
+    "x**y > 2",
+    "x**-1 > 0",
+    "(-8) ** e > 0",
+    "y**0.5 == 1",
+    "e**2 < 1",
+    "2**v > 5",
+    "1 < x <= y < 9",
+    "-2 <= x",
+    "x in (1, 2, 3) or y in [8]",
+    "x not in range(-3, 5, 2)",
+    "e in range(5)",
+    "m in (0.5, 2)",
+    "y in (x, x + 1, 1 / x)",
+    "s in ('a', 'b')",
+    "x in (1, 2, 3, 4, 5, 6, 7, 8, 9, 10)",
+    "y in range(0)",
+    "min(x, y) < max(x, y, 2)",
+    "min(e, x) == x",
+    "max(m, y) > 1",
+    "min(x, w) == x",
+    "abs(x) == 3",
+    "ceil(e) == floor(e) + 1",
+    "round(e) == int(e)",
+    "round(m) == 0",
+    "ceil(x / 2) * 2 == x",
+    "sqrt(y) <= x",
+    "log2(y) % 1 == 0",
+    "log(x) > 0 or log10(y) > 0",
+    "b",
+    "not b",
+    "b + 1 == 2",
+    "b == 1",
+    "b < 1 and -b < 0",
+    "min(b, x) == 0",
+    "s",
+    "s == 'a' or s != 'b'",
+    "s < 'b'",
+    "s < 1",
+    "s == 1",
+    "s != 1",
+    "not s < 1",
+    "s + s == 'aa'",
+    "o == 1",
+    "o == 'a'",
+    "o < 2",
+    "o in (1, 'a')",
+    "x and y",
+    "(x or y) > 2",
+    "(x and e) < 1",
+    "(m or x) * 2 > 1",
+    "(x or s) == 'a'",
+    "pos(p, 'i') < pos(p, 'j')",
+    "pos(p, 3) == 1",
+    "at(p, 0) == 'i'",
+    "at(p, -1) == 3",
+    "at(q, 1) * 2 > at(q, 0)",
+    "pos(q, 2) + x > 2",
+    "at(q, 0) in (1, 3)",
+    "m * 2 == y",
+    "m * 9007199254740992 > 5",
+    "m // 1 == m",
+    "(x if b else e) > 1",
+    "1 if x > 0 else 0",
+    "x - -x == 2 * x",
+    "+x == x",
+    "True",
+    "1 < 2 and x > 0",
+    "x == 2**40 * 2**40",
+    "v * 2**40 * 2**40 > 2**100",
+]
+
+
+@pytest.mark.parametrize("text", CASES)
+def test_means_what_python_means(text):
+    check(text)
+
+
+def test_the_cases_are_no_tautologies():
+    shares = [check(text).mean() for text in CASES]
+    assert sum(0 < share < 1 for share in shares) > 0.7 * len(CASES)
+
+
+def test_both_ways_of_evaluating_are_used():
+    fast = [type(parse(text, PARAMETERS)._holds).__name__ == "function" for text in CASES]
+    assert sum(fast) > 40
+    assert fast.count(False) > 20
+
+
+integers = st.sampled_from(["x", "y", "v", "w", "b", "pos(q, 1)", "at(q, 2)"]) | st.integers(
+    -4, 9
+).map(str)
+reals = st.sampled_from(["e", "m", "0.5", "2.0", "1e-3"])
+leaves = integers | reals | st.sampled_from(["s", "o", "z", "'a'", "True", "at(p, 0)"])
+
+
+def grown(inner):
+    sign = st.sampled_from(["+", "-", "*", "/", "//", "%"])
+    compare = st.sampled_from(["==", "!=", "<", "<=", ">", ">="])
+    function = st.sampled_from(["abs", "ceil", "floor", "round", "int", "sqrt", "log2"])
+    return st.one_of(
+        st.tuples(inner, sign, inner).map(lambda t: "({} {} {})".format(*t)),
+        st.tuples(inner, compare, inner).map(lambda t: "({} {} {})".format(*t)),
+        st.tuples(inner, compare, inner, compare, inner).map(
+            lambda t: "({} {} {} {} {})".format(*t)
+        ),
+        st.tuples(inner, st.sampled_from(["0", "1", "2", "3", "-1", "y"])).map(
+            lambda t: "({} ** {})".format(*t)
+        ),
+        st.tuples(st.sampled_from(["-", "+", "not "]), inner).map(lambda t: "({}{})".format(*t)),
+        st.tuples(inner, st.sampled_from(["and", "or"]), inner).map(
+            lambda t: "({} {} {})".format(*t)
+        ),
+        st.tuples(inner, inner, inner).map(lambda t: "({} if {} else {})".format(*t)),
+        st.tuples(inner, st.sampled_from(["in", "not in"]), inner, inner).map(
+            lambda t: "({} {} ({}, {}))".format(*t)
+        ),
+        st.tuples(st.sampled_from(["min", "max"]), inner, inner).map(
+            lambda t: "{}({}, {})".format(*t)
+        ),
+        st.tuples(function, inner).map(lambda t: "{}({})".format(*t)),
+    )
+
+
+texts = st.recursive(leaves, grown, max_leaves=9)
+
+
+@settings(max_examples=400, deadline=None)
+@given(texts, st.integers(0, 10**6))
+def test_random_expressions_mean_what_python_means(text, seed):
+    try:
+        check(text, n=12, seed=seed)
+    except ExpressionError as error:
+        assume("cannot be computed" not in str(error))
+        raise
+
+
+@settings(max_examples=200, deadline=None)
+@given(texts)
+def test_writing_a_tree_and_reading_it_gives_the_tree(text):
+    try:
+        node = read(text, PARAMETERS)
+    except ExpressionError as error:
+        assume("cannot be computed" not in str(error))
+        raise
+    elements = {name: PARAMETERS[name].elements for name in "pq"}
+    assert read(write(node, elements), PARAMETERS) == node
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(texts, min_size=1, max_size=4), st.integers(0, 99))
+def test_conjuncts_say_the_same_together(parts, seed):
+    text = " and ".join(parts)
+    try:
+        whole = Expression(text, PARAMETERS)
+    except ExpressionError as error:
+        assume("cannot be computed" not in str(error))
+        raise
+    columns, _ = rows(list(PARAMETERS), 20, seed)
+    together = np.ones(20, dtype=bool)
+    for part in whole.conjuncts():
+        together &= part.holds(columns)
+    assert np.array_equal(together, whole.holds(columns))
+
+
+class TestIntegers:
+    def test_products_do_not_overflow(self):
+        wide = {"a": Integer(1, 2**50), "c": Integer(1, 2**50)}
+        top = {name: one.column(one.encode([2**50])) for name, one in wide.items()}
+        assert Expression("a * c == 2**100", wide).holds(top).all()
+        assert Expression("a * c > 0", wide).holds(top).all()
+        assert Expression("a * a * a * c == 2**200", wide).holds(top).all()
+        assert not Expression("a * c - 1 == a * c", wide).holds(top).any()
+
+    def test_the_edge_of_64_bits(self):
+        edge = {"a": Integer(2**63 - 9, 2**63 - 1)}
+        column = {"a": edge["a"].column(edge["a"].encode([2**63 - 1]))}
+        assert Expression("a + 1 == 2**63", edge).holds(column).all()
+        assert Expression("-a - 2 == -(2**63) - 1", edge).holds(column).all()
+        assert Expression("abs(a) == a", edge).holds(column).all()
+
+    def test_digits_beyond_a_double_count(self):
+        wide = {"a": Integer(2**53, 2**53 + 1), "r": Real(0, 2.0**54)}
+        columns = {
+            "a": wide["a"].column(wide["a"].encode([2**53, 2**53 + 1])),
+            "r": wide["r"].column(wide["r"].encode([2.0**53, 2.0**53])),
+        }
+        assert Expression("a == r", wide).holds(columns).tolist() == [True, False]
+        assert Expression("a <= 9007199254740992.0", wide).holds(columns).tolist() == [True, False]
+
+    def test_numbers_beyond_the_limit_do_not_hold_and_are_not_computed(self):
+        tower = {"a": Integer(1, 2**40)}
+        columns = {"a": tower["a"].column(tower["a"].encode([3, 2**40]))}
+        assert Expression("a ** a ** a > 0", tower).holds(columns).tolist() == [True, False]
+        assert Expression("not a ** a < 0", tower).holds(columns).tolist() == [True, False]
+
+
+class TestMessages:
+    @pytest.mark.parametrize(
+        ("text", "position", "word"),
+        [
+            ("x + unknown > 2", 5, "unknown name 'unknown'; the parameters are x, y"),
+            ("x & y", 1, "write 'and'"),
+            ("~x", 1, "write 'not'"),
+            ("x > 1 and x.real > 2", 11, "attributes"),
+            ("  x.real > 2", 3, "attributes"),
+            ("x[0] > 1", 1, "subscripts"),
+            ("len(s) > 1", 1, "unknown function 'len'"),
+            ("(lambda: 1)() > 0", 1, "functions"),
+            ("[i for i in (1, 2)] == x", 1, "comprehensions"),
+            ("x is 1", 1, "write '=='"),
+            ("p == 1", 1, "is a permutation"),
+            ("pos(x, 1) > 0", 5, "no permutation"),
+            ("pos(p, 'k') > 0", 8, "no element"),
+            ("at(p, 3) == 'i'", 7, "0 to 2"),
+            ("at(p, x) == 'i'", 7, "constant"),
+            ("x == (1, 2)", 6, "value"),
+            ("x in y", 6, "list or a range"),
+            ("(1, 2)", 1, "list"),
+            ("x + (1, 2) > 0", 5, "list"),
+            ("x in range(0, 9, 0)", 6, "not 0"),
+            ("x in range(y)", 12, "constant"),
+            ("1 / 0 > x", 1, "division by zero"),
+            ("x < 9**9**9", 5, "4096 bits"),
+            ("x < 1e999", 5, "too large"),
+            ("x < 1j", 5, "no number"),
+            ("x == None", 6, "no number"),
+            ("x == b'a'", 6, "no number"),
+            ("f'{x}' == s", 1, "f-strings"),
+            ("(x := 2) > 1", 2, "write '=='"),
+            ("max(x) > 1", 1, "two or more"),
+            ("abs(x, y) > 1", 1, "one number"),
+            ("abs(x=1) > 1", 1, "plain arguments"),
+            ("max(*p) > 1", 1, "plain arguments"),
+            ("é > 1", 1, "unknown name"),
+            ("s == 'é' and é > 1", 14, "unknown name"),
+            ("(x >\n  foo)", 8, "unknown name"),
+        ],
+    )
+    def test_refusals_say_what_and_where(self, text, position, word):
+        with pytest.raises(ExpressionError) as caught:
+            Expression(text, PARAMETERS)
+        assert word in str(caught.value)
+        assert caught.value.position == position
+        assert caught.value.text == text
+        assert "\n" not in str(caught.value).replace(repr(text), "")
+
+    @pytest.mark.parametrize(
+        ("text", "shown"),
+        [
+            ("x * y <= 4", "40"),
+            ("y % x == 0", "3"),
+            ("x <= -y", "5 <= -8"),
+            ("1 < x < y < 6", "y < 6: 8"),
+            ("x > 1 and y < 2", "y < 2: 8"),
+            ("x > 9 or y < 2", "x = 5, y = 8"),
+            ("y % (x - 5) == 0", "y = 8, x = 5 (integer modulo by zero)"),
+            ("pos(p, 'i') < pos(p, 'j')", "2 < 1"),
+            ("at(p, 0) == 'i'", "3"),
+            ("not b", "b = True"),
+            ("x not in (5, 6)", "5"),
+            ("s == 'b'", "'a'"),
+        ],
+    )
+    def test_explanations_put_the_numbers_in(self, text, shown):
+        config = {"x": 5, "y": 8, "p": (3, "j", "i"), "b": True, "s": "a"}
+        found = Expression(text, PARAMETERS).explain(config)
+        assert found.replace("modulo by zero", "").startswith(shown.replace("modulo by zero)", ""))
+
+    @pytest.mark.parametrize(
+        "text", ["", " ", "x <", "x y", "1 = x", "x > 1;", "(x", "x)", "x >> ", "if x", "# x"]
+    )
+    def test_what_is_no_expression_is_refused_within_its_text(self, text):
+        with pytest.raises(ExpressionError) as caught:
+            Expression(text, PARAMETERS)
+        assert 1 <= caught.value.position <= len(text) + 1
+
+    def test_a_long_text_is_cut_in_the_message(self):
+        with pytest.raises(ExpressionError) as caught:
+            Expression("x + " * 50 + "nothing", PARAMETERS)
+        assert len(str(caught.value)) < 250
+
+
+class TestStructure:
+    def test_is_a_constraint(self):
+        assert isinstance(Expression("x > 1", PARAMETERS), Constraint)
+
+    def test_parameters_in_the_order_of_the_text(self):
+        assert Expression("y > x or pos(p, 3) > y", PARAMETERS).parameters == ("y", "x", "p")
+        assert Expression("x if y else e", PARAMETERS).parameters == ("x", "y", "e")
+        assert Expression("1 < 2", PARAMETERS).parameters == ()
+        assert Expression("1 < 2", PARAMETERS).holds({}).tolist() == [True]
+        assert Expression("2 ** 90", PARAMETERS).holds({}).tolist() == [True]
+
+    @pytest.mark.parametrize(
+        ("text", "parts"),
+        [
+            ("x > 1", ["x > 1"]),
+            ("x > 1 and (y < 2 and b)", ["x > 1", "y < 2", "b"]),
+            ("x > 1 or y < 2", ["x > 1 or y < 2"]),
+            ("1 <= x * y <= 4", ["1 <= x * y <= 4"]),
+            ("1 <= x <= y*2", ["1 <= x", "x <= y * 2"]),
+            ("pos(p, 'i') < pos(p, 'j') and x<y", ["pos(p, 'i') < pos(p, 'j')", "x<y"]),
+        ],
+    )
+    def test_conjuncts_keep_the_users_text(self, text, parts):
+        assert [part.text for part in Expression(text, PARAMETERS).conjuncts()] == parts
+
+    @pytest.mark.parametrize(
+        ("text", "pairs"),
+        [
+            ("pos(p, 'i') < pos(p, 'j')", (("i", "j"),)),
+            ("pos(p, 'i') >= pos(p, 'j')", (("j", "i"),)),
+            (
+                "pos(q, 0) < pos(q, 1) < pos(q, 2) and pos(q, 3) > pos(q, 0)",
+                ((0, 1), (1, 2), (0, 3)),
+            ),
+            ("pos(p, 'i') != pos(p, 'j')", None),
+            ("pos(p, 'i') < pos(p, 'i')", None),
+            ("pos(p, 'i') < pos(q, 0)", None),
+            ("pos(p, 'i') < 1", None),
+            ("pos(p, 'i') < pos(p, 'j') or x > 1", None),
+            ("at(p, 0) == 'i'", None),
+        ],
+    )
+    def test_precedences(self, text, pairs):
+        expression = Expression(text, PARAMETERS)
+        assert expression.precedences(expression.parameters[0]) == pairs
+
+    def test_elements(self):
+        expression = Expression("pos(p, 'i') < pos(p, 3) and at(q, 0) == pos(q, 1)", PARAMETERS)
+        assert expression.elements("p") == {"i", 3}
+        assert expression.elements("q") is None
+        assert expression.elements("x") == frozenset()
+
+    def test_survives_a_copy_to_another_process(self):
+        columns, _ = rows(["x", "y"])
+        expression = Expression("x * y > 2", PARAMETERS)
+        back = pickle.loads(pickle.dumps(expression))
+        assert back == expression
+        assert np.array_equal(back.holds(columns), expression.holds(columns))
+
+    def test_deep_and_long_but_allowed(self):
+        deep = "(" * 60 + "x" + ")" * 60 + " > 1"
+        wide = " or ".join(f"x == {i}" for i in range(500))
+        columns, configs = rows(["x"])
+        assert Expression(deep, PARAMETERS).holds(columns).tolist() == [c["x"] > 1 for c in configs]
+        assert Expression(wide, PARAMETERS).holds(columns).tolist() == [
+            c["x"] >= 0 for c in configs
+        ]
+
+    def test_more_columns_than_needed_do_no_harm(self):
+        columns, _ = rows(list(PARAMETERS))
+        assert Expression("x > 1", PARAMETERS).holds(columns).sum() > 0
+
+    def test_the_limit_of_bits_is_the_documented_one(self):
+        assert exact.MAX_BITS == 4096
