@@ -23,6 +23,7 @@ from typing_extensions import override
 from baco_like._typing import Column, Mask
 from baco_like.spaces.language import exact, tree
 from baco_like.spaces.language.columns import plain_values
+from baco_like.spaces.language.partly import Term, known_terms
 from baco_like.spaces.language.reader import read
 from baco_like.spaces.language.tree import Node
 from baco_like.spaces.language.vectorised import Inexact, truth, vectorise
@@ -130,6 +131,10 @@ class Expression:
         return frozenset(
             parameter.elements[p.element] for p in mine if isinstance(p, tree.Position)
         )
+
+    def known_terms(self, known: frozenset[str]) -> list[Term] | None:
+        """Return the parts whose values are all that the condition needs of these parameters; see `language.partly`."""
+        return known_terms(self._tree, known, self._read)
 
     def precedences(self, name: str) -> tuple[tuple[object, object], ...] | None:
         """Return pairs (earlier, later) if the condition says nothing but that, of the elements of one permutation.

@@ -28,6 +28,12 @@ ON_NUMBERS = [
     ("{0} <= {1} and {1} <= {2}", lambda a, b, c: a <= b <= c),
     ("{0} * {1} % {2} == 0 or {0} == 1", lambda a, b, c: a * b % c == 0 or a == 1),
     ("{0} > 3", lambda a, b, c: a > 3),
+    ("{0} + {1} - {2} in (1, 3, 5)", lambda a, b, c: a + b - c in (1, 3, 5)),
+    ("{0} * {1} * {2} <= 60", lambda a, b, c: a * b * c <= 60),
+    ("{0} / {1} <= {2} / 2", lambda a, b, c: a / b <= c / 2),
+    ("not {0} // ({1} - {2}) > 1", lambda a, b, c: b != c and not a // (b - c) > 1),
+    ("{0} == 1 or {0} % ({1} - {2}) == 0", lambda a, b, c: a == 1 or (b != c and a % (b - c) == 0)),
+    ("{0} * {1} < 9 if {2} > 4 else {0} < 6", lambda a, b, c: a * b < 9 if c > 4 else a < 6),
 ]
 ON_ORDERS = [
     ("pos(p, '{0}') < pos(p, '{1}')", lambda p, a, b, x: p.index(a) < p.index(b)),

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections import Counter
 from itertools import pairwise, permutations
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -13,7 +16,9 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from baco_like.exceptions import ConfigError, SpaceError
-from baco_like.spaces.feasible import ranking
+from baco_like.spaces.expression import Expression
+from baco_like.spaces.feasible import ranking, residue, rules
+from baco_like.spaces.feasible.domain import full_domain
 from baco_like.spaces.feasible.extensions import Extensions
 from baco_like.spaces.feasible.rejection import Rejection
 from baco_like.spaces.integer import Integer
@@ -34,6 +39,37 @@ def test_count_and_membership_agree_with_brute_force(case: Case) -> None:
     assert space.feasible_size == sum(case.feasible)
     assert space.feasible.contains(codes).tolist() == case.feasible
     assert space.satisfied(codes).tolist() == case.feasible
+
+
+@settings(max_examples=150, deadline=None)
+@given(cases())
+def test_merging_partial_configurations_loses_none(case: Case) -> None:
+    with patch.object(residue, "_WORTHWHILE", 0), patch.object(rules, "TABLE_LIMIT", 20):
+        space = case.space_or_none()
+    if space is None:
+        return
+    codes = space.encode(case.everything)
+    assert space.feasible_size == sum(case.feasible)
+    assert space.feasible.contains(codes).tolist() == case.feasible
+
+
+def test_products_and_sums_of_many_parameters_are_counted_exactly() -> None:
+    names = [f"x{i}" for i in range(6)]
+    space = Space({name: list(range(1, 33)) for name in names}, ["*".join(names) + " <= 1024"])
+    ways = {1: 1}
+    for _ in names:
+        products: Counter[int] = Counter()
+        for (product, count), factor in itertools.product(ways.items(), range(1, 33)):
+            products[product * factor] += count
+        ways = {product: count for product, count in products.items() if product <= 1024}
+    assert space.feasible_size == sum(ways.values())
+    rows = space.feasible.sample(500, RNG(0))
+    assert space.satisfied(rows).all()
+    assert np.array_equal(space.feasible.unindex(space.feasible.index(rows)), rows)
+    digits = {f"x{i}": list(range(10)) for i in range(14)}
+    total = " + ".join(digits) + " <= 40"
+    inclusion = sum((-1) ** k * math.comb(14, k) * math.comb(54 - 10 * k, 14) for k in range(5))
+    assert Space(digits, [total]).feasible_size == inclusion
 
 
 @settings(max_examples=80, deadline=None)
@@ -280,3 +316,52 @@ def test_wide_integers_in_constraints_are_drawn() -> None:
 def test_a_hopeless_rejection_is_refused_with_a_way_out() -> None:
     with pytest.raises(SpaceError, match=r"none of \d+ random .*'x == y'.*computed from"):
         Space({"x": Real(0, 1), "y": Real(0, 1)}, ["x == y"])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a + b - c in (1, 3, 5)",
+        "a - (b - c) - d < 2",
+        "d - a * (b * c) + a >= -20",
+        "a * b * c * d == 24",
+        "a // (b - c) > 1 or d == 2",
+        "a / b * d <= c or a == d",
+        "min(a + b, c) * d > 6 and a != 3",
+        "(a if b > c else d) % 2 == 0",
+        "-(a + b) + c * d > 0",
+        "a ** 2 - b <= c < d + a",
+    ],
+)
+def test_known_parts_decide_as_the_values_themselves_do(text: str) -> None:
+    values = [1, 2, 3, 4]
+    space = Space({name: values for name in "abcd"})
+    one = Expression(text, space.parameters)
+    rows = np.array(list(itertools.product(values, repeat=4)))
+    columns = dict(zip("abcd", rows.T, strict=True))
+    held = one.holds(columns).reshape(4, 4, 4, 4)
+    for known in itertools.chain.from_iterable(
+        itertools.combinations("abcd", k) for k in (1, 2, 3)
+    ):
+        positions = {
+            "abcd".index(n): np.indices((4,) * len(known))[i].ravel() for i, n in enumerate(known)
+        }
+        domains = [full_domain(name, space.parameters[name]) for name in "abcd"]
+        with patch.object(residue, "_WORTHWHILE", 0):
+            number, count = residue.futures(
+                domains, [rules.bind(one, domains)], positions, 4 ** len(known)
+            )
+        axes = ["abcd".index(name) for name in known]
+        completions = np.moveaxis(held, axes, range(len(axes))).reshape(4 ** len(known), -1)
+        for group in range(count):
+            assert len(np.unique(completions[number == group], axis=0)) == 1
+
+
+def test_known_products_are_few() -> None:
+    space = Space({name: [1, 2, 3, 4] for name in "abcd"})
+    one = Expression("a * b * c * d == 24", space.parameters)
+    domains = [full_domain(name, space.parameters[name]) for name in "abcd"]
+    positions = {i: np.indices((4, 4, 4))[k].ravel() for k, i in enumerate((0, 2, 3))}
+    with patch.object(residue, "_WORTHWHILE", 0):
+        _, count = residue.futures(domains, [rules.bind(one, domains)], positions, 64)
+    assert count == len({x * y * z for x, y, z in itertools.product([1, 2, 3, 4], repeat=3)})

@@ -10,6 +10,7 @@ import numpy as np
 
 from baco_like._typing import Ints, Mask
 from baco_like.spaces.feasible.domain import Domain
+from baco_like.spaces.feasible.residue import futures
 from baco_like.spaces.feasible.rules import Rule, from_mixed_radix, mixed_radix, numbered
 from baco_like.spaces.feasible.tree import Edges, Tree, finish
 
@@ -25,8 +26,11 @@ _CHUNK = 2**16
 _LOOKUP_LIMIT = 2**22
 """Answers of a rule that are listed for one level at most (bytes)."""
 
+_SAMPLE = 2**12
+"""Edges on which it is judged whether merging them is worth the time."""
+
 _Columns = dict[int, Ints]
-"""For each parameter that constraints will still read, its position in every node."""
+"""For each parameter that constraints will still read, its position in every node (on one of the node's paths)."""
 
 
 class TooLarge(Exception):
@@ -36,8 +40,7 @@ class TooLarge(Exception):
 def grow(domains: Sequence[Domain], rules: Sequence[Rule], order: Sequence[int]) -> Tree | None:
     """Return the tree of the combinations that satisfy every rule, or None where there are none.
 
-    A node is a combination of the values that rules not yet complete will read: everything else about its path
-    makes no difference to what may follow.
+    A node stands for all paths that leave the same choices (see `residue`).
 
     Args:
         domains: Those of the group.
@@ -57,8 +60,9 @@ def grow(domains: Sequence[Domain], rules: Sequence[Rule], order: Sequence[int])
         node, value = _extended(domains, ready, columns, nodes, new)
         if len(node) == 0:
             return None
-        still_read = sorted(bound.intersection(i for rule in pending for i in rule.members))
-        child, columns, after = _children(domains, columns, new, node, value, still_read)
+        still_read = bound.intersection(i for rule in pending for i in rule.members)
+        below = {i: value if i == new else columns[i][node] for i in sorted(still_read)}
+        child, columns, after = _children(domains, pending, below, len(node))
         levels.append(Edges(nodes, domains[new].size, node, value, child))
         nodes = after
     return finish(levels)
@@ -161,28 +165,28 @@ def _asked(
 
 
 def _children(
-    domains: Sequence[Domain],
-    columns: _Columns,
-    new: int,
-    node: Ints,
-    value: Ints,
-    still_read: Sequence[int],
+    domains: Sequence[Domain], pending: Sequence[Rule], below: _Columns, n: int
 ) -> tuple[Ints, _Columns, int]:
-    """Return each edge's child, the columns of the children, and how many there are."""
-    below = {i: value if i == new else columns[i][node] for i in still_read}
-    if len(still_read) == len(columns) + 1:  # nothing is forgotten, so no two edges meet
-        return np.arange(len(node), dtype=np.int32), below, len(node)
-    if not still_read:
-        return np.zeros(len(node), dtype=np.int32), {}, 1
-    sizes = [domains[i].size for i in still_read]
-    if math.prod(sizes) >= 2**62:
-        return (
-            np.arange(len(node), dtype=np.int32),
-            below,
-            len(node),
-        )  # merged later, with the equal subtrees
-    key = mixed_radix([below[i] for i in still_read], sizes)
-    distinct, child = numbered(key, math.prod(sizes))
-    digits = from_mixed_radix(distinct, sizes)
-    compact = [d.astype(np.min_scalar_type(s)) for d, s in zip(digits, sizes, strict=True)]
-    return child.astype(np.int32), dict(zip(still_read, compact, strict=True)), len(distinct)
+    """Return each edge's child, the columns of the children, and how many there are.
+
+    Edges with the same future lead to the same child, whose columns are those of the first of them.
+    """
+    if n > 4 * _SAMPLE and not _worth_merging(domains, pending, below, n):
+        return np.arange(n, dtype=np.int32), below, n
+    child, count = futures(domains, pending, below, n)
+    first = np.empty(count, dtype=np.int64)
+    first[child[::-1]] = np.arange(n - 1, -1, -1)
+    return child.astype(np.int32), {i: column[first] for i, column in below.items()}, count
+
+
+def _worth_merging(
+    domains: Sequence[Domain], pending: Sequence[Rule], below: _Columns, n: int
+) -> bool:
+    """Whether n edges seem to have fewer than n / 2 futures, judged by a sample.
+
+    Of m edges that fall on k futures about m^2 / 2k meet another one.
+    """
+    some = np.arange(0, n, n // _SAMPLE)
+    m = len(some)
+    _, distinct = futures(domains, pending, {i: column[some] for i, column in below.items()}, m)
+    return (m - distinct) * n > m * m
