@@ -17,7 +17,7 @@ from baco_like._typing import Array, Ints, Rng
 from baco_like.spaces.feasible.ragged import ragged
 from baco_like.spaces.feasible.ranking import Ranks, rank_dtype
 
-_DENSE = 2**20
+_DENSE = 2**18
 """Cells of a level's table of edges at most; larger levels are searched."""
 
 
