@@ -69,7 +69,7 @@ class Permutation:
             raise SpaceError(
                 f"a permutation of {len(found)} elements is too long; at most {MAX_ELEMENTS}"
             )
-        if metric not in _DISTANCES:
+        if not isinstance(metric, str) or metric not in _DISTANCES:
             raise SpaceError(f"metric {metric!r} is unknown; it is one of {', '.join(_DISTANCES)}")
         object.__setattr__(self, "elements", found)
         object.__setattr__(self, "metric", metric)

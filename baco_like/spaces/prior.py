@@ -15,7 +15,7 @@ import numpy as np
 
 from baco_like._typing import Array, Ints, Rng
 from baco_like.exceptions import SpaceError
-from baco_like.spaces.values import number
+from baco_like.spaces.values import real_number
 
 
 @dataclass(frozen=True)
@@ -34,8 +34,8 @@ class Gaussian:
     std: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "mean", float(number(self.mean, "mean of the prior")))
-        object.__setattr__(self, "std", float(number(self.std, "std of the prior")))
+        object.__setattr__(self, "mean", real_number(self.mean, "mean of the prior"))
+        object.__setattr__(self, "std", real_number(self.std, "std of the prior"))
         if self.std <= 0:
             raise SpaceError(f"std of the prior must be positive, got {self.std!r}")
 
@@ -71,7 +71,7 @@ def weights(given: Sequence[Any], count: int | None = None) -> Weights:
     """
     if isinstance(given, str) or not isinstance(given, Sequence | np.ndarray):
         raise SpaceError(f"a prior must be a list of weights or a density, got {given!r}")
-    found = tuple(float(number(weight, "a weight of the prior")) for weight in given)
+    found = tuple(real_number(weight, "a weight of the prior") for weight in given)
     if count is not None and len(found) != count:
         raise SpaceError(
             f"the prior has {len(found)} weights for {count} values; give one for each"

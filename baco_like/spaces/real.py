@@ -13,7 +13,7 @@ from baco_like._typing import Array, Codes, Column, Features, Mask, Rng
 from baco_like.exceptions import ConfigError, SpaceError
 from baco_like.spaces import distances, scale
 from baco_like.spaces import prior as priors
-from baco_like.spaces.values import checked_default, is_number, number, plain
+from baco_like.spaces.values import checked_default, is_number, plain, real_number
 
 
 @final
@@ -40,8 +40,8 @@ class Real:
     prior: priors.Density | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "low", _finite(self.low, "low"))
-        object.__setattr__(self, "high", _finite(self.high, "high"))
+        object.__setattr__(self, "low", real_number(self.low, "low"))
+        object.__setattr__(self, "high", real_number(self.high, "high"))
         if self.low > self.high:
             raise SpaceError(
                 f"the domain [{self.low!r}, {self.high!r}] is empty; low must not exceed high"
@@ -141,10 +141,3 @@ class Real:
             "default": self.default,
             "prior": priors.prior_to_dict(self.prior),
         }
-
-
-def _finite(value: Any, what: str) -> float:
-    try:
-        return float(number(value, what))
-    except OverflowError:
-        raise SpaceError(f"{what} = {value!r} is too large for a real; use Integer") from None

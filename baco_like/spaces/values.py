@@ -85,6 +85,18 @@ def number(value: Any, what: str) -> int | float:
     return result
 
 
+def real_number(value: Any, what: str) -> float:
+    """Return a finite float.
+
+    Raises:
+        SpaceError: It is none, or an integer beyond the largest double; ``what`` names it in the message.
+    """
+    try:
+        return float(number(value, what))
+    except OverflowError:
+        raise SpaceError(f"{what} is too large for a double") from None
+
+
 @dataclass(frozen=True)
 class Lookup:
     """From value to index, by type and value first and by number second.

@@ -15,7 +15,7 @@ from baco_like.exceptions import SpaceError
 from baco_like.spaces.language import exact
 from baco_like.spaces.language.source import MAX_DEPTH, Refused, parsed
 
-MAX_STEPS = 1_000_000
+MAX_STEPS = 60_000
 """Nodes evaluated for one text."""
 
 MAX_VALUES = 100_000

@@ -1,0 +1,231 @@
+"""Constraints given as callables."""
+
+import functools
+import math
+
+import numpy as np
+import pytest
+
+from baco_like.exceptions import SpaceError
+from baco_like.spaces.categorical import Categorical
+from baco_like.spaces.constraint import Constraint, from_callable
+from baco_like.spaces.integer import Integer
+from baco_like.spaces.ordinal import Ordinal
+from baco_like.spaces.permutation import Permutation
+from baco_like.spaces.real import Real
+
+PARAMETERS = {
+    "x": Integer(0, 5),
+    "y": Ordinal([0, 1, 2.5]),
+    "s": Categorical(["a", "b"]),
+    "o": Categorical([1, 1.0, True]),
+    "p": Permutation(["i", "j", "k"]),
+    "r": Real(0, 1),
+}
+
+
+def holds(constraint, configs):
+    columns = {
+        name: PARAMETERS[name].column(PARAMETERS[name].encode([config[name] for config in configs]))
+        for name in constraint.parameters
+    }
+    return constraint.holds(columns).tolist()
+
+
+class TestByName:
+    def test_argument_names_are_the_dependencies(self):
+        constraint = from_callable(lambda s, x: s == "a" or x > 2, PARAMETERS)
+        assert isinstance(constraint, Constraint)
+        assert constraint.parameters == ("s", "x")
+        rows = [{"s": "a", "x": 0}, {"s": "b", "x": 0}, {"s": "b", "x": 3}]
+        assert holds(constraint, rows) == [True, False, True]
+
+    def test_values_are_plain_python(self):
+        seen = []
+        constraint = from_callable(
+            lambda x, y, s, o, p, r: seen.append((x, y, s, o, p, r)) or True, PARAMETERS
+        )
+        config = {"x": 3, "y": 0, "s": "b", "o": True, "p": ("k", "i", "j"), "r": 0.5}
+        assert holds(constraint, [config]) == [True]
+        assert seen == [(3, 0, "b", True, ("k", "i", "j"), 0.5)]
+        assert [type(one) for one in seen[0]] == [int, int, str, bool, tuple, float]
+
+    def test_each_distinct_row_is_asked_once(self):
+        calls = []
+        constraint = from_callable(lambda x, s: calls.append((x, s)) or x > 1, PARAMETERS)
+        rows = [{"x": x % 3, "s": "a"} for x in range(300)]
+        assert holds(constraint, rows) == [x % 3 > 1 for x in range(300)]
+        holds(constraint, rows)
+        assert sorted(calls) == [(0, "a"), (1, "a"), (2, "a")]
+
+    def test_one_and_one_and_true_are_three_rows(self):
+        constraint = from_callable(lambda o: o is True, PARAMETERS)
+        assert holds(constraint, [{"o": 1}, {"o": True}, {"o": 1.0}, {"o": True}]) == [
+            False,
+            True,
+            False,
+            True,
+        ]
+
+    @pytest.mark.parametrize(
+        "function",
+        [lambda x: 1 / x > 0, lambda x: math.exp(10_000 * x) > 0 and x > 0, lambda x: 5 % x >= 0],
+    )
+    def test_an_arithmetic_error_is_a_no(self, function):
+        assert not all(holds(from_callable(function, PARAMETERS), [{"x": 0}, {"x": 1}]))
+
+    def test_any_other_error_names_the_constraint_and_the_row(self):
+        def typo(x):
+            return x.nothing
+
+        with pytest.raises(SpaceError, match=r"'typo' failed on \{'x': 2\}") as caught:
+            holds(from_callable(typo, PARAMETERS), [{"x": 2}])
+        assert isinstance(caught.value.__cause__, AttributeError)
+
+    def test_numpy_truths_and_numbers_are_taken(self):
+        assert holds(
+            from_callable(lambda x: np.bool_(x > 1), PARAMETERS), [{"x": 1}, {"x": 2}]
+        ) == [False, True]
+        assert holds(from_callable(lambda x: x, PARAMETERS), [{"x": 0}, {"x": 2}]) == [False, True]
+
+    def test_defaults_that_are_no_parameters_are_kept(self):
+        constraint = from_callable(lambda x, limit=3: x <= limit, PARAMETERS)
+        assert constraint.parameters == ("x",)
+        assert holds(constraint, [{"x": 3}, {"x": 4}]) == [True, False]
+
+    def test_a_default_that_is_a_parameter_is_read(self):
+        assert from_callable(lambda x, s="a": True, PARAMETERS).parameters == ("x", "s")
+
+    def test_other_callables(self):
+        class Limit:
+            def __call__(self, x):
+                return x < 2
+
+            def method(self, x, s):
+                return x < 2
+
+        assert from_callable(Limit(), PARAMETERS).parameters == ("x",)
+        assert from_callable(Limit().method, PARAMETERS).parameters == ("x", "s")
+        bound = functools.partial(lambda x, limit: x < limit, limit=2)
+        assert holds(from_callable(bound, PARAMETERS), [{"x": 1}, {"x": 2}]) == [True, False]
+
+    def test_explains_by_its_values(self):
+        config = {"x": 2, "s": "a", "r": 0.5}
+        assert from_callable(lambda s, x: False, PARAMETERS).explain(config) == "s = 'a', x = 2"
+
+    def test_a_lambda_is_shown_by_its_arguments_and_line(self):
+        assert from_callable(lambda x, s: True, PARAMETERS).text.startswith("lambda x, s (line ")
+
+    @pytest.mark.parametrize(
+        ("function", "word"),
+        [
+            (lambda x, nothing: True, "'nothing', which is no parameter"),
+            (lambda *values: True, r"'\*values'"),
+            (lambda x, **rest: True, r"'\*rest'"),
+            (lambda x, s, /: True, "by position only"),
+            (lambda x, /: True, "by position only"),
+            (lambda: True, "no argument"),
+            (lambda limit=3: True, "no argument"),
+            (max, "cannot be told|is no parameter|position"),
+        ],
+    )
+    def test_refused(self, function, word):
+        with pytest.raises(SpaceError, match=word):
+            from_callable(function, PARAMETERS)
+
+
+OUTSIDE = {"x": 1}
+
+
+def reads_through_a_helper(p):
+    return sum(p.values())
+
+
+def reads_in_a_branch(p):
+    if p["x"] > 2:
+        return p["s"] == "a"
+    return p["y"] < 2
+
+
+def rebinds(p):
+    p = {"x": 1, **p}
+    return p["x"] > 1
+
+
+def loops(p):
+    return all(p[name] for name in ("x", "y"))
+
+
+def nests(p):
+    return max([p["x"] for _ in range(3)]) > 1
+
+
+def looks_at_itself(p):
+    return p["x"] > 1 and len(locals()) > 0
+
+
+def writes(p):
+    p["x"] = 3
+    return p["x"] > 1
+
+
+class TestMappings:
+    @pytest.mark.parametrize(
+        ("function", "names"),
+        [
+            (lambda p_: p_["x"] * p_["y"] <= 4, ("x", "y")),
+            (lambda conf: conf["s"] == "a" and conf["x"] in (1, 2), ("s", "x")),
+            (lambda conf: OUTSIDE["x"] < conf["y"], ("y",)),
+            (reads_in_a_branch, ("x", "s", "y")),
+        ],
+    )
+    def test_only_what_is_read_counts(self, function, names):
+        parameters = {name: one for name, one in PARAMETERS.items() if name != "p"}
+        assert from_callable(function, parameters).parameters == names
+
+    @pytest.mark.parametrize(
+        "function",
+        [
+            lambda c: c.get("x") == 1,
+            lambda c: len(c) > 3,
+            lambda c: c["x"] > 1 and reads_through_a_helper(c),
+            lambda c, key="x": c[key] > 1,
+            lambda c: True,
+            lambda c: c["no such"] > 1,
+            lambda c: (lambda: c["x"])() > 1,
+            rebinds,
+            loops,
+            nests,
+            looks_at_itself,
+            writes,
+        ],
+    )
+    def test_any_other_use_means_all(self, function):
+        parameters = {name: one for name, one in PARAMETERS.items() if name != "p"}
+        constraint = from_callable(function, parameters)
+        if function is not nests:  # a later Python inlines the comprehension, and then sees the key
+            assert constraint.parameters == tuple(parameters)
+
+    def test_gets_every_parameter_as_a_plain_value(self):
+        seen = []
+        constraint = from_callable(lambda config: seen.append(dict(config)) or True, PARAMETERS)
+        config = {"x": 3, "y": 2.5, "s": "b", "o": 1, "p": ("k", "i", "j"), "r": 0.5}
+        assert holds(constraint, [config]) == [True]
+        assert seen == [config]
+
+    def test_agrees_with_the_same_by_name(self):
+        rows = [{"x": x, "y": y} for x in range(6) for y in (0, 1, 2.5)]
+        by_mapping = from_callable(lambda c: c["x"] * c["y"] < 4, PARAMETERS)
+        by_name = from_callable(lambda x, y: x * y < 4, PARAMETERS)
+        assert by_mapping.parameters == by_name.parameters == ("x", "y")
+        assert holds(by_mapping, rows) == holds(by_name, rows)
+
+    def test_a_wrapper_is_not_looked_through(self):
+        def inner(conf):
+            return conf["x"] > 1 and conf["y"] > 1
+
+        @functools.wraps(inner)
+        def outer(conf):
+            return conf["x"] >= 0 and inner(dict(conf))
+
+        assert from_callable(outer, PARAMETERS).parameters == tuple(PARAMETERS)
