@@ -1,22 +1,30 @@
 """Record every configuration of a run file with its evaluator, and write the table as T4.
 
-    OMP_NUM_THREADS=1 nice -n 10 python benchmarks/recorded/record.py FILE.toml --journal FILE.jsonl --out FOLDER
+    OMP_NUM_THREADS=1 python benchmarks/recorded/record.py FILE.toml --journal FILE.jsonl --out FOLDER
 
 The journal makes it resumable: interrupted and started again it goes on. The file's strategy should be random search,
-so that a change of the machine's load falls on all configurations alike. Writes NAME.json.gz (T4) and NAME.space.json
-(the space, for `Space.from_dict`).
+so that a change of the machine's load falls on all configurations alike. Writes NAME.json.gz (T4, in the order of the
+space) and NAME.space.json (the space, for `Space.from_dict`), and prints what failed.
 """
 
 import argparse
+import json
+import platform
+import subprocess
 import time
+from collections import Counter
 from pathlib import Path
 
-from baco_like import MaxEvals, Optimizer, runfile
+import numpy as np
+
+from baco_like import MaxEvals, Optimizer, Space, runfile
+from baco_like.records.objective import Objective
+from baco_like.records.trial import Trial
+from baco_like.storage.t4 import write_t4
 from baco_like.tuner import run
 
 
-def record(file: Path, journal: Path) -> Optimizer:
-    asked = runfile.read(file)
+def record(asked: runfile.RunFile, journal: Path) -> Optimizer:
     optimizer = Optimizer(
         asked.space,
         asked.objective.goal,
@@ -28,10 +36,33 @@ def record(file: Path, journal: Path) -> Optimizer:
     start, before = time.perf_counter(), len(optimizer.trials)
     reason = run(optimizer, asked.evaluator(), MaxEvals(asked.evaluations or 10**9))
     seconds, done = time.perf_counter() - start, len(optimizer.trials) - before
-    print(
-        f"{file.name}: {len(optimizer.trials)} trials, {done} new ones in {seconds:.0f} s; {reason}"
-    )
+    print(f"{len(optimizer.trials)} trials, {done} new ones in {seconds:.0f} s; {reason}")
     return optimizer
+
+
+def write(folder: Path, name: str, optimizer: Optimizer, objective: Objective) -> None:
+    trials = in_order(optimizer.space, optimizer.trials)
+    metadata = {
+        "machine": platform.machine(),
+        "compiler": compiler(),
+        "date": time.strftime("%Y-%m-%d", time.gmtime()),
+    }
+    write_t4(folder / f"{name}.json.gz", trials, objective, metadata)
+    described = json.dumps(optimizer.space.to_dict(), indent=1)
+    (folder / f"{name}.space.json").write_text(described + "\n")
+    failures = Counter(trial.failed or "ok" for trial in trials)
+    values = [trial.value for trial in trials if trial.value is not None]
+    print(dict(failures), f"values {min(values):.6g} to {max(values):.6g} {objective.unit}")
+
+
+def in_order(space: Space, trials: list[Trial]) -> list[Trial]:
+    codes = space.encode([trial.config for trial in trials])
+    return [trials[i] for i in np.lexsort(codes.T[::-1])]
+
+
+def compiler() -> str:
+    said = subprocess.run(["cc", "--version"], capture_output=True, text=True, check=True).stdout
+    return said.splitlines()[0]
 
 
 def main() -> None:
@@ -40,9 +71,11 @@ def main() -> None:
     )
     parser.add_argument("file", type=Path)
     parser.add_argument("--journal", type=Path, required=True)
-    parser.add_argument("--out", type=Path)
+    parser.add_argument("--out", type=Path, required=True)
     args = parser.parse_args()
-    record(args.file, args.journal)
+    asked = runfile.read(args.file)
+    args.out.mkdir(parents=True, exist_ok=True)
+    write(args.out, args.file.stem, record(asked, args.journal), asked.objective)
 
 
 if __name__ == "__main__":
