@@ -178,7 +178,7 @@ def main() -> None:
     parser.add_argument("--problems", help="separated by commas")
     parser.add_argument("--variants", help="separated by commas; the default is always among them")
     args = parser.parse_args()
-    problems = runs.select(args.problems, dict.fromkeys(PROBLEMS))
+    problems = runs.select(args.problems, PROBLEMS)
     variants = runs.select(args.variants, VARIANTS)
     jobs = [
         (problem, name, seed, args.budget)

@@ -16,9 +16,17 @@ from pathlib import Path
 from typing import Any
 
 import runs
+from ablations import EverywhereFeasible
 
 from baco_like import Infeasible, Space
 from baco_like.evaluators.function import FunctionEvaluator
+from baco_like.searches.sampled import SampledSearch
+from baco_like.strategies.bayesian import Bayesian
+from baco_like.strategies.phased import Phased
+from baco_like.strategies.random_search import RandomSearch
+from baco_like.surrogates.forest import RandomForest
+from baco_like.surrogates.gp.model import GaussianProcess
+from baco_like.surrogates.gp.prior import FLAT_PRIORS
 
 OPTIMUM = -16.3496
 ORIGINAL = {20: -2.55, 40: -10.94, 60: -13.72}
@@ -41,21 +49,28 @@ def space_of(data: str) -> Space:
     return Space.from_baco(Path(data) / "scenarios" / "rs_cot_1024_scenario.json")
 
 
-def strategies() -> Mapping[str, Any]:
-    """Return what is compared: the strategy by name and its settings."""
-    return {
-        "ours, 10 first points": ("bayesian", 10),
-        "ours, 20 first points": ("bayesian", 20),
-        "uniform sampling": ("random_search", None),
-    }
+def _phased(initial: int = 10, **parts: Any) -> Phased:
+    return Phased(Bayesian(**parts), initial)
+
+
+STRATEGIES: Mapping[str, Any] = {
+    "ours, 10 first points": _phased(),
+    "ours, 20 first points": _phased(20),
+    "uniform sampling": RandomSearch(),
+    "best of 10,000 random instead of local search": _phased(search=SampledSearch(10_000)),
+    "best of 1,000 random instead of local search": _phased(search=SampledSearch(1_000)),
+    "no feasibility model": _phased(feasibility=EverywhereFeasible()),
+    "no minimum feasibility": _phased(largest_minimum=0.0),
+    "minimum feasibility up to 0.1": _phased(largest_minimum=0.1),
+    "no priors": _phased(surrogate=GaussianProcess(priors=FLAT_PRIORS)),
+    "random forest": _phased(surrogate=RandomForest()),
+}
+"""The first three are the comparison with the original, the others say what each part is worth here."""
 
 
 def work(data: str, name: str, seed: int, budget: int) -> runs.Row:
-    from baco_like.strategies.registry import create
-
-    kind, initial = strategies()[name]
-    recipe = create(kind, {} if initial is None else {"initial": initial})
-    found = runs.one_run(space_of(data), recipe, FunctionEvaluator(objective), seed, budget)
+    evaluator = FunctionEvaluator(objective)
+    found = runs.one_run(space_of(data), STRATEGIES[name], evaluator, seed, budget)
     return {"strategy": name, "seed": seed, "budget": budget, **found}
 
 
@@ -65,7 +80,7 @@ def report(rows: list[runs.Row], budgets: tuple[int, ...]) -> str:
         *(f"{ORIGINAL[n]:.2f}" if n in ORIGINAL else "" for n in budgets),
     ]
     lines = [[*original, *[""] * (len(budgets) + 2)]]
-    for name in strategies():
+    for name in STRATEGIES:
         mine = [row for row in rows if row["strategy"] == name]
         if mine:
             lines.append([name, *_figures(mine, budgets)])
@@ -89,12 +104,12 @@ def _figures(rows: list[runs.Row], budgets: tuple[int, ...]) -> list[str]:
 def main() -> None:
     parser = runs.arguments(__doc__)
     parser.add_argument("--data", default=os.environ.get("BACO_LIKE_DATA"))
+    parser.add_argument("--strategies", help="separated by semicolons")
     args = parser.parse_args()
+    names = runs.select(args.strategies, STRATEGIES, ";")
     if args.data is None or not (Path(args.data) / "scenarios").is_dir():
         raise SystemExit("no scenarios there: give --data DIR, or set BACO_LIKE_DATA")
-    jobs = [
-        (args.data, name, seed, args.budget) for seed in range(args.seeds) for name in strategies()
-    ]
+    jobs = [(args.data, name, seed, args.budget) for seed in range(args.seeds) for name in names]
 
     def key(row: runs.Row) -> runs.Job:
         return args.data, row["strategy"], row["seed"], row["budget"]

@@ -3,12 +3,11 @@
 import argparse
 import importlib.metadata
 import json
-import os
 import platform
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
@@ -142,20 +141,14 @@ def shown_budgets(budget: int) -> tuple[int, ...]:
     return tuple(n for n in BUDGETS if n <= budget) or (budget,)
 
 
-def one_thread() -> None:
-    """Keep linear algebra to one thread; to be called before NumPy is imported in the workers."""
-    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-        os.environ[name] = "1"
-
-
-def select(names: str | None, known: Mapping[str, Any]) -> list[str]:
-    """Return the names of a comma-separated list, or all.
+def select(names: str | None, known: Iterable[str], separator: str = ",") -> list[str]:
+    """Return the names of a list, or all.
 
     Raises:
         SystemExit: One is unknown.
     """
-    wanted = list(known) if names is None else names.split(",")
+    wanted = list(known) if names is None else names.split(separator)
     wrong = [name for name in wanted if name not in known]
     if wrong:
-        raise SystemExit(f"{wrong[0]!r} is unknown; there are {', '.join(known)}")
+        raise SystemExit(f"{wrong[0]!r} is unknown; there are {f'{separator} '.join(known)}")
     return wanted
