@@ -42,11 +42,12 @@ def best_after(values: Sequence[float | None], n: int) -> float:
 
 
 def rows_of(out: Path | None) -> list[Row]:
-    """Return the rows of an earlier, perhaps interrupted run; a line without an end is left out."""
+    """Return the rows of an earlier, perhaps interrupted run; a line without an end is cut off."""
     if out is None or not out.exists():
         return []
-    lines = out.read_text().splitlines(keepends=True)
-    return [json.loads(line) for line in lines if line.endswith("\n")]
+    whole, end, _ = out.read_text().rpartition("\n")
+    out.write_text(whole + end)
+    return [json.loads(line) for line in whole.splitlines()]
 
 
 def completed(

@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from baco_like import Space
+from baco_like.evaluators.recorded import load
+
+ROOT = Path(__file__).parents[2]
+BENCHMARKS = ROOT / "benchmarks"
+RECORDED = BENCHMARKS / "recorded"
+DATA = Path(os.environ.get("BACO_LIKE_DATA", ROOT.parent / "shared" / "data"))
+SCRIPTS = sorted(
+    path for path in BENCHMARKS.rglob("*.py") if "__main__" in path.read_text(encoding="utf-8")
+)
+
+
+def script(path: Path, *arguments: str) -> str:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-W", "error", str(path), *arguments]
+    done = subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    return done.stdout
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
+def test_every_script_explains_itself(path: Path) -> None:
+    assert "usage:" in script(path, "--help")
+
+
+def test_ablations_write_a_table_and_go_on(tmp_path: Path) -> None:
+    rows, table = tmp_path / "rows.jsonl", tmp_path / "table.md"
+    tiny = ("--seeds", "2", "--budget", "12", "--processes", "1", "--out", str(rows))
+    chosen = ("--variants", "no feasibility model,uniform sampling")
+    path = BENCHMARKS / "quality" / "ablations.py"
+    script(path, *tiny, *chosen, "--table", str(table))
+    written = rows.read_text()
+    found = Counter(
+        (row["problem"], row["variant"]) for row in map(json.loads, written.split("\n")[:-1])
+    )
+    assert found == {
+        ("loop_nest", "default (Spearman)"): 2,
+        ("loop_nest", "uniform sampling"): 2,
+        ("hidden", "default (Spearman)"): 2,
+        ("hidden", "no feasibility model"): 2,
+        ("hidden", "uniform sampling"): 2,
+    }
+    assert "| no feasibility model |" in table.read_text()
+    kept = written[: written.rindex("\n", 0, -1) + 1]
+    rows.write_text(written[:-9])  # as a crash leaves it, in the middle of the last row
+    script(path, *tiny, *chosen, "--table", str(table))
+    again = rows.read_text()
+    assert again.startswith(kept)
+    assert len(again.splitlines()) == len(written.splitlines())
+    assert json.loads(again.splitlines()[-1]) == json.loads(written.splitlines()[-1])
+
+
+@pytest.mark.skipif(not (DATA / "scenarios").is_dir(), reason="needs the public data")
+def test_rs_cot(tmp_path: Path) -> None:
+    shown = script(
+        BENCHMARKS / "quality" / "rs_cot.py",
+        *("--data", str(DATA), "--seeds", "1", "--budget", "12", "--processes", "1"),
+        *("--strategies", "ours, 10 first points;uniform sampling"),
+    )
+    assert "| ours, 10 first points |" in shown
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
+def test_recording(tmp_path: Path) -> None:
+    (tmp_path / "tiny.toml").write_text(
+        '[space.ti]\ntype = "ordinal"\nvalues = [1, 2, 3]\n'
+        '[objective]\nname = "time"\nunit = "ms"\n'
+        '[evaluator]\nkind = "c_loop_nest"\nsize = 8\nrepeats = 3\n'
+        '[budget]\nevaluations = 3\n[optimizer]\nstrategy = "random_search"\n'
+    )
+    journal = ("--journal", str(tmp_path / "tiny.jsonl"), "--out", str(tmp_path))
+    for new in (3, 0):  # the second time there is nothing left to measure
+        shown = script(RECORDED / "record.py", str(tmp_path / "tiny.toml"), *journal)
+        assert f"3 trials, {new} new ones" in shown
+    recorded = load(tmp_path / "tiny.json.gz")
+    assert [recorded.entries[(i,)].failed for i in (1, 2, 3)] == [None, None, "constraints"]
+    assert len(recorded.entries[(1,)].repeats) == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "failures"),
+    [
+        ("loop_nest", {None: 4860}),
+        (
+            "hidden",
+            {None: 1697, "compile": 480, "runtime": 336, "correctness": 237, "timeout": 130},
+        ),
+    ],
+)
+def test_recorded_tables_cover_their_spaces(name: str, failures: dict[str | None, int]) -> None:
+    recorded = load(RECORDED / f"{name}.json.gz")
+    space = Space.from_dict(json.loads((RECORDED / f"{name}.space.json").read_text()))
+    assert Counter(entry.failed for entry in recorded.entries.values()) == failures
+    assert len(recorded.entries) == space.feasible_size
+    configs = [dict(zip(recorded.names, values, strict=True)) for values in recorded.entries]
+    assert space.feasible.contains(space.encode(configs)).all()
+    assert recorded.unit == "ms"
