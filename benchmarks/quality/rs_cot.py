@@ -41,7 +41,7 @@ def objective(v: Mapping[str, Any]) -> float:
     logs = [math.log(x[name] + 1) for name in ("ls0", "ls1", "gs0", "gs1")]
     balance = x["v3"] + x["v5"] + x["v7"] - x["ls0"] - x["gs1"]
     squares = (x["v5"] + x["v6"] - 800) ** 2 + balance**2 + x["v3"] * x["v4"]
-    return 1e-5 * squares - waves + logs[0] - logs[1] + logs[2] - logs[3]
+    return float(1e-5 * squares - waves + logs[0] - logs[1] + logs[2] - logs[3])
 
 
 @cache
