@@ -26,7 +26,8 @@ from baco_like.spaces.language.columns import plain_values
 from baco_like.spaces.language.partly import Term, known_terms
 from baco_like.spaces.language.reader import read
 from baco_like.spaces.language.tree import Node
-from baco_like.spaces.language.vectorised import Inexact, truth, vectorise
+from baco_like.spaces.language.vector import Inexact, truth
+from baco_like.spaces.language.vectorised import vectorise
 from baco_like.spaces.language.writer import comparison, write
 from baco_like.spaces.parameter import Parameter
 from baco_like.spaces.permutation import Permutation

@@ -13,7 +13,8 @@ from functools import reduce
 from baco_like.spaces.language import tree
 from baco_like.spaces.language.columns import Kind
 from baco_like.spaces.language.tree import Node
-from baco_like.spaces.language.vectorised import Inexact, Vector, vectorise
+from baco_like.spaces.language.vector import Inexact, Vector
+from baco_like.spaces.language.vectorised import vectorise
 from baco_like.spaces.parameter import Parameter
 
 _WHOLE = (Kind.INT, Kind.BOOL)
