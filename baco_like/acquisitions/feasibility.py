@@ -44,9 +44,11 @@ def weighted(score: Score, model: FeasibilityModel, minimum: float) -> Score:
     return both
 
 
-def draw_minimum(rng: Rng, largest: float = 0.1) -> float:
+def draw_minimum(rng: Rng, largest: float = 0.5) -> float:
     """Return the least probability of feasibility for one suggestion: zero in one of eleven draws.
 
-    The distribution is the BaCO program's: uniform over eleven steps from 0 to ``largest``.
+    The distribution is the BaCO program's: uniform over eleven steps from 0 to ``largest``. Its
+    largest is 0.1 for a forest that counts successes four times as much as failures; the one here
+    does not, so its limit is higher.
     """
     return largest * float(rng.integers(11)) / 10.0
