@@ -63,8 +63,9 @@ class Standardised:
 
     def forward_variance(self, y: Array, variance: Array) -> Array:
         """Return variances on the model's scale."""
-        deviation = np.sqrt(variance) / self.unit / self.deviation
-        return np.minimum(deviation, 1e3) ** 2
+        with np.errstate(over="ignore"):
+            deviation = np.sqrt(variance) / self.unit / self.deviation
+        return np.asarray(np.minimum(deviation, 1e3) ** 2)
 
     def moments(self, mean: Array, variance: Array) -> tuple[Array, Array]:
         """Return mean and variance in the user's unit."""
@@ -113,13 +114,14 @@ class Transform:
     def forward_variance(self, y: Array, variance: Array) -> Array:
         """Return variances of values on the model's scale, to first order (delta method)."""
         y = np.asarray(y, dtype=float)
-        if self.kind == "log":
-            slope = 1.0 / np.maximum(y, LEAST)
-        else:
-            u = (y / self.unit - self.centre) / self.width
-            slope = 1.0 / np.hypot(1.0, u) / self.width / self.unit
-        deviation = np.sqrt(variance) * (slope / self.deviation)
-        return np.minimum(deviation, 1e3) ** 2
+        with np.errstate(over="ignore", invalid="ignore"):
+            if self.kind == "log":
+                slope = 1.0 / np.maximum(y, LEAST)
+            else:
+                u = (y / self.unit - self.centre) / self.width
+                slope = 1.0 / np.hypot(1.0, u) / self.width / self.unit
+            deviation = np.sqrt(variance) * (slope / self.deviation)
+        return np.where(np.asarray(variance) > 0.0, np.minimum(deviation, 1e3) ** 2, 0.0)
 
     def moments(self, mean: Array, variance: Array) -> tuple[Array, Array]:
         """Return mean and variance in the user's unit of values normal on the model's scale.
