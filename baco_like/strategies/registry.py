@@ -19,7 +19,7 @@ Maker = Callable[..., Strategy[Any]]
 
 
 def _bayesian(initial: int = 10) -> Strategy[Any]:
-    """BaCO's Bayesian optimization: uniform design, Gaussian process, learnt feasibility, local search."""
+    """Bayesian optimization in BaCO's manner: Gaussian process, learnt feasibility, all or locally searched."""
     from baco_like.strategies.bayesian import Bayesian
     from baco_like.strategies.phased import Phased
 
@@ -33,6 +33,39 @@ def _random_forest(initial: int = 10) -> Strategy[Any]:
     from baco_like.surrogates.forest import RandomForest
 
     return Phased(Bayesian(surrogate=RandomForest()), initial)
+
+
+def _baco(initial: int = 10) -> Strategy[Any]:
+    """BaCO as published: always by local search, its program's minimum feasibility, every fit from many starts."""
+    from baco_like.strategies.bayesian import Bayesian
+    from baco_like.strategies.phased import Phased
+    from baco_like.surrogates.gp.fit import Effort
+    from baco_like.surrogates.gp.model import GaussianProcess
+
+    surrogate = GaussianProcess(effort=Effort(draws=200, starts=5, fresh_starts=5, fresh_every=1))
+    return Phased(Bayesian(surrogate=surrogate, scan_limit=0, largest_minimum=0.1), initial)
+
+
+def _kernel_tuner_bo(
+    initial: int = 20, acquisition: str = "advanced_multi", exploration: float | None = None
+) -> Strategy[Any]:
+    """Kernel Tuner's Bayesian optimization; acquisition: advanced_multi, multi, ei; exploration None: contextual."""
+    from baco_like.acquisitions.multi import ORDER, AdvancedMulti, Multi
+    from baco_like.spaces.design import maximin
+    from baco_like.strategies.kernel_tuner_bo import KernelTunerBO
+    from baco_like.strategies.phased import Phased
+    from baco_like.surrogates.gp.model import FixedGaussianProcess
+
+    judges = {"advanced_multi": AdvancedMulti(), "multi": Multi(), "ei": Multi()}
+    if acquisition not in judges:
+        raise ValueError(f"acquisition {acquisition!r} is unknown; choose from {', '.join(judges)}")
+    then = KernelTunerBO(
+        acquisitions=("ei",) if acquisition == "ei" else ORDER,
+        judge=judges[acquisition],
+        exploration=exploration,
+        surrogate=FixedGaussianProcess(lengthscale=1.5 if exploration is None else 2.0),
+    )
+    return Phased(then, initial, maximin)
 
 
 def _auto(initial: int = 10) -> Strategy[Any]:
@@ -53,6 +86,8 @@ def _exhaustive() -> Strategy[Any]:
 STRATEGIES: Mapping[str, Maker] = {
     "auto": _auto,
     "bayesian": _bayesian,
+    "baco": _baco,
+    "kernel_tuner_bo": _kernel_tuner_bo,
     "random_forest": _random_forest,
     "random_search": _random_search,
     "exhaustive": _exhaustive,

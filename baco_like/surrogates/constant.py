@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from baco_like._typing import Array, Codes, Rng
-from baco_like.spaces.space import Space
-from baco_like.surrogates.protocol import Data
+from baco_like.surrogates.protocol import Data, Featured
 
 
 @dataclass(frozen=True)
@@ -40,7 +39,7 @@ class Constant:
     """The surrogate that ignores the configuration: mean and variance of the values; a baseline."""
 
     def fit(
-        self, space: Space, data: Data, rng: Rng, start: Mapping[str, Any] | None = None
+        self, space: Featured, data: Data, rng: Rng, start: Mapping[str, Any] | None = None
     ) -> ConstantModel:
         """Return the model of mean and population variance."""
         return ConstantModel(float(data.y.mean()), float(data.y.var()))

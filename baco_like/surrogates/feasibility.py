@@ -13,9 +13,9 @@ import numpy as np
 
 from baco_like._random import Purpose, generator
 from baco_like._typing import Array, Codes, Mask
-from baco_like.spaces.space import Space
 from baco_like.surrogates.constant import ConstantFeasibility
 from baco_like.surrogates.forest import Growth, Tree, grow, look_up
+from baco_like.surrogates.protocol import Featured
 
 EVERY = 5
 """After the last failure the forest is grown again with so many more successes."""
@@ -31,7 +31,7 @@ class ForestFeasibilityModel:
         tables: Smoothed share of feasible rows in every node of every tree.
     """
 
-    space: Space
+    space: Featured
     trees: tuple[Tree, ...]
     tables: list[Array]
 
@@ -57,7 +57,7 @@ class ForestFeasibility:
     every: int = EVERY
 
     def fit(
-        self, space: Space, codes: Codes, feasible: Mask, seed: int
+        self, space: Featured, codes: Codes, feasible: Mask, seed: int
     ) -> ForestFeasibilityModel | ConstantFeasibility:
         """Return the model of the first `refit_point` rows; see the protocol."""
         if feasible.all() or not feasible.any():

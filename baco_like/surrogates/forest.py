@@ -15,8 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from baco_like._typing import Array, Codes, Features, Rng
-from baco_like.spaces.space import Space
-from baco_like.surrogates.protocol import Data
+from baco_like.surrogates.protocol import Data, Featured
 
 LEAST_VARIANCE = 1e-6
 """On the standardised scale: where all trees agree they may still all be wrong."""
@@ -112,7 +111,7 @@ class ForestModel:
         trees: The forest.
     """
 
-    space: Space
+    space: Featured
     trees: tuple[Tree, ...]
 
     @property
@@ -144,7 +143,7 @@ class RandomForest:
     growth: Growth = Growth(max_features=5 / 6, min_samples_leaf=1)
 
     def fit(
-        self, space: Space, data: Data, rng: Rng, start: Mapping[str, Any] | None = None
+        self, space: Featured, data: Data, rng: Rng, start: Mapping[str, Any] | None = None
     ) -> ForestModel:
         """Return the model; ``start`` is not used."""
         return ForestModel(space, grow(space.features(data.codes), data.y, self.growth, rng))

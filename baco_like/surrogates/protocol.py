@@ -6,8 +6,22 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
-from baco_like._typing import Array, Codes, Mask, Rng
-from baco_like.spaces.space import Space
+from baco_like._typing import Array, Codes, Features, Ints, Mask, Rng
+
+
+class Featured(Protocol):
+    """What a surrogate needs of a space; `baco_like.spaces.space.Space` is one."""
+
+    @property
+    def active(self) -> tuple[str, ...]:
+        """Names of the parameters that are not constant."""
+
+    @property
+    def feature_owner(self) -> Ints:
+        """For each feature column, which of the active parameters it belongs to, ``(k,)``."""
+
+    def features(self, codes: Codes) -> Features:
+        """Return what a model sees, ``(n, w)`` -> ``(n, k)``."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +78,7 @@ class Surrogate(Protocol):
     """A recipe for models."""
 
     def fit(
-        self, space: Space, data: Data, rng: Rng, start: Mapping[str, Any] | None = None
+        self, space: Featured, data: Data, rng: Rng, start: Mapping[str, Any] | None = None
     ) -> Model:
         """Return a model of ``data`` (at least one row).
 
@@ -86,7 +100,7 @@ class FeasibilityModel(Protocol):
 class FeasibilitySurrogate(Protocol):
     """A recipe for feasibility models."""
 
-    def fit(self, space: Space, codes: Codes, feasible: Mask, seed: int) -> FeasibilityModel:
+    def fit(self, space: Featured, codes: Codes, feasible: Mask, seed: int) -> FeasibilityModel:
         """Return a model of which rows ran, ``(n, w)`` and ``(n,)`` in order of arrival.
 
         The result depends on these arguments alone, so that a resumed run has the same model. Rows

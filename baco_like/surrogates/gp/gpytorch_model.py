@@ -16,7 +16,6 @@ from gpytorch.kernels import ScaleKernel
 from torch import Tensor
 
 from baco_like._typing import Array, Codes, Features, Ints, Rng
-from baco_like.spaces.space import Space
 from baco_like.surrogates.gp.fit import chosen_rows
 from baco_like.surrogates.gp.gpytorch_definition import (
     DTYPE,
@@ -26,7 +25,7 @@ from baco_like.surrogates.gp.gpytorch_definition import (
 )
 from baco_like.surrogates.gp.posterior import safe_cholesky
 from baco_like.surrogates.gp.prior import Priors
-from baco_like.surrogates.protocol import Data
+from baco_like.surrogates.protocol import Data, Featured
 
 KernelFactory = Callable[[Ints, int], TorchKernel]
 """Makes a GPyTorch kernel over feature columns from the columns' owners and the number of parameters."""
@@ -59,7 +58,7 @@ class GPyTorchGP:
     fitted_rows: int = 1000
 
     def fit(
-        self, space: Space, data: Data, rng: Rng, start: Mapping[str, Any] | None = None
+        self, space: Featured, data: Data, rng: Rng, start: Mapping[str, Any] | None = None
     ) -> GPyTorchModel:
         """Return a model of ``data``; censored values count at their bounds."""
         features = space.features(data.codes)
@@ -88,7 +87,7 @@ class GPyTorchModel:
         parameters: The raw hyperparameters, `LogPosterior.flat`.
     """
 
-    space: Space
+    space: Featured
     kernel: TorchKernel
     noise: float
     rows: Tensor
@@ -150,7 +149,9 @@ class GPyTorchModel:
         return cross.T @ alpha, solved
 
 
-def _model(space: Space, objective: LogPosterior, features: Features, data: Data) -> GPyTorchModel:
+def _model(
+    space: Featured, objective: LogPosterior, features: Features, data: Data
+) -> GPyTorchModel:
     """Return the model of all rows of ``data`` with the hyperparameters that ``objective`` has."""
     kernel, noise = objective.process.covar_module, objective.noise()
     device = objective.process.train_targets.device

@@ -9,14 +9,13 @@ from typing import Any
 import numpy as np
 
 from baco_like._typing import Array, Codes, Features, Rng
-from baco_like.spaces.space import Space
 from baco_like.surrogates.gp.censoring import impute
 from baco_like.surrogates.gp.evidence import Evidence, Hyperparameters, Mean
 from baco_like.surrogates.gp.fit import Effort, chosen_rows, maximise_evidence, to_json
 from baco_like.surrogates.gp.kernel import MATERN32, MATERN52, Kernel, squared_distances
 from baco_like.surrogates.gp.posterior import Posterior, posterior
 from baco_like.surrogates.gp.prior import Priors
-from baco_like.surrogates.protocol import Data
+from baco_like.surrogates.protocol import Data, Featured
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +28,7 @@ class GPModel:
         fitted: What fitting found.
     """
 
-    space: Space
+    space: Featured
     posterior: Posterior
     fitted: Hyperparameters
 
@@ -74,7 +73,7 @@ class GaussianProcess:
     effort: Effort = field(default_factory=Effort)
 
     def fit(
-        self, space: Space, data: Data, rng: Rng, start: Mapping[str, Any] | None = None
+        self, space: Featured, data: Data, rng: Rng, start: Mapping[str, Any] | None = None
     ) -> GPModel:
         """Return a model of ``data``; values should be of order one, as `transform.fit_transform` makes them.
 
@@ -112,7 +111,7 @@ class FixedGaussianProcess:
     mean: Mean = "zero"
 
     def fit(
-        self, space: Space, data: Data, rng: Rng, start: Mapping[str, Any] | None = None
+        self, space: Featured, data: Data, rng: Rng, start: Mapping[str, Any] | None = None
     ) -> GPModel:
         """Return a model of ``data``; chance and ``start`` are not used."""
         features = space.features(data.codes)
@@ -123,7 +122,7 @@ class FixedGaussianProcess:
 
 
 def _model(
-    space: Space, kernel: Kernel, features: Features, data: Data, h: Hyperparameters, mean: Mean
+    space: Featured, kernel: Kernel, features: Features, data: Data, h: Hyperparameters, mean: Mean
 ) -> GPModel:
     owner = np.asarray(space.feature_owner)
     y = impute(kernel, features, owner, data, h, mean) if data.censored.any() else data.y
