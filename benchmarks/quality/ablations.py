@@ -32,6 +32,7 @@ from baco_like.surrogates.forest import RandomForest
 from baco_like.surrogates.gp.fit import Effort
 from baco_like.surrogates.gp.model import GaussianProcess
 from baco_like.surrogates.gp.prior import FLAT_PRIORS
+from baco_like.surrogates.protocol import Featured
 from baco_like.surrogates.transform import standardise
 
 PROBLEMS = ("loop_nest", "hidden")
@@ -43,7 +44,7 @@ Described = dict[str, Any]
 class EverywhereFeasible:
     """In place of a model of feasibility: everything is expected to run."""
 
-    def fit(self, space: Space, codes: Codes, feasible: Mask, seed: int) -> ConstantFeasibility:
+    def fit(self, space: Featured, codes: Codes, feasible: Mask, seed: int) -> ConstantFeasibility:
         return ConstantFeasibility(1.0)
 
 

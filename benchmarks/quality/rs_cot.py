@@ -24,6 +24,7 @@ from baco_like.searches.sampled import SampledSearch
 from baco_like.strategies.bayesian import Bayesian
 from baco_like.strategies.phased import Phased
 from baco_like.strategies.random_search import RandomSearch
+from baco_like.strategies.registry import create
 from baco_like.surrogates.forest import RandomForest
 from baco_like.surrogates.gp.model import GaussianProcess
 from baco_like.surrogates.gp.prior import FLAT_PRIORS
@@ -56,6 +57,8 @@ def _phased(initial: int = 10, **parts: Any) -> Phased:
 STRATEGIES: Mapping[str, Any] = {
     "ours, 10 first points": _phased(),
     "ours, 20 first points": _phased(20),
+    "preset baco, 10 first points": create("baco", {}),
+    "preset baco, 20 first points": create("baco", {"initial": 20}),
     "uniform sampling": RandomSearch(),
     "best of 10,000 random instead of local search": _phased(search=SampledSearch(10_000)),
     "best of 1,000 random instead of local search": _phased(search=SampledSearch(1_000)),
@@ -65,7 +68,7 @@ STRATEGIES: Mapping[str, Any] = {
     "no priors": _phased(surrogate=GaussianProcess(priors=FLAT_PRIORS)),
     "random forest": _phased(surrogate=RandomForest()),
 }
-"""The first three are the comparison with the original, the others say what each part is worth here."""
+"""The first five are the comparison with the original, the others say what each part is worth here."""
 
 
 def work(data: str, name: str, seed: int, budget: int) -> runs.Row:
