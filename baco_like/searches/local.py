@@ -14,7 +14,13 @@ import numpy as np
 
 from baco_like._typing import Array, Codes, Rng
 from baco_like.searches.protocol import Score, Taken
-from baco_like.searches.ranking import best_free_rows, best_rows, distinct
+from baco_like.searches.ranking import (
+    best_by_owner,
+    best_free_rows,
+    best_rows,
+    distinct,
+    first_appearances,
+)
 from baco_like.spaces.neighbourhood import hamming
 from baco_like.spaces.space import Space
 
@@ -65,12 +71,10 @@ class LocalSearch:
             return near, np.empty(0)
         scores = score(near)
         pool.add(near, scores)
-        order = np.lexsort((-scores, owner))
-        owners, first = np.unique(owner[order], return_index=True)
-        best = order[first]
-        better = scores[best] > heights[owners]
-        rows, first = np.unique(near[best[better]], axis=0, return_index=True)
-        return rows, scores[best[better]][first]
+        best = best_by_owner(owner, scores, rng)
+        better = best[scores[best] > heights[owner[best]]]
+        better = better[first_appearances(near[better])]
+        return near[better], scores[better]
 
 
 class _Pool:
@@ -82,9 +86,11 @@ class _Pool:
         self._scores: Array = np.empty(0)
 
     def add(self, rows: Codes, scores: Array) -> None:
+        if len(self._scores) == self._n and scores.max() < self._scores[-1]:
+            return
         more = _REACHED_TWICE * self._n  # several climbers may have reached the same row
         rows, scores = best_free_rows(rows, scores, more, self._rng, self._taken)
         rows = np.concatenate([self.rows, rows])
         scores = np.concatenate([self._scores, scores])
-        rows, first = np.unique(rows, axis=0, return_index=True)
-        self.rows, self._scores = best_rows(rows, scores[first], self._n, self._rng)
+        first = first_appearances(rows)
+        self.rows, self._scores = best_rows(rows[first], scores[first], self._n, self._rng)

@@ -10,6 +10,9 @@ from baco_like.searches.protocol import Taken
 _LOOK = 32
 """So many rows are looked up at once when the best free ones are wanted."""
 
+_FURTHER = 8
+"""Where too few of them are free, so many times as many are looked up next."""
+
 
 def best_rows(rows: Codes, scores: Array, n: int, rng: Rng) -> tuple[Codes, Array]:
     """Return the n rows with the highest scores, best first, and these scores.
@@ -17,8 +20,8 @@ def best_rows(rows: Codes, scores: Array, n: int, rng: Rng) -> tuple[Codes, Arra
     Equal scores are ordered by chance: early in a run a model cannot tell most of a space apart, and the order of
     the feasible set must not decide. NaN counts as the lowest score.
     """
-    order = _order(scores, rng)[:n]
-    return rows[order], scores[order]
+    best = _best(_comparable(scores), n, rng)
+    return rows[best], scores[best]
 
 
 def best_free_rows(
@@ -28,25 +31,65 @@ def best_free_rows(
 
     Rows are looked up in the order of their scores until there are n: far fewer than all, as a rule.
     """
-    order = _order(scores, rng)
+    low = _comparable(scores)
     found = np.empty(0, dtype=np.int64)
+    left = np.arange(len(rows))
     look = max(_LOOK, 2 * n)
-    for at in range(0, len(order), look):
-        ahead = order[at : at + look]
-        found = np.concatenate([found, ahead[~taken(rows[ahead])]])
-        if len(found) >= n:
-            break
+    while len(left) and len(found) < n:
+        ahead = _best(low[left], look, rng)
+        best = left[ahead]
+        found = np.concatenate([found, best[~taken(rows[best])]])
+        left = np.delete(left, ahead)
+        look *= _FURTHER
     found = found[:n]
     return rows[found], scores[found]
 
 
 def distinct(rows: Codes) -> Codes:
     """Return the rows without repetition, in the order of their first appearance."""
-    _, first = np.unique(rows, axis=0, return_index=True)
-    return rows[np.sort(first)]
+    return rows[first_appearances(rows)]
 
 
-def _order(scores: Array, rng: Rng) -> Ints:
-    low = np.where(np.isnan(scores), -np.inf, scores)
-    order: Ints = np.lexsort((rng.random(len(scores)), -low))
+def first_appearances(rows: Codes) -> Ints:
+    """Return the index of every distinct row's first appearance, increasing; 0.0 and -0.0 are the same."""
+    raw = np.ascontiguousarray(rows + 0.0)
+    keys = raw.view(np.dtype((np.void, raw.itemsize * raw.shape[1]))).ravel().tolist()
+    first = dict(zip(reversed(keys), range(len(keys) - 1, -1, -1), strict=True))
+    return np.sort(np.fromiter(first.values(), np.int64, len(first)))
+
+
+def best_by_owner(owner: Ints, scores: Array, rng: Rng) -> Ints:
+    """Return for each owner the index of its highest score, in the order of the owners.
+
+    Args:
+        owner: Increasing, ``(n,)``.
+        scores: ``(n,)``.
+        rng: Chance, which decides between equal scores.
+    """
+    low = _comparable(scores)
+    start = np.flatnonzero(np.diff(owner, prepend=-1))
+    length = np.diff(start, append=len(owner))
+    tied = np.flatnonzero(low == np.repeat(np.maximum.reduceat(low, start), length))
+    tied = rng.permutation(tied)
+    _, first = np.unique(owner[tied], return_index=True)
+    return tied[first]
+
+
+def _comparable(scores: Array) -> Array:
+    return np.where(np.isnan(scores), -np.inf, scores)
+
+
+def _best(low: Array, n: int, rng: Rng) -> Ints:
+    """Return the indices of the n highest numbers, highest first; which of the equal ones, and their order, is chance.
+
+    Only what is chosen is sorted.
+    """
+    chosen = np.arange(len(low))
+    if n < len(low):
+        least = np.partition(low, len(low) - n)[len(low) - n]
+        above, tied = np.flatnonzero(low > least), np.flatnonzero(low == least)
+        if len(above) + len(tied) > n:
+            tied = rng.choice(tied, n - len(above), replace=False)
+        chosen = np.concatenate([above, tied])
+    order: Ints = chosen[np.lexsort((rng.random(len(chosen)), -low[chosen]))]
     return order

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
-from baco_like._typing import Array, Codes, Ints, Rng
+from baco_like._typing import Array, Codes, Ints, Mask, Rng
 from baco_like.spaces.categorical import Categorical
 from baco_like.spaces.feasible.factor import Factor
+from baco_like.spaces.feasible.group import TreeGroup
 from baco_like.spaces.feasible.ragged import (
     adjacent_swaps,
     all_swaps,
@@ -96,6 +97,59 @@ def one_changes(space: Space, codes: Codes, propose: Propose) -> Neighbours:
             rows.append(replaced(codes, owner, at, kept))
             owners.append(owner)
     return by_owner(np.concatenate(rows), np.concatenate(owners))
+
+
+def single_changes(space: Space, codes: Codes, rng: Rng, limit: int | None) -> Neighbours:
+    """Return the feasible rows that differ in one parameter: in any value, or at most ``limit`` random ones of each.
+
+    As `one_changes` of `values`, but a tree is walked once for all of its parameters.
+    """
+    widest = sum(options(space, place) for place in places(space))
+    step = max(1, _CANDIDATES // max(1, widest))
+    if len(codes) > step:
+        blocks = range(0, len(codes), step)
+        parts = [single_changes(space, codes[at : at + step], rng, limit) for at in blocks]
+        owners = [owner + at for (_, owner), at in zip(parts, blocks, strict=True)]
+        return np.concatenate([rows for rows, _ in parts]), np.concatenate(owners)
+    factors = space.feasible.factors
+    by_factor: list[list[Place]] = [[] for _ in factors]
+    for place in places(space):
+        by_factor[place.factor].append(place)
+    found = [
+        _within(space, factor, mine, codes, rng, limit)
+        for factor, mine in zip(factors, by_factor, strict=True)
+    ]
+    bad = [~good for _, _, good in found]
+    total = np.sum(bad, axis=0)
+    kept = [(total == mine)[owner] for (_, owner, _), mine in zip(found, bad, strict=True)]
+    owner = np.concatenate([owner[fit] for (_, owner, _), fit in zip(found, kept, strict=True)])
+    rows = codes[owner]
+    end = 0
+    for factor, (values, _, _), fit in zip(factors, found, kept, strict=True):
+        begin, end = end, end + int(fit.sum())
+        rows[begin:end, factor.columns] = values[fit]
+    return by_owner(rows, owner)
+
+
+def _within(
+    space: Space,
+    factor: Factor,
+    mine: Sequence[Place],
+    codes: Codes,
+    rng: Rng,
+    limit: int | None,
+) -> tuple[Codes, Ints, Mask]:
+    """Return a factor's rows with one change, their owners, and which of the given rows it allows."""
+    own = codes[:, factor.columns]
+    if isinstance(factor, TreeGroup):
+        return factor.one_changes(own, rng, limit)
+    rows, owners = [own[:0]], [np.empty(0, dtype=np.int64)]
+    for place in mine:
+        proposed, owner = values(space, place, codes, rng, limit)
+        kept, owner = _feasible(factor, place, codes, proposed, owner)
+        rows.append(replaced(own, owner, place.inside, kept))
+        owners.append(owner)
+    return np.concatenate(rows), np.concatenate(owners), factor.contains(own)
 
 
 def next_values(space: Space, codes: Codes) -> Neighbours:

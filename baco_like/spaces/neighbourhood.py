@@ -19,10 +19,10 @@ from baco_like.spaces.moves import (
     Neighbours,
     next_values,
     one_changes,
+    single_changes,
     steps,
     supported_steps,
     unordered_steps,
-    values,
 )
 from baco_like.spaces.space import Space
 
@@ -42,7 +42,7 @@ def hamming(space: Space, codes: Codes, rng: Rng, limit: int | None = None) -> N
         rng: Chance.
         limit: At most so many random values (or swaps) of one parameter are tried for a row; None means all.
     """
-    return one_changes(space, codes, lambda place, rows: values(space, place, rows, rng, limit))
+    return single_changes(space, codes, rng, limit)
 
 
 def adjacent(space: Space, codes: Codes, rng: Rng) -> Neighbours:

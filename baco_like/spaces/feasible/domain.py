@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +15,9 @@ from baco_like.spaces.feasible.ranking import (
     permutations_from_ranks,
 )
 from baco_like.spaces.parameter import Parameter
+
+_LOOKED_UP = 2**20
+"""Entries of a table of positions at most; beyond, domains are searched."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,13 +67,50 @@ class Domain:
         return np.where(self.keys[found] == keys, found, -1)
 
 
-def _whole(numbers: Array, size: int) -> Ints:
+def _whole(numbers: Array, size: int | Ints) -> Ints:
     """Return the numbers as integers where they are whole and in ``range(size)``, else -1."""
-    with np.errstate(
-        invalid="ignore"
-    ):  # what does not fit an integer becomes one that is not in range
-        whole = numbers.astype(np.int64)
-    return np.where((whole == numbers) & (whole >= 0) & (whole < size), whole, -1)
+    inside = (numbers >= 0) & (numbers < size)
+    whole = np.where(inside, numbers, -1).astype(np.int64)
+    return np.where(whole == numbers, whole, -1)
+
+
+@dataclass(frozen=True, eq=False)
+class Lookup:
+    """The positions of several scalars' codes at once, from one table.
+
+    Attributes:
+        low: The least code of each domain, ``(d,)``.
+        span: The greatest minus the least, plus 1, ``(d,)``.
+        start: Where each domain's part of the table begins, ``(d,)``.
+        table: Position of every whole number from the least to the greatest code, or -1; then one more -1.
+    """
+
+    low: Array
+    span: Ints
+    start: Ints
+    table: Ints
+
+    def positions(self, codes: Codes) -> Ints:
+        """Return the position of each code in its column's domain, ``(n, d)`` -> ``(n, d)``, or -1."""
+        whole = _whole(codes - self.low, self.span)
+        return np.asarray(self.table[np.where(whole >= 0, whole + self.start, -1)])
+
+
+def lookup(domains: Sequence[Domain]) -> Lookup | None:
+    """Return the table for some domains, or None where one is no scalar, has a fraction, or spans very much."""
+    if any(domain.width > 1 or domain.size == 0 for domain in domains):
+        return None
+    keys = [domain.keys for domain in domains]
+    low = np.array([key[0] for key in keys])
+    spans = np.array([key[-1] - key[0] + 1 for key in keys])
+    if spans.sum() > _LOOKED_UP or any((key != np.rint(key)).any() for key in keys):
+        return None
+    span = spans.astype(np.int64)
+    start = np.cumsum(span) - span
+    table = np.full(int(span.sum()) + 1, -1, dtype=np.int64)
+    for key, least, begin in zip(keys, low, start, strict=True):
+        table[(key - least).astype(np.int64) + begin] = np.arange(len(key))
+    return Lookup(low, span, start, table)
 
 
 def full_domain(name: str, parameter: Parameter) -> Domain:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
 from baco_like._typing import Array, Codes, Ints, Mask, Rng
 from baco_like.spaces.feasible.distance import closest_other_paths, nearest_paths, value_costs
-from baco_like.spaces.feasible.domain import Domain
+from baco_like.spaces.feasible.domain import Domain, Lookup, lookup
+from baco_like.spaces.feasible.one_change import one_changes
 from baco_like.spaces.feasible.ranking import Ranks, random_ranks
 from baco_like.spaces.feasible.tree import Tree
 
@@ -91,10 +92,44 @@ class TreeGroup:
 
     def positions(self, codes: Codes) -> Ints:
         """Return positions in the domains, ``(n, w)`` -> ``(n, d)``, or -1."""
+        if self._lookup is not None:
+            return self._lookup.positions(codes)
         rows = np.empty((len(codes), len(self.domains)), dtype=np.int64)
         for i, (domain, at) in enumerate(zip(self.domains, self.slices, strict=True)):
             rows[:, i] = domain.positions(codes[:, at])
         return rows
+
+    @cached_property
+    def _lookup(self) -> Lookup | None:
+        return lookup(self.domains)
+
+    def one_changes(self, codes: Codes, rng: Rng, limit: int | None) -> tuple[Codes, Ints, Mask]:
+        """Return the feasible rows in which one parameter has another value, or two elements of a permutation swapped.
+
+        Args:
+            codes: Rows, feasible or not, ``(n, w)``.
+            rng: Chance.
+            limit: At most so many random values of one parameter for a row; None means all.
+
+        Returns:
+            The rows, ``(m, w)``, their owners (not sorted), and which of the given rows are feasible, ``(n,)``.
+        """
+        changes = one_changes(
+            self.tree, self.positions(codes), partial(self._single, codes), rng, limit
+        )
+        rows = codes[changes.owner]
+        ends = np.searchsorted(changes.level, np.arange(len(self.domains) + 1)).tolist()
+        for domain, at, begin, end in zip(self.domains, self.slices, ends, ends[1:], strict=False):
+            rows[begin:end, at] = domain.codes[changes.value[begin:end]]
+        return rows, changes.owner, changes.feasible
+
+    def _single(self, codes: Codes, level: int, value: Ints, owner: Ints) -> Mask:
+        """Whether a value is one change away: any scalar is, of permutations those that differ by one swap."""
+        domain = self.domains[level]
+        if domain.width == 1:
+            return np.ones(len(value), dtype=np.bool_)
+        moved = domain.codes[value] != codes[owner, self.slices[level]]
+        return np.asarray(moved.sum(axis=1) == 2)
 
     def codes(self, positions: Ints) -> Codes:
         """Return the codes at these positions, ``(n, d)`` -> ``(n, w)``."""
