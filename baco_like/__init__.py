@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from baco_like.spaces.integer import Integer
     from baco_like.spaces.ordinal import Ordinal
     from baco_like.spaces.permutation import Permutation
+    from baco_like.spaces.prior import Gaussian, PiecewiseLinear
     from baco_like.spaces.real import Real
     from baco_like.spaces.space import Space
     from baco_like.tuner import Result, run, tune
@@ -52,6 +53,7 @@ _HOME = {
     "spaces.integer": ("Integer",),
     "spaces.ordinal": ("Ordinal",),
     "spaces.permutation": ("Permutation",),
+    "spaces.prior": ("Gaussian", "PiecewiseLinear"),
     "spaces.real": ("Real",),
     "spaces.space": ("Space",),
     "tuner": ("Result", "run", "tune"),
@@ -65,6 +67,7 @@ __all__ = [
     "EvaluatorError",
     "ExpressionError",
     "FailureWarning",
+    "Gaussian",
     "Infeasible",
     "Integer",
     "JournalError",
@@ -76,6 +79,7 @@ __all__ = [
     "Ordinal",
     "Outcome",
     "Permutation",
+    "PiecewiseLinear",
     "Real",
     "Result",
     "Space",

@@ -10,12 +10,16 @@ from baco_like.spaces.constraint import Constraint, from_callable
 from baco_like.spaces.expression import Expression, parse
 from baco_like.spaces.formats.kernel_tuner import values_parameter
 from baco_like.spaces.parameter import Parameter
+from baco_like.spaces.table import TableConstraint, table_from_dict
 
 GivenParameter: TypeAlias = Parameter | Iterable[Any]
 """A parameter, or a list: of numbers for an `Ordinal`, of strings or booleans for a `Categorical`."""
 
 GivenConstraint: TypeAlias = str | Callable[..., Any] | Constraint
 """An expression, a callable, or a constraint."""
+
+_SHOWN = 300
+"""Characters of a description that a message shows."""
 
 
 def parameter(name: str, given: GivenParameter) -> Parameter:
@@ -69,13 +73,33 @@ def constraint(given: GivenConstraint, parameters: Mapping[str, Parameter]) -> C
 
 
 def conjuncts(one: Constraint) -> list[Constraint]:
-    """Return constraints that together say the same, as many as the ``and`` at its top joins."""
-    return list(one.conjuncts()) if isinstance(one, Expression) else [one]
+    """Return constraints that together say the same: the parts that ``and`` joins, or the columns of a table."""
+    return list(one.conjuncts()) if isinstance(one, Expression | TableConstraint) else [one]
 
 
 def constraint_to_json(one: Constraint) -> Any:
-    """Return an expression's text; a callable is only described."""
+    """Return an expression's text or a table's rows; a callable is only described."""
+    if isinstance(one, TableConstraint):
+        return one.to_dict()
     return one.text if isinstance(one, Expression) else {"callable": one.text}
+
+
+def constraint_from_json(data: Any, parameters: Mapping[str, Parameter]) -> GivenConstraint:
+    """Return the constraint of a description by `constraint_to_json`.
+
+    Raises:
+        SpaceError: It was a callable, which cannot be written down, or the description is wrong.
+    """
+    if isinstance(data, str):
+        return data
+    if not isinstance(data, Mapping):
+        raise SpaceError(f"a constraint must be a text or an object, got {data!r:.60}")
+    if "table" in data:
+        return table_from_dict(data, parameters)
+    raise SpaceError(
+        f"constraint {data.get('callable')!r} is a callable or a large table and was not written down; "
+        "give the space again, or write the constraint as an expression"
+    )
 
 
 def difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
@@ -84,16 +108,18 @@ def difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     lines = [f"parameter {name!r} was removed" for name in before if name not in after]
     lines += [f"parameter {name!r} was added" for name in after if name not in before]
     lines += [
-        f"parameter {name!r} was {before[name]}, now {after[name]}"
+        f"parameter {name!r} was {_shown(before[name])}, now {_shown(after[name])}"
         for name in before
         if name in after and before[name] != after[name]
     ]
-    lines += [
-        f"constraint {c!r} was removed" for c in old["constraints"] if c not in new["constraints"]
-    ]
-    lines += [
-        f"constraint {c!r} was added" for c in new["constraints"] if c not in old["constraints"]
-    ]
+    rules, others = old["constraints"], new["constraints"]
+    lines += [f"constraint {_shown(c)} was removed" for c in rules if c not in others]
+    lines += [f"constraint {_shown(c)} was added" for c in others if c not in rules]
     if not lines and list(before) != list(after):
         lines.append(f"the order of the parameters was {list(before)}, now {list(after)}")
     return lines
+
+
+def _shown(data: Any) -> str:
+    text = repr(data)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."

@@ -179,7 +179,7 @@ class Space:
 
         Those of the feasible set's list of all rows are kept, because every suggestion asks for them again.
         """
-        if codes is self.feasible.__dict__.get("listed"):
+        if len(codes) == self.feasible.count and codes is self.feasible.listed:
             return self._listed_features
         return self._features(codes)
 
@@ -278,7 +278,7 @@ class Space:
     # As a dictionary.
 
     def to_dict(self) -> dict[str, Any]:
-        """Return a JSON description; callables among the constraints are only described."""
+        """Return a JSON description; callables and very large tables among the constraints are only described."""
         return {
             "version": VERSION,
             "parameters": {name: p.to_dict() for name, p in self.parameters.items()},
@@ -292,20 +292,16 @@ class Space:
         """Return the space of a description by `to_dict`.
 
         Raises:
-            SpaceError: The version is unknown, or a constraint was a callable, which cannot be written down.
+            SpaceError: The version is unknown, a description is wrong, or a constraint was a callable, which cannot
+                be written down.
         """
         if data.get("version") != VERSION:
             raise SpaceError(
                 f"a space of version {data.get('version')!r} cannot be read; this release reads {VERSION}"
             )
-        for constraint in data["constraints"]:
-            if not isinstance(constraint, str):
-                raise SpaceError(
-                    f"constraint {constraint.get('callable')!r} is a callable and was not written down; "
-                    "give the space again, or write the constraint as an expression"
-                )
         parameters = {name: parameter_from_dict(d) for name, d in data["parameters"].items()}
-        return cls(parameters, data["constraints"])
+        constraints = [given.constraint_from_json(c, parameters) for c in data["constraints"]]
+        return cls(parameters, constraints)
 
     @classmethod
     def from_kernel_tuner(

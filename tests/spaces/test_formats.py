@@ -454,7 +454,10 @@ class TestTable:
     def test_explains_what_is_missing(self):
         space = space_of(read_dataframe(ROWS))
         lines = space.explain({"bx": 32, "p": ("j", "i"), "s": "a", "flag": True, "one": 5})
-        assert lines[0] == "(bx, p) is a row of the table violated: bx = 32, p = ('j', 'i')"
+        assert lines == [
+            "(bx, p, s, flag) is one of 4 rows of a table violated: "
+            "bx = 32, p = ('j', 'i'), s = 'a', flag = True"
+        ]
 
     @pytest.mark.parametrize(
         ("table", "word"),
@@ -468,12 +471,22 @@ class TestTable:
             ([{"a": {}}], "'a'"),
             ([{"a": (1, 2)}, {"a": (1, 3)}], "'a' has tuples"),
             ([{5: 1}], "5"),
+            ([{"a": (True, 2)}, {"a": (2, 1)}], "'a' has tuples"),
             ([{"a": 1}, {"a": 1.0}], "parameter 'a': .*same number"),
         ],
     )
     def test_refused(self, table, word):
         with pytest.raises(SpaceError, match=word):
             read_dataframe(table)
+
+    def test_numpy_and_python_numbers_are_the_same_value(self):
+        rows = [{"a": np.int64(1), "b": 2}, {"a": 1, "b": 3}, {"a": np.int64(1), "b": 2}]
+        assert list(space_of(read_dataframe(rows))) == [{"a": 1, "b": 2}, {"a": 1, "b": 3}]
+
+    def test_frames_with_a_name_twice_are_refused(self):
+        pandas = pytest.importorskip("pandas")
+        with pytest.raises(SpaceError, match="names of the columns must differ"):
+            read_dataframe(pandas.DataFrame([[1, 2], [2, 3]], columns=["a", "a"]))
 
     def test_one_row_and_one_column(self):
         assert space_of(read_dataframe([{"a": 1, "b": 2}])).feasible_size == 1
