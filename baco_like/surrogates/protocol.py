@@ -40,6 +40,10 @@ class Data:
     variance: Array
     censored: Mask
 
+    def rows(self, rows: Ints) -> Data:
+        """Return some of the rows."""
+        return Data(self.codes[rows], self.y[rows], self.variance[rows], self.censored[rows])
+
 
 class Model(Protocol):
     """A fitted surrogate; it predicts the noise-free value, on the scale of ``Data.y``."""

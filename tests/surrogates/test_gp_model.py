@@ -10,11 +10,17 @@ from scipy import stats
 from baco_like import Integer, Ordinal, Space
 from baco_like.acquisitions.pending import condition_on_pending
 from baco_like.surrogates.gp.censoring import truncated_mean
-from baco_like.surrogates.gp.evidence import Hyperparameters
-from baco_like.surrogates.gp.fit import Effort, chosen_rows, from_json, to_json
-from baco_like.surrogates.gp.kernel import KERNELS, cross_squared_distances
+from baco_like.surrogates.gp.evidence import Evidence, Hyperparameters
+from baco_like.surrogates.gp.fit import Effort, chosen_rows, from_json, maximise_evidence, to_json
+from baco_like.surrogates.gp.kernel import (
+    KERNELS,
+    MATERN52,
+    cross_squared_distances,
+    squared_distances,
+)
 from baco_like.surrogates.gp.model import FixedGaussianProcess, GaussianProcess
 from baco_like.surrogates.gp.posterior import Posterior, safe_cholesky
+from baco_like.surrogates.gp.prior import Priors
 from baco_like.surrogates.protocol import Data
 from baco_like.surrogates.transform import fit_transform
 
@@ -138,6 +144,38 @@ def test_many_rows_are_fitted_by_a_part_of_them_and_seen_whole():
     model = GaussianProcess(effort=Effort(fitted_rows=30)).fit(space, plain(codes, y), rng())
     assert len(model.posterior.rows) == 90
     np.testing.assert_allclose(model.predict(codes)[0], y, atol=0.1)
+
+
+def test_very_many_rows_are_seen_in_part():
+    space = Space({"a": Integer(0, 300), "b": Integer(0, 300)})
+    codes = space.feasible.sample(90, rng(1))
+    y = np.sin(space.features(codes) @ np.array([4.0, 2.0]))
+    model = GaussianProcess(effort=Effort(seen_rows=40)).fit(space, plain(codes, y), rng())
+    assert len(model.posterior.rows) == 40
+    np.testing.assert_allclose(
+        model.predict(codes[np.argsort(y)[:20]])[0], np.sort(y)[:20], atol=0.1
+    )
+
+
+@pytest.mark.parametrize(("count", "looks_elsewhere"), [(51, False), (50, True), (None, True)])
+def test_an_earlier_optimum_is_followed_and_now_and_then_another_is_sought(count, looks_elsewhere):
+    space = Space({"a": Integer(0, 300), "b": Integer(0, 300)})
+    codes = space.feasible.sample(20, rng(1))
+    features = space.features(codes)
+    squares = squared_distances(features, space.feature_owner, 2)
+    y = np.sin(features @ np.array([4.0, 2.0]))
+    evidence = Evidence(MATERN52, Priors(), squares, y, np.zeros(20))
+    first = to_json(maximise_evidence(evidence, Effort(), rng(1)))
+    # Only looking elsewhere draws from the priors.
+    generator = rng(2)
+    maximise_evidence(evidence, Effort(fresh_every=5), generator, first, count)
+    assert (generator.bit_generator.state != rng(2).bit_generator.state) == looks_elsewhere
+
+
+@pytest.mark.parametrize("name", ["draws", "starts", "fitted_rows", "seen_rows", "fresh_every"])
+def test_effort_has_at_least_one_of_everything(name):
+    with pytest.raises(ValueError, match=name):
+        Effort(**{name: 0})
 
 
 def test_chosen_rows_hold_the_best():

@@ -34,8 +34,8 @@ class Effort:
         fresh_starts: How many of the best are refined beside an earlier optimum, now and then: one more observation
             moves an optimum little, and looking for another one costs more than following it.
         fresh_every: That is, whenever the number of observations is a multiple of this.
-        fitted_rows: At most so many rows take part in the refinement; the model then sees all of
-            them.
+        fitted_rows: At most so many rows take part in the refinement.
+        seen_rows: At most so many rows does the model see: time grows with their cube, memory with their square.
         steps: Most iterations of L-BFGS-B for one start.
         follow_steps: Most iterations from an earlier optimum, which the next fit goes on from.
         tolerance: L-BFGS-B stops when a step gains less than this, relative to the objective.
@@ -47,30 +47,42 @@ class Effort:
     fresh_starts: int = 1
     fresh_every: int = 5
     fitted_rows: int = 400
+    seen_rows: int = 2000
     steps: int = 60
     follow_steps: int = 6
     tolerance: float = 1e-5
 
+    def __post_init__(self) -> None:
+        for name in ("draws", "scored_rows", "starts", "fresh_every", "fitted_rows", "seen_rows"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
+
 
 def maximise_evidence(
-    evidence: Evidence, effort: Effort, rng: Rng, start: Mapping[str, Any] | None = None
+    evidence: Evidence,
+    effort: Effort,
+    rng: Rng,
+    start: Mapping[str, Any] | None = None,
+    count: int | None = None,
 ) -> Hyperparameters:
     """Return the hyperparameters of highest posterior density that were found.
 
     Args:
-        evidence: The observations.
+        evidence: The observations, or a part of them.
         effort: How hard to try.
         rng: Chance; nothing else is random.
         start: `to_json` of an earlier optimum; one for another number of parameters is ignored.
+        count: How many observations there are; those of ``evidence`` by default.
     """
+    count = len(evidence.y) if count is None else count
     groups = evidence.squares.shape[0]
     earlier = from_json(start, groups)
-    if earlier is not None and len(evidence.y) % effort.fresh_every:
+    if earlier is not None and count % effort.fresh_every:
         starts, steps = [earlier.logs], effort.follow_steps
     else:
         starts, steps = [] if earlier is None else [earlier.logs], effort.steps
-        count = effort.starts if earlier is None else effort.fresh_starts
-        starts += _promising(evidence, effort, count, rng)
+        wanted = effort.starts if earlier is None else effort.fresh_starts
+        starts += _promising(evidence, effort, wanted, rng)
     return Hyperparameters.from_logs(_best_refined(evidence, starts, steps, effort.tolerance))
 
 

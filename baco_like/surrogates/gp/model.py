@@ -79,8 +79,10 @@ class GaussianProcess:
 
         The hyperparameters are found with the censored values at their bounds (and from
         ``effort.fitted_rows`` of the rows); then these values are imputed, and the model sees all
-        rows.
+        rows, up to ``effort.seen_rows``.
         """
+        count = len(data.y)
+        data = data.rows(chosen_rows(data.y, self.effort.seen_rows, rng))
         features = space.features(data.codes)
         owner = np.asarray(space.feature_owner)
         rows = chosen_rows(data.y, self.effort.fitted_rows, rng)
@@ -88,7 +90,7 @@ class GaussianProcess:
         evidence = Evidence(
             self.kernel, self.priors, squares, data.y[rows], data.variance[rows], self.mean
         )
-        found = maximise_evidence(evidence, self.effort, rng, start)
+        found = maximise_evidence(evidence, self.effort, rng, start, count)
         return _model(space, self.kernel, features, data, found, self.mean)
 
 
