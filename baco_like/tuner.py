@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from baco_like.evaluators.function import DEFAULT_FAILURES, FunctionEvaluator
-from baco_like.evaluators.protocol import Evaluator
+from baco_like.evaluators.protocol import Collector, Evaluator
 from baco_like.exceptions import FailureWarning, SpaceExhausted
 from baco_like.optimizer import Callback, Optimizer
 from baco_like.records.history import Goal, History, Noise
 from baco_like.records.journal import Journal
 from baco_like.records.stopping import StopRule
-from baco_like.records.trial import Trial
+from baco_like.records.trial import Outcome, Trial
 from baco_like.report.progress import Progress, Silent, progress_on
+from baco_like.runlock import journal_file, sole_runner
 from baco_like.spaces.space import Space
 from baco_like.strategies.protocol import Strategy
 
@@ -65,54 +68,122 @@ def run(
     """Evaluate suggestions until ``stop`` says so or the space is exhausted; return why.
 
     Trials that a resumed journal holds as pending are evaluated first. The evaluator is closed in any case, also when
-    the user interrupts; what was in flight then stays pending in the journal.
+    the user interrupts; what is done by then is recorded, the rest of what was in flight stays pending in the journal.
 
     Raises:
         EvaluatorError: The evaluator is broken. What was observed is kept.
+        JournalError: Another run works on the same journal.
     """
+    with contextlib.ExitStack() as stack:
+        stack.callback(evaluator.close)
+        stack.enter_context(sole_runner(_file_of(optimizer)))
+        return run_locked(optimizer, evaluator, stop, progress)
+
+
+def run_locked(
+    optimizer: Optimizer, evaluator: Evaluator, stop: StopRule, progress: Progress | None = None
+) -> str:
+    """Do what `run` does, for a caller that is the journal's `sole_runner` already."""
     shown = progress if progress is not None else Silent()
+    flight = _Flight(optimizer, evaluator, shown)
     try:
-        return _loop(optimizer, evaluator, stop, shown)
+        return _loop(flight, stop)
+    except BaseException as error:
+        flight.rescue(None if isinstance(error, Exception) else 0.0)
+        raise
     finally:
         shown.close()
         evaluator.close()
 
 
-def _loop(optimizer: Optimizer, evaluator: Evaluator, stop: StopRule, progress: Progress) -> str:
+def _file_of(optimizer: Optimizer) -> Path | None:
+    return journal_file(getattr(optimizer, "_journal", None))
+
+
+@dataclass
+class _Flight:
+    """What has been started, and what of it has come back but is not recorded yet."""
+
+    optimizer: Optimizer
+    evaluator: Evaluator
+    progress: Progress
+    flying: dict[int, Trial] = field(default_factory=dict)
+    landed: list[Outcome] = field(default_factory=list)
+
+    @property
+    def room(self) -> int:
+        return self.evaluator.capacity - len(self.flying)
+
+    def start(self, trials: Iterable[Trial]) -> None:
+        for trial in trials:
+            self.evaluator.submit(trial)
+            self.flying[trial.id] = trial
+
+    def land(self) -> None:
+        """Wait for outcomes and record them."""
+        self.landed += self.evaluator.wait()
+        outcomes = [_without_bound(o, self.optimizer.options.direction) for o in self.landed]
+        self.optimizer.complete(outcomes)
+        self.landed = []
+        for outcome in outcomes:
+            trial = self.flying.pop(outcome.trial_id).completed(outcome)
+            self.progress.update(self.optimizer.history, trial)
+
+    def rescue(self, timeout: float | None) -> None:
+        """Record what is done when the run breaks off; what broke it is told, not what goes wrong here."""
+        with contextlib.suppress(Exception):
+            if isinstance(self.evaluator, Collector):
+                self.landed += self.evaluator.collect(timeout)
+        pending, goal = self.optimizer.history.pending, self.optimizer.options.direction
+        done = [_without_bound(o, goal) for o in self.landed if o.trial_id in pending]
+        with contextlib.suppress(Exception):
+            if done:
+                self.optimizer.complete(done)
+
+
+def _without_bound(outcome: Outcome, goal: Goal) -> Outcome:
+    """Return a plain failure for a run that was stopped while maximising: "at least so much" tells nothing there."""
+    if outcome.bound is None or goal == "minimize":
+        return outcome
+    return Outcome.failure(
+        outcome.trial_id, outcome.failed or "timeout", outcome.message, extra=outcome.extra
+    )
+
+
+def _loop(flight: _Flight, stop: StopRule) -> str:
+    optimizer = flight.optimizer
     waiting = optimizer.pending
-    flying: dict[int, Trial] = {}
     warned = False
     while True:
         reason = optimizer.should_stop(stop)
         if reason is None:
-            room = evaluator.capacity - len(flying)
-            waiting, exhausted = _refill(optimizer, stop, waiting, room)
-            for trial in waiting[:room]:
-                evaluator.submit(trial)
-                flying[trial.id] = trial
-            waiting = waiting[room:]
-            reason = "the space is exhausted" if exhausted and not flying else None
-        if not flying:
+            chosen, exhausted = _next(optimizer, stop, waiting, flight.room)
+            flight.start(chosen)
+            waiting = waiting[len(chosen) :]
+            reason = "the space is exhausted" if exhausted and not flight.flying else None
+        if not flight.flying:
             return reason or "nothing more may be started"
-        outcomes = evaluator.wait()
-        optimizer.complete(outcomes)
-        for outcome in outcomes:
-            progress.update(optimizer.history, flying.pop(outcome.trial_id).completed(outcome))
+        flight.land()
         warned = warned or _warn_if_all_failed(optimizer.history)
 
 
-def _refill(
+def _next(
     optimizer: Optimizer, stop: StopRule, waiting: list[Trial], room: int
 ) -> tuple[list[Trial], bool]:
-    """Return the trials to start next, and whether the space has no more to give."""
-    allowed = stop.room(optimizer.history)
-    missing = room - len(waiting) if allowed is None else min(room - len(waiting), allowed)
+    """Return the trials to start now, waiting ones first, and whether the space has no more to give."""
+    history = optimizer.history
+    for trial in waiting:  # they are not started yet, so they do not count against what may be
+        history = history.abandoned(trial.id)
+    allowed = stop.room(history)
+    number = room if allowed is None else min(room, allowed)
+    chosen = waiting[: max(0, number)]
+    missing = number - len(chosen)
     if missing < 1:
-        return waiting, False
+        return chosen, False
     try:
-        return waiting + optimizer.suggest(missing), False
+        return chosen + optimizer.suggest(missing), False
     except SpaceExhausted:
-        return waiting, not waiting
+        return chosen, not chosen
 
 
 def _warn_if_all_failed(history: History) -> bool:
@@ -176,21 +247,14 @@ def tune(
         progress: Show a line of progress on standard error.
         storage: See `Optimizer`.
         callbacks: See `Optimizer`.
+
+    Ctrl-C ends the run with what there is: the result's reason is ``interrupted``. Any other exception leaves with the
+    optimizer, and all that it has observed, in its attribute ``optimizer``.
+
+    Raises:
+        JournalError: Another run works on the same journal.
+        Exception: As `Optimizer`, and what ``fn`` raises, if it is no failure of the configuration.
     """
-    whole = space if isinstance(space, Space) else Space(space)
-    optimizer = Optimizer(
-        whole,
-        direction,
-        seed,
-        objective=objective,
-        budget=stop.room(History.start(whole)),
-        strategy=strategy,
-        settings=settings,
-        initial=initial,
-        noise=noise,
-        storage=storage,
-        callbacks=callbacks,
-    )
     evaluator = FunctionEvaluator(
         fn,
         objective=objective,
@@ -200,6 +264,54 @@ def tune(
         executor=executor,
         max_pending=max_pending,
     )
+    heard = _callables(callbacks)
+    whole = space if isinstance(space, Space) else Space(space)
     total = stop.room(History.start(whole))
-    shown = progress_on(sys.stderr, total) if progress else Silent()
-    return Result(optimizer, run(optimizer, evaluator, stop, shown))
+    with sole_runner(journal_file(storage)):
+        optimizer = Optimizer(
+            whole,
+            direction,
+            seed,
+            objective=objective,
+            budget=total,
+            strategy=strategy,
+            settings=settings,
+            initial=initial,
+            noise=noise,
+            storage=storage,
+            callbacks=heard,
+        )
+        shown = progress_on(sys.stderr, total) if progress else Silent()
+        return _result(optimizer, evaluator, stop, shown)
+
+
+def _result(
+    optimizer: Optimizer, evaluator: Evaluator, stop: StopRule, progress: Progress
+) -> Result:
+    try:
+        return Result(optimizer, run_locked(optimizer, evaluator, stop, progress))
+    except KeyboardInterrupt:
+        return Result(optimizer, "interrupted")
+    except Exception as error:
+        _hand_over(error, optimizer)
+        raise
+
+
+def _hand_over(error: Exception, optimizer: Optimizer) -> None:
+    """Let an exception carry the optimizer, which nobody could reach otherwise."""
+    with contextlib.suppress(AttributeError, TypeError):  # a class may refuse attributes
+        error.optimizer = optimizer  # type: ignore[attr-defined]
+        if sys.version_info >= (3, 11):
+            error.add_note(
+                f"{len(optimizer.trials)} evaluations are kept in this exception's attribute 'optimizer'"
+            )
+
+
+def _callables(callbacks: Iterable[Callback]) -> tuple[Callback, ...]:
+    if not isinstance(callbacks, Iterable):
+        raise TypeError(f"callbacks = {callbacks!r}: expected a list of callables")
+    found = tuple(callbacks)
+    for callback in found:
+        if not callable(callback):
+            raise TypeError(f"callbacks: {callback!r} is not callable")
+    return found

@@ -14,13 +14,16 @@ import numpy as np
 
 from baco_like.evaluators.failures import DEFAULT_FAILURES, failure_word
 from baco_like.exceptions import EvaluatorError
-from baco_like.records.reading import outcome_from, outcome_of_exception
+from baco_like.records.reading import finite_number, outcome_from, outcome_of_exception
 from baco_like.records.trial import Outcome, Status, Trial
 
 __all__ = ["DEFAULT_FAILURES", "FunctionEvaluator", "SubmitsCalls"]
 
 _POLL = 0.01
 """Seconds between two looks at futures that are not of `concurrent.futures`."""
+
+_SLICE = 0.5
+"""Seconds of one wait for the others: Ctrl-C that comes just before a wait is seen after it."""
 
 
 class SubmitsCalls(Protocol):
@@ -58,10 +61,18 @@ class _Call:
                 word = failure_word(error, self.failures)
                 if word is None:
                     raise
-                extra = {"seconds": {"run": time.perf_counter() - started}}
+                extra = {"seconds": {"run": time.perf_counter() - started}, **_kept(values)}
                 return outcome_of_exception(trial.id, error, word, extra=extra)
         extra = {"seconds": {"run": time.perf_counter() - started}}
         return outcome_from(trial.id, _joined(values), self.objective, extra=extra)
+
+
+def _kept(values: list[Any]) -> dict[str, list[float]]:
+    """Return what earlier repeats of a failed trial have measured, as far as it is numbers."""
+    flat = _joined(values) if values else []
+    numbers = [finite_number(value) for value in (flat if isinstance(flat, list) else [flat])]
+    found = [number for number in numbers if number is not None]
+    return {"repeats": found} if found else {}
 
 
 def _joined(values: list[Any]) -> Any:
@@ -85,7 +96,8 @@ class FunctionEvaluator:
 
     It returns what `outcome_from` reads: a number, a list of repeats, or a mapping of metrics with
     the objective among them; None and NaN are failures. An exception that is a failure of the
-    configuration becomes the outcome, any other comes out of `wait` and ends the run.
+    configuration becomes the outcome, any other comes out of `wait` and ends the run; what other
+    trials have returned comes first.
 
     Args:
         fn: The function.
@@ -112,11 +124,13 @@ class FunctionEvaluator:
         max_pending: int | None = None,
     ) -> None:
         _check_counts(fn, repeats, retries, max_pending)
+        _check_failures(failures)
         self._call = _Call(fn, objective, tuple(failures), repeats, retries)
         self._executor = executor
         self._capacity = max_pending if max_pending is not None else _workers(executor)
         self._queue: deque[Trial] = deque()
         self._futures: dict[int, Any] = {}
+        self._error: BaseException | None = None
 
     @property
     def capacity(self) -> int:
@@ -124,7 +138,12 @@ class FunctionEvaluator:
         return self._capacity
 
     def submit(self, trial: Trial) -> None:
-        """Start the evaluation, or queue it where there is no executor."""
+        """Start the evaluation, or queue it where there is no executor.
+
+        Raises:
+            Exception: What the next `wait` would raise; nothing is started then.
+        """
+        self._raise_kept()
         shipped = replace(trial, config=dict(trial.config), tag=None, outcome=None)
         if self._executor is None:
             self._queue.append(shipped)
@@ -136,14 +155,36 @@ class FunctionEvaluator:
 
         Raises:
             EvaluatorError: Nothing was submitted, or the executor has lost a worker.
-            Exception: What the function raised, if it is no failure of the configuration.
+            Exception: What the function raised, if it is no failure of the configuration. Where
+                other trials are done at the same moment, their outcomes are returned and the next
+                call raises.
         """
+        self._raise_kept()
         if self._queue:
             return [self._call(self._queue.popleft())]
         if not self._futures:
             raise EvaluatorError("wait() without a submitted trial")
-        done = _some_done(self._futures)
-        return [self._result(trial_id) for trial_id in done]
+        outcomes = self._results(_some_done(self._futures))
+        if not outcomes:
+            self._raise_kept()
+        return outcomes
+
+    def collect(self, timeout: float | None) -> Sequence[Outcome]:
+        """Take back what has not started, and return the outcomes not returned yet.
+
+        Args:
+            timeout: Seconds to wait for calls that are running; None is as long as they take.
+        """
+        self._queue.clear()
+        self._futures = {i: f for i, f in self._futures.items() if not f.cancel()}
+        deadline = None if timeout is None else time.monotonic() + timeout
+        outcomes: list[Outcome] = []
+        while self._futures:
+            outcomes += self._results(_done(self._futures))
+            if not self._futures or (deadline is not None and time.monotonic() >= deadline):
+                break
+            time.sleep(_POLL)
+        return outcomes
 
     def close(self) -> None:
         """Take back what has not started; the executor stays open."""
@@ -151,17 +192,33 @@ class FunctionEvaluator:
         for future in self._futures.values():
             future.cancel()
         self._futures.clear()
+        self._error = None
 
-    def _result(self, trial_id: int) -> Outcome:
-        future = self._futures.pop(trial_id)
-        try:
-            outcome: Outcome = future.result()
-        except concurrent.futures.BrokenExecutor as error:
-            raise EvaluatorError(
-                f"the executor has lost a worker ({error}); a function that can crash its process "
-                "is better run as a command (evaluators.command)"
-            ) from error
-        return outcome
+    def _raise_kept(self) -> None:
+        error, self._error = self._error, None
+        if error is not None:
+            raise error
+
+    def _results(self, done: Sequence[int]) -> list[Outcome]:
+        """Return the outcomes of these trials; the first exception among them is kept for later."""
+        outcomes: list[Outcome] = []
+        for trial_id in done:
+            try:
+                outcomes.append(_result(self._futures.pop(trial_id)))
+            except BaseException as error:  # Ctrl-C in a worker too ends the run, but not before
+                self._error = self._error or error
+        return outcomes
+
+
+def _result(future: Any) -> Outcome:
+    try:
+        outcome: Outcome = future.result()
+    except concurrent.futures.BrokenExecutor as error:
+        raise EvaluatorError(
+            f"the executor has lost a worker ({error}); a function that can crash its process "
+            "is better run as a command (evaluators.command)"
+        ) from error
+    return outcome
 
 
 def _check_counts(fn: object, repeats: int, retries: int, max_pending: int | None) -> None:
@@ -178,6 +235,14 @@ def _check_counts(fn: object, repeats: int, retries: int, max_pending: int | Non
             raise EvaluatorError(f"{name} = {count!r}: expected a whole number, {low} or more")
 
 
+def _check_failures(failures: object) -> None:
+    kinds = failures if isinstance(failures, (tuple, list)) else [None]
+    if not all(isinstance(kind, type) and issubclass(kind, BaseException) for kind in kinds):
+        raise EvaluatorError(
+            f"failures = {failures!r}: expected a tuple of exception types such as (ValueError,)"
+        )
+
+
 def _workers(executor: SubmitsCalls | None) -> int:
     if executor is None:
         return 1
@@ -187,11 +252,17 @@ def _workers(executor: SubmitsCalls | None) -> int:
 
 def _some_done(futures: Mapping[int, Any]) -> list[int]:
     """Return the numbers of all trials that are done, in order, once there is one."""
-    if all(isinstance(future, concurrent.futures.Future) for future in futures.values()):
-        first = concurrent.futures.FIRST_COMPLETED
-        concurrent.futures.wait(futures.values(), return_when=first)
+    native = all(isinstance(future, concurrent.futures.Future) for future in futures.values())
+    first = concurrent.futures.FIRST_COMPLETED
     while True:
-        done = sorted(trial_id for trial_id, future in futures.items() if future.done())
+        done = _done(futures)
         if done:
             return done
-        time.sleep(_POLL)
+        if native:
+            concurrent.futures.wait(futures.values(), _SLICE, return_when=first)
+        else:
+            time.sleep(_POLL)
+
+
+def _done(futures: Mapping[int, Any]) -> list[int]:
+    return sorted(trial_id for trial_id, future in futures.items() if future.done())

@@ -30,6 +30,18 @@ class Evaluator(Protocol):
 
 
 @runtime_checkable
+class Collector(Protocol):
+    """What an evaluator that runs many trials at once may offer besides: what is done when a run breaks off."""
+
+    def collect(self, timeout: float | None) -> Sequence[Outcome]:
+        """Take back what has not started, and return the outcomes that `Evaluator.wait` has not returned.
+
+        Args:
+            timeout: Seconds to wait for what is running; None is as long as it takes.
+        """
+
+
+@runtime_checkable
 class SourceProvider(Protocol):
     """What an evaluator may offer besides: the source of a configuration's program."""
 

@@ -278,3 +278,72 @@ class ForeignExecutor:
 
 def test_foreign_futures_are_polled() -> None:
     assert evaluate(square, executor=ForeignExecutor()).value == 9.0
+
+
+def both_done(evaluator: FunctionEvaluator) -> None:
+    while sum(future.done() for future in evaluator._futures.values()) < 3:
+        time.sleep(0.005)
+
+
+def one_fails(trial: Trial) -> float:
+    if trial.id == 1:
+        raise ZeroDivisionError
+    return 1.0
+
+
+def test_outcomes_come_before_the_exception_of_another_trial() -> None:
+    with concurrent.futures.ThreadPoolExecutor(3) as pool:
+        evaluator = FunctionEvaluator(one_fails, executor=pool)
+        for trial in trials(3):
+            evaluator.submit(trial)
+        both_done(evaluator)
+        assert [outcome.trial_id for outcome in evaluator.wait()] == [0, 2]
+        with pytest.raises(ZeroDivisionError):
+            evaluator.submit(trials(4)[3])
+        with pytest.raises(EvaluatorError, match="without a submitted trial"):
+            evaluator.wait()
+
+
+def test_collect_takes_back_what_waits_and_returns_what_runs() -> None:
+    release = threading.Event()
+
+    def fn(trial: Trial) -> float:
+        release.wait(20)
+        return 1.0
+
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        evaluator = FunctionEvaluator(fn, executor=pool, max_pending=3)
+        for trial in trials(3):
+            evaluator.submit(trial)
+        assert evaluator.collect(0.0) == []
+        release.set()
+        assert [outcome.trial_id for outcome in evaluator.collect(None)] == [0]
+        assert evaluator.collect(None) == []
+
+
+def test_collect_without_an_executor_forgets_the_queue() -> None:
+    evaluator = FunctionEvaluator(square, max_pending=2)
+    evaluator.submit(trials(1)[0])
+    assert evaluator.collect(None) == []
+    with pytest.raises(EvaluatorError, match="without a submitted trial"):
+        evaluator.wait()
+
+
+def test_repeats_before_a_failing_one_are_kept() -> None:
+    values: Iterator[Any] = iter([3.0, [1.0, math.inf], Infeasible("no")])
+
+    def fn(trial: Trial) -> Any:
+        value = next(values)
+        if isinstance(value, Infeasible):
+            raise value
+        return value
+
+    outcome = evaluate(fn, repeats=3)
+    assert (outcome.failed, outcome.extra["repeats"]) == ("runtime", [3.0, 1.0])
+    assert "repeats" not in evaluate(raising(Infeasible())).extra
+
+
+@pytest.mark.parametrize("failures", [ValueError, (3,), "runtime"])
+def test_wrong_failures_are_told(failures: Any) -> None:
+    with pytest.raises(EvaluatorError, match="failures"):
+        FunctionEvaluator(square, failures=failures)

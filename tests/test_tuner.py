@@ -1,0 +1,320 @@
+"""The loop: what it keeps when it breaks off, what it refuses before any effect, and one run per journal."""
+
+import json
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+
+import pytest
+
+from baco_like import EvaluatorError, JournalError, MaxEvals, Optimizer, Outcome, Space, run, tune
+from baco_like.exceptions import FailureWarning
+from baco_like.runlock import sole_runner
+
+SPACE = {"a": list(range(50))}
+QUIET = {"strategy": "random_search", "progress": False}
+
+
+def statuses(path):
+    opt = Optimizer.load(path)
+    return len(opt.trials), len(opt.pending)
+
+
+class Scripted:
+    """An evaluator of several trials at once, whose outcomes come last first, some at a time."""
+
+    def __init__(self, outcome, capacity=3, at_once=1):
+        self.capacity, self.outcome, self.at_once = capacity, outcome, at_once
+        self.flying, self.started, self.most, self.closed = [], [], 0, 0
+
+    def submit(self, trial):
+        self.flying.append(trial)
+        self.started.append(trial.id)
+        self.most = max(self.most, len(self.flying))
+
+    def wait(self):
+        return [self.outcome(self.flying.pop()) for _ in range(min(self.at_once, len(self.flying)))]
+
+    def close(self):
+        self.flying.clear()
+        self.closed += 1
+
+
+def fine(trial):
+    return Outcome.success(trial.id, (float(trial["a"]),))
+
+
+# Several in flight -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("at_once", [1, 2])
+def test_several_in_flight_fill_the_capacity_and_the_budget_exactly(at_once):
+    opt, evaluator = Optimizer(Space(SPACE), strategy="random_search"), Scripted(fine, 3, at_once)
+    assert run(opt, evaluator, MaxEvals(8)) == "8 evaluations"
+    assert (len(opt.trials), len(opt.pending)) == (8, 0)
+    assert evaluator.most == 3
+    assert evaluator.closed
+
+
+def test_an_exhausted_space_waits_for_what_is_in_flight():
+    opt = Optimizer(Space({"a": [1, 2, 3, 4]}), strategy="random_search")
+    assert run(opt, Scripted(fine, 3), MaxEvals(9)) == "the space is exhausted"
+    assert len(opt.trials) == 4
+
+
+def test_resumed_pending_trials_come_first(tmp_path):
+    path = tmp_path / "run.jsonl"
+    flying = Optimizer(Space(SPACE), strategy="random_search", storage=path).suggest(3)
+    opt = Optimizer(Space(SPACE), strategy="random_search", storage=path)
+    evaluator = Scripted(fine, 2)
+    run(opt, evaluator, MaxEvals(5))
+    assert evaluator.started == [*(t.id for t in flying), 3, 4]
+    assert len(opt.trials) == 5
+
+
+@pytest.mark.parametrize("capacity", [1, 8])
+def test_the_budget_holds_for_resumed_trials_too(capacity):
+    opt = Optimizer(Space(SPACE), strategy="random_search")
+    opt.suggest(6)
+    assert run(opt, Scripted(fine, capacity), MaxEvals(2)) == "2 evaluations"
+    assert (len(opt.trials), len(opt.pending)) == (2, 4)
+
+
+# Breaking off ----------------------------------------------------------------------------------------------------
+
+
+class Together:
+    """An objective of which all calls end at one moment; the one with the largest value is a mistake."""
+
+    def __init__(self, n):
+        self.barrier = threading.Barrier(n)
+
+    def __call__(self, trial):
+        self.barrier.wait(20)
+        if trial.id == 3:
+            raise TypeError("a mistake")
+        return 1.0
+
+
+def test_what_is_measured_beside_a_mistake_is_kept(tmp_path):
+    path = tmp_path / "run.jsonl"
+    with ThreadPoolExecutor(4) as pool, pytest.raises(TypeError, match="a mistake") as caught:
+        tune(Together(4), SPACE, stop=MaxEvals(20), executor=pool, storage=path, **QUIET)
+    observed, pending = statuses(path)
+    assert observed >= 3
+    assert {t.id for t in caught.value.optimizer.trials} >= {0, 1, 2}
+    assert 3 in {t.id for t in Optimizer.load(path).pending}
+    assert pending <= 4
+
+
+def test_what_is_running_when_a_mistake_happens_is_waited_for():
+    failed = threading.Event()
+
+    def fn(trial):
+        if trial.id == 0:
+            failed.set()
+            raise TypeError("a mistake")
+        failed.wait(20)
+        time.sleep(0.1)
+        return 1.0
+
+    with ThreadPoolExecutor(4) as pool, pytest.raises(TypeError) as caught:
+        tune(fn, SPACE, stop=MaxEvals(4), executor=pool, **QUIET)
+    assert [t.id for t in caught.value.optimizer.trials] == [1, 2, 3]
+
+
+def test_a_mistake_carries_the_optimizer():
+    def fn(trial):
+        if trial.id == 5:
+            raise TypeError("late")
+        return float(trial.id)
+
+    with pytest.raises(TypeError, match="late") as caught:
+        tune(fn, SPACE, stop=MaxEvals(20), **QUIET)
+    assert len(caught.value.optimizer.trials) == 5
+    if sys.version_info >= (3, 11):
+        assert "5 evaluations" in caught.value.__notes__[0]
+
+
+def test_ctrl_c_returns_what_there_is():
+    def fn(trial):
+        if trial.id == 4:
+            raise KeyboardInterrupt
+        return float(trial.id)
+
+    result = tune(fn, SPACE, stop=MaxEvals(20), **QUIET)
+    assert result.reason == "interrupted"
+    assert len(result.trials) == 4
+    assert result.best_value == 0.0
+
+
+def test_ctrl_c_does_not_wait_for_what_runs():
+    hung = threading.Event()
+    fast = threading.Event()
+
+    def fn(trial):
+        if trial.id == 0:
+            hung.wait(30)
+        elif trial.id == 3:
+            fast.set()
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+            hung.wait(30)
+        return 1.0
+
+    with ThreadPoolExecutor(2) as pool:
+        result = tune(fn, SPACE, stop=MaxEvals(20), executor=pool, **QUIET)
+        assert fast.is_set()
+        hung.set()
+    assert result.reason == "interrupted"
+    assert [t.id for t in result.trials] == [1, 2]
+
+
+def test_a_callback_that_fails_loses_nothing(tmp_path):
+    path = tmp_path / "run.jsonl"
+
+    def failing(optimizer, trial):
+        raise RuntimeError("in the callback")
+
+    with pytest.raises(RuntimeError, match="in the callback"):
+        tune(lambda t: 1.0, SPACE, stop=MaxEvals(5), storage=path, callbacks=[failing], **QUIET)
+    assert statuses(path) == (1, 0)
+
+
+def die_on_three(trial):
+    if trial.id == 3:
+        os._exit(1)
+    return 1.0
+
+
+def test_a_lost_executor_keeps_what_came_before(tmp_path):
+    path = tmp_path / "run.jsonl"
+    context = multiprocessing.get_context("spawn")
+    with (
+        ProcessPoolExecutor(1, mp_context=context) as pool,
+        pytest.raises(EvaluatorError, match="lost a worker"),
+    ):
+        tune(die_on_three, SPACE, stop=MaxEvals(9), executor=pool, storage=path, **QUIET)
+    assert statuses(path) == (3, 1)
+
+
+def test_a_bound_is_a_plain_failure_when_maximising():
+    def late(trial):
+        return Outcome.censored(trial.id, 5.0, message="stopped") if trial.id else fine(trial)
+
+    opt = Optimizer(Space(SPACE), "maximize", strategy="random_search")
+    run(opt, Scripted(late), MaxEvals(4))
+    assert sorted((t.failed or "", t.bound, t.message) for t in opt.trials) == [
+        ("", None, ""),
+        *[("timeout", None, "stopped")] * 3,
+    ]
+
+
+def test_the_first_ten_failures_are_told():
+    opt = Optimizer(Space(SPACE), strategy="random_search")
+    with pytest.warns(FailureWarning, match="compile: no such file"):
+        run(
+            opt,
+            Scripted(lambda t: Outcome.failure(t.id, "compile", "no such file")),
+            MaxEvals(12),
+        )
+
+
+# Before any effect -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"repeats": 0},
+        {"max_pending": 0},
+        {"failures": ValueError},
+        {"failures": (3,)},
+        {"callbacks": print},
+        {"callbacks": [3]},
+        {"seed": -1},
+        {"strategy": "bayesain"},
+    ],
+    ids=str,
+)
+def test_a_wrong_argument_leaves_no_journal(tmp_path, wrong):
+    with pytest.raises((EvaluatorError, TypeError, ValueError)):
+        tune(
+            lambda t: 1.0,
+            SPACE,
+            stop=MaxEvals(3),
+            storage=tmp_path / "run.jsonl",
+            **{**QUIET, **wrong},
+        )
+    assert list(tmp_path.iterdir()) == []
+
+
+# One run per journal ---------------------------------------------------------------------------------------------
+
+
+def test_a_second_run_on_a_journal_is_refused(tmp_path):
+    path = tmp_path / "run.jsonl"
+
+    def fn(trial):
+        opt = Optimizer(Space(SPACE), strategy="random_search", storage=path)
+        with pytest.raises(JournalError, match="in use by another run") as caught:
+            run(opt, Scripted(fine), MaxEvals(5))
+        assert "\n" not in str(caught.value)
+        with pytest.raises(JournalError, match="in use by another run"):
+            tune(lambda t: 1.0, SPACE, stop=MaxEvals(5), storage=path, **QUIET)
+        return 1.0
+
+    assert tune(fn, SPACE, stop=MaxEvals(2), storage=path, **QUIET).reason == "2 evaluations"
+    assert [p.name for p in tmp_path.iterdir()] == ["run.jsonl"]
+
+
+TWICE = """
+import sys
+from baco_like import JournalError, MaxEvals, tune
+try:
+    tune(lambda t: float(t["a"]), {"a": list(range(200))}, stop=MaxEvals(40), storage=sys.argv[1],
+         strategy="random_search", progress=False)
+except JournalError as error:
+    print("refused:", error)
+"""
+
+
+def test_processes_on_one_journal_never_evaluate_a_trial_twice(tmp_path):
+    path = tmp_path / "run.jsonl"
+    children = [
+        subprocess.Popen([sys.executable, "-c", TWICE, path], stdout=-1, stderr=-1, text=True)
+        for _ in range(3)
+    ]
+    ends = [(*child.communicate(timeout=60), child.returncode) for child in children]
+    assert all(err == "" and code == 0 for _, err, code in ends), ends
+    assert all(out == "" or out.startswith("refused:") for out, _, _ in ends)
+    assert statuses(path) == (40, 0)
+
+
+def test_the_lock_is_free_when_its_holder_is_killed(tmp_path):
+    path = tmp_path / "run.jsonl"
+    code = (
+        "import sys, time; from pathlib import Path; from baco_like.runlock import sole_runner\n"
+        "with sole_runner(Path(sys.argv[1])):\n    print('held', flush=True); time.sleep(60)"
+    )
+    child = subprocess.Popen([sys.executable, "-c", code, path], stdout=-1, text=True)
+    with child:
+        assert child.stdout.readline() == "held\n"
+        with pytest.raises(JournalError), sole_runner(path):
+            pass
+        child.kill()
+    with sole_runner(path):
+        assert json.dumps([p.name for p in tmp_path.iterdir()]) == '["run.jsonl.lock"]'
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_lock_that_cannot_be_made_is_told(tmp_path):
+    with (
+        pytest.raises(JournalError, match="cannot open"),
+        sole_runner(tmp_path / "absent" / "run.jsonl"),
+    ):
+        pass
