@@ -19,8 +19,8 @@ from baco_like.strategies.protocol import Problem, Strategy
 
 def suggestion(
     problem: Problem, history: History, strategy: Strategy[Any], state: Any, seed: int, n: int
-) -> tuple[Event, list[Trial]]:
-    """Return the next trials, n unless the space has no more, and the event that tells of them.
+) -> Event:
+    """Return the event that tells of the next trials, n unless the space has no more.
 
     Raises:
         SpaceExhausted: There is none.
@@ -37,7 +37,7 @@ def suggestion(
             f"all feasible configurations are observed or pending ({len(history)} observed, "
             f"{len(history.pending)} pending); stop here, or enlarge the space"
         )
-    return suggested_event(trials, dequeued), trials
+    return suggested_event(trials, dequeued)
 
 
 def _from_queue(problem: Problem, history: History, n: int) -> tuple[list[Trial], int]:

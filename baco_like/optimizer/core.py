@@ -7,11 +7,13 @@ the journal first; checks come before any effect.
 from __future__ import annotations
 
 import os
+import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -20,13 +22,20 @@ from baco_like._random import Purpose, generator
 from baco_like._typing import Array
 from baco_like.exceptions import ConfigError, JournalConflict, JournalError, TrialError
 from baco_like.optimizer.asking import suggestion
-from baco_like.optimizer.opening import chosen, header_of, journal_of, restored
+from baco_like.optimizer.opening import (
+    chosen,
+    default_first,
+    header_of,
+    journal_of,
+    restored,
+)
 from baco_like.optimizer.telling import check_bounds, legal, told
 from baco_like.records import journal as events
-from baco_like.records.header import Header, Options, describe
+from baco_like.records.header import Header, Options, describe, whole
 from baco_like.records.history import Goal, History, Noise
-from baco_like.records.journal import Event, Journal
+from baco_like.records.journal import START, Event, Journal, Mark
 from baco_like.records.stopping import StopRule
+from baco_like.records.table import table_row
 from baco_like.records.trial import Outcome, Trial
 from baco_like.spaces.space import Space
 from baco_like.storage.jsonl import JsonlJournal
@@ -37,7 +46,17 @@ if TYPE_CHECKING:
 
 Config = Mapping[str, Any]
 Callback = Callable[["Optimizer", Trial], None]
-T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class _Now:
+    """All that an optimizer knows, replaced as a whole."""
+
+    options: Options
+    problem: Problem
+    history: History
+    state: Any
+    mark: Mark
 
 
 class Optimizer:
@@ -56,6 +75,10 @@ class Optimizer:
         noise: ``none``: an observed configuration is never suggested again; ``repeat``: it may be.
         storage: None, the path of a journal (an existing one is resumed), or a `Journal`.
         callbacks: Called with the optimizer and each trial after it is observed.
+        context: What the values depend on besides, as JSON values by name; a journal with another is refused.
+
+    A configuration in which every parameter has its default is evaluated first, unless ``initial`` says what is.
+    Several threads may use one optimizer, and several processes one journal.
 
     Raises:
         ValueError: An argument has a wrong value.
@@ -77,14 +100,19 @@ class Optimizer:
         noise: Noise = "none",
         storage: str | os.PathLike[str] | Journal | None = None,
         callbacks: Iterable[Callback] = (),
+        context: Mapping[str, Any] | None = None,
     ) -> None:
-        points = [] if initial is None or isinstance(initial, int) else list(initial)
+        wanted = None if initial is None or not isinstance(initial, Sequence) else list(initial)
         recipe, description = chosen(strategy, settings or {}, initial)
-        options = Options(direction, seed, objective, budget, noise, description)
+        options = Options(
+            direction, seed, objective, budget, noise, description, dict(context or {})
+        )
+        heard = tuple(callbacks)
+        points = [
+            legal(space, point) for point in (default_first(space) if wanted is None else wanted)
+        ]
         self._start(space, options, recipe, journal_of(storage), points)
-        self._callbacks += tuple(
-            callbacks
-        )  # after the journal is read: nobody hears of the past again
+        self._callbacks += heard
 
     def _start(
         self,
@@ -92,31 +120,39 @@ class Optimizer:
         options: Options,
         strategy: Strategy[Any],
         journal: Journal,
-        points: Sequence[Config],
+        points: Sequence[Config] | None,
     ) -> None:
+        """Write the header, or read the journal that is there; ``points`` None means those of the journal."""
         self._space, self._strategy, self._journal = space, strategy, journal
         self._opened = time.monotonic()
+        self._lock = threading.RLock()
         self._callbacks: tuple[Callback, ...] = ()
-        queue = [legal(space, point) for point in points]
-        found = journal.read()
+        self._news: deque[Trial] = deque()
+        self._announcing = False
+        found = journal.read(START)
         if not found:
-            self._begin(options, queue)
+            header = Header(space.to_dict(), options, tuple(points or ()))
+            begun = self._begun(
+                header
+            )  # a strategy that refuses the space does so before anything is written
             try:
-                journal.append(Header(space.to_dict(), options, tuple(queue)).event())
+                self._now = replace(begun, mark=journal.append(header.event(), START))
             except JournalConflict:  # somebody else has created the same file at the same moment
-                found = journal.read()
+                found = journal.read(START)
         if found:
-            header = Header.read(found[0], self._name())
-            header.check(space, options, self._name())
-            self._begin(header.options, header.queue)
-            self._follow(found[1:])
+            event, mark = found[0]
+            header = Header.read(event, self._name())
+            header.check(space, options, points, self._name())
+            self._now = replace(self._begun(header), mark=mark)
+            self._follow()
+        self._news.clear()  # nobody hears of the past again
 
-    def _begin(self, options: Options, queue: Sequence[Config]) -> None:
-        self._options = options
-        self._problem = Problem(self._space, options.budget, options.noise)
-        self._history = History.start(self._space, options.direction).enqueued(queue)
-        rng = generator(options.seed, Purpose.INIT)
-        self._state = self._strategy.init(self._problem, rng)
+    def _begun(self, header: Header) -> _Now:
+        options = header.options
+        problem = Problem(self._space, options.budget, options.noise)
+        history = History.start(self._space, options.direction).enqueued(header.queue)
+        state = self._strategy.init(problem, generator(options.seed, Purpose.INIT))
+        return _Now(options, problem, history, state, START)
 
     @classmethod
     def load(
@@ -144,7 +180,7 @@ class Optimizer:
             recipe, options = strategy, replace(options, strategy={"object": describe(strategy)})
         optimizer = cls.__new__(cls)
         whole = Space.from_dict(header.space) if space is None else space
-        optimizer._start(whole, options, recipe, JsonlJournal(place), ())
+        optimizer._start(whole, options, recipe, JsonlJournal(place), None)
         return optimizer
 
     # Asking ----------------------------------------------------------------------------------------------------
@@ -160,18 +196,16 @@ class Optimizer:
             SpaceExhausted: Every feasible configuration is observed or pending.
             JournalError: It could not be recorded; nothing has changed.
         """
-        if n is not None and n < 1:
-            raise ValueError(f"suggest(n) needs n >= 1, not {n!r}")
-        trials = self._commit(
-            lambda: suggestion(
-                self._problem,
-                self._history,
-                self._strategy,
-                self._state,
-                self._options.seed,
-                1 if n is None else n,
+        count = 1 if n is None else whole("n", n, 1)
+
+        def event(now: _Now) -> Event:
+            return suggestion(
+                now.problem, now.history, self._strategy, now.state, now.options.seed, count
             )
-        )
+
+        rows = self._commit(event)["trials"]
+        history = self._now.history
+        trials = [trial for row in rows if (trial := history.find(row["id"])) is not None]
         return trials[0] if n is None else trials
 
     def enqueue(self, config: Config) -> None:
@@ -181,9 +215,14 @@ class Optimizer:
             ConfigError: It does not belong to the space, or is observed or pending already.
         """
         wanted = legal(self._space, config)
-        if self._problem.taken(self._history, self._space.encode([wanted]))[0]:
-            raise ConfigError(f"{wanted} is observed or pending already; it cannot be enqueued")
-        self._commit(lambda: (events.enqueued_event([wanted]), None))
+        code = self._space.encode([wanted])
+
+        def event(now: _Now) -> Event:
+            if now.problem.taken(now.history, code)[0]:
+                raise ConfigError(f"{wanted} is observed or pending already; it cannot be enqueued")
+            return events.enqueued_event([wanted])
+
+        self._commit(event)
 
     # Telling ---------------------------------------------------------------------------------------------------
 
@@ -218,9 +257,10 @@ class Optimizer:
         """
         details = {"failed": failed, "message": message, "bound": bound, "extra": extra}
 
-        def event() -> tuple[Event, None]:
-            objective = self._options.objective
-            return told(self._history, objective, trial, value, details, imported=imported), None
+        def event(now: _Now) -> Event:
+            return told(
+                now.history, now.options.objective, trial, value, details, imported=imported
+            )
 
         self._commit(event)
 
@@ -231,8 +271,12 @@ class Optimizer:
             TrialError: A trial is not pending, or stands there twice; nothing has changed.
             JournalError: It could not be recorded; nothing has changed.
         """
-        check_bounds(self._history, outcomes)
-        self._commit(lambda: (events.observed_event(self._history.checked(outcomes)), None))
+
+        def event(now: _Now) -> Event:
+            check_bounds(now.history, outcomes)
+            return events.observed_event(now.history.checked(outcomes))
+
+        self._commit(event)
 
     def abandon(self, trial: Trial, reason: str = "") -> None:
         """Give a trial up: it is no longer pending, and its configuration may come back.
@@ -240,10 +284,12 @@ class Optimizer:
         Raises:
             TrialError: It is not pending.
         """
+        if not isinstance(trial, Trial):
+            raise TrialError(f"abandon takes a trial that was suggested, not {trial!r:.80}")
 
-        def event() -> tuple[Event, None]:
-            self._history.abandoned(trial.id)
-            return events.abandoned_event(trial.id, reason), None
+        def event(now: _Now) -> Event:
+            now.history.abandoned(trial.id)
+            return events.abandoned_event(trial.id, reason)
 
         self._commit(event)
 
@@ -257,27 +303,27 @@ class Optimizer:
     @property
     def options(self) -> Options:
         """Direction, seed, objective, budget, noise and strategy, as in the journal."""
-        return self._options
+        return self._now.options
 
     @property
     def history(self) -> History:
         """All that is known, as a frozen value."""
-        return self._history
+        return self._now.history
 
     @property
     def pending(self) -> list[Trial]:
         """Suggested trials that are neither observed nor abandoned."""
-        return list(self._history.pending.values())
+        return list(self._now.history.pending.values())
 
     @property
     def trials(self) -> list[Trial]:
         """Observed trials, in order of arrival, failures included."""
-        return self._history.trials
+        return self._now.history.trials
 
     @property
     def best(self) -> Trial | None:
         """The best observed feasible trial, or None before the first success."""
-        return self._history.best()
+        return self._now.history.best()
 
     @property
     def best_config(self) -> dict[str, Any] | None:
@@ -296,13 +342,13 @@ class Optimizer:
         """
         best = self.best
         candidates = [t for t in self.trials if t.value is not None and t.origin != "imported"]
-        if best is None or not isinstance(self._strategy, Predictive):
+        if best is None or not candidates or not isinstance(self._strategy, Predictive):
             return best
         try:
             mean, _, _ = self.predict([t.config for t in candidates])
         except TrialError:
             return best
-        sign = 1.0 if self._options.direction == "minimize" else -1.0
+        sign = 1.0 if self._now.options.direction == "minimize" else -1.0
         return candidates[int(np.argmin(sign * mean))]
 
     def predict(self, configs: Sequence[Config]) -> tuple[Array, Array, Array]:
@@ -317,11 +363,11 @@ class Optimizer:
                 f"strategy {type(self._strategy).__name__} has no model to predict with; use strategy='bayesian'"
             )
         codes = self._space.encode(list(configs))
-        rng = generator(self._options.seed, Purpose.MODEL, len(self._history))
+        rng = generator(self._now.options.seed, Purpose.MODEL, len(self._now.history))
         mean, std, feasible = self._strategy.predict(
-            self._problem, self._history, self._state, codes, rng
+            self._now.problem, self._now.history, self._now.state, codes, rng
         )
-        sign = 1.0 if self._options.direction == "minimize" else -1.0
+        sign = 1.0 if self._now.options.direction == "minimize" else -1.0
         return sign * mean, std, feasible
 
     def why(self, trial: Trial) -> dict[str, Any]:
@@ -330,67 +376,78 @@ class Optimizer:
         return {"origin": trial.origin, **{k: v for k, v in note.items() if k != "hyperparameters"}}
 
     def to_dataframe(self) -> pd.DataFrame:
-        """Return one row per observed trial: id, parameters, value, status, failure word, repeats, origin.
+        """Return one row per observed trial: id, parameters, value, status, failure word and message, repeats, metrics.
+
+        A column of ours that has a parameter's name begins with ``trial_`` instead.
 
         Raises:
             MissingExtra: pandas is not installed.
         """
         frame = require("pandas", "dataframe")
-        rows = [
-            {
-                "id": t.id,
-                **t.config,
-                self._options.objective: t.value,
-                "status": t.status.value,
-                "failed": t.failed,
-                "sem": t.sem,
-                "repeats": len(t.repeats),
-                "origin": t.origin,
-            }
-            for t in self.trials
-        ]
+        rows = [table_row(trial, self._now.options.objective) for trial in self.trials]
         result: pd.DataFrame = frame.DataFrame(rows)
         return result
 
     def should_stop(self, rule: StopRule) -> str | None:
         """Return why the run should end, or None."""
-        return rule.reason(self._history, time.monotonic() - self._opened)
+        return rule.reason(self._now.history, time.monotonic() - self._opened)
 
     # Keeping ---------------------------------------------------------------------------------------------------
 
-    def _commit(self, make: Callable[[], tuple[Event, T]]) -> T:
-        """Make an event from what is known, write it, then let it take effect; again if somebody was faster."""
-        while True:
-            self._follow(self._journal.read())
-            event, result = make()
-            try:
-                self._journal.append(event)
-            except JournalConflict:
-                continue
-            self._take(event)
-            return result
+    def _commit(self, make: Callable[[_Now], Event]) -> Event:
+        """Make an event from what is known, try it, write it, and only then let it take effect.
 
-    def _follow(self, found: Iterable[Event]) -> None:
-        """Apply events that others have written."""
-        for event in found:
-            self._take(event)
+        If somebody else was faster it is made again from what is known then. The new knowledge replaces the old in one
+        assignment; if that is interrupted, the event is read from the journal at the next call.
+        """
+        with self._lock:
+            while True:
+                self._follow()
+                event = events.normalised(make(self._now))
+                after, observed = self._folded(self._now, event, self._now.mark.number)
+                try:
+                    mark = self._journal.append(event, self._now.mark)
+                except JournalConflict:
+                    continue
+                self._now = replace(after, mark=mark)
+                self._news.extend(observed)
+                break
+            self._announce()
+        return event
 
-    def _take(self, event: Event) -> None:
-        """Fold one event into history and state; both are replaced together."""
+    def _follow(self) -> None:
+        """Take in what the journal has beyond what is known: other writers' events, or an interrupted one."""
+        for event, mark in self._journal.read(self._now.mark):
+            after, observed = self._folded(self._now, event, mark.number - 1)
+            self._now = replace(after, mark=mark)
+            self._news.extend(observed)
+
+    def _folded(self, now: _Now, event: Event, number: int) -> tuple[_Now, Sequence[Trial]]:
+        """Return what is known after an event, and the trials that it observed."""
         try:
-            history, observed = events.apply(event, self._history)
-        except (TrialError, ConfigError, KeyError) as error:
+            history, observed = events.apply(event, now.history)
+        except (TrialError, ConfigError, KeyError, TypeError, ValueError, AttributeError) as error:
             raise JournalError(
-                f"{self._name()}: a record does not fit the others: {error}"
+                f"{self._name()}: record {number} does not fit those before it: {error}", number
             ) from error
-        state = self._state
+        state = now.state
         for trial in observed:
-            rng = generator(self._options.seed, Purpose.TELL, trial.id)
-            state = self._strategy.tell(self._problem, state, trial, rng)
-        self._history, self._state = history, state
-        for trial in observed:
-            for callback in self._callbacks:
-                callback(self, trial)
+            rng = generator(now.options.seed, Purpose.TELL, trial.id)
+            state = self._strategy.tell(now.problem, state, trial, rng)
+        return replace(now, history=history, state=state), observed
+
+    def _announce(self) -> None:
+        """Call the callbacks for what was observed, in order; one that calls back finds everything in place."""
+        if self._announcing:
+            return
+        self._announcing = True
+        try:
+            while self._news:
+                trial = self._news.popleft()
+                for callback in self._callbacks:
+                    callback(self, trial)
+        finally:
+            self._announcing = False
 
     def _name(self) -> str:
         return str(getattr(self._journal, "path", "journal"))

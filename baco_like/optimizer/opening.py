@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from baco_like.exceptions import JournalError
-from baco_like.records.header import Header, describe
-from baco_like.records.journal import Journal
+from baco_like.records.header import Header, describe, whole
+from baco_like.records.journal import START, Journal
+from baco_like.spaces.space import Space
 from baco_like.storage.jsonl import JsonlJournal
 from baco_like.storage.memory import MemoryJournal
 from baco_like.strategies.protocol import Strategy
@@ -23,6 +24,13 @@ def journal_of(storage: str | os.PathLike[str] | Journal | None) -> Journal:
     return JsonlJournal(Path(storage)) if isinstance(storage, (str, os.PathLike)) else storage
 
 
+def default_first(space: Space) -> list[dict[str, Any]]:
+    """Return the default configuration where every parameter has a default and it is feasible, else nothing."""
+    config = space.default_config
+    varied = any(parameter.default is not None for parameter in space.parameters.values())
+    return [config] if config is not None and varied and space.contains(config) else []
+
+
 def header_of(path: Path) -> Header:
     """Return the first record of a journal.
 
@@ -31,10 +39,10 @@ def header_of(path: Path) -> Header:
     """
     if not path.exists():
         raise JournalError(f"{path} does not exist; start a run with Optimizer(storage=...)")
-    found = JsonlJournal(path).read()
+    found = JsonlJournal(path).read(START)
     if not found:
         raise JournalError(f"{path} holds no record; start a run with Optimizer(storage=...)")
-    return Header.read(found[0], str(path))
+    return Header.read(found[0][0], str(path))
 
 
 def chosen(
@@ -49,18 +57,23 @@ def chosen(
     Raises:
         ValueError: The name or a setting is unknown, or settings are given beside an object.
     """
+    size = (
+        None if initial is None or isinstance(initial, Sequence) else whole("initial", initial, 1)
+    )
     if not isinstance(strategy, str):
-        if settings or isinstance(initial, int):
+        if settings or size is not None:
             raise ValueError(
                 "settings= and initial=<int> go with a strategy's name; set them on the object"
             )
         return strategy, {"object": describe(strategy)}
-    whole = dict(settings)
-    if isinstance(initial, int):
-        whole["initial"] = initial
-    elif initial is not None and "initial" in settings_of(strategy):
-        whole.setdefault("initial", len(initial))
-    return create(strategy, whole), {"name": strategy, "settings": whole}
+    known = settings_of(strategy)
+    own = dict(settings)
+    if size is not None:
+        own["initial"] = size
+    elif isinstance(initial, Sequence) and "initial" in known:
+        own.setdefault("initial", len(initial))
+    recipe = create(strategy, own)
+    return recipe, {"name": strategy, "settings": {**known, **own}}
 
 
 def restored(description: Mapping[str, Any], path: Path) -> Strategy[Any]:

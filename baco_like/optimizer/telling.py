@@ -34,8 +34,16 @@ def told(
     """
     if isinstance(trial, Mapping):
         subjects, values = [trial], [value]
-    else:
+    elif isinstance(trial, Sequence) and all(isinstance(one, Mapping) for one in trial):
         subjects, values = list(trial), _listed(value, len(trial), details)
+    else:
+        raise TrialError(
+            f"observe takes a trial, a configuration or a list of them, not {trial!r:.80}"
+        )
+    if not isinstance(details["extra"] or {}, Mapping):
+        raise TrialError(
+            f"extra must be a mapping of names to JSON values, not {details['extra']!r:.80}"
+        )
     asked: list[Outcome] = []
     done: list[Trial] = []
     for subject, one in zip(subjects, values, strict=True):
@@ -79,7 +87,7 @@ def legal(space: Space, config: Config) -> dict[str, Any]:
 def _subject(history: History, subject: Trial | Config, imported: bool, new_id: int) -> Trial:
     """Return the pending trial that is meant, or a new one for a configuration that nobody asked for."""
     if isinstance(subject, Trial):
-        flying = history.pending.get(subject.id)
+        flying = history.flying(subject.id)
         if flying is not None and dict(flying.config) != dict(subject.config):
             raise TrialError(
                 f"trial {subject.id} of this run is {dict(flying.config)}, not {dict(subject.config)}; "
@@ -89,9 +97,9 @@ def _subject(history: History, subject: Trial | Config, imported: bool, new_id: 
     if imported and not history.space.contains(subject):
         return Trial(new_id, dict(subject), None, "imported")
     config = legal(history.space, subject)
-    for flying in history.pending.values():
-        if dict(flying.config) == config:
-            return flying
+    flying = history.flying_like(history.space.encode([config])[0])
+    if flying is not None:
+        return flying
     return Trial(new_id, config, None, "imported" if imported else "told")
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import operator
 import os
 import platform
 import sys
 import time
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, is_dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from importlib import metadata
 from typing import Any
+
+import numpy as np
 
 from baco_like.exceptions import JournalError
 from baco_like.records.history import Goal, Noise
@@ -18,6 +21,21 @@ from baco_like.spaces.given import difference
 from baco_like.spaces.space import Space
 
 _LIBRARIES = ("baco-like", "numpy", "scipy", "torch", "gpytorch", "scikit-learn")
+
+
+def whole(name: str, value: Any, least: int) -> int:
+    """Return a whole number as an int.
+
+    Raises:
+        ValueError: It is none, or too small; a bool is none.
+    """
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = least - 1
+    if isinstance(value, (bool, np.bool_)) or number < least:
+        raise ValueError(f"{name} must be a whole number from {least}, not {value!r}")
+    return number
 
 
 @dataclass(frozen=True)
@@ -31,6 +49,7 @@ class Options:
         budget: Evaluations in all, or None.
         noise: Whether observed configurations may be suggested again.
         strategy: ``{"name", "settings"}`` of a registered strategy, or the description of an object.
+        context: What the values depend on besides, as JSON values by name (unit, evaluator); compared on resume.
     """
 
     direction: Goal
@@ -39,6 +58,7 @@ class Options:
     budget: int | None
     noise: Noise
     strategy: Mapping[str, Any]
+    context: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name, allowed in (
@@ -47,10 +67,11 @@ class Options:
         ):
             if getattr(self, name) not in allowed:
                 raise ValueError(f"{name} must be one of {allowed}, not {getattr(self, name)!r}")
-        if isinstance(self.seed, bool) or not isinstance(self.seed, int) or self.seed < 0:
-            raise ValueError(f"seed must be a non-negative int, not {self.seed!r}")
-        if self.budget is not None and self.budget < 1:
-            raise ValueError(f"budget must be None or at least 1, not {self.budget!r}")
+        object.__setattr__(self, "seed", whole("seed", self.seed, 0))
+        if self.budget is not None:
+            object.__setattr__(self, "budget", whole("budget", self.budget, 1))
+        if not isinstance(self.objective, str) or not self.objective:
+            raise ValueError(f"objective must be the value's name, not {self.objective!r}")
 
 
 @dataclass(frozen=True)
@@ -86,18 +107,23 @@ class Header:
             JournalError: It is no such event, or of a newer schema.
         """
         if event.get("event") != "opened":
+            raise JournalError(f"{path}: record 0 is not a header; this is no journal of ours", 0)
+        schema = event.get("schema")
+        if schema != SCHEMA:
             raise JournalError(
-                f"{path}: the first record is not a header; this is no journal of ours", 0
-            )
-        if event["schema"] > SCHEMA:
-            raise JournalError(
-                f"{path} was written by a newer version (schema {event['schema']}, known {SCHEMA}); upgrade baco-like",
+                f"{path} was written with schema {schema!r}, this version knows {SCHEMA}; upgrade baco-like",
                 0,
             )
-        return cls(event["space"], Options(**event["options"]), tuple(map(plain, event["queue"])))
+        try:
+            options = Options(**event["options"])
+            return cls(dict(event["space"]), options, tuple(map(plain, event["queue"])))
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise JournalError(f"{path}: record 0 is not a header: {error!r}", 0) from error
 
-    def check(self, space: Space, options: Options, path: str) -> None:
-        """Refuse to go on with another space or other options; the budget is the journal's in any case.
+    def check(
+        self, space: Space, options: Options, points: Sequence[Any] | None, path: str
+    ) -> None:
+        """Refuse to go on with another space, other options or other first points; the budget is the journal's.
 
         Raises:
             JournalError: Something differs; the message says what.
@@ -105,12 +131,25 @@ class Header:
         found = difference(self.space, space.to_dict())
         for part in fields(Options):
             old, new = getattr(self.options, part.name), getattr(options, part.name)
-            if part.name != "budget" and old != new:
+            if part.name == "context":
+                found += _context_differences(old, new)
+            elif part.name != "budget" and old != new:
                 found.append(f"{part.name} was {old!r}, now {new!r}")
+        if points is not None and list(map(dict, self.queue)) != list(map(dict, points)):
+            found.append(f"the first points were {list(map(dict, self.queue))}, now {list(points)}")
         if found:
             raise JournalError(
                 f"{path} belongs to another run: {'; '.join(found)}; use the same, or another file"
             )
+
+
+def _context_differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    names = [*old, *(name for name in new if name not in old)]
+    return [
+        f"{name} was {old.get(name)!r}, now {new.get(name)!r}"
+        for name in names
+        if old.get(name) != new.get(name)
+    ]
 
 
 def describe(value: Any) -> Any:

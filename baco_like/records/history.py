@@ -8,8 +8,10 @@ with the sign flipped when the goal is to maximise.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -145,12 +147,15 @@ class History:
 
     def taken(self, codes: Codes, noise: Noise = "none") -> Mask:
         """Return which rows may not be suggested: in flight, failed, or (unless ``noise="repeat"``) observed."""
-        flying = set(row_keys(self.pending_codes))
         return np.fromiter(
-            (key in flying or self._observed(key, noise) for key in row_keys(codes)),
+            (key in self._flying or self._observed(key, noise) for key in row_keys(codes)),
             bool,
             len(codes),
         )
+
+    @cached_property
+    def _flying(self) -> frozenset[bytes]:
+        return frozenset(row_keys(self.pending_codes))
 
     def _observed(self, key: bytes, noise: Noise) -> bool:
         rows = self._buffer.keys.get(key)
@@ -168,6 +173,19 @@ class History:
             return None
         return self._buffer.trials[int(ok[np.argmin(self.costs[ok])])]
 
+    def flying(self, trial_id: int) -> Trial | None:
+        """Return the trial in flight with this id, or None."""
+        found = self._pending.get(trial_id)
+        return None if found is None else found[0]
+
+    def flying_like(self, code: Array) -> Trial | None:
+        """Return the oldest trial in flight with this row of codes, ``(w,)``, or None."""
+        (key,) = row_keys(code[None, :])
+        if key not in self._flying:
+            return None
+        rows = zip(self._pending.values(), row_keys(self.pending_codes), strict=True)
+        return next(trial for (trial, _), own in rows if own == key)
+
     def find(self, trial_id: int) -> Trial | None:
         """Return the observed or pending trial with this id, or None."""
         if trial_id in self._pending:
@@ -178,7 +196,12 @@ class History:
     # What comes next -------------------------------------------------------------------------------------------
 
     def suggested(self, trials: Sequence[Trial], codes: Codes) -> History:
-        """Return the history in which these trials are in flight; ``codes`` are their rows, ``(n, w)``."""
+        """Return the history in which these trials are in flight; ``codes`` are their rows, ``(n, w)``.
+
+        Raises:
+            TrialError: An id was used before.
+        """
+        self._check_new(t.id for t in trials)
         pending = dict(self._pending)
         pending.update({t.id: (t, code) for t, code in zip(trials, codes, strict=True)})
         next_id = max([self.next_id, *(t.id + 1 for t in trials)])
@@ -201,9 +224,9 @@ class History:
             raise TrialError(
                 f"{self._why_not_pending(wrong[0])}; pending are {self._pending_shown()}"
             )
-        twice = [i for i in set(ids) if ids.count(i) > 1]
-        if twice:
-            raise TrialError(f"trial {twice[0]} is told twice in one call; tell each trial once")
+        if len(set(ids)) < len(ids):
+            (twice, _), *_ = Counter(ids).most_common(1)
+            raise TrialError(f"trial {twice} is told twice in one call; tell each trial once")
         for outcome in outcomes:
             finite = outcome.value is not None and math.isfinite(outcome.value)
             if finite != (outcome.status is Status.OK) or (outcome.value is not None) != finite:
@@ -227,9 +250,13 @@ class History:
         """Return the history that has observed these trials, which carry their outcomes.
 
         A trial in flight is taken from there; any other was told without being asked for.
+
+        Raises:
+            TrialError: An id that is not in flight was used before.
         """
         trials = list(trials)
         pending = dict(self._pending)
+        self._check_new(t.id for t in trials if t.id not in pending)
         buffer = (
             self._buffer
             if len(self._buffer.trials) == self._length
@@ -243,6 +270,14 @@ class History:
         return replace(
             self, _pending=pending, _buffer=buffer, _length=len(buffer.trials), next_id=next_id
         )
+
+    def _check_new(self, ids: Iterable[int]) -> None:
+        """Ids only grow; everything else is a trial told twice, or a forged record."""
+        last = self.next_id - 1
+        for number in ids:
+            if number <= last:
+                raise TrialError(f"id {number} was used before; the next id is {last + 1}")
+            last = number
 
     def _code(self, trial: Trial) -> Array:
         if trial.origin == "imported" and not self.space.contains(trial.config):

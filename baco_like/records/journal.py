@@ -7,10 +7,12 @@ business of `baco_like.storage`.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import Any, Protocol
 
+from baco_like.exceptions import JournalError
 from baco_like.records.history import History
 from baco_like.records.trial import Outcome, Status, Trial
 
@@ -20,23 +22,56 @@ SCHEMA = 1
 Event = Mapping[str, Any]
 
 
-class Journal(Protocol):
-    """An append-only list of events that several writers may share."""
+@dataclass(frozen=True)
+class Mark:
+    """A place in a journal, between two records.
 
-    def read(self) -> list[Event]:
-        """Return the events that this object has neither read nor appended yet (all of them, the first time).
+    Attributes:
+        number: How many records stand before it.
+        place: Where that is, in the journal's own measure (bytes of a file).
+        closed: Whether the record before it has its end.
+    """
+
+    number: int = 0
+    place: int = 0
+    closed: bool = True
+
+
+START = Mark()
+
+
+class Journal(Protocol):
+    """An append-only list of events that several writers may share; it holds no state of its readers."""
+
+    def read(self, after: Mark) -> list[tuple[Event, Mark]]:
+        """Return the events after a place, each with the place behind it.
 
         Raises:
             JournalError: A record is damaged; the message has its number.
         """
 
-    def append(self, event: Event) -> None:
-        """Write one event durably after the last one known.
+    def append(self, event: Event, after: Mark) -> Mark:
+        """Write one event durably and return the place behind it.
 
         Raises:
-            JournalConflict: Somebody else has appended meanwhile; `read` and try again.
+            JournalConflict: There are events after that place; `read` them and try again.
             JournalError: It could not be written; nothing has changed.
         """
+
+
+def normalised(event: Event) -> Event:
+    """Return the event as it will be read back, so that memory and file are the same.
+
+    Raises:
+        JournalError: It holds something that JSON cannot say exactly (NaN, an object).
+    """
+    try:
+        found: Event = json.loads(json.dumps(event, allow_nan=False))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise JournalError(
+            f"cannot record the {event['event']} event: {error}; use JSON values"
+        ) from error
+    return found
 
 
 def plain(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -109,7 +144,9 @@ def apply(event: Event, history: History) -> tuple[History, tuple[Trial, ...]]:
     if kind == "abandoned":
         return history.abandoned(event["id"]), ()
     if kind == "enqueued":
-        return history.enqueued([plain(c) for c in event["configs"]]), ()
+        configs = [plain(c) for c in event["configs"]]
+        history.space.encode(configs)  # refuses what could not be suggested
+        return history.enqueued(configs), ()
     raise KeyError(kind)
 
 

@@ -73,7 +73,8 @@ def outcome_from(
         return Outcome.failure(trial_id, "runtime", message or reading.problem, extra=notes)
     if reading.unread:
         notes["metrics"] = {**notes.get("metrics", {}), **reading.unread}
-    return Outcome.success(trial_id, reading.repeats, metrics=reading.metrics, extra=notes)
+    found = Outcome.success(trial_id, reading.repeats, metrics=reading.metrics, extra=notes)
+    return replace(found, message=message)
 
 
 def outcome_of_exception(

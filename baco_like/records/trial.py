@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -82,7 +83,7 @@ class Outcome:
         return cls(
             trial_id,
             Status.OK,
-            value=float(np.median(repeats)),
+            value=median(repeats),
             repeats=repeats,
             sem=standard_error(repeats),
             metrics=metrics or {},
@@ -125,11 +126,30 @@ class Outcome:
 def standard_error(repeats: tuple[float, ...]) -> float | None:
     """Return the standard error of the mean of two or more repeats, else None.
 
-    It stands for the spread of the median too: for normal noise the median's is 1.25 times as large.
+    It stands for the spread of the median too: for normal noise the median's is 1.25 times as large. Where it is
+    larger than any float it is None as well.
     """
     if len(repeats) < 2:
         return None
-    return float(np.std(repeats, ddof=1) / math.sqrt(len(repeats)))
+    unit = _unit(repeats)
+    found = float(np.std(np.array(repeats) / unit, ddof=1) / math.sqrt(len(repeats))) * unit
+    return found if math.isfinite(found) else None
+
+
+def median(repeats: tuple[float, ...]) -> float:
+    """Return the median of one or more finite numbers; the mean of two large ones does not overflow."""
+    unit = _unit(repeats)
+    return (
+        float(repeats[0])
+        if len(repeats) == 1
+        else float(np.median(np.array(repeats) / unit)) * unit
+    )
+
+
+def _unit(repeats: tuple[float, ...]) -> float:
+    """Return a power of two by which the numbers can be divided so that their squares are harmless."""
+    largest = max(map(abs, repeats))
+    return 2.0 ** (math.frexp(largest)[1] - 1) if largest > 1e100 else 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,6 +171,19 @@ class Trial(Mapping[str, Any]):
     origin: str = "strategy"
     outcome: Outcome | None = None
     abandoned: str | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "config", MappingProxyType(dict(self.config)))
+
+    @override
+    def __getstate__(self) -> dict[str, Any]:
+        return {
+            **self.__dict__,
+            "config": dict(self.config),
+        }  # a proxy cannot travel to other processes
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, config=MappingProxyType(state["config"]))
 
     @override
     def __getitem__(self, name: str) -> Any:

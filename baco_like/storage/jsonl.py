@@ -7,7 +7,7 @@ A record is one line::
 where ``crc`` is the CRC-32 of every byte after its own field up to the line's end. So a flipped byte is refused
 with the record's number, never read as another value, while a line without an end is what a crash in the middle of
 a write leaves: it was never acknowledged, and the next writer cuts it off. The lock (``flock``) belongs to the
-process, so the kernel frees it when its holder dies.
+process, so the kernel frees it when its holder dies. The journal itself holds no state: who reads keeps the place.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,9 +24,11 @@ from pathlib import Path
 from typing import Any, final
 
 from baco_like.exceptions import JournalConflict, JournalError
-from baco_like.records.journal import Event
+from baco_like.records.journal import Event, Mark
 
 _HEAD = len('{"crc":"01234567",')
+_BEGINNING = '{"crc":"########","n":'
+"""How every record begins; # stands for a hexadecimal digit."""
 
 
 def encode_record(number: int, event: Event) -> bytes:
@@ -49,50 +52,73 @@ def decode_record(line: bytes, number: int) -> Event | None:
     head, rest = line[:_HEAD], line[_HEAD:]
     if head != b'{"crc":"%08x",' % zlib.crc32(rest):
         return None
-    event: dict[str, Any] = json.loads(b"{" + rest)
-    return event if event.pop("n") == number else None
+    try:
+        event: dict[str, Any] = json.loads(b"{" + rest)
+    except (ValueError, RecursionError):
+        return None
+    return event if event.pop("n", None) == number else None
 
 
 @dataclass(frozen=True)
 class _Tail:
-    """What follows a known place of the file: whole records, where they end, and whether the end's newline is there."""
+    """What follows a known place of the file.
 
-    events: list[Event]
-    size: int
-    closed: bool
+    Attributes:
+        found: Whole records, each with the place behind it.
+        torn: Whether something is left that is no whole record.
+    """
+
+    found: list[tuple[Event, Mark]]
+    torn: bool
 
 
-def _parse(data: bytes, number: int, path: Path) -> _Tail:
-    *lines, rest = data.split(b"\n")
-    events: list[Event] = []
-    for line in lines:
-        event = decode_record(line, number + len(events))
+def _parse(data: bytes, after: Mark, path: Path) -> _Tail:
+    """Read the bytes behind a place.
+
+    Raises:
+        JournalError: A record is damaged, or this is no journal of ours.
+    """
+    place, at = after.place, 0
+    if not after.closed and data.startswith(b"\n"):  # the end that was missing
+        at = 1
+    found: list[tuple[Event, Mark]] = []
+    number = after.number
+    while (end := data.find(b"\n", at)) >= 0:
+        event = decode_record(data[at:end], number)
         if event is None:
-            raise _damaged(path, number + len(events))
-        events.append(event)
-    size = len(data) - len(rest)
-    if not rest:
-        return _Tail(events, size, closed=True)
-    event = decode_record(rest, number + len(events))
+            raise _damaged(path, number, data[at:])
+        at, number = end + 1, number + 1
+        found.append((event, Mark(number, place + at)))
+    rest = data[at:]
+    event = decode_record(rest, number)
     if event is not None:  # cut exactly at the newline: the record is whole
-        return _Tail([*events, event], len(data), closed=False)
-    if decode_record(rest[:-1], number + len(events)) is not None:
-        raise _damaged(
-            path, number + len(events)
-        )  # whole, but its newline has become something else
-    return _Tail(events, size, closed=True)
+        return _Tail([*found, (event, Mark(number + 1, place + len(data), closed=False))], False)
+    if decode_record(rest[:-1], number) is not None or not _could_be_torn(rest, number):
+        raise _damaged(path, number, rest)
+    return _Tail(found, torn=bool(rest))
 
 
-def _damaged(path: Path, number: int) -> JournalError:
+def _could_be_torn(rest: bytes, number: int) -> bool:
+    """Whether a crash can have left this: the beginning of a record, or zeros behind one."""
+    if number and not rest.strip(b"\0"):
+        return True
+    begin = (_BEGINNING + f"{number},").encode()[: len(rest)]
+    pattern = re.escape(begin).replace(rb"\#", b"[0-9a-f]").replace(b"#", b"[0-9a-f]")
+    return re.match(pattern, rest) is not None
+
+
+def _damaged(path: Path, number: int, line: bytes) -> JournalError:
+    if number == 0 and not line.startswith(b'{"crc":"'):
+        return JournalError(f"{path} is no journal of ours; choose another file (record 0)", 0)
     return JournalError(
         f"{path}: record {number} is damaged (its checksum does not fit); "
         "restore the file from a copy or move it away to start anew",
-        record=number,
+        number,
     )
 
 
 @final
-@dataclass
+@dataclass(frozen=True)
 class JsonlJournal:
     """The events of a run in one file, shared by any number of processes of one machine.
 
@@ -101,80 +127,77 @@ class JsonlJournal:
     """
 
     path: Path
-    _offset: int = 0
-    _count: int = 0
-    _closed: bool = True
 
-    def read(self) -> list[Event]:
-        """Return the events not read or appended yet.
+    def read(self, after: Mark) -> list[tuple[Event, Mark]]:
+        """Return the events after a place, each with the place behind it.
 
         Raises:
             JournalError: A record is damaged, or the file cannot be read.
         """
-        if not self.path.exists():
+        if not self.path.exists() and not after.number:
             return []
         with self._locked(os.O_RDONLY, fcntl.LOCK_SH) as fd:
-            tail = self._tail(fd)
-        self._advance(tail.size, len(tail.events), tail.closed)
-        return tail.events
+            return self._tail(fd, after).found
 
-    def append(self, event: Event) -> None:
-        """Write one event and wait until it is on the disk.
+    def append(self, event: Event, after: Mark) -> Mark:
+        """Write one event, wait until it is on the disk, and return the place behind it.
 
         Raises:
-            JournalConflict: The file has grown since it was read.
+            JournalConflict: There are events after that place.
             JournalError: It could not be written; the file is as it was.
         """
-        line = encode_record(self._count, event)
-        data = line if self._closed else b"\n" + line
+        line = encode_record(after.number, event)
+        data = line if after.closed else b"\n" + line
         with self._locked(os.O_RDWR | os.O_CREAT, fcntl.LOCK_EX) as fd:
-            if self._tail(fd).events:
+            tail = self._tail(fd, after)
+            if tail.found:
                 raise JournalConflict(f"{self.path} has grown")
-            self._write(fd, data)
-        self._advance(len(data), 1, closed=True)
+            if tail.torn:  # what a crash left of a record that nobody was told of
+                os.ftruncate(fd, after.place)
+            self._write(fd, data, after.place)
+        if not after.number:
+            self._sync_folder()
+        return Mark(after.number + 1, after.place + len(data))
 
-    def _advance(self, size: int, count: int, closed: bool) -> None:
-        if count:
-            self._closed = closed
-        self._offset += size
-        self._count += count
-
-    def _tail(self, fd: int) -> _Tail:
+    def _tail(self, fd: int, after: Mark) -> _Tail:
         size = os.fstat(fd).st_size
-        if size < self._offset:
+        if size < after.place:
             raise JournalError(
                 f"{self.path} has become shorter than what was read; restore it from a copy"
             )
-        data = b"".join(_chunks(fd, self._offset, size))
-        if not self._closed and data.startswith(b"\n"):
-            tail = _parse(data[1:], self._count, self.path)
-            return _Tail(tail.events, tail.size + 1 if tail.events else 0, tail.closed)
-        return _parse(data, self._count, self.path)
+        return _parse(b"".join(_chunks(fd, after.place, size)), after, self.path)
 
-    def _write(self, fd: int, data: bytes) -> None:
+    def _write(self, fd: int, data: bytes, place: int) -> None:
         try:
-            os.ftruncate(fd, self._offset)  # what a crash left of a record that nobody was told of
             written = 0
             while written < len(data):
-                written += os.pwrite(fd, data[written:], self._offset + written)
+                written += os.pwrite(fd, data[written:], place + written)
             os.fsync(fd)
         except OSError as error:
-            os.ftruncate(fd, self._offset)
+            os.ftruncate(fd, place)
             raise JournalError(
                 f"cannot write to {self.path}: {error.strerror}; nothing was recorded, make room and try again"
             ) from error
+
+    def _sync_folder(self) -> None:
+        """Make the new file's name survive a power cut too."""
+        fd = os.open(self.path.parent, os.O_RDONLY)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
 
     @contextmanager
     def _locked(self, flags: int, lock: int) -> Iterator[int]:
         try:
             fd = os.open(self.path, flags | os.O_CLOEXEC, 0o644)
+            try:
+                fcntl.flock(fd, lock)
+                yield fd
+            finally:
+                os.close(fd)
         except OSError as error:
-            raise JournalError(f"cannot open {self.path}: {error.strerror}") from error
-        try:
-            fcntl.flock(fd, lock)
-            yield fd
-        finally:
-            os.close(fd)
+            raise JournalError(f"cannot use {self.path}: {error.strerror}") from error
 
 
 def _chunks(fd: int, start: int, end: int) -> Iterator[bytes]:

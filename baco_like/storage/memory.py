@@ -5,24 +5,28 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import final
 
-from baco_like.records.journal import Event
+from baco_like.exceptions import JournalConflict
+from baco_like.records.journal import Event, Mark
 
 
 @final
-@dataclass
+@dataclass(frozen=True)
 class MemoryJournal:
-    """Keeps events in a list; one writer."""
+    """Keeps events in a list."""
 
     events: list[Event] = field(default_factory=list)
-    _read: int = 0
 
-    def read(self) -> list[Event]:
-        """Return the events not read or appended yet."""
-        new = self.events[self._read :]
-        self._read = len(self.events)
-        return new
+    def read(self, after: Mark) -> list[tuple[Event, Mark]]:
+        """Return the events after a place, each with the place behind it."""
+        return [(self.events[n], Mark(n + 1)) for n in range(after.number, len(self.events))]
 
-    def append(self, event: Event) -> None:
-        """Keep one event."""
+    def append(self, event: Event, after: Mark) -> Mark:
+        """Keep one event and return the place behind it.
+
+        Raises:
+            JournalConflict: There are events after that place.
+        """
+        if len(self.events) > after.number:
+            raise JournalConflict("the journal has grown")
         self.events.append(event)
-        self._read = len(self.events)
+        return Mark(after.number + 1)

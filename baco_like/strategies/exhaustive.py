@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import final
 
@@ -15,27 +15,15 @@ from baco_like.records.trial import Proposal, Trial
 from baco_like.strategies.protocol import Problem
 
 
-@dataclass(frozen=True)
-class Scan:
-    """Which ranks are done: all below ``low``, and those in ``beyond``."""
-
-    low: int = 0
-    beyond: frozenset[int] = frozenset()
-
-    def done(self, rank: int) -> Scan:
-        """Return the scan after one more rank."""
-        low, beyond = self.low, self.beyond | {rank}
-        while low in beyond:
-            beyond, low = beyond - {low}, low + 1
-        return Scan(low, beyond)
-
-
 @final
 @dataclass(frozen=True)
 class Exhaustive:
-    """Proposes the feasible configurations by rank."""
+    """Proposes the feasible configurations by rank; the state is the rank to go on from.
 
-    def init(self, problem: Problem, rng: Rng) -> Scan:
+    What was abandoned on the way comes again at the end.
+    """
+
+    def init(self, problem: Problem, rng: Rng) -> int:
         """Begin at the first rank.
 
         Raises:
@@ -46,27 +34,34 @@ class Exhaustive:
                 "strategy 'exhaustive' needs a space whose configurations can be listed; "
                 "make the real parameters ordinal, or choose another strategy"
             )
-        return Scan()
+        return 0
 
     def ask(
-        self, problem: Problem, history: History, state: Scan, n: int, rng: Rng
+        self, problem: Problem, history: History, state: int, n: int, rng: Rng
     ) -> Sequence[Proposal]:
-        """Return the next n configurations by rank."""
+        """Return the next n configurations by rank, and then those that were left out."""
+        found = self._scan(problem, history, state, n)
+        if len(found) == n or not state:
+            return found
+        beyond = history.assuming(
+            np.array([p.code for p in found]).reshape(-1, problem.space.width)
+        )
+        return [*found, *self._scan(problem, beyond, 0, n - len(found))]
+
+    def tell(self, problem: Problem, state: int, observation: Trial, rng: Rng) -> int:
+        """Go on behind the highest rank of the scan that has come back."""
+        tag = observation.tag
+        rank = tag.get("rank") if isinstance(tag, Mapping) else None
+        return max(state, rank + 1) if isinstance(rank, int) else state
+
+    def _scan(self, problem: Problem, history: History, rank: int, n: int) -> list[Proposal]:
         feasible = problem.space.feasible
         assert feasible.count is not None
         found: list[Proposal] = []
-        rank = state.low
         while rank < feasible.count and len(found) < n:
             ranks = range(rank, min(rank + max(n, 64), feasible.count))
             rows = feasible.unindex(ranks)
             fresh = np.flatnonzero(~problem.taken(history, rows))
-            found += [Proposal(rows[i], {"phase": "scan"}) for i in fresh]
+            found += [Proposal(rows[i], {"phase": "scan", "rank": ranks[int(i)]}) for i in fresh]
             rank = ranks.stop
         return found[:n]
-
-    def tell(self, problem: Problem, state: Scan, observation: Trial, rng: Rng) -> Scan:
-        """Mark the rank as done, whoever proposed it."""
-        if not problem.space.contains(observation.config):
-            return state
-        (rank,) = problem.space.feasible.index(problem.space.encode([observation.config]))
-        return state.done(rank)

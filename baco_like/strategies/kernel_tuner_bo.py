@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Protocol, final
 
 import numpy as np
@@ -107,16 +108,11 @@ class KernelTunerBO:
             factor = self._factor(float(variance.mean()), float(costs.min()), against)
             incumbent = min([float(y.min()), *believed.predict(flying)[0].tolist()])
             name = state.turns.next(_flying_turns(history) + i)
-            picks = {
-                one: best_free_rows(
-                    rows,
-                    _scores(one, mean, variance, incumbent, factor),
-                    1,
-                    rng,
-                    lambda codes, now=chosen: problem.taken(now, codes),
-                )[0]
-                for one in state.turns.names
-            }
+            taken = partial(problem.taken, chosen)
+            picks = {}
+            for one in state.turns.names:
+                scores = _scores(one, mean, variance, incumbent, factor)
+                picks[one] = best_free_rows(rows, scores, 1, rng, taken)[0]
             best = picks[name]
             if not len(best):
                 break

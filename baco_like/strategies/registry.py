@@ -52,11 +52,11 @@ def _kernel_tuner_bo(
     """Kernel Tuner's Bayesian optimization; acquisition: advanced_multi, multi, ei; exploration None: contextual."""
     from baco_like.acquisitions.multi import ORDER, AdvancedMulti, Multi
     from baco_like.spaces.design import maximin
-    from baco_like.strategies.kernel_tuner_bo import KernelTunerBO
+    from baco_like.strategies.kernel_tuner_bo import Judge, KernelTunerBO
     from baco_like.strategies.phased import Phased
     from baco_like.surrogates.gp.model import FixedGaussianProcess
 
-    judges = {"advanced_multi": AdvancedMulti(), "multi": Multi(), "ei": Multi()}
+    judges: dict[str, Judge] = {"advanced_multi": AdvancedMulti(), "multi": Multi(), "ei": Multi()}
     if acquisition not in judges:
         raise ValueError(f"acquisition {acquisition!r} is unknown; choose from {', '.join(judges)}")
     then = KernelTunerBO(

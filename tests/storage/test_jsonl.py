@@ -3,10 +3,12 @@
 import json
 import multiprocessing
 import resource
+import zlib
 
 import pytest
 
 from baco_like.exceptions import JournalConflict, JournalError
+from baco_like.records.journal import START
 from baco_like.storage.jsonl import JsonlJournal, decode_record, encode_record
 
 EVENTS = [
@@ -16,8 +18,23 @@ EVENTS = [
 ]
 
 
+class Reader:
+    """A journal with the place up to which it was read, as an optimizer keeps it."""
+
+    def __init__(self, path):
+        self.journal, self.mark = JsonlJournal(path), START
+
+    def read(self):
+        found = self.journal.read(self.mark)
+        self.mark = found[-1][1] if found else self.mark
+        return [event for event, _ in found]
+
+    def append(self, event):
+        self.mark = self.journal.append(event, self.mark)
+
+
 def write(path, events=EVENTS):
-    journal = JsonlJournal(path)
+    journal = Reader(path)
     for event in events:
         journal.append(event)
     return journal
@@ -26,7 +43,7 @@ def write(path, events=EVENTS):
 def test_what_is_written_is_read_exactly(tmp_path):
     values = [1e-300, 1e300, 0.1, 2**53 + 1, 10**400, -0.0, 1e-12]
     write(tmp_path / "j", [{"event": "x", "values": values}])
-    (event,) = JsonlJournal(tmp_path / "j").read()
+    (event,) = Reader(tmp_path / "j").read()
     assert [repr(v) for v in event["values"]] == [repr(v) for v in values]
 
 
@@ -52,11 +69,11 @@ def test_cut_at_every_byte_loses_at_most_the_cut_record(tmp_path):
     for cut in range(len(data)):
         path = tmp_path / "cut"
         path.write_bytes(data[:cut])
-        journal = JsonlJournal(path)
+        journal = Reader(path)
         whole = sum(end <= cut for end in ends)  # a record without its newline is whole
         assert journal.read() == EVENTS[:whole]
         journal.append({"event": "next"})
-        assert JsonlJournal(path).read() == [*EVENTS[:whole], {"event": "next"}]
+        assert Reader(path).read() == [*EVENTS[:whole], {"event": "next"}]
 
 
 def test_every_flipped_bit_is_refused_with_the_records_number(tmp_path):
@@ -67,8 +84,8 @@ def test_every_flipped_bit_is_refused_with_the_records_number(tmp_path):
             flipped = bytearray(data)
             flipped[place] ^= 1 << bit
             (tmp_path / "bad").write_bytes(flipped)
-            with pytest.raises(JournalError, match="damaged") as caught:
-                JsonlJournal(tmp_path / "bad").read()
+            with pytest.raises(JournalError, match=r"damaged|no journal") as caught:
+                Reader(tmp_path / "bad").read()
             assert caught.value.record == data[:place].count(b"\n")
 
 
@@ -79,7 +96,7 @@ def test_a_record_in_the_wrong_place_is_refused():
 
 
 def test_somebody_elses_record_is_a_conflict_until_it_is_read(tmp_path):
-    one, two = JsonlJournal(tmp_path / "j"), JsonlJournal(tmp_path / "j")
+    one, two = Reader(tmp_path / "j"), Reader(tmp_path / "j")
     one.append({"event": "a"})
     with pytest.raises(JournalConflict):
         two.append({"event": "b"})
@@ -92,14 +109,14 @@ def test_a_conflict_is_seen_after_a_record_cut_at_its_newline(tmp_path):
     write(tmp_path / "j")
     data = (tmp_path / "j").read_bytes()
     (tmp_path / "j").write_bytes(data[:-1])
-    one, two = JsonlJournal(tmp_path / "j"), JsonlJournal(tmp_path / "j")
+    one, two = Reader(tmp_path / "j"), Reader(tmp_path / "j")
     assert one.read() == two.read() == EVENTS
     one.append({"event": "a"})
     with pytest.raises(JournalConflict):
         two.append({"event": "b"})
     assert two.read() == [{"event": "a"}]
     two.append({"event": "b"})
-    assert JsonlJournal(tmp_path / "j").read() == [*EVENTS, {"event": "a"}, {"event": "b"}]
+    assert Reader(tmp_path / "j").read() == [*EVENTS, {"event": "a"}, {"event": "b"}]
 
 
 def test_a_shortened_file_is_refused(tmp_path):
@@ -110,7 +127,7 @@ def test_a_shortened_file_is_refused(tmp_path):
 
 
 def _fill_the_disk(path):
-    journal = JsonlJournal(path)
+    journal = Reader(path)
     events = journal.read()
     before = path.read_bytes()
     resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 10, resource.RLIM_INFINITY))
@@ -119,7 +136,7 @@ def _fill_the_disk(path):
     assert path.read_bytes() == before
     resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
     journal.append({"event": "x"})
-    assert JsonlJournal(path).read() == [*events, {"event": "x"}]
+    assert Reader(path).read() == [*events, {"event": "x"}]
 
 
 def test_a_full_disk_changes_nothing_and_the_journal_is_usable_afterwards(tmp_path):
@@ -130,3 +147,38 @@ def test_a_full_disk_changes_nothing_and_the_journal_is_usable_afterwards(tmp_pa
     child.start()
     child.join(30)
     assert child.exitcode == 0
+
+
+@pytest.mark.parametrize(
+    "content", [b'{"precious": [1, 2, 3]}', b"hello", b"\0" * 10, b'{"crc":"zz', b"a\nb\n"]
+)
+def test_a_file_that_is_no_journal_is_left_alone(tmp_path, content):
+    path = tmp_path / "cache.json"
+    path.write_bytes(content)
+    for use in (lambda: Reader(path).read(), lambda: Reader(path).append({"event": "x"})):
+        with pytest.raises(JournalError):
+            use()
+    assert path.read_bytes() == content
+
+
+def test_zeros_behind_the_last_record_are_what_a_power_cut_leaves(tmp_path):
+    write(tmp_path / "j")
+    data = (tmp_path / "j").read_bytes()
+    (tmp_path / "j").write_bytes(data + b"\0" * 40)
+    journal = Reader(tmp_path / "j")
+    assert journal.read() == EVENTS
+    journal.append({"event": "x"})
+    assert Reader(tmp_path / "j").read() == [*EVENTS, {"event": "x"}]
+
+
+def test_a_folder_is_an_error_of_ours(tmp_path):
+    with pytest.raises(JournalError, match="directory"):
+        Reader(tmp_path).append({"event": "x"})
+
+
+@pytest.mark.parametrize("text", ["{}", '{"n":"0"}', "[", "{" + '"a":[' * 5000])
+def test_a_forged_record_is_refused(tmp_path, text):
+    rest = text[1:].encode()
+    (tmp_path / "j").write_bytes(b'{"crc":"%08x",' % zlib.crc32(rest) + rest + b"\n")
+    with pytest.raises(JournalError, match="record 0"):
+        Reader(tmp_path / "j").read()

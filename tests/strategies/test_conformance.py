@@ -4,7 +4,7 @@ import pytest
 
 from baco_like import Categorical, Integer, Ordinal, Permutation, Real, Space
 from baco_like.strategies.registry import STRATEGIES, create, settings_of
-from baco_like.testing.strategies import CHECKS
+from baco_like.testing.strategies import CHECKS, another_seed_another_run
 
 SPACES = {
     "ordinals": Space(
@@ -39,3 +39,8 @@ def test_conformance(name, space, check):
     if name == "exhaustive" and space.feasible.count is None:
         pytest.skip("reals cannot be listed")
     check(_short(name), space)
+
+
+@pytest.mark.parametrize("name", [n for n in STRATEGIES if n not in ("auto", "exhaustive")])
+def test_chance_comes_from_the_seed(name):
+    another_seed_another_run(_short(name), SPACES["all kinds"])
