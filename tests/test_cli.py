@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from baco_like import cli
+from baco_like.records.journal import START
 from baco_like.storage.jsonl import JsonlJournal
 
 FILE = """
@@ -76,7 +78,7 @@ def test_tune_writes_all_its_files(toml, tmp_path):
         "run.jsonl",
     ]
     best = json.loads((tmp_path / "out" / "best.json").read_text())
-    assert best["value"] == min(8, best["value"])
+    assert best["value"] == 8
     assert best["default_value"] == 8
     assert best["speedup"] == best["default_value"] / best["value"]
     assert best["repeats"] == [best["value"]] * 2
@@ -85,7 +87,7 @@ def test_tune_writes_all_its_files(toml, tmp_path):
 
 
 def configs(folder):
-    events = JsonlJournal(folder / "run.jsonl").read()
+    events = [event for event, _ in JsonlJournal(folder / "run.jsonl").read(START)]
     return [t["config"] for e in events if e["event"] == "suggested" for t in e["trials"]]
 
 
@@ -119,7 +121,7 @@ def test_an_existing_journal_needs_resume_or_another_folder(toml, tmp_path):
     assert len(configs(tmp_path / "runs" / "job-2")) == 3
 
 
-@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_ends_with_what_there_is(toml, tmp_path, sent):
     slow = tmp_path / "slow.toml"
     slow.write_text(toml.read_text().replace("import os;", "import os, time; time.sleep(0.3);"))
@@ -168,6 +170,13 @@ BAD = {
     "unknown setting": ("initial = 3", "inital = 3", "inital"),
     "bad syntax": ("[budget]", "[budget", "job.toml"),
     "bad budget": ("evaluations = 6", "evaluations = 0", "evaluations"),
+    "infeasible default": ("known = [", "known = ['tile > 8', ", "default configuration"),
+    "setting of a wrong kind": ("initial = 3", 'initial = 3\nsurrogate = "x"', "surrogate"),
+    "a NUL": (
+        'elements = ["i", "j", "k"]\ndefault = ["i", "j", "k"]',
+        'elements = ["i", "\\u0000", "k"]',
+        "NUL",
+    ),
     "bad expression": ("pos(order, 'k') > pos(order, 'i')", "__import__('os')", "__import__"),
 }
 
@@ -209,3 +218,148 @@ def test_the_command_is_installed():
     if not script.exists():
         pytest.skip("the package is not installed in this environment")
     assert subprocess.run([script, "--help"], capture_output=True, check=False).returncode == 0
+
+
+def one_line_error(done):
+    assert done.returncode == 2, (done.stdout, done.stderr)
+    assert done.stderr.startswith("baco-like: error: ")
+    assert len(done.stderr.strip().splitlines()) == 1, done.stderr
+    return done.stderr
+
+
+def test_folders_that_cannot_be_made_are_told(toml, tmp_path):
+    (tmp_path / "afile").write_text("mine")
+    assert "afile" in one_line_error(baco("tune", toml, "--out", tmp_path / "afile"))
+    assert "afile" in one_line_error(baco("tune", toml, "--out", tmp_path / "afile" / "x"))
+    assert "/proc/" in one_line_error(baco("tune", toml, "--out", "/proc/x/y"))
+    (tmp_path / "runs").write_text("mine")
+    assert "runs" in one_line_error(baco("tune", toml, cwd=tmp_path))
+    assert (tmp_path / "runs").read_text() == (tmp_path / "afile").read_text() == "mine"
+    assert "--resume" in one_line_error(baco("tune", toml, "--resume", cwd=tmp_path))
+
+
+def started(*args, **kwargs):
+    command = [sys.executable, "-m", "baco_like", *map(str, args)]
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **kwargs
+    )
+
+
+def test_runs_started_at_once_choose_folders_of_their_own(toml, tmp_path):
+    children = [started("tune", toml, cwd=tmp_path) for _ in range(3)]
+    ends = [(*child.communicate(timeout=100), child.returncode) for child in children]
+    assert [code for _, _, code in ends] == [0, 0, 0], ends
+    folders = sorted(p.name for p in (tmp_path / "runs").iterdir())
+    assert folders == ["job", "job-2", "job-3"]
+    for name in folders:
+        best = json.loads((tmp_path / "runs" / name / "best.json").read_text())
+        assert best["evaluations"] == 6
+
+
+def test_a_second_run_in_a_folder_is_refused(toml, tmp_path):
+    slow = tmp_path / "slow.toml"
+    slow.write_text(toml.read_text().replace("import os;", "import os, time; time.sleep(0.3);"))
+    first = started("tune", slow, "--out", tmp_path / "out", "--budget", 12)
+    journal = tmp_path / "out" / "run.jsonl"
+    wait_for(lambda: journal.exists() and journal.read_text().count('"observed"') >= 1)
+    refused = one_line_error(baco("tune", slow, "--out", tmp_path / "out", "--resume"))
+    assert "in use by another run" in refused
+    first.send_signal(signal.SIGINT)
+    first.communicate(timeout=60)
+    assert first.returncode == 130
+
+
+def wait_for(condition):
+    for _ in range(400):
+        if condition():
+            return
+        time.sleep(0.05)
+    raise AssertionError("it did not happen")
+
+
+def test_a_reader_that_goes_away_does_not_end_the_run(toml, tmp_path):
+    child = started("tune", toml, "--out", tmp_path / "out")
+    assert "feasible configurations" in child.stdout.readline()
+    child.stdout.close()
+    err = child.stderr.read()
+    assert child.wait(timeout=60) == 0
+    assert err == ""
+    assert json.loads((tmp_path / "out" / "best.json").read_text())["evaluations"] == 6
+    listing = started("strategies")
+    listing.stdout.close()
+    assert listing.stderr.read() == ""
+    assert listing.wait(timeout=60) == 0
+
+
+def test_nohup_is_respected(toml, tmp_path):
+    slow = tmp_path / "slow.toml"
+    slow.write_text(toml.read_text().replace("import os;", "import os, time; time.sleep(0.2);"))
+    ignore = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        child = started("tune", slow, "--out", tmp_path / "out", "--budget", 4)
+    finally:
+        signal.signal(signal.SIGHUP, ignore)
+    wait_for(lambda: (tmp_path / "out" / "run.jsonl").exists())
+    child.send_signal(signal.SIGHUP)
+    child.communicate(timeout=60)
+    assert child.returncode == 0
+
+
+def test_a_bug_of_ours_is_not_dressed_up_as_a_mistake_in_the_input(monkeypatch):
+    def broken(args):
+        raise ValueError("a bug")
+
+    monkeypatch.setattr(cli, "_strategies", broken)
+    monkeypatch.setattr(signal, "signal", lambda number, handler: None)
+    with pytest.raises(ValueError, match="a bug"):
+        cli.main(["strategies"])
+
+
+def test_a_run_that_breaks_off_writes_its_results(toml, tmp_path):
+    (tmp_path / "once").write_text("#!/bin/sh\nrm -f once\necho time: 5\n")
+    (tmp_path / "once").chmod(0o755)
+    text = toml.read_text().splitlines()
+    toml.write_text("\n".join('run = "./once"' if x.startswith("run") else x for x in text))
+    monkey = (
+        "from baco_like.evaluators import process\n"
+        "from baco_like.exceptions import EvaluatorError\n"
+        "import baco_like.evaluators.command as c, sys\nfrom baco_like.cli import main\n"
+        "real, calls = c._TrialRun.outcome, []\n"
+        "def outcome(self):\n"
+        "    calls.append(1)\n"
+        "    if len(calls) > 1: raise EvaluatorError('the board is gone')\n"
+        "    return real(self)\n"
+        "c._TrialRun.outcome = outcome\n"
+        "sys.exit(main(sys.argv[1:]))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", monkey, "tune", toml, "--out", tmp_path / "out"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert one_line_error(done) == "baco-like: error: the board is gone\n"
+    assert json.loads((tmp_path / "out" / "best.json").read_text())["evaluations"] == 1
+    assert "1 evaluations" in done.stdout
+
+
+def test_maximising_a_wall_time_survives_a_timeout(toml, tmp_path):
+    text = toml.read_text().replace('goal = "minimize"', 'goal = "maximize"')
+    text = text.replace('measure = "regex"\npattern = "time: (.*)"\n', 'measure = "wall"\n')
+    text = text.replace("timeout = 20", "timeout = 0.5").replace("repeats = 2", "")
+    toml.write_text(text.replace("import os;", "import os, time; time.sleep(9);"))
+    done = baco("tune", toml, "--out", tmp_path / "out", "--budget", 2)
+    assert done.returncode == 0, done.stderr
+    best = json.loads((tmp_path / "out" / "best.json").read_text())
+    assert best["failures"] == {"timeout": 2}
+
+
+def test_a_run_in_which_all_fails_says_why(toml, tmp_path):
+    toml.write_text(toml.read_text().replace("import os;", "import os; os.no_such_thing;"))
+    done = baco("tune", toml, "--out", tmp_path / "out", "--budget", 3)
+    assert done.returncode == 0, done.stderr
+    best = json.loads((tmp_path / "out" / "best.json").read_text())
+    assert "no_such_thing" in best["failure_messages"]["runtime"]
+    progress, summary = done.stdout.split("none succeeded")
+    assert progress.count("no_such_thing") == 1
+    assert "no_such_thing" in summary
