@@ -11,6 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from baco_like._typing import Array, Codes, Mask, Rng
+from baco_like.spaces.integer import Integer
 from baco_like.spaces.moves import Place, places, used
 from baco_like.spaces.shares import at_shares
 from baco_like.spaces.space import Space
@@ -28,7 +29,12 @@ _FRUITLESS = 20
 """Draws without a new row after which it is listed, or, if it cannot be, counts as exhausted."""
 
 _POOL = 50
-"""Candidates of a maximin design for each row wanted."""
+"""Candidates of a maximin design, or of a prior that few feasible rows follow, for each row wanted."""
+
+_DRAWN = 2**16
+"""Draws from the priors after which feasible rows are weighted instead."""
+
+_BATCH = 2**14
 
 
 def uniform(space: Space, n: int, rng: Rng, taken: Taken) -> Codes:
@@ -45,7 +51,8 @@ def latin_hypercube(space: Space, n: int, rng: Rng, taken: Taken) -> Codes:
     """Return a Latin hypercube over the values that are ever feasible; infeasible rows are replaced by random ones.
 
     Willemsen et al. 2021 (section III-E) do so. Of every parameter, the n rows take one value of each of n equal
-    parts of its values (a permutation's are independent draws).
+    parts of its values, or of its scale if it is a real or an integer with ``log`` (a permutation's are independent
+    draws).
     """
     cube = (
         np.stack([rng.permutation(n) for _ in places(space)], axis=-1)
@@ -58,12 +65,27 @@ def latin_hypercube(space: Space, n: int, rng: Rng, taken: Taken) -> Codes:
 
 
 def from_prior(space: Space, n: int, rng: Rng, taken: Taken) -> Codes:
-    """Return the feasible ones among draws from the parameters' priors, completed by uniform rows.
+    """Return rows drawn from the parameters' priors, as far as they satisfy the constraints.
 
-    Uniform over its values, or even on the scale of a real, is the prior of a parameter without one.
+    Even on its scale is the prior of a parameter without one. Where too few of many draws are feasible, the rest are
+    chosen among uniform rows, in proportion to their prior density.
     """
-    parts = [parameter.sample(4 * n + 64, rng) for parameter in space.parameters.values()]
-    return _completed(space, n, rng, taken, np.concatenate(parts, axis=1))
+    rows = np.empty((0, space.width))
+    drawn, batch = 0, 4 * n + 64
+    while len(rows) < n and drawn < _DRAWN:
+        parts = [parameter.sample(batch, rng) for parameter in space.parameters.values()]
+        some = np.concatenate(parts, axis=1)
+        some = some[space.feasible.contains(some)]
+        rows = distinct(np.concatenate([rows, some[~taken(some)]]))
+        drawn += batch
+        batch = min(4 * batch, _BATCH)
+    if len(rows) >= n:
+        return rows[:n]
+    rest = n - len(rows)
+    pool = uniform(space, _POOL * rest, rng, lambda codes: taken(codes) | _among(codes, rows))
+    # The largest of independent Gumbel variables plus log weights: a weighted draw without replacement.
+    keys = space.log_density(pool) + rng.gumbel(size=len(pool))
+    return np.concatenate([rows, pool[np.argsort(-keys)[:rest]]])
 
 
 def sobol(space: Space, n: int, rng: Rng, taken: Taken) -> Codes:
@@ -154,6 +176,12 @@ def _values_at(space: Space, place: Place, shares: Array, rng: Rng) -> Codes:
     if parameter.width > 1:
         return parameter.sample(len(shares), rng)
     codes = used(space, place)
-    if codes is not None:
-        return codes[(shares * len(codes)).astype(np.int64)][:, None]
-    return at_shares(parameter, shares)
+    if codes is None:
+        return at_shares(parameter, shares)
+    if isinstance(parameter, Integer) and parameter.log:
+        # A number stands for the interval from half below it to half above it, as in `Integer.sample`.
+        below = parameter.column(codes[:, None]).astype(np.float64) - 0.5
+        ends = np.cumsum(np.log1p(1.0 / below))
+        chosen = np.searchsorted(ends, shares * ends[-1], side="right")
+        return codes[np.minimum(chosen, len(codes) - 1)][:, None]
+    return codes[(shares * len(codes)).astype(np.int64)][:, None]

@@ -51,6 +51,9 @@ class Parameter(Protocol):
     def sample(self, n: int, rng: Rng) -> Codes:
         """Return n codes drawn from the prior (uniform on the parameter's scale by default)."""
 
+    def log_density(self, codes: Codes) -> Array:
+        """Return log of the prior's density over that of no prior, ``(n, width)`` -> ``(n,)``."""
+
     def distance(self, a: Codes, b: Codes) -> Array:
         """Return the paper's distance between all rows, ``(n, width)`` and ``(m, width)`` -> ``(n, m)``."""
 

@@ -13,7 +13,7 @@ from typing_extensions import override
 
 from baco_like._optional import require
 from baco_like._random import Purpose, generator
-from baco_like._typing import Codes, Features, Ints, Mask
+from baco_like._typing import Array, Codes, Features, Ints, Mask
 from baco_like.exceptions import ConfigError, SpaceError
 from baco_like.spaces import given
 from baco_like.spaces.categorical import Categorical
@@ -190,6 +190,13 @@ class Space:
     def _features(self, codes: Codes) -> Features:
         parts = [self.parameters[name].features(codes[:, at]) for name, at in self.columns.items()]
         return np.concatenate(parts, axis=1)
+
+    def log_density(self, codes: Codes) -> Array:
+        """Return the sum of the parameters' log prior densities over those of no prior, ``(n, w)`` -> ``(n,)``."""
+        parts = [
+            self.parameters[name].log_density(codes[:, at]) for name, at in self.columns.items()
+        ]
+        return np.asarray(np.sum(parts, axis=0), dtype=np.float64)
 
     @cached_property
     def feature_owner(self) -> Ints:

@@ -7,8 +7,8 @@ Every (space, package) is a fresh process; an operation that is a package's own 
 that are not installed are left out too. The columns: the build until the exact number of feasible configurations is
 known (CPU seconds; peak memory above that before it), 10,000 uniform samples and 10,000 membership checks (as
 configurations, and for ours also as codes), and the Hamming and strictly adjacent neighbours of 1,000 samples.
-`rejection` compares uniform draws from the chain of trees with draws from the whole space that are thrown away until
-they satisfy the constraints, and both with the biased walk.
+`rejection` reruns the paper's claims for chains of trees beside draws from all combinations that are thrown away until
+they satisfy the constraints (see chain_of_trees.py), and compares the biased walk with uniform draws.
 """
 
 from __future__ import annotations
@@ -317,45 +317,11 @@ def compare(arguments: argparse.Namespace) -> None:
 
 def rejection(arguments: argparse.Namespace) -> None:
     """Print what the chain of trees saves on rs_cot_1024, and how biased the walk is."""
+    import chain_of_trees
+
     values, constraints = given("rs_cot_1024", data_folder(arguments.data))
-    space = Space(values, constraints)
-    rng = np.random.default_rng(0)
-    sizes = np.array([len(v) for v in values.values()])
-
-    def rejected(n: int) -> None:
-        have = 0
-        while have < n:
-            rows = np.floor(rng.random((65_536, len(sizes))) * sizes)
-            have += int(space.satisfied(rows).sum())
-
-    def timed(run: Callable[[], Any]) -> float:
-        started = time.process_time()
-        run()
-        return time.process_time() - started
-
-    n = 1_000
-    direct, thrown = timed(lambda: space.feasible.sample(n, rng)), timed(lambda: rejected(n))
-    print(
-        f"{n} samples: chain {direct:.4f} s, rejection {thrown:.4f} s, {thrown / direct:.0f} times"
-    )
-    codes = np.floor(rng.random((200_000, len(sizes))) * sizes)
-    tree, rules = (
-        timed(lambda: space.feasible.contains(codes)),
-        timed(lambda: space.satisfied(codes)),
-    )
-    print(
-        f"{len(codes)} checks: chain {tree:.4f} s, constraints {rules:.4f} s, {rules / tree:.1f} times"
-    )
-    uniform, walked = space.feasible.sample(100_000, rng), space.feasible.walk(100_000, rng)
-    for name, at in space.columns.items():
-        counts = [
-            np.bincount(rows[:, at.start].astype(int), minlength=2) for rows in (uniform, walked)
-        ]
-        width = max(map(len, counts))
-        shares = [np.pad(c, (0, width - len(c))) / 100_000 for c in counts]
-        print(
-            f"  {name:12} total variation between walk and uniform {abs(shares[0] - shares[1]).sum() / 2:.3f}"
-        )
+    chain_of_trees.claims(values, constraints)
+    chain_of_trees.bias(values, constraints)
 
 
 def main() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 
 import numpy as np
@@ -148,3 +149,36 @@ def test_draws_from_the_prior_follow_it_and_the_constraints() -> None:
     plain = uniform(space, 400, RNG(0), free)
     assert set(plain[:, 0]) == {0.0, 1.0, 2.0, 3.0}
     assert chisquare(np.histogram(plain[:, 2], 4, (0, 1))[0]).pvalue > 1e-4
+
+
+def test_a_prior_is_followed_in_sparse_spaces_too() -> None:
+    """Few draws from the prior are feasible, or none at all; the shares are the prior's all the same."""
+    for k in (5, 12):  # a share of 1e-3 and of 1e-10 of the combinations
+        names = [f"x{i}" for i in range(k)]
+        space = Space(
+            {"w": Ordinal([1, 2, 3], prior=[1, 1, 8])} | {name: list(range(8)) for name in names},
+            [f"{a} == {b}" for a, b in itertools.pairwise(names)],
+        )
+        assert space.feasible_size == 24
+        firsts = [from_prior(space, 1, RNG(seed), free)[0, 0] for seed in range(60)]
+        assert 36 <= sum(code == 2.0 for code in firsts) <= 58  # Binomial(60, 0.8), +- 4 deviations
+
+
+def test_the_log_density_of_a_space_is_that_of_its_priors() -> None:
+    weights = Ordinal([1, 2, 3, 4], prior=[0, 1, 1, 2])
+    space = Space({"a": weights, "b": [1, 2], "r": Real(0, 1, prior=Gaussian(0.5, 0.1))})
+    rows = space.feasible.sample(50, RNG(0))
+    found = space.log_density(rows)
+    assert found.shape == (50,)
+    assert np.array_equal(np.isinf(found), rows[:, 0] == 0.0)
+    wanted = weights.log_density(rows[:, :1]) + space.parameters["r"].log_density(rows[:, 2:])
+    assert np.array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("design", [latin_hypercube, sobol])
+def test_integers_with_log_are_spread_by_factors(design: Callable) -> None:
+    space = Space({"x": Integer(1, 1023, log=True), "y": [1, 2]}, ["x % y == 0"])
+    rows = space.decode(design(space, 64, RNG(0), free))
+    octaves = np.histogram(np.log2([row["x"] for row in rows]), 5, (0, 10))[0]
+    assert octaves.max() < 40  # evenly over values, 48 would be in the last fifth of the scale
+    assert octaves[1:].min() >= 4

@@ -215,6 +215,8 @@ CASES = [
     "s in ('a', 'b')",
     "x in (1, 2, 3, 4, 5, 6, 7, 8, 9, 10)",
     "y in range(0)",
+    "y in range(0, 10**30, 3)",
+    "not y in range(10**30, -5, -10**20)",
     "min(x, y) < max(x, y, 2)",
     "min(e, x) == x",
     "max(m, y) > 1",

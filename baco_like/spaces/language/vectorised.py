@@ -226,7 +226,7 @@ def _in_listed(left: Vector, given: tree.Listed, parameters: Mapping[str, Parame
 
 
 def _in_range(left: Vector, numbers: range) -> Vector:
-    if len(numbers) == 0 or max(abs(numbers[0]), abs(numbers[-1]), left.extent.most) > EXACT:
+    if not numbers or max(abs(numbers[0]), abs(numbers[-1]), left.extent.most) > EXACT:
         raise Inexact
     low, high = min(numbers[0], numbers[-1]), max(numbers[0], numbers[-1])
     start, step = numbers.start, abs(numbers.step)
