@@ -20,7 +20,7 @@ def best_rows(rows: Codes, scores: Array, n: int, rng: Rng) -> tuple[Codes, Arra
     Equal scores are ordered by chance: early in a run a model cannot tell most of a space apart, and the order of
     the feasible set must not decide. NaN counts as the lowest score.
     """
-    best = _best(_comparable(scores), n, rng)
+    best = _best(comparable(scores), n, rng)
     return rows[best], scores[best]
 
 
@@ -31,7 +31,7 @@ def best_free_rows(
 
     Rows are looked up in the order of their scores until there are n: far fewer than all, as a rule.
     """
-    low = _comparable(scores)
+    low = comparable(scores)
     found = np.empty(0, dtype=np.int64)
     left = np.arange(len(rows))
     look = max(_LOOK, 2 * n)
@@ -66,7 +66,9 @@ def best_by_owner(owner: Ints, scores: Array, rng: Rng) -> Ints:
         scores: ``(n,)``.
         rng: Chance, which decides between equal scores.
     """
-    low = _comparable(scores)
+    low = comparable(scores)
+    if not len(owner):
+        return owner
     start = np.flatnonzero(np.diff(owner, prepend=-1))
     length = np.diff(start, append=len(owner))
     tied = np.flatnonzero(low == np.repeat(np.maximum.reduceat(low, start), length))
@@ -75,7 +77,8 @@ def best_by_owner(owner: Ints, scores: Array, rng: Rng) -> Ints:
     return tied[first]
 
 
-def _comparable(scores: Array) -> Array:
+def comparable(scores: Array) -> Array:
+    """Return the scores with NaN as the lowest of all."""
     return np.where(np.isnan(scores), -np.inf, scores)
 
 

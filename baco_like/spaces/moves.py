@@ -104,31 +104,45 @@ def single_changes(space: Space, codes: Codes, rng: Rng, limit: int | None) -> N
 
     As `one_changes` of `values`, but a tree is walked once for all of its parameters.
     """
-    widest = sum(options(space, place) for place in places(space))
-    step = max(1, _CANDIDATES // max(1, widest))
-    if len(codes) > step:
-        blocks = range(0, len(codes), step)
-        parts = [single_changes(space, codes[at : at + step], rng, limit) for at in blocks]
-        owners = [owner + at for (_, owner), at in zip(parts, blocks, strict=True)]
-        return np.concatenate([rows for rows, _ in parts]), np.concatenate(owners)
     factors = space.feasible.factors
     by_factor: list[list[Place]] = [[] for _ in factors]
     for place in places(space):
         by_factor[place.factor].append(place)
-    found = [
-        _within(space, factor, mine, codes, rng, limit)
-        for factor, mine in zip(factors, by_factor, strict=True)
-    ]
+    tried = sum(options(space, place) for mine in by_factor for place in mine)
+    step = max(1, _CANDIDATES // max(1, tried))
+    rows, owners = [codes[:0]], [np.empty(0, dtype=np.int64)]
+    for begin in range(0, len(codes), step):
+        block = codes[begin : begin + step]
+        found = [
+            _within(space, factor, mine, block, rng, limit)
+            for factor, mine in zip(factors, by_factor, strict=True)
+        ]
+        near, owner = _completed(factors, block, found)
+        rows.append(near)
+        owners.append(owner + begin)
+    return np.concatenate(rows), np.concatenate(owners)
+
+
+def _completed(
+    factors: Sequence[Factor], codes: Codes, found: Sequence[tuple[Codes, Ints, Mask]]
+) -> Neighbours:
+    """Return whole rows from what `_within` found, where a row's other factors are feasible, sorted by owner."""
     bad = [~good for _, _, good in found]
     total = np.sum(bad, axis=0)
-    kept = [(total == mine)[owner] for (_, owner, _), mine in zip(found, bad, strict=True)]
-    owner = np.concatenate([owner[fit] for (_, owner, _), fit in zip(found, kept, strict=True)])
+    if total.any():
+        kept = [(total == mine)[owner] for (_, owner, _), mine in zip(found, bad, strict=True)]
+        found = [
+            (part[fit], owner[fit], good)
+            for (part, owner, good), fit in zip(found, kept, strict=True)
+        ]
+    owner = np.concatenate([owner for _, owner, _ in found])
+    order = np.argsort(owner, kind="stable")
     rows = codes[owner]
-    end = 0
-    for factor, (values, _, _), fit in zip(factors, found, kept, strict=True):
-        begin, end = end, end + int(fit.sum())
-        rows[begin:end, factor.columns] = values[fit]
-    return by_owner(rows, owner)
+    begin = 0
+    for factor, (part, mine, _) in zip(factors, found, strict=True):
+        rows[begin : begin + len(mine), factor.columns] = part
+        begin += len(mine)
+    return rows[order], owner[order]
 
 
 def _within(

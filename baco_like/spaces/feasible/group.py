@@ -123,11 +123,11 @@ class TreeGroup:
             rows[begin:end, at] = domain.codes[changes.value[begin:end]]
         return rows, changes.owner, changes.feasible
 
-    def _single(self, codes: Codes, level: int, value: Ints, owner: Ints) -> Mask:
-        """Whether a value is one change away: any scalar is, of permutations those that differ by one swap."""
+    def _single(self, codes: Codes, level: int, value: Ints, owner: Ints) -> Mask | None:
+        """Whether a value is one change away: any scalar (None), of permutations those that differ by one swap."""
         domain = self.domains[level]
         if domain.width == 1:
-            return np.ones(len(value), dtype=np.bool_)
+            return None
         moved = domain.codes[value] != codes[owner, self.slices[level]]
         return np.asarray(moved.sum(axis=1) == 2)
 

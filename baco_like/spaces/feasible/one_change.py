@@ -14,8 +14,9 @@ from baco_like.spaces.feasible.tree import Level, Tree
 _SURPLUS = 16
 """Values of one level that are walked on with for each one wanted: many have no feasible end."""
 
-Allowed = Callable[[int, Ints, Ints], Mask]
-"""Whether a level's value, the second argument, may replace that of a row, the third; each ``(m,)``."""
+Allowed = Callable[[int, Ints, Ints], Mask | None]
+"""Whether a level's value, the second argument, may replace that of a row, the third, each ``(m,)``; None if
+any may."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,10 +61,11 @@ def one_changes(
         on = edge >= 0
         owner, depth, value = owner[on], depth[on], value[on]
         who, taken = _others(level, node, positions[prefix, i])
-        if who.size:
-            fine = allowed(i, level.value[taken], prefix[who])
+        fine = allowed(i, level.value[taken], prefix[who])
+        if fine is not None:
             who, taken = who[fine], taken[fine]
-            few = thinned(who, rng, None if limit is None else _SURPLUS * limit)
+        if limit is not None and len(who) > _SURPLUS * limit:
+            few = thinned(who, rng, _SURPLUS * limit)
             who, taken = who[few], taken[few]
         below = level.child[np.concatenate([edge[on], taken])].astype(np.int64)
         owner = np.concatenate([owner, prefix[who]])

@@ -55,7 +55,7 @@ def replaced(codes: Codes, owner: Ints, columns: Ints, values: Codes) -> Codes:
 
 def thinned(owner: Ints, rng: Rng, limit: int | None) -> Ints:
     """Return the indices, increasing, of at most ``limit`` random entries of each owner; owners must be increasing."""
-    if limit is None or len(owner) == 0:
+    if limit is None or len(owner) <= limit:
         return np.arange(len(owner))
     length = np.bincount(owner)
     if length.max() <= limit:
