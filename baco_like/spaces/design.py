@@ -183,5 +183,8 @@ def _values_at(space: Space, place: Place, shares: Array, rng: Rng) -> Codes:
         below = parameter.column(codes[:, None]).astype(np.float64) - 0.5
         ends = np.cumsum(np.log1p(1.0 / below))
         chosen = np.searchsorted(ends, shares * ends[-1], side="right")
-        return codes[np.minimum(chosen, len(codes) - 1)][:, None]
-    return codes[(shares * len(codes)).astype(np.int64)][:, None]
+        chosen = np.minimum(chosen, len(codes) - 1)
+    else:
+        chosen = (shares * len(codes)).astype(np.int64)
+    placed: Codes = codes[chosen][:, None]
+    return placed

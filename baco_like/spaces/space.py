@@ -20,6 +20,7 @@ from baco_like.spaces.categorical import Categorical
 from baco_like.spaces.feasible.build import build
 from baco_like.spaces.feasible.chain import Chain
 from baco_like.spaces.feasible.free import code_range
+from baco_like.spaces.feasible.rejection import Rejection
 from baco_like.spaces.formats.baco import read_baco
 from baco_like.spaces.formats.dataframe import read_dataframe
 from baco_like.spaces.formats.description import SpaceDescription
@@ -99,6 +100,17 @@ class Space:
     def feasible_size(self) -> int | float | None:
         """Exact number of feasible configurations; ``inf`` with reals; None where only rejection can tell."""
         return self.feasible.count if math.isfinite(self.size) else math.inf
+
+    @cached_property
+    def acceptance(self) -> float:
+        """Share of draws that `sample` keeps: 1.0, or less where constraints read reals or other endless domains.
+
+        It was estimated when the space was made; a small one means slow sampling.
+        """
+        return math.prod(
+            (one.acceptance for one in self.feasible.factors if isinstance(one, Rejection)),
+            start=1.0,
+        )
 
     @cached_property
     def default_config(self) -> dict[str, Any] | None:
@@ -372,7 +384,10 @@ class Space:
 
     @override
     def __repr__(self) -> str:
-        return f"Space({', '.join(self.names)}; {len(self.constraints)} constraints, {self.feasible_size} feasible)"
+        size = "unknown" if self.feasible_size is None else self.feasible_size
+        return (
+            f"Space({', '.join(self.names)}; {len(self.constraints)} constraints, {size} feasible)"
+        )
 
     def _wrong_names(self, config: Config) -> str:
         missing = [name for name in self.names if name not in config]

@@ -313,6 +313,15 @@ def test_wide_integers_in_constraints_are_drawn() -> None:
     assert {config["k"] for config in configs} == {2, 3}
 
 
+def test_a_hopeless_rejection_names_only_the_constraints_that_conflict() -> None:
+    constraints = ["x + n > 1", "x + y > 3", "y < n", "x - y > 0.5", "x * y < n / 9", "y > x + 0.1"]
+    with pytest.raises(SpaceError, match="random configurations") as caught:
+        Space({"x": Real(0, 2), "y": Real(0, 2), "n": [2, 3]}, constraints)
+    named = [text for text in constraints if repr(text) in str(caught.value)]
+    assert named in (["x - y > 0.5", "y > x + 0.1"], ["x + y > 3", "x * y < n / 9"])
+    # x + y > 3 within [0, 2]^2 means x y > 2; n / 9 is at most 1 / 3.
+
+
 def test_a_hopeless_rejection_is_refused_with_a_way_out() -> None:
     with pytest.raises(SpaceError, match=r"none of \d+ random .*'x == y'.*computed from"):
         Space({"x": Real(0, 1), "y": Real(0, 1)}, ["x == y"])

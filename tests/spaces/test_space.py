@@ -81,6 +81,17 @@ def test_sizes() -> None:
     assert isinstance(space.size, int)
 
 
+def test_acceptance_is_stated() -> None:
+    assert example().acceptance == 1.0
+    assert "unknown feasible" not in repr(example())
+    half = Space({"x": Real(0, 1), "y": Real(0, 1), "n": [1, 2]}, ["x < y"])
+    assert half.acceptance == pytest.approx(0.5, abs=0.2)
+    both = Space({"x": Real(0, 1), "i": Integer(1, 2**40)}, ["x < 0.5", "i < 2**39"])
+    assert both.acceptance == pytest.approx(0.25, abs=0.12)
+    assert both.feasible_size == np.inf
+    assert "unknown feasible" in repr(Space({"i": Integer(1, 2**40)}, ["i < 2**39"]))
+
+
 def test_encode_and_decode_are_inverse() -> None:
     space = example()
     configs = space.sample(50, seed=4)

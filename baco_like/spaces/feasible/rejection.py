@@ -190,7 +190,8 @@ def rejection(
         tries += batch
         batch = min(2 * batch, _BATCH)
     if passed == 0:
-        raise hopeless(constraints, tries)
+        rows = superset.sample(_BATCH, rng)
+        raise hopeless(_conflicting(rows, parameters, constraints), tries)
     return Rejection(columns, superset, parameters, tuple(constraints), passed / tries)
 
 
@@ -207,9 +208,25 @@ def satisfied(
     return good
 
 
+def _conflicting(
+    codes: Codes,
+    parameters: Mapping[str, tuple[Parameter, slice]],
+    constraints: Sequence[Constraint],
+) -> list[Constraint]:
+    """Return a minimal set of the constraints of which no row satisfies all, found by deletion as in `conflict`."""
+    core = {
+        i: satisfied(codes, parameters, [constraint]) for i, constraint in enumerate(constraints)
+    }
+    for i in list(core):
+        rest = [mask for j, mask in core.items() if j != i]
+        if rest and not np.logical_and.reduce(rest).any():
+            del core[i]
+    return [constraints[i] for i in core]
+
+
 def hopeless(constraints: Sequence[Constraint], tries: int) -> Hopeless:
-    """Return the error for constraints that no draw satisfies."""
-    shown = "; ".join(repr(constraint.text) for constraint in constraints[:4])
+    """Return the error for constraints that no draw satisfies together."""
+    shown = " and ".join(repr(constraint.text) for constraint in constraints)
     return Hopeless(
         f"none of {tries} random configurations satisfies {shown}: give the parameters fewer or listed values, "
         "or write an equation as one parameter computed from the others"
