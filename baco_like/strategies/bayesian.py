@@ -13,10 +13,11 @@ from typing import Any, final
 import numpy as np
 
 from baco_like._typing import Array, Codes, Mask, Rng
+from baco_like.acquisitions.belief import believed
 from baco_like.acquisitions.feasibility import draw_minimum, weighted
 from baco_like.acquisitions.improvement import ExpectedImprovement
 from baco_like.acquisitions.pending import condition_on_pending
-from baco_like.acquisitions.protocol import Acquisition
+from baco_like.acquisitions.protocol import Acquisition, Score
 from baco_like.exceptions import TrialError
 from baco_like.records.history import Goal, History
 from baco_like.records.trial import Proposal, Status, Trial
@@ -71,6 +72,8 @@ class Bayesian:
         largest_minimum: The minimum feasibility is drawn from 0 to this. BaCO's program has 0.1; once the
             feasible region is well known, unlikely configurations then win by their uncertainty alone.
         scale: Makes the scale on which values are modelled.
+        belief: How much the parameters' priors count at one observation (piBO's beta, 10 in BaCO); it fades with
+            their number.
     """
 
     surrogate: Surrogate = field(default_factory=GaussianProcess)
@@ -81,6 +84,7 @@ class Bayesian:
     scan_limit: int = 20_000
     largest_minimum: float = 0.5
     scale: FitScale = fit_transform
+    belief: float = 10.0
 
     def init(self, problem: Problem, rng: Rng) -> int:
         """Draw the seed of the feasibility model."""
@@ -103,7 +107,8 @@ class Bayesian:
         flying, chosen = history.pending_codes, history
         for _ in range(n):
             model, incumbent = self._assuming(problem.space, fitted, flying, rng)
-            score = weighted(self.acquisition.bind(model, incumbent), fitted.feasibility, minimum)
+            score = self._believed(problem.space, self.acquisition.bind(model, incumbent), history)
+            score = weighted(score, fitted.feasibility, minimum)
             found = search.maximise(score, problem.space, 1, rng, start, _taken(problem, chosen))
             if not len(found):
                 break
@@ -131,6 +136,12 @@ class Bayesian:
         fitted = self._fit(problem.space, history, state, rng)
         mean, variance = fitted.transform.moments(*fitted.model.predict(codes))
         return mean, np.sqrt(variance), fitted.feasibility.probability(codes)
+
+    def _believed(self, space: Space, score: Score, history: History) -> Score:
+        """Return the score with the user's belief, where a parameter has a prior."""
+        if all(getattr(p, "prior", None) is None for p in space.parameters.values()):
+            return score
+        return believed(score, space.log_density, len(history), self.belief)
 
     def _search(self, space: Space) -> Search:
         count = space.feasible.count

@@ -11,31 +11,57 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from baco_like.spaces.design import (
+    biased_walk,
+    from_prior,
+    latin_hypercube,
+    maximin,
+    sobol,
+    uniform,
+)
 from baco_like.strategies.exhaustive import Exhaustive
+from baco_like.strategies.phased import Design
 from baco_like.strategies.protocol import Strategy
 from baco_like.strategies.random_search import RandomSearch
 
 Maker = Callable[..., Strategy[Any]]
 
 
-def _bayesian(initial: int = 10) -> Strategy[Any]:
+DESIGNS = {
+    "uniform": uniform,
+    "biased_walk": biased_walk,
+    "latin_hypercube": latin_hypercube,
+    "maximin": maximin,
+    "sobol": sobol,
+    "prior": from_prior,
+}
+"""Names of first designs, for the setting ``design``."""
+
+
+def _design(name: str) -> Design:
+    if name not in DESIGNS:
+        raise ValueError(f"design {name!r} is unknown; choose from {', '.join(DESIGNS)}")
+    return DESIGNS[name]
+
+
+def _bayesian(initial: int = 10, design: str = "uniform") -> Strategy[Any]:
     """Bayesian optimization in BaCO's manner: Gaussian process, learnt feasibility, all or locally searched."""
     from baco_like.strategies.bayesian import Bayesian
     from baco_like.strategies.phased import Phased
 
-    return Phased(Bayesian(), initial)
+    return Phased(Bayesian(), initial, _design(design))
 
 
-def _random_forest(initial: int = 10) -> Strategy[Any]:
+def _random_forest(initial: int = 10, design: str = "uniform") -> Strategy[Any]:
     """Bayesian optimization with a random forest as the model."""
     from baco_like.strategies.bayesian import Bayesian
     from baco_like.strategies.phased import Phased
     from baco_like.surrogates.forest import RandomForest
 
-    return Phased(Bayesian(surrogate=RandomForest()), initial)
+    return Phased(Bayesian(surrogate=RandomForest()), initial, _design(design))
 
 
-def _baco(initial: int = 10) -> Strategy[Any]:
+def _baco(initial: int = 10, design: str = "uniform") -> Strategy[Any]:
     """BaCO as published: always by local search, its program's minimum feasibility, every fit from many starts."""
     from baco_like.strategies.bayesian import Bayesian
     from baco_like.strategies.phased import Phased
@@ -43,15 +69,18 @@ def _baco(initial: int = 10) -> Strategy[Any]:
     from baco_like.surrogates.gp.model import GaussianProcess
 
     surrogate = GaussianProcess(effort=Effort(draws=200, starts=5, fresh_starts=5, fresh_every=1))
-    return Phased(Bayesian(surrogate=surrogate, scan_limit=0, largest_minimum=0.1), initial)
+    then = Bayesian(surrogate=surrogate, scan_limit=0, largest_minimum=0.1)
+    return Phased(then, initial, _design(design))
 
 
 def _kernel_tuner_bo(
-    initial: int = 20, acquisition: str = "advanced_multi", exploration: float | None = None
+    initial: int = 20,
+    design: str = "maximin",
+    acquisition: str = "advanced_multi",
+    exploration: float | None = None,
 ) -> Strategy[Any]:
     """Kernel Tuner's Bayesian optimization; acquisition: advanced_multi, multi, ei; exploration None: contextual."""
     from baco_like.acquisitions.multi import ORDER, AdvancedMulti, Multi
-    from baco_like.spaces.design import maximin
     from baco_like.strategies.kernel_tuner_bo import Judge, KernelTunerBO
     from baco_like.strategies.phased import Phased
     from baco_like.surrogates.gp.model import FixedGaussianProcess
@@ -65,12 +94,12 @@ def _kernel_tuner_bo(
         exploration=exploration,
         surrogate=FixedGaussianProcess(lengthscale=1.5 if exploration is None else 2.0),
     )
-    return Phased(then, initial, maximin)
+    return Phased(then, initial, _design(design))
 
 
-def _auto(initial: int = 10) -> Strategy[Any]:
+def _auto(initial: int = 10, design: str = "uniform") -> Strategy[Any]:
     """The recommended strategy: BaCO's Bayesian optimization, as 'bayesian'."""
-    return _bayesian(initial)
+    return _bayesian(initial, design)
 
 
 def _random_search() -> Strategy[Any]:

@@ -150,3 +150,37 @@ def test_an_empty_history_asks_for_exploration():
     problem = Problem(MIXED)
     proposals = Bayesian().ask(problem, History.start(MIXED), 1, 3, np.random.default_rng(0))
     assert [p.tag for p in proposals] == [{"phase": "explore"}] * 3
+
+
+def test_a_prior_on_values_draws_the_first_proposals_and_fades():
+    weights = [0.98] + [0.02 / 59] * 59
+    believing = Space({"x": Ordinal(list(range(60)), prior=weights)})
+    plain = Space({"x": Ordinal(list(range(60)))})
+
+    def proposed(space, n):
+        opt = Optimizer(space, seed=2, settings={"initial": 3})
+        for config in ({"x": 20}, {"x": 40}, {"x": 59}):
+            opt.observe(config, 10.0 + (config["x"] - 35) ** 2 / 100)
+        for _ in range(n):
+            trial = opt.suggest()
+            opt.observe(trial, 10.0 + (trial["x"] - 35) ** 2 / 100)
+        return [t["x"] for t in opt.trials[3:]], opt.best_config
+
+    assert proposed(believing, 1)[0] == [0]
+    assert proposed(plain, 1)[0] != [0]
+    assert proposed(believing, 20)[1] == {"x": 35}
+
+
+@pytest.mark.parametrize(
+    "design", ["uniform", "biased_walk", "latin_hypercube", "maximin", "sobol", "prior"]
+)
+def test_every_first_design_is_distinct_and_feasible(design):
+    opt = Optimizer(MIXED, seed=1, settings={"initial": 8, "design": design})
+    trials = opt.suggest(8)
+    assert all(MIXED.contains(t.config) and t.tag == {"phase": "design"} for t in trials)
+    assert len({tuple(t.values()) for t in trials}) == 8
+
+
+def test_an_unknown_design():
+    with pytest.raises(ValueError, match="latin_hypercube"):
+        Optimizer(MIXED, settings={"design": "lhs"})
