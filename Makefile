@@ -20,7 +20,7 @@ demo: $(VENV)/.installed
 	$(BIN)/baco-like tune examples/matmul.toml
 
 test: $(VENV)/.installed
-	$(BIN)/python -m pytest -n 2
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
 
 check: $(VENV)/.installed
 	$(BIN)/ruff format --check .
