@@ -1,44 +1,56 @@
 """The command line: ``baco-like tune FILE.toml`` and ``baco-like strategies``.
 
-Whatever a user can get wrong ends with one line on standard error and exit code 2, before anything is written.
+Whatever a user can get wrong ends with one line on standard error and exit code 2, before anything is written. A bug
+of ours is not dressed up so: its traceback is shown.
 Imports are inside the commands, so that ``baco-like --help`` answers at once.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import itertools
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from baco_like.exceptions import BacoError, JournalError, MissingExtra
+from baco_like.exceptions import BacoError, JournalError, MissingExtra, RunFileError
+from baco_like.report.output import say
 
 if TYPE_CHECKING:
     from baco_like.evaluators.protocol import Evaluator
     from baco_like.optimizer import Optimizer
     from baco_like.records.stopping import StopRule
+    from baco_like.records.trial import Trial
+    from baco_like.report.progress import Progress
     from baco_like.runfile import RunFile
 
 _JOURNAL = "run.jsonl"
+_RUNS = Path("runs")
 _INTERRUPTED = 130
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code: 0, 2 for a mistake in the input, 130 after Ctrl-C."""
     args = _parser().parse_args(argv)
-    signal.signal(
-        signal.SIGTERM, signal.default_int_handler
-    )  # ends as Ctrl-C does, children and all
+    _end_by_signals()
     try:
         code: int = args.command(args)
         return code
-    except (BacoError, ValueError) as error:
+    except BacoError as error:
         print(f"baco-like: error: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         return _INTERRUPTED
+
+
+def _end_by_signals() -> None:
+    """End as Ctrl-C does, children and all; nohup's wish that SIGHUP is ignored is respected."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, signal.default_int_handler)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -95,60 +107,107 @@ def _strategies(args: argparse.Namespace) -> int:
     width = max(map(len, STRATEGIES))
     for name in STRATEGIES:
         settings = ", ".join(f"{k}={v!r}" for k, v in settings_of(name).items())
-        print(f"{name:<{width}}  {summary(name)}" + (f"  [{settings}]" if settings else ""))
+        say(f"{name:<{width}}  {summary(name)}" + (f"  [{settings}]" if settings else ""))
     return 0
 
 
 def _tune(args: argparse.Namespace) -> int:
     from baco_like.report.progress import progress_on
     from baco_like.runfile import read
-    from baco_like.tuner import run
+    from baco_like.runlock import sole_runner
 
     plan = read(args.file)
-    folder = _folder(args.out, args.file.stem, resume=args.resume)
     stop, total = _stop(plan, args.budget)
-    evaluator = plan.evaluator()
-    try:
-        optimizer = _optimizer(plan, folder, args.seed, total, resume=args.resume)
-    except BaseException:
-        evaluator.close()
-        raise
-    print(f"{plan.space.feasible_size} feasible configurations; results go to {folder}")
-    try:
-        reason = run(
-            optimizer, evaluator, stop, progress_on(sys.stdout, total, plan.objective.unit)
-        )
-    except KeyboardInterrupt:
-        reason = None
-    _finish(plan, optimizer, evaluator, folder)
+    with contextlib.ExitStack() as stack:
+        evaluator = plan.evaluator()
+        stack.callback(evaluator.close)
+        if args.resume:
+            folder = _folder_to_resume(args.out, args.file.stem)
+        else:
+            _optimizer(plan, None, args.seed, total)  # all its checks, before anything is written
+            folder = _new_folder(args.out, args.file.stem)
+        stack.enter_context(sole_runner(folder / _JOURNAL))
+        if not args.resume:
+            _refuse_journal(folder)  # again: somebody may have been faster
+        optimizer = _optimizer(plan, folder / _JOURNAL, args.seed, total)
+        say(f"{plan.space.feasible_size} feasible configurations; results go to {folder}")
+        shown = progress_on(sys.stdout, total, plan.objective.unit)
+        reason = _run(plan, optimizer, evaluator, stop, shown, folder)
     if reason is None:
-        print(f"interrupted; go on with: baco-like tune {args.file} --out {folder} --resume")
+        say(f"interrupted; go on with: baco-like tune {args.file} --out {folder} --resume")
         return _INTERRUPTED
-    print(f"ended: {reason}; results are in {folder}")
+    say(f"ended: {reason}; results are in {folder}")
     return 0
 
 
-def _folder(out: Path | None, stem: str, *, resume: bool) -> Path:
-    """Return the folder of the results: a new one, or with ``resume`` one that holds a journal.
+def _run(
+    plan: RunFile,
+    optimizer: Optimizer,
+    evaluator: Evaluator,
+    stop: StopRule,
+    progress: Progress,
+    folder: Path,
+) -> str | None:
+    """Return why the run ended, None for Ctrl-C; however it ends, its results are written."""
+    from baco_like.tuner import run_locked
+
+    try:
+        reason = run_locked(optimizer, evaluator, stop, progress)
+    except KeyboardInterrupt:
+        reason = None
+    except BaseException:
+        with contextlib.suppress(BacoError):  # what ended the run is what must be told
+            _finish(plan, optimizer, evaluator, folder)
+        raise
+    _finish(plan, optimizer, evaluator, folder)
+    return reason
+
+
+def _new_folder(out: Path | None, stem: str) -> Path:
+    """Make the folder of the results: ``out``, or the first of runs/STEM, runs/STEM-2, ... that nobody has.
 
     Raises:
-        JournalError: There is a journal already, or none to resume.
+        JournalError: There is a journal already, or it cannot be made.
     """
-    numbered = (Path("runs") / (stem if i == 1 else f"{stem}-{i}") for i in range(1, 1_000_000))
-    used = []
-    for candidate in numbered if out is None else ():
-        if not candidate.exists():
-            break
-        used.append(candidate)
-    folder = out if out is not None else (used[-1] if resume and used else candidate)
-    exists = (folder / _JOURNAL).exists()
-    if resume and not exists:
-        raise JournalError(f"{folder / _JOURNAL} does not exist; leave --resume out to start a run")
-    if exists and not resume:
+    try:
+        if out is not None:
+            _refuse_journal(out)
+            out.mkdir(parents=True, exist_ok=True)
+            return out
+        _RUNS.mkdir(exist_ok=True)
+        for candidate in _numbered(stem):
+            with contextlib.suppress(FileExistsError):
+                candidate.mkdir()  # never one that exists: another process may just have made it
+                return candidate
+    except OSError as error:
+        raise JournalError(
+            f"cannot make the folder {error.filename}: {error.strerror}; name another by --out"
+        ) from None
+    raise AssertionError("the numbers never end")
+
+
+def _refuse_journal(folder: Path) -> None:
+    if (folder / _JOURNAL).exists():
         raise JournalError(
             f"{folder / _JOURNAL} exists; go on with it by --resume, or choose another folder by --out"
         )
+
+
+def _folder_to_resume(out: Path | None, stem: str) -> Path:
+    """Return the folder that is meant: ``out``, or the newest of runs/STEM, runs/STEM-2, ...
+
+    Raises:
+        JournalError: It holds no journal.
+    """
+    used = list(itertools.takewhile(Path.exists, _numbered(stem)))
+    folder = out if out is not None else (used[-1] if used else _RUNS / stem)
+    if not (folder / _JOURNAL).exists():
+        raise JournalError(f"{folder / _JOURNAL} does not exist; leave --resume out to start a run")
     return folder
+
+
+def _numbered(stem: str) -> Iterator[Path]:
+    return (_RUNS / (stem if i == 1 else f"{stem}-{i}") for i in itertools.count(1))
 
 
 def _stop(plan: RunFile, budget: int | None) -> tuple[StopRule, int | None]:
@@ -162,47 +221,77 @@ def _stop(plan: RunFile, budget: int | None) -> tuple[StopRule, int | None]:
 
 
 def _optimizer(
-    plan: RunFile, folder: Path, seed: int | None, budget: int | None, *, resume: bool
+    plan: RunFile, journal: Path | None, seed: int | None, budget: int | None
 ) -> Optimizer:
-    """Open the journal; the default configuration, where there is one, is evaluated first."""
+    """Open the journal, or without one only make all checks; the default configuration comes first."""
     from baco_like.optimizer import Optimizer
     from baco_like.optimizer.opening import header_of
-    from baco_like.strategies.registry import create, settings_of
 
-    path = folder / _JOURNAL
-    if resume and seed is None:
-        seed = header_of(path).options.seed
-    seed = plan.seed if seed is None else seed
+    if journal is not None and journal.exists() and seed is None:
+        seed = header_of(journal).options.seed
     default = plan.space.default_config
-    first = {} if plan.initial is None else {"initial": plan.initial}
-    settings = {**settings_of(plan.strategy), **plan.settings, **first}
-    create(plan.strategy, settings)  # a wrong setting must be told before the folder is made
-    folder.mkdir(parents=True, exist_ok=True)
     return Optimizer(
         plan.space,
         plan.objective.goal,
-        seed,
+        plan.seed if seed is None else seed,
         objective=plan.objective.name,
         budget=budget,
         strategy=plan.strategy,
-        settings=settings,
+        settings=_settings(plan),
         initial=[default] if default is not None else None,
-        storage=path,
+        storage=journal,
+        context=plan.context,
     )
 
 
+def _settings(plan: RunFile) -> dict[str, Any]:
+    """Return the strategy's settings, the file's over the strategy's own.
+
+    Raises:
+        RunFileError: The strategy's name or a setting is wrong.
+    """
+    from baco_like.strategies.registry import create, settings_of
+
+    first = {} if plan.initial is None else {"initial": plan.initial}
+    try:
+        settings = {**settings_of(plan.strategy), **plan.settings, **first}
+        create(plan.strategy, settings)
+    except (ValueError, TypeError) as error:
+        raise RunFileError(f"[optimizer] {' '.join(str(error).split())}") from error
+    return settings
+
+
 def _finish(plan: RunFile, optimizer: Optimizer, evaluator: Evaluator, folder: Path) -> None:
-    """Print the table and write best.json, the best source and the plot."""
-    from baco_like.evaluators.protocol import SourceProvider
-    from baco_like.report.convergence import plot_convergence
+    """Print the table and write best.json, the best source and the plot.
+
+    Raises:
+        JournalError: A file cannot be written.
+    """
     from baco_like.report.summary import summarise, table, write_best
 
     summary = summarise(optimizer.history, plan.objective)
-    print("\n" + table(summary))
-    write_best(summary, folder / "best.json", seed=optimizer.options.seed)
-    if summary.best is not None and isinstance(evaluator, SourceProvider):
-        (folder / evaluator.source_name).write_text(evaluator.source(summary.best.config))
+    say("\n" + table(summary))
     try:
-        plot_convergence(optimizer.history, plan.objective, folder / "convergence.png")
+        write_best(summary, folder / "best.json", seed=optimizer.options.seed)
+        _write_source(summary.best, evaluator, folder)
+        _plot(plan, optimizer, folder / "convergence.png")
+    except OSError as error:
+        raise JournalError(
+            f"cannot write {error.filename}: {error.strerror}; the run itself is in {folder / _JOURNAL}"
+        ) from error
+
+
+def _write_source(best: Trial | None, evaluator: Evaluator, folder: Path) -> None:
+    from baco_like.evaluators.protocol import SourceProvider
+
+    if best is not None and isinstance(evaluator, SourceProvider):
+        (folder / evaluator.source_name).write_text(evaluator.source(best.config))
+
+
+def _plot(plan: RunFile, optimizer: Optimizer, path: Path) -> None:
+    from baco_like.report.convergence import plot_convergence
+
+    try:
+        plot_convergence(optimizer.history, plan.objective, path)
     except MissingExtra as error:
-        print(f"convergence.png is not written: {error}")
+        say(f"{path.name} is not written: {error}")

@@ -70,6 +70,13 @@ class RunFile:
         """Where the file stands, and where its commands run."""
         return self.path.resolve().parent
 
+    @property
+    def context(self) -> dict[str, Any]:
+        """What the measured values depend on besides the space, by name: the unit, each key of the evaluator."""
+        table = self.evaluator_table
+        keys = {f"[{table.name}] {key}": value for key, value in table.entries.items()}
+        return {"[objective] unit": self.objective.unit, **keys}
+
     def evaluator(self) -> Evaluator:
         """Return a new evaluator; it has no effect before its first `Evaluator.wait`.
 
@@ -107,6 +114,7 @@ def read(path: str | Path) -> RunFile:
         seconds=seconds,
         **_optimizer(top.table("optimizer")),
     )
+    _check_default(space)
     run.evaluator().close()
     return run
 
@@ -170,6 +178,17 @@ def _space(table: Table, constraints: Table) -> Space:
     constraints.only(("known",))
     parameters = {name: _parameter(table.table(name)) for name in table.entries}
     return Space(parameters, constraints=constraints.texts("known", []))
+
+
+def _check_default(space: Space) -> None:
+    """The default configuration is evaluated first, so it must be feasible."""
+    default = space.default_config
+    if default is None or space.contains(default):
+        return
+    raise RunFileError(
+        f"[space] the default configuration is not feasible: {'; '.join(space.explain(default))}; "
+        "change a default, or leave one out"
+    )
 
 
 def _parameter(table: Table) -> Parameter:

@@ -269,6 +269,27 @@ def test_a_second_run_in_a_folder_is_refused(toml, tmp_path):
     assert first.returncode == 130
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('unit = "ms"', 'unit = "s"'),
+        ("repeats = 2", "repeats = 3"),
+        ("print(", "print(7, "),
+        ("time: (.*)", "time:(.*)"),
+    ],
+    ids=["unit", "repeats", "command", "pattern"],
+)
+def test_resume_notices_another_way_to_measure(toml, tmp_path, old, new):
+    assert baco("tune", toml, "--out", tmp_path / "out", "--budget", 1).returncode == 0
+    before = (tmp_path / "out" / "run.jsonl").read_bytes()
+    assert old in toml.read_text()
+    toml.write_text(toml.read_text().replace(old, new))
+    error = one_line_error(baco("tune", toml, "--out", tmp_path / "out", "--resume"))
+    assert "was" in error
+    assert "now" in error
+    assert (tmp_path / "out" / "run.jsonl").read_bytes() == before
+
+
 def wait_for(condition):
     for _ in range(400):
         if condition():
@@ -278,17 +299,16 @@ def wait_for(condition):
 
 
 def test_a_reader_that_goes_away_does_not_end_the_run(toml, tmp_path):
-    child = started("tune", toml, "--out", tmp_path / "out")
-    assert "feasible configurations" in child.stdout.readline()
-    child.stdout.close()
-    err = child.stderr.read()
-    assert child.wait(timeout=60) == 0
-    assert err == ""
+    with started("tune", toml, "--out", tmp_path / "out") as child:
+        assert "feasible configurations" in child.stdout.readline()
+        child.stdout.close()
+        assert child.stderr.read() == ""
+    assert child.returncode == 0
     assert json.loads((tmp_path / "out" / "best.json").read_text())["evaluations"] == 6
-    listing = started("strategies")
-    listing.stdout.close()
-    assert listing.stderr.read() == ""
-    assert listing.wait(timeout=60) == 0
+    with started("strategies") as listing:
+        listing.stdout.close()
+        assert listing.stderr.read() == ""
+    assert listing.returncode == 0
 
 
 def test_nohup_is_respected(toml, tmp_path):

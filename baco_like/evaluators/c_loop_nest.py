@@ -303,6 +303,8 @@ class _Bench:
         if finished.ok and len(report.seconds) == self.settings.repeats:
             repeats = tuple(seconds * self.settings.scale for seconds in report.seconds)
             return Outcome.success(trial_id, repeats, extra=extra)
+        if report.seconds:
+            extra = {**extra, "repeats": [one * self.settings.scale for one in report.seconds]}
         word, message = self._failure(finished, report, overtime)
         return Outcome.failure(trial_id, word, f"run: {message}", extra=extra)
 

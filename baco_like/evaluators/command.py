@@ -111,6 +111,7 @@ class CommandEvaluator:
                 "[space.workdir]: {workdir} is the trial's folder; rename the parameter"
             )
         places = (*names, "workdir")
+        _check_texts(space)
 
         def template(key: str) -> Template:
             return Template.parse(table.text(key), places, f"[{table.name}] {key}")
@@ -156,6 +157,17 @@ class CommandEvaluator:
         self._queue.clear()
 
 
+def _check_texts(space: Space) -> None:
+    """Every listed value must be one that a command line can carry."""
+    for name, parameter in space.parameters.items():
+        listed = (*getattr(parameter, "values", ()), *getattr(parameter, "elements", ()))
+        for value in listed:
+            try:
+                text_of(value)
+            except EvaluatorError as error:
+                raise EvaluatorError(f"parameter {name!r}: {error}") from None
+
+
 def _require_programs(commands: Commands) -> None:
     if not commands.folder.is_dir():
         raise EvaluatorError(f"the folder {str(commands.folder)!r} of the commands does not exist")
@@ -187,30 +199,35 @@ class _TrialRun:
         self._commands = commands
         self._id = trial.id
         self._seconds: dict[str, float] = {}
+        self._repeats: tuple[float, ...] = ()
 
     def outcome(self) -> Outcome:
         try:
-            repeats = self._measured()
+            self._measure()
         except _Failed as failure:
             return failure.outcome
-        return Outcome.success(self._id, repeats, extra=self._extra)
+        return Outcome.success(self._id, self._repeats, extra=self._timings)
+
+    @property
+    def _timings(self) -> dict[str, Any]:
+        return {"seconds": dict(self._seconds)}
 
     @property
     def _extra(self) -> dict[str, Any]:
-        return {"seconds": dict(self._seconds)}
+        """What is kept of a trial that fails: the timings, and what was measured before."""
+        return {**self._timings, **({"repeats": list(self._repeats)} if self._repeats else {})}
 
-    def _measured(self) -> tuple[float, ...]:
+    def _measure(self) -> None:
         commands = self._commands
         if commands.build is not None:
             self._stage("build", commands.build, commands.build_timeout, "compile", memory=None)
-        repeats = self._run(first=True)
+        self._run(first=True)
         if commands.check is not None:
             self._stage("check", commands.check, commands.timeout, "correctness", commands.memory)
         for _ in range(1, commands.repeats):
-            repeats += self._run(first=False)
-        return repeats
+            self._run(first=False)
 
-    def _run(self, first: bool) -> tuple[float, ...]:
+    def _run(self, first: bool) -> None:
         commands = self._commands
         censors = first and commands.measure.method == "wall"
         bound = commands.timeout * commands.measure.scale if censors else None
@@ -220,7 +237,7 @@ class _TrialRun:
         values = commands.measure.take(finished)
         if isinstance(values, str):
             raise self._failure("runtime", f"run: {values}")
-        return values
+        self._repeats += values
 
     def _stage(
         self,

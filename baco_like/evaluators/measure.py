@@ -23,7 +23,7 @@ class Measure:
     Attributes:
         method: ``regex``, ``json`` or ``wall``.
         pattern: Of ``regex``: its first group (or the whole match, without groups) is the number.
-            The last match on standard output counts; ``^`` and ``$`` stand for the ends of lines.
+            The last match on standard output that is not empty counts; ``^`` and ``$`` stand for the ends of lines.
         key: Of ``json``: where the number, or the list of numbers, stands in the object on standard
             output (or on its last line that is an object); ``a.b`` is ``b`` within ``a``.
         scale: Of ``wall``: what a second is in the objective's unit.
@@ -85,7 +85,7 @@ def _pattern(table: Table) -> re.Pattern[str]:
 def _by_pattern(pattern: re.Pattern[str], out: str) -> tuple[float, ...] | str:
     found = None
     for match in pattern.finditer(out):
-        found = match
+        found = match if match[0] else found  # ".*" also matches the nothing at the end of a line
     if found is None:
         return f"no match of {pattern.pattern!r} in what it printed: {_shown_output(out)}"
     text = (found[pattern.groups] or "").strip()

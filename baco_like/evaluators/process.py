@@ -30,8 +30,8 @@ _GRACE = 0.3
 _SLICE = 0.02
 """Seconds between two looks at the child where the system cannot tell of its end (no pidfd)."""
 
-_MARK = "BACO_PROCESS"
-"""Environment variable by which children that left the group are found."""
+_MARK = "_BACO_LIKE_MARK"
+"""Environment variable by which children that left the group are found; no parameter's variable begins so."""
 
 
 @dataclass(frozen=True)

@@ -1,13 +1,19 @@
-"""Temporary folders that are gone afterwards, and programs that are there beforehand."""
+"""Temporary folders that are gone afterwards, and programs that are there beforehand.
+
+A folder's name tells the process that made it, so that what a killed one has left can be removed by the next.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
+import platform
 import shutil
 import stat
 import tempfile
 import weakref
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,7 +23,7 @@ from baco_like.exceptions import EvaluatorError
 @contextlib.contextmanager
 def temporary_folder() -> Iterator[Path]:
     """Make a folder for the time of a ``with`` block and remove it, whatever has been put there."""
-    folder = Path(tempfile.mkdtemp(prefix="baco-"))
+    folder = _made()
     try:
         yield folder
     finally:
@@ -33,6 +39,44 @@ def remove(folder: Path) -> None:
         with contextlib.suppress(OSError):
             os.chmod(place, stat.S_IRWXU)
     shutil.rmtree(folder, ignore_errors=True)
+
+
+def _made() -> Path:
+    _sweep(tempfile.gettempdir())
+    return Path(tempfile.mkdtemp(prefix=f"baco-{_system()}-{os.getpid()}-"))
+
+
+@functools.cache
+def _sweep(place: str) -> None:
+    """Remove the folders of processes that are dead, once per process."""
+    for folder in Path(place).glob(f"baco-{_system()}-*-*"):
+        number = folder.name.split("-")[2]
+        with contextlib.suppress(OSError):
+            ours = folder.lstat().st_uid == os.getuid() and folder.is_dir()
+            if ours and not folder.is_symlink() and number.isdecimal() and not _lives(int(number)):
+                remove(folder)
+
+
+def _system() -> str:
+    """Return a name for the system in which process numbers mean what they mean here, 8 hexadecimal digits.
+
+    A container or another machine that shares the folder has other processes by the same numbers.
+    """
+    try:
+        space = os.readlink("/proc/self/ns/pid")
+    except OSError:
+        space = ""
+    return f"{zlib.crc32(f'{platform.node()} {space}'.encode()):08x}"
+
+
+def _lives(number: int) -> bool:
+    try:
+        os.kill(number, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        return True
+    return True
 
 
 def require_program(program: str, folder: Path, purpose: str) -> str:
@@ -67,7 +111,7 @@ class Workplace:
     def folder(self) -> Path:
         """The folder; it exists."""
         if self._folder is None:
-            self._folder = Path(tempfile.mkdtemp(prefix="baco-"))
+            self._folder = _made()
             self._finalizer = weakref.finalize(self, remove, self._folder)
         return self._folder
 

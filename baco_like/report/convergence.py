@@ -12,7 +12,7 @@ from baco_like._optional import require
 from baco_like._typing import Array
 from baco_like.records.history import History
 from baco_like.records.objective import Objective
-from baco_like.records.trial import Trial
+from baco_like.records.trial import Status, Trial
 
 _BEST, _SEEN, _FAILED, _PHASE = (
     "#0072b2",
@@ -23,9 +23,12 @@ _BEST, _SEEN, _FAILED, _PHASE = (
 
 
 def best_so_far(history: History) -> Array:
-    """Return the best value after each evaluation in the user's unit, ``(n,)``; NaN before the first success."""
+    """Return the best value after each evaluation in the user's unit, ``(n,)``; NaN before the first success.
+
+    Imported configurations outside the space cannot be the best.
+    """
     sign = 1.0 if history.goal == "minimize" else -1.0
-    best: Array = np.minimum.accumulate(np.where(np.isnan(history.costs), np.inf, history.costs))
+    best: Array = np.minimum.accumulate(np.where(history.where(Status.OK), history.costs, np.inf))
     return sign * np.where(np.isinf(best), np.nan, best)
 
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from baco_like.records.history import History
 from baco_like.records.objective import Objective
 from baco_like.records.trial import Trial
-from baco_like.report.progress import failures_by_kind
+from baco_like.report.progress import failures_by_kind, first_line
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,7 @@ class Summary:
         best: The best trial, or None before the first success.
         evaluations: Observed trials.
         failures: Failed or stopped trials by their word.
+        messages: The commonest message (its first line) of each word.
     """
 
     objective: Objective
@@ -31,6 +33,7 @@ class Summary:
     best: Trial | None
     evaluations: int
     failures: Mapping[str, int]
+    messages: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def speedup(self) -> float | None:
@@ -53,14 +56,25 @@ def summarise(history: History, objective: Objective) -> Summary:
         history.best(),
         len(history),
         failures_by_kind(history),
+        _messages(history),
     )
+
+
+def _messages(history: History) -> dict[str, str]:
+    said: dict[str, Counter[str]] = {}
+    for trial in history.trials:
+        if trial.failed:
+            said.setdefault(trial.failed, Counter())[first_line(trial)] += 1
+    return {word: counts.most_common(1)[0][0] for word, counts in said.items()}
 
 
 def table(summary: Summary) -> str:
     """Return default against best as text: parameters, value, speed-up, repeats and their spread."""
     default, best = summary.default, summary.best
     if best is None:
-        return f"{summary.evaluations} evaluations, none succeeded: {_counts(summary.failures)}"
+        said = [f"  {word}: {message}" for word, message in summary.messages.items()]
+        total = f"{summary.evaluations} evaluations, none succeeded: {_counts(summary.failures)}"
+        return "\n".join([total, *said])
     rows = [("", "default", "best")]
     rows += [(name, _shown(default, name), _text(best[name])) for name in best]
     label = summary.objective.name + (
@@ -127,6 +141,7 @@ def write_best(summary: Summary, path: Path, *, seed: int) -> None:
         "speedup": summary.speedup,
         "evaluations": summary.evaluations,
         "failures": dict(summary.failures),
+        "failure_messages": dict(summary.messages),
         "seed": seed,
     }
     path.write_text(json.dumps(content, indent=2) + "\n")
