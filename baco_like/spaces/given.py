@@ -10,7 +10,7 @@ from baco_like.spaces.constraint import Constraint, from_callable
 from baco_like.spaces.expression import Expression, parse
 from baco_like.spaces.formats.kernel_tuner import values_parameter
 from baco_like.spaces.parameter import Parameter
-from baco_like.spaces.table import TableConstraint, table_from_dict
+from baco_like.spaces.table import TableConstraint
 
 GivenParameter: TypeAlias = Parameter | Iterable[Any]
 """A parameter, or a list: of numbers for an `Ordinal`, of strings or booleans for a `Categorical`."""
@@ -82,24 +82,6 @@ def constraint_to_json(one: Constraint) -> Any:
     if isinstance(one, TableConstraint):
         return one.to_dict()
     return one.text if isinstance(one, Expression) else {"callable": one.text}
-
-
-def constraint_from_json(data: Any, parameters: Mapping[str, Parameter]) -> GivenConstraint:
-    """Return the constraint of a description by `constraint_to_json`.
-
-    Raises:
-        SpaceError: It was a callable, which cannot be written down, or the description is wrong.
-    """
-    if isinstance(data, str):
-        return data
-    if not isinstance(data, Mapping):
-        raise SpaceError(f"a constraint must be a text or an object, got {data!r:.60}")
-    if "table" in data:
-        return table_from_dict(data, parameters)
-    raise SpaceError(
-        f"constraint {data.get('callable')!r} is a callable or a large table and was not written down; "
-        "give the space again, or write the constraint as an expression"
-    )
 
 
 def difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:

@@ -25,7 +25,7 @@ from baco_like.spaces.formats.baco import read_baco
 from baco_like.spaces.formats.dataframe import read_dataframe
 from baco_like.spaces.formats.description import SpaceDescription
 from baco_like.spaces.formats.kernel_tuner import read_kernel_tuner
-from baco_like.spaces.formats.native import parameter_from_dict
+from baco_like.spaces.formats.native import VERSION, space_from_dict
 from baco_like.spaces.formats.t1 import read_t1
 from baco_like.spaces.given import GivenConstraint, GivenParameter
 
@@ -34,9 +34,6 @@ if TYPE_CHECKING:
 
 Config = Mapping[str, Any]
 """A configuration in plain Python values."""
-
-VERSION = 1
-"""Version of the dictionaries that `Space.to_dict` writes."""
 
 _ROWS_OF_A_FRAME = 1_000_000
 
@@ -314,13 +311,7 @@ class Space:
             SpaceError: The version is unknown, a description is wrong, or a constraint was a callable, which cannot
                 be written down.
         """
-        if data.get("version") != VERSION:
-            raise SpaceError(
-                f"a space of version {data.get('version')!r} cannot be read; this release reads {VERSION}"
-            )
-        parameters = {name: parameter_from_dict(d) for name, d in data["parameters"].items()}
-        constraints = [given.constraint_from_json(c, parameters) for c in data["constraints"]]
-        return cls(parameters, constraints)
+        return cls._of(space_from_dict(data))
 
     @classmethod
     def from_kernel_tuner(

@@ -247,6 +247,24 @@ def test_callables_are_described_and_not_read_back() -> None:
 
 
 @pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        ([], "must be an object"),
+        ({}, "version None"),
+        ({"version": 1}, "needs an object 'parameters'"),
+        ({"version": 1, "parameters": [], "constraints": []}, "needs an object 'parameters'"),
+        ({"version": 1, "parameters": {"a": {}}, "constraints": "a"}, "a list 'constraints'"),
+        ({"version": 1, "parameters": {"a": 5}, "constraints": []}, "parameter 'a': .*an object"),
+        ({"version": 1, "parameters": {"a": {"type": "real"}}}, "parameter 'a': field 'low'"),
+        ({"version": 1, "parameters": {}}, "at least one parameter"),
+    ],
+)
+def test_broken_descriptions_are_refused(data: object, says: str) -> None:
+    with pytest.raises(SpaceError, match=says):
+        Space.from_dict(data)
+
+
+@pytest.mark.parametrize(
     ("parameters", "constraints", "says"),
     [
         ({}, [], "at least one parameter"),

@@ -1,4 +1,4 @@
-"""Parameters as JSON dictionaries of our own, and back."""
+"""Spaces and parameters as JSON dictionaries of our own, and back."""
 
 from __future__ import annotations
 
@@ -7,14 +7,17 @@ from typing import Any
 
 from baco_like.exceptions import SpaceError
 from baco_like.spaces.categorical import Categorical
+from baco_like.spaces.formats.description import Given, SpaceDescription, named
 from baco_like.spaces.integer import Integer
 from baco_like.spaces.ordinal import Ordinal
 from baco_like.spaces.parameter import Parameter
 from baco_like.spaces.permutation import Permutation
 from baco_like.spaces.prior import prior_from_dict
 from baco_like.spaces.real import Real
+from baco_like.spaces.table import table_from_dict
 
 VERSION = 1
+"""Of the dictionaries that `Space.to_dict` and `parameter_to_dict` write."""
 
 _Fields = tuple[Callable[..., Parameter], tuple[str, ...], tuple[str, ...]]
 
@@ -62,3 +65,37 @@ def parameter_from_dict(data: Mapping[str, Any]) -> Parameter:
     if "prior" in fields:
         fields["prior"] = prior_from_dict(fields["prior"])
     return make(**fields)
+
+
+def space_from_dict(data: Mapping[str, Any]) -> SpaceDescription:
+    """Return the space of a description by `Space.to_dict`.
+
+    Raises:
+        SpaceError: The version is unknown, a description is wrong, or a constraint was a callable.
+    """
+    if not isinstance(data, Mapping):
+        raise SpaceError(f"a space's description must be an object, got {data!r:.60}")
+    if data.get("version") != VERSION:
+        raise SpaceError(
+            f"a space of version {data.get('version')!r} cannot be read; this release reads {VERSION}"
+        )
+    described, constraints = data.get("parameters"), data.get("constraints", [])
+    if not isinstance(described, Mapping) or not isinstance(constraints, list):
+        raise SpaceError(
+            "a space's description needs an object 'parameters' and a list 'constraints'"
+        )
+    parameters = {name: named(name, parameter_from_dict, d) for name, d in described.items()}
+    return SpaceDescription(parameters, tuple(_constraint(c, parameters) for c in constraints))
+
+
+def _constraint(data: Any, parameters: Mapping[str, Parameter]) -> Given:
+    if isinstance(data, str):
+        return data
+    if not isinstance(data, Mapping):
+        raise SpaceError(f"a constraint must be a text or an object, got {data!r:.60}")
+    if "table" in data:
+        return table_from_dict(data, parameters)
+    raise SpaceError(
+        f"constraint {data.get('callable')!r} is a callable or a large table and was not written down; "
+        "give the space again, or write the constraint as an expression"
+    )
