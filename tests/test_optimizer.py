@@ -234,7 +234,7 @@ def test_initial_points_are_the_first_design(space):
     points = [{"a": 8, "b": 2}, {"a": 1, "b": 1}]
     opt = Optimizer(space, initial=points)
     assert [dict(t) for t in opt.suggest(2)] == points
-    assert opt.options.strategy["settings"] == {"initial": 2}
+    assert opt.options.strategy["settings"]["initial"] == 2
     with pytest.raises(ConfigError):
         Optimizer(space, initial=[{"a": 3, "b": 1}])
 
