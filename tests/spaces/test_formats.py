@@ -2,8 +2,6 @@
 
 import itertools
 import json
-import os
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -26,14 +24,6 @@ from baco_like.spaces.real import Real
 
 def space_of(description):
     return Space(description.parameters, description.constraints)
-
-
-def data_folder():
-    beside = Path(__file__).parents[3] / "shared" / "data"
-    folder = Path(os.environ.get("BACO_LIKE_DATA", beside))
-    if not folder.is_dir():
-        pytest.skip("the community's data are not here; set BACO_LIKE_DATA")
-    return folder
 
 
 class TestLiterals:
@@ -491,62 +481,3 @@ class TestTable:
     def test_one_row_and_one_column(self):
         assert space_of(read_dataframe([{"a": 1, "b": 2}])).feasible_size == 1
         assert space_of(read_dataframe([{"a": 1}, {"a": 2}])).feasible_size == 2
-
-
-class TestCommunityFiles:
-    """The exact counts that the community's own packages report."""
-
-    @pytest.mark.parametrize(
-        ("name", "size", "feasible"),
-        [
-            ("convolution_milo", 10_240, 4_362),
-            ("dedispersion_milo", 22_272, 11_130),
-            ("gemm_milo", 663_552, 116_928),
-            ("hotspot_milo", 4_440_000, 82_984),
-            ("pnpoly", 4_092, 4_092),
-        ],
-    )
-    def test_t1(self, name, size, feasible):
-        space = space_of(read_t1(data_folder() / "spaces" / f"{name}.json"))
-        assert (space.size, space.feasible_size) == (size, feasible)
-
-    def test_hotspot_as_in_the_papers(self):
-        found = read_t1(data_folder() / "spaces" / "hotspot_milo.json")
-        shared = found.constraints[3].split("<=")[0]
-        space = Space(
-            {**found.parameters, "blocks_per_sm": Ordinal(range(5))},
-            [*found.constraints, f"blocks_per_sm == 0 or {shared} * blocks_per_sm <= 102400"],
-        )
-        assert (space.size, space.feasible_size) == (22_200_000, 349_853)
-
-    @pytest.mark.parametrize(
-        ("name", "feasible"),
-        [
-            ("rs_cot_1024_scenario", 339_724_440),
-            ("harris", 10_482_439),
-            ("base_hartmann6_discrete", 11**6),
-        ],
-    )
-    def test_baco(self, name, feasible):
-        found = read_baco(data_folder() / "scenarios" / f"{name}.json")
-        assert space_of(found).feasible_size == feasible
-        assert all(parameter.default is not None for parameter in found.parameters.values())
-
-    def test_baco_with_reals(self):
-        found = read_baco(data_folder() / "scenarios" / "branin4_scenario_feas.json")
-        assert found.parameters["x1"] == Real(-5, 10, default=0)
-        assert found.notes == ()
-
-    def test_baco_permutation(self):
-        found = read_baco(data_folder() / "scenarios" / "perm.json")
-
-        def allowed(p):
-            at = p.index
-            first = p[1] != 1 and at(2) < at(4) and at(0) < at(2) and at(1) < at(2)
-            return first or (at(4) < at(2) and at(0) < at(4) and at(1) < at(4))
-
-        space = space_of(found)
-        orders = {order for order in itertools.permutations(range(5)) if allowed(order)}
-        seen = {config["p"] for config in space.sample(400, seed=1)}
-        assert seen == orders
-        assert space.feasible_size % len(orders) == 0

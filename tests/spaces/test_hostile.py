@@ -469,7 +469,8 @@ def test_a_mutated_file_is_read_or_refused_in_our_words(data):
 
 
 FORBIDDEN_CALLS = {"eval", "exec", "compile", "__import__"}
-FORBIDDEN_MODULES = {"pickle", "marshal", "shelve", "dill", "cloudpickle"}
+FORBIDDEN_METHODS = {"eval", "exec", "read_pickle", "to_pickle"}
+FORBIDDEN_MODULES = {"pickle", "marshal", "shelve", "dill", "cloudpickle", "joblib", "numexpr"}
 
 
 def forbidden(tree):
@@ -480,6 +481,11 @@ def forbidden(tree):
             and node.func.id in FORBIDDEN_CALLS
         ):
             yield node.func.id
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            # With arguments, as `DataFrame.eval(text)`; without, `model.eval()` is torch's evaluation mode.
+            yield from {node.func.attr} & FORBIDDEN_METHODS if node.args else ()
+        if isinstance(node, ast.keyword) and node.arg == "allow_pickle":
+            yield node.arg
         if isinstance(node, ast.Import):
             yield from {alias.name.split(".")[0] for alias in node.names} & FORBIDDEN_MODULES
         if isinstance(node, ast.ImportFrom):
@@ -487,8 +493,10 @@ def forbidden(tree):
 
 
 def test_the_check_below_finds_what_it_looks_for():
-    found = list(forbidden(ast.parse("import pickle\nfrom dill import loads\neval('1')")))
-    assert sorted(found) == ["dill", "eval", "pickle"]
+    text = "import pickle\nfrom dill import loads\neval('1')\nframe.eval('a')\nmodel.eval()"
+    text += "\nbuiltins.exec(s)\nnp.load(f, allow_pickle=True)\nre.compile('a')"
+    found = list(forbidden(ast.parse(text)))
+    assert sorted(found) == ["allow_pickle", "dill", "eval", "eval", "exec", "pickle"]
 
 
 def test_the_package_cannot_run_or_unpickle_anything():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 from pathlib import Path
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 from baco_like.spaces.neighbourhood import hamming
+from baco_like.spaces.real import Real
 from baco_like.spaces.space import Space
 
 BESIDE = Path(__file__).parents[3] / "shared" / "data"
@@ -37,11 +39,18 @@ def test_t1_spaces(name: str, size: int, feasible: int) -> None:
 
 @pytest.mark.parametrize(
     ("name", "feasible"),
-    [("rs_cot_1024_scenario", 339_724_440), ("harris", 10_482_439), ("perm", 77_760)],
+    [
+        ("rs_cot_1024_scenario", 339_724_440),
+        ("harris", 10_482_439),
+        ("perm", 77_760),
+        ("base_hartmann6_discrete", 11**6),  # its ordinals are no integers
+    ],
 )
 def test_scenarios(name: str, feasible: int) -> None:
     space = Space.from_baco(DATA / "scenarios" / f"{name}.json")
     assert space.feasible_size == feasible
+    assert space.notes == ()
+    assert space.default_config is not None
     rows = space.feasible.sample(500, np.random.default_rng(0))
     assert space.satisfied(rows).all()
     assert np.array_equal(space.feasible.unindex(space.feasible.index(rows)), rows)
@@ -65,3 +74,22 @@ def test_hotspot_of_the_papers() -> None:
     rows, owner = hamming(hotspot, codes, np.random.default_rng(1))
     assert hotspot.satisfied(rows).all()
     assert (np.abs(rows - codes[owner]) > 0).sum(axis=1).max() == 1
+
+
+def test_a_scenario_with_reals() -> None:
+    space = Space.from_baco(DATA / "scenarios" / "branin4_scenario_feas.json")
+    assert space.parameters["x1"] == Real(-5, 10, default=0)
+    assert (space.feasible_size, space.notes) == (np.inf, ())
+    assert Space.from_dict(space.to_dict()) == space
+
+
+def test_the_orders_of_a_scenario_with_a_permutation() -> None:
+    space = Space.from_baco(DATA / "scenarios" / "perm.json")
+
+    def allowed(p: tuple[int, ...]) -> bool:
+        at = p.index
+        first = p[1] != 1 and at(2) < at(4) and at(0) < at(2) and at(1) < at(2)
+        return first or (at(4) < at(2) and at(0) < at(4) and at(1) < at(4))
+
+    seen = {config["p"] for config in space.sample(400, seed=1)}
+    assert seen == {order for order in itertools.permutations(range(5)) if allowed(order)}
