@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import final
+from typing import SupportsFloat, final
 
 import numpy as np
 from typing_extensions import override
@@ -32,8 +34,27 @@ class Rule:
 
 
 def _positive(name: str, value: float) -> None:
+    if isinstance(value, str) or not isinstance(value, SupportsFloat):
+        raise TypeError(f"{name} must be a positive number, not {value!r}")
     if not value > 0:
         raise ValueError(f"{name} must be positive, not {value!r}")
+
+
+def _count(name: str, value: int) -> int:
+    """Return a whole number from 1 as an int; NumPy's are welcome."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} must be a whole number, not {value!r}") from None
+    _positive(name, number)
+    return number
+
+
+def _check_rules(rules: Iterable[StopRule]) -> None:
+    for rule in rules:
+        parts = (getattr(rule, "reason", None), getattr(rule, "room", None))
+        if isinstance(rule, type) or not all(map(callable, parts)):
+            raise TypeError(f"{rule!r} is no stopping rule; write MaxEvals(60) or MaxTime(60), say")
 
 
 @final
@@ -44,7 +65,7 @@ class MaxEvals(Rule):
     evaluations: int
 
     def __post_init__(self) -> None:
-        _positive("MaxEvals(evaluations)", self.evaluations)
+        object.__setattr__(self, "evaluations", _count("MaxEvals(evaluations)", self.evaluations))
 
     @override
     def reason(self, history: History, seconds: float) -> str | None:
@@ -82,7 +103,8 @@ class NoImprovement(Rule):
     rel: float = 0.0
 
     def __post_init__(self) -> None:
-        _positive("NoImprovement(evaluations)", self.evaluations)
+        evaluations = _count("NoImprovement(evaluations)", self.evaluations)
+        object.__setattr__(self, "evaluations", evaluations)
         if not 0 <= self.rel < 1:
             raise ValueError(f"NoImprovement(rel) must be in [0, 1), not {self.rel!r}")
 
@@ -123,7 +145,7 @@ class MaxFailures(Rule):
     failures: int
 
     def __post_init__(self) -> None:
-        _positive("MaxFailures(failures)", self.failures)
+        object.__setattr__(self, "failures", _count("MaxFailures(failures)", self.failures))
 
     @override
     def reason(self, history: History, seconds: float) -> str | None:
@@ -137,6 +159,9 @@ class AnyOf(Rule):
     """End when one of the rules does."""
 
     rules: tuple[StopRule, ...]
+
+    def __post_init__(self) -> None:
+        _check_rules(self.rules)
 
     @override
     def reason(self, history: History, seconds: float) -> str | None:
@@ -155,6 +180,9 @@ class AllOf(Rule):
     """End when every one of the rules does."""
 
     rules: tuple[StopRule, ...]
+
+    def __post_init__(self) -> None:
+        _check_rules(self.rules)
 
     @override
     def reason(self, history: History, seconds: float) -> str | None:

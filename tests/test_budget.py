@@ -1,5 +1,6 @@
 """Stopping rules on histories with known contents."""
 
+import numpy as np
 import pytest
 
 from baco_like import MaxEvals, MaxFailures, MaxTime, NoImprovement, Optimizer, Space, Target
@@ -74,4 +75,30 @@ def test_any_and_all():
 )
 def test_wrong_arguments(make):
     with pytest.raises(ValueError, match="must be"):
+        make()
+
+
+def test_numbers_of_numpy_are_taken_as_they_are_meant():
+    rule = MaxEvals(np.int64(3))
+    assert type(rule.evaluations) is int
+    assert type(rule.room(history([1.0]))) is int
+    assert type(MaxFailures(np.int32(3)).failures) is int
+    assert type(NoImprovement(np.int32(3)).evaluations) is int
+    assert MaxTime(np.float32(2)).reason(history([]), 2.0) == "2 seconds"
+
+
+@pytest.mark.parametrize(
+    ("make", "named"),
+    [
+        (lambda: MaxEvals(2.5), r"MaxEvals\(evaluations\).*2\.5"),
+        (lambda: MaxEvals("3"), r"MaxEvals\(evaluations\).*'3'"),
+        (lambda: MaxFailures(None), r"MaxFailures\(failures\).*None"),
+        (lambda: NoImprovement(2.0), r"NoImprovement\(evaluations\).*2\.0"),
+        (lambda: MaxTime("9"), r"MaxTime\(seconds\).*'9'"),
+        (lambda: MaxEvals(4) | 60, "60 is no stopping rule"),
+        (lambda: MaxEvals(4) & MaxTime, "MaxTime.* is no stopping rule"),
+    ],
+)
+def test_wrong_types_are_named(make, named):
+    with pytest.raises(TypeError, match=named):
         make()

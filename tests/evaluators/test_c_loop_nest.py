@@ -11,9 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from baco_like.spaces.ordinal import Ordinal
-from baco_like.spaces.permutation import Permutation
-from baco_like.spaces.real import Real
 
 from baco_like.evaluators import c_loop_nest
 from baco_like.evaluators.c_loop_nest import LoopNestEvaluator, Settings, schedule_of
@@ -31,6 +28,9 @@ from baco_like.evaluators.protocol import SourceProvider
 from baco_like.evaluators.table import Table
 from baco_like.exceptions import EvaluatorError, RunFileError
 from baco_like.records.trial import Outcome, Status, Trial
+from baco_like.spaces.ordinal import Ordinal
+from baco_like.spaces.permutation import Permutation
+from baco_like.spaces.real import Real
 from baco_like.spaces.space import Space
 
 SIZE = 24

@@ -254,3 +254,30 @@ def test_a_real_build(space: Space, tmp_path: Path) -> None:
     assert broken.failed == "compile"
     assert "error" in broken.message.splitlines()[0]
     assert sorted(p.name for p in tmp_path.iterdir()) == ["k.c", "temporary"]
+
+
+@pytest.mark.parametrize("name", ["process", "like_mark"])
+def test_no_parameter_shares_its_variable_with_ours(tmp_path: Path, name: str) -> None:
+    evaluator = make(
+        Space({name: [8, 16]}),
+        tmp_path,
+        run=f"{PYTHON} 'import os; print(os.environ[\"BACO_{name.upper()}\"])'",
+        measure="regex",
+        pattern=".*",
+    )
+    evaluator.submit(Trial(0, {name: 16}))
+    assert evaluator.wait()[0].value == 16.0
+
+
+def test_a_nul_in_a_value_is_told_before_anything_runs(tmp_path: Path) -> None:
+    for parameter in (Categorical(["a", "b\0"]), Permutation(["i", "j\0"])):
+        with pytest.raises(EvaluatorError, match=r"parameter 'x'.*NUL"):
+            make(Space({"x": parameter}), tmp_path, run="true")
+
+
+def test_repeats_before_a_failing_one_are_kept(space: Space, tmp_path: Path) -> None:
+    code = "import os; p='n'; n=os.path.exists(p); open(p, 'w'); print(1 / 0 if n else 4)"
+    outcome = evaluate(
+        space, tmp_path, run=f'{PYTHON} "{code}"', measure="regex", pattern=".+", repeats=3
+    )
+    assert (outcome.failed, outcome.extra["repeats"]) == ("runtime", [4.0])

@@ -37,6 +37,12 @@ def test_regex_tells_what_was_printed(out: str) -> None:
     assert not out or out.split()[-1] in problem
 
 
+@pytest.mark.parametrize("pattern", [".*", r"\d*", "([0-9.]*)"])
+def test_regex_skips_empty_matches(pattern: str) -> None:
+    assert take(make(pattern=pattern), "1\n25\n") == (25.0,)
+    assert "no match" in str(take(make(pattern=pattern), "\n"))
+
+
 def test_json_key_nested_key_and_list() -> None:
     assert take(make(measure="json", key="time"), '{"time": 3}') == (3.0,)
     assert take(make(measure="json", key="a.b"), '{"a": {"b": [1, 2.5]}}') == (1.0, 2.5)

@@ -1,0 +1,216 @@
+"""What a person sees of a run."""
+
+import fcntl
+import io
+import json
+import os
+import pty
+import select
+import struct
+import sys
+import termios
+
+import numpy as np
+import pytest
+
+from baco_like import Optimizer, Outcome, Space
+from baco_like.exceptions import MissingExtra
+from baco_like.records.objective import Objective
+from baco_like.report import progress
+from baco_like.report.convergence import best_so_far, model_start, plot_convergence
+from baco_like.report.output import say, silence
+from baco_like.report.progress import BarProgress, Guarded, PlainProgress, progress_on
+from baco_like.report.summary import summarise, table, write_best
+
+TIME = Objective("time", "ms")
+
+
+def optimizer(results, direction="minimize"):
+    """Return an optimizer that has observed numbers, or pairs of a failure word and a message."""
+    opt = Optimizer(Space({"a": list(range(50))}), direction, strategy="random_search")
+    for result in results:
+        observe(opt, result)
+    return opt
+
+
+def observe(opt, result):
+    if isinstance(result, tuple):
+        opt.observe(opt.suggest(), failed=result[0], message=result[1])
+    else:
+        opt.observe(opt.suggest(), result)
+    return opt.trials[-1]
+
+
+# Progress --------------------------------------------------------------------------------------------------------
+
+
+def lines(total, results, before=()):
+    opt, stream = optimizer(before), io.StringIO()
+    shown = progress_on(stream, total, "ms")
+    for result in results:
+        trial = observe(opt, result)
+        shown.update(opt.history, trial)
+    shown.close()
+    return stream.getvalue().splitlines()
+
+
+def test_plain_lines_count_and_name_the_best():
+    first, second = lines(12, [3.0, 2.0])
+    assert first.startswith(" 1/12  best 3 ms, this 3 ms, ")
+    assert second.startswith(" 2/12  best 2 ms, this 2 ms, ")
+    assert second.endswith(" s left")
+
+
+def test_without_a_total_there_is_no_time_left():
+    assert lines(None, [3.0]) == ["1  best 3 ms, this 3 ms"]
+
+
+def test_the_first_failure_of_each_word_is_explained():
+    shown = lines(
+        None,
+        [
+            ("compile", "build: exit code 1: no header\nlong\nstory"),
+            ("compile", "other"),
+            ("runtime", ""),
+        ],
+    )
+    assert shown == [
+        "1  best none, this compile, failed: compile 1",
+        "first failure of kind compile: build: exit code 1: no header",
+        "2  best none, this compile, failed: compile 2",
+        "3  best none, this runtime, failed: compile 2, runtime 1",
+        "first failure of kind runtime: no message",
+    ]
+
+
+def test_failures_of_a_resumed_run_and_of_one_batch_count_once():
+    opt, stream = optimizer([("compile", "x")]), io.StringIO()
+    trials = opt.suggest(3)
+    opt.complete([Outcome.failure(t.id, "compile", "y") for t in trials])
+    shown = PlainProgress(None, stream=stream)
+    for trial in trials:
+        shown.update(opt.history, opt.history.find(trial.id))
+    assert stream.getvalue().splitlines()[-1].endswith("failed: compile 4")
+
+
+def on_terminal(use):
+    """Return what ``use(stream)`` writes to a terminal."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 200, 0, 0))
+    with os.fdopen(theirs, "w") as stream:
+        use(stream)
+        stream.flush()
+        shown = b""
+        while select.select([ours], [], [], 0.1)[0]:
+            shown += os.read(ours, 1 << 16)
+    os.close(ours)
+    return shown.decode()
+
+
+def test_a_bar_on_a_terminal():
+    pytest.importorskip("tqdm")
+
+    def use(stream):
+        opt = optimizer([])
+        shown = progress_on(stream, 2, "ms")
+        assert isinstance(shown._progress, BarProgress)
+        for result in (("compile", "no header"), 2.0):
+            trial = observe(opt, result)
+            shown.update(opt.history, trial)
+        shown.close()
+
+    text = on_terminal(use)
+    assert "2/2" in text
+    assert "best 2 ms" in text
+    assert text.count("first failure of kind compile: no header") == 1
+
+
+def test_plain_lines_on_a_terminal_without_tqdm(monkeypatch):
+    def missing(module, extra):
+        raise MissingExtra(module, extra)
+
+    monkeypatch.setattr(progress, "require", missing)
+    opt = optimizer([1.0])
+    text = on_terminal(lambda s: progress_on(s, None).update(opt.history, opt.trials[0]))
+    assert text.strip() == "1  best 1, this 1"
+
+
+class Broken(io.StringIO):
+    def write(self, text):
+        raise BrokenPipeError
+
+
+def test_progress_falls_silent_when_nobody_reads():
+    opt, stream = optimizer([1.0]), Broken()
+    shown = Guarded(PlainProgress(None, stream=stream), stream)
+    shown.update(opt.history, opt.trials[0])
+    shown.update(opt.history, opt.trials[0])
+    shown.close()
+
+
+def test_a_mistake_in_progress_is_not_hidden():
+    shown = Guarded(PlainProgress(None), sys.stdout)
+    with pytest.raises(TypeError):
+        shown.update(None, None)
+
+
+def test_say_to_a_closed_pipe(monkeypatch):
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "w") as stream:
+        monkeypatch.setattr(sys, "stdout", stream)
+        say("lost")
+        say("lost too")
+    silence(io.StringIO())  # no file: nothing to do
+
+
+# Summary ---------------------------------------------------------------------------------------------------------
+
+
+def test_nothing_succeeded_says_why():
+    opt = optimizer([("compile", "a"), ("compile", "b\nc"), ("compile", "b\nd"), ("runtime", "e")])
+    summary = summarise(opt.history, TIME)
+    assert table(summary).splitlines() == [
+        "4 evaluations, none succeeded: compile 3, runtime 1",
+        "  compile: b",
+        "  runtime: e",
+    ]
+
+
+def test_best_json(tmp_path):
+    opt = optimizer([[4.0, 2.0], ("compile", "b"), 5.0])
+    write_best(summarise(opt.history, TIME), tmp_path / "best.json", seed=3)
+    best = json.loads((tmp_path / "best.json").read_text())
+    assert best["config"] == dict(opt.trials[0].config)
+    assert (best["value"], best["repeats"], best["unit"]) == (3.0, [4.0, 2.0], "ms")
+    assert best["failures"] == {"compile": 1}
+    assert best["failure_messages"] == {"compile": "b"}
+    assert (best["evaluations"], best["seed"], best["speedup"]) == (3, 3, None)
+
+
+# Convergence -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("direction", "expected"),
+    [("minimize", [np.nan, 3, 3, 2]), ("maximize", [np.nan, 3, 4, 4])],
+)
+def test_best_so_far(direction, expected):
+    history = optimizer([("compile", ""), 3.0, 4.0, 2.0], direction).history
+    np.testing.assert_array_equal(best_so_far(history), expected)
+
+
+def test_imported_values_outside_the_space_are_not_the_best():
+    opt = optimizer([])
+    opt.observe({"a": 999}, 1.0, imported=True)
+    observe(opt, 3.0)
+    np.testing.assert_array_equal(best_so_far(opt.history), [np.nan, 3.0])
+    assert best_so_far(opt.history)[-1] == opt.best_value
+
+
+def test_the_plot_is_written(tmp_path):
+    pytest.importorskip("matplotlib")
+    opt = optimizer([("compile", ""), 3.0, 400.0])
+    assert model_start(opt.trials) is None
+    plot_convergence(opt.history, TIME, tmp_path / "plot.png")
+    assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")
