@@ -125,31 +125,16 @@ def test_an_existing_journal_needs_resume_or_another_folder(toml, tmp_path):
 def test_a_signal_ends_with_what_there_is(toml, tmp_path, sent):
     slow = tmp_path / "slow.toml"
     slow.write_text(toml.read_text().replace("import os;", "import os, time; time.sleep(0.3);"))
-    child = subprocess.Popen(
-        [
-            sys.executable,
-            "-m",
-            "baco_like",
-            "tune",
-            slow,
-            "--out",
-            tmp_path / "out",
-            "--budget",
-            "12",
-        ],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    (tmp_path / "t").mkdir()
+    environment = {**os.environ, "TMPDIR": str(tmp_path / "t")}
+    child = started("tune", slow, "--out", tmp_path / "out", "--budget", 12, env=environment)
     journal = tmp_path / "out" / "run.jsonl"
-    for _ in range(400):
-        if journal.exists() and journal.read_text().count('"observed"') >= 2:
-            break
-        time.sleep(0.05)
+    wait_for(lambda: journal.exists() and journal.read_text().count('"observed"') >= 2)
     os.kill(child.pid, sent)
     out, err = child.communicate(timeout=60)
     assert child.returncode == 130, err
     assert "Traceback" not in err
+    assert list((tmp_path / "t").iterdir()) == []
     assert "--resume" in out
     assert (tmp_path / "out" / "best.json").exists()
     done = baco("tune", slow, "--out", tmp_path / "out", "--resume", "--budget", 5)
