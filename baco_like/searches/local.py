@@ -39,8 +39,8 @@ class LocalSearch:
         kept: Share of the climbers, the highest, that go on after a step; 1 gives none up.
     """
 
-    candidates: int = 1_500
-    starts: int = 15
+    candidates: int = 2_500
+    starts: int = 20
     values: int = 24
     steps: int = 100
     kept: float = 0.7

@@ -1,10 +1,11 @@
 """CPU milliseconds of one whole suggest() + observe() with a full refit, beside other packages in the same run.
 
-    OMP_NUM_THREADS=1 python benchmarks/speed/suggest.py --data DIR [--repeats 5] [--profile]
+    OMP_NUM_THREADS=1 python benchmarks/speed/suggest.py --data DIR [--repeats 6] [--profile SPACE [--failed 0.3]]
 
 The space is the recorded 2-D convolution (4,362 configurations, 7 tuned parameters); for ours alone also hotspot22 and
-rs_cot_1024. Each history is the same random sample of configurations with smooth random values; every figure is the
-median over `--repeats` further suggestions with that many observations. Packages not installed are left out.
+rs_cot_1024, and with failures among the observations. Each history is the same random sample of configurations with
+smooth random values; every figure is the median over `--repeats` further suggestions with that many observations, and
+in brackets its share of the first row's. Packages not installed are left out.
 """
 
 import os
@@ -15,9 +16,11 @@ for _threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 import argparse
 import cProfile
 import importlib
+import itertools
 import json
 import pstats
 import statistics
+import sys
 import time
 import warnings
 from collections.abc import Callable
@@ -30,6 +33,7 @@ from baco_like import Optimizer, Space
 
 Step = Callable[[], None]
 SIZES = (50, 100, 200)
+TURN = 3
 
 
 def data_folder(given: str | None) -> Path:
@@ -56,8 +60,13 @@ def hotspot22(folder: Path) -> Space:
     return Space.from_t1(described)
 
 
-def observations(space: Space, n: int) -> tuple[list[dict[str, Any]], list[float]]:
-    """Return n distinct configurations and a smooth positive value of each."""
+def observations(
+    space: Space, n: int, failed: float = 0.0
+) -> tuple[list[dict[str, Any]], list[float | None]]:
+    """Return n distinct configurations and a smooth positive value of each, or None for a share that failed.
+
+    What fails is a half-space of the features, so that it can be learnt.
+    """
     rng = np.random.default_rng(n)
     rows = np.unique(space.feasible.sample(3 * n, rng), axis=0)
     rows = rng.permutation(rows)[:n]
@@ -66,18 +75,22 @@ def observations(space: Space, n: int) -> tuple[list[dict[str, Any]], list[float
     values = np.exp(
         ((features - centre) ** 2 * weights).sum(axis=1) + 0.05 * rng.standard_normal(n)
     )
-    return space.decode(rows), values.tolist()
+    side = features @ rng.standard_normal(features.shape[1])
+    bad = np.argsort(side)[: round(failed * n)]
+    return space.decode(rows), [None if i in bad else float(v) for i, v in enumerate(values)]
 
 
-def ours(space: Space, configs: list[dict[str, Any]], values: list[float]) -> Step:
+def ours(space: Space, configs: list[dict[str, Any]], values: list[float | None]) -> Step:
     optimizer = Optimizer(space, strategy="bayesian", settings={"initial": 1})
     optimizer.observe(configs, values)
-    for _ in range(3):  # warm: imports, and a last optimum to start from
-        optimizer.observe(optimizer.suggest(), statistics.median(values))
+    usual = statistics.median(value for value in values if value is not None)
+    fails = itertools.cycle([value is None for value in values])
 
     def step() -> None:
-        optimizer.observe(optimizer.suggest(), statistics.median(values))
+        optimizer.observe(optimizer.suggest(), None if next(fails) else usual)
 
+    for _ in range(3):  # warm: imports, and a last optimum to start from
+        step()
     return step
 
 
@@ -134,17 +147,20 @@ def botorch(space: Space, configs: list[dict[str, Any]], values: list[float]) ->
     return step
 
 
-def milliseconds(step: Step, repeats: int) -> float:
-    found = []
-    for _ in range(repeats):
-        start = time.process_time()
-        step()
-        found.append(1e3 * (time.process_time() - start))
-    return statistics.median(found)
+def milliseconds(steps: dict[str, Step], repeats: int) -> dict[str, float]:
+    """Return the median of each step; they take turns, so that all suffer alike from whatever else is running."""
+    found: dict[str, list[float]] = {name: [] for name in steps}
+    for done in range(0, repeats, TURN):
+        for name, step in steps.items():
+            for _ in range(min(TURN, repeats - done)):
+                start = time.process_time()
+                step()
+                found[name].append(1e3 * (time.process_time() - start))
+    return {name: statistics.median(times) for name, times in found.items()}
 
 
-def profile(space: Space) -> None:
-    step = ours(space, *observations(space, 200))
+def profile(space: Space, failed: float) -> None:
+    step = ours(space, *observations(space, 200, failed))
     profiler = cProfile.Profile()
     profiler.enable()
     for _ in range(5):
@@ -153,49 +169,63 @@ def profile(space: Space) -> None:
     pstats.Stats(profiler).sort_stats("tottime").print_stats(18)
 
 
+def installed(makers: dict[str, Callable[..., Step]], *arguments: Any) -> dict[str, Step]:
+    steps = {}
+    for name, make in makers.items():
+        try:
+            steps[name] = make(*arguments)
+        except ModuleNotFoundError as error:
+            print(f"{name} is left out: {error.name} is not installed", file=sys.stderr)
+    return steps
+
+
+def measured(spaces: dict[str, Space], n: int, repeats: int) -> dict[tuple[str, str], float]:
+    """Return milliseconds of every row of the table with n observations."""
+    convolution = spaces["convolution"]
+    rivals = {"Optuna GPSampler": optuna, "scikit-optimize": skopt, "BoTorch": botorch}
+    steps = {
+        ("convolution", name): step
+        for name, step in installed(rivals, convolution, *observations(convolution, n)).items()
+    }
+    for name, space in spaces.items():
+        steps[name, "ours"] = ours(space, *observations(space, n))
+        steps[name, "ours, 30 % failed"] = ours(space, *observations(space, n, failed=0.3))
+    return milliseconds(steps, repeats)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--data")
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--profile", action="store_true")
+    parser.add_argument("--repeats", type=int, default=6)
+    parser.add_argument("--profile", choices=SPACES)
+    parser.add_argument(
+        "--failed", type=float, default=0.0, help="share of failures in the profile"
+    )
     args = parser.parse_args()
     warnings.simplefilter("ignore")
     folder = data_folder(args.data)
-    convolution = Space.from_t1(folder / "spaces" / "convolution_milo.json")
     if args.profile:
-        profile(convolution)
+        profile(SPACES[args.profile](folder), args.failed)
         return
+    spaces = {name: read(folder) for name, read in SPACES.items()}
+    columns = [measured(spaces, n, args.repeats) for n in SIZES]
+    first = next(iter(columns[0]))
     print("| space | package | " + " | ".join(f"{n} observations" for n in SIZES) + " |")
     print("|---|---|" + "---:|" * len(SIZES))
-    reference: list[float] = []
-    for name, make in (
-        ("Optuna GPSampler", optuna),
-        ("scikit-optimize", skopt),
-        ("BoTorch", botorch),
-        ("ours", ours),
-    ):
-        try:
-            row = [
-                milliseconds(make(convolution, *observations(convolution, n)), args.repeats)
-                for n in SIZES
-            ]
-        except ModuleNotFoundError as error:
-            print(f"| convolution | {name} | not installed: {error.name} |")
-            continue
-        reference = reference or row
-        shown = [
-            f"{ms:.0f} ms (1/{first / ms:.1f})" for ms, first in zip(row, reference, strict=True)
-        ]
-        print(f"| convolution | {name} | " + " | ".join(shown) + " |", flush=True)
-    others = {
-        "hotspot22": hotspot22(folder),
-        "rs_cot_1024": Space.from_baco(folder / "scenarios" / "rs_cot_1024_scenario.json"),
-    }
-    for name, space in others.items():
-        row = [milliseconds(ours(space, *observations(space, n)), args.repeats) for n in SIZES]
-        print(f"| {name} | ours | " + " | ".join(f"{ms:.0f} ms" for ms in row) + " |", flush=True)
+    for row in columns[0]:
+        shown = [f"{ms[row]:.1f} ms (1/{ms[first] / ms[row]:.1f})" for ms in columns]
+        print(f"| {row[0]} | {row[1]} | " + " | ".join(shown) + " |", flush=True)
+
+
+SPACES: dict[str, Callable[[Path], Space]] = {
+    "convolution": lambda folder: Space.from_t1(folder / "spaces" / "convolution_milo.json"),
+    "hotspot22": hotspot22,
+    "rs_cot_1024": lambda folder: Space.from_baco(
+        folder / "scenarios" / "rs_cot_1024_scenario.json"
+    ),
+}
 
 
 if __name__ == "__main__":
