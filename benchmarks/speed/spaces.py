@@ -14,11 +14,14 @@ they satisfy the constraints (see chain_of_trees.py), and compares the biased wa
 from __future__ import annotations
 
 import argparse
+import contextlib
 import gc
 import importlib
+import importlib.metadata
 import importlib.util
 import json
 import os
+import platform
 import random
 import resource
 import statistics
@@ -278,7 +281,10 @@ def in_a_process(name: str, package: str, arguments: argparse.Namespace) -> dict
         done = subprocess.run(
             command, capture_output=True, text=True, timeout=limit, env=environment
         )
-        lines, note = done.stdout, "" if done.returncode == 0 else done.stderr.strip()[-120:]
+        short = (
+            f"more than {MEMORY >> 30} GB" if "MemoryError" in done.stderr else done.stderr[-120:]
+        )
+        lines, note = done.stdout, "" if done.returncode == 0 else short.strip()
     except subprocess.TimeoutExpired as error:
         lines = (error.stdout or b"").decode() if isinstance(error.stdout, bytes) else ""
         note = f"stopped after {arguments.seconds:g} s"
@@ -315,6 +321,20 @@ def compare(arguments: argparse.Namespace) -> None:
             print(f"{name:13}{package:13}{row(results)}", flush=True)
 
 
+def conditions() -> str:
+    """Return when and on what this runs."""
+    names = ("numpy", "python-constraint2", "kernel_tuner", "pyatf")
+    versions = []
+    for name in names:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            versions.append(f"{name} {importlib.metadata.version(name)}")
+    load = os.getloadavg()[0]
+    return (
+        f"{time.strftime('%Y-%m-%d %H:%M')}, Python {platform.python_version()}, {', '.join(versions)}; "
+        f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, load {load:.1f}"
+    )
+
+
 def rejection(arguments: argparse.Namespace) -> None:
     """Print what the chain of trees saves on rs_cot_1024, and how biased the walk is."""
     import chain_of_trees
@@ -340,6 +360,8 @@ def main() -> None:
         "--seconds", type=float, default=SECONDS, help="limit of wall time for a process"
     )
     arguments = parser.parse_args()
+    if arguments.command != "one":
+        print(conditions(), flush=True)
     if arguments.command == "one":
         one(*arguments.which, data_folder(arguments.data))
     elif arguments.command == "rejection":
