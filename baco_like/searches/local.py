@@ -12,14 +12,11 @@ import math
 from dataclasses import dataclass
 from typing import final
 
-import numpy as np
-
-from baco_like._typing import Array, Codes, Rng
-from baco_like.searches.combination import combined
+from baco_like._typing import Codes, Rng
+from baco_like.searches.climbing import chosen_starts, scored_draws, stepped
 from baco_like.searches.pool import Pool
 from baco_like.searches.protocol import Score, Taken
-from baco_like.searches.ranking import best_by_owner, best_rows, comparable, first_appearances
-from baco_like.spaces.neighbourhood import hamming
+from baco_like.searches.ranking import best_rows
 from baco_like.spaces.space import Space
 
 _LEAST = 3
@@ -49,46 +46,13 @@ class LocalSearch:
         self, score: Score, space: Space, n: int, rng: Rng, start: Codes, taken: Taken
     ) -> Codes:
         """Return the n best rows seen on the way that are not taken; optima that are taken are passed through."""
-        rows = np.concatenate([start, space.feasible.sample(self.candidates, rng)])
-        scores = comparable(score(rows))
         pool = Pool(n, rng, taken, space.width)
-        pool.add(rows, scores)
-        climbers, heights = self._starts(rows, scores, len(start), rng)
+        rows, scores = scored_draws(score, space, self.candidates, start, pool, rng)
+        climbers, heights = chosen_starts(rows, scores, len(start), self.starts, rng)
         for _ in range(self.steps):
-            climbers, heights = self._step(score, space, climbers, heights, pool, rng)
+            climbers, heights = stepped(score, space, climbers, heights, pool, rng, self.values)
             if not len(climbers):
                 break
             most = max(_LEAST, math.ceil(self.kept * len(climbers)))
             climbers, heights = best_rows(climbers, heights, most, rng)
         return pool.rows
-
-    def _starts(self, rows: Codes, scores: Array, given: int, rng: Rng) -> tuple[Codes, Array]:
-        """Return the given rows, which come first, and the best of the others, all distinct."""
-        drawn, heights = best_rows(rows[given:], scores[given:], 2 * self.starts, rng)
-        climbers = np.concatenate([rows[:given], drawn])
-        heights = np.concatenate([scores[:given], heights])
-        chosen = first_appearances(climbers)
-        chosen = chosen[: int((chosen < given).sum()) + self.starts]
-        return climbers[chosen], heights[chosen]
-
-    def _step(
-        self, score: Score, space: Space, climbers: Codes, heights: Array, pool: Pool, rng: Rng
-    ) -> tuple[Codes, Array]:
-        """Return the climbers that could improve, where they are now."""
-        near, owner = hamming(space, climbers, rng, limit=self.values)
-        scores = comparable(score(near)) if len(near) else np.empty(0)
-        pool.add(near, scores)
-        better = np.flatnonzero(scores > heights[owner])
-        near, owner, scores = near[better], owner[better], scores[better]
-        if not len(near):
-            return near, scores
-        joint, whose = combined(space, climbers, near, owner, scores)
-        if len(joint):
-            reached = comparable(score(joint))
-            pool.add(joint, reached)
-            scores, near = np.concatenate([scores, reached]), np.concatenate([near, joint])
-            order = np.argsort(np.concatenate([owner, whose]), kind="stable")
-            near, owner, scores = near[order], np.concatenate([owner, whose])[order], scores[order]
-        best = best_by_owner(owner, scores, rng)
-        best = best[first_appearances(near[best])]
-        return near[best], scores[best]
