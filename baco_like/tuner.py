@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from baco_like.evaluators.function import DEFAULT_FAILURES, FunctionEvaluator
@@ -76,7 +75,8 @@ def run(
     """
     with contextlib.ExitStack() as stack:
         stack.callback(evaluator.close)
-        stack.enter_context(sole_runner(_file_of(optimizer)))
+        stack.enter_context(sole_runner(journal_file(optimizer.journal)))
+        optimizer.refresh()  # another run may have ended since it was opened
         return run_locked(optimizer, evaluator, stop, progress)
 
 
@@ -94,10 +94,6 @@ def run_locked(
     finally:
         shown.close()
         evaluator.close()
-
-
-def _file_of(optimizer: Optimizer) -> Path | None:
-    return journal_file(getattr(optimizer, "_journal", None))
 
 
 @dataclass
@@ -265,6 +261,8 @@ def tune(
         max_pending=max_pending,
     )
     heard = _callables(callbacks)
+    if not callable(getattr(stop, "room", None)):
+        raise TypeError(f"stop must be a rule such as MaxEvals(60), not {stop!r}")
     whole = space if isinstance(space, Space) else Space(space)
     total = stop.room(History.start(whole))
     with sole_runner(journal_file(storage)):

@@ -318,3 +318,21 @@ def test_a_lock_that_cannot_be_made_is_told(tmp_path):
         sole_runner(tmp_path / "absent" / "run.jsonl"),
     ):
         pass
+
+
+def test_an_optimizer_opened_before_another_run_ended_goes_on(tmp_path):
+    path = tmp_path / "run.jsonl"
+    early = Optimizer(Space(SPACE), strategy="random_search", storage=path)
+    other = Optimizer(Space(SPACE), strategy="random_search", storage=path)
+    trial = other.suggest()
+    early.refresh()
+    assert [t.id for t in early.pending] == [trial.id]
+    other.observe(trial, 1.0)
+    run(early, Scripted(lambda t: Outcome.success(t.id, (2.0,))), MaxEvals(4))
+    assert statuses(path) == (4, 0)
+
+
+def test_a_number_is_no_stopping_rule(tmp_path):
+    with pytest.raises(TypeError, match="MaxEvals"):
+        tune(lambda t: 1.0, SPACE, stop=60, storage=tmp_path / "j")
+    assert list(tmp_path.iterdir()) == []

@@ -301,6 +301,17 @@ class Optimizer:
         return self._space
 
     @property
+    def journal(self) -> Journal:
+        """Where the events of the run are kept."""
+        return self._journal
+
+    def refresh(self) -> None:
+        """Take in what other writers have added to the journal; every other method that records does so by itself."""
+        with self._lock:
+            self._follow()
+            self._announce()
+
+    @property
     def options(self) -> Options:
         """Direction, seed, objective, budget, noise and strategy, as in the journal."""
         return self._now.options
