@@ -40,7 +40,7 @@ class AlternatingSearch:
 
     ascent: GradientAscent = field(default_factory=GradientAscent)
     candidates: int = 1_000
-    starts: int = 8
+    starts: int = 12
     values: int = 24
     rounds: int = 20
     kept: float = 0.7

@@ -33,8 +33,12 @@ _FURTHEST = 0.25
 _FLAT = 1e-9
 """A slope below it, on the unit scale, is none."""
 
-_FAILURES = 3
-"""So many directions without a gain end a climb: the quasi-Newton step, then random uphill ones."""
+_FAILURES = 12
+"""So many directions in a row without a gain end a climb that a constraint blocks: random uphill ones may slide along
+it."""
+
+_UNBLOCKED = 4
+"""What a failure counts where nothing infeasible was in the way."""
 
 
 @final
@@ -48,7 +52,7 @@ class GradientAscent:
     """
 
     steps: int = 30
-    gain: float = 1e-10
+    gain: float = 1e-12
 
     def climb(
         self, score: Score, space: Space, rows: Codes, heights: Array, rng: Rng
@@ -68,9 +72,9 @@ class GradientAscent:
         rows, heights = rows.copy(), comparable(heights)
         climb = _Climb(score, reals, rows, heights, rng, self.gain)
         for _ in range(self.steps):
-            climb.step()
             if not climb.left.size:
                 break
+            climb.step()
         return climb.rows, climb.heights
 
 
@@ -141,7 +145,8 @@ class _Climb:
         entry = np.arange(len(mine))
         rose = reached[entry, best] > self.heights[mine] + self._gain
         moved = mine[rose]
-        self._failed[mine] = np.where(rose, 0, self._failed[mine] + 1)
+        cost = np.where(np.isneginf(reached).any(axis=1), 1, _UNBLOCKED)
+        self._failed[mine] = np.where(rose, 0, self._failed[mine] + cost)
         self._inverse[mine[~rose]] = np.eye(way.shape[1])
         self._known[mine[~rose]] = False
         if moved.size:
@@ -171,7 +176,7 @@ class _Climb:
         way = np.where(fixed, 0.0, way)
         wrong = (way * slopes).sum(axis=1) <= 0.0
         way[wrong] = slopes[wrong]
-        blocked = self._failed[mine] > 1
+        blocked = self._failed[mine] > 0
         if blocked.any():  # a constraint or a ridge: some other way that is uphill too
             size = np.linalg.norm(slopes[blocked], axis=1, keepdims=True)
             drawn = self._rng.standard_normal((int(blocked.sum()), slopes.shape[1]))
