@@ -113,13 +113,12 @@ def test_what_is_measured_beside_a_mistake_is_kept(tmp_path):
 
 
 def test_what_is_running_when_a_mistake_happens_is_waited_for():
-    failed = threading.Event()
+    together = threading.Barrier(4)  # the mistake comes when all four are running
 
     def fn(trial):
+        together.wait(20)
         if trial.id == 0:
-            failed.set()
             raise TypeError("a mistake")
-        failed.wait(20)
         time.sleep(0.1)
         return 1.0
 
