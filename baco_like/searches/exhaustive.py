@@ -9,7 +9,7 @@ import numpy as np
 
 from baco_like._typing import Codes, Rng
 from baco_like.searches.protocol import Score, Taken
-from baco_like.searches.ranking import best_free_rows
+from baco_like.searches.ranking import best_free_rows, best_rows
 from baco_like.spaces.space import Space
 
 
@@ -32,9 +32,10 @@ class ExhaustiveSearch:
         Raises:
             SpaceError: The feasible configurations cannot be listed.
         """
-        best, scores = np.empty((0, space.width)), np.empty(0)
+        best, highest = np.empty((0, space.width)), np.empty(0)
         for rows in space.feasible.iterate(self.chunk):
-            best = np.concatenate([best, rows])
-            scores = np.concatenate([scores, score(rows)])
-            best, scores = best_free_rows(best, scores, n, rng, taken)
+            rows, scores = best_free_rows(rows, score(rows), n, rng, taken)
+            best, highest = best_rows(
+                np.concatenate([best, rows]), np.concatenate([highest, scores]), n, rng
+            )
         return best

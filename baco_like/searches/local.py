@@ -36,11 +36,11 @@ class LocalSearch:
         kept: Share of the climbers, the highest, that go on after a step; 1 gives none up.
     """
 
-    candidates: int = 2_500
+    candidates: int = 2_000
     starts: int = 20
     values: int = 24
     steps: int = 100
-    kept: float = 0.7
+    kept: float = 0.5
 
     def maximise(
         self, score: Score, space: Space, n: int, rng: Rng, start: Codes, taken: Taken

@@ -35,10 +35,12 @@ def best_free_rows(
     found = np.empty(0, dtype=np.int64)
     left = np.arange(len(rows))
     look = max(_LOOK, 2 * n)
-    while len(left) and len(found) < n:
+    while len(left):
         ahead = _best(low[left], look, rng)
         best = left[ahead]
         found = np.concatenate([found, best[~taken(rows[best])]])
+        if len(found) >= n:
+            break
         left = np.delete(left, ahead)
         look *= _FURTHER
     found = found[:n]
