@@ -35,13 +35,11 @@ def best_free_rows(
     found = np.empty(0, dtype=np.int64)
     left = np.arange(len(rows))
     look = max(_LOOK, 2 * n)
-    while len(left):
+    while len(left) and len(found) < n:
         ahead = _best(low[left], look, rng)
         best = left[ahead]
         found = np.concatenate([found, best[~taken(rows[best])]])
-        if len(found) >= n:
-            break
-        left = np.delete(left, ahead)
+        left = np.delete(left, ahead) if len(found) < n else left
         look *= _FURTHER
     found = found[:n]
     return rows[found], scores[found]
@@ -89,8 +87,8 @@ def _best(low: Array, n: int, rng: Rng) -> Ints:
 
     Only what is chosen is sorted.
     """
-    chosen = np.arange(len(low))
-    if n < len(low):
+    chosen = np.arange(len(low) if n else 0)
+    if 0 < n < len(low):
         least = np.partition(low, len(low) - n)[len(low) - n]
         above, tied = np.flatnonzero(low > least), np.flatnonzero(low == least)
         if len(above) + len(tied) > n:
