@@ -6,6 +6,7 @@ randomly drawn minimum, a search for the best score. Each part is a field and ca
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, final
@@ -21,6 +22,7 @@ from baco_like.acquisitions.protocol import Acquisition, Score
 from baco_like.exceptions import TrialError
 from baco_like.records.history import Goal, History
 from baco_like.records.trial import Proposal, Status, Trial
+from baco_like.searches.alternating import AlternatingSearch
 from baco_like.searches.exhaustive import ExhaustiveSearch
 from baco_like.searches.local import LocalSearch
 from baco_like.searches.protocol import Search
@@ -67,7 +69,8 @@ class Bayesian:
         acquisition: Scores candidates by the model.
         feasibility: Models which configurations run at all.
         scan: Searches a feasible set of at most ``scan_limit`` configurations.
-        search: Searches any other.
+        search: Searches any other set without reals.
+        mixed: Searches where there are reals.
         scan_limit: Up to this many configurations are all scored.
         largest_minimum: The minimum feasibility is drawn from 0 to this. BaCO's program has 0.1; once the
             feasible region is well known, unlikely configurations then win by their uncertainty alone.
@@ -85,6 +88,7 @@ class Bayesian:
     largest_minimum: float = 0.5
     scale: FitScale = fit_transform
     belief: float = 10.0
+    mixed: Search = field(default_factory=AlternatingSearch)
 
     def init(self, problem: Problem, rng: Rng) -> int:
         """Draw the seed of the feasibility model."""
@@ -144,6 +148,8 @@ class Bayesian:
         return believed(score, space.log_density, len(history), self.belief)
 
     def _search(self, space: Space) -> Search:
+        if math.isinf(space.size):
+            return self.mixed
         count = space.feasible.count
         return self.scan if count is not None and count <= self.scan_limit else self.search
 
