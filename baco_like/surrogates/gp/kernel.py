@@ -42,14 +42,13 @@ class Kernel:
 
 def _matern52(squared: Array) -> Array:
     s = np.sqrt(squared, out=squared)
-    s *= SQRT5
-    decay = np.exp(-s)
-    polynomial = s * (1.0 / 3.0)
-    polynomial += 1.0
-    polynomial *= s
-    polynomial += 1.0
-    polynomial *= decay
-    return polynomial
+    s *= -SQRT5
+    value = s * (1.0 / 3.0)
+    value -= 1.0
+    value *= s
+    value += 1.0  # 1 + t + t^2 / 3 for t = -s
+    value *= np.exp(s, out=s)
+    return value
 
 
 def _matern52_slope(squared: Array) -> tuple[Array, Array]:
