@@ -16,10 +16,10 @@ from typing import Any
 
 from baco_like.exceptions import EvaluatorError
 from baco_like.records.reading import finite_number
+from baco_like.records.trial import FAILURE_WORDS
 
 _LARGEST_FILE = 2**30
 
-_T4_WORDS = ("timeout", "compile", "runtime", "correctness", "constraints")
 
 _KERNEL_TUNER_WORDS: Mapping[str, str] = {
     "InvalidConfig": "constraints",
@@ -168,7 +168,7 @@ def _t4_entry(row: Mapping[str, Any], objective: str) -> Entry:
     seconds = _seconds(times)
     values = {m["name"]: m["value"] for m in row["measurements"]}
     word = row["invalidity"]
-    if word in _T4_WORDS:
+    if word in FAILURE_WORDS:
         return Entry(None, failed=word, message=str(values.get(objective, "")), seconds=seconds)
     value = finite_number(values.get(objective))
     if value is None:

@@ -132,9 +132,7 @@ class Optimizer:
         found = journal.read(START)
         if not found:
             header = Header(space.to_dict(), options, tuple(points or ()))
-            begun = self._begun(
-                header
-            )  # a strategy that refuses the space does so before anything is written
+            begun = self._begun(header)  # a strategy refuses a space before anything is written
             try:
                 self._now = replace(begun, mark=journal.append(header.event(), START))
             except JournalConflict:  # somebody else has created the same file at the same moment

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 from baco_like.exceptions import SpaceError
 from baco_like.spaces.language import exact
-from baco_like.spaces.language.source import MAX_DEPTH, Refused, parsed
+from baco_like.spaces.language.source import BINARY, COMPARISONS, MAX_DEPTH, Refused, parsed
 
 MAX_STEPS = 60_000
 """Nodes evaluated for one text."""
@@ -21,23 +21,7 @@ MAX_STEPS = 60_000
 MAX_VALUES = 100_000
 """Length of any list on the way."""
 
-_OPERATORS: Mapping[type[ast.AST], str] = {
-    ast.Add: "+",
-    ast.Sub: "-",
-    ast.Mult: "*",
-    ast.Div: "/",
-    ast.FloorDiv: "//",
-    ast.Mod: "%",
-    ast.Pow: "**",
-    ast.Eq: "==",
-    ast.NotEq: "!=",
-    ast.Lt: "<",
-    ast.LtE: "<=",
-    ast.Gt: ">",
-    ast.GtE: ">=",
-    ast.In: "in",
-    ast.NotIn: "not in",
-}
+_OPERATORS: Mapping[type[ast.AST], str] = dict([*BINARY.items(), *COMPARISONS.items()])
 
 
 def list_of(text: str) -> list[Any]:

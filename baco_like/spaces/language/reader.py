@@ -15,35 +15,16 @@ from typing import NoReturn
 
 from baco_like.exceptions import ExpressionError
 from baco_like.spaces.language import exact, tree
-from baco_like.spaces.language.source import MAX_DEPTH, Refused, parsed
+from baco_like.spaces.language.source import BINARY, COMPARISONS, MAX_DEPTH, Refused, parsed
 from baco_like.spaces.language.tree import Node
 from baco_like.spaces.parameter import Parameter
 from baco_like.spaces.permutation import Permutation
 
-_BINARY: Mapping[type[ast.operator], str] = {
-    ast.Add: "+",
-    ast.Sub: "-",
-    ast.Mult: "*",
-    ast.Div: "/",
-    ast.FloorDiv: "//",
-    ast.Mod: "%",
-    ast.Pow: "**",
-}
 _BITWISE: Mapping[type[ast.operator], tuple[str, str]] = {
     ast.BitAnd: ("&", "and"),
     ast.BitOr: ("|", "or"),
 }
 _UNARY: Mapping[type[ast.unaryop], str] = {ast.USub: "-", ast.UAdd: "+", ast.Not: "not"}
-_COMPARISONS: Mapping[type[ast.cmpop], str] = {
-    ast.Eq: "==",
-    ast.NotEq: "!=",
-    ast.Lt: "<",
-    ast.LtE: "<=",
-    ast.Gt: ">",
-    ast.GtE: ">=",
-    ast.In: "in",
-    ast.NotIn: "not in",
-}
 
 
 @dataclass(frozen=True)
@@ -180,8 +161,8 @@ def _unary(node: ast.UnaryOp, context: _Context, depth: int) -> Node:
 def _binary(node: ast.BinOp, context: _Context, depth: int) -> Node:
     kind = type(node.op)
     left, right = _value(node.left, context, depth), _value(node.right, context, depth)
-    if kind in _BINARY:
-        return tree.Binary(_BINARY[kind], left, right)
+    if kind in BINARY:
+        return tree.Binary(BINARY[kind], left, right)
     if kind not in _BITWISE:
         context.refuse(node, f"the operator {kind.__name__} is not allowed")
     sign, word = _BITWISE[kind]
@@ -224,7 +205,7 @@ def _comparison(node: ast.Compare, context: _Context, depth: int) -> Node:
     operators: list[str] = []
     rights: list[Node] = []
     for number, (operator, given) in enumerate(zip(node.ops, node.comparators, strict=True)):
-        sign = _COMPARISONS.get(type(operator))
+        sign = COMPARISONS.get(type(operator))
         if sign is None:
             context.refuse(node, "'is' is not allowed; write '=='")
         right = _read(given, context, depth)
