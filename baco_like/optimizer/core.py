@@ -147,7 +147,7 @@ class Optimizer:
 
     def _begun(self, header: Header) -> _Now:
         options = header.options
-        problem = Problem(self._space, options.budget, options.noise)
+        problem = Problem(self._space, options.budget, options.noise, options.direction)
         history = History.start(self._space, options.direction).enqueued(header.queue)
         state = self._strategy.init(problem, generator(options.seed, Purpose.INIT))
         return _Now(options, problem, history, state, START)

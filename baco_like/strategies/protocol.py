@@ -8,12 +8,15 @@ one slot.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
+import numpy as np
+
 from baco_like._typing import Array, Codes, Mask, Rng
-from baco_like.records.history import History, Noise
+from baco_like.records.history import Goal, History, Noise
 from baco_like.records.trial import Proposal, Trial
 from baco_like.spaces.space import Space
 
@@ -28,19 +31,33 @@ class Problem:
         space: Where to look.
         budget: Evaluations in all, or None where it is not known.
         noise: ``none``: never propose an observed point again; ``repeat``: it may be worth it.
+        goal: What the user wants of the values.
     """
 
     space: Space
     budget: int | None = None
     noise: Noise = "none"
+    goal: Goal = "minimize"
 
     def taken(self, history: History, codes: Codes) -> Mask:
         """Return which rows may not be proposed, ``(n, w)`` -> ``(n,)``."""
         return history.taken(codes, self.noise)
 
+    def code(self, observation: Trial) -> Array | None:
+        """Return the row of codes of a trial, ``(w,)``; None for an imported one outside the space."""
+        if observation.origin == "imported" and not self.space.contains(observation.config):
+            return None
+        return np.asarray(self.space.encode([observation.config])[0])
+
+    def cost(self, observation: Trial) -> float:
+        """Return the value of an observed trial as a cost, to be minimised; infinity unless its status is OK."""
+        if observation.value is None:
+            return math.inf
+        return observation.value if self.goal == "minimize" else -observation.value
+
 
 class Strategy(Protocol[S]):
-    """An ask/tell algorithm. Costs are minimised; the optimizer flips signs."""
+    """An ask/tell algorithm. Costs are minimised: `History.costs` and `Problem.cost` have the sign flipped."""
 
     def init(self, problem: Problem, rng: Rng) -> S:
         """Return the state before anything is observed."""
