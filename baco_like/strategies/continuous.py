@@ -1,0 +1,154 @@
+"""Configurations as points of a box, for algorithms that move through continuous space.
+
+Every parameter that is not constant has one axis, a permutation of m elements m of them:
+
+- a number on its scale (a logarithmic one with ``log``); each of the n values of an integer, ordinal or categorical
+  parameter is an interval, whose middle stands for it, all of the same length but those of an integer with ``log``,
+  which go from half below to half above it on the logarithmic scale (Schoonhoven et al. 2022, section III-C2: the
+  grid 1/2n, 3/2n, ..., and the nearest of it on the way back);
+- a permutation by random keys: one coordinate for each element, and the elements in the order of their coordinates
+  (Bean 1994).
+
+`UnitBox.to_unit` and back use [0, 1]^k. `UnitBox.extents` scales it to the box of Willemsen et al. (section IV-C), in
+which one step of a value has the same length on every axis.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from baco_like._typing import Array, Codes, Ints
+from baco_like.spaces.integer import Integer
+from baco_like.spaces.parameter import Parameter
+from baco_like.spaces.real import Real
+from baco_like.spaces.shares import at_shares, shares_of
+from baco_like.spaces.space import Space
+
+_COUNTED = 1024
+"""A parameter with more values has the whole of [0, 1] in the scaled box, as a real has."""
+
+
+def to_unit(space: Space, codes: Codes) -> Array:
+    """Return the points of [0, 1]^k that stand for rows of legal codes, ``(n, w)`` -> ``(n, k)``."""
+    return UnitBox.of(space).to_unit(codes)
+
+
+def from_unit(space: Space, points: Array) -> Codes:
+    """Return the legal codes, perhaps infeasible, that points stand for, ``(n, k)`` -> ``(n, w)``.
+
+    Coordinates outside [0, 1] are moved to its ends. It undoes `to_unit`, up to rounding for reals and for integers
+    of over 2**45 values.
+    """
+    return UnitBox.of(space).from_unit(points)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class UnitBox:
+    """How a space lies in [0, 1]^k. Make one with `UnitBox.of` where many points are converted.
+
+    Attributes:
+        fixed: One row of codes with those of the constants, ``(w,)``.
+        axes: Number of axes, k.
+        counts: Number of values on each axis, ``(k,)``; infinity for reals.
+        binned: Code columns of parameters whose values have intervals of the same length.
+        binned_axes: Their axes.
+        rest: The other parameters with their first code column and first axis.
+    """
+
+    fixed: Array
+    axes: int
+    counts: Array
+    binned: Ints
+    binned_axes: Ints
+    rest: tuple[tuple[Parameter, int, int], ...]
+
+    @classmethod
+    def of(cls, space: Space) -> UnitBox:
+        """Return the box of a space."""
+        fixed = np.zeros(space.width)
+        counts: list[float] = []
+        binned: list[tuple[int, int]] = []
+        rest: list[tuple[Parameter, int, int]] = []
+        for name, parameter in space.parameters.items():
+            column, axis = space.columns[name].start, len(counts)
+            if parameter.cardinality == 1:
+                if isinstance(parameter, Real):
+                    fixed[column] = parameter.low
+                continue
+            if parameter.width > 1 or isinstance(parameter, Real) or _logarithmic(parameter):
+                rest.append((parameter, column, axis))
+            else:
+                binned.append((column, axis))
+            elements = parameter.width
+            counts += [elements] * elements if elements > 1 else [parameter.cardinality]
+        columns, axes = np.array(binned, dtype=np.int64).reshape(-1, 2).T
+        sizes = np.array(counts, dtype=np.float64)
+        return cls(fixed, len(counts), sizes, columns, axes, tuple(rest))
+
+    @property
+    def extents(self) -> Array:
+        """Lengths of the axes in the box of Willemsen et al., ``(k,)``: [0, m * eps] for a parameter of m values.
+
+        ``eps`` is one over the greatest m. Reals, and parameters of more than 1,024 values, have [0, 1] and do not
+        make ``eps`` smaller.
+        """
+        small = self.counts <= _COUNTED
+        most = self.counts[small].max(initial=1.0)
+        return np.where(small, self.counts / most, 1.0)
+
+    def to_unit(self, codes: Codes) -> Array:
+        """Return the points that stand for rows of legal codes, ``(n, w)`` -> ``(n, k)``; see `to_unit`."""
+        points = np.empty((len(codes), self.axes))
+        points[:, self.binned_axes] = (codes[:, self.binned] + 0.5) / self.counts[self.binned_axes]
+        for parameter, column, axis in self.rest:
+            m = parameter.width
+            points[:, axis : axis + m] = _coordinates(parameter, codes[:, column : column + m])
+        return points
+
+    def from_unit(self, points: Array) -> Codes:
+        """Return the legal codes that points stand for, ``(n, k)`` -> ``(n, w)``; see `from_unit`."""
+        points = np.clip(points, 0.0, 1.0)
+        codes = np.tile(self.fixed, (len(points), 1))
+        counts = self.counts[self.binned_axes]
+        intervals = np.floor(points[:, self.binned_axes] * counts)
+        codes[:, self.binned] = np.minimum(intervals, counts - 1.0)
+        for parameter, column, axis in self.rest:
+            m = parameter.width
+            codes[:, column : column + m] = _codes(parameter, points[:, axis : axis + m])
+        return codes
+
+
+def _logarithmic(parameter: Parameter) -> bool:
+    return isinstance(parameter, Integer) and parameter.log
+
+
+def _coordinates(parameter: Parameter, codes: Codes) -> Array:
+    """Return the coordinates of a permutation, a real or an integer with ``log``, ``(n, m)`` -> ``(n, m)``."""
+    if parameter.width > 1:
+        return (codes + 0.5) / parameter.width
+    if not isinstance(parameter, Integer):
+        return shares_of(parameter, codes)[:, None]
+    below = parameter.low - 0.5
+    ends = np.log1p(codes / below) + np.log1p((codes + 1.0) / below)
+    return np.asarray(ends / 2.0 / _length(parameter))
+
+
+def _codes(parameter: Parameter, points: Array) -> Codes:
+    """Return the codes at these coordinates of such a parameter, ``(n, m)`` -> ``(n, m)``."""
+    if parameter.width > 1:
+        order = np.argsort(points, axis=1, kind="stable")
+        return np.argsort(order, axis=1).astype(np.float64)
+    if not isinstance(parameter, Integer):
+        return at_shares(parameter, points[:, 0])
+    offsets = np.floor((parameter.low - 0.5) * np.expm1(points * _length(parameter)))
+    return np.clip(offsets, 0.0, float(parameter.cardinality) - 1.0)
+
+
+def _length(parameter: Integer) -> float:
+    """Return the length of an integer's domain on the logarithmic scale."""
+    return math.log1p(float(parameter.cardinality) / (parameter.low - 0.5))
