@@ -1,0 +1,83 @@
+"""Plainer measures: fraction of the optimum, mean absolute error, mean deviation factor."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from baco_like._typing import Array
+
+CHECKPOINTS = range(40, 221, 20)
+"""Numbers of evaluations at which the 2021 paper takes the error: 20 i for i = 2 to 11."""
+
+
+def fraction_of_optimum(curves: Array, optimum: float) -> Array:
+    """Return optimum / cost, 1 at the optimum ("Benchmarking optimization algorithms", section VII-A).
+
+    Args:
+        curves: Best cost so far, of any shape; NaN, where nothing has run yet, gives 0. Costs are positive, or all
+            negative if they are a maximised objective with its sign flipped: then the fraction is cost / optimum.
+        optimum: The least cost of the space.
+
+    Raises:
+        ValueError: The optimum is 0, of which nothing is a fraction.
+    """
+    if optimum == 0:
+        raise ValueError("optimum = 0; there is no fraction of it, use `mean_absolute_error`")
+    fractions = optimum / curves if optimum > 0 else curves / optimum
+    return np.where(np.isnan(curves), 0.0, fractions)
+
+
+def at_budgets(curves: Array, budgets: Sequence[int]) -> Array:
+    """Return the best costs after given numbers of evaluations, ``(runs, budgets)``; a run that ended keeps its last.
+
+    Raises:
+        ValueError: A budget is below 1.
+    """
+    numbers = np.asarray(budgets, dtype=np.int64)
+    if not len(numbers) or numbers.min() < 1:
+        raise ValueError(f"budgets = {list(budgets)}; give numbers of evaluations from 1 up")
+    return curves[:, np.minimum(numbers, curves.shape[1]) - 1]
+
+
+def mean_absolute_error(
+    curves: Array, optimum: float, checkpoints: Sequence[int] = CHECKPOINTS
+) -> Array:
+    """Return the mean of |best so far - optimum| over some numbers of evaluations, of each run, ``(runs,)``.
+
+    "Bayesian Optimization for auto-tuning GPU kernels", section IV-A.
+
+    Args:
+        curves: Best cost so far, ``(runs, evaluations)``.
+        optimum: The least cost of the space.
+        checkpoints: Numbers of evaluations; the paper's are 40, 60, ... 220.
+
+    Raises:
+        ValueError: The curves end before the last checkpoint: an error of evaluations that were not made is none.
+    """
+    if max(checkpoints) > curves.shape[1]:
+        raise ValueError(
+            f"curves have {curves.shape[1]} evaluations; give checkpoints below {max(checkpoints)}"
+        )
+    errors: Array = np.abs(at_budgets(curves, checkpoints) - optimum).mean(axis=1)
+    return errors
+
+
+def mean_deviation_factor(errors: npt.ArrayLike) -> tuple[Array, Array]:
+    """Return the mean deviation factor of each strategy and the standard deviation of its factors.
+
+    A factor is a strategy's error on a space over the mean error of all strategies on it ("Bayesian Optimization for
+    auto-tuning GPU kernels", section IV-A). Below 1 is better than the average strategy.
+
+    Args:
+        errors: Mean over the runs of `mean_absolute_error`, ``(strategies, spaces)``.
+
+    Returns:
+        Means and standard deviations over the spaces, ``(strategies,)`` each.
+    """
+    table = np.asarray(errors, dtype=float)
+    mean = table.mean(axis=0)
+    factors = np.divide(table, mean, out=np.ones_like(table), where=mean > 0)
+    return factors.mean(axis=1), factors.std(axis=1)

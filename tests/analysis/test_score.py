@@ -1,0 +1,179 @@
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from baco_like.analysis import score as sc
+
+COSTS = st.lists(
+    st.integers(1, 50).map(float) | st.just(float("nan")), min_size=2, max_size=9
+).filter(lambda row: any(v == v for v in row))
+
+
+@settings(max_examples=40, deadline=None)
+@given(COSTS, st.data())
+def test_random_curve_is_the_mean_over_all_samples(costs, data):
+    k = data.draw(st.integers(1, len(costs)))
+    best = [np.nanmin(s) for s in combinations(costs, k) if not np.isnan(s).all()]
+    assert sc.random_curve(costs, len(costs))[k - 1] == pytest.approx(np.mean(best))
+
+
+def test_random_curve_refuses_more_draws_than_configurations():
+    with pytest.raises(ValueError, match="evaluations = 3"):
+        sc.random_curve([1.0, 2.0], 3)
+
+
+def test_budget_by_hand():
+    """Of 1..100 the target is 1 + 49.5 * 0.05 = 3.475: index 97 from the worst, 97 / 4 evaluations, rounded up."""
+    assert sc.budget(np.arange(1.0, 101.0)) == 25
+
+
+def test_where_only_the_optimum_is_good_enough_the_second_best_is():
+    """Index 9 would be the optimum; index 8 from the worst takes 8 / 3 evaluations."""
+    assert sc.budget([1.0, *range(100, 109)]) == 3
+
+
+@pytest.mark.parametrize("costs", [[2.0, 2.0], [np.nan, np.nan], []])
+def test_budget_needs_differences(costs):
+    with pytest.raises(ValueError, match="all the same"):
+        sc.budget(costs)
+
+
+def baseline(rng, n=400):
+    costs = np.exp(rng.normal(size=n))
+    costs[::7] = np.nan
+    return sc.Baseline.of(costs, rng.uniform(0.1, 2.0, n))
+
+
+def test_optimum_at_once_is_one_and_the_baseline_itself_is_zero():
+    base = baseline(np.random.default_rng(0))
+    last = base.evaluations()[1]
+    assert sc.score(np.full((3, last), base.optimum), base).mean == 1.0
+    random = base.at_evaluations(np.arange(1, last + 1))[None]
+    assert sc.score(random, base).mean == 0.0
+
+
+def test_random_search_scores_about_zero_over_time_and_more_over_evaluations():
+    """The median rank of the best of k draws is about ln 2 of the mean rank, which the baseline is."""
+    rng = np.random.default_rng(1)
+    base = baseline(rng)
+    curves = sc.best_so_far([rng.permutation(base.costs)[:120] for _ in range(400)])
+    times = np.cumsum(np.full((400, 120), base.seconds), axis=1)
+    assert abs(sc.score_over_time(curves, times, base, points=500).mean) < 0.1
+    assert 0.1 < sc.score(curves, base).mean < 0.3
+
+
+def test_runs_that_end_early_keep_their_last_best():
+    base = baseline(np.random.default_rng(0))
+    curves = np.fmin.accumulate(np.random.default_rng(2).permutation(base.costs)[None, :5], axis=1)
+    longer = np.pad(curves, ((0, 0), (0, 300)), mode="edge")
+    assert np.array_equal(sc.score(curves, base).scores, sc.score(longer, base).scores)
+
+
+def test_without_any_success_the_cost_is_the_worst():
+    base = baseline(np.random.default_rng(0))
+    curves = np.full((4, 200), np.nan)
+    assert set(sc.score(curves, base).costs) == {base.costs[-1]}
+
+
+def test_a_score_over_time_needs_times():
+    base = sc.Baseline.of([1.0, 2.0, 3.0])
+    with pytest.raises(ValueError, match="no seconds"):
+        sc.score_over_time(np.ones((1, 3)), np.ones((1, 3)), base)
+    timed = sc.Baseline.of([1.0, 2.0, 3.0, 4.0], [1.0, 1.0, 1.0, 1.0])
+    with pytest.raises(ValueError, match="shape"):
+        sc.score_over_time(np.ones((1, 3)), np.ones((1, 2)), timed)
+    with pytest.raises(ValueError, match="no run has a success"):
+        sc.score_over_time(np.ones((1, 3)), np.full((1, 3), 99.0), timed)
+
+
+def test_slower_runs_score_less_over_time():
+    rng = np.random.default_rng(3)
+    base = baseline(rng)
+    curves = sc.best_so_far([rng.permutation(base.costs)[:60] for _ in range(20)])
+    times = np.cumsum(np.full(curves.shape, 0.5), axis=1)
+    fast, slow = (sc.score_over_time(curves, f * times, base, points=300) for f in (1, 3))
+    assert slow.mean < fast.mean
+
+
+def test_aggregates_weigh_spaces_alike():
+    one = sc.Performance(np.array([1.0, 2.0]), np.array([0.0, 1.0]), np.zeros(2))
+    two = sc.Performance(np.array([5.0, 6.0, 7.0]), np.array([1.0, 1.0, 1.0]), np.zeros(3))
+    assert sc.aggregate([one, two]) == 0.75
+    shares, scores = sc.aggregate_curve([one, two], points=3)
+    assert shares.tolist() == [0, 0.5, 1]
+    assert scores.tolist() == [0.5, 0.75, 1.0]
+
+
+def test_best_so_far_keeps_shorter_runs():
+    curves = sc.best_so_far([[None, 3.0, 4.0, 2.0], [5.0]])
+    assert np.array_equal(curves, [[np.nan, 3, 3, 2], [5, 5, 5, 5]], equal_nan=True)
+    with pytest.raises(ValueError, match="without an evaluation"):
+        sc.best_so_far([[1.0], []])
+
+
+def test_fractions_of_the_optimum():
+    assert sc.fraction_of_optimum(np.array([[np.nan, 4.0, 2.0]]), 2.0).tolist() == [[0, 0.5, 1]]
+    assert sc.fraction_of_optimum(np.array([-50.0, -100.0]), -100.0).tolist() == [0.5, 1]
+    with pytest.raises(ValueError, match="optimum = 0"):
+        sc.fraction_of_optimum(np.ones(2), 0.0)
+
+
+def test_at_budgets():
+    curves = np.array([[4.0, 3.0, 2.0]])
+    assert sc.at_budgets(curves, [1, 3, 99]).tolist() == [[4, 2, 2]]
+    with pytest.raises(ValueError, match="budgets"):
+        sc.at_budgets(curves, [0])
+
+
+def test_mean_absolute_error_of_the_paper():
+    """Curves 220 - t: at 40, 60, ... 220 the errors are 180, 160, ... 0."""
+    curves = 220 - np.arange(1.0, 221.0)[None]
+    assert sc.mean_absolute_error(curves, 0.0).tolist() == [90.0]
+    with pytest.raises(ValueError, match="219"):
+        sc.mean_absolute_error(curves[:, :219], 0.0)
+
+
+def test_mean_deviation_factor():
+    means, spreads = sc.mean_deviation_factor([[1.0, 30.0], [3.0, 10.0]])
+    assert means.tolist() == [1.0, 1.0]
+    assert spreads.tolist() == [0.5, 0.5]
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 2**32 - 1))
+def test_wins_agree_with_scipy(seed):
+    rng = np.random.default_rng(seed)
+    samples = [rng.normal(rng.uniform(0, 1), 1, rng.integers(2, 20)) for _ in range(4)]
+    table = sc.wins(samples)
+    for i, a in enumerate(samples):
+        for j, b in enumerate(samples):
+            expected = i != j and stats.ttest_ind(a, b).pvalue < 0.05 and a.mean() < b.mean()
+            assert table[i, j] == expected
+
+
+def test_wins_without_spread():
+    table = sc.wins([[1.0, 1.0], [2.0, 2.0], [1.0, 1.0]])
+    assert table.tolist() == [[False, True, False], [False, False, False], [False, True, False]]
+    won, lost = sc.totals([table, table])
+    assert won.tolist() == [2, 0, 2]
+    assert lost.tolist() == [0, 4, 0]
+    with pytest.raises(ValueError, match=r"samples\[1\]"):
+        sc.wins([[1.0, 1.0], [1.0, np.inf]])
+
+
+def test_bootstrap_covers_a_mean_about_as_often_as_it_says():
+    rng = np.random.default_rng(5)
+    hits = 0
+    for _ in range(120):
+        sample = rng.normal(3.0, 1.0, 40)
+        low, high = sc.bootstrap_interval(lambda s: s[0].mean(), [sample], rng, resamples=120)
+        hits += low < 3.0 < high
+    assert 100 <= hits < 120
+    with pytest.raises(ValueError, match="level"):
+        sc.bootstrap_interval(lambda s: 0.0, [np.ones(2)], rng, level=1.0)
