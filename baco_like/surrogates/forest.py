@@ -7,7 +7,7 @@ pool, which at the sizes of auto-tuning cost several times the work itself.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -67,24 +67,30 @@ def grow(features: Features, y: Array, growth: Growth, rng: Rng) -> tuple[Tree, 
         growth: How.
         rng: Chance.
     """
+    from sklearn import config_context
+
+    # The parameters are ours and the rows finite: checking both for every tree takes as long as growing it.
+    with config_context(skip_parameter_validation=True, assume_finite=True):
+        return tuple(_grown_trees(features, y, growth, rng))
+
+
+def _grown_trees(features: Features, y: Array, growth: Growth, rng: Rng) -> Iterator[Tree]:
     from sklearn.tree import DecisionTreeRegressor
 
     n = len(y)
     rows = _columns32(features)
     target = np.ascontiguousarray(y, dtype=np.float64)
-    trees = []
-    for seed in rng.integers(2**31, size=growth.trees):
-        weight = np.bincount(rng.integers(n, size=n), minlength=n) if growth.bootstrap else None
+    chance = np.random.RandomState(rng.integers(2**31))  # a new one for every tree takes time
+    for _ in range(growth.trees):
+        drawn = rng.integers(n, size=n) if growth.bootstrap else slice(None)
         tree = DecisionTreeRegressor(
             max_features=growth.max_features,
             min_samples_leaf=growth.min_samples_leaf,
-            random_state=int(seed),
+            random_state=chance,
         )
-        drawn = None if weight is None else weight.astype(np.float64)
-        splits = tree.fit(rows, target, sample_weight=drawn, check_input=False).tree_
+        splits = tree.fit(rows[drawn], target[drawn], check_input=False).tree_
         mean = splits.value[:, 0, 0].copy()
-        trees.append(Tree(splits, mean, splits.impurity, splits.weighted_n_node_samples))
-    return tuple(trees)
+        yield Tree(splits, mean, splits.impurity, splits.weighted_n_node_samples)
 
 
 def look_up(trees: tuple[Tree, ...], tables: list[Array], features: Features) -> Array:

@@ -33,9 +33,10 @@ def test_leaves_are_scikit_learns_predictions():
     trees = grow(features, y, growth, rng(3))
     unseen = rng(4).random((200, 4))
     found = look_up(trees, [tree.mean for tree in trees], unseen)
-    for i, seed in enumerate(rng(3).integers(2**31, size=7)):
+    chance = np.random.RandomState(rng(3).integers(2**31))
+    for i in range(7):
         reference = DecisionTreeRegressor(
-            max_features=0.5, min_samples_leaf=2, random_state=int(seed)
+            max_features=0.5, min_samples_leaf=2, random_state=chance
         ).fit(features.astype(np.float32), y)
         np.testing.assert_allclose(found[i], reference.predict(unseen), rtol=1e-12)
 

@@ -84,11 +84,18 @@ class Evidence:
         p, n, _ = self.squares.shape
         return np.ascontiguousarray(self.squares.reshape(p, n * n))
 
-    def covariance(self, h: Hyperparameters) -> tuple[Array, Array]:
+    @cached_property
+    def _workspace(self) -> Array:
+        """Three matrices that every evaluation overwrites: fresh ones would cost more than what is done in them."""
+        n = len(self.y)
+        return np.empty((3, n, n))
+
+    def _covariance(self, h: Hyperparameters) -> tuple[Array, Array]:
         """Return covariance of the observations and slope of the correlation, ``(n, n)`` each."""
         n = len(self.y)
-        squared = (h.lengthscales**-2.0) @ self._flat
-        correlation, slope = self.kernel.slope(squared.reshape(n, n))
+        squared, *spare = self._workspace
+        np.dot(h.lengthscales**-2.0, self._flat, out=squared.reshape(-1))
+        correlation, slope = self.kernel.slope(squared, *spare)
         correlation *= h.outputscale
         correlation.flat[:: n + 1] += h.noise + self.variance
         return correlation, slope
@@ -106,7 +113,7 @@ class Evidence:
 
         h = Hyperparameters.from_logs(theta)
         n = len(self.y)
-        covariance, slope = self.covariance(h)
+        covariance, slope = self._covariance(h)
         # The matrices are symmetric: their transpose is the Fortran order that LAPACK wants,
         # without a copy.
         factor, failed = dpotrf(covariance.T, lower=1, clean=1, overwrite_a=1)
@@ -124,17 +131,18 @@ class Evidence:
     def _likelihood_gradient(
         self, h: Hyperparameters, residual: Array, alpha: Array, inverse: Array, slope: Array
     ) -> Array:
-        """Return the gradient by the logarithms; ``inverse`` has its upper triangle zero.
+        """Return the gradient by the logarithms; ``inverse`` has its upper triangle zero, and is overwritten.
 
         The traces need no second matrix: K_f a = (y - mean) - N a and tr(K^-1 K_f) = n - tr(K^-1
         N), with K_f the noise-free covariance and N the noise. In the trace with a distance matrix
         the diagonal is zero, so twice the lower triangle of the inverse is the whole of it.
         """
         n = len(alpha)
-        diagonal = np.diagonal(inverse)
+        diagonal = np.diagonal(inverse).copy()
         noises = h.noise + self.variance
-        weights = np.multiply.outer(alpha, alpha)
-        weights -= 2.0 * inverse.T
+        inverse *= -2.0
+        weights = inverse.T
+        weights += np.multiply.outer(alpha, alpha)
         weights *= slope
         by_lengthscale = (self._flat @ weights.ravel()) * (-h.outputscale * h.lengthscales**-2.0)
         signal = float(alpha @ (residual - noises * alpha)) - (n - float(diagonal @ noises))
@@ -168,7 +176,7 @@ class Evidence:
         n = len(self.y)
         squared = (values[:, :-2] ** -2.0) @ self._flat
         bordered = np.zeros((len(thetas), n + 2, n + 2))
-        bordered[:, :n, :n] = self.kernel.value(squared).reshape(-1, n, n)
+        bordered[:, :n, :n] = self.kernel.value(squared, np.empty_like(squared)).reshape(-1, n, n)
         bordered *= values[:, -2, None, None]
         rows = np.arange(n)
         noises = values[:, -1, None] + self.variance

@@ -28,69 +28,72 @@ class Kernel:
 
     Attributes:
         name: What it is called in files.
-        value: Correlation of an array of squared distances; may use the array as its workspace and
-            return it.
-        slope: Correlation and its derivative by the squared distance; leaves its argument alone.
+        value: Correlation of an array of squared distances, given a second array of its shape; both are workspace,
+            and one of them is returned.
+        slope: Correlation and its derivative by the squared distance, given two more arrays of its shape; all three
+            are workspace.
         frequencies: Draws (count, columns) angular frequencies from the spectral density.
     """
 
     name: str
-    value: Callable[[Array], Array]
-    slope: Callable[[Array], tuple[Array, Array]]
+    value: Callable[[Array, Array], Array]
+    slope: Callable[[Array, Array, Array], tuple[Array, Array]]
     frequencies: Callable[[int, int, Rng], Array]
 
 
-def _matern52(squared: Array) -> Array:
+def _matern52(squared: Array, spare: Array) -> Array:
     s = np.sqrt(squared, out=squared)
-    s *= -SQRT5
-    value = s * (1.0 / 3.0)
-    value -= 1.0
+    s *= SQRT5
+    value = np.multiply(s, 1.0 / 3.0, out=spare)
+    value += 1.0
     value *= s
-    value += 1.0  # 1 + t + t^2 / 3 for t = -s
-    value *= np.exp(s, out=s)
+    value += 1.0
+    value *= _decay(s)
     return value
 
 
-def _matern52_slope(squared: Array) -> tuple[Array, Array]:
-    s = np.sqrt(squared)
+def _matern52_slope(squared: Array, spare: Array, slope: Array) -> tuple[Array, Array]:
+    s = np.sqrt(squared, out=slope)
     s *= SQRT5
-    decay = np.exp(-s)
-    s += 1.0
-    slope = s * decay
-    value = squared * decay
+    np.copyto(spare, s)
+    decay = _decay(spare)
+    slope += 1.0
+    slope *= decay
+    value = np.multiply(squared, decay, out=squared)
     value *= 5.0 / 3.0
     value += slope
     slope *= -5.0 / 6.0
     return value, slope
 
 
-def _matern32(squared: Array) -> Array:
+def _matern32(squared: Array, spare: Array) -> Array:
     s = np.sqrt(squared, out=squared)
     s *= SQRT3
-    decay = np.exp(-s)
-    s += 1.0
-    s *= decay
-    return s
+    value = np.add(s, 1.0, out=spare)
+    value *= _decay(s)
+    return value
 
 
-def _matern32_slope(squared: Array) -> tuple[Array, Array]:
-    s = np.sqrt(squared)
-    s *= SQRT3
-    decay = np.exp(-s)
-    s += 1.0
-    s *= decay
-    decay *= -1.5
-    return s, decay
+def _matern32_slope(squared: Array, spare: Array, slope: Array) -> tuple[Array, Array]:
+    value = _matern32(squared, spare)
+    decay = squared  # what is left in it
+    return value, np.multiply(decay, -1.5, out=slope)
 
 
-def _rbf(squared: Array) -> Array:
+def _rbf(squared: Array, spare: Array) -> Array:
     squared *= -0.5
     return np.exp(squared, out=squared)
 
 
-def _rbf_slope(squared: Array) -> tuple[Array, Array]:
-    value = np.exp(-0.5 * squared)
-    return value, -0.5 * value
+def _rbf_slope(squared: Array, spare: Array, slope: Array) -> tuple[Array, Array]:
+    value = _rbf(squared, spare)
+    return value, np.multiply(value, -0.5, out=slope)
+
+
+def _decay(s: Array) -> Array:
+    """Overwrite an array by exp(-s)."""
+    np.negative(s, out=s)
+    return np.exp(s, out=s)
 
 
 def _normal_frequencies(count: int, columns: int, rng: Rng) -> Array:
@@ -143,12 +146,27 @@ def cross_squared_distances(a: Features, b: Features) -> Array:
     The product formula |a|^2 + |b|^2 - 2ab cancels near 0; centring on ``b`` keeps that error at
     some 1e-16 of the largest squared distance.
     """
-    if a.shape[1] == 0:
-        return np.zeros((len(a), len(b)))
-    centre = b.mean(axis=0) if len(b) else 0.0
-    a = a - centre
+    centre, right = distance_factor(b)
+    return distance_product(distance_rows(a, centre), right, np.empty((len(a), len(b))))
+
+
+def distance_factor(b: Features) -> tuple[Array, Array]:
+    """Return the centre of ``b`` and the right factor of its squared distances, ``(k,)``, ``(k + 2, n)``."""
+    centre = b.mean(axis=0) if len(b) else np.zeros(b.shape[1])
     b = b - centre
-    squared = a @ (-2.0 * b).T
-    squared += np.einsum("ij,ij->i", a, a)[:, None]
-    squared += np.einsum("ij,ij->i", b, b)
-    return np.maximum(squared, 0.0, out=squared)
+    return centre, np.vstack([-2.0 * b.T, np.ones(len(b)), np.einsum("ij,ij->i", b, b)])
+
+
+def distance_rows(a: Features, centre: Array) -> Array:
+    """Return the left factor of the squared distances of ``a``, ``(m, k + 2)``: one product gives all three terms."""
+    m, k = a.shape
+    left = np.empty((m, k + 2))
+    centred = np.subtract(a, centre, out=left[:, :k])
+    np.einsum("ij,ij->i", centred, centred, out=left[:, k])
+    left[:, k + 1] = 1.0
+    return left
+
+
+def distance_product(left: Array, right: Array, out: Array) -> Array:
+    """Return the squared distances, ``(m, n)``; what rounding leaves below zero changes its sign."""
+    return np.abs(np.matmul(left, right, out=out), out=out)
