@@ -1,0 +1,153 @@
+from __future__ import annotations
+
+from itertools import permutations, product
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.sparse import csr_array
+
+from baco_like.analysis import landscape
+from baco_like.analysis.landscape import neighbours
+from baco_like.evaluators.recorded import Entry, Recorded
+
+DOMAINS = {
+    "tile": (8, 16, 32, 64),
+    "vector": (1, 2, 4),
+    "order": tuple(permutations("ijk")),
+    "pragma": ("ivdep", "none", "unroll"),
+    "fast": (False, True),
+}
+
+
+def recorded(seed: int, share: float = 0.6, names: tuple[str, ...] = tuple(DOMAINS)) -> Recorded:
+    rng = np.random.default_rng(seed)
+    rows = [row for row in product(*(DOMAINS[n] for n in names)) if rng.random() < share]
+    rows = rows or [tuple(DOMAINS[n][0] for n in names)]
+    costs = rng.integers(1, 40, len(rows)).astype(float)  # some are the same
+    costs[1:][rng.random(len(rows) - 1) < 0.2] = np.nan
+    entries = {
+        r: Entry(None if np.isnan(c) else c, failed="runtime" if np.isnan(c) else None)
+        for r, c in zip(rows, costs.tolist(), strict=True)
+    }
+    return Recorded(names, {n: DOMAINS[n] for n in names}, entries, "time", "ms")
+
+
+def differ(name, a, b, hamming):
+    """Whether two different values of one parameter are neighbours, said plainly."""
+    if name == "order":
+        at = [i for i in range(3) if a[i] != b[i]]
+        return len(at) == 2 and (hamming or at[1] - at[0] == 1)
+    if hamming or name == "pragma":
+        return True
+    values = DOMAINS[name]
+    return abs(values.index(a) - values.index(b)) == 1
+
+
+def plain_graph(table: Recorded, hamming: bool) -> nx.DiGraph:
+    graph = nx.DiGraph()
+    cost = {
+        row: landscape.FAILED if e.value is None else e.value for row, e in table.entries.items()
+    }
+    graph.add_nodes_from(cost)
+    for a, b in product(cost, cost):
+        changed = [i for i in range(len(a)) if a[i] != b[i]]
+        if len(changed) == 1 and cost[b] < cost[a]:
+            i = changed[0]
+            if differ(table.names[i], a[i], b[i], hamming):
+                graph.add_edge(a, b)
+    return graph
+
+
+NAMES = st.sampled_from(
+    [("tile", "vector", "fast"), ("order", "tile"), ("pragma", "vector", "order"), ("tile",)]
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 2**32 - 1), NAMES, st.booleans(), st.sampled_from([0.2, 0.7, 1.0]))
+def test_graph_minima_pagerank_and_proportion_agree_with_networkx(seed, names, hamming, share):
+    table = recorded(seed, share, names)
+    plain = plain_graph(table, hamming)
+    graph = landscape.flow_graph(table, "hamming" if hamming else "adjacent")
+    rows = list(table.entries)
+    edges = {(rows[i], rows[j]) for i, j in zip(*graph.flow.nonzero(), strict=True)}
+    assert edges == set(plain.edges)
+    sinks = [r for r in rows if not plain.out_degree(r) and table.entries[r].value is not None]
+    assert [rows[i] for i in graph.minima] == sinks
+    rank = nx.pagerank(plain, tol=1e-15, max_iter=1000)
+    assert np.abs(graph.centrality - [rank[r] for r in rows]).max() < 1e-9
+    best = min(e.value for e in table.entries.values() if e.value is not None)
+    for p in (0.0, 0.5, 1.0):
+        good = sum(rank[r] for r in sinks if table.entries[r].value <= (1 + p) * best)
+        expected = good / sum(rank[r] for r in sinks)
+        assert graph.centrality_curve((p,))[0] == pytest.approx(expected, abs=1e-9)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 2**32 - 1))
+def test_pagerank_of_any_graph_agrees_with_networkx(seed):
+    """Also with cycles, which a flow graph has not."""
+    rng = np.random.default_rng(seed)
+    matrix = (rng.random((12, 12)) < rng.choice([0.02, 0.2, 0.9])).astype(float)
+    expected = nx.pagerank(
+        nx.from_numpy_array(matrix, create_using=nx.DiGraph), tol=1e-15, max_iter=1000
+    )
+    ours = landscape.pagerank(csr_array(matrix))
+    assert np.abs(ours - list(expected.values())).max() < 1e-9
+
+
+def test_a_valley_by_hand():
+    """Costs 4 2 3 1 in a row: from each of 4 and 3 the walk ends in a minimum, 3 goes to either with 1/2."""
+    entries = {(x,): Entry(c) for x, c in zip((1, 2, 3, 4), (4.0, 2.0, 3.0, 1.0), strict=True)}
+    table = Recorded(("x",), {"x": (1, 2, 3, 4)}, entries, "time", "ms")
+    graph = landscape.flow_graph(table)
+    left, right = 1 + 0.85 + 0.425, 1 + 0.425
+    assert graph.minima.tolist() == [1, 3]
+    assert landscape.proportion_of_centrality(table, 0.15) == pytest.approx(right / (left + right))
+    assert landscape.proportion_of_centrality(table, 1.0) == pytest.approx(1.0)
+    assert graph.fractions().tolist() == [0.5, 1.0]
+    assert graph.naive_metric() == 0.75
+    assert landscape.proportion_of_centrality(table, 0.0, "hamming") == 1.0
+
+
+def test_a_maximised_objective_is_the_mirror_image():
+    costs = (4.0, 2.0, 3.0, 1.0)
+    entries = {(x,): Entry(c) for x, c in zip((1, 2, 3, 4), costs, strict=True)}
+    table = Recorded(("x",), {"x": (1, 2, 3, 4)}, entries, "GFLOP/s", "")
+    graph = landscape.flow_graph(table, maximise=True)
+    assert graph.minima.tolist() == [0, 2]
+    assert graph.fractions().tolist() == [1.0, 0.75]
+    assert graph.centrality_curve((0.24, 0.25))[1] == 1.0 > graph.centrality_curve((0.24, 0.25))[0]
+
+
+def test_failures_are_nodes_but_no_minima():
+    entries = {(1,): Entry(None), (2,): Entry(None), (3,): Entry(5.0), (9,): Entry(None)}
+    table = Recorded(("x",), {"x": (1, 2, 3, 4, 9)}, entries, "time", "ms")
+    graph = landscape.flow_graph(table)
+    assert graph.minima.tolist() == [2]
+    assert list(zip(*(x.tolist() for x in graph.flow.nonzero()), strict=True)) == [(1, 2)]
+
+
+def test_codes_too_many_for_one_key(monkeypatch):
+    table = recorded(3)
+    expected = landscape.flow_graph(table).flow
+    monkeypatch.setattr(neighbours, "_WIDEST_KEY", 300)
+    assert (landscape.flow_graph(table).flow != expected).nnz == 0
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda t: landscape.flow_graph(t, "near"), "'adjacent' or 'hamming'"),
+        (lambda t: landscape.proportion_of_centrality(t, 5), "5 % is 0.05"),
+        (lambda t: landscape.flow_graph(t), "no configuration that runs"),
+    ],
+)
+def test_what_is_wrong_is_said(call, message):
+    runs = "no configuration" not in message
+    table = Recorded(("x",), {"x": (1,)}, {(1,): Entry(1.0 if runs else None)}, "time", "ms")
+    with pytest.raises(ValueError, match=message):
+        call(table)
