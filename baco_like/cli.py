@@ -1,4 +1,4 @@
-"""The command line: ``baco-like tune FILE.toml`` and ``baco-like strategies``.
+"""The command line: ``baco-like tune FILE.toml``, ``baco-like strategies`` and ``baco-like compare``.
 
 Whatever a user can get wrong ends with one line on standard error and exit code 2, before anything is written. A bug
 of ours is not dressed up so: its traceback is shown.
@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from baco_like.comparison import command
 from baco_like.exceptions import BacoError, JournalError, MissingExtra, RunFileError
 from baco_like.report.output import say
 
@@ -85,6 +86,7 @@ def _parser() -> argparse.ArgumentParser:
     tune.set_defaults(command=_tune)
     strategies = commands.add_parser("strategies", help="list the strategies and their settings")
     strategies.set_defaults(command=_strategies)
+    command.add_to(commands, _count, _seed)
     return parser
 
 

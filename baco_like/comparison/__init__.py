@@ -1,0 +1,1 @@
+"""Strategies against each other on recorded spaces: the runs, where they are kept, the table and the plots."""
