@@ -112,7 +112,8 @@ class _Flight:
 
     def start(self, trials: Iterable[Trial]) -> None:
         for trial in trials:
-            self.evaluator.submit(trial)
+            if trial.id not in self.flying:  # its lease has ended, and it is offered again
+                self.evaluator.submit(trial)
             self.flying[trial.id] = trial
 
     def land(self) -> None:

@@ -5,6 +5,7 @@ import math
 import pickle
 import subprocess
 import sys
+import warnings
 import zlib
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from baco_like import (
     FailureWarning,
     Integer,
     JournalError,
+    MaxEvals,
     Optimizer,
     Ordinal,
     Outcome,
@@ -28,9 +30,12 @@ from baco_like import (
     Status,
     TrialError,
 )
+from baco_like.evaluators.function import FunctionEvaluator
 from baco_like.storage.jsonl import JsonlJournal
 from baco_like.storage.memory import MemoryJournal
+from baco_like.strategies.exhaustive import Exhaustive
 from baco_like.strategies.random_search import RandomSearch
+from baco_like.tuner import run
 
 
 @pytest.fixture
@@ -114,6 +119,18 @@ def test_what_is_no_number_is_a_failure_with_one_warning(opt, value):
     assert opt.best is None
     opt.observe(opt.suggest(), 1.0)
     assert opt.best_value == 1.0
+
+
+def test_a_warning_that_is_an_error_loses_nothing(opt, tmp_path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        trial = opt.suggest()
+        with pytest.raises(FailureWarning, match="recorded as a failure"):
+            opt.observe(trial, math.nan)
+        assert (ids(opt.trials), opt.trials[0].failed) == ([trial.id], "runtime")
+        with pytest.raises(FailureWarning):
+            run(opt, FunctionEvaluator(lambda trial: math.nan), MaxEvals(3))
+    assert [t.failed for t in opt.trials] == ["runtime"] * 2
 
 
 def test_a_timeout_with_a_bound_is_censored(space):
@@ -403,6 +420,13 @@ def test_a_strategy_object_must_be_given_again(space, tmp_path):
     Optimizer.load(tmp_path / "j", strategy=RandomSearch()).suggest()
 
 
+def test_a_named_strategy_may_be_given_as_the_same_object(space, tmp_path):
+    Optimizer(space, strategy="random_search", storage=tmp_path / "j").suggest()
+    Optimizer.load(tmp_path / "j", strategy=RandomSearch()).suggest()
+    with pytest.raises(JournalError, match=r"strategy was .*RandomSearch.*, now .*Exhaustive"):
+        Optimizer.load(tmp_path / "j", strategy=Exhaustive())
+
+
 def test_two_optimizers_share_a_journal(space, tmp_path):
     one = Optimizer(space, strategy="random_search", storage=tmp_path / "j")
     two = Optimizer(space, strategy="random_search", storage=tmp_path / "j")
@@ -687,3 +711,108 @@ def test_a_trial_travels_to_other_processes(opt):
     assert dict(trial) == dict(opt.pending[0])
     with pytest.raises(TypeError):
         trial.config["a"] = 1
+
+
+# Leases ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    now = [1000.0]
+    monkeypatch.setattr("baco_like.optimizer.core.time.time", lambda: now[0])
+    return now
+
+
+def leased(space, path, seconds=60, **more):
+    return Optimizer(space, strategy="random_search", storage=path, lease=seconds, **more)
+
+
+def test_a_dead_workers_trial_is_offered_again_after_its_lease(space, tmp_path, clock):
+    lost = leased(space, tmp_path / "j").suggest(2)
+    other = leased(space, tmp_path / "j", 10)
+    clock[0] += 59
+    new = other.suggest()
+    assert (new.id, new.until) == (2, clock[0] + 10)
+    clock[0] += 1
+    again = other.suggest(3)
+    assert ids(again) == [0, 1, 3]
+    assert [dict(t) for t in again[:2]] == [dict(t) for t in lost]
+    assert [t.until for t in again] == [clock[0] + 10] * 3
+    assert other.suggest().id == 4  # every lease runs anew
+
+
+def test_what_comes_first_counts_and_the_second_is_told_so(space, tmp_path, clock):
+    slow, other = (leased(space, tmp_path / "j") for _ in range(2))
+    a, b = slow.suggest(2)
+    clock[0] += 61
+    assert ids(other.suggest(2)) == [0, 1]
+    slow.observe(a, 1.0)  # late, and first
+    with pytest.raises(TrialError, match="trial 0 is already observed"):
+        other.observe(a, 1.5)
+    other.observe(b, 2.0)
+    with pytest.raises(TrialError, match="trial 1 is already observed"):
+        slow.observe(b, 2.5)
+    assert [(t.id, t.value) for t in slow.trials] == [(0, 1.0), (1, 2.0)]
+
+
+def test_without_a_lease_nothing_is_offered_again(space, tmp_path, clock):
+    leased(space, tmp_path / "j").suggest()
+    eternal = leased(space, tmp_path / "j", None)
+    clock[0] += 1e9
+    assert (eternal.suggest().id, eternal.suggest().until) == (1, None)
+    assert leased(space, tmp_path / "j").suggest(2)[0].id == 0
+    assert ids(leased(space, tmp_path / "j", 1).pending) == [0, 1, 2, 3]
+
+
+def test_leases_come_back_with_the_journal_and_change_no_suggestion(space, tmp_path, clock):
+    undisturbed = leased(space, tmp_path / "whole")
+    opt = leased(space, tmp_path / "j")
+    first = opt.suggest()
+    assert dict(first) == dict(undisturbed.suggest())
+    opt = Optimizer.load(tmp_path / "j", lease=5)
+    assert opt.pending[0].until == first.until
+    clock[0] += 61
+    again = opt.suggest()
+    assert (again.id, dict(again)) == (first.id, dict(first))
+    for one in (undisturbed, Optimizer.load(tmp_path / "j", lease=5)):
+        one.observe(first, 1.0)
+    for _ in range(3):
+        left, right = undisturbed.suggest(), Optimizer.load(tmp_path / "j", lease=5).suggest()
+        assert (left.id, dict(left)) == (right.id, dict(right))
+
+
+def test_an_exhausted_space_still_gives_what_nobody_finished(space, tmp_path, clock):
+    opt = leased(space, tmp_path / "j")
+    opt.suggest(space.feasible_size)
+    with pytest.raises(SpaceExhausted):
+        opt.suggest()
+    clock[0] += 61
+    assert opt.suggest().id == 0
+
+
+@pytest.mark.parametrize("lease", [0, -1, math.nan, "60", True])
+def test_a_wrong_lease_is_told(space, tmp_path, lease):
+    with pytest.raises(ValueError, match="lease must be"):
+        leased(space, tmp_path / "j", lease)
+    assert not (tmp_path / "j").exists()
+
+
+def test_a_run_does_not_start_twice_what_outlives_its_lease(space, tmp_path, clock):
+    started, running = [], []
+
+    class Slow:
+        capacity = 2
+
+        def submit(self, trial):
+            started.append(trial.id)
+            running.append(trial.id)
+
+        def wait(self):
+            clock[0] += 61
+            return [Outcome.success(running.pop(), (1.0,))]
+
+        def close(self):
+            pass
+
+    run(leased(space, tmp_path / "j"), Slow(), MaxEvals(4))
+    assert sorted(started) == [0, 1, 2, 3]

@@ -61,27 +61,47 @@ class _Call:
                 word = failure_word(error, self.failures)
                 if word is None:
                     raise
-                extra = {"seconds": {"run": time.perf_counter() - started}, **_kept(values)}
+                extra = {
+                    "seconds": {"run": time.perf_counter() - started},
+                    **_kept(values, self.objective),
+                }
                 return outcome_of_exception(trial.id, error, word, extra=extra)
         extra = {"seconds": {"run": time.perf_counter() - started}}
-        return outcome_from(trial.id, _joined(values), self.objective, extra=extra)
+        return outcome_from(trial.id, _joined(values, self.objective), self.objective, extra=extra)
 
 
-def _kept(values: list[Any]) -> dict[str, list[float]]:
+def _kept(values: list[Any], objective: str) -> dict[str, Any]:
     """Return what earlier repeats of a failed trial have measured, as far as it is numbers."""
-    flat = _joined(values) if values else []
-    numbers = [finite_number(value) for value in (flat if isinstance(flat, list) else [flat])]
-    found = [number for number in numbers if number is not None]
-    return {"repeats": found} if found else {}
+    flat = _joined(values, objective) if values else []
+    metrics = dict(flat) if isinstance(flat, Mapping) else {objective: flat}
+    numbers = {str(name): _numbers(value) for name, value in metrics.items()}
+    repeats = numbers.pop(objective, [])
+    others = {name: found for name, found in numbers.items() if found}
+    return {**({"repeats": repeats} if repeats else {}), **({"metrics": others} if others else {})}
 
 
-def _joined(values: list[Any]) -> Any:
-    """Return the results of several calls as one: a list of repeats, or a mapping of such."""
+def _numbers(value: Any) -> list[float]:
+    found = map(finite_number, value if isinstance(value, list) else [value])
+    return [number for number in found if number is not None]
+
+
+def _joined(values: list[Any], objective: str) -> Any:
+    """Return the results of several calls as one: a list of repeats, or a mapping of such.
+
+    A metric may be missing from some of them; where the objective is, there is None in its place.
+    """
     if len(values) == 1:
         return values[0]
-    if all(isinstance(value, Mapping) for value in values):
-        names = [name for name in values[0] if all(name in value for value in values)]
-        return {name: _joined([value[name] for value in values]) for name in names}
+    if not all(isinstance(value, Mapping) for value in values):
+        return _chained(values)
+    names = dict.fromkeys(name for value in values for name in value)
+    found = {name: _chained([v[name] for v in values if name in v]) for name in names}
+    if objective in names:
+        found[objective] = _chained([value.get(objective) for value in values])
+    return found
+
+
+def _chained(values: list[Any]) -> list[Any]:
     joined: list[Any] = []
     for value in values:
         if isinstance(value, np.ndarray) and value.ndim == 1:

@@ -1,8 +1,12 @@
-"""Which trials come next: enqueued ones, then the strategy's, then uniform draws. Pure functions of what is known."""
+"""Which trials come next: those offered again, enqueued ones, the strategy's, then uniform draws.
+
+Pure functions of what is known and of the time.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,8 +21,25 @@ from baco_like.spaces.design import uniform
 from baco_like.strategies.protocol import Problem, Strategy
 
 
+@dataclass(frozen=True)
+class Ask:
+    """What is asked for.
+
+    Attributes:
+        n: How many trials.
+        seed: The run's only seed.
+        lease: Seconds after which a trial that has not come out is offered again, or None.
+        time: Seconds since 1970.
+    """
+
+    n: int
+    seed: int
+    lease: float | None
+    time: float
+
+
 def suggestion(
-    problem: Problem, history: History, strategy: Strategy[Any], state: Any, seed: int, n: int
+    problem: Problem, history: History, strategy: Strategy[Any], state: Any, ask: Ask
 ) -> Event:
     """Return the event that tells of the next trials, n unless the space has no more.
 
@@ -26,18 +47,20 @@ def suggestion(
         SpaceExhausted: There is none.
         RuntimeError: The strategy has broken its contract.
     """
-    trials, dequeued = _from_queue(problem, history, n)
-    codes = problem.space.encode([t.config for t in trials])
-    missing = n - len(trials)
+    again = [] if ask.lease is None else history.expired(ask.time)[: ask.n]
+    trials, dequeued = _from_queue(problem, history, ask.n - len(again))
+    missing = ask.n - len(again) - len(trials)
     if missing:
-        beyond = history.suggested(trials, codes)
-        trials += _from_strategy(problem, beyond, strategy, state, seed, missing)
-    if not trials:
+        codes = problem.space.encode([t.config for t in trials])
+        beyond = history.suggested(trials, codes) if trials else history
+        trials += _from_strategy(problem, beyond, strategy, state, ask.seed, missing)
+    if not trials and not again:
         raise SpaceExhausted(
             f"all feasible configurations are observed or pending ({len(history)} observed, "
             f"{len(history.pending)} pending); stop here, or enlarge the space"
         )
-    return suggested_event(trials, dequeued)
+    until = None if ask.lease is None else ask.time + ask.lease
+    return suggested_event(trials, dequeued, again, until)
 
 
 def _from_queue(problem: Problem, history: History, n: int) -> tuple[list[Trial], int]:

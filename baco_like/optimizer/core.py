@@ -9,9 +9,10 @@ from __future__ import annotations
 import os
 import threading
 import time
+import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
@@ -20,18 +21,20 @@ import numpy as np
 from baco_like._optional import require
 from baco_like._random import Purpose, generator
 from baco_like._typing import Array
-from baco_like.exceptions import ConfigError, JournalConflict, JournalError, TrialError
-from baco_like.optimizer.asking import suggestion
+from baco_like.exceptions import ConfigError, FailureWarning, JournalConflict, TrialError
+from baco_like.optimizer.asking import Ask, suggestion
 from baco_like.optimizer.opening import (
     chosen,
     default_first,
-    header_of,
     journal_of,
+    lease_of,
+    records_of,
     restored,
 )
+from baco_like.optimizer.state import Now, advanced, begun
 from baco_like.optimizer.telling import check_bounds, legal, told
 from baco_like.records import journal as events
-from baco_like.records.header import Header, Options, describe, whole
+from baco_like.records.header import Header, Options, whole
 from baco_like.records.history import Goal, History, Noise
 from baco_like.records.journal import START, Event, Journal, Mark
 from baco_like.records.stopping import StopRule
@@ -39,24 +42,13 @@ from baco_like.records.table import table_row
 from baco_like.records.trial import Outcome, Trial
 from baco_like.spaces.space import Space
 from baco_like.storage.jsonl import JsonlJournal
-from baco_like.strategies.protocol import Predictive, Problem, Strategy
+from baco_like.strategies.protocol import Predictive, Strategy
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Config = Mapping[str, Any]
 Callback = Callable[["Optimizer", Trial], None]
-
-
-@dataclass(frozen=True)
-class _Now:
-    """All that an optimizer knows, replaced as a whole."""
-
-    options: Options
-    problem: Problem
-    history: History
-    state: Any
-    mark: Mark
 
 
 class Optimizer:
@@ -76,6 +68,10 @@ class Optimizer:
         storage: None, the path of a journal (an existing one is resumed), or a `Journal`.
         callbacks: Called with the optimizer and each trial after it is observed.
         context: What the values depend on besides, as JSON values by name; a journal with another is refused.
+        lease: Seconds, longer than any evaluation. A trial that has not come out by then, because its worker died, is
+            offered again, with the same number, by the next `suggest` of an optimizer that has a lease; whichever
+            result comes first counts, a second one is refused. None: trials stay pending until they are observed or
+            abandoned.
 
     A configuration in which every parameter has its default is evaluated first, unless ``initial`` says what is.
     Several threads may use one optimizer, and several processes one journal.
@@ -85,6 +81,9 @@ class Optimizer:
         ConfigError: One of the initial points does not belong to the space.
         JournalError: The journal is damaged, or was written with another space or other options.
     """
+
+    _callbacks: tuple[Callback, ...]
+    _lease: float | None
 
     def __init__(
         self,
@@ -101,6 +100,7 @@ class Optimizer:
         storage: str | os.PathLike[str] | Journal | None = None,
         callbacks: Iterable[Callback] = (),
         context: Mapping[str, Any] | None = None,
+        lease: float | None = None,
     ) -> None:
         wanted = None if initial is None or not isinstance(initial, Sequence) else list(initial)
         recipe, description = chosen(strategy, settings or {}, initial)
@@ -111,8 +111,9 @@ class Optimizer:
         points = [
             legal(space, point) for point in (default_first(space) if wanted is None else wanted)
         ]
-        self._start(space, options, recipe, journal_of(storage), points)
-        self._callbacks += heard
+        self._lease, journal = lease_of(lease), journal_of(storage)
+        self._start(space, options, recipe, journal, points, journal.read(START))
+        self._callbacks = heard
 
     def _start(
         self,
@@ -121,36 +122,29 @@ class Optimizer:
         strategy: Strategy[Any],
         journal: Journal,
         points: Sequence[Config] | None,
+        found: Sequence[tuple[Event, Mark]],
     ) -> None:
-        """Write the header, or read the journal that is there; ``points`` None means those of the journal."""
+        """Write the header, or take in the records that were found; ``points`` None means those of the journal."""
         self._space, self._strategy, self._journal = space, strategy, journal
         self._opened = time.monotonic()
         self._lock = threading.RLock()
-        self._callbacks: tuple[Callback, ...] = ()
+        self._callbacks = ()
         self._news: deque[Trial] = deque()
         self._announcing = False
-        found = journal.read(START)
         if not found:
             header = Header(space.to_dict(), options, tuple(points or ()))
-            begun = self._begun(header)  # a strategy refuses a space before anything is written
+            now = begun(header, space, strategy)  # all checks, before anything is written
             try:
-                self._now = replace(begun, mark=journal.append(header.event(), START))
+                self._now = replace(now, mark=journal.append(header.event(), START))
             except JournalConflict:  # somebody else has created the same file at the same moment
                 found = journal.read(START)
         if found:
             event, mark = found[0]
             header = Header.read(event, self._name())
             header.check(space, options, points, self._name())
-            self._now = replace(self._begun(header), mark=mark)
-            self._follow()
+            self._now = replace(begun(header, space, strategy), mark=mark)
+            self._take(found[1:])
         self._news.clear()  # nobody hears of the past again
-
-    def _begun(self, header: Header) -> _Now:
-        options = header.options
-        problem = Problem(self._space, options.budget, options.noise, options.direction)
-        history = History.start(self._space, options.direction).enqueued(header.queue)
-        state = self._strategy.init(problem, generator(options.seed, Purpose.INIT))
-        return _Now(options, problem, history, state, START)
 
     @classmethod
     def load(
@@ -158,6 +152,7 @@ class Optimizer:
         path: str | os.PathLike[str],
         space: Space | None = None,
         strategy: Strategy[Any] | None = None,
+        lease: float | None = None,
     ) -> Optimizer:
         """Return the optimizer that a journal describes; it goes on and appends to the same file.
 
@@ -165,20 +160,18 @@ class Optimizer:
             path: The journal.
             space: Needed only where the journal's space has callables as constraints.
             strategy: Needed only where the run was made with a strategy object.
+            lease: As for `Optimizer`.
 
         Raises:
-            JournalError: There is no such file, it is damaged, or the space is not the journal's.
+            JournalError: There is no such file, it is damaged, or the space or the strategy is not the journal's.
         """
         place = Path(path)
-        header = header_of(place)
-        options = header.options
-        if strategy is None:
-            recipe = restored(options.strategy, place)
-        else:
-            recipe, options = strategy, replace(options, strategy={"object": describe(strategy)})
+        header, records = records_of(place)
+        recipe = restored(header.options.strategy, strategy, place)
         optimizer = cls.__new__(cls)
-        whole = Space.from_dict(header.space) if space is None else space
-        optimizer._start(whole, options, recipe, JsonlJournal(place), None)
+        optimizer._lease = lease_of(lease)
+        known = Space.from_dict(header.space) if space is None else space
+        optimizer._start(known, header.options, recipe, JsonlJournal(place), None, records)
         return optimizer
 
     # Asking ----------------------------------------------------------------------------------------------------
@@ -190,20 +183,22 @@ class Optimizer:
     def suggest(self, n: int | None = None) -> Trial | list[Trial]:
         """Return the next trial, or with ``n`` a list of exactly n trials, fewer only when no more are left.
 
+        Trials whose lease has ended come first, then enqueued configurations, then the strategy's.
+
         Raises:
             SpaceExhausted: Every feasible configuration is observed or pending.
             JournalError: It could not be recorded; nothing has changed.
         """
         count = 1 if n is None else whole("n", n, 1)
 
-        def event(now: _Now) -> Event:
-            return suggestion(
-                now.problem, now.history, self._strategy, now.state, now.options.seed, count
-            )
+        def event(now: Now) -> Event:
+            ask = Ask(count, now.options.seed, self._lease, time.time())
+            return suggestion(now.problem, now.history, self._strategy, now.state, ask)
 
-        rows = self._commit(event)["trials"]
+        made = self._commit(event)
+        ids = [*made.get("again", ()), *(row["id"] for row in made["trials"])]
         history = self._now.history
-        trials = [trial for row in rows if (trial := history.find(row["id"])) is not None]
+        trials = [trial for i in ids if (trial := history.find(i)) is not None]
         return trials[0] if n is None else trials
 
     def enqueue(self, config: Config) -> None:
@@ -215,7 +210,7 @@ class Optimizer:
         wanted = legal(self._space, config)
         code = self._space.encode([wanted])
 
-        def event(now: _Now) -> Event:
+        def event(now: Now) -> Event:
             if now.problem.taken(now.history, code)[0]:
                 raise ConfigError(f"{wanted} is observed or pending already; it cannot be enqueued")
             return events.enqueued_event([wanted])
@@ -241,7 +236,7 @@ class Optimizer:
             trial: A suggested trial; a configuration told without being asked for; or a list of either, with a list
                 of as many values.
             value: A number; repeats (their median counts, all are kept); or named metrics with the objective among
-                them. None, NaN and infinities are failures, with a warning.
+                them. None, NaN and infinities are failures; a warning tells of it once it is recorded.
             failed: The failure word (True: ``runtime``); the configuration is infeasible and never suggested again.
             message: What the failing tool said.
             bound: With ``failed="timeout"``: the value is at least this.
@@ -254,13 +249,16 @@ class Optimizer:
             JournalError: It could not be recorded; nothing has changed.
         """
         details = {"failed": failed, "message": message, "bound": bound, "extra": extra}
+        done: list[Trial] = []
 
-        def event(now: _Now) -> Event:
-            return told(
+        def event(now: Now) -> Event:
+            done[:] = told(
                 now.history, now.options.objective, trial, value, details, imported=imported
             )
+            return events.observed_event(done)
 
         self._commit(event)
+        _warn_of_problems([t.outcome for t in done if t.outcome is not None])
 
     def complete(self, outcomes: Sequence[Outcome]) -> None:
         """Record the outcomes of suggested trials, as evaluators return them.
@@ -270,11 +268,12 @@ class Optimizer:
             JournalError: It could not be recorded; nothing has changed.
         """
 
-        def event(now: _Now) -> Event:
+        def event(now: Now) -> Event:
             check_bounds(now.history, outcomes)
             return events.observed_event(now.history.checked(outcomes))
 
         self._commit(event)
+        _warn_of_problems(outcomes)
 
     def abandon(self, trial: Trial, reason: str = "") -> None:
         """Give a trial up: it is no longer pending, and its configuration may come back.
@@ -285,7 +284,7 @@ class Optimizer:
         if not isinstance(trial, Trial):
             raise TrialError(f"abandon takes a trial that was suggested, not {trial!r:.80}")
 
-        def event(now: _Now) -> Event:
+        def event(now: Now) -> Event:
             now.history.abandoned(trial.id)
             return events.abandoned_event(trial.id, reason)
 
@@ -403,7 +402,7 @@ class Optimizer:
 
     # Keeping ---------------------------------------------------------------------------------------------------
 
-    def _commit(self, make: Callable[[_Now], Event]) -> Event:
+    def _commit(self, make: Callable[[Now], Event]) -> Event:
         """Make an event from what is known, try it, write it, and only then let it take effect.
 
         If somebody else was faster it is made again from what is known then. The new knowledge replaces the old in one
@@ -413,7 +412,8 @@ class Optimizer:
             while True:
                 self._follow()
                 event = events.normalised(make(self._now))
-                after, observed = self._folded(self._now, event, self._now.mark.number)
+                trial_mark = Mark(self._now.mark.number + 1)
+                after, observed = self._advanced(self._now, [(event, trial_mark)])
                 try:
                     mark = self._journal.append(event, self._now.mark)
                 except JournalConflict:
@@ -426,24 +426,17 @@ class Optimizer:
 
     def _follow(self) -> None:
         """Take in what the journal has beyond what is known: other writers' events, or an interrupted one."""
-        for event, mark in self._journal.read(self._now.mark):
-            after, observed = self._folded(self._now, event, mark.number - 1)
-            self._now = replace(after, mark=mark)
+        self._take(self._journal.read(self._now.mark))
+
+    def _take(self, records: Sequence[tuple[Event, Mark]]) -> None:
+        if records:
+            self._now, observed = self._advanced(self._now, records)
             self._news.extend(observed)
 
-    def _folded(self, now: _Now, event: Event, number: int) -> tuple[_Now, Sequence[Trial]]:
-        """Return what is known after an event, and the trials that it observed."""
-        try:
-            history, observed = events.apply(event, now.history)
-        except (TrialError, ConfigError, KeyError, TypeError, ValueError, AttributeError) as error:
-            raise JournalError(
-                f"{self._name()}: record {number} does not fit those before it: {error}", number
-            ) from error
-        state = now.state
-        for trial in observed:
-            rng = generator(now.options.seed, Purpose.TELL, trial.id)
-            state = self._strategy.tell(now.problem, state, trial, rng)
-        return replace(now, history=history, state=state), observed
+    def _advanced(
+        self, now: Now, records: Sequence[tuple[Event, Mark]]
+    ) -> tuple[Now, Sequence[Trial]]:
+        return advanced(now, records, self._strategy, self._name())
 
     def _announce(self) -> None:
         """Call the callbacks for what was observed, in order; one that calls back finds everything in place."""
@@ -460,3 +453,11 @@ class Optimizer:
 
     def _name(self) -> str:
         return str(getattr(self._journal, "path", "journal"))
+
+
+def _warn_of_problems(outcomes: Iterable[Outcome]) -> None:
+    """Warn of values that were none: only now that they are recorded, since a warning may be an error."""
+    for outcome in outcomes:
+        if outcome.problem:
+            text = f"{outcome.problem}; recorded as a failure"
+            warnings.warn(text, FailureWarning, stacklevel=3)

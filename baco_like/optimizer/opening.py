@@ -9,7 +9,8 @@ from typing import Any
 
 from baco_like.exceptions import JournalError
 from baco_like.records.header import Header, describe, whole
-from baco_like.records.journal import START, Journal
+from baco_like.records.journal import START, Event, Journal, Mark
+from baco_like.records.reading import finite_number
 from baco_like.spaces.space import Space
 from baco_like.storage.jsonl import JsonlJournal
 from baco_like.storage.memory import MemoryJournal
@@ -31,8 +32,25 @@ def default_first(space: Space) -> list[dict[str, Any]]:
     return [config] if config is not None and varied and space.contains(config) else []
 
 
+def lease_of(seconds: float | None) -> float | None:
+    """Return the lease that ``lease=`` means.
+
+    Raises:
+        ValueError: It is no positive number of seconds.
+    """
+    number = None if seconds is None else finite_number(seconds)
+    if seconds is not None and (number is None or number <= 0):
+        raise ValueError(f"lease must be a number of seconds above 0, or None, not {seconds!r}")
+    return number
+
+
 def header_of(path: Path) -> Header:
-    """Return the first record of a journal.
+    """Return the first record of a journal; raises as `records_of`."""
+    return records_of(path)[0]
+
+
+def records_of(path: Path) -> tuple[Header, list[tuple[Event, Mark]]]:
+    """Return the header of a journal and all its records, the header's included.
 
     Raises:
         JournalError: There is none, or the file is damaged.
@@ -42,7 +60,7 @@ def header_of(path: Path) -> Header:
     found = JsonlJournal(path).read(START)
     if not found:
         raise JournalError(f"{path} holds no record; start a run with Optimizer(storage=...)")
-    return Header.read(found[0][0], str(path))
+    return Header.read(found[0][0], str(path)), found
 
 
 def chosen(
@@ -76,15 +94,39 @@ def chosen(
     return recipe, {"name": strategy, "settings": {**known, **own}}
 
 
-def restored(description: Mapping[str, Any], path: Path) -> Strategy[Any]:
-    """Return the strategy that a journal names.
+def restored(
+    description: Mapping[str, Any], given: Strategy[Any] | None, path: Path
+) -> Strategy[Any]:
+    """Return the strategy of a journal: the one it names, or the object that was given.
+
+    Args:
+        description: What the journal's header says of it.
+        given: An object, or None.
+        path: The journal.
 
     Raises:
-        JournalError: It was an object.
+        JournalError: It was an object and none is given, or the one given is another.
     """
-    if "name" not in description:
+    named = _named(description, path)
+    if given is None and named is not None:
+        return named
+    was = description.get("object") if named is None else describe(named)
+    if given is None:
         raise JournalError(
             f"{path} was made with a strategy object; give it again: Optimizer.load(path, strategy=...), "
-            f"where it was {description['object']}"
+            f"where it was {was}"
         )
-    return create(description["name"], description["settings"])
+    if describe(given) != was:
+        raise JournalError(
+            f"{path} belongs to another run: the strategy was {was}, now {describe(given)}"
+        )
+    return given
+
+
+def _named(description: Mapping[str, Any], path: Path) -> Strategy[Any] | None:
+    if "name" not in description:
+        return None
+    try:
+        return create(description["name"], description["settings"])
+    except (ValueError, TypeError, KeyError) as error:
+        raise JournalError(f"{path}: record 0 names no strategy of ours: {error}", 0) from error

@@ -9,7 +9,6 @@ import numpy as np
 
 from baco_like.exceptions import TrialError
 from baco_like.records.history import History
-from baco_like.records.journal import Event, observed_event
 from baco_like.records.reading import outcome_from
 from baco_like.records.trial import Outcome, Trial
 from baco_like.spaces.space import Space
@@ -25,8 +24,8 @@ def told(
     details: Mapping[str, Any],
     *,
     imported: bool,
-) -> Event:
-    """Return the event of what `Optimizer.observe` was given; its arguments are described there.
+) -> list[Trial]:
+    """Return the trials, with their outcomes, that `Optimizer.observe` was given; its arguments are described there.
 
     Raises:
         TrialError: A trial is not pending or not of this run, or the lists differ in length.
@@ -57,7 +56,7 @@ def told(
             asked.append(outcome)
             done += history.checked([outcome])
     history.checked(asked)  # together, so that none stands there twice
-    return observed_event(done)
+    return done
 
 
 def check_bounds(history: History, outcomes: Sequence[Outcome]) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
@@ -87,6 +87,7 @@ class History:
     _length: int = 0
     _buffer: _Buffer = field(default_factory=lambda: _Buffer(0), repr=False)
     _pending: Mapping[int, tuple[Trial, Array]] = field(default_factory=dict, repr=False)
+    _shown: Callable[[Trial], Trial] | None = field(default=None, repr=False)
 
     @classmethod
     def start(cls, space: Space, goal: Goal = "minimize") -> History:
@@ -101,17 +102,24 @@ class History:
     @property
     def trials(self) -> list[Trial]:
         """Observed trials, in order of arrival."""
-        return self._buffer.trials[: self._length]
+        trials = self._buffer.trials[: self._length]
+        return trials if self._shown is None else [self._shown(trial) for trial in trials]
 
     @property
     def last(self) -> Trial | None:
         """The trial observed last, or None."""
-        return self._buffer.trials[self._length - 1] if self._length else None
+        if not self._length:
+            return None
+        trial = self._buffer.trials[self._length - 1]
+        return trial if self._shown is None else self._shown(trial)
 
     @property
     def pending(self) -> Mapping[int, Trial]:
         """Trials in flight by id, in order of their ids."""
-        return MappingProxyType({i: trial for i, (trial, _) in self._pending.items()})
+        shown = self._shown
+        return MappingProxyType(
+            {i: trial if shown is None else shown(trial) for i, (trial, _) in self._pending.items()}
+        )
 
     @property
     def codes(self) -> Codes:
@@ -207,6 +215,24 @@ class History:
         next_id = max([self.next_id, *(t.id + 1 for t in trials)])
         return replace(self, _pending=pending, next_id=next_id)
 
+    def expired(self, now: float) -> list[int]:
+        """Return the ids in flight whose lease has ended by ``now`` (seconds since 1970), in order."""
+        return [i for i, (t, _) in self._pending.items() if t.until is not None and t.until <= now]
+
+    def offered(self, ids: Sequence[int], until: float | None) -> History:
+        """Return the history in which these trials in flight have a lease until then.
+
+        Raises:
+            TrialError: One of them is not pending.
+        """
+        pending = dict(self._pending)
+        for i in ids:
+            if i not in pending:
+                raise TrialError(f"{self._why_not_pending(i)}; it cannot be offered again")
+            trial, code = pending[i]
+            pending[i] = (replace(trial, until=until), code)
+        return replace(self, _pending=pending)
+
     def assuming(self, codes: Codes) -> History:
         """Return the history in which these rows are in flight as trials without a configuration, ``(n, w)``."""
         return self.suggested([Trial(self.next_id + i, {}) for i in range(len(codes))], codes)
@@ -275,6 +301,8 @@ class History:
         """Ids only grow; everything else is a trial told twice, or a forged record."""
         last = self.next_id - 1
         for number in ids:
+            if type(number) is not int:
+                raise TrialError(f"id {number!r:.80} is no whole number")
             if number <= last:
                 raise TrialError(f"id {number} was used before; the next id is {last + 1}")
             last = number
@@ -291,6 +319,16 @@ class History:
         bound = np.nan if trial.bound is None else trial.bound
         variance = np.nan if trial.sem is None else min(trial.sem, 1e150) ** 2
         return cost, bound, variance, float(_STATUSES.index(trial.status))
+
+    def retagged(self, shown: Callable[[Trial], Trial]) -> History:
+        """Return the history as one part of a composed strategy sees it.
+
+        Args:
+            shown: What `trials`, `last` and `pending` hold for a trial: the same one, perhaps with another tag.
+        """
+        before = self._shown
+        both = shown if before is None else lambda trial: shown(before(trial))
+        return replace(self, _shown=both)
 
     def abandoned(self, trial_id: int) -> History:
         """Return the history in which this trial is no longer in flight; its id is not used again.

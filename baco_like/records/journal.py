@@ -8,8 +8,9 @@ business of `baco_like.storage`.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from baco_like.exceptions import JournalError
@@ -20,6 +21,8 @@ SCHEMA = 1
 """Version of the events; a reader refuses a newer one."""
 
 Event = Mapping[str, Any]
+
+_LARGEST = sys.float_info.max
 
 
 @dataclass(frozen=True)
@@ -79,16 +82,31 @@ def plain(config: Mapping[str, Any]) -> dict[str, Any]:
     return {name: tuple(v) if isinstance(v, list) else v for name, v in config.items()}
 
 
-def suggested_event(trials: Sequence[Trial], dequeued: int) -> Event:
-    """Return the event of one suggestion; ``dequeued`` of its trials came from the queue."""
+def suggested_event(
+    trials: Sequence[Trial], dequeued: int, again: Sequence[int] = (), until: float | None = None
+) -> Event:
+    """Return the event of one suggestion.
+
+    Args:
+        trials: New ones.
+        dequeued: How many configurations left the queue.
+        again: Ids of pending trials that are offered again.
+        until: When the lease of all of them ends, in seconds since 1970, or None.
+    """
     rows = [
         {"id": t.id, "config": dict(t.config), "origin": t.origin, "tag": t.tag} for t in trials
     ]
-    return {"event": "suggested", "trials": rows, "dequeued": dequeued}
+    lease = {} if until is None else {"until": until}
+    offered = {"again": list(again)} if again else {}
+    return {"event": "suggested", "trials": rows, "dequeued": dequeued, **offered, **lease}
 
 
 def observed_event(trials: Sequence[Trial]) -> Event:
-    """Return the event of one observation; trials that were never suggested carry their configuration."""
+    """Return the event of one observation.
+
+    Every row has its configuration, so that no observation is lost with the record that suggested it; those of trials
+    that were never suggested have their origin too.
+    """
     return {"event": "observed", "outcomes": [_outcome_row(t) for t in trials]}
 
 
@@ -96,12 +114,13 @@ def _outcome_row(trial: Trial) -> dict[str, Any]:
     outcome = trial.outcome
     assert outcome is not None
     row: dict[str, Any] = {"id": trial.id, "status": outcome.status.value}
-    for part in fields(Outcome):
-        value = getattr(outcome, part.name)
-        if part.name not in ("trial_id", "status") and value not in (None, (), "", {}):
-            row[part.name] = dict(value) if isinstance(value, Mapping) else value
+    for name in _PARTS:
+        value = getattr(outcome, name)
+        if value not in (None, (), "", {}):
+            row[name] = dict(value) if isinstance(value, Mapping) else value
+    row["config"] = dict(trial.config)
     if trial.origin in ("told", "imported"):
-        row.update(config=dict(trial.config), origin=trial.origin)
+        row["origin"] = trial.origin
     return row
 
 
@@ -116,11 +135,45 @@ def enqueued_event(configs: Sequence[Mapping[str, Any]]) -> Event:
 
 
 def read_outcome(row: Mapping[str, Any]) -> Outcome:
-    """Return the outcome that an ``observed`` event holds."""
-    known = {part.name for part in fields(Outcome)} - {"trial_id", "status"}
-    parts = {name: value for name, value in row.items() if name in known}
-    parts["repeats"] = tuple(parts.get("repeats", ()))
+    """Return the outcome that an ``observed`` event holds.
+
+    Raises:
+        KeyError: It has no id or status.
+        ValueError: A part is not of its kind.
+    """
+    parts = {name: row[name] for name in _PARTS if name in row}
+    for name, value in parts.items():
+        if not _PARTS[name](value):
+            raise ValueError(f"{name} of trial {row['id']!r} is {value!r:.80}")
+    if "repeats" in parts:
+        parts["repeats"] = tuple(parts["repeats"])
     return Outcome(row["id"], Status(row["status"]), **parts)
+
+
+def _number(value: Any) -> bool:
+    """Whether it is a number within the range of floats; a bool is none."""
+    return type(value) in (float, int) and -_LARGEST <= value <= _LARGEST
+
+
+def _text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _mapping(value: Any) -> bool:
+    return isinstance(value, dict)
+
+
+_PARTS: Mapping[str, Callable[[Any], bool]] = {
+    "value": _number,
+    "repeats": lambda value: isinstance(value, list) and all(map(_number, value)),
+    "sem": _number,
+    "failed": _text,
+    "message": _text,
+    "bound": _number,
+    "metrics": lambda value: _mapping(value) and all(map(_number, value.values())),
+    "extra": _mapping,
+}
+"""What is kept of an outcome beside its trial and status, and what each part must be when it is read."""
 
 
 def apply(event: Event, history: History) -> tuple[History, tuple[Trial, ...]]:
@@ -129,15 +182,11 @@ def apply(event: Event, history: History) -> tuple[History, tuple[Trial, ...]]:
     Raises:
         TrialError: The event does not fit the history.
         ConfigError: A configuration is not in the space.
+        LookupError, TypeError, ValueError, AttributeError: It is no event of ours.
     """
     kind = event["event"]
     if kind == "suggested":
-        trials = [
-            Trial(row["id"], plain(row["config"]), row["tag"], row["origin"])
-            for row in event["trials"]
-        ]
-        codes = history.space.encode([t.config for t in trials])
-        return history.dequeued(event["dequeued"]).suggested(trials, codes), ()
+        return _suggested(event, history), ()
     if kind == "observed":
         done = tuple(_observed(row, history) for row in event["outcomes"])
         return history.completed(done), done
@@ -150,8 +199,24 @@ def apply(event: Event, history: History) -> tuple[History, tuple[Trial, ...]]:
     raise KeyError(kind)
 
 
+def _suggested(event: Event, history: History) -> History:
+    until = event.get("until")
+    if until is not None and not _number(until):
+        raise ValueError(f"until is {until!r:.80}")
+    trials = [
+        Trial(row["id"], plain(row["config"]), row["tag"], row["origin"], until=until)
+        for row in event["trials"]
+    ]
+    codes = history.space.encode([t.config for t in trials])
+    if event["dequeued"]:
+        history = history.dequeued(event["dequeued"])
+    if event.get("again"):
+        history = history.offered(event["again"], until)
+    return history.suggested(trials, codes) if trials else history
+
+
 def _observed(row: Mapping[str, Any], history: History) -> Trial:
     outcome = read_outcome(row)
-    if "config" in row:
+    if "origin" in row:
         return Trial(row["id"], plain(row["config"]), None, row["origin"], outcome)
     return history.checked([outcome])[0]

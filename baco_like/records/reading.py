@@ -7,14 +7,13 @@ failure whose message shows what it was.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from baco_like.exceptions import FailureWarning, Infeasible, TrialError
+from baco_like.exceptions import Infeasible, TrialError
 from baco_like.records.trial import Outcome
 
 
@@ -40,7 +39,8 @@ def outcome_from(
     * an exception: a failure with its type and message; `Infeasible` has its own word.
 
     ``None``, NaN, infinities, integers beyond float, booleans, texts and everything else are
-    failures with the word ``runtime`` and one `FailureWarning`; a text is the failure's message.
+    failures with the word ``runtime`` whose `Outcome.problem` says why; the optimizer warns of it
+    once it is recorded. A text is the failure's message.
 
     Args:
         trial_id: Which trial.
@@ -69,8 +69,8 @@ def outcome_from(
         return outcome_of_exception(trial_id, value, extra=notes)
     reading = _read(value, objective, trial_id)
     if reading.problem:
-        warnings.warn(f"{reading.problem}; recorded as a failure", FailureWarning, stacklevel=3)
-        return Outcome.failure(trial_id, "runtime", message or reading.problem, extra=notes)
+        failure = Outcome.failure(trial_id, "runtime", message or reading.problem, extra=notes)
+        return replace(failure, problem=reading.problem)
     if reading.unread:
         notes["metrics"] = {**notes.get("metrics", {}), **reading.unread}
     found = Outcome.success(trial_id, reading.repeats, metrics=reading.metrics, extra=notes)

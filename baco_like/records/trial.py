@@ -57,6 +57,7 @@ class Outcome:
         bound: The value is at least this (CENSORED).
         metrics: Further named numbers that were observed.
         extra: Anything else as JSON values, such as stage timings in seconds.
+        problem: Why what was measured is no value, where it was to be one: what a warning tells. Not kept.
     """
 
     trial_id: int
@@ -69,6 +70,7 @@ class Outcome:
     bound: float | None = None
     metrics: Mapping[str, float] = field(default_factory=dict)
     extra: Mapping[str, Any] = field(default_factory=dict)
+    problem: str = field(default="", compare=False)
 
     @classmethod
     def success(
@@ -163,6 +165,8 @@ class Trial(Mapping[str, Any]):
         origin: Where it came from: ``strategy``, ``fill``, ``enqueued``, ``told`` or ``imported``.
         outcome: What came of it, or None while it is pending.
         abandoned: Why it was given up, or None.
+        until: End of the lease of whom it was suggested to, in seconds since 1970, or None: it has no end. After it
+            the trial is offered again; whoever reports first is heard.
     """
 
     id: int
@@ -171,6 +175,7 @@ class Trial(Mapping[str, Any]):
     origin: str = "strategy"
     outcome: Outcome | None = None
     abandoned: str | None = None
+    until: float | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "config", MappingProxyType(dict(self.config)))

@@ -6,8 +6,8 @@ A record is one line::
 
 where ``crc`` is the CRC-32 of every byte after its own field up to the line's end. So a flipped byte is refused
 with the record's number, never read as another value, while a line without an end is what a crash in the middle of
-a write leaves: it was never acknowledged, and the next writer cuts it off. The lock (``flock``) belongs to the
-process, so the kernel frees it when its holder dies. The journal itself holds no state: who reads keeps the place.
+a write leaves: it was never acknowledged, and the next writer cuts it off. The journal itself holds no state: who
+reads keeps the place.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ import json
 import os
 import re
 import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
 
 from baco_like.exceptions import JournalConflict, JournalError
 from baco_like.records.journal import Event, Mark
+from baco_like.storage.lock import locked
 
 _HEAD = len('{"crc":"01234567",')
 _BEGINNING = '{"crc":"########","n":'
@@ -53,10 +53,20 @@ def decode_record(line: bytes, number: int) -> Event | None:
     if head != b'{"crc":"%08x",' % zlib.crc32(rest):
         return None
     try:
-        event: dict[str, Any] = json.loads(b"{" + rest)
+        text = rest.decode("ascii")
+        event, end = _DECODER.raw_decode("{" + text)
     except (ValueError, RecursionError):
         return None
+    if end != len(text) + 1 or type(event) is not dict:
+        return None
     return event if event.pop("n", None) == number else None
+
+
+def _no_number(text: str) -> Any:
+    raise ValueError(f"{text} is no JSON")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_no_number)
 
 
 @dataclass(frozen=True)
@@ -98,6 +108,31 @@ def _parse(data: bytes, after: Mark, path: Path) -> _Tail:
     return _Tail(found, torn=bool(rest))
 
 
+def write_journal(path: Path, events: Iterable[Event]) -> None:
+    """Write a new journal, all or nothing.
+
+    Raises:
+        JournalError: There is such a file already, or it cannot be written.
+    """
+    part = path.with_name(f"{path.name}.{os.getpid()}.part")
+    try:
+        try:
+            with part.open("xb") as file:
+                file.writelines(encode_record(number, event) for number, event in enumerate(events))
+                file.flush()
+                os.fsync(file.fileno())
+            os.link(part, path)  # unlike a new name, it never takes the place of a file
+        finally:
+            part.unlink(missing_ok=True)
+        sync_folder(path.parent)
+    except FileExistsError as error:
+        raise JournalError(
+            f"{error.filename2 or error.filename} exists; name another file"
+        ) from error
+    except OSError as error:
+        raise JournalError(f"cannot write {path}: {error.strerror}") from error
+
+
 def _could_be_torn(rest: bytes, number: int) -> bool:
     """Whether a crash can have left this: the beginning of a record, or zeros behind one."""
     if number and not rest.strip(b"\0"):
@@ -112,7 +147,7 @@ def _damaged(path: Path, number: int, line: bytes) -> JournalError:
         return JournalError(f"{path} is no journal of ours; choose another file (record 0)", 0)
     return JournalError(
         f"{path}: record {number} is damaged (its checksum does not fit); "
-        "restore the file from a copy or move it away to start anew",
+        "keep the others by: baco-like repair OLD NEW",
         number,
     )
 
@@ -136,8 +171,9 @@ class JsonlJournal:
         """
         if not self.path.exists() and not after.number:
             return []
-        with self._locked(os.O_RDONLY, fcntl.LOCK_SH) as fd:
-            return self._tail(fd, after).found
+        with locked(self.path, os.O_RDONLY, fcntl.LOCK_SH) as fd:
+            data = self._bytes(fd, after)
+        return _parse(data, after, self.path).found
 
     def append(self, event: Event, after: Mark) -> Mark:
         """Write one event, wait until it is on the disk, and return the place behind it.
@@ -148,24 +184,26 @@ class JsonlJournal:
         """
         line = encode_record(after.number, event)
         data = line if after.closed else b"\n" + line
-        with self._locked(os.O_RDWR | os.O_CREAT, fcntl.LOCK_EX) as fd:
-            tail = self._tail(fd, after)
+        with locked(
+            self.path, os.O_RDWR | (0 if after.number else os.O_CREAT), fcntl.LOCK_EX
+        ) as fd:
+            tail = _parse(self._bytes(fd, after), after, self.path)
             if tail.found:
                 raise JournalConflict(f"{self.path} has grown")
             if tail.torn:  # what a crash left of a record that nobody was told of
                 os.ftruncate(fd, after.place)
             self._write(fd, data, after.place)
-        if not after.number:
-            self._sync_folder()
+            if not after.number:
+                sync_folder(self.path.parent)
         return Mark(after.number + 1, after.place + len(data))
 
-    def _tail(self, fd: int, after: Mark) -> _Tail:
+    def _bytes(self, fd: int, after: Mark) -> bytes:
         size = os.fstat(fd).st_size
         if size < after.place:
             raise JournalError(
                 f"{self.path} has become shorter than what was read; restore it from a copy"
             )
-        return _parse(b"".join(_chunks(fd, after.place, size)), after, self.path)
+        return b"".join(_chunks(fd, after.place, size))
 
     def _write(self, fd: int, data: bytes, place: int) -> None:
         try:
@@ -179,25 +217,14 @@ class JsonlJournal:
                 f"cannot write to {self.path}: {error.strerror}; nothing was recorded, make room and try again"
             ) from error
 
-    def _sync_folder(self) -> None:
-        """Make the new file's name survive a power cut too."""
-        fd = os.open(self.path.parent, os.O_RDONLY)
-        try:
-            os.fsync(fd)
-        finally:
-            os.close(fd)
 
-    @contextmanager
-    def _locked(self, flags: int, lock: int) -> Iterator[int]:
-        try:
-            fd = os.open(self.path, flags | os.O_CLOEXEC, 0o644)
-            try:
-                fcntl.flock(fd, lock)
-                yield fd
-            finally:
-                os.close(fd)
-        except OSError as error:
-            raise JournalError(f"cannot use {self.path}: {error.strerror}") from error
+def sync_folder(folder: Path) -> None:
+    """Make the names of new files survive a power cut too."""
+    fd = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
 
 
 def _chunks(fd: int, start: int, end: int) -> Iterator[bytes]:

@@ -16,7 +16,7 @@ import pytest
 
 from baco_like.evaluators.failures import DEFAULT_FAILURES, failure_word
 from baco_like.evaluators.function import FunctionEvaluator
-from baco_like.exceptions import EvaluatorError, FailureWarning, Infeasible
+from baco_like.exceptions import EvaluatorError, Infeasible
 from baco_like.records.trial import Outcome, Status, Trial
 
 
@@ -82,8 +82,17 @@ def test_repeats_of_lists_and_metrics_are_joined() -> None:
 
 
 def test_a_nan_is_a_failure() -> None:
-    with pytest.warns(FailureWarning):
-        assert evaluate(lambda trial: math.nan).failed == "runtime"
+    outcome = evaluate(lambda trial: math.nan)
+    assert (outcome.failed, outcome.problem) == ("runtime", "the value nan is not a finite number")
+
+
+def test_a_metric_may_be_missing_from_some_repeats() -> None:
+    results = iter([{"time": 1.0}, {"time": 2.0, "energy": 5.0}, {"time": 3.0, "energy": 7.0}])
+    outcome = evaluate(lambda trial: next(results), repeats=3, objective="time")
+    assert (outcome.repeats, outcome.metrics) == ((1.0, 2.0, 3.0), {"energy": 6.0})
+    results = iter([{"time": 1.0, "energy": 5.0}, {"energy": 7.0}])
+    outcome = evaluate(lambda trial: next(results), repeats=2, objective="time")
+    assert (outcome.failed, outcome.message[:11]) == ("runtime", "repeat 2 of")
 
 
 def fake(module: str, name: str) -> Exception:

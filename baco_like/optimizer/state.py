@@ -1,0 +1,78 @@
+"""All that an optimizer knows, as a value, and how the events of a journal change it. Pure functions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from baco_like._random import Purpose, generator
+from baco_like.exceptions import ConfigError, JournalError, TrialError
+from baco_like.records.header import Header, Options
+from baco_like.records.history import History
+from baco_like.records.journal import START, Event, Mark, apply
+from baco_like.records.trial import Trial
+from baco_like.spaces.space import Space
+from baco_like.strategies.protocol import Problem, Strategy
+
+_NO_EVENT = (
+    TrialError,
+    ConfigError,
+    LookupError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    ArithmeticError,
+)
+"""What comes of a record that somebody has forged."""
+
+
+@dataclass(frozen=True)
+class Now:
+    """All that an optimizer knows, replaced as a whole."""
+
+    options: Options
+    problem: Problem
+    history: History
+    state: Any
+    mark: Mark
+
+
+def begun(header: Header, space: Space, strategy: Strategy[Any]) -> Now:
+    """Return what is known before the first event; a strategy refuses a space here."""
+    options = header.options
+    problem = Problem(space, options.budget, options.noise, options.direction)
+    history = History.start(space, options.direction).enqueued(header.queue)
+    state = strategy.init(problem, generator(options.seed, Purpose.INIT))
+    return Now(options, problem, history, state, START)
+
+
+def advanced(
+    now: Now, records: Iterable[tuple[Event, Mark]], strategy: Strategy[Any], name: str
+) -> tuple[Now, Sequence[Trial]]:
+    """Return what is known after some records, and the trials that they observed.
+
+    Args:
+        now: What is known before.
+        records: Events, each with the place behind it.
+        strategy: Is told of every observation.
+        name: What messages call the journal.
+
+    Raises:
+        JournalError: A record does not fit those before it.
+    """
+    history, state, mark = now.history, now.state, now.mark
+    seen: list[Trial] = []
+    for event, mark in records:
+        try:
+            history, observed = apply(event, history)
+        except _NO_EVENT as error:
+            number = mark.number - 1
+            raise JournalError(
+                f"{name}: record {number} does not fit those before it: {error}", number
+            ) from error
+        for trial in observed:
+            rng = generator(now.options.seed, Purpose.TELL, trial.id)
+            state = strategy.tell(now.problem, state, trial, rng)
+        seen += observed
+    return replace(now, history=history, state=state, mark=mark), seen

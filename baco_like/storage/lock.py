@@ -1,0 +1,103 @@
+"""The lock on a journal: one writer at a time, no waiting for the dead.
+
+``flock`` belongs to an open file, so the kernel frees it the moment its holder dies. A holder that is stopped (Ctrl-Z,
+a debugger) keeps it, and nobody can know whether it goes on; then the others are told after a moment instead of
+hanging with it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from baco_like.exceptions import JournalError
+
+_FIRST_NAP, _LONGEST_NAP = 0.0002, 0.005
+"""Seconds between two tries."""
+
+_LOOK = 0.5
+"""Seconds of waiting after which it matters whether the holder is stopped."""
+
+_PATIENCE = 60.0
+"""Seconds after which waiting is given up; a lock is held for as long as one write takes."""
+
+
+@contextmanager
+def locked(path: Path, flags: int, kind: int) -> Iterator[int]:
+    """Open a file and hold its lock for the time of a ``with`` block.
+
+    Args:
+        path: The file.
+        flags: Of ``os.open``.
+        kind: ``fcntl.LOCK_SH`` or ``fcntl.LOCK_EX``.
+
+    Raises:
+        JournalError: It cannot be opened, or its lock is not to be had; what the block raises as an `OSError` too.
+    """
+    try:
+        fd = os.open(path, flags | os.O_CLOEXEC, 0o644)
+        try:
+            _acquire(fd, path, kind)
+            try:
+                yield fd
+            finally:
+                fcntl.flock(fd, fcntl.LOCK_UN)  # a process forked meanwhile has the file open too
+        finally:
+            os.close(fd)
+    except OSError as error:
+        raise JournalError(f"cannot use {path}: {error.strerror}") from error
+
+
+def _acquire(fd: int, path: Path, kind: int) -> None:
+    started, look, nap = time.monotonic(), _LOOK, _FIRST_NAP
+    while True:
+        try:
+            return fcntl.flock(fd, kind | fcntl.LOCK_NB)
+        except BlockingIOError:
+            waited = time.monotonic() - started
+        if waited > look:
+            look = waited + _LOOK
+            _refuse_stopped(fd, path)
+        if waited > _PATIENCE:
+            raise JournalError(
+                f"{path} has been locked by another process for {_PATIENCE:.0f} s; end that one and try again"
+            )
+        time.sleep(nap)
+        nap = min(2 * nap, _LONGEST_NAP)
+
+
+def _refuse_stopped(fd: int, path: Path) -> None:
+    for process in _holders(os.fstat(fd).st_ino):
+        if _is_stopped(process):
+            raise JournalError(
+                f"{path} is locked by process {process}, which is stopped; "
+                f"let it go on (kill -CONT {process}) or end it, and try again"
+            )
+
+
+def _holders(inode: int) -> list[int]:
+    """Return the processes that hold a lock on a file, where the system lists them (Linux)."""
+    try:
+        lines = Path("/proc/locks").read_text().splitlines()
+    except OSError:
+        return []
+    found = [
+        line.split() for line in lines
+    ]  # 1: FLOCK ADVISORY WRITE <process> <device>:<inode> 0 EOF
+    return [
+        int(words[4])
+        for words in found
+        if words[1] == "FLOCK" and words[5].rpartition(":")[2] == str(inode)
+    ]
+
+
+def _is_stopped(process: int) -> bool:
+    try:
+        text = Path(f"/proc/{process}/stat").read_text()
+    except OSError:
+        return False
+    return text.rpartition(")")[2].split()[0] in ("T", "t")
