@@ -19,10 +19,14 @@ from baco_like.spaces.design import (
     sobol,
     uniform,
 )
+from baco_like.strategies.basin_hopping import basin_hopping
+from baco_like.strategies.dual_annealing import dual_annealing
 from baco_like.strategies.exhaustive import Exhaustive
+from baco_like.strategies.pattern_search import pattern_search
 from baco_like.strategies.phased import Design
 from baco_like.strategies.protocol import Strategy
 from baco_like.strategies.random_search import RandomSearch
+from baco_like.strategies.torczon import torczon
 
 Maker = Callable[..., Strategy[Any]]
 
@@ -120,6 +124,10 @@ STRATEGIES: Mapping[str, Maker] = {
     "random_forest": _random_forest,
     "random_search": _random_search,
     "exhaustive": _exhaustive,
+    "basin_hopping": basin_hopping,
+    "dual_annealing": dual_annealing,
+    "pattern_search": pattern_search,
+    "torczon": torczon,
 }
 
 
