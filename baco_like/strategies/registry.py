@@ -20,8 +20,12 @@ from baco_like.spaces.design import (
     uniform,
 )
 from baco_like.strategies.basin_hopping import basin_hopping
+from baco_like.strategies.differential_evolution import differential_evolution
 from baco_like.strategies.dual_annealing import dual_annealing
 from baco_like.strategies.exhaustive import Exhaustive
+from baco_like.strategies.firefly import firefly
+from baco_like.strategies.genetic_algorithm import genetic_algorithm
+from baco_like.strategies.particle_swarm import particle_swarm
 from baco_like.strategies.pattern_search import pattern_search
 from baco_like.strategies.phased import Design
 from baco_like.strategies.protocol import Strategy
@@ -124,6 +128,10 @@ STRATEGIES: Mapping[str, Maker] = {
     "random_forest": _random_forest,
     "random_search": _random_search,
     "exhaustive": _exhaustive,
+    "genetic_algorithm": genetic_algorithm,
+    "differential_evolution": differential_evolution,
+    "particle_swarm": particle_swarm,
+    "firefly": firefly,
     "basin_hopping": basin_hopping,
     "dual_annealing": dual_annealing,
     "pattern_search": pattern_search,
