@@ -1,4 +1,4 @@
-"""The command line: ``baco-like tune FILE.toml``, ``baco-like strategies`` and ``baco-like compare``.
+"""The command line: ``baco-like tune FILE.toml``, ``serve SCENARIO.json``, ``compare`` and ``strategies``.
 
 Whatever a user can get wrong ends with one line on standard error and exit code 2, before anything is written. A bug
 of ours is not dressed up so: its traceback is shown.
@@ -84,6 +84,16 @@ def _parser() -> argparse.ArgumentParser:
         help="go on from the journal in the folder (default: the newest)",
     )
     tune.set_defaults(command=_tune)
+    serve = commands.add_parser(
+        "serve", help="speak HyperMapper's and BaCO's client-server protocol over stdin and stdout"
+    )
+    serve.add_argument("scenario", type=Path, metavar="SCENARIO.json", help="of either program")
+    serve.add_argument("--seed", type=_seed, default=0, metavar="S", help="the run's only seed")
+    serve.add_argument("--strategy", metavar="NAME", help="another one than the scenario's")
+    serve.add_argument(
+        "--journal", type=Path, metavar="FILE", help="keep the run in a journal, or go on from it"
+    )
+    serve.set_defaults(command=_serve)
     strategies = commands.add_parser("strategies", help="list the strategies and their settings")
     strategies.set_defaults(command=_strategies)
     command.add_to(commands, _count, _seed)
@@ -101,6 +111,13 @@ def _seed(text: str) -> int:
     if not (text.isascii() and text.isdigit()):
         raise argparse.ArgumentTypeError(f"needs a whole number from 0, not {text!r}")
     return int(text)
+
+
+def _serve(args: argparse.Namespace) -> int:
+    from baco_like.integrations.serve import run
+
+    run(args.scenario, args.seed, args.strategy, args.journal)
+    return 0
 
 
 def _strategies(args: argparse.Namespace) -> int:

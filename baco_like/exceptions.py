@@ -59,7 +59,7 @@ class JournalConflict(BacoError):
 
 
 class RunFileError(BacoError, ValueError):
-    """A TOML file for ``baco-like tune`` has an unknown key or a wrong value."""
+    """A file that says what to run (TOML, or a scenario of BaCO) has an unknown key or a wrong value."""
 
 
 class EvaluatorError(BacoError, RuntimeError):

@@ -111,12 +111,23 @@ def _parameter(entry: _Entry) -> Parameter:
     make = _KINDS[kind](entry)
     parameter = make(None)
     default = entry.fields.get("parameter_default")
+    if isinstance(default, list) and _several(default, parameter):
+        if len(default) > 1:
+            entry.note(f"of its {len(default)} defaults only the first counts")
+        default = default[0]
     if default is None:
         return parameter
     if not parameter.contains(default):
         entry.note(f"the default {default!r:.60} is none of its values and was left out")
         return parameter
     return make(default)
+
+
+def _several(default: list[Any], parameter: Parameter) -> bool:
+    """Whether it is HyperMapper 3's list of defaults; the default of a permutation is a list by itself."""
+    return bool(default) and (
+        not isinstance(parameter, Permutation) or isinstance(default[0], list)
+    )
 
 
 Make = Callable[[Any], Parameter]

@@ -1,0 +1,113 @@
+"""The lines of the protocol."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from baco_like.integrations.client_server import (
+    END,
+    best_point,
+    echoes,
+    read_cells,
+    read_names,
+    request,
+    split,
+)
+from baco_like.integrations.columns import Feasibility, Layout
+from baco_like.spaces.integer import Integer
+from baco_like.spaces.ordinal import Ordinal
+from baco_like.spaces.permutation import Permutation
+from baco_like.spaces.real import Real
+
+LAYOUT = Layout(
+    {
+        "x1": Real(-5, 10),
+        "x2": Integer(0, 15),
+        "ts": Ordinal([2, 4, 8, 16]),
+        "p": Permutation(range(3)),
+    },
+    feasibility=Feasibility(required=True),
+)
+
+
+def test_a_request_to_the_letter():
+    configs = [
+        {"x1": 0.0, "x2": 0, "ts": 4, "p": (0, 1, 2)},
+        {"x1": -3.6780152320861816, "x2": 14, "ts": 16, "p": (0, 2, 1)},
+    ]
+    assert request(LAYOUT, configs) == (
+        "Request 2\nx1,x2,ts,p\n0.0,0,4,(0, 1, 2)\n-3.6780152320861816,14,16,(0, 2, 1)\n"
+    )
+    assert END == "End of HyperMapper\n"
+    assert best_point(["a", "Value"], ["1", "2.5"]) == "Best point found:\na,Value\n1,2.5\n\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "cells"),
+    [
+        ("1,2.5,(0, 1, 2),True", ["1", "2.5", "(0, 1, 2)", "True"]),
+        (" 1 , (0,1) ,x ", ["1", "(0,1)", "x"]),
+        ('1,"(0, 1, 2)",x', ["1", "(0, 1, 2)", "x"]),
+        ("x0,x1,f1_value,", ["x0", "x1", "f1_value", ""]),  # HyperMapper's C++ client
+        ("1,-nan(ind),2", ["1", "-nan(ind)", "2"]),
+        ("(a,b", ["(a", "b"]),
+        ('"a""b",c', ['a"b', "c"]),
+        ("", [""]),
+        (",,", ["", "", ""]),
+    ],
+)
+def test_split(line, cells):
+    assert split(line) == cells
+
+
+@given(st.text(alphabet='(),"a1 \t', max_size=30))
+def test_split_takes_any_line(line):
+    assert 1 <= len(split(line)) <= line.count(",") + 1
+
+
+def test_names_in_any_order_and_with_others():
+    line = "Timestamp, Valid ,p,Value,ts,x2,x1,energy"
+    names = read_names(line, LAYOUT)
+    assert names == ["Timestamp", "Valid", "p", "Value", "ts", "x2", "x1", "energy"]
+    cells = read_cells("7,True,(0, 1, 2),1.5,4,0,0.0,9", names)
+    assert cells["p"] == "(0, 1, 2)"
+    assert cells["Value"] == "1.5"
+
+
+@pytest.mark.parametrize(
+    ("line", "named"),
+    [
+        ("x1,x2,ts,p,Valid", "no column 'Value'"),
+        ("x1,x2,ts,p,Value", "no column 'Valid'"),
+        ("x1,x2,ts,p,Value,Valid,Value", "two columns 'Value'"),
+        ("Traceback (most recent call last):", "no column 'Value'"),
+    ],
+)
+def test_wrong_names(line, named):
+    with pytest.raises(ValueError, match=named):
+        read_names(line, LAYOUT)
+
+
+def test_a_row_with_too_few_cells():
+    with pytest.raises(ValueError, match="2 cells for the 3 columns a,b,c"):
+        read_cells("1,2", ["a", "b", "c"])
+
+
+ASKED = {"x1": 1 / 3, "x2": 3, "ts": 4, "p": (0, 1, 2)}
+
+
+@pytest.mark.parametrize(
+    ("cells", "same"),
+    [
+        ({"x1": "0.333333", "x2": "3", "ts": "4.0", "p": "(0,1,2)"}, True),
+        ({"ts": "4", "Value": "9"}, True),
+        ({}, True),
+        ({"x1": "0.334", "ts": "4"}, False),
+        ({"ts": "8"}, False),
+        ({"p": "(2, 1, 0)"}, False),
+        ({"ts": "four"}, False),
+        ({"x1": "nan"}, False),
+    ],
+)
+def test_whose_row_it_is(cells, same):
+    assert echoes(LAYOUT, cells, ASKED) is same

@@ -1,0 +1,405 @@
+"""A whole conversation with clients that behave, and with clients that do not; both ends in memory."""
+
+import copy
+import os
+import random
+from collections import deque
+from pathlib import Path
+
+import pytest
+
+from baco_like import Optimizer
+from baco_like.exceptions import EvaluatorError, JournalError, RunFileError
+from baco_like.integrations.client_server import split
+from baco_like.integrations.scenario import read_scenario
+from baco_like.integrations.serve import serve
+
+BESIDE = Path(__file__).parents[3] / "shared" / "data"
+DATA = Path(os.environ.get("BACO_LIKE_DATA", BESIDE)) / "scenarios"
+
+FIELDS = {
+    "application_name": "app",
+    "optimization_objectives": ["runtime"],
+    "design_of_experiment": {"number_of_samples": 4},
+    "optimization_iterations": 5,
+    "feasible_output": {"enable_feasible_predictor": True},
+    "input_parameters": {
+        "tile": {
+            "parameter_type": "ordinal",
+            "values": [1, 2, 4, 8, 16],
+            "transform": "log",
+            "parameter_default": 4,
+        },
+        "n": {"parameter_type": "integer", "values": [0, 30], "parameter_default": 3},
+        "eps": {"parameter_type": "real", "values": [0, 1], "parameter_default": 0},
+        "p": {
+            "parameter_type": "permutation",
+            "values": [3],
+            "parameter_default": [0, 1, 2],
+            "constraints": ["p_i0 < p_i2"],
+        },
+    },
+}
+
+
+def fields(**other):
+    return {**copy.deepcopy(FIELDS), **other}
+
+
+def cost(cells):
+    return abs(int(cells["tile"]) - 8) + int(cells["n"]) + float(cells["eps"])
+
+
+def runs(cells):
+    return int(cells["tile"]) < 16
+
+
+class Client:
+    """Answers like a compiler's driver; ``reply`` may spoil the lines of an answer before they go."""
+
+    def __init__(self, names="{parameters},runtime,Valid", failure="-1", reply=lambda lines: lines):
+        self.names, self.failure, self.reply = names, failure, reply
+        self.heard = []
+        self.requests = []
+        self._replies = deque()
+
+    def write(self, text):
+        lines = text.splitlines()
+        self.heard += lines
+        if lines[0].startswith("Request "):
+            self.requests.append(
+                [dict(zip(split(lines[1]), split(r), strict=True)) for r in lines[2:]]
+            )
+            assert lines[0] == f"Request {len(lines) - 2}"
+            columns = self.names.format(parameters=lines[1])
+            answer = [columns] + [self._row(split(columns), cells) for cells in self.requests[-1]]
+            text = "".join(line + "\n" for line in self.reply(answer))
+            self._replies += text.splitlines(keepends=True)
+
+    def _row(self, columns, cells):
+        known = {
+            **cells,
+            "runtime": str(cost(cells)) if runs(cells) else self.failure,
+            "Valid": str(runs(cells)),
+        }
+        return ",".join(known.get(name, "0") for name in columns)
+
+    def flush(self):
+        pass
+
+    def readline(self):
+        return self._replies.popleft() if self._replies else ""
+
+    @property
+    def asked(self):
+        return [tuple(cells.items()) for request in self.requests for cells in request]
+
+
+def talk(client, source, path, **options):
+    """Serve in a folder; return what was reported and the lines of the file of samples."""
+    told = []
+    options = {"strategy": "random_search", **options}
+    found = read_scenario({"run_directory": str(path), **source})
+    serve(found, client, client, told.append, **options)
+    return told, found.output.read_text().splitlines()
+
+
+def test_a_conversation_to_the_letter(tmp_path):
+    client = Client()
+    told, rows = talk(client, fields(), tmp_path, strategy=None)
+    assert client.heard[:3] == ["Request 4", "tile,n,eps,p", "4,3,0.0,(0, 1, 2)"]
+    assert [len(request) for request in client.requests] == [4, 1, 1, 1, 1, 1]
+    assert client.heard[-1] == "End of HyperMapper"
+    assert len(client.heard) == 6 * 2 + 9 + 1
+    for cells in (cells for request in client.requests for cells in request):
+        assert cells["tile"] in ("1", "2", "4", "8", "16")
+        assert cells["n"].isdecimal()
+        assert "." in cells["eps"] or "e" in cells["eps"]
+        assert cells["p"] in ("(0, 1, 2)", "(0, 2, 1)", "(1, 0, 2)")
+    assert len(set(client.asked)) == 9
+    assert rows[0] == "tile,n,eps,p,runtime,Valid,Timestamp"
+    assert rows[1].startswith('4,3,0.0,"(0, 1, 2)",7.0,True,')
+    assert len(rows) == 10
+    assert "ended: 9 evaluations; best " in told[-1]
+    assert not list(tmp_path.glob("*.lock"))
+
+
+@pytest.mark.parametrize("failure", ["-1", "2147483647", "nan", "-nan", "", "inf"])
+@pytest.mark.parametrize(("yes", "no"), [("True", "False"), ("true", "false"), ("1", "0")])
+def test_failures_are_failures_however_they_are_spelt(tmp_path, failure, yes, no):
+    words = {"enable_feasible_predictor": True, "true_value": yes, "false_value": no}
+    journal = tmp_path / "run.jsonl"
+    client = Client(failure=failure)
+    talk(client, fields(feasible_output=words), tmp_path, journal=journal)
+    trials = Optimizer.load(journal).trials
+    assert {trial.failed for trial in trials if trial["tile"] == 16} == {"runtime"}
+    assert {trial.failed for trial in trials if trial["tile"] < 16} == {None}
+    assert {trial.extra["reported"] for trial in trials if trial.failed} == {failure}
+
+
+def test_an_objective_that_is_no_number_is_a_failure_too(tmp_path):
+    client = Client(
+        failure="nan", reply=lambda lines: [line.replace("False", "True") for line in lines]
+    )
+    _, rows = talk(client, fields(), tmp_path)
+    assert any(",nan,False," in row for row in rows)
+    assert not any(",nan,True," in row for row in rows)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        "{parameters},runtime,Valid",
+        "Valid,runtime,p,eps,n,tile",
+        "energy,{parameters},Timestamp,Valid,runtime,comment",
+        "runtime,Valid",
+        "{parameters},runtime,Valid,",
+    ],
+)
+def test_columns_may_stand_in_any_order_and_others_beside_them(tmp_path, names):
+    client = Client(names=names)
+    told, rows = talk(client, fields(), tmp_path)
+    assert len(told) == 1
+    for row, asked in zip(rows[1:], client.asked, strict=True):
+        cells = dict(asked)
+        assert row.startswith(f'{cells["tile"]},{cells["n"]},{cells["eps"]},"{cells["p"]}",')
+        assert row.split(",")[-2] == str(runs(cells))
+        assert float(row.split(",")[-3]) == (cost(cells) if runs(cells) else -1)
+
+
+def check_values(rows):
+    for row in rows[1:]:
+        cells = dict(zip(rows[0].split(","), split(row), strict=True))
+        assert float(cells["runtime"]) == (cost(cells) if runs(cells) else -1)
+
+
+def test_rows_that_come_in_another_order_are_told_apart(tmp_path):
+    chance = random.Random(1)
+
+    def shuffled(lines):
+        return lines[:1] + chance.sample(lines[1:], len(lines) - 1)
+
+    client = Client(reply=shuffled)
+    told, rows = talk(client, fields(design_of_experiment={"number_of_samples": 8}), tmp_path)
+    check_values(rows)
+    assert len(told) == 1
+
+
+def test_rows_with_other_parameters_go_by_the_order(tmp_path):
+    """As in the original, which does not read them; but it is said."""
+    client = Client(
+        "?,?,?,?,runtime,Valid",
+        reply=lambda lines: [lines[0].replace("?,?,?,?", "tile,n,eps,p"), *lines[1:]],
+    )
+    told, rows = talk(client, fields(), tmp_path)
+    check_values(rows)
+    assert sum("in the order asked for" in line for line in told) == 1
+
+
+def test_windows_lines_and_blank_ones(tmp_path):
+    client = Client(reply=lambda lines: ["", *(line + "  \r" for line in lines)])
+    _, rows = talk(client, fields(), tmp_path)
+    assert len(rows) == 10
+
+
+def died(client, source, path, **options):
+    with pytest.raises(EvaluatorError) as error:
+        talk(client, source, path, **options)
+    return str(error.value), (path / "app_output_samples.csv").read_text().splitlines()
+
+
+def test_a_client_that_dies_in_the_middle_of_a_reply(tmp_path):
+    client = Client()
+    client.reply = lambda lines: lines if len(client.requests) < 3 else lines[:1]
+    message, rows = died(client, fields(), tmp_path)
+    assert message.startswith("the client has closed its end, after 5 of 9 evaluations")
+    assert "app_output_samples.csv" in message
+    assert "resume_optimization" in message
+    assert "\n" not in message
+    assert len(rows) == 6
+
+
+def test_of_a_batch_that_is_cut_off_whole_lines_are_kept(tmp_path):
+    """A number may be cut off too, so the torn line does not count."""
+    client = Client(reply=lambda lines: lines[:4])
+    message, rows = died(client, fields(), tmp_path)
+    assert "after 3 of 9 evaluations" in message
+    assert len(rows) == 4
+
+    class Torn(Client):
+        def readline(self):
+            line = super().readline()
+            return line if self._replies else line[:-2]
+
+    message, rows = died(Torn(), fields(), tmp_path)
+    assert "which is not recorded" in message
+    assert "after 3 of 9 evaluations" in message
+
+
+def test_a_client_that_does_not_read(tmp_path):
+    class Deaf(Client):
+        def write(self, text):
+            if len(self.requests) == 1:
+                raise BrokenPipeError
+            super().write(text)
+
+    message, rows = died(Deaf(), fields(), tmp_path)
+    assert message.startswith("the client does not read any more, after 4 of 9 evaluations")
+    assert len(rows) == 5
+
+
+@pytest.mark.parametrize(
+    ("spoil", "named"),
+    [
+        (lambda lines: ["Segmentation fault", *lines], "no column 'runtime'"),
+        (lambda lines: [lines[0].replace(",Valid", ""), *lines[1:]], "no column 'Valid'"),
+        (lambda lines: [lines[0] + ",runtime", *lines[1:]], "two columns 'runtime'"),
+        (lambda lines: [lines[0], lines[1] + ",7", *lines[2:]], "cells for the 6 columns"),
+        (lambda lines: [lines[0], "Killed", *lines[2:]], "cells for the 6 columns"),
+        (lambda lines: [line.replace("True", "perhaps") for line in lines], "'perhaps' is neither"),
+    ],
+)
+def test_a_malformed_reply_ends_the_run_and_nothing_is_lost(tmp_path, spoil, named):
+    client = Client()
+    client.reply = lambda lines: lines if len(client.requests) < 2 else spoil(lines)
+    message, rows = died(client, fields(), tmp_path)
+    assert named in message
+    assert "after 4 of 9 evaluations" in message
+    assert len(rows) == 5
+
+
+def test_the_run_goes_on_from_the_file_of_samples(tmp_path):
+    """With all names at their defaults, where the original empties the file first."""
+    first = Client()
+    first.reply = lambda lines: lines if len(first.requests) < 4 else []
+    _, before = died(first, fields(), tmp_path)
+    assert len(before) == 7
+    second = Client()
+    told, after = talk(second, fields(resume_optimization=True), tmp_path)
+    assert after[:7] == before
+    assert len(after) == 10
+    assert [len(request) for request in second.requests] == [1, 1, 1]
+    assert not set(first.asked[:6]) & set(second.asked)
+    assert [path.name for path in tmp_path.iterdir()] == ["app_output_samples.csv"]
+    assert len(told) == 1
+
+
+def test_earlier_rows_count_against_the_design_first(tmp_path):
+    (tmp_path / "old.csv").write_text(
+        'tile,n,eps,p,runtime,Valid,timestamp\n8,1,0.5,"(0, 1, 2)",1.5,True,7\n'
+        '2,1,0.5,"(2, 1, 0)",9,True,8\n'
+    )
+    source = fields(resume_optimization=True, resume_optimization_file="old.csv")
+    client = Client()
+    told, rows = talk(client, source, tmp_path)
+    assert [len(request) for request in client.requests] == [2, 1, 1, 1, 1, 1]
+    assert client.heard[2] == "4,3,0.0,(0, 1, 2)"
+    assert rows[1:3] == ['8,1,0.5,"(0, 1, 2)",1.5,True,7', '2,1,0.5,"(2, 1, 0)",9.0,True,8']
+    assert "1 of 2 rows to go on from are not in the space" in told[0]
+    assert (tmp_path / "old.csv").exists()
+
+
+def test_a_file_of_another_run_is_never_overwritten(tmp_path):
+    _, first = talk(Client(), fields(), tmp_path)
+    told, second = talk(Client(), fields(), tmp_path, seed=1)
+    talk(Client(), fields(), tmp_path, seed=2)
+    assert (tmp_path / "app_output_samples.csv.1").read_text().splitlines() == first
+    assert (tmp_path / "app_output_samples.csv.2").read_text().splitlines() == second
+    assert "of an earlier run is now" in told[0]
+
+
+def test_a_file_to_go_on_from_that_is_wrong_changes_nothing(tmp_path):
+    path = tmp_path / "app_output_samples.csv"
+    path.write_text("tile,n\n1,2\n")
+    with pytest.raises(RunFileError, match="column 'eps' once"):
+        talk(Client(), fields(resume_optimization=True, log_file="x.log"), tmp_path)
+    assert path.read_text() == "tile,n\n1,2\n"
+    assert [found.name for found in tmp_path.iterdir()] == [path.name]
+
+
+def test_with_a_journal_a_run_goes_on_as_if_nothing_had_happened(tmp_path):
+    whole = Client()
+    talk(whole, fields(), tmp_path / "a", strategy=None, journal=tmp_path / "a.jsonl")
+    cut = Client()
+    cut.reply = lambda lines: lines if len(cut.requests) < 3 else []
+    died(cut, fields(), tmp_path / "b", strategy=None, journal=tmp_path / "b.jsonl")
+    rest = Client()
+    _, rows = talk(rest, fields(), tmp_path / "b", strategy=None, journal=tmp_path / "b.jsonl")
+    assert rest.requests[0] == cut.requests[2]  # what nobody has answered is asked for again
+    assert cut.asked[:5] + rest.asked == whole.asked
+    assert len(rows) == 10
+    assert [path.name for path in (tmp_path / "b").iterdir()] == ["app_output_samples.csv"]
+    with pytest.raises(JournalError, match="another run"):
+        talk(Client(), fields(), tmp_path / "c", seed=5, journal=tmp_path / "b.jsonl")
+
+
+def test_the_same_seed_asks_the_same(tmp_path):
+    clients = [Client() for _ in range(3)]
+    for number, client in enumerate(clients):
+        talk(client, fields(), tmp_path / str(number), seed=min(number, 1))
+    assert clients[1].asked == clients[2].asked != clients[0].asked
+
+
+def test_batches(tmp_path):
+    client = Client()
+    talk(client, fields(batch_size=3, optimization_iterations=2), tmp_path)
+    assert [len(request) for request in client.requests] == [4, 3, 3]
+
+
+def test_an_exhausted_space_ends_the_run(tmp_path):
+    small = {"tile": FIELDS["input_parameters"]["tile"]}
+    client = Client(names="{parameters},runtime,Valid")
+    client._row = lambda columns, cells: f"{cells['tile']},1,True"
+    told, rows = talk(client, fields(input_parameters=small), tmp_path)
+    assert len(rows) == 6
+    assert client.heard[-1] == "End of HyperMapper"
+    assert "ended: the space is exhausted" in told[-1]
+
+
+def test_time_ends_the_run_after_the_reply(tmp_path):
+    client = Client()
+    talk(client, fields(time_budget=1e-9), tmp_path)
+    assert client.heard == ["End of HyperMapper"]
+
+
+def test_the_best_point_where_it_is_wanted(tmp_path):
+    client = Client()
+    _, rows = talk(client, fields(print_best=True), tmp_path)
+    head, names, values, blank, end = client.heard[-5:]
+    assert (head, names, blank, end) == ("Best point found:", rows[0], "", "End of HyperMapper")
+    assert float(split(values)[4]) == min(
+        float(split(row)[4]) for row in rows[1:] if ",True," in row
+    )
+
+
+def test_what_has_no_effect_is_reported_and_logged(tmp_path):
+    told, _ = talk(Client(), fields(local_search_step_size=0.1, log_file="app.log"), tmp_path)
+    assert told[0] == "without effect here: local_search_step_size"
+    assert (tmp_path / "app.log").read_text().splitlines() == told
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path):
+    (tmp_path / "taken").write_text("")
+    with pytest.raises(RunFileError, match="cannot write"):
+        talk(Client(), fields(), tmp_path / "taken")
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason="no public data: set BACO_LIKE_DATA")
+@pytest.mark.parametrize(
+    "name",
+    ["base_hartmann6_discrete", "branin4_scenario_feas", "harris", "perm", "rs_cot_1024_scenario"],
+)
+def test_the_public_scenarios(tmp_path, name, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    found = read_scenario(DATA / f"{name}.json")
+    objective, said = found.layout.objective, found.layout.feasibility
+    client = Client(names=f"{{parameters}},{objective},{said.name}")
+    client._row = lambda columns, cells: ",".join([*cells.values(), "1.5", said.yes])
+    told = []
+    serve(found, client, client, told.append, strategy="random_search")
+    assert len(found.output.read_text().splitlines()) == found.evaluations + 1
+    whole = [n for n, p in found.space.parameters.items() if "values" in p.to_dict()]
+    for cells in client.requests[0]:
+        assert found.space.contains(found.layout.read(cells))
+        if name != "base_hartmann6_discrete":
+            assert all(cells[column].isdecimal() for column in whole)

@@ -1,0 +1,162 @@
+"""The command itself, in a process of its own, with clients in Python and in C++."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+EXAMPLE = HERE.parents[1] / "examples" / "serve"
+SERVE = [sys.executable, "-W", "error", "-m", "baco_like", "serve"]
+
+FIELDS = {
+    "application_name": "grid",
+    "hypermapper_mode": {"mode": "client-server"},
+    "optimization_objectives": ["runtime"],
+    "design_of_experiment": {"doe_type": "standard latin hypercube", "number_of_samples": 6},
+    "optimization_iterations": 4,
+    "feasible_output": {
+        "enable_feasible_predictor": True,
+        "true_value": "1",
+        "false_value": "0",
+    },
+    "log_file": "grid.log",
+    "input_parameters": {
+        "x": {"parameter_type": "ordinal", "values": [1, 2, 4, 8, 16, 32]},
+        "y": {"parameter_type": "integer", "values": [1, 16]},
+    },
+}
+
+
+@pytest.fixture
+def scenario(tmp_path):
+    path = tmp_path / "grid.json"
+    path.write_text(json.dumps(FIELDS))
+    return path
+
+
+def started(*command, cwd):
+    pipe = subprocess.PIPE
+    return subprocess.Popen(
+        [*map(str, command)], cwd=cwd, stdin=pipe, stdout=pipe, stderr=pipe, text=True
+    )
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory):
+    compiler = shutil.which("g++") or shutil.which("c++")
+    if compiler is None:
+        pytest.skip("needs a C++ compiler")
+    program = tmp_path_factory.mktemp("client") / "client"
+    subprocess.run(
+        [compiler, "-std=c++17", "-Wall", "-Wextra", HERE / "client.cpp", "-o", program], check=True
+    )
+    return program
+
+
+@pytest.mark.parametrize(
+    ("failure", "order"), [("-1", "same"), ("2147483647", "mixed"), ("nan", "mixed")]
+)
+def test_a_client_in_cpp(compiled, scenario, tmp_path, failure, order):
+    server = [*SERVE, scenario, "--strategy", "random_search"]
+    done = subprocess.run(
+        [compiled, failure, order, *server],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "10 evaluations\n"
+    names, *rows = (tmp_path / "grid_output_samples.csv").read_text().splitlines()
+    assert names == "x,y,runtime,Valid,Timestamp"
+    assert len(rows) == 10
+    for x, y, runtime, valid, _ in (row.split(",") for row in rows):
+        ran = int(x) * int(y) <= 64
+        assert valid == str(int(ran))
+        expected = str((int(x) - 8) ** 2 + float(y)) if ran else failure
+        assert runtime == expected
+    assert any(f",{failure},0," in row for row in rows)
+    assert (tmp_path / "grid.log").read_text().startswith("ended: 10 evaluations; best ")
+
+
+def test_the_example(tmp_path):
+    command = [sys.executable, "-W", "error", EXAMPLE / "client.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    *_, last = done.stdout.splitlines()
+    assert last.startswith("Request 1: best so far ")
+    assert len((tmp_path / "tiles_output_samples.csv").read_text().splitlines()) == 16
+
+
+def test_only_the_protocol_is_on_standard_output(tmp_path):
+    code = (
+        "import os\n"
+        "from baco_like.integrations.serve import protocol_streams\n"
+        "with protocol_streams() as (incoming, outgoing):\n"
+        "    print('noise of Python')\n"
+        "    os.system('echo noise of a child')\n"
+        "    outgoing.write(incoming.readline())\n"
+        "print('afterwards')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        input="Request\r\n",
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "Request\nafterwards\n"
+    assert sorted(done.stderr.splitlines()) == ["noise of Python", "noise of a child"]
+
+
+def test_a_client_that_goes_away(scenario, tmp_path):
+    server = started(*SERVE, scenario, "--strategy", "random_search", cwd=tmp_path)
+    lines = [server.stdout.readline() for _ in range(8)]
+    assert lines[0] == "Request 6\n"
+    rows = "".join(f"{line.strip()},3,1\n" for line in lines[2:6])
+    out, err = server.communicate("x,y,runtime,Valid\n" + rows)
+    assert server.returncode == 2
+    assert out == ""
+    assert err.startswith("baco-like: error: the client has closed its end, after 4 of 10")
+    assert len(err.splitlines()) == 1
+    assert len((tmp_path / "grid_output_samples.csv").read_text().splitlines()) == 5
+
+
+def test_a_client_that_stops_reading(scenario, tmp_path):
+    server = started(*SERVE, scenario, "--strategy", "random_search", cwd=tmp_path)
+    lines = [server.stdout.readline() for _ in range(8)]
+    server.stdout.close()
+    server.stdin.write("x,y,runtime,Valid\n" + "".join(f"{x.strip()},3,1\n" for x in lines[2:]))
+    server.stdin.close()
+    err = server.stderr.read()
+    assert server.wait() == 2
+    assert err.startswith("baco-like: error: the client does not read any more, after 6 of 10")
+    assert len(err.splitlines()) == 1
+    server.stderr.close()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (["none.json"], "none.json: No such file"),
+        (["grid.json", "--strategy", "bayesain"], "did you mean 'bayesian'"),
+        (["wrong.json"], "one objective"),
+    ],
+)
+def test_what_is_wrong_is_one_line(scenario, tmp_path, arguments, named):
+    wrong = {**FIELDS, "optimization_objectives": ["runtime", "energy"]}
+    (tmp_path / "wrong.json").write_text(json.dumps(wrong))
+    before = sorted(tmp_path.iterdir())
+    done = subprocess.run(
+        [*SERVE, *arguments], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.startswith("baco-like: error: ")
+    assert len(done.stderr.splitlines()) == 1
+    assert named in done.stderr
+    assert sorted(tmp_path.iterdir()) == before
