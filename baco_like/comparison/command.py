@@ -131,7 +131,7 @@ def compare(args: argparse.Namespace) -> int:
     with sole_runner(place):
         store = Store.open(place, plan.specification)
         try:
-            runs = complete(plan, store, args.jobs, sys.stderr)
+            runs = complete(plan.jobs, store, args.jobs, sys.stderr)
         except KeyboardInterrupt:
             say(f"interrupted; the same command goes on, its finished runs are in {place}")
             return _INTERRUPTED

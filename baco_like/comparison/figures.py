@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from baco_like.analysis.score import (
     wins,
 )
 from baco_like.comparison.runs import Run
-from baco_like.comparison.spaces import RecordedSpace
+from baco_like.comparison.spaces import OUTSIDE, RecordedSpace
 
 _TIMES = 200
 """Points in time at which a score is taken."""
@@ -128,7 +128,7 @@ def figures(
         list(spaces),
         np.array([[len(grouped[label, name]) for name in spaces] for label in labels]),
         budgets,
-        {label: _over_evaluations(by_label[label], spaces, cutoffs, rng) for label in labels},
+        {label: over_evaluations(by_label[label], spaces, cutoffs, rng) for label in labels},
         _over_time(grouped, by_label, spaces, cutoffs, rng),
         np.array(
             [
@@ -166,6 +166,16 @@ def costs_of(run: Run, recorded: RecordedSpace) -> Array:
     return costs
 
 
+def charged(run: Run) -> Run:
+    """Return the run in which every candidate that was answered with a penalty is an evaluation that failed."""
+    if run.penalised is None:
+        return run
+    new = np.diff(run.penalised, prepend=0)
+    return replace(
+        run, rows=np.insert(run.rows, np.repeat(np.arange(len(new)), new), OUTSIDE), penalised=None
+    )
+
+
 def _mean(sums: tuple[float, int]) -> float:
     return sums[0] / sums[1]
 
@@ -199,12 +209,14 @@ def _milliseconds(runs: Sequence[Run]) -> float:
     return 1e3 * sum(run.cpu for run in runs) / max(1, sum(len(run.rows) for run in runs))
 
 
-def _over_evaluations(
+def over_evaluations(
     curves: Curves,
     spaces: Mapping[str, RecordedSpace],
     cutoffs: Mapping[str, float],
     rng: Rng,
 ) -> Standing:
+    """Return how a contender with these curves does over evaluations."""
+
     def one(name: str, picked: Ints) -> Performance:
         return score(curves[name][picked], spaces[name].baseline, cutoff=cutoffs[name])
 
@@ -221,21 +233,35 @@ def _over_time(
 ) -> dict[str, Standing]:
     if any(np.isnan(one.baseline.median_seconds) for one in spaces.values()):
         return {}
-    found = {}
-    for label, curves in by_label.items():
-        seconds = {name: clock(grouped[label, name], one) for name, one in spaces.items()}
+    return {
+        label: over_time(
+            curves,
+            {n: clock(grouped[label, n], one) for n, one in spaces.items()},
+            spaces,
+            cutoffs,
+            rng,
+        )
+        for label, curves in by_label.items()
+    }
 
-        def one(
-            name: str, picked: Ints, curves: Curves = curves, seconds: Curves = seconds
-        ) -> Performance:
-            when, baseline = seconds[name][picked], spaces[name].baseline
-            return score_over_time(
-                curves[name][picked], when, baseline, cutoff=cutoffs[name], points=_TIMES
-            )
 
-        sizes = {name: len(table) for name, table in curves.items()}
-        found[label] = _standing(one, sizes, _RESAMPLES["time"], rng)
-    return found
+def over_time(
+    curves: Curves,
+    seconds: Curves,
+    spaces: Mapping[str, RecordedSpace],
+    cutoffs: Mapping[str, float],
+    rng: Rng,
+) -> Standing:
+    """Return how a contender does over time; ``seconds`` are those of `clock` for each space."""
+
+    def one(name: str, picked: Ints) -> Performance:
+        when, baseline = seconds[name][picked], spaces[name].baseline
+        return score_over_time(
+            curves[name][picked], when, baseline, cutoff=cutoffs[name], points=_TIMES
+        )
+
+    sizes = {name: len(table) for name, table in curves.items()}
+    return _standing(one, sizes, _RESAMPLES["time"], rng)
 
 
 def clock(runs: Sequence[Run], recorded: RecordedSpace) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TextIO
 
@@ -77,24 +77,30 @@ def budget_on(recorded: RecordedSpace, evaluations: int | None) -> Budget:
     return Budget(last, baseline.time_range()[1] if known else 0.0)
 
 
-def complete(plan: Plan, store: Store, processes: int, shown_on: TextIO) -> list[Run]:
-    """Do the runs of a plan that its store does not have, keep each as it ends, and return all of the plan's.
+def complete(
+    jobs: Sequence[Job],
+    store: Store,
+    processes: int,
+    shown_on: TextIO,
+    do: Callable[[Job], Run] = work,
+) -> list[Run]:
+    """Do the jobs whose runs a store does not have, keep each run as it ends, and return the runs of all jobs.
 
     Args:
-        plan: What is wanted.
-        store: Opened with the plan's specification.
+        jobs: What is wanted.
+        store: Opened with a specification that covers the jobs.
         processes: How many runs at once.
         shown_on: Where the progress is shown.
+        do: Does one job; a function of a module, because it travels to other processes.
 
     Raises:
         JournalError: A finished run cannot be kept.
     """
-    jobs = plan.jobs
     missing = [job for job in jobs if job.key not in store.runs]
     if missing:
         counter = counter_on(shown_on, len(jobs), len(jobs) - len(missing))
         try:
-            for run in done(work, missing, processes):
+            for run in done(do, missing, processes):
                 store.add(run)
                 counter.advance(f"{run.label} on {run.space}")
         finally:

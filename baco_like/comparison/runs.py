@@ -100,6 +100,8 @@ class Run:
         rows: The table's rows in order of evaluation, ``(k,)``; `OUTSIDE` where it has none.
         cpu: Seconds of CPU that the strategy took.
         drawn: Costs that were drawn, ``(k,)``, where they were; NaN where an evaluation failed.
+        penalised: How many distinct infeasible candidates the strategy had answered itself, with a penalty, when it
+            proposed each row, ``(k,)``; None where it does not say. They took no evaluation.
     """
 
     space: str
@@ -108,6 +110,7 @@ class Run:
     rows: Ints
     cpu: float
     drawn: Array | None = None
+    penalised: Ints | None = None
 
     @property
     def key(self) -> tuple[str, str, int]:
@@ -139,6 +142,7 @@ def run(recorded: RecordedSpace, job: Job) -> Run:
     )
     rows: list[int] = []
     values: list[float] = []
+    penalised: list[int] = []
     clock, begun = 0.0, time.process_time()
     while not budget.spent(len(rows), clock):
         try:
@@ -150,11 +154,18 @@ def run(recorded: RecordedSpace, job: Job) -> Run:
         optimizer.complete([outcome])
         rows.append(row)
         values.append(np.nan if outcome.value is None else outcome.value)
+        if isinstance(trial.tag, Mapping) and "penalised" in trial.tag:
+            penalised.append(trial.tag["penalised"])
         clock += float(np.nan_to_num(recorded.seconds[row]))
     cpu = time.process_time() - begun
     sign = 1.0 if job.place.goal == "minimize" else -1.0
-    drawn = sign * np.array(values) if job.draw else None
-    return Run(*job.key, np.array(rows, dtype=np.int64), cpu, drawn)
+    return Run(
+        *job.key,
+        np.array(rows, dtype=np.int64),
+        cpu,
+        sign * np.array(values) if job.draw else None,
+        np.array(penalised) if any(penalised) and len(penalised) == len(rows) else None,
+    )
 
 
 def _outcome(recorded: RecordedSpace, trial: Trial, row: int, job: Job) -> Outcome:

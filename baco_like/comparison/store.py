@@ -79,18 +79,19 @@ class Store:
         Raises:
             JournalError: It cannot be written.
         """
-        drawn = None if run.drawn is None else [None if np.isnan(v) else v for v in run.drawn]
-        self._append(
-            {
-                "event": "finished",
-                "space": run.space,
-                "label": run.label,
-                "seed": run.seed,
-                "cpu": round(run.cpu, 6),
-                "rows": run.rows.tolist(),
-                **({} if drawn is None else {"drawn": drawn}),
-            }
-        )
+        event = {
+            "event": "finished",
+            "space": run.space,
+            "label": run.label,
+            "seed": run.seed,
+            "cpu": round(run.cpu, 6),
+            "rows": run.rows.tolist(),
+        }
+        if run.drawn is not None:
+            event["drawn"] = [None if np.isnan(cost) else cost for cost in run.drawn.tolist()]
+        if run.penalised is not None:
+            event["penalised"] = run.penalised.tolist()
+        self._append(event)
 
     def _append(self, event: Event) -> None:
         self._take(event, JsonlJournal(self.path).append(event, self._mark))
@@ -106,7 +107,7 @@ class Store:
                 f"{self.path} holds no finished runs (record {mark.number - 1}: {event['event']!r}); "
                 "it is another kind of journal, choose another folder by --out"
             )
-        drawn = event.get("drawn")
+        drawn, penalised = event.get("drawn"), event.get("penalised")
         run = Run(
             event["space"],
             event["label"],
@@ -114,6 +115,7 @@ class Store:
             np.array(event["rows"], dtype=np.int64),
             event["cpu"],
             None if drawn is None else np.array(drawn, dtype=float),
+            None if penalised is None else np.array(penalised, dtype=np.int64),
         )
         self.runs[run.key] = run
 

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import pytest
 from baco_like.analysis.score import CUTOFF, best_so_far
 from baco_like.cli import main
 from baco_like.comparison.command import contenders
-from baco_like.comparison.figures import clock, costs_of, cutoff_of, figures, last_costs
+from baco_like.comparison.figures import charged, clock, costs_of, cutoff_of, figures, last_costs
 from baco_like.comparison.plan import Plan, budget_on, complete
 from baco_like.comparison.pool import done
 from baco_like.comparison.progress import Lines, counter_on
@@ -223,6 +224,14 @@ def test_noise_is_judged_by_the_configuration_that_seems_best(
     np.testing.assert_array_equal(found, [np.nan, a, b, a, a, b])
 
 
+def test_penalised_candidates_can_be_charged() -> None:
+    plain = Run("one", "a", 0, np.array([5, 6, 7]), 0.0)
+    assert charged(plain) is plain
+    found = charged(replace(plain, penalised=np.array([2, 2, 3])))
+    assert found.rows.tolist() == [OUTSIDE, OUTSIDE, 5, 6, OUTSIDE, 7]
+    assert found.penalised is None
+
+
 # The store.
 
 
@@ -235,24 +244,27 @@ def specification(**changes: Any) -> Specification:
     return Specification(**{**parts, **changes})
 
 
-def finished(seed: int, drawn: bool = False) -> Run:
-    costs = np.array([1.5, np.nan]) if drawn else None
-    return Run("s", "a", seed, np.array([3, OUTSIDE]), 0.25, costs)
+def finished(seed: int, full: bool = False) -> Run:
+    one = Run("s", "a", seed, np.array([3, OUTSIDE]), 0.25)
+    if not full:
+        return one
+    return replace(one, drawn=np.array([1.5, np.nan]), penalised=np.array([0, 4]))
 
 
-@pytest.mark.parametrize("drawn", [False, True])
-def test_runs_come_back_from_the_store(tmp_path: Path, drawn: bool) -> None:
+@pytest.mark.parametrize("full", [False, True])
+def test_runs_come_back_from_the_store(tmp_path: Path, full: bool) -> None:
     path = tmp_path / "runs.jsonl"
     store = Store.open(path, specification())
     for seed in range(3):
-        store.add(finished(seed, drawn))
+        store.add(finished(seed, full))
     again = Store.open(path, specification())
     assert list(again.runs) == [("s", "a", seed) for seed in range(3)]
     for key, one in again.runs.items():
         assert (one.key, one.cpu) == (key, 0.25)
         np.testing.assert_array_equal(one.rows, [3, OUTSIDE])
-        np.testing.assert_array_equal(one.drawn, [1.5, np.nan] if drawn else None)
-    again.add(finished(3, drawn))
+        np.testing.assert_array_equal(one.drawn, [1.5, np.nan] if full else None)
+        np.testing.assert_array_equal(one.penalised, [0, 4] if full else None)
+    again.add(finished(3, full))
     assert len(path.read_text().splitlines()) == 5
 
 
@@ -345,7 +357,7 @@ def test_only_what_is_missing_is_done(
 ) -> None:
     path = tmp_path / "runs.jsonl"
     plan = plan_of(recorded, evaluations=6)
-    done_before = complete(plan, Store.open(path, plan.specification), 1, Recorder())
+    done_before = complete(plan.jobs, Store.open(path, plan.specification), 1, Recorder())
     whole = path.read_bytes()
     lines = whole.splitlines(keepends=True)
     path.write_bytes(b"".join(lines[:6]) + lines[6][:20])  # five runs and a torn one
@@ -358,21 +370,21 @@ def test_only_what_is_missing_is_done(
 
     monkeypatch.setattr("baco_like.comparison.runs.run", counted)
     stream = Recorder()
-    again = complete(plan, Store.open(path, plan.specification), 1, stream)
+    again = complete(plan.jobs, Store.open(path, plan.specification), 1, stream)
     assert worked == [job.key for job in plan.jobs[5:]]
     assert [r.key for r in again] == [r.key for r in done_before] == [job.key for job in plan.jobs]
     assert all(np.array_equal(a.rows, b.rows) for a, b in zip(again, done_before, strict=True))
     assert "12/12  " in stream.text
     fewer = plan_of(recorded, evaluations=6, contenders=[LISTED], seeds=range(1, 3))
     stream = Recorder()
-    assert len(complete(fewer, Store.open(path, fewer.specification), 1, stream)) == 4
+    assert len(complete(fewer.jobs, Store.open(path, fewer.specification), 1, stream)) == 4
     assert stream.text == ""
 
 
 def test_processes_find_what_one_finds(tmp_path: Path, recorded: list[RecordedSpace]) -> None:
     plan = plan_of(recorded[:1], evaluations=5)
     found = [
-        complete(plan, Store.open(tmp_path / f"{n}.jsonl", plan.specification), n, Recorder())
+        complete(plan.jobs, Store.open(tmp_path / f"{n}.jsonl", plan.specification), n, Recorder())
         for n in (1, 2)
     ]
     for a, b in zip(*found, strict=True):
