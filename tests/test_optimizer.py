@@ -29,6 +29,7 @@ from baco_like import (
     SpaceExhausted,
     Status,
     TrialError,
+    migrate,
 )
 from baco_like.evaluators.function import FunctionEvaluator
 from baco_like.storage.jsonl import JsonlJournal
@@ -816,3 +817,65 @@ def test_a_run_does_not_start_twice_what_outlives_its_lease(space, tmp_path, clo
 
     run(leased(space, tmp_path / "j"), Slow(), MaxEvals(4))
     assert sorted(started) == [0, 1, 2, 3]
+
+
+# Another space -----------------------------------------------------------------------------------------------------
+
+
+def test_a_changed_space_is_migrated_on_request(tmp_path):
+    old = Space({"a": Ordinal([1, 2, 4, 8]), "b": Categorical(["x", "y"], default="x"), "c": [7]})
+    new = Space(
+        {"a": Ordinal([1, 2, 4, 16]), "e": Integer(1, 9, default=5)}, constraints=["a * e < 15"]
+    )
+    opt = Optimizer(old, strategy="random_search", storage=tmp_path / "old", seed=4, budget=50)
+    opt.observe({"a": 1, "b": "x", "c": 7}, [3.0, 4.0, 5.0], extra={"host": "h"})
+    opt.observe({"a": 8, "b": "x", "c": 7}, 1.0)  # a value that is no more
+    opt.observe({"a": 2, "b": "y", "c": 7}, 2.0)  # what "y" did is not known of the new space
+    opt.observe({"a": 2, "b": "x", "c": 7}, failed="compile")
+    opt.observe({"a": 4, "b": "x", "c": 7}, 0.5)  # against the new constraint
+    opt.enqueue({"a": 1, "b": "y", "c": 7})
+    before = (tmp_path / "old").read_bytes()
+    with pytest.raises(JournalError, match=r"'b' was removed.*'e' was added.*migrate"):
+        Optimizer(new, strategy="random_search", storage=tmp_path / "old", seed=4)
+    found = migrate(tmp_path / "old", tmp_path / "new", new)
+    assert (found.inside, found.outside, found.waiting, found.dropped) == (2, 3, 0, 1)
+    assert "parameter 'b' was removed" in found.difference
+    assert (tmp_path / "old").read_bytes() == before
+    again = Optimizer(new, strategy="random_search", storage=tmp_path / "new", seed=4, budget=50)
+    assert [(dict(t), t.value, t.origin) for t in again.trials] == [
+        ({"a": 1, "e": 5}, 4.0, "told"),
+        ({"a": 8, "b": "x", "c": 7}, 1.0, "imported"),
+        ({"a": 2, "b": "y", "c": 7}, 2.0, "imported"),
+        ({"a": 2, "e": 5}, None, "told"),
+        ({"a": 4, "b": "x", "c": 7}, 0.5, "imported"),
+    ]
+    assert (again.trials[0].repeats, again.trials[0].extra) == ((3.0, 4.0, 5.0), {"host": "h"})
+    assert again.best.id == 0
+    assert new.contains(again.suggest())
+    with pytest.raises(JournalError, match="exists"):
+        migrate(tmp_path / "old", tmp_path / "new", new)
+
+
+def test_what_was_pending_or_enqueued_comes_first_in_the_new_space(tmp_path):
+    old = Space({"a": list(range(9))}, constraints=[lambda a: a != 3])
+    opt = Optimizer(old, strategy="random_search", storage=tmp_path / "old")
+    pending = opt.suggest(2)
+    queued = next(c for c in old if dict(c) not in [dict(t) for t in pending])
+    opt.enqueue(queued)
+    new = Space({"a": list(range(20))})
+    found = migrate(tmp_path / "old", tmp_path / "new", new)
+    assert (found.waiting, found.dropped) == (3, 0)
+    again = Optimizer.load(tmp_path / "new")
+    assert [dict(t) for t in again.suggest(3)] == [*map(dict, pending), queued]
+
+
+def test_first_points_are_read_in_the_new_space(tmp_path):
+    old = Space({"a": Integer(1, 9, default=2)})
+    Optimizer(old, storage=tmp_path / "old")
+    new = Space({"a": Integer(1, 9, default=2), "b": Integer(1, 9, default=3)})
+    migrate(tmp_path / "old", tmp_path / "new", new)
+    assert dict(Optimizer(new, storage=tmp_path / "new").suggest()) == {"a": 2, "b": 3}
+    points = [{"a": 4}, {"a": 9}]
+    Optimizer(old, storage=tmp_path / "own", initial=points)
+    migrate(tmp_path / "own", tmp_path / "newer", Space({"a": Integer(1, 5)}))
+    assert dict(Optimizer.load(tmp_path / "newer").suggest()) == {"a": 4}

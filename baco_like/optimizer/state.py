@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from baco_like._random import Purpose, generator
+from baco_like._typing import Codes
 from baco_like.exceptions import ConfigError, JournalError, TrialError
 from baco_like.records.header import Header, Options
 from baco_like.records.history import History
-from baco_like.records.journal import START, Event, Mark, apply
+from baco_like.records.journal import START, Event, Mark, apply, suggested_configs
 from baco_like.records.trial import Trial
 from baco_like.spaces.space import Space
 from baco_like.strategies.protocol import Problem, Strategy
@@ -48,7 +49,7 @@ def begun(header: Header, space: Space, strategy: Strategy[Any]) -> Now:
 
 
 def advanced(
-    now: Now, records: Iterable[tuple[Event, Mark]], strategy: Strategy[Any], name: str
+    now: Now, records: Sequence[tuple[Event, Mark]], strategy: Strategy[Any], name: str
 ) -> tuple[Now, Sequence[Trial]]:
     """Return what is known after some records, and the trials that they observed.
 
@@ -63,9 +64,9 @@ def advanced(
     """
     history, state, mark = now.history, now.state, now.mark
     seen: list[Trial] = []
-    for event, mark in records:
+    for (event, mark), codes in _with_codes(records, now.problem.space):
         try:
-            history, observed = apply(event, history)
+            history, observed = apply(event, history, codes)
         except _NO_EVENT as error:
             number = mark.number - 1
             raise JournalError(
@@ -76,3 +77,19 @@ def advanced(
             state = strategy.tell(now.problem, state, trial, rng)
         seen += observed
     return replace(now, history=history, state=state, mark=mark), seen
+
+
+def _with_codes(
+    records: Sequence[tuple[Event, Mark]], space: Space
+) -> Iterator[tuple[tuple[Event, Mark], Codes | None]]:
+    """Yield records with the codes of what they suggest: encoded all at once, which is several times as fast."""
+    try:
+        configs = [suggested_configs(event) for event, _ in records]
+        codes = space.encode([config for some in configs for config in some])
+    except _NO_EVENT:  # which record is wrong is found when it is applied alone
+        yield from ((record, None) for record in records)
+        return
+    at = 0
+    for record, some in zip(records, configs, strict=True):
+        yield record, codes[at : at + len(some)]
+        at += len(some)

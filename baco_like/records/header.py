@@ -129,6 +129,7 @@ class Header:
             JournalError: Something differs; the message says what.
         """
         found = difference(self.space, space.to_dict())
+        way = ", or baco_like.migrate(OLD, NEW, space) for a changed space" if found else ""
         for part in fields(Options):
             old, new = getattr(self.options, part.name), getattr(options, part.name)
             if part.name == "context":
@@ -139,7 +140,7 @@ class Header:
             found.append(f"the first points were {list(map(dict, self.queue))}, now {list(points)}")
         if found:
             raise JournalError(
-                f"{path} belongs to another run: {'; '.join(found)}; use the same, or another file"
+                f"{path} belongs to another run: {'; '.join(found)}; use the same, or another file{way}"
             )
 
 

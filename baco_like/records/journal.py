@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from baco_like._typing import Codes
 from baco_like.exceptions import JournalError
 from baco_like.records.history import History
 from baco_like.records.trial import Outcome, Status, Trial
@@ -176,8 +177,21 @@ _PARTS: Mapping[str, Callable[[Any], bool]] = {
 """What is kept of an outcome beside its trial and status, and what each part must be when it is read."""
 
 
-def apply(event: Event, history: History) -> tuple[History, tuple[Trial, ...]]:
+def suggested_configs(event: Event) -> list[dict[str, Any]]:
+    """Return the configurations that an event suggests."""
+    rows = event["trials"] if event["event"] == "suggested" else ()
+    return [plain(row["config"]) for row in rows]
+
+
+def apply(
+    event: Event, history: History, codes: Codes | None = None
+) -> tuple[History, tuple[Trial, ...]]:
     """Return the history after an event other than ``opened``, and the trials that it observed.
+
+    Args:
+        event: What has happened.
+        history: What was known before.
+        codes: The codes of `suggested_configs`, ``(n, w)``, where they are at hand.
 
     Raises:
         TrialError: The event does not fit the history.
@@ -186,7 +200,7 @@ def apply(event: Event, history: History) -> tuple[History, tuple[Trial, ...]]:
     """
     kind = event["event"]
     if kind == "suggested":
-        return _suggested(event, history), ()
+        return _suggested(event, history, codes), ()
     if kind == "observed":
         done = tuple(_observed(row, history) for row in event["outcomes"])
         return history.completed(done), done
@@ -199,15 +213,17 @@ def apply(event: Event, history: History) -> tuple[History, tuple[Trial, ...]]:
     raise KeyError(kind)
 
 
-def _suggested(event: Event, history: History) -> History:
+def _suggested(event: Event, history: History, codes: Codes | None) -> History:
     until = event.get("until")
     if until is not None and not _number(until):
         raise ValueError(f"until is {until!r:.80}")
+    configs = suggested_configs(event)
     trials = [
-        Trial(row["id"], plain(row["config"]), row["tag"], row["origin"], until=until)
-        for row in event["trials"]
+        Trial(row["id"], config, row["tag"], row["origin"], until=until)
+        for row, config in zip(event["trials"], configs, strict=True)
     ]
-    codes = history.space.encode([t.config for t in trials])
+    if codes is None:
+        codes = history.space.encode(configs)
     if event["dequeued"]:
         history = history.dequeued(event["dequeued"])
     if event.get("again"):

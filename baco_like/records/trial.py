@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum
 from types import MappingProxyType
 from typing import Any
@@ -251,4 +251,6 @@ class Trial(Mapping[str, Any]):
 
     def completed(self, outcome: Outcome) -> Trial:
         """Return the trial with its outcome."""
-        return replace(self, outcome=outcome)
+        return Trial(
+            self.id, self.config, self.tag, self.origin, outcome, self.abandoned, self.until
+        )

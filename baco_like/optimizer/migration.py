@@ -1,0 +1,126 @@
+"""Going on in a changed space: a new journal with what the old one's observations mean there.
+
+The old journal stays as it is, and the new one is written whole or not at all.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from baco_like.optimizer.opening import default_first, records_of
+from baco_like.optimizer.state import advanced, begun
+from baco_like.records.header import Header
+from baco_like.records.journal import Event, enqueued_event, observed_event
+from baco_like.records.trial import Trial
+from baco_like.spaces.given import difference
+from baco_like.spaces.space import Space
+from baco_like.storage.jsonl import write_journal
+from baco_like.strategies.random_search import RandomSearch
+
+Config = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Migration:
+    """What became of a run in its new space.
+
+    Attributes:
+        difference: Readable lines on how the spaces differ.
+        inside: Observations that count in the new space.
+        outside: Observations that are kept as imported ones, not modelled.
+        waiting: Pending and enqueued configurations that are suggested next.
+        dropped: Pending and enqueued configurations that are not in the new space.
+    """
+
+    difference: tuple[str, ...]
+    inside: int
+    outside: int
+    waiting: int
+    dropped: int
+
+
+def migrate(old: str | os.PathLike[str], new: str | os.PathLike[str], space: Space) -> Migration:
+    """Write a journal for a changed space from an existing one; go on with ``Optimizer(space, storage=new, ...)``.
+
+    A parameter that the old space lacks is taken to have had its default. An observation counts if its configuration,
+    read so, is feasible in the new space and every parameter that the new space lacks had its default. All others are
+    kept as imported observations. Trials get new numbers in the order of arrival; what was pending or enqueued is
+    suggested next.
+
+    Args:
+        old: The journal of the old space; it stays as it is.
+        new: The new journal; there must be no such file.
+        space: The new space.
+
+    Raises:
+        JournalError: The old journal cannot be read, or the new one cannot be written.
+    """
+    header, records = records_of(Path(old))
+    before = Space.from_dict({**header.space, "constraints": []})  # callables cannot be written
+    past, _ = advanced(begun(header, before, RandomSearch()), records[1:], RandomSearch(), str(old))
+    reading = _Reading(before, space, _defaults(before), _defaults(space))
+    observed = [_observed(i, trial, reading) for i, trial in enumerate(past.history.trials)]
+    pending = [trial.config for trial in past.history.pending.values()]
+    waiting = [reading(config) for config in (*pending, *past.history.queue)]
+    legal = [config for config in waiting if config is not None]
+    events: list[Event] = [
+        Header(space.to_dict(), header.options, _first_points(header, reading)).event(),
+        *(observed_event([trial]) for trial in observed),
+        *([enqueued_event(legal)] if legal else []),
+    ]
+    write_journal(Path(new), events)
+    inside = sum(space.contains(trial.config) for trial in observed)
+    return Migration(
+        tuple(difference(header.space, space.to_dict())),
+        inside,
+        len(observed) - inside,
+        len(legal),
+        len(waiting) - len(legal),
+    )
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """Reads a configuration of the old space as one of the new."""
+
+    before: Space
+    space: Space
+    old: Mapping[str, Any]
+    new: Mapping[str, Any]
+
+    def __call__(self, config: Config) -> dict[str, Any] | None:
+        """Return what a configuration is in the new space, or None."""
+        gone = [name for name in config if name not in self.new]
+        if any(self.old.get(name) is None or config[name] != self.old[name] for name in gone):
+            return None
+        read = {name: config.get(name, default) for name, default in self.new.items()}
+        return (
+            self.space.decode(self.space.encode([read]))[0] if self.space.contains(read) else None
+        )
+
+
+def _defaults(space: Space) -> dict[str, Any]:
+    """Return for each parameter its default, the only value of a constant, or None."""
+    alone = {name: Space({name: p}).default_config for name, p in space.parameters.items()}
+    return {name: None if config is None else config[name] for name, config in alone.items()}
+
+
+def _observed(number: int, trial: Trial, reading: _Reading) -> Trial:
+    assert trial.outcome is not None
+    outcome = replace(trial.outcome, trial_id=number)
+    config = reading(trial.config)
+    if config is None:
+        return Trial(number, trial.config, None, "imported", outcome)
+    return Trial(number, config, None, "told", outcome)
+
+
+def _first_points(header: Header, reading: _Reading) -> tuple[Config, ...]:
+    """Return what an optimizer that opens the new journal takes for its first points."""
+    points = list(map(dict, header.queue))
+    if not points or points == default_first(reading.before):
+        return tuple(default_first(reading.space))
+    return tuple(found for point in points if (found := reading(point)) is not None)
