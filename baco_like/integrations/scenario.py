@@ -112,8 +112,12 @@ def read_scenario(source: str | Path | Mapping[str, Any]) -> Scenario:
     output, log, resume = _files(fields)
     print_best = fields.take("print_best", "auto") is True
     _modes(fields)
+    space = Space(description.parameters, description.constraints)
+    default = space.default_config
+    if default is not None and not space.contains(default):
+        fields.notes.append("the default configuration violates a constraint and is left out")
     return Scenario(
-        Space(description.parameters, description.constraints),
+        space,
         layout,
         strategy,
         design,

@@ -123,6 +123,19 @@ def test_resuming_by_default_goes_on_from_the_own_file():
         ({"feasible_output": {"feasibility_threshold": 0.2}}, "feasible_output.feasibility_thr"),
         ({"baco_mode": {"mode": "default"}}, "'default'"),
         ({"foo": 1, "bar": 2}, "without effect here: foo, bar"),
+        (
+            {
+                "input_parameters": {
+                    "x": {
+                        "parameter_type": "integer",
+                        "values": [0, 9],
+                        "parameter_default": 1,
+                        "constraints": ["x > 3"],
+                    }
+                }
+            },
+            "the default configuration violates a constraint",
+        ),
     ],
 )
 def test_what_is_not_done_is_noted(fields, noted):

@@ -1,0 +1,61 @@
+"""The pages on `serve` and on other tools say what is so."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import baco_like
+from baco_like.strategies.registry import STRATEGIES
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def blocks(page, kind):
+    return re.findall(rf"```{kind}\n(.*?)```", (DOCS / page).read_text(), re.S)
+
+
+def test_the_session_goes_as_the_page_says_and_its_files_are_data(tmp_path):
+    (scenario,) = blocks("serve.md", "json")
+    session, notes = blocks("serve.md", "text")
+    (code,) = blocks("serve.md", "python")
+    (tmp_path / "scenario.json").write_text(scenario)
+    client = "".join(line[3:] + "\n" for line in session.splitlines() if line.startswith("C> "))
+    command = [sys.executable, "-m", "baco_like", "serve", "scenario.json"]
+    done = subprocess.run(
+        command, cwd=tmp_path, input=client, capture_output=True, text=True, check=True
+    )
+    told = [line[3:] for line in session.splitlines() if line.startswith("S> ")]
+    heard = done.stdout.splitlines()
+    assert len(heard) == len(told)
+    for ours, page in zip(heard, told, strict=True):
+        if re.match(r"\d+,", page):  # a machine's arithmetic may choose another configuration
+            assert re.fullmatch(r"\d+,\d+,\(\d, \d, \d\)", ours)
+        else:
+            assert ours == page
+    assert heard[2] == told[2]
+    first, _ = notes.splitlines()
+    assert done.stderr.splitlines()[0] == first
+    subprocess.run([sys.executable, "-W", "error", "-c", code], cwd=tmp_path, check=True)
+    samples = (tmp_path / "tiles_output_samples.csv").read_bytes()
+    assert (tmp_path / "copy.csv").read_bytes() == samples
+    assert json.loads(scenario)["application_name"] == "tiles"
+
+
+def test_every_call_of_the_table_exists():
+    page = (DOCS / "your_tool_our_call.md").read_text()
+    (imports,) = blocks("your_tool_our_call.md", "python")
+    names = {}
+    exec(imports, names)
+    ours = "\n".join(line.split(" | ")[2] for line in page.splitlines() if line.count(" | ") == 2)
+    calls = re.findall(r"([A-Za-z_.]+)\(", " ".join(re.findall(r"`([^`]*)`", ours)))
+    known = {"fn": None, "ProcessPoolExecutor": None, "opt": baco_like.Optimizer}
+    assert len(calls) > 60
+    for call in calls:
+        name, _, attribute = call.partition(".")
+        assert name in names or name in known, call
+        assert not attribute or hasattr({**names, **known}[name], attribute), call
+    strategies = set(re.findall(r'strategy="([a-z_]+)"', ours))
+    assert len(strategies) > 3
+    assert strategies <= set(STRATEGIES)
