@@ -1,4 +1,4 @@
-"""The command line: ``baco-like tune FILE.toml``, ``serve SCENARIO.json``, ``compare`` and ``strategies``.
+"""The command line: ``baco-like tune | serve | compare | repair | strategies``.
 
 Whatever a user can get wrong ends with one line on standard error and exit code 2, before anything is written. A bug
 of ours is not dressed up so: its traceback is shown.
@@ -97,7 +97,29 @@ def _parser() -> argparse.ArgumentParser:
     strategies = commands.add_parser("strategies", help="list the strategies and their settings")
     strategies.set_defaults(command=_strategies)
     command.add_to(commands, _count, _seed)
+    mend = commands.add_parser(
+        "repair", help="write what is whole of a damaged journal into a new one"
+    )
+    mend.add_argument(
+        "old", type=Path, metavar="OLD", help="the damaged journal; it stays as it is"
+    )
+    mend.add_argument("new", type=Path, metavar="NEW", help="the new one; no such file may exist")
+    mend.add_argument(
+        "--header",
+        type=Path,
+        metavar="FILE",
+        help="another journal of the same run, for a damaged record 0",
+    )
+    mend.set_defaults(command=_repair)
     return parser
+
+
+def _repair(args: argparse.Namespace) -> int:
+    from baco_like.storage.repair import repair
+
+    found = repair(args.old, args.new, args.header)
+    say("\n".join([*found.notes, f"kept {found.kept} records in {args.new}"]))
+    return 0
 
 
 def _count(text: str) -> int:

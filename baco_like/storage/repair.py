@@ -86,7 +86,7 @@ def _content(path: Path) -> bytes:
 def _whole_records(data: bytes) -> Iterator[_Found]:
     """Yield the records whose checksum fits, also where the line's end between two is damaged."""
     begins = [(match.start(), int(match[1])) for match in _BEGINNING.finditer(data)]
-    after = [start for start, _ in begins[1:]] + [len(data) + 1]
+    after = [*(start for start, _ in begins), len(data) + 1][1:]
     for (start, number), following in zip(begins, after, strict=True):
         line = data.find(b"\n", start)
         for end in {line, following - 1, min(following, len(data)) - 1} - {-1}:

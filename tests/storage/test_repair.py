@@ -1,0 +1,108 @@
+"""What can be saved of a damaged journal is saved, and what is not is told."""
+
+from pathlib import Path
+
+import pytest
+
+from baco_like import JournalError, Optimizer, Space
+from baco_like.cli import main
+from baco_like.records.journal import START
+from baco_like.storage.jsonl import JsonlJournal
+from baco_like.storage.repair import repair
+
+SPACE = Space({"a": list(range(9)), "b": [1, 2, 3]})
+
+
+@pytest.fixture(scope="module")
+def journal(tmp_path_factory):
+    path = tmp_path_factory.mktemp("repair") / "run.jsonl"
+    opt = Optimizer(SPACE, strategy="random_search", storage=path, lease=1e9)
+    one, two, three = opt.suggest(3)
+    opt.observe(two, [1.0, 2.0], extra={"text": 'a "crc" {"crc":"01234567","n":1,'})
+    opt.observe(one, failed="compile", message="ü")
+    four = opt.suggest()
+    opt.abandon(three)
+    opt.observe(next(c for c in SPACE if c not in [dict(one), dict(two), dict(four)]), 3.0)
+    opt.observe(four, 2.0)
+    opt.enqueue(next(c for c in SPACE if not opt.history.taken(SPACE.encode([c]))[0]))
+    opt.suggest()
+    return path
+
+
+def known(opt):
+    return {t.id: (dict(t), t.outcome) for t in opt.trials}
+
+
+def repaired(tmp_path, data, header):
+    (tmp_path / "bad").write_bytes(data)
+    (tmp_path / "new").unlink(missing_ok=True)
+    found = repair(tmp_path / "bad", tmp_path / "new", header)
+    return found, Optimizer.load(tmp_path / "new")
+
+
+def test_one_damaged_byte_anywhere_costs_at_most_its_record(journal, tmp_path):
+    data, whole = journal.read_bytes(), known(Optimizer.load(journal))
+    records = len(JsonlJournal(journal).read(START))
+    ends = [place for place, byte in enumerate(data) if byte == ord("\n")]
+    for place in sorted({*range(0, len(data), 17), *ends}):
+        bad = bytearray(data)
+        bad[place] ^= 0x15
+        number, line_end = data[:place].count(b"\n"), data[place] == ord("\n")
+        found, opt = repaired(tmp_path, bad, journal)
+        kept = known(opt)
+        assert kept.items() <= whole.items()
+        assert len(whole) - len(kept) <= 1
+        assert found.kept >= records - 2  # the record, and an abandonment of what it suggested
+        assert line_end or any(f"record {number} is damaged" in note for note in found.notes)
+
+
+def test_an_observation_outlives_the_record_of_its_suggestion(journal, tmp_path):
+    data = journal.read_bytes().replace(b'"event":"suggested"', b'"event":"suggestad"')
+    found, opt = repaired(tmp_path, data, None)
+    assert known(opt) == known(Optimizer.load(journal))
+    assert sum("made up from what came of it" in note for note in found.notes) == 2
+    assert "trial 2 is unknown" in " ".join(found.notes)
+
+
+def test_a_whole_journal_is_copied(journal, tmp_path):
+    found, _ = repaired(tmp_path, journal.read_bytes(), None)
+    assert found.notes == ()
+    assert (tmp_path / "new").read_bytes() == journal.read_bytes()
+
+
+def test_a_torn_end_is_told(journal, tmp_path):
+    found, _ = repaired(tmp_path, journal.read_bytes()[:-40], None)
+    assert "cut off" in found.notes[0]
+
+
+def test_a_damaged_header_needs_another(journal, tmp_path):
+    data = journal.read_bytes().replace(b'"schema"', b'"schemb"', 1)
+    with pytest.raises(JournalError, match="--header"):
+        repaired(tmp_path, data, None)
+    assert not (tmp_path / "new").exists()
+    fresh = tmp_path / "fresh"
+    Optimizer(SPACE, strategy="random_search", storage=fresh)
+    found, opt = repaired(tmp_path, data, fresh)
+    assert known(opt) == known(Optimizer.load(journal))
+    assert f"record 0 is that of {fresh}" in found.notes
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"hello", b"\0" * 99, b'{"crc":"00000000","n":0,"x":1}\n']
+)
+def test_no_journal_is_told(tmp_path, content):
+    with pytest.raises(JournalError, match="record 0"):
+        repaired(tmp_path, content, None)
+
+
+def test_the_command(journal, tmp_path, capsys):
+    (tmp_path / "bad").write_bytes(journal.read_bytes()[:-40])
+    words = ["repair", str(tmp_path / "bad"), str(tmp_path / "new")]
+    assert main(words) == 0
+    shown = capsys.readouterr().out
+    assert "kept 9 records" in shown
+    assert "cut off" in shown
+    assert main(words) == 2
+    assert "exists" in capsys.readouterr().err
+    assert main(["repair", str(tmp_path / "none"), str(tmp_path / "newer")]) == 2
+    assert Path(tmp_path / "bad").read_bytes() == journal.read_bytes()[:-40]
