@@ -2,7 +2,7 @@
 
 The command becomes the leader of its own session, hence of a process group that can be killed as a
 whole. Its output is read as it comes and only the beginning and the end are kept. Whatever happens,
-also Ctrl-C in the caller, the group is gone when `run` returns or raises.
+also Ctrl-C in the caller, the group is gone when `run` returns or raises, and soon after the caller is killed.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
+
+from baco_like.evaluators import guardian
 
 KEPT_BYTES = 1 << 20
 """How much of each output is kept; the beginning and the end, a half each."""
@@ -95,6 +97,7 @@ def run(
     mark = secrets.token_hex(8)
     variables = {**os.environ, **(environment or {}), _MARK: mark}
     outputs = (_Kept(), _Kept())
+    guardian.prepare()  # not while the clock runs
     started = time.perf_counter()
     child = subprocess.Popen(
         _limited(command, memory),
@@ -105,10 +108,22 @@ def run(
         env=variables,
         start_new_session=True,
     )
+    seconds, timed_out = _attended(child, timeout, outputs, started, mark)
+    return _finished(child.returncode, timed_out, outputs, seconds)
+
+
+def _attended(
+    child: subprocess.Popen[bytes],
+    timeout: float | None,
+    outputs: tuple[_Kept, _Kept],
+    started: float,
+    mark: str,
+) -> tuple[float, bool]:
+    """Read a child's outputs until it and all its own children are gone; return its time and whether that was over."""
     seconds, timed_out = 0.0, False
     try:
         pipes = [pipe for pipe in (child.stdout, child.stderr) if pipe is not None]
-        with _watching(child, pipes, outputs) as watch:
+        with guardian.guarded(child.pid), _watching(child, pipes, outputs) as watch:
             timed_out = not watch.until_exit(timeout)
             seconds = time.perf_counter() - started
             if timed_out:
@@ -124,7 +139,7 @@ def run(
         raise
     finally:
         _reap(child)
-    return _finished(child.returncode, timed_out, outputs, seconds)
+    return seconds, timed_out
 
 
 def _finished(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from baco_like.evaluators import process
+from baco_like.evaluators import guardian, process
 from baco_like.evaluators.process import KEPT_BYTES, run, signal_name
 
 PYTHON = sys.executable
@@ -49,6 +50,7 @@ def tag() -> str:
 
 
 def children_of_ours() -> set[str]:
+    guardian.prepare()  # it stays
     return set(Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split())
 
 
@@ -211,6 +213,27 @@ def test_ctrl_c_kills_the_group_and_is_raised_again(tag: str) -> None:
     timer.join()
     assert gone(tag)
     assert children_of_ours() == before
+
+
+def test_a_killed_caller_leaves_nothing_running(tag: str) -> None:
+    command = ["sh", "-c", f"{PYTHON} -c 'import time; time.sleep(60)' {tag} & wait"]
+    code = f"from baco_like.evaluators import process; process.run({command})"
+    caller = subprocess.Popen([PYTHON, "-c", code])
+    while not alive(tag):
+        time.sleep(0.02)
+    os.kill(caller.pid, signal.SIGKILL)
+    caller.wait()
+    assert gone(tag)
+
+
+def test_a_lost_guardian_is_replaced(tag: str) -> None:
+    run(["true"])
+    shell = guardian._shells[os.getpid()]
+    shell.kill()
+    shell.wait()
+    assert run(["sh", "-c", "exit 3"]).code == 3
+    assert run(["sh", "-c", "exit 4"]).code == 4
+    assert guardian._shells[os.getpid()].poll() is None
 
 
 def test_without_pidfd_it_works_the_same(monkeypatch: pytest.MonkeyPatch, tag: str) -> None:
