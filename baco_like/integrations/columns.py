@@ -212,10 +212,11 @@ def read_value(parameter: Parameter, text: str) -> Any:
         return parameter.decode(parameter.encode([_whole(text)]))[0]
     if isinstance(parameter, Ordinal) and not isinstance(parameter.values[0], str):
         return _nearest(parameter, text)
-    known = {str(value): value for value in parameter.values}  # type: ignore[attr-defined]
-    if text not in known:
-        raise ConfigError(f"{text!r:.60} is none of its values")
-    return known[text]
+    listed = parameter.values if isinstance(parameter, (Categorical, Ordinal)) else ()
+    for value in listed:
+        if str(value) == text:
+            return value
+    raise ConfigError(f"{text!r:.60} is none of its values")
 
 
 def _needed_number(text: str) -> float:

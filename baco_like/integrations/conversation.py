@@ -127,13 +127,13 @@ class Conversation:
         The protocol goes by the order; clients that run configurations side by side may reply in another one.
         """
         layout = self.scenario.layout
-        fitting = [i for i, one in enumerate(waiting) if echoes(layout, cells, one.config)]
-        if not fitting:
-            self._once(
-                "the parameters of a reply are not those of the request; its rows are taken in the order asked for"
-            )
-            return 0
-        return fitting[0]
+        for i, trial in enumerate(waiting):
+            if echoes(layout, cells, trial.config):
+                return i
+        self._once(
+            "the parameters of a reply are not those of the request; its rows are taken in the order asked for"
+        )
+        return 0
 
     def _write(self, trial: Trial) -> None:
         with named_errors(self.scenario.output):
