@@ -9,9 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
+from baco_like import MaxEvals, Optimizer, Permutation, Real, Space
 from baco_like.analysis import landscape
 from baco_like.analysis.landscape import neighbours
-from baco_like.evaluators.recorded import Entry, Recorded
+from baco_like.evaluators.replay import Entry, Recorded, ReplayEvaluator
+from baco_like.records.history import History
+from baco_like.tuner import run
 
 DOMAINS = {
     "tile": (8, 16, 32, 64),
@@ -151,3 +154,59 @@ def test_what_is_wrong_is_said(call, message):
     table = Recorded(("x",), {"x": (1,)}, {(1,): Entry(1.0 if runs else None)}, "time", "ms")
     with pytest.raises(ValueError, match=message):
         call(table)
+
+
+def observed(table: Recorded, budget: int, strategy: str = "random_search") -> Optimizer:
+    parameters = {
+        n: Permutation(list("ijk")) if n == "order" else list(d) for n, d in table.domains.items()
+    }
+    space = Space(parameters, [lambda config: table.measured(config)])
+    optimizer = Optimizer(space, seed=1, strategy=strategy)
+    run(optimizer, ReplayEvaluator(table), MaxEvals(budget))
+    return optimizer
+
+
+@pytest.mark.parametrize("neighbourhood", ["adjacent", "hamming"])
+def test_an_estimate_from_all_observations_is_the_full_figure(neighbourhood):
+    table = recorded(5, 0.9, ("order", "tile", "fast"))
+    history = observed(table, len(table.entries), "exhaustive").history
+    rng = np.random.default_rng(0)
+    estimate = landscape.estimated_centrality_curve(history, rng, neighbourhood=neighbourhood)
+    full = landscape.flow_graph(table, neighbourhood).centrality_curve()
+    assert np.abs(estimate - full).max() < 1e-12
+
+
+def test_an_estimate_from_a_tenth_knows_the_easy_space_from_the_hard_one():
+    """A slope has one minimum; white noise has one in every fifth configuration, few of them good."""
+    domain = tuple(range(1, 17))
+    rng = np.random.default_rng(0)
+
+    def estimate(cost):
+        entries = {(a, b): Entry(float(cost(a, b))) for a in domain for b in domain}
+        table = Recorded(("a", "b"), {"a": domain, "b": domain}, entries, "time", "ms")
+        return landscape.estimated_centrality_curve(observed(table, 25).history, rng, (0.15,))[0]
+
+    assert estimate(lambda a, b: a + 2 * b) > 0.95
+    assert estimate(lambda a, b: np.exp(2 * rng.normal())) < 0.6
+
+
+def test_what_an_estimate_cannot_do_is_said():
+    rng = np.random.default_rng(0)
+    table = recorded(5)
+    with pytest.raises(ValueError, match="needs 10"):
+        landscape.estimated_centrality_curve(observed(table, 5).history, rng)
+    real = History.start(Space({"x": Real(0.0, 1.0)}))
+    with pytest.raises(ValueError, match="cannot be counted"):
+        landscape.estimated_centrality_curve(real, rng)
+
+
+def test_plots_are_written(tmp_path):
+    table = recorded(2)
+    graph = landscape.flow_graph(table)
+    landscape.plot_flow_graph(graph, tmp_path / "graph.png")
+    landscape.plot_centrality_curves({"it": graph.centrality_curve()}, tmp_path / "curve.png")
+    assert all(f.read_bytes().startswith(b"\x89PNG") for f in tmp_path.iterdir())
+    assert len(list(tmp_path.iterdir())) == 2
+    large = landscape.FlowGraph(np.arange(2001.0), csr_array((2001, 2001)))
+    with pytest.raises(ValueError, match="2001 nodes"):
+        landscape.plot_flow_graph(large, tmp_path / "no.png")

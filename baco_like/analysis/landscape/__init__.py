@@ -1,5 +1,6 @@
 """How hard a recorded space is for local search: fitness flow graphs and the proportion of centrality."""
 
+from baco_like.analysis.landscape.estimate import estimated_centrality_curve
 from baco_like.analysis.landscape.graph import (
     DAMPING,
     FAILED,
@@ -10,6 +11,7 @@ from baco_like.analysis.landscape.graph import (
     proportion_of_centrality,
 )
 from baco_like.analysis.landscape.neighbours import Neighbourhood
+from baco_like.analysis.landscape.plots import plot_centrality_curves, plot_flow_graph
 
 __all__ = [
     "DAMPING",
@@ -17,7 +19,10 @@ __all__ = [
     "SHARES",
     "FlowGraph",
     "Neighbourhood",
+    "estimated_centrality_curve",
     "flow_graph",
     "pagerank",
+    "plot_centrality_curves",
+    "plot_flow_graph",
     "proportion_of_centrality",
 ]

@@ -61,9 +61,9 @@ class FlowGraph:
         """PageRank of every node, ``(n,)``; they sum to 1."""
         return pagerank(self.flow)
 
-    def fractions(self) -> Array:
-        """Return optimum / cost of every local minimum (section VII-A), ``(m,)``."""
-        costs = self.costs[self.minima]
+    def fractions(self, nodes: Ints | None = None) -> Array:
+        """Return optimum / cost of some nodes, by default of the local minima (section VII-A), ``(m,)``."""
+        costs = self.costs[self.minima if nodes is None else nodes]
         return self.optimum / costs if self.optimum > 0 else costs / self.optimum
 
     def naive_metric(self) -> float:
@@ -102,12 +102,14 @@ def flow_graph(
         maximise: Whether more is better; costs are then the values with their sign flipped.
 
     Raises:
-        ValueError: The neighbourhood is unknown, or no configuration runs.
+        ValueError: The neighbourhood is unknown, no configuration runs, or a cost is not below `FAILED`.
     """
     sign = -1.0 if maximise else 1.0
     entries = recorded.entries.values()
-    costs = np.array([FAILED if e.value is None else sign * e.value for e in entries])
-    return graph_of(columns(recorded, neighbourhood), costs)
+    costs = np.array([np.nan if e.value is None else sign * e.value for e in entries])
+    if (costs >= FAILED).any():
+        raise ValueError(f"a cost reaches {FAILED:g}, the fitness of failures; use a larger unit")
+    return graph_of(columns(recorded, neighbourhood), np.where(np.isnan(costs), FAILED, costs))
 
 
 def graph_of(table: Sequence[Column], costs: Array) -> FlowGraph:

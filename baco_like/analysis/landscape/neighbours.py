@@ -6,7 +6,8 @@ section III-B: Hamming (Eq. 2), any other value of one parameter; adjacent, a va
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from numbers import Real
@@ -14,8 +15,11 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from baco_like._typing import Ints, Mask
+from baco_like._typing import Codes, Ints, Mask
 from baco_like.evaluators.recorded import Recorded
+from baco_like.spaces.categorical import Categorical
+from baco_like.spaces.parameter import Parameter
+from baco_like.spaces.space import Space
 
 Neighbourhood = Literal["adjacent", "hamming"]
 
@@ -28,11 +32,17 @@ class Column:
 
     Attributes:
         codes: Number of the value, ``(n,)``.
-        near: Which values are neighbours, ``(values, values)``, or None where all are.
+        near: Tells of pairs of different values, the lesser first, which are neighbours.
+        reach: At most so many values further in the same run of rows can a neighbour be.
     """
 
     codes: Ints
-    near: Mask | None
+    near: Callable[[Ints, Ints], Mask]
+    reach: int = sys.maxsize
+
+    def of(self, rows: Ints) -> Column:
+        """Return the column of some of the rows."""
+        return Column(self.codes[rows], self.near, self.reach)
 
 
 def columns(recorded: Recorded, neighbourhood: Neighbourhood) -> list[Column]:
@@ -44,12 +54,24 @@ def columns(recorded: Recorded, neighbourhood: Neighbourhood) -> list[Column]:
     Raises:
         ValueError: The neighbourhood is unknown.
     """
-    if neighbourhood not in get_args(Neighbourhood):
-        raise ValueError(f"neighbourhood = {neighbourhood!r}; it is 'adjacent' or 'hamming'")
+    _check(neighbourhood)
     rows = list(zip(*recorded.entries, strict=True))
     return [
         _column(values, recorded.domains[name], neighbourhood)
         for name, values in zip(recorded.names, rows, strict=True)
+    ]
+
+
+def space_columns(space: Space, codes: Codes, neighbourhood: Neighbourhood) -> list[Column]:
+    """Return the parameters of rows of a space's codes, ``(n, w)``; neighbours as in `columns`.
+
+    Raises:
+        ValueError: The neighbourhood is unknown, or a parameter is real: it has no next value.
+    """
+    _check(neighbourhood)
+    return [
+        _space_column(name, space.parameters[name], codes[:, space.columns[name]], neighbourhood)
+        for name in space.active
     ]
 
 
@@ -65,34 +87,53 @@ def pairs(table: Sequence[Column]) -> Iterator[tuple[Ints, Ints]]:
         order = np.lexsort((column.codes, rest))
         rest, codes = rest[order], column.codes[order]
         first = np.arange(len(order))
-        for lag in range(1, len(order)):
+        for lag in range(1, min(len(order) - 1, column.reach) + 1):
             first = first[: np.searchsorted(first, len(order) - lag)]
             first = first[rest[first] == rest[first + lag]]
             if not len(first):
                 break
-            found = first
-            if column.near is not None:
-                found = first[column.near[codes[first], codes[first + lag]]]
+            found = first[column.near(codes[first], codes[first + lag])]
             yield order[found], order[found + lag]
+
+
+def _check(neighbourhood: Neighbourhood) -> None:
+    if neighbourhood not in get_args(Neighbourhood):
+        raise ValueError(f"neighbourhood = {neighbourhood!r}; it is 'adjacent' or 'hamming'")
 
 
 def _column(values: Sequence[Any], domain: Sequence[Any], neighbourhood: Neighbourhood) -> Column:
     number = {value: i for i, value in enumerate(domain)}
     codes = np.array([number[value] for value in values], dtype=np.int64)
     if all(isinstance(value, tuple) for value in domain):
-        return Column(codes, _swapped(domain, number, neighbourhood))
-    if neighbourhood == "hamming" or not all(isinstance(value, Real) for value in domain):
-        return Column(codes, None)
-    i = np.arange(len(domain))
-    return Column(codes, np.abs(i[:, None] - i) == 1)
+        return Column(codes, _swap_apart(domain, neighbourhood))
+    return _scalar(codes, all(isinstance(value, Real) for value in domain), neighbourhood)
 
 
-def _swapped(
-    domain: Sequence[tuple[Any, ...]],
-    number: dict[tuple[Any, ...], int],
-    neighbourhood: Neighbourhood,
-) -> Mask:
-    """Return which orders of a permutation are one swap apart."""
+def _space_column(
+    name: str, parameter: Parameter, codes: Codes, neighbourhood: Neighbourhood
+) -> Column:
+    if not np.isfinite(parameter.cardinality):
+        raise ValueError(f"parameter {name!r} is real; a landscape needs values that can be listed")
+    if parameter.width > 1:
+        orders, numbers = np.unique(codes, axis=0, return_inverse=True)
+        domain = [tuple(order) for order in np.argsort(orders, axis=1).tolist()]
+        return Column(numbers.reshape(-1), _swap_apart(domain, neighbourhood))
+    return _scalar(
+        codes[:, 0].astype(np.int64), not isinstance(parameter, Categorical), neighbourhood
+    )
+
+
+def _scalar(codes: Ints, ordered: bool, neighbourhood: Neighbourhood) -> Column:
+    if ordered and neighbourhood == "adjacent":
+        return Column(codes, lambda low, high: high - low == 1, reach=1)
+    return Column(codes, lambda low, high: low != high)
+
+
+def _swap_apart(
+    domain: Sequence[tuple[Any, ...]], neighbourhood: Neighbourhood
+) -> Callable[[Ints, Ints], Mask]:
+    """Return what tells which orders of a permutation are one swap apart."""
+    number = {order: i for i, order in enumerate(domain)}
     near = np.zeros((len(domain), len(domain)), dtype=bool)
     for i, order in enumerate(domain):
         for a, b in combinations(range(len(order)), 2):
@@ -101,7 +142,7 @@ def _swapped(
                 other[a], other[b] = other[b], other[a]
                 near[i, number.get(tuple(other), i)] = True
     np.fill_diagonal(near, False)
-    return near
+    return lambda a, b: near[a, b]
 
 
 def _joint(codes: Sequence[Ints], n: int) -> Ints:
