@@ -51,6 +51,11 @@ class HoppingProgram:
     temperature: float
     step: float
 
+    @property
+    def lookups(self) -> int:
+        """How many known answers in a row make it begin again elsewhere."""
+        return self.minimise.lookups
+
     def begin(self, start: Array, cost: float, before: Hops | None) -> Hops:
         """Return the checkpoint at a start."""
         return Hops(Minimum(start, cost, success=True), self.step)

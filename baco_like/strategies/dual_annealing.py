@@ -131,6 +131,11 @@ class AnnealingProgram:
     temperature: float
     restart: float
 
+    @property
+    def lookups(self) -> int:
+        """How many known answers in a row make it begin again elsewhere."""
+        return self.minimise.lookups
+
     def begin(self, start: Array, cost: float, before: Annealing | None) -> Annealing:
         """Return the checkpoint at a start; of an annealing before, the best point and the chain's stay."""
         here = (start, cost)

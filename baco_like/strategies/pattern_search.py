@@ -18,6 +18,9 @@ from baco_like.strategies.protocol import Problem
 from baco_like.strategies.repaired_box import RepairedBox
 from baco_like.strategies.replayed import Objective, Replayed
 
+_LOOKUPS = 200
+"""Known answers in a row after which the search is begun elsewhere."""
+
 Place = tuple[Array, float]
 """A point of the box with its cost."""
 
@@ -49,6 +52,11 @@ class PatternProgram:
 
     box: RepairedBox
     share: float
+
+    @property
+    def lookups(self) -> int:
+        """How many known answers in a row make it begin again elsewhere."""
+        return _LOOKUPS
 
     def begin(self, start: Array, cost: float, before: Pattern | None) -> Pattern:
         """Return the checkpoint at a start."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from baco_like.spaces.design import (
@@ -29,6 +29,7 @@ from baco_like.strategies.particle_swarm import particle_swarm
 from baco_like.strategies.pattern_search import pattern_search
 from baco_like.strategies.phased import Design
 from baco_like.strategies.protocol import Strategy
+from baco_like.strategies.racing import Racing
 from baco_like.strategies.random_search import RandomSearch
 from baco_like.strategies.torczon import torczon
 
@@ -120,6 +121,71 @@ def _exhaustive() -> Strategy[Any]:
     return Exhaustive()
 
 
+def _portfolio(
+    arms: str
+    | Sequence[str]
+    | Mapping[str, Mapping[str, Any]] = "pattern_search, torczon, dual_annealing",
+    rule: str = "auc",
+    window: int = 500,
+    exploration: float = 0.05,
+) -> Strategy[Any]:
+    """Several strategies share the evaluations; arms: names or settings by name; rule: auc, round_robin."""
+    from baco_like.strategies.bandit import AreaUnderCurve, RoundRobin
+    from baco_like.strategies.portfolio import Portfolio
+
+    if rule not in ("auc", "round_robin"):
+        raise ValueError(f"rule {rule!r} is unknown; choose from auc, round_robin")
+    given = arms.split(",") if isinstance(arms, str) else arms
+    named = given if isinstance(given, Mapping) else {name.strip(): {} for name in given}
+    strategies = {
+        name: create(str(settings.get("strategy", name)), _without(settings, "strategy"))
+        for name, settings in named.items()
+    }
+    return Portfolio(
+        strategies, AreaUnderCurve(window, exploration) if rule == "auc" else RoundRobin()
+    )
+
+
+def _without(settings: Mapping[str, Any], key: str) -> dict[str, Any]:
+    return {name: value for name, value in settings.items() if name != key}
+
+
+def _smac(
+    initial: int = 10,
+    design: str = "sobol",
+    surrogate: str = "gp",
+    acquisition: str = "lcb",
+    random_share: float = 0.08,
+) -> Strategy[Any]:
+    """SMAC's parts as in the 2022 survey, some draws being random; surrogate: gp, forest; acquisition: lcb, ei.
+
+    The bound lies 2 standard deviations below the mean, where SMAC's factor grows with the logarithm of the data.
+    """
+    from baco_like.acquisitions.confidence import LowerConfidenceBound
+    from baco_like.acquisitions.improvement import ExpectedImprovement
+    from baco_like.acquisitions.protocol import Acquisition
+    from baco_like.strategies.bayesian import Bayesian
+    from baco_like.strategies.interleaved import Interleaved
+    from baco_like.strategies.phased import Phased
+    from baco_like.surrogates.forest import RandomForest
+    from baco_like.surrogates.gp.model import GaussianProcess
+    from baco_like.surrogates.protocol import Surrogate
+
+    models: dict[str, Callable[[], Surrogate]] = {"gp": GaussianProcess, "forest": RandomForest}
+    scores: dict[str, Callable[[], Acquisition]] = {
+        "lcb": LowerConfidenceBound,
+        "ei": ExpectedImprovement,
+    }
+    for setting, value, known in (
+        ("surrogate", surrogate, models),
+        ("acquisition", acquisition, scores),
+    ):
+        if value not in known:
+            raise ValueError(f"{setting} {value!r} is unknown; choose from {', '.join(known)}")
+    then = Bayesian(surrogate=models[surrogate](), acquisition=scores[acquisition]())
+    return Phased(Interleaved(then, random_share), initial, _design(design))
+
+
 STRATEGIES: Mapping[str, Maker] = {
     "auto": _auto,
     "bayesian": _bayesian,
@@ -136,6 +202,9 @@ STRATEGIES: Mapping[str, Maker] = {
     "dual_annealing": dual_annealing,
     "pattern_search": pattern_search,
     "torczon": torczon,
+    "racing": Racing,
+    "portfolio": _portfolio,
+    "smac": _smac,
 }
 
 

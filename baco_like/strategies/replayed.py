@@ -36,9 +36,6 @@ C = TypeVar("C")
 Objective = Callable[[Array], float]
 """The cost at a point of the box, ``(k,)``, in units of the first start's; defined everywhere and finite."""
 
-LOOKUPS = 400
-"""So many answers in a row that were known already make a program begin again elsewhere."""
-
 _STARTS = 16
 """Random configurations among which a start is chosen, an unknown one if there is any."""
 
@@ -52,6 +49,10 @@ _NOTHING: Mapping[bytes, float] = MappingProxyType({})
 
 class Program(Protocol[C]):
     """An algorithm in stages; a checkpoint C is a value."""
+
+    @property
+    def lookups(self) -> int:
+        """So many answers in a row that were known already make it begin again elsewhere."""
 
     def begin(self, start: Array, cost: float, before: C | None) -> C:
         """Return the checkpoint at a start, ``(k,)``, of known cost; ``before`` is where it was, or None at first."""
@@ -230,7 +231,7 @@ def _advanced(state: Replay[C], assumed: Mapping[bytes, float] = _NOTHING) -> Re
     """
     rng = np.random.Generator(np.random.PCG64(0))
     tired = False
-    room = LOOKUPS
+    room = state.program.lookups
     while True:
         rng.bit_generator.state = state.chance
         if state.at is None:
@@ -246,7 +247,7 @@ def _advanced(state: Replay[C], assumed: Mapping[bytes, float] = _NOTHING) -> Re
         except _Tired:
             if tired:
                 return replace(state, answers=tuple(answers.given), wanted=None)
-            tired, room = True, LOOKUPS
+            tired, room = True, state.program.lookups
             state = _elsewhere(state, rng)
             continue
         room = answers.room

@@ -18,6 +18,9 @@ from baco_like.strategies.protocol import Problem
 from baco_like.strategies.repaired_box import RepairedBox
 from baco_like.strategies.replayed import Objective, Replayed
 
+_LOOKUPS = 200
+"""Known answers in a row after which the search is begun elsewhere."""
+
 _EXPANSION, _CONTRACTION = 2.0, 0.5
 
 
@@ -46,6 +49,11 @@ class TorczonProgram:
 
     box: RepairedBox
     side: float
+
+    @property
+    def lookups(self) -> int:
+        """How many known answers in a row make it begin again elsewhere."""
+        return _LOOKUPS
 
     def begin(self, start: Array, cost: float, before: Simplex | None) -> Simplex:
         """Return the checkpoint at a start: a right-angled simplex that points inwards."""

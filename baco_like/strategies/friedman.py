@@ -1,0 +1,37 @@
+"""Friedman's test with Conover's comparisons, as races use it: which candidates are worse than the best."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from baco_like._typing import Array, Mask
+
+
+def worse_than_best(costs: Array, level: float) -> Mask:
+    """Return which candidates are worse than the one with the least sum of ranks.
+
+    Candidates are ranked within each block, ties by their mean rank. If Friedman's statistic says, at this level, that
+    they are not all alike, those are worse whose sum of ranks differs from the least by more than Conover's critical
+    difference (Conover 1999, section 5.8; the test of F-Race, Birattari et al. 2002).
+
+    Args:
+        costs: One row a block, one column a candidate, ``(b, m)`` with b, m >= 2.
+        level: Probability of an error of the first kind.
+    """
+    from scipy.special import chdtrc, stdtrit
+    from scipy.stats import rankdata
+
+    blocks, m = costs.shape
+    ranks = rankdata(costs, axis=1)
+    sums = ranks.sum(axis=0)
+    squares = float((ranks**2).sum())
+    centre = blocks * m * (m + 1) ** 2 / 4.0
+    if squares <= centre:  # all are tied in every block
+        return np.zeros(m, dtype=np.bool_)
+    statistic = (m - 1) * float(((sums - blocks * (m + 1) / 2.0) ** 2).sum()) / (squares - centre)
+    if chdtrc(m - 1, statistic) >= level:
+        return np.zeros(m, dtype=np.bool_)
+    freedom = (blocks - 1) * (m - 1)
+    variance = 2.0 * max(0.0, blocks * squares - float((sums**2).sum())) / freedom
+    critical = float(stdtrit(freedom, 1.0 - level / 2.0)) * np.sqrt(variance)
+    return np.asarray(sums - sums.min() > critical)
