@@ -155,6 +155,26 @@ def constant_values(strategy: Strategy[Any], space: Space) -> None:
     assert _distinct(optimizer)
 
 
+def repeats_under_noise(strategy: Strategy[Any], space: Space) -> None:
+    """With ``noise="repeat"`` an observed configuration may come again, but none that failed or is in flight."""
+    optimizer = Optimizer(space, strategy=strategy, seed=9, noise="repeat")
+    rng, failed = np.random.default_rng(1), set[bytes]()
+    count = space.feasible.count
+    for _ in range(6):
+        trials = optimizer.suggest(2)
+        keys = [_key(optimizer, trial) for trial in trials]
+        assert len(set(keys)) == len(keys)
+        for trial, key in zip(trials, keys, strict=True):
+            assert space.contains(trial.config), trial
+            assert key not in failed, trial
+            if _fails(trial) and (count is None or len(failed) + 3 <= count):
+                failed.add(key)
+                optimizer.observe(trial, failed="runtime")
+            else:
+                optimizer.observe(trial, cost(space, trial) * float(rng.lognormal(0.0, 0.1)))
+    assert len(optimizer.trials) == 6 * min(2, count or 2)
+
+
 def ends_when_exhausted(strategy: Strategy[Any], space: Space) -> None:
     """A small space is evaluated exactly once each, and then `SpaceExhausted` is raised."""
     count = space.feasible.count
@@ -178,5 +198,6 @@ CHECKS: tuple[Check, ...] = (
     foreign_observations,
     only_failures,
     constant_values,
+    repeats_under_noise,
     ends_when_exhausted,
 )
