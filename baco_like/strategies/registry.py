@@ -25,12 +25,16 @@ from baco_like.strategies.dual_annealing import dual_annealing
 from baco_like.strategies.exhaustive import Exhaustive
 from baco_like.strategies.firefly import firefly
 from baco_like.strategies.genetic_algorithm import genetic_algorithm
+from baco_like.strategies.genetic_local_search import genetic_local_search
+from baco_like.strategies.local_search import iterated_local_search, multi_start_local_search
 from baco_like.strategies.particle_swarm import particle_swarm
 from baco_like.strategies.pattern_search import pattern_search
 from baco_like.strategies.phased import Design
 from baco_like.strategies.protocol import Strategy
 from baco_like.strategies.racing import Racing
 from baco_like.strategies.random_search import RandomSearch
+from baco_like.strategies.simulated_annealing import simulated_annealing
+from baco_like.strategies.tabu_search import tabu_search
 from baco_like.strategies.torczon import torczon
 
 Maker = Callable[..., Strategy[Any]]
@@ -198,6 +202,11 @@ STRATEGIES: Mapping[str, Maker] = {
     "differential_evolution": differential_evolution,
     "particle_swarm": particle_swarm,
     "firefly": firefly,
+    "multi_start_local_search": multi_start_local_search,
+    "iterated_local_search": iterated_local_search,
+    "tabu_search": tabu_search,
+    "simulated_annealing": simulated_annealing,
+    "genetic_local_search": genetic_local_search,
     "basin_hopping": basin_hopping,
     "dual_annealing": dual_annealing,
     "pattern_search": pattern_search,

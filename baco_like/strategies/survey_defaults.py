@@ -85,9 +85,9 @@ GENETIC_ALGORITHM: Row = {
     "tournament": (*(8,) * 5, *(4,) * 2),
 }
 
-FIRST_TABU: Row = {"tabu": (4, 4, *(2000,) * 5), "neighbourhood": ("hamming",) * 7}
+FIRST_TABU: Row = {"tabu_size": (4, 4, *(2000,) * 5), "neighbourhood": ("hamming",) * 7}
 
-BEST_TABU: Row = {"tabu": (2000,) * 7, "neighbourhood": ("hamming",) * 7}
+BEST_TABU: Row = {"tabu_size": (2000,) * 7, "neighbourhood": ("hamming",) * 7}
 
 FIRST_MULTI_START: Row = {
     "restart": (True, True, False, False, True, True, True),
