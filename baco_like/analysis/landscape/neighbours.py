@@ -55,10 +55,9 @@ def columns(recorded: Recorded, neighbourhood: Neighbourhood) -> list[Column]:
         ValueError: The neighbourhood is unknown.
     """
     _check(neighbourhood)
-    rows = list(zip(*recorded.entries, strict=True))
     return [
-        _column(values, recorded.domains[name], neighbourhood)
-        for name, values in zip(recorded.names, rows, strict=True)
+        _column([row[i] for row in recorded.entries], recorded.domains[name], neighbourhood)
+        for i, name in enumerate(recorded.names)
     ]
 
 

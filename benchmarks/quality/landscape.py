@@ -1,0 +1,188 @@
+"""Landscapes of recorded spaces, how long their analysis takes, and how well an estimate while tuning predicts it.
+
+Our two recorded problems, and those in the folder ``recorded`` of --data or BACO_LIKE_DATA (the recorded spaces of the
+public repository AutoTuningAssociation/benchmark_hub), if there.
+
+An estimate is made after 50, 100, 200 and 400 evaluations of runs by random search and by a genetic algorithm, whose
+observations crowd together. Its error is the mean over p = 0..15 % of |estimate - C_p|. A prediction that has seen
+nothing of the space, the mean of the other spaces, is the measure of it.
+"""
+
+import os
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import time
+from collections.abc import Iterable, Sequence
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+from runs import Row, arguments, completed, provenance, publish, select, table
+from scipy.stats import spearmanr
+
+from baco_like import MaxEvals, Optimizer, Space
+from baco_like.analysis import landscape
+from baco_like.evaluators.recorded import Entry, Recorded
+from baco_like.evaluators.replay import ReplayEvaluator, load
+from baco_like.tuner import run
+
+OURS = Path(__file__).parents[1] / "recorded"
+OBSERVED = (50, 100, 200, 400)
+STRATEGIES = ("random_search", "genetic_algorithm")
+SHOWN = (0, 1, 2, 5, 10, 15)
+RANKED = (5, 10, 15)
+REPEATS = 5
+"""Of a timing, of which the least counts."""
+
+
+def files(data: str | None) -> dict[str, Path]:
+    """Return the tables by name."""
+    paths = [OURS / f"{name}.json.gz" for name in ("loop_nest", "hidden")]
+    if data is not None:
+        paths += sorted(Path(data, "recorded").rglob("*.json*"))
+    names = [p.name.split(".")[0].removesuffix("_T4") for p in paths]
+    prefix = ["" if p.parent == OURS else p.parent.name + "/" for p in paths]
+    return {a + b: p for a, b, p in zip(prefix, names, paths, strict=True)}
+
+
+def space_of(recorded: Recorded) -> Space:
+    """Return the space of the table's configurations."""
+    return Space.from_dataframe(dict(zip(recorded.names, k, strict=True)) for k in recorded.entries)
+
+
+def estimates(path: str, strategy: str, seed: int) -> Row:
+    """Return the estimates of one run after each number of evaluations, and what the last one took."""
+    recorded = load(path)
+    optimizer = Optimizer(space_of(recorded), seed=seed, strategy=strategy)
+    evaluator = ReplayEvaluator(recorded)
+    curves = []
+    for budget in OBSERVED:
+        run(optimizer, evaluator, MaxEvals(budget))
+        history = optimizer.history
+        begin = time.perf_counter()
+        curve = landscape.estimated_centrality_curve(history, np.random.default_rng(seed))
+        took = time.perf_counter() - begin
+        curves.append(curve.tolist())
+    return {"path": path, "strategy": strategy, "seed": seed, "curves": curves, "seconds": took}
+
+
+def least_seconds(work: object, *values: object) -> float:
+    """Return the shortest time of several calls."""
+    assert callable(work)
+    took = []
+    for _ in range(REPEATS):
+        begin = time.perf_counter()
+        work(*values)
+        took.append(time.perf_counter() - begin)
+    return min(took)
+
+
+def full_figures(tables: dict[str, Recorded]) -> str:
+    """Return a table of C_p, minima and times of all spaces and both neighbourhoods."""
+    lines = []
+    for (name, recorded), near in product(tables.items(), ("adjacent", "hamming")):
+        graph = landscape.flow_graph(recorded, near)
+        curve = graph.centrality_curve()
+        seconds = least_seconds(
+            lambda r, n: landscape.flow_graph(r, n).centrality_curve(), recorded, near
+        )
+        failed = f"{1 - graph.ran.mean():.0%}"
+        line = [f"{name}, {near}", f"{len(graph.costs):,}", failed, f"{graph.flow.nnz:,}"]
+        line += [f"{len(graph.minima)}", f"{graph.naive_metric():.2f}"]
+        lines.append([*line, *(f"{curve[p]:.3f}" for p in SHOWN), f"{1000 * seconds:.0f}"])
+    head = ["space", "nodes", "fail", "edges", "minima", "naive metric"]
+    return table([*head, *(f"C_p {p} %" for p in SHOWN), "ms"], lines)
+
+
+def large_space(side: int, dimensions: int) -> Recorded:
+    """Return a made-up table with ``side ** dimensions`` configurations."""
+    domain = tuple(range(side))
+    costs = 1.0 + np.random.default_rng(0).random(side**dimensions)
+    rows = product(domain, repeat=dimensions)
+    entries = {row: Entry(c) for row, c in zip(rows, costs.tolist(), strict=True)}
+    names = tuple("abcdefgh"[:dimensions])
+    return Recorded(names, dict.fromkeys(names, domain), entries, "time", "ms")
+
+
+def scaling() -> str:
+    """Return a table of times of made-up spaces."""
+    lines = []
+    for side, dimensions in ((10, 5), (10, 6), (8, 7)):
+        recorded = large_space(side, dimensions)
+        begin = time.perf_counter()
+        graph = landscape.flow_graph(recorded)
+        built = time.perf_counter()
+        graph.centrality_curve()
+        ended = time.perf_counter()
+        nodes, edges = f"{len(graph.costs):,}", f"{graph.flow.nnz:,}"
+        lines.append([nodes, edges, f"{built - begin:.1f}", f"{ended - built:.1f}"])
+    return table(["nodes", "edges", "graph, s", "PageRank and C_p, s"], lines)
+
+
+def correlation(curves: Sequence[np.ndarray], full: Sequence[np.ndarray], p: int) -> float:
+    """Return Spearman's rank correlation over the spaces."""
+    return float(spearmanr([c[p] for c in curves], [f[p] for f in full])[0])
+
+
+def accuracy(rows: Sequence[Row], full: dict[str, np.ndarray], seeds: Iterable[int]) -> str:
+    """Return a table of errors and rank correlations by strategy and number of observations."""
+    others = [np.mean([full[o] for o in full if o != name], axis=0) for name in full]
+    blind = np.mean([np.abs(a - b).mean() for a, b in zip(others, full.values(), strict=True)])
+    lines = [["nothing: mean of the other spaces", f"{blind:.3f}", "", *([""] * len(RANKED))]]
+    for strategy, (i, count) in product(STRATEGIES, enumerate(OBSERVED)):
+        mine = [r for r in rows if r["strategy"] == strategy]
+        errors = [np.subtract(r["curves"][i], full[r["path"]]) for r in mine]
+        ranks = []
+        for seed in seeds:
+            run_ = {r["path"]: np.array(r["curves"][i]) for r in mine if r["seed"] == seed}
+            each = [run_[path] for path in full]
+            ranks.append([correlation(each, list(full.values()), p) for p in RANKED])
+        line = [f"{count} by {strategy}", f"{np.abs(errors).mean():.3f}", f"{np.mean(errors):+.3f}"]
+        lines.append([*line, *(f"{r:.2f}" for r in np.mean(ranks, axis=0))])
+    head = ["observations", "mean error", "bias", *(f"rank correlation, {p} %" for p in RANKED)]
+    return table(head, lines)
+
+
+def by_space(rows: Sequence[Row], full: dict[str, np.ndarray], names: Sequence[str]) -> str:
+    """Return a table of full figures and estimates at 10 %."""
+    lines = []
+    for name, (path, curve) in zip(names, full.items(), strict=True):
+        line = [name, f"{curve[10]:.2f}"]
+        for strategy, i in product(STRATEGIES, range(len(OBSERVED))):
+            got = [
+                r["curves"][i][10] for r in rows if (r["path"], r["strategy"]) == (path, strategy)
+            ]
+            line.append(f"{np.mean(got):.2f} ({min(got):.2f} to {max(got):.2f})")
+        seconds = [r["seconds"] for r in rows if r["path"] == path]
+        lines.append([*line, f"{np.median(seconds):.1f}"])
+    head = ["space", "C_p 10 %"]
+    head += [f"{n} by {s}" for s, n in product(STRATEGIES, OBSERVED)]
+    return table([*head, f"seconds, {OBSERVED[-1]}"], lines)
+
+
+def main() -> None:
+    parser = arguments(__doc__)
+    parser.add_argument("--data", default=os.environ.get("BACO_LIKE_DATA"))
+    parser.add_argument("--spaces", help="names, separated by commas")
+    args = parser.parse_args()
+    places = files(args.data)
+    names = select(args.spaces, places)
+    tables = {name: load(places[name]) for name in names}
+    figures = f"{full_figures(tables)}\n\n{scaling() if args.spaces is None else ''}"
+    seeds = range(args.seeds)
+    jobs = [(str(places[n]), s, seed) for n, s, seed in product(names, STRATEGIES, seeds)]
+    rows = completed(
+        estimates, jobs, lambda r: (r["path"], r["strategy"], r["seed"]), args.out, args.processes
+    )
+    rows = [r for r in rows if (r["path"], r["strategy"], r["seed"]) in set(jobs)]
+    full = {str(places[n]): landscape.flow_graph(tables[n]).centrality_curve() for n in names}
+    parts = ["# Landscapes of recorded spaces", provenance(), "## Full figures", figures]
+    parts += [f"## Estimates while tuning, {args.seeds} runs", by_space(rows, full, names)]
+    if len(names) > 2:
+        parts.append(accuracy(rows, full, seeds))
+    publish("\n\n".join(parts), args.table)
+
+
+if __name__ == "__main__":
+    main()
