@@ -45,6 +45,8 @@ def cascade(space: Space, codes: Codes, rng: Rng, limit: int = 256) -> Neighbour
         rows.append(found)
         owners.append(left[owner])
         left = np.delete(left, np.unique(owner))
+        if not len(left):
+            return by_owner(np.concatenate(rows), np.concatenate(owners))
     rows.append(nearest(space, codes[left], rng))
     owners.append(left)
     return by_owner(np.concatenate(rows), np.concatenate(owners))

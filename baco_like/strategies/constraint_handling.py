@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from baco_like._typing import Array, Codes, Mask, Rng
+from baco_like._typing import Codes, Mask, Rng
 from baco_like.spaces import design
 from baco_like.spaces.repair import cascade, nearest
 from baco_like.spaces.space import Space
@@ -23,12 +23,6 @@ Founders = Callable[[Space, int, Rng], Codes]
 
 Repair = Callable[[Space, Codes, Rng], Codes]
 """Replaces infeasible rows of legal codes, ``(n, w)`` -> ``(n, w)``."""
-
-Snap = Callable[[Space, UnitBox, Array, Rng], Codes]
-"""Returns the configurations at points of the scaled box (`UnitBox.extents`), ``(n, k)`` -> ``(n, w)``."""
-
-Scatter = Callable[[Space, UnitBox, int, Rng], Array]
-"""Draws the points of a first swarm in the scaled box, at most so many, ``(<= n, k)``."""
 
 _NEIGHBOURS = 256
 
@@ -81,40 +75,3 @@ def cascade_neighbour(space: Space, codes: Codes, rng: Rng) -> Codes:
     repaired = codes.copy()
     repaired[bad] = one_of_each(*cascade(space, codes[bad], rng, _NEIGHBOURS), codes[bad], rng)
     return repaired
-
-
-def feasible_points(space: Space, box: UnitBox, n: int, rng: Rng) -> Array:
-    """Return the points of the scaled box that stand for distinct uniform feasible rows, ``(<= n, k)``."""
-    return box.to_unit(uniform_founders(space, n, rng)) * box.extents
-
-
-def any_points(space: Space, box: UnitBox, n: int, rng: Rng) -> Array:
-    """Return uniform points of the scaled box, ``(n, k)``."""
-    return rng.random((n, box.axes)) * box.extents
-
-
-def snap_any(space: Space, box: UnitBox, points: Array, rng: Rng) -> Codes:
-    """Return the nearest configurations, feasible or not."""
-    return box.from_unit(points / box.extents)
-
-
-def snap_feasible(space: Space, box: UnitBox, points: Array, rng: Rng) -> Codes:
-    """Return the nearest configuration of each point, or, if that is infeasible, its neighbour nearest to the point.
-
-    The neighbours are those of `cascade_neighbour`, their distance to the point is the Euclidean one in the scaled
-    box (Algorithm 2). Where there are more than 256, it is the nearest among so many random ones and the nearest row
-    by index-distance.
-    """
-    codes = box.from_unit(points / box.extents)
-    bad = np.flatnonzero(~space.feasible.contains(codes))
-    if not len(bad):
-        return codes
-    near, owner = cascade(space, codes[bad], rng, _NEIGHBOURS)
-    cut = np.flatnonzero(np.bincount(owner, minlength=len(bad)) == _NEIGHBOURS)
-    near = np.concatenate([near, nearest(space, codes[bad[cut]], rng)])
-    owner = np.concatenate([owner, cut])
-    distances = ((box.to_unit(near) * box.extents - points[bad[owner]]) ** 2).sum(axis=1)
-    order = np.lexsort([distances, owner])
-    _, first = np.unique(owner[order], return_index=True)
-    codes[bad] = near[order[first]]
-    return codes

@@ -30,8 +30,11 @@ from baco_like.strategies.protocol import Problem
 _SILENT = 10
 """Generations without an unknown or a newly penalised configuration after which a population begins anew."""
 
-_SILENT_PER_TELL = 50
-"""Generations that one observation may set off; if all of them are known, uniform draws follow."""
+_SILENT_PER_TELL = 20
+"""Such generations that one observation may set off; if there are no others, uniform draws follow."""
+
+_PER_TELL = 200
+"""Generations that one observation may set off, those with newly penalised configurations included."""
 
 _BRED = 3
 """Of the candidates for a place, each behind so many bred ones is a uniform draw, so that there is always one."""
@@ -206,11 +209,13 @@ def _begun(problem: Problem, state: Generation[M], population: M | None) -> Gene
 
 def _advanced(problem: Problem, state: Generation[M]) -> Generation[M]:
     """Return the state with an awaited candidate, or the last one where only known ones are met."""
-    for _ in range(_SILENT_PER_TELL):
-        if np.isnan(state.costs).any():
+    left = _SILENT_PER_TELL
+    for _ in range(_PER_TELL):
+        if left == 0 or np.isnan(state.costs).any():
             break
         stuck = state.silent >= _SILENT and state.population is not None
         state = _begun(problem, state, None if stuck else _population(problem, state))
+        left -= state.silent > 0
     return state
 
 

@@ -13,19 +13,19 @@ from typing import final
 import numpy as np
 
 from baco_like._typing import Array, Codes, Rng
-from baco_like.strategies.constraint_handling import (
-    Scatter,
-    Snap,
-    any_points,
-    aware,
-    feasible_points,
-    snap_any,
-    snap_feasible,
-)
+from baco_like.strategies.constraint_handling import aware
 from baco_like.strategies.continuous import UnitBox
 from baco_like.strategies.evolution import Evolution
 from baco_like.strategies.population import Candidates
 from baco_like.strategies.protocol import Problem
+from baco_like.strategies.snapping import (
+    Scatter,
+    Snap,
+    any_points,
+    feasible_points,
+    snap_any,
+    snap_feasible,
+)
 
 
 @final

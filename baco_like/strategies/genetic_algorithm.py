@@ -34,8 +34,8 @@ from baco_like.strategies.selection import BetaRank, Selection, Tournament
 from baco_like.strategies.settings import given, named
 from baco_like.strategies.survey_defaults import GENETIC_ALGORITHM, resolved
 
-_TRIES = 8
-"""Rounds of breeding in which children that the generation has already are left out; then they may come twice."""
+_SURPLUS = 4
+"""So many generations of further children are bred to replace those that came twice; then they may come twice."""
 
 
 @final
@@ -92,16 +92,14 @@ class GeneticAlgorithm:
         return Parents(founders.codes, costs)
 
     def bred(self, problem: Problem, population: Parents, rng: Rng) -> Candidates:
-        """Return as many children as there are parents, distinct ones as far as a few rounds give them."""
+        """Return as many children as there are parents, distinct ones as far as possible."""
         n = len(population.codes)
-        kept = population.codes[:0]
-        for _ in range(_TRIES):
-            more = self._children(problem, population, n - len(kept), rng)
-            kept = distinct(np.concatenate([kept, more]))
-            if len(kept) == n:
-                return Candidates(kept)
-        more = self._children(problem, population, n - len(kept), rng)
-        return Candidates(np.concatenate([kept, more]))
+        kept = distinct(self._children(problem, population, n, rng))
+        if len(kept) < n:
+            more = self._children(problem, population, _SURPLUS * n, rng)
+            both = distinct(np.concatenate([kept, more]))
+            kept = np.concatenate([both, more])[:n] if len(both) < n else both[:n]
+        return Candidates(kept)
 
     def replaced(
         self,

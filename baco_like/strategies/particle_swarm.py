@@ -12,20 +12,20 @@ from typing import final
 import numpy as np
 
 from baco_like._typing import Array, Codes, Ints, Rng
-from baco_like.strategies.constraint_handling import (
-    Scatter,
-    Snap,
-    any_points,
-    aware,
-    feasible_points,
-    snap_any,
-    snap_feasible,
-)
+from baco_like.strategies.constraint_handling import aware
 from baco_like.strategies.continuous import UnitBox
 from baco_like.strategies.evolution import Evolution
 from baco_like.strategies.population import Candidates
 from baco_like.strategies.protocol import Problem
 from baco_like.strategies.settings import given
+from baco_like.strategies.snapping import (
+    Scatter,
+    Snap,
+    any_points,
+    feasible_points,
+    snap_any,
+    snap_feasible,
+)
 from baco_like.strategies.survey_defaults import PARTICLE_SWARM
 from baco_like.strategies.survey_defaults import by_budget as table
 
@@ -138,10 +138,11 @@ class ParticleSwarm:
         n = len(swarm.positions)
         if self.neighbours is None or self.neighbours >= n:
             return np.full(n, swarm.best_costs.argmin())
-        apart = swarm.positions[:, None, :] - swarm.positions[None, :, :]
-        distances = (apart**2).sum(axis=2)
+        from scipy.spatial.distance import cdist
+
+        distances = cdist(swarm.positions, swarm.positions)
         np.fill_diagonal(distances, -1.0)  # a particle is the first of its own neighbours
-        near = np.argsort(distances, axis=1, kind="stable")[:, : self.neighbours]
+        near = distances.argpartition(self.neighbours - 1, axis=1)[:, : self.neighbours]
         best = swarm.best_costs[near].argmin(axis=1)
         return np.asarray(near[np.arange(n), best], dtype=np.int64)
 

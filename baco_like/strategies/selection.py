@@ -82,6 +82,7 @@ class Tournament:
         """Return the winners, who may win several spots."""
         costs = np.concatenate([old, young])
         size = min(self.size, len(costs))
-        picked = rng.random((len(young), len(costs))).argsort(axis=1)[:, :size]
+        keys = rng.random((len(young), len(costs)))
+        picked = keys.argpartition(size - 1, axis=1)[:, :size]
         winners = costs[picked].argmin(axis=1)
         return np.asarray(picked[np.arange(len(young)), winners], dtype=np.int64)
