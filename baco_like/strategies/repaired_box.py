@@ -7,7 +7,7 @@ from typing import final
 
 import numpy as np
 
-from baco_like._typing import Array, Codes
+from baco_like._typing import Array, Codes, Rng
 from baco_like.records.history import row_keys
 from baco_like.spaces.space import Space
 from baco_like.strategies.continuous import UnitBox
@@ -63,6 +63,12 @@ class RepairedBox:
                 values[axis : axis + parameter.width] += 0.5
         return np.asarray(values / self.counts)
 
+    def starts(self, n: int, rng: Rng) -> Codes:
+        """Return at most n random feasible rows that stand for themselves, ``(<= n, w)``."""
+        drawn = self.space.feasible.sample(n, rng)
+        codes = self.unit.from_unit(_rounded(self.unit.to_unit(drawn)))
+        return codes[self.space.feasible.contains(codes)]
+
     def row(self, point: Array) -> tuple[bytes, Array]:
         """Return the key and the codes, ``(w,)``, of the configuration that a point stands for, ``(k,)``.
 
@@ -92,3 +98,7 @@ class RepairedBox:
         """Return the point of a row of codes, ``(w,)`` -> ``(k,)``."""
         found: Array = self.unit.to_unit(row[None, :])[0]
         return found
+
+
+def _rounded(points: Array) -> Array:
+    return np.asarray(np.round(points * _GRID) / _GRID)

@@ -297,21 +297,20 @@ def _begun(state: Replay[C], rng: Rng, assumed: Mapping[bytes, float]) -> Replay
     A start that fails is followed by others, as in scipy's dual annealing; where all that are drawn are known to have
     failed, nothing is wanted.
     """
-    starts = state.box.space.feasible.sample(_STARTS, rng)
+    rows = state.box.starts(_STARTS, rng)
     if state.start is not None:
-        starts = np.concatenate([state.start[None, :], starts])
-    rows = [state.box.row(state.box.point(row)) for row in starts]
-    costs = [state.cost(key, assumed) for key, _ in rows]
-    own = state.start is not None and costs[0] is not None and math.isfinite(costs[0])
-    if None in costs and not own:
-        wanted = rows[costs.index(None)][1]
-        return replace(state, start=wanted, wanted=wanted)
+        rows = np.concatenate([state.start[None, :], rows])
+    costs = [state.cost(key, assumed) for key in row_keys(rows)]
     good = [place for place, cost in enumerate(costs) if cost is not None and math.isfinite(cost)]
+    chosen = state.start is not None and 0 in good
+    if None in costs and not chosen:
+        wanted = rows[costs.index(None)]
+        return replace(state, start=wanted, wanted=wanted)
     if not good:
         return replace(state, wanted=None)
     cost = costs[good[0]]
     assert cost is not None
     unit = state.unit or abs(cost) or 1.0
     begun = replace(state, unit=unit, start=None, chance=rng.bit_generator.state)
-    at = state.program.begin(state.box.point(rows[good[0]][1]), begun.answer(cost), state.before)
-    return replace(begun, at=at)
+    point = state.box.point(rows[good[0]])
+    return replace(begun, at=state.program.begin(point, begun.answer(cost), state.before))

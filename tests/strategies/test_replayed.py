@@ -1,0 +1,234 @@
+"""Programs turned inside out: what is proposed is what the program would evaluate if it called the function itself."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from baco_like import Integer, Ordinal, Permutation, Real, Space
+from baco_like.optimizer import Optimizer
+from baco_like.records.history import History, row_keys
+from baco_like.strategies.protocol import Problem
+from baco_like.strategies.repaired_box import RepairedBox
+from baco_like.strategies.replayed import Replayed
+
+GRID = Space({"a": Ordinal(list(range(40))), "b": Ordinal(list(range(40)))})
+BENT = Space(
+    {"x": Real(1e-3, 1.0, log=True), "n": Integer(1, 40), "p": Permutation(["i", "j", "k"])},
+    constraints=["n % 3 == 0 or x < 0.1"],
+)
+
+
+@dataclass(frozen=True)
+class Walk:
+    """A random walk that stays where it is better: three visits a stage."""
+
+    name = "walk"
+    lookups = 50
+
+    def program(self, problem, box):
+        return self
+
+    def begin(self, start, cost, before):
+        return (start, cost, 0 if before is None else before[2] + 1)
+
+    def stage(self, at, objective, rng):
+        point, cost, turn = at
+        for _ in range(3):
+            other = np.clip(point + rng.uniform(-0.2, 0.2, len(point)), 0, 1)
+            found = objective(other)
+            if found < cost:
+                point, cost = other, found
+        return (point, cost, turn)
+
+
+def cost(config):
+    return 2.0 + (config["a"] - 11) ** 2 + (config["b"] - 29) ** 2
+
+
+def plain(space, wanted):
+    """Run the walk directly; return the distinct rows that it evaluates, in order."""
+    strategy = Replayed(Walk())
+    problem = Problem(space)
+    state = strategy.init(problem, np.random.default_rng(5))
+    box = RepairedBox.of(space)
+    rng = np.random.Generator(np.random.PCG64(0))
+    rng.bit_generator.state = state.chance
+    (start, *_) = box.starts(16, rng)
+    rows = {row_keys(start[None, :])[0]: start}
+    unit = abs(cost(space.decode(start[None, :])[0]))
+
+    def objective(point):
+        key, row = box.row(point)
+        rows[key] = row
+        return cost(space.decode(row[None, :])[0]) / unit
+
+    at = (box.point(start), 1.0, 0)
+    while len(rows) < wanted:
+        at = Walk().stage(at, objective, rng)
+    return list(rows)[:wanted]
+
+
+def drive(strategy, problem, evaluate, n):
+    """Tell a strategy the cost of what it asks for, in order; return the keys and the last state and history."""
+    state = strategy.init(problem, np.random.default_rng(5))
+    history, keys = History.start(problem.space), []
+    for number in range(n):
+        (proposal,) = strategy.ask(problem, history, state, 1, np.random.default_rng(number))
+        keys += row_keys(proposal.code[None, :])
+        history, state = told(strategy, problem, history, state, proposal.code, evaluate, proposal.tag)
+    return keys, state, history
+
+
+def told(strategy, problem, history, state, code, evaluate, tag=None, origin="strategy"):
+    from baco_like.records.trial import Outcome, Trial
+
+    (config,) = problem.space.decode(code[None, :])
+    value = evaluate(config)
+    number = history.next_id
+    outcome = (
+        Outcome.failure(number, "runtime") if value is None else Outcome.success(number, (value,))
+    )
+    trial = Trial(number, config, tag, origin, outcome)
+    state = strategy.tell(problem, state, trial, np.random.default_rng(number))
+    return history.completed([trial]), state
+
+
+def test_the_proposals_are_what_the_program_evaluates_itself():
+    keys, _, _ = drive(Replayed(Walk()), Problem(GRID), cost, 60)
+    assert keys == plain(GRID, 60)
+
+
+def test_ask_changes_nothing_and_a_state_can_be_continued_twice():
+    strategy, problem = Replayed(Walk()), Problem(GRID)
+    _, state, history = drive(strategy, problem, cost, 20)
+    asked = [
+        strategy.ask(problem, history, state, n, np.random.default_rng(n))[0].code for n in (1, 3, 1)
+    ]
+    assert (asked[0] == asked[1]).all()
+    assert (asked[0] == asked[2]).all()
+    ends = []
+    for value in (0.5, 1e9):  # two futures of one state do not know of each other
+        past, after = told(strategy, problem, history, state, asked[0], lambda _, v=value: v)
+        ends.append(after.memo.cost(row_keys(asked[0][None, :])[0]))
+    assert ends == [0.5, 1e9]
+    again = strategy.ask(problem, history, state, 1, np.random.default_rng(0))[0]
+    assert (again.code == asked[0]).all()
+
+
+def test_a_batch_begins_with_what_is_wanted_and_goes_on_as_if_it_were_bad():
+    strategy, problem = Replayed(Walk()), Problem(GRID)
+    _, state, history = drive(strategy, problem, cost, 10)
+    batch = strategy.ask(problem, history, state, 4, np.random.default_rng(0))
+    assert [p.tag["ahead"] for p in batch] == [0, 1, 2, 3]
+    for proposal in batch:  # all are worse than everything before, just as was assumed
+        history, state = told(strategy, problem, history, state, proposal.code, lambda _: 9e9)
+    keys, *_ = zip(*[row_keys(p.code[None, :]) for p in batch], strict=True)
+    assert len(set(keys)) == 4
+    (one,) = strategy.ask(problem, history, state, 1, np.random.default_rng(0))
+    assert row_keys(one.code[None, :])[0] not in keys
+
+
+def test_what_is_in_flight_is_not_asked_for_again():
+    strategy, problem = Replayed(Walk()), Problem(GRID)
+    _, state, history = drive(strategy, problem, cost, 10)
+    (first,) = strategy.ask(problem, history, state, 1, np.random.default_rng(0))
+    flying = history.assuming(first.code[None, :])
+    (second,) = strategy.ask(problem, flying, state, 1, np.random.default_rng(0))
+    assert second.tag["ahead"] == 1
+    assert not (first.code == second.code).all()
+
+
+def test_a_trial_that_never_returns_is_skipped_after_a_while():
+    optimizer = Optimizer(GRID, strategy=Replayed(Walk()), seed=3)
+    for _ in range(5):
+        trial = optimizer.suggest()
+        optimizer.observe(trial, cost(trial))
+    lost = optimizer.suggest()
+    ahead = []
+    for _ in range(25):
+        trial = optimizer.suggest()
+        ahead.append(trial.tag["ahead"])
+        optimizer.observe(trial, cost(trial))
+    assert ahead[0] == 1
+    assert 0 in ahead  # it wants something else by now
+    assert optimizer.pending == [lost]
+
+
+def test_a_start_that_fails_is_followed_by_another():
+    failures = iter([None, None, 7.0])
+    keys, state, _ = drive(Replayed(Walk()), Problem(GRID), lambda _: next(failures), 3)
+    assert len(set(keys)) == 3
+    assert state.unit == 7.0
+    assert state.at[1] == 1.0
+
+
+def test_a_failure_costs_the_worst_success_and_the_spread_on_top():
+    values = iter([4.0, 2.0, 8.0, 5.0, None])
+    _, state, _ = drive(Replayed(Walk()), Problem(GRID), lambda _: next(values), 5)
+    assert state.answer(math.inf) == (8.0 + (8.0 - 2.0)) / 4.0
+    assert state.answer(5.0) == 1.25
+
+
+def test_a_told_point_is_the_start_if_it_comes_first():
+    optimizer = Optimizer(GRID, strategy=Replayed(Walk()), seed=1)
+    best = {"a": 12, "b": 30}
+    for config in ({"a": 39, "b": 0}, best, {"a": 0, "b": 0}):
+        optimizer.observe(config, cost(config))
+    state = optimizer._now.state
+    assert np.allclose(state.at[0], state.box.point(GRID.encode([best])[0]))
+
+
+def test_where_all_is_known_it_begins_elsewhere_and_proposes_nothing_in_the_end():
+    space = Space({"a": Ordinal([1, 2, 3]), "b": Ordinal([1, 2, 3])})
+    optimizer = Optimizer(space, strategy=Replayed(Walk()), seed=2)
+    origins = []
+    for _ in range(9):
+        trial = optimizer.suggest()
+        origins.append(trial.origin)
+        optimizer.observe(trial, 1.0 + trial["a"] * trial["b"])
+    assert origins == ["strategy"] * 9
+    assert optimizer._now.state.at[2] > 0
+    assert not Replayed(Walk()).ask(
+        Problem(space), optimizer.history, optimizer._now.state, 1, np.random.default_rng(0)
+    )
+
+
+def test_a_space_of_one_configuration_is_evaluated():
+    optimizer = Optimizer(Space({"a": [3]}), strategy=Replayed(Walk()), seed=2)
+    trial = optimizer.suggest()
+    optimizer.observe(trial, 1.0)
+    assert trial.origin == "strategy"
+
+
+@pytest.mark.parametrize("value", [-1e308, 1e308, 0.0, 5e-324])
+def test_extreme_values_stay_finite(value):
+    values = iter([value, -value, value / 3, None, 1.0])
+    _, state, _ = drive(Replayed(Walk()), Problem(GRID), lambda _: next(values), 5)
+    assert math.isfinite(state.answer(math.inf))
+    assert all(math.isfinite(answer) for answer in state.answers)
+
+
+@given(st.integers(0, 10**6))
+@settings(max_examples=25, deadline=None)
+def test_every_point_stands_for_a_feasible_row_and_a_row_for_itself(seed):
+    rng = np.random.default_rng(seed)
+    box = RepairedBox.of(BENT)
+    for row in box.starts(4, rng):
+        assert (box.row(box.point(row))[1] == row).all()
+    point = rng.random(box.axes)
+    key, row = box.row(point)
+    assert BENT.feasible.contains(row[None, :])[0]
+    assert (key, row.tolist()) == (box.row(point)[0], RepairedBox.of(BENT).row(point)[1].tolist())
+    inside = box.unit.from_unit(point[None, :])
+    if BENT.feasible.contains(inside)[0]:
+        assert np.allclose(row, inside[0], rtol=1e-9)
+
+
+def test_steps_are_whole_values_and_pass_the_keys_of_a_permutation():
+    box = RepairedBox.of(BENT)
+    assert np.allclose(box.steps(1e-9), [1 / 1024, 1 / 40, 0.5, 0.5, 0.5])
+    assert np.allclose(box.steps(0.25), [0.25, 0.25, 0.5, 0.5, 0.5])
