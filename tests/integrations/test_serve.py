@@ -333,6 +333,19 @@ def test_with_a_journal_a_run_goes_on_as_if_nothing_had_happened(tmp_path):
         talk(Client(), fields(), tmp_path / "c", seed=5, journal=tmp_path / "b.jsonl")
 
 
+def test_what_is_left_of_a_batch_comes_first_in_the_next(tmp_path):
+    source = fields(batch_size=3, optimization_iterations=2)
+    cut = Client()
+    cut.reply = lambda lines: lines if len(cut.requests) < 2 else lines[:2]
+    died(cut, source, tmp_path, journal=tmp_path / "run.jsonl")
+    rest = Client()
+    _, rows = talk(rest, source, tmp_path, journal=tmp_path / "run.jsonl")
+    assert [len(request) for request in rest.requests] == [3, 2]
+    assert rest.requests[0][:2] == cut.requests[1][1:]
+    assert len(set(cut.asked + rest.asked)) == 10
+    assert len(rows) == 11
+
+
 def test_the_same_seed_asks_the_same(tmp_path):
     clients = [Client() for _ in range(3)]
     for number, client in enumerate(clients):

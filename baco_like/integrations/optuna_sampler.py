@@ -1,0 +1,343 @@
+"""Our optimizer as a sampler of Optuna.
+
+Constraints span parameters, so the space must be known before the first trial. `distributions` declares it to Optuna,
+and `suggest` asks a trial for a whole configuration in our values. Ordinals and permutations have no distribution in
+Optuna: they are categorical there, a permutation as the text ``"i,j,k"``, while the model sees what they are.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import secrets
+import threading
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import permutations
+from typing import Any
+
+import numpy as np
+from typing_extensions import override
+
+from baco_like.exceptions import ConfigError, MissingExtra, SpaceError
+from baco_like.optimizer import Optimizer
+from baco_like.records.history import Goal, Noise
+from baco_like.records.trial import Trial
+from baco_like.spaces.categorical import Categorical
+from baco_like.spaces.integer import Integer
+from baco_like.spaces.ordinal import Ordinal
+from baco_like.spaces.parameter import Parameter
+from baco_like.spaces.permutation import Permutation
+from baco_like.spaces.real import Real
+from baco_like.spaces.space import Space
+from baco_like.strategies.protocol import Strategy
+
+try:
+    import optuna
+    from optuna.distributions import (
+        BaseDistribution,
+        CategoricalDistribution,
+        FloatDistribution,
+        IntDistribution,
+    )
+    from optuna.samplers import BaseSampler, RandomSampler
+    from optuna.study import Study, StudyDirection
+    from optuna.trial import FrozenTrial, TrialState
+except ImportError:
+    raise MissingExtra("optuna", "optuna") from None
+
+_MOST_ORDERS = 5040
+"""Choices of a categorical distribution at most: Optuna stores all of them with every trial."""
+
+_DONE = (TrialState.COMPLETE, TrialState.FAIL, TrialState.PRUNED)
+
+
+def distributions(space: Space) -> dict[str, BaseDistribution]:
+    """Return the space's parameters as Optuna's distributions, such as ``study.ask`` takes.
+
+    Raises:
+        SpaceError: A permutation has more than seven elements, or two orders of it would be one text.
+    """
+    return {name: _distribution(name, one) for name, one in space.parameters.items()}
+
+
+def suggest(trial: optuna.Trial, space: Space) -> dict[str, Any]:
+    """Return the configuration that an objective shall evaluate, in the space's own values.
+
+    Raises:
+        SpaceError: As `distributions`.
+    """
+    params: dict[str, Any] = {}
+    for name, distribution in distributions(space).items():
+        if isinstance(distribution, FloatDistribution):
+            params[name] = trial.suggest_float(
+                name, distribution.low, distribution.high, log=distribution.log
+            )
+        elif isinstance(distribution, IntDistribution):
+            params[name] = trial.suggest_int(
+                name, distribution.low, distribution.high, log=distribution.log
+            )
+        elif isinstance(distribution, CategoricalDistribution):
+            params[name] = trial.suggest_categorical(name, distribution.choices)
+    return to_config(params, space)
+
+
+def to_config(params: Mapping[str, Any], space: Space) -> dict[str, Any]:
+    """Return the configuration that a trial's parameters stand for; others than the space's are left out."""
+    known = space.parameters.items()
+    return {name: _from_optuna(one, params[name]) for name, one in known if name in params}
+
+
+def to_params(config: Mapping[str, Any], space: Space) -> dict[str, Any]:
+    """Return a configuration as Optuna's parameters, such as ``study.enqueue_trial`` takes; inverse of `to_config`."""
+    return {
+        name: _text(value) if isinstance(space.parameters[name], Permutation) else value
+        for name, value in config.items()
+    }
+
+
+def _distribution(name: str, parameter: Parameter) -> BaseDistribution:
+    if isinstance(parameter, Real):
+        return FloatDistribution(parameter.low, parameter.high, log=parameter.log)
+    if isinstance(parameter, Integer):
+        return IntDistribution(parameter.low, parameter.high, log=parameter.log)
+    if isinstance(parameter, (Ordinal, Categorical)):
+        return CategoricalDistribution(parameter.values)
+    if isinstance(parameter, Permutation):
+        return CategoricalDistribution(_orders(name, parameter))
+    raise SpaceError(f"parameter {name!r}: a {type(parameter).__name__} has no distribution")
+
+
+def _orders(name: str, parameter: Permutation) -> list[str]:
+    if math.factorial(len(parameter.elements)) > _MOST_ORDERS:
+        raise SpaceError(
+            f"parameter {name!r}: a permutation of {len(parameter.elements)} elements is too long for Optuna, "
+            "which stores every order; at most 7, or use Optimizer instead of a study"
+        )
+    texts = [str(element) for element in parameter.elements]
+    if len(set(texts)) < len(texts) or any("," in text for text in texts):
+        raise SpaceError(f"parameter {name!r}: elements must differ as text and have no comma")
+    return [_text(order) for order in permutations(texts)]
+
+
+def _text(order: Sequence[Any]) -> str:
+    return ",".join(map(str, order))
+
+
+def _from_optuna(parameter: Parameter, value: Any) -> Any:
+    if isinstance(parameter, Permutation) and isinstance(value, str):
+        elements = {str(element): element for element in parameter.elements}
+        return tuple(elements[text] for text in value.split(","))
+    return value
+
+
+@dataclass
+class _Run:
+    """What this sampler knows of one study.
+
+    Attributes:
+        optimizer: Has taken in the trials in ``seen``.
+        flying: Our trial of each running one, by Optuna's number.
+        seen: Numbers of finished trials that need not be looked at again.
+        spare: Suggestions that nobody has got yet.
+    """
+
+    optimizer: Optimizer
+    flying: dict[int, Trial] = field(default_factory=dict)
+    seen: set[int] = field(default_factory=set)
+    spare: deque[Trial] = field(default_factory=deque)
+
+    def next(self) -> Trial:
+        return self.spare.popleft() if self.spare else self.optimizer.suggest()
+
+    def hold(self, number: int, config: Mapping[str, Any]) -> None:
+        """Count a configuration that somebody else evaluates as in flight, if it is free."""
+        try:
+            self.optimizer.enqueue(config)
+        except ConfigError:  # not of the space, or observed or in flight already
+            return
+        wanted = self.optimizer.history.queue[-1]
+        while dict((trial := self.optimizer.suggest()).config) != dict(wanted):
+            self.spare.append(trial)
+        self.flying[number] = trial
+
+    def finish(self, trial: FrozenTrial, config: dict[str, Any]) -> None:
+        """Take in a finished trial; one that lacks parameters of the space says nothing about it."""
+        self.seen.add(trial.number)
+        ours = self.flying.pop(trial.number, None)
+        whole = {**({} if ours is None else ours.config), **config}
+        if len(whole) < len(self.optimizer.space.names):
+            return
+        if ours is not None and whole == dict(ours.config):
+            self.optimizer.observe(ours, **_outcome(trial))
+            return
+        if ours is not None:
+            self.optimizer.abandon(ours, "another configuration was evaluated")
+        self.optimizer.observe(whole, **_outcome(trial), imported=True)
+
+    def exhausted(self) -> bool:
+        """Whether every feasible configuration is observed or in flight."""
+        history, size = self.optimizer.history, self.optimizer.space.feasible_size
+        if size is None or self.spare or self.optimizer.options.noise == "repeat":
+            return False
+        if len(history) + len(history.pending) < size:
+            return False
+        rows = np.concatenate([history.codes, history.pending_codes])
+        rows = rows[~np.isnan(rows).any(axis=1)]
+        return len(np.unique(rows, axis=0)) >= size
+
+
+def _outcome(trial: FrozenTrial) -> dict[str, Any]:
+    """Return what `Optimizer.observe` is told: a failure's word and message are in ``user_attrs``."""
+    value = trial.value if trial.state is TrialState.COMPLETE else None
+    if value is not None and math.isfinite(value):
+        return {"value": value}
+    word = "runtime" if trial.state is not TrialState.PRUNED else "pruned"
+    return {
+        "failed": str(trial.user_attrs.get("failed", word)),
+        "message": str(trial.user_attrs.get("message", "" if value is None else f"value {value}")),
+    }
+
+
+class BacoSampler(BaseSampler):
+    """Suggests feasible, new configurations of a space to a study of one objective.
+
+    A failed or pruned trial is learnt as infeasible and its configuration never suggested again; set the trial's user
+    attributes ``failed`` (the failure word) and ``message`` to say why. A running trial, also one of another process,
+    counts as in flight. Whatever a study already has is data, so a study that is loaded again goes on. Parameters
+    outside the space are sampled independently. When the space is exhausted, ``study.optimize`` ends.
+
+    Args:
+        space: Known up front.
+        seed: Of the suggestions; None draws one. Processes that share a study need different seeds.
+        strategy: A registered name, or a strategy object.
+        settings: The named strategy's own settings.
+        noise: ``none``: nothing is suggested twice; ``repeat``: it may be.
+
+    Raises:
+        SpaceError: As `distributions`.
+        ValueError: There is no such strategy or setting.
+    """
+
+    def __init__(
+        self,
+        space: Space,
+        *,
+        seed: int | None = None,
+        strategy: str | Strategy[Any] = "auto",
+        settings: Mapping[str, Any] | None = None,
+        noise: Noise = "none",
+    ) -> None:
+        self._space, self._distributions = space, distributions(space)
+        self._seed = secrets.randbits(32) if seed is None else seed
+        self._strategy, self._settings, self._noise = strategy, settings, noise
+        self._start()
+        self._optimizer("minimize")  # its checks come now, not at the first trial
+
+    def _start(self) -> None:
+        self._independent = RandomSampler(self._seed)
+        self._runs: dict[str, _Run] = {}
+        self._lock = threading.RLock()
+
+    @override
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the arguments only: what was learnt is in the study."""
+        runtime = ("_independent", "_runs", "_lock")
+        return {name: value for name, value in self.__dict__.items() if name not in runtime}
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._start()
+
+    def _optimizer(self, direction: Goal) -> Optimizer:
+        return Optimizer(
+            self._space,
+            direction,
+            self._seed,
+            strategy=self._strategy,
+            settings=self._settings,
+            noise=self._noise,
+        )
+
+    def _run(self, study: Study, without: int) -> _Run:
+        """Return what is known of a study, all its trials but one taken in."""
+        if len(study.directions) > 1:
+            raise ValueError(
+                f"study {study.study_name!r} has {len(study.directions)} objectives; BacoSampler needs one"
+            )
+        if study.study_name not in self._runs:
+            maximise = study.direction is StudyDirection.MAXIMIZE
+            self._runs[study.study_name] = _Run(
+                self._optimizer("maximize" if maximise else "minimize")
+            )
+        run = self._runs[study.study_name]
+        for trial in study.get_trials(deepcopy=False, states=(*_DONE, TrialState.RUNNING)):
+            if trial.number == without or trial.number in run.seen:
+                continue
+            if trial.state in _DONE:
+                run.finish(trial, to_config(trial.params, self._space))
+            elif trial.number not in run.flying and (config := self._whole(trial)):
+                run.hold(trial.number, config)
+        return run
+
+    def _whole(self, trial: FrozenTrial) -> dict[str, Any] | None:
+        """Return the configuration that a running trial has, or was enqueued with; None unless all of it is known."""
+        params = {**trial.system_attrs.get("fixed_params", {}), **trial.params}
+        config = to_config(params, self._space)
+        return config if len(config) == len(self._space.names) else None
+
+    @override
+    def infer_relative_search_space(
+        self, study: Study, trial: FrozenTrial
+    ) -> dict[str, BaseDistribution]:
+        """Return the space's distributions."""
+        return self._distributions
+
+    @override
+    def sample_relative(
+        self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
+    ) -> dict[str, Any]:
+        """Return a whole configuration; nothing for an enqueued trial that brings its own.
+
+        Raises:
+            SpaceExhausted: Every feasible configuration is observed or in flight.
+            ValueError: The study has several objectives.
+        """
+        with self._lock:
+            run = self._run(study, trial.number)
+            if self._whole(trial) is not None:
+                return {}
+            run.flying[trial.number] = run.next()
+            return to_params(run.flying[trial.number].config, self._space)
+
+    @override
+    def sample_independent(
+        self,
+        study: Study,
+        trial: FrozenTrial,
+        param_name: str,
+        param_distribution: BaseDistribution,
+    ) -> Any:
+        """Return a random value of a parameter that the space does not have."""
+        return self._independent.sample_independent(study, trial, param_name, param_distribution)
+
+    @override
+    def after_trial(
+        self,
+        study: Study,
+        trial: FrozenTrial,
+        state: TrialState,
+        values: Sequence[float] | None,
+    ) -> None:
+        """End ``study.optimize`` when no configuration is left."""
+        with self._lock:
+            run = self._runs.get(study.study_name)
+            if run is not None and run.exhausted():
+                with contextlib.suppress(RuntimeError):  # nobody is in study.optimize
+                    study.stop()
+
+    @override
+    def reseed_rng(self) -> None:
+        """Reseed what is sampled independently; our suggestions differ by what is in flight."""
+        self._independent.reseed_rng()

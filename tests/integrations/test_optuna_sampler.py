@@ -1,0 +1,279 @@
+"""The sampler, in the real package."""
+
+import pickle
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from baco_like import Categorical, Integer, Ordinal, Permutation, Real, Space, SpaceExhausted
+from baco_like.exceptions import SpaceError
+
+optuna = pytest.importorskip("optuna")
+from optuna.trial import TrialState  # noqa: E402
+
+from baco_like.integrations.optuna_sampler import (  # noqa: E402
+    BacoSampler,
+    distributions,
+    suggest,
+    to_config,
+    to_params,
+)
+
+optuna.logging.set_verbosity(optuna.logging.ERROR)
+
+SPACE = Space(
+    {
+        "tile": Ordinal([1, 2, 4, 8, 16], log=True, default=4),
+        "n": Integer(1, 32, log=True, default=3),
+        "eps": Real(1e-6, 1e-1, log=True, default=1e-3),
+        "flag": Categorical(["-O2", "-O3", True, 7], default="-O2"),
+        "p": Permutation(["i", "j", "k"], default=["i", "j", "k"]),
+        "one": Integer(5, 5),
+    },
+    constraints=["tile * n <= 64", "pos(p, 'i') < pos(p, 'k')"],
+)
+
+SMALL = Space({"a": [1, 2, 4], "b": Integer(0, 3)}, constraints=["a + b <= 5"])
+
+
+def study_of(space, direction="minimize", storage=None, **options):
+    options = {"seed": 1, "strategy": "random_search", **options}
+    return optuna.create_study(
+        direction=direction, storage=storage, sampler=BacoSampler(space, **options)
+    )
+
+
+def key(config):
+    return tuple(sorted(config.items(), key=str))
+
+
+def test_distributions_of_all_five_kinds():
+    found = distributions(SPACE)
+    assert found["tile"].choices == (1, 2, 4, 8, 16)
+    assert (found["n"].low, found["n"].high, found["n"].log) == (1, 32, True)
+    assert (found["eps"].low, found["eps"].high, found["eps"].log) == (1e-6, 1e-1, True)
+    assert found["flag"].choices == ("-O2", "-O3", True, 7)
+    assert set(found["p"].choices) == {"i,j,k", "i,k,j", "j,i,k", "j,k,i", "k,i,j", "k,j,i"}
+    assert found["one"].single()
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 10**6))
+def test_configurations_there_and_back(seed):
+    (config,) = SPACE.sample(1, seed=seed)
+    params = to_params(config, SPACE)
+    assert to_config(params, SPACE) == config
+    for name, distribution in distributions(SPACE).items():
+        assert distribution._contains(distribution.to_internal_repr(params[name]))
+
+
+@pytest.mark.parametrize(
+    ("elements", "named"), [(range(8), "too long"), ([1, "1"], "differ"), (["a,b", "c"], "comma")]
+)
+def test_a_permutation_that_optuna_cannot_hold(elements, named):
+    with pytest.raises(SpaceError, match=named):
+        BacoSampler(Space({"p": Permutation(elements)}))
+
+
+def test_an_objective_gets_our_values_and_they_are_feasible_and_new():
+    heard = []
+
+    def objective(trial):
+        config = suggest(trial, SPACE)
+        heard.append(config)
+        return config["tile"] + config["eps"]
+
+    study = study_of(SPACE)
+    study.optimize(objective, n_trials=12)
+    assert heard[0] == SPACE.default_config
+    assert all(SPACE.contains(config) for config in heard)
+    assert len({key(config) for config in heard}) == 12
+    assert study.best_value == min(config["tile"] + config["eps"] for config in heard)
+
+
+def test_ask_with_the_distributions_is_the_same():
+    study = study_of(SPACE)
+    trials = [study.ask(distributions(SPACE)) for _ in range(6)]
+    configs = [to_config(trial.params, SPACE) for trial in trials]
+    assert len({key(config) for config in configs}) == 6  # running ones are in flight
+    assert all(SPACE.contains(config) for config in configs)
+
+
+def test_the_model_finds_the_optimum_in_both_directions():
+    space = Space({"x": Integer(0, 99), "y": Ordinal([1, 2, 4, 8, 16, 32], log=True)})
+
+    def bowl(trial):
+        config = suggest(trial, space)
+        return (config["x"] - 61) ** 2 / 100 + abs(config["y"] - 8)
+
+    down = study_of(space, strategy="auto")
+    down.optimize(bowl, n_trials=30)
+    assert down.best_value < 0.1  # one of 14 of 600 configurations
+    up = study_of(space, "maximize", strategy="auto")
+    up.optimize(lambda trial: -bowl(trial), n_trials=30)
+    assert [-trial.value for trial in up.trials] == [trial.value for trial in down.trials]
+
+
+def told(study):
+    """Return our optimizer's trials after the sampler has seen all of a study."""
+    run = study.sampler._run(study, -1)
+    return run.optimizer.trials
+
+
+def test_failures_are_infeasible_with_their_word():
+    def objective(trial):
+        config = suggest(trial, SMALL)
+        if config["a"] == 4:
+            trial.set_user_attr("failed", "compile")
+            trial.set_user_attr("message", "too large")
+            raise ValueError
+        if config["b"] == 2:
+            raise optuna.TrialPruned
+        return float(config["b"])
+
+    study = study_of(SMALL)
+    study.optimize(objective, n_trials=20, catch=ValueError)
+    words = {(t.failed, t.message) for t in told(study) if t["a"] == 4}
+    assert words == {("compile", "too large")}
+    assert {t.failed for t in told(study) if t["a"] < 4 and t["b"] == 2} == {"pruned"}
+    assert {t.value for t in told(study) if not t.failed} == {0.0, 1.0, 3.0}
+
+
+def test_the_study_ends_when_the_space_is_exhausted():
+    study = study_of(SMALL)
+    study.optimize(lambda trial: float(suggest(trial, SMALL)["b"]), n_trials=50)
+    assert len(study.trials) == SMALL.feasible_size == 10
+    assert {trial.state for trial in study.trials} == {TrialState.COMPLETE}
+    with pytest.raises(SpaceExhausted):
+        study.ask(distributions(SMALL))
+
+
+def test_running_trials_of_another_process_are_in_flight():
+    storage = optuna.storages.InMemoryStorage()
+    one = study_of(SMALL, storage=storage)
+    two = optuna.load_study(
+        study_name=one.study_name,
+        storage=storage,
+        sampler=BacoSampler(SMALL, seed=1, strategy="random_search"),
+    )
+    configs = []
+    for study in (one, two, two, one, one, two, one, two, two, one):
+        trial = study.ask(distributions(SMALL))
+        configs.append(key(trial.params))
+        if len(configs) % 3 == 0:
+            study.tell(trial, 1.0)
+    assert len(set(configs)) == 10  # all there are
+
+
+def test_a_study_goes_on_with_a_new_sampler():
+    study = study_of(SMALL)
+    study.optimize(lambda trial: float(suggest(trial, SMALL)["b"]), n_trials=6)
+    study.sampler = pickle.loads(pickle.dumps(study.sampler))
+    study.optimize(lambda trial: float(suggest(trial, SMALL)["b"]), n_trials=50)
+    assert len(study.trials) == 10
+    assert len({key(trial.params) for trial in study.trials}) == 10
+
+
+def test_enqueued_and_added_trials_are_data():
+    study = study_of(SPACE)
+    wanted = {**SPACE.default_config, "tile": 1, "p": ("j", "i", "k")}
+    study.enqueue_trial(to_params(wanted, SPACE))
+    known = {**SPACE.default_config, "tile": 2}
+    outside = {**SPACE.default_config, "tile": 16, "n": 32}
+    for config in (known, outside):
+        study.add_trial(
+            optuna.create_trial(
+                params=to_params(config, SPACE), distributions=distributions(SPACE), value=7.0
+            )
+        )
+    heard = []
+
+    def objective(trial):
+        heard.append(suggest(trial, SPACE))
+        return 1.0
+
+    study.optimize(objective, n_trials=4)
+    assert heard[0] == wanted
+    assert heard[1] == SPACE.default_config
+    trials = told(study)
+    assert sorted(trial.value for trial in trials) == [1.0] * 4 + [7.0] * 2
+    assert len({key(trial.config) for trial in trials}) == 6
+    assert [trial.origin for trial in trials if trial.value == 7.0] == ["imported"] * 2
+
+
+def test_an_enqueued_trial_is_in_flight_before_it_has_asked_for_its_parameters():
+    study = study_of(SMALL)
+    wanted = {"a": 4, "b": 0}
+    study.enqueue_trial(wanted)
+    study.enqueue_trial({"a": 4, "b": 1})
+    enqueued = study.ask()
+    assert suggest(study.ask(), SMALL) == {"a": 4, "b": 1}
+    others = [study.ask(distributions(SMALL)).params for _ in range(8)]
+    assert wanted not in others
+    assert suggest(enqueued, SMALL) == wanted
+
+
+def test_an_objective_that_takes_something_else_is_told_as_what_it_took():
+    study = study_of(SMALL)
+
+    def objective(trial):
+        b = trial.suggest_int("b", 0, 0)
+        return float(trial.suggest_categorical("a", [1, 2, 4]) + b)
+
+    study.optimize(objective, n_trials=3)
+    trials = told(study)
+    assert {trial["b"] for trial in trials} == {0}
+    assert [trial.value for trial in trials] == [float(trial["a"]) for trial in trials]
+    assert not study.sampler._run(study, -1).optimizer.pending
+
+
+def test_parameters_outside_the_space_and_trials_without_ours():
+    study = study_of(SMALL)
+    study.add_trial(
+        optuna.create_trial(
+            params={"c": 1},
+            distributions={"c": optuna.distributions.IntDistribution(0, 9)},
+            value=3.0,
+        )
+    )
+    study.optimize(
+        lambda trial: suggest(trial, SMALL)["b"] + trial.suggest_float("c", 0, 0.5), n_trials=4
+    )
+    assert [len(trial.params) for trial in study.trials] == [1, 3, 3, 3, 3]
+    assert len(told(study)) == 4
+
+
+def test_values_that_are_no_numbers_are_failures():
+    study = study_of(SMALL)
+    study.optimize(lambda trial: suggest(trial, SMALL)["b"] * float("inf"), n_trials=4)
+    assert {trial.failed for trial in told(study)} == {"runtime"}
+
+
+def test_threads_share_a_sampler():
+    study = study_of(SMALL)
+    study.optimize(lambda trial: float(suggest(trial, SMALL)["b"]), n_trials=8, n_jobs=4)
+    assert len({key(trial.params) for trial in study.trials}) == 8
+
+
+def test_the_same_seed_suggests_the_same():
+    runs = [study_of(SPACE, seed=seed) for seed in (1, 1, 2)]
+    asked = [[key(s.ask(distributions(SPACE)).params) for _ in range(5)] for s in runs]
+    assert asked[0] == asked[1] != asked[2]
+
+
+def test_several_objectives_and_wrong_arguments_are_refused():
+    study = optuna.create_study(directions=["minimize"] * 2, sampler=BacoSampler(SMALL))
+    with pytest.raises(ValueError, match="2 objectives"):
+        study.ask(distributions(SMALL))
+    with pytest.raises(ValueError, match="bayesain"):
+        BacoSampler(SMALL, strategy="bayesain")
+
+
+def test_the_page_runs(capsys):
+    page = Path(__file__).parents[2] / "docs" / "optuna.md"
+    (code,) = re.findall(r"```python\n(.*?)```", page.read_text(), re.S)
+    exec(code, {})
+    assert "loops" in capsys.readouterr().out
