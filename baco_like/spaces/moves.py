@@ -35,6 +35,8 @@ DRAWS = 8
 FAR = 2**12
 """An integer too wide to list is searched so far for its next feasible value."""
 
+_FEW = 1024
+
 _CANDIDATES = 2**18
 """Rows tested at a time."""
 
@@ -176,6 +178,40 @@ def next_values(space: Space, codes: Codes) -> Neighbours:
                 rows.append(replaced(codes, owner, np.array([place.columns.start]), found))
                 owners.append(owner)
     return by_owner(np.concatenate(rows), np.concatenate(owners))
+
+
+def few_values(space: Space) -> bool:
+    """Whether the values of every parameter are listed, and are few altogether; permutations are not listed."""
+    listed = [used(space, place) if place.parameter.width == 1 else None for place in places(space)]
+    total = 0
+    for codes in listed:
+        if codes is None:
+            return False
+        total += len(codes)
+    return total <= _FEW
+
+
+def nearest_values(space: Space, codes: Codes, rows: Codes, owner: Ints) -> Neighbours:
+    """Return those of all single changes in which an ordered parameter has the nearest value below or above its own.
+
+    Those of other parameters stay. With `few_values` it is faster than `next_values`, since a tree is walked once.
+    """
+    if not len(rows):
+        return rows, owner
+    ordered = np.zeros(space.width, dtype=np.bool_)
+    ordered[[place.columns.start for place in places(space) if place.ordered]] = True
+    column = (rows != codes[owner]).argmax(axis=1)
+    entry = np.arange(len(rows))
+    value = rows[entry, column]
+    step = value - codes[owner, column]
+    free = ~ordered[column]
+    side = np.where(
+        free, value, np.sign(step)
+    )  # each value of an unordered one is a case of its own
+    order = np.lexsort((np.abs(step), side, column, ordered[column], owner))
+    case = np.stack([owner, column, side], axis=1)[order]
+    kept = order[np.append(True, (case[1:] != case[:-1]).any(axis=1))]
+    return rows[kept], owner[kept]
 
 
 def _changeable(space: Space, codes: Codes) -> list[tuple[Place, Ints]]:

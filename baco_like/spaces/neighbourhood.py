@@ -17,6 +17,8 @@ from baco_like.spaces.feasible.ragged import by_owner
 from baco_like.spaces.joint import joint_changes
 from baco_like.spaces.moves import (
     Neighbours,
+    few_values,
+    nearest_values,
     next_values,
     one_changes,
     single_changes,
@@ -52,6 +54,8 @@ def adjacent(space: Space, codes: Codes, rng: Rng) -> Neighbours:
     constraint are passed over. A categorical parameter, having no order, may take any other value; permutations
     change by one swap of elements that are next to each other in the order; reals as in `hamming`.
     """
+    if few_values(space):
+        return nearest_values(space, codes, *single_changes(space, codes, rng, None))
     free, owner = one_changes(
         space, codes, lambda place, rows: unordered_steps(space, place, rows, rng)
     )
