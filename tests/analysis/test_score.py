@@ -81,6 +81,16 @@ def test_without_any_success_the_cost_is_the_worst():
     assert set(sc.score(curves, base).costs) == {base.costs[-1]}
 
 
+def test_where_random_search_is_at_the_optimum_nothing_counts():
+    base = sc.Baseline.of(np.arange(1.0, 11.0))
+    first, last = base.evaluations(1.0)
+    assert base.at_evaluations(last) == base.optimum < base.at_evaluations(first)
+    curves = np.full((2, last), 1.5)
+    assert sc.score(curves, base, cutoff=1.0).at.max() < last
+    with pytest.raises(ValueError, match="too small"):
+        sc.score(curves, sc.Baseline.of([1.0, 2.0]))
+
+
 def test_a_score_over_time_needs_times():
     base = sc.Baseline.of([1.0, 2.0, 3.0])
     with pytest.raises(ValueError, match="no seconds"):

@@ -1,6 +1,6 @@
 """How hard a recorded space is for local search: fitness flow graphs and the proportion of centrality."""
 
-from baco_like.analysis.landscape.estimate import estimated_centrality_curve
+from baco_like.analysis.landscape.estimate import LEAST, estimated_centrality_curve
 from baco_like.analysis.landscape.graph import (
     DAMPING,
     FAILED,
@@ -16,6 +16,7 @@ from baco_like.analysis.landscape.plots import plot_centrality_curves, plot_flow
 __all__ = [
     "DAMPING",
     "FAILED",
+    "LEAST",
     "SHARES",
     "FlowGraph",
     "Neighbourhood",

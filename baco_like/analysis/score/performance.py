@@ -43,7 +43,8 @@ def score(
 ) -> Performance:
     """Return the score over evaluations: (baseline - strategy) / (baseline - optimum).
 
-    The strategy's cost is that of the median rank of its runs. A run without a success so far does not count there
+    Points where random search is expected to be at the optimum do not count (in a small space, at its end). The
+    strategy's cost is that of the median rank of its runs. A run without a success so far does not count there
     (so in the methodology's package); where no run has one, the cost is the worst. The baseline is the mean rank of
     random search, and the median is less than the mean, so random search itself scores 0.1 to 0.2 here (over time 0):
     show it beside the others.
@@ -54,15 +55,16 @@ def score(
         baseline: The space.
         cutoff: Where the budget ends, as in `budget`.
         start: Where it begins.
+
+    Raises:
+        ValueError: All costs of the space are the same, or random search is at the optimum at once.
     """
     first, last = baseline.evaluations(cutoff, start)
     at = np.arange(max(first, 1), last + 1)
     costs = _median_costs(
         _ranks(curves[:, np.minimum(at, curves.shape[1]) - 1], baseline), baseline
     )
-    return Performance(
-        at.astype(float), _scores(costs, baseline.at_evaluations(at), baseline), costs
-    )
+    return _performance(at.astype(float), costs, baseline.at_evaluations(at), baseline)
 
 
 def score_over_time(
@@ -90,14 +92,15 @@ def score_over_time(
         points: Equally spaced times at which the score is taken.
 
     Raises:
-        ValueError: The baseline has no seconds, the shapes differ, or no run has a success within the budget.
+        ValueError: The baseline has no seconds, the shapes differ, no run has a success within the budget, or random
+            search is at the optimum at once.
     """
     if curves.shape != seconds.shape:
         raise ValueError(f"seconds has shape {seconds.shape}, curves {curves.shape}; give one each")
     first, last = baseline.time_range(cutoff, start)
     at = np.linspace(first, last, points)
     costs = _costs_over_time(curves, seconds, at, baseline)
-    return Performance(at, _scores(costs, baseline.at_seconds(at), baseline), costs)
+    return _performance(at, costs, baseline.at_seconds(at), baseline)
 
 
 def aggregate(performances: Sequence[Performance]) -> float:
@@ -136,12 +139,13 @@ def _at_rank(ranks: Array, baseline: Baseline) -> Array:
     return baseline.costs[index]
 
 
-def _scores(costs: Array, random: Array, baseline: Baseline) -> Array:
-    """Return the share of the way from random search to the optimum; where that is at the optimum, 1 or 0."""
+def _performance(at: Array, costs: Array, random: Array, baseline: Baseline) -> Performance:
+    """Return the share of the way from random search to the optimum, as far as there is a way left."""
     left = random - baseline.optimum
-    with np.errstate(divide="ignore", invalid="ignore"):
-        scores = (random - costs) / left
-    return np.where(left > 0, scores, 0.0)
+    some = left > 0
+    if not some.any():
+        raise ValueError("random search is at the optimum at once; the space is too small to score")
+    return Performance(at[some], (random - costs)[some] / left[some], costs[some])
 
 
 def _costs_over_time(curves: Array, seconds: Array, at: Array, baseline: Baseline) -> Array:
