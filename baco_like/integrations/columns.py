@@ -93,7 +93,7 @@ class Layout:
         for name in names:
             if not _fits(name):
                 raise SpaceError(
-                    f"the name {name!r} cannot stand in a line of the protocol; leave out , ( ) quotes and blanks"
+                    f"the name {name!r} cannot stand in a line of the protocol; leave out commas"
                 )
             if names.count(name) > 1:
                 raise SpaceError(f"two columns are named {name!r}; rename one of them")
@@ -151,7 +151,10 @@ class Layout:
 
 
 def _fits(name: str) -> bool:
-    return bool(name) and not set(name) & set(",()\"'") and not any(map(str.isspace, name))
+    """Whether a name is one cell of a line, and the same after the blanks around it are gone."""
+    return (
+        bool(name) and name == name.strip() and not set(name) & set(",\r\n") and name[0] not in '("'
+    )
 
 
 def _check_texts(name: str, parameter: Parameter) -> None:

@@ -36,6 +36,13 @@ _AS_HERE: Mapping[str, Any] = {
 }
 """Fields that need no note where they ask for what is done anyway."""
 
+_BATCHES = (
+    "batch_size",
+    "evaluations_per_iteration",
+    "evaluations_per_optimization_iteration",
+)
+"""What HyperMapper 3, BaCO's first version and HyperMapper 2 call the size of a batch."""
+
 _OUTPUT = "output_samples.csv"
 
 
@@ -97,39 +104,27 @@ def read_scenario(source: str | Path | Mapping[str, Any]) -> Scenario:
     )
     strategy = _strategy(fields)
     design, sampling = _design(fields)
-    iterations = fields.whole("optimization_iterations", 50, 0)
-    batch = max(
-        fields.whole(name, 1, 1)
-        for name in (
-            "batch_size",
-            "evaluations_per_iteration",
-            "evaluations_per_optimization_iteration",
-        )
-    )
-    if design + iterations < 1:
-        raise fields.wrong("optimization_iterations", "a number above 0 where there is no design")
+    batch, evaluations = _budget(fields, design)
     seconds = _seconds(fields)
     output, log, resume = _files(fields)
     print_best = fields.take("print_best", "auto") is True
     _modes(fields)
     space = Space(description.parameters, description.constraints)
-    default = space.default_config
-    if default is not None and not space.contains(default):
-        fields.notes.append("the default configuration violates a constraint and is left out")
+    _default(fields, space)
     return Scenario(
-        space,
-        layout,
-        strategy,
-        design,
-        sampling,
-        batch,
-        design + iterations * batch,
-        seconds,
-        output,
-        log,
-        resume,
-        print_best,
-        (*description.notes, *fields.notes, *fields.unused()),
+        space=space,
+        layout=layout,
+        strategy=strategy,
+        design=design,
+        sampling=sampling,
+        batch=batch,
+        evaluations=evaluations,
+        seconds=seconds,
+        output=output,
+        log=log,
+        resume=resume,
+        print_best=print_best,
+        notes=(*description.notes, *fields.notes, *fields.unused()),
     )
 
 
@@ -251,6 +246,21 @@ def _design(fields: _Fields) -> tuple[int, str]:
     size = inner.whole("number_of_samples", 10, 0)
     fields.notes += inner.unused()
     return size, _DESIGNS.get(kind, "uniform")
+
+
+def _budget(fields: _Fields, design: int) -> tuple[int, int]:
+    """Return the rows of a request after the design, and those of all requests."""
+    iterations = fields.whole("optimization_iterations", 50, 0)
+    batch = max(fields.whole(name, 1, 1) for name in _BATCHES)
+    if design + iterations < 1:
+        raise fields.wrong("optimization_iterations", "a number above 0 where there is no design")
+    return batch, design + iterations * batch
+
+
+def _default(fields: _Fields, space: Space) -> None:
+    default = space.default_config
+    if default is not None and not space.contains(default):
+        fields.notes.append("the default configuration violates a constraint and is left out")
 
 
 def _seconds(fields: _Fields) -> float | None:

@@ -51,6 +51,7 @@ def test_a_request_to_the_letter():
         ("x0,x1,f1_value,", ["x0", "x1", "f1_value", ""]),  # HyperMapper's C++ client
         ("1,-nan(ind),2", ["1", "-nan(ind)", "2"]),
         ("(a,b", ["(a", "b"]),
+        ("tile,run time(ms)", ["tile", "run time(ms)"]),
         ('"a""b",c', ['a"b', "c"]),
         ("", [""]),
         (",,", ["", "", ""]),

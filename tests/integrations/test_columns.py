@@ -151,6 +151,8 @@ def test_what_came_of_a_row(cells, value):
     [
         ({"a,b": Integer(0, 1)}, "y", "a,b"),
         ({"a": Integer(0, 1)}, "a", "'a'"),
+        ({"a": Integer(0, 1)}, "(y)", "cannot stand"),
+        ({"a": Integer(0, 1)}, " y", "cannot stand"),
         ({"a": Categorical(["x,y", "z"])}, "y", "x,y"),
         ({"a": Categorical(["x\ny", "z"])}, "y", "cannot stand"),
         ({"a": Categorical([1, "1"])}, "y", "written '1'"),

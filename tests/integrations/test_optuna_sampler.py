@@ -1,7 +1,9 @@
 """The sampler, in the real package."""
 
+import importlib
 import pickle
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from baco_like import Categorical, Integer, Ordinal, Permutation, Real, Space, SpaceExhausted
-from baco_like.exceptions import SpaceError
+from baco_like.exceptions import MissingExtra, SpaceError
 
 optuna = pytest.importorskip("optuna")
 from optuna.trial import TrialState  # noqa: E402
@@ -270,6 +272,14 @@ def test_several_objectives_and_wrong_arguments_are_refused():
         study.ask(distributions(SMALL))
     with pytest.raises(ValueError, match="bayesain"):
         BacoSampler(SMALL, strategy="bayesain")
+
+
+def test_without_the_package_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "optuna", None)
+    monkeypatch.delitem(sys.modules, "baco_like.integrations.optuna_space")
+    monkeypatch.delitem(sys.modules, "baco_like.integrations.optuna_sampler")
+    with pytest.raises(MissingExtra, match=r"baco-like\[optuna\]"):
+        importlib.import_module("baco_like.integrations.optuna_sampler")
 
 
 def test_the_page_runs(capsys):
