@@ -102,6 +102,16 @@ def test_a_score_over_time_needs_times():
         sc.score_over_time(np.ones((1, 3)), np.full((1, 3), 99.0), timed)
 
 
+def test_a_run_without_success_changes_nothing_over_time():
+    rng = np.random.default_rng(3)
+    base = baseline(rng)
+    curves = sc.best_so_far([rng.permutation(base.costs)[:60] for _ in range(20)])
+    times = np.cumsum(np.full(curves.shape, 0.5), axis=1)
+    more = np.vstack([curves, np.full((1, 60), np.nan)]), np.vstack([times, times[:1]])
+    with_it = sc.score_over_time(*more, base, points=100)
+    assert with_it.mean == pytest.approx(sc.score_over_time(curves, times, base, points=100).mean)
+
+
 def test_slower_runs_score_less_over_time():
     rng = np.random.default_rng(3)
     base = baseline(rng)

@@ -116,7 +116,7 @@ def aggregate_curve(performances: Sequence[Performance], points: int = 101) -> t
     """
     shares = np.linspace(0, 1, points)
     each = [
-        np.interp(shares, (one.at - one.at[0]) / max(one.at[-1] - one.at[0], 1e-300), one.scores)
+        np.interp(shares, (one.at - one.at[0]) / ((one.at[-1] - one.at[0]) or 1.0), one.scores)
         for one in performances
     ]
     return shares, np.mean(each, axis=0)
@@ -151,14 +151,21 @@ def _performance(at: Array, costs: Array, random: Array, baseline: Baseline) -> 
 def _costs_over_time(curves: Array, seconds: Array, at: Array, baseline: Baseline) -> Array:
     from sklearn.isotonic import IsotonicRegression
 
-    when = np.where(np.isnan(curves), np.nan, seconds)
-    ends = np.sort(np.nanmax(when, axis=1))
-    margin = 0.1 + 0.25 * len(curves) / curves.size
+    some = ~np.isnan(curves).all(axis=0)
+    curves, when = curves[:, some], np.where(np.isnan(curves), np.nan, seconds)[:, some]
+    margin = 0.1 + 0.25 * len(curves) / max(curves.size, 1)
     near = (at[0] * (1 - margin) <= when) & (when <= at[-1] * (1 + margin))
     if not near.any():
         raise ValueError(f"no run has a success within {at[-1]:.3g} seconds; run longer")
     model = IsotonicRegression(increasing=False, out_of_bounds="clip")
-    costs = _at_rank(model.fit(when[near], _ranks(curves[near], baseline)).predict(at), baseline)
-    later = ends[ends > np.median(ends)]
-    stop = later[0] if len(later) else at[-1]
-    return np.where(at > stop, costs[min(int((at <= stop).sum()), len(at) - 1)], costs)
+    model.fit(when[near], _ranks(curves[near], baseline))
+    costs = _at_rank(model.predict(at), baseline)
+    later = at > _trusted(when)
+    return np.where(later, costs[np.argmax(later)], costs)
+
+
+def _trusted(when: Array) -> float:
+    """Return the time from which on a curve is held: the first end of a run after half of them have ended."""
+    ends = np.fmax.reduce(when, axis=1)
+    later = ends[ends > np.nanmedian(ends)]
+    return float(later.min()) if len(later) else float("inf")
