@@ -36,6 +36,9 @@ _DRAWN = 2**16
 
 _BATCH = 2**14
 
+_SEARCHED = 2**14
+"""Feasible rows among which the middle of a space is sought."""
+
 
 def uniform(space: Space, n: int, rng: Rng, taken: Taken) -> Codes:
     """Return rows drawn uniformly without replacement."""
@@ -111,6 +114,24 @@ def maximin(space: Space, n: int, rng: Rng, taken: Taken) -> Codes:
         nearest[chosen] = -1.0
         chosen.append(int(np.argmax(nearest)))
     return pool[chosen]
+
+
+def middle(space: Space, n: int, rng: Rng, taken: Taken) -> Codes:
+    """Return the feasible row that is nearest to the middle of every parameter's scale, and uniform ones after it.
+
+    The extremes of block sizes, unroll factors and the like are seldom good: one configuration from the middle tells a
+    model where to begin. Scales are those of `baco_like.spaces.quantities`; a large space is searched among many
+    random rows, and chance decides between equals.
+    """
+    count = space.feasible.count
+    few = count is not None and count <= _SEARCHED
+    rows = space.feasible.listed if few else space.feasible.sample(_SEARCHED, rng)
+    rows = rows[~taken(rows)] if n else rows[:0]
+    off = ((space.quantities.own_features(rows) - 0.5) ** 2).sum(axis=1)
+    nearest = np.flatnonzero(np.isclose(off, off.min(initial=np.inf)))
+    first = rows[rng.permutation(nearest)[:1]]
+    rest = uniform(space, n - len(first), rng, lambda codes: taken(codes) | _among(codes, first))
+    return np.concatenate([first, rest])
 
 
 def distinct(rows: Codes) -> Codes:

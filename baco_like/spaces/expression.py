@@ -24,6 +24,7 @@ from baco_like._typing import Column, Mask
 from baco_like.spaces.language import exact, tree
 from baco_like.spaces.language.columns import plain_values
 from baco_like.spaces.language.partly import Term, known_terms
+from baco_like.spaces.language.products import products
 from baco_like.spaces.language.reader import read
 from baco_like.spaces.language.tree import Node
 from baco_like.spaces.language.vector import Inexact, truth
@@ -136,6 +137,10 @@ class Expression:
     def known_terms(self, known: frozenset[str]) -> list[Term] | None:
         """Return the parts whose values are all that the condition needs of these parameters; see `language.partly`."""
         return known_terms(self._tree, known, self._read)
+
+    def products(self) -> list[tuple[str, ...]]:
+        """Return the factors of every product of parameters that the condition names; see `language.products`."""
+        return products(self._tree)
 
     def precedences(self, name: str) -> tuple[tuple[object, object], ...] | None:
         """Return pairs (earlier, later) if the condition says nothing but that, of the elements of one permutation.

@@ -28,6 +28,7 @@ from baco_like.spaces.formats.kernel_tuner import read_kernel_tuner
 from baco_like.spaces.formats.native import VERSION, space_from_dict
 from baco_like.spaces.formats.t1 import read_t1
 from baco_like.spaces.given import GivenConstraint, GivenParameter
+from baco_like.spaces.quantities import Quantities
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -199,6 +200,11 @@ class Space:
     def _features(self, codes: Codes) -> Features:
         parts = [self.parameters[name].features(codes[:, at]) for name, at in self.columns.items()]
         return np.concatenate(parts, axis=1)
+
+    @cached_property
+    def quantities(self) -> Quantities:
+        """The space as a model may see it with further features: see `baco_like.spaces.quantities`."""
+        return Quantities(self)
 
     def log_density(self, codes: Codes) -> Array:
         """Return the sum of the parameters' log prior densities over those of no prior, ``(n, w)`` -> ``(n,)``."""

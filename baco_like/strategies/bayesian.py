@@ -7,7 +7,7 @@ randomly drawn minimum, a search for the best score. Each part is a field and ca
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, final
 
@@ -35,6 +35,7 @@ from baco_like.surrogates.protocol import (
     Data,
     FeasibilityModel,
     FeasibilitySurrogate,
+    Featured,
     Model,
     Surrogate,
     UpdatableModel,
@@ -46,6 +47,16 @@ _NEEDED = 2
 
 _INCUMBENTS = 5
 """So many of the best observed configurations are starts of the search, beside random draws."""
+
+
+def plain(space: Space) -> Featured:
+    """Return the space as it is: models see the parameters' own features."""
+    return space
+
+
+def with_quantities(space: Space) -> Featured:
+    """Return the space with the further features of `baco_like.spaces.quantities`."""
+    return space.quantities
 
 
 @dataclass(frozen=True)
@@ -71,6 +82,7 @@ class Bayesian:
         scan: Searches a feasible set of at most ``scan_limit`` configurations.
         search: Searches any other set without reals.
         mixed: Searches where there are reals.
+        view: What the models see of a space: `plain` or `with_quantities`.
         scan_limit: Up to this many configurations are all scored.
         largest_minimum: The minimum feasibility is drawn from 0 to this. BaCO's program has 0.1; once the
             feasible region is well known, unlikely configurations then win by their uncertainty alone.
@@ -89,6 +101,7 @@ class Bayesian:
     scale: FitScale = fit_transform
     belief: float = 10.0
     mixed: Search = field(default_factory=AlternatingSearch)
+    view: Callable[[Space], Featured] = plain
 
     def init(self, problem: Problem, rng: Rng) -> int:
         """Draw the seed of the feasibility model."""
@@ -161,7 +174,7 @@ class Bayesian:
         y = transform.forward(costs)
         variance = transform.forward_variance(costs, np.nan_to_num(history.variances[seen]))
         data = Data(history.codes[seen], y, variance, censored[seen])
-        model = self.surrogate.fit(space, data, rng, _start(history))
+        model = self.surrogate.fit(self.view(space), data, rng, _start(history))
         feasibility = self._feasibility(space, history, seed)
         return _Fitted(data, model, transform, feasibility, float(y[~censored[seen]].min()))
 
@@ -186,12 +199,12 @@ class Bayesian:
             np.concatenate([data.variance, np.zeros(more)]),
             np.concatenate([data.censored, np.zeros(more, bool)]),
         )
-        return self.surrogate.fit(space, guessed, rng, model.hyperparameters), incumbent
+        return self.surrogate.fit(self.view(space), guessed, rng, model.hyperparameters), incumbent
 
     def _feasibility(self, space: Space, history: History, seed: int) -> FeasibilityModel:
         known = _known(history)
         ran = ~history.where(Status.FAILED)[known]
-        return self.feasibility.fit(space, history.codes[known], ran, seed)
+        return self.feasibility.fit(self.view(space), history.codes[known], ran, seed)
 
     def _explore(
         self, problem: Problem, history: History, state: int, n: int, rng: Rng

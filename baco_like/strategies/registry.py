@@ -16,6 +16,7 @@ from baco_like.spaces.design import (
     from_prior,
     latin_hypercube,
     maximin,
+    middle,
     sobol,
     uniform,
 )
@@ -45,6 +46,7 @@ DESIGNS = {
     "biased_walk": biased_walk,
     "latin_hypercube": latin_hypercube,
     "maximin": maximin,
+    "middle": middle,
     "sobol": sobol,
     "prior": from_prior,
 }
@@ -110,9 +112,11 @@ def _kernel_tuner_bo(
     return Phased(then, initial, _design(design))
 
 
-def _auto(initial: int = 10, design: str = "uniform") -> Strategy[Any]:
-    """The recommended strategy: BaCO's Bayesian optimization, as 'bayesian'."""
-    return _bayesian(initial, design)
+def _auto(initial: int = 1, design: str = "middle") -> Strategy[Any]:
+    """The recommended strategy: Bayesian optimization that also sees quantities the space names."""
+    from baco_like.strategies.auto import Auto
+
+    return Auto(initial, _design(design))
 
 
 def _random_search() -> Strategy[Any]:

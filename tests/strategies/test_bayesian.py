@@ -172,10 +172,11 @@ def test_a_prior_on_values_draws_the_first_proposals_and_fades():
 
 
 @pytest.mark.parametrize(
-    "design", ["uniform", "biased_walk", "latin_hypercube", "maximin", "sobol", "prior"]
+    "design", ["uniform", "biased_walk", "latin_hypercube", "maximin", "sobol", "prior", "middle"]
 )
 def test_every_first_design_is_distinct_and_feasible(design):
-    opt = Optimizer(MIXED, seed=1, settings={"initial": 8, "design": design})
+    settings = {"initial": 8, "design": design}
+    opt = Optimizer(MIXED, seed=1, strategy="bayesian", settings=settings)
     trials = opt.suggest(8)
     assert all(MIXED.contains(t.config) and t.tag == {"phase": "design"} for t in trials)
     assert len({tuple(t.values()) for t in trials}) == 8

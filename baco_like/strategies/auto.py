@@ -1,0 +1,74 @@
+"""The default: which strategy, and why, from what is known before the run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, final
+
+from baco_like._typing import Array, Codes, Rng
+from baco_like.records.history import History
+from baco_like.records.trial import Proposal, Trial
+from baco_like.spaces.design import middle
+from baco_like.strategies.bayesian import Bayesian, with_quantities
+from baco_like.strategies.exhaustive import Exhaustive
+from baco_like.strategies.phased import Design, Phased
+from baco_like.strategies.protocol import Problem, Strategy
+
+FEW = 3
+"""A space of at most so many configurations is run through: a model would have nothing to choose from."""
+
+
+@final
+@dataclass(frozen=True)
+class Auto:
+    """Chooses by the size of the space, and says so in the tag of its first proposals.
+
+    Attributes:
+        initial: Trials before a model is asked; one is enough for it to begin with, and two must succeed.
+        design: Chooses the first of them.
+    """
+
+    initial: int = 1
+    design: Design = middle
+
+    def choice(self, problem: Problem) -> tuple[Strategy[Any], str]:
+        """Return the strategy for a problem, and why in one line."""
+        size = problem.space.feasible_size
+        shown = "an unknown number of" if size is None else "endless" if math.isinf(size) else size
+        if size is not None and size <= FEW:
+            return Exhaustive(), f"exhaustive: there are {shown} configurations"
+        bayesian = Bayesian(view=with_quantities)
+        where = "all scored" if size is not None and size <= bayesian.scan_limit else "searched"
+        why = f"bayesian: {shown} configurations, {where} by the model after {self.initial} of the design"
+        return Phased(bayesian, self.initial, self.design), why
+
+    def init(self, problem: Problem, rng: Rng) -> Any:
+        """Begin with the state of the strategy that is chosen."""
+        return self.choice(problem)[0].init(problem, rng)
+
+    def ask(
+        self, problem: Problem, history: History, state: Any, n: int, rng: Rng
+    ) -> Sequence[Proposal]:
+        """Return what the strategy that is chosen proposes."""
+        strategy, why = self.choice(problem)
+        proposals = strategy.ask(problem, history, state, n, rng)
+        if len(history):
+            return proposals
+        return [replace(one, tag={**(one.tag or {}), "auto": why}) for one in proposals]
+
+    def tell(self, problem: Problem, state: Any, observation: Trial, rng: Rng) -> Any:
+        """Let the strategy that is chosen know."""
+        return self.choice(problem)[0].tell(problem, state, observation, rng)
+
+    def predict(
+        self, problem: Problem, history: History, state: Any, codes: Codes, rng: Rng
+    ) -> tuple[Array, Array, Array]:
+        """Return what the model predicts.
+
+        Raises:
+            TrialError: Too little has been observed, or the space is so small that there is no model.
+        """
+        strategy, _ = self.choice(problem)
+        return Phased(strategy, self.initial).predict(problem, history, state, codes, rng)

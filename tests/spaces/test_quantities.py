@@ -1,0 +1,148 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from baco_like import Categorical, Integer, Ordinal, Permutation, Real, Space
+from baco_like.spaces.design import middle
+from baco_like.spaces.expression import parse
+
+KERNEL = Space(
+    {
+        "bx": [16, 32, 48, 64, 96, 128],
+        "by": [1, 2, 4, 8],
+        "tx": [1, 2, 3, 4],
+        "pad": [0, 1],
+        "fixed": [7],
+    },
+    constraints=[
+        "bx * by <= 512",
+        "(bx * tx + fixed) * (by + 2) < 4096",
+        "pad == 0 or bx % 32 == 0",
+    ],
+)
+
+
+def never(codes):
+    return np.zeros(len(codes), dtype=bool)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("a * b <= 8", [("a", "b")]),
+        ("2 * a * b * c <= 8", [("a", "b", "c")]),
+        ("(a * c + 1) * (b * c) < 9", [("a", "c"), ("b", "c")]),
+        ("a * a < 9", []),
+        ("a * b + b * a < 9 and a * b > 1", [("a", "b")]),
+        ("a + b < c", []),
+        ("a % (b * c) == 0", [("b", "c")]),
+        ("a * -b < 2", []),
+    ],
+)
+def test_products_that_a_text_names(text, found):
+    parameters = {name: Ordinal([1, 2, 4]) for name in "abc"}
+    assert parse(text, parameters).products() == found
+
+
+def test_what_a_kernel_is_seen_by():
+    seen = KERNEL.quantities
+    assert seen.active == (
+        "bx",
+        "by",
+        "tx",
+        "pad",
+        "halvings of bx",
+        "halvings of tx",
+        "bx * by",
+        "bx * tx",
+    )
+    assert seen.feature_owner.tolist() == list(range(8))
+    (code,) = KERNEL.encode([{"bx": 48, "by": 4, "tx": 2, "pad": 0, "fixed": 7}])
+    found = seen.features(code[None, :])[0]
+    logs = np.log([48 / 16, 4, 2]) / np.log([128 / 16, 8, 4])
+    np.testing.assert_allclose(found[:3], logs)
+    # 16, 32, 48, 64, 96, 128 can be halved 4, 5, 4, 6, 5, 7 times; 1, 2, 3, 4: 0, 1, 0, 2 times.
+    np.testing.assert_allclose(found[3:6], [0.0, 0.0, 0.5])
+    threads = [bx * by for bx, by in {(c["bx"], c["by"]) for c in KERNEL.sample(4000, seed=1)}]
+    expected = np.log(48 * 4 / min(threads)) / np.log(max(threads) / min(threads))
+    np.testing.assert_allclose(found[6], expected)
+
+
+def test_the_listed_rows_have_the_same_features_as_their_copies():
+    listed = KERNEL.feasible.listed
+    once = KERNEL.quantities.features(listed)
+    assert KERNEL.quantities.features(listed) is once
+    np.testing.assert_array_equal(KERNEL.quantities.features(listed.copy()), once)
+
+
+def test_without_lists_of_positive_numbers_nothing_is_added():
+    space = Space(
+        {
+            "x": Real(0.1, 1.0, log=True),
+            "n": Integer(1, 48),
+            "sign": Ordinal([-1, 1, 2]),
+            "flag": Categorical(["a", "b", "c"]),
+            "order": Permutation(["i", "j", "k"]),
+        },
+        constraints=["n * sign < 40"],
+    )
+    rows = space.feasible.sample(50, np.random.default_rng(1))
+    assert space.quantities.active == space.active
+    np.testing.assert_array_equal(space.quantities.feature_owner, space.feature_owner)
+    np.testing.assert_array_equal(space.quantities.features(rows), space.features(rows))
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(
+        st.lists(
+            st.integers(1, 300) | st.sampled_from([0.5, 1.5, 2.25]),
+            min_size=1,
+            max_size=6,
+            unique=True,
+        ),
+        min_size=2,
+        max_size=4,
+    )
+)
+def test_features_are_finite_and_owned_whatever_the_values(domains):
+    space = Space(
+        {f"p{i}": sorted(values) for i, values in enumerate(domains)},
+        constraints=["p0 * p1 <= 90001", "p0 * p1 > 0"],
+    )
+    seen = space.quantities
+    found = seen.features(space.feasible.sample(30, np.random.default_rng(0)))
+    assert np.isfinite(found).all()
+    assert found.shape[1] == len(seen.feature_owner)
+    assert sorted(set(seen.feature_owner.tolist())) == list(range(len(seen.active)))
+
+
+def test_a_design_begins_in_the_middle_of_logarithmic_scales():
+    space = Space({"a": [1, 2, 4, 8, 16, 32, 64], "b": [1, 2, 4]}, constraints=["a != 8 or b == 2"])
+    rows = middle(space, 4, np.random.default_rng(0), never)
+    assert space.decode(rows[:1]) == [{"a": 8, "b": 2}]
+    assert len(np.unique(rows, axis=0)) == 4
+    taken = middle(space, 1, np.random.default_rng(0), lambda c: (c == rows[0]).all(axis=1))
+    assert (taken != rows[0]).any()
+
+
+def test_equally_middle_rows_are_a_matter_of_chance():
+    space = Space({"f": [0, 1], "c": Categorical(["p", "q"])})
+    first = {tuple(middle(space, 1, np.random.default_rng(seed), never)[0]) for seed in range(40)}
+    assert len(first) == 4
+
+
+def test_the_middle_of_an_exhausted_space_is_nothing():
+    everything = middle(KERNEL, 2, np.random.default_rng(0), lambda c: np.ones(len(c), dtype=bool))
+    assert len(everything) == 0
+
+
+def test_the_middle_of_a_large_space_is_close_to_it():
+    space = Space(
+        {f"v{i}": [2**j for j in range(11)] for i in range(8)}, constraints=["v0 * v1 <= 1024"]
+    )
+    (row,) = middle(space, 1, np.random.default_rng(0), never)
+    random = space.feasible.sample(100, np.random.default_rng(1))
+    off = np.abs(np.vstack([row, random]) - 5).sum(axis=1)
+    assert off[0] < off[1:].min()
