@@ -28,7 +28,7 @@ _TAIL = 1e8
 _EDGE = 1e-10
 """A coordinate is not nearer to its lower bound."""
 
-_FIRST_WAIT = 1000
+FIRST_WAIT = 1000
 """Iterations without improvement until the first local search from the chain's minimum."""
 
 Place = tuple[Array, float]
@@ -43,21 +43,21 @@ class Annealing:
         current: Where the chain is.
         best: The best point of the run.
         chain: The chain's own minimum, from which a local search starts after long.
+        patience: So many iterations without improvement lead to a local search from the chain's minimum.
         iteration: Iterations since the temperature was highest.
         visit: Visits of this iteration; 2 k before the local searches, 2 k + 1 before the second of them.
         improved: Whether the best point is new in this iteration.
         idle: Iterations without improvement.
-        patience: So many of them lead to a local search from the chain's minimum.
     """
 
     current: Place
     best: Place
     chain: Place
+    patience: int
     iteration: int = 0
     visit: int = 0
     improved: bool = False
     idle: int = 0
-    patience: int = _FIRST_WAIT
 
 
 @final
@@ -140,7 +140,7 @@ class AnnealingProgram:
         """Return the checkpoint at a start; of an annealing before, the best point and the chain's stay."""
         here = (start, cost)
         if before is None:
-            return Annealing(here, here, here)
+            return Annealing(here, here, here, FIRST_WAIT)
         best = here if cost < before.best[1] else before.best
         return replace(before, current=here, best=best, iteration=0, visit=0)
 

@@ -25,7 +25,7 @@ METHODS: Mapping[str, Any] = {
 _CALLS_AN_AXIS, _MOST_CALLS = 40, 400
 """Calls that one minimisation may make."""
 
-_SLOW = 32
+_SLOW = 24
 """Calls of COBYLA, which is plain Python in scipy (0.6 ms a call) and needs k + 1 for its first simplex."""
 
 _STEP_OF_REALS = 1e-3
@@ -81,7 +81,7 @@ class LocalMinimiser:
     @property
     def lookups(self) -> int:
         """How many answers in a row may be known before the search is better begun elsewhere."""
-        return 2 * _SLOW if self.method == "cobyla" else _MOST_CALLS
+        return _SLOW if self.method == "cobyla" else _MOST_CALLS
 
     def __call__(self, objective: Callable[[Array], float], start: Array) -> Minimum:
         """Return what the minimiser finds from a start in the box, ``(k,)``; the best seen if its calls are used up."""

@@ -3,8 +3,9 @@
 Candidates are drawn around the best of the race before, the *elites*, and raced: every survivor is evaluated once
 more each round, and after ``first_test`` rounds those that Friedman's test finds worse than the best are dropped. A
 race ends when few are left or its share of the budget is spent; from race to race the draws come nearer to their
-elite. Repeats of a configuration stand for irace's instances. Without noise (``noise="none"``) nothing is evaluated
-twice, so a race is one round and its best are the elites.
+elites, which are evaluated once more in each (irace's elitist race with one new instance). Repeats of a configuration
+stand for irace's instances. Without noise (``noise="none"``) nothing is evaluated twice, so a race is one round and
+its best are the elites.
 """
 
 from __future__ import annotations
@@ -49,6 +50,7 @@ class Race:
         candidates: Rows in the race, ``(m, w)``.
         costs: What each has cost, oldest first; elites bring theirs along.
         alive: Which are not dropped, ``(m,)``.
+        raced: Which were evaluated in this race, ``(m,)``; where nothing may be repeated, elites count as such.
         round: Evaluations that every survivor is to have.
         spent: Evaluations of this race.
         share: Evaluations that it may take.
@@ -65,6 +67,7 @@ class Race:
     candidates: Codes = field(default_factory=lambda: np.empty((0, 0)))
     costs: tuple[tuple[float, ...], ...] = ()
     alive: Mask = field(default_factory=lambda: np.empty(0, dtype=np.bool_))
+    raced: Mask = field(default_factory=lambda: np.empty(0, dtype=np.bool_))
     round: int = 1
     spent: int = 0
     share: int = 0
@@ -76,7 +79,8 @@ class Race:
     @property
     def missing(self) -> list[int]:
         """Survivors that this round waits for."""
-        return [i for i in np.flatnonzero(self.alive).tolist() if len(self.costs[i]) < self.round]
+        alive = np.flatnonzero(self.alive).tolist()
+        return [i for i in alive if not self.raced[i] or len(self.costs[i]) < self.round]
 
     def ranking(self) -> list[int]:
         """Return the survivors, the one with the least mean cost first."""
@@ -172,16 +176,14 @@ class Racing:
         closeness = (number - 1) / kept
         new = _drawn(problem, state, old, Draws(fresh, spread, closeness), rng)
         costs = (*(state.costs[i] for i in elites), *((cost,) for _, cost in guests))
-        again = (
-            max(map(len, costs), default=0) if not len(new) else 0
-        )  # else nothing would be missing
         return replace(
             state,
             number=number,
             candidates=np.concatenate([old, new]),
             costs=(*costs, *(() for _ in new)),
             alive=np.ones(len(old) + len(new), dtype=np.bool_),
-            round=1 + again if problem.noise == "repeat" else 1,
+            raced=np.arange(len(old) + len(new)) < (len(old) if problem.noise == "none" else 0),
+            round=1,
             spent=0,
             share=share,
             spread=spread,
@@ -227,7 +229,8 @@ def _noted(state: Race, code: Array, cost: float, ours: bool) -> Race:
         guest = (code, cost) if better else state.guest
         return replace(state, failed=failed, guest=guest, waited=state.waited + ours)
     place = keys.index(key)
-    alive, costs = state.alive.copy(), list(state.costs)
+    alive, raced, costs = state.alive.copy(), state.raced.copy(), list(state.costs)
+    raced[place] = True
     if math.isfinite(cost):
         costs[place] = (*costs[place], cost)
     else:
@@ -237,6 +240,7 @@ def _noted(state: Race, code: Array, cost: float, ours: bool) -> Race:
         state,
         failed=failed,
         alive=alive,
+        raced=raced,
         costs=tuple(costs),
         spent=state.spent + 1,
         waited=waited,

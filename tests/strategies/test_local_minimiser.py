@@ -29,7 +29,9 @@ def test_the_points_and_the_minimum_are_those_of_scipy(method):
     minimiser = LocalMinimiser(method, np.minimum(COUNTS, 1024))
     ours, scipys = [], []
     found = minimiser(recorded(ours), START)
-    expected = minimize(recorded(scipys), START, method=METHODS[method], **minimiser.arguments(START))
+    expected = minimize(
+        recorded(scipys), START, method=METHODS[method], **minimiser.arguments(START)
+    )
     assert ours == scipys[: minimiser.calls]
     assert found.cost < rough(START)
     if len(scipys) <= minimiser.calls:

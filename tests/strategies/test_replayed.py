@@ -79,7 +79,9 @@ def drive(strategy, problem, evaluate, n):
     for number in range(n):
         (proposal,) = strategy.ask(problem, history, state, 1, np.random.default_rng(number))
         keys += row_keys(proposal.code[None, :])
-        history, state = told(strategy, problem, history, state, proposal.code, evaluate, proposal.tag)
+        history, state = told(
+            strategy, problem, history, state, proposal.code, evaluate, proposal.tag
+        )
     return keys, state, history
 
 
@@ -106,13 +108,14 @@ def test_ask_changes_nothing_and_a_state_can_be_continued_twice():
     strategy, problem = Replayed(Walk()), Problem(GRID)
     _, state, history = drive(strategy, problem, cost, 20)
     asked = [
-        strategy.ask(problem, history, state, n, np.random.default_rng(n))[0].code for n in (1, 3, 1)
+        strategy.ask(problem, history, state, n, np.random.default_rng(n))[0].code
+        for n in (1, 3, 1)
     ]
     assert (asked[0] == asked[1]).all()
     assert (asked[0] == asked[2]).all()
     ends = []
     for value in (0.5, 1e9):  # two futures of one state do not know of each other
-        past, after = told(strategy, problem, history, state, asked[0], lambda _, v=value: v)
+        _, after = told(strategy, problem, history, state, asked[0], lambda _, v=value: v)
         ends.append(after.memo.cost(row_keys(asked[0][None, :])[0]))
     assert ends == [0.5, 1e9]
     again = strategy.ask(problem, history, state, 1, np.random.default_rng(0))[0]

@@ -1,0 +1,61 @@
+"""The searches of this folder find better values than random draws on a smooth problem, seed by seed."""
+
+import numpy as np
+import pytest
+
+from baco_like import Integer, Ordinal, Space
+from baco_like.optimizer import Optimizer
+from baco_like.strategies.registry import create
+
+SPACE = Space(
+    {
+        "a": Ordinal([2**i for i in range(12)], log=True),
+        "b": Ordinal([2**i for i in range(12)], log=True),
+        "c": Integer(1, 60),
+        "d": Integer(1, 60),
+        "e": Ordinal(list(range(10))),
+    },
+    constraints=["a * b <= 2**16", "c % 2 == 0 or d < 40"],
+)
+GOAL = {"a": 2**9, "b": 2**4, "c": 44, "d": 12, "e": 7}
+N, SEEDS = 60, range(3)
+
+
+def cost(config):
+    features = SPACE.features(SPACE.encode([config, GOAL]))
+    return 1.0 + float((((features[0] - features[1]) / np.ptp(RANGES, axis=0)) ** 2).sum())
+
+
+RANGES = SPACE.features(SPACE.feasible.sample(2000, np.random.default_rng(0)))
+
+
+def best(name, settings, seed):
+    optimizer = Optimizer(SPACE, strategy=create(name, settings), seed=seed, budget=N)
+    for _ in range(N):
+        trial = optimizer.suggest()
+        optimizer.observe(trial, cost(trial))
+    return optimizer.best_value - 1.0
+
+
+@pytest.fixture(scope="module")
+def by_chance():
+    return np.median([best("random_search", {}, seed) for seed in SEEDS])
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("pattern_search", {}),
+        ("torczon", {}),
+        ("racing", {}),
+        ("portfolio", {}),
+        ("dual_annealing", {"method": "powell"}),
+        ("dual_annealing", {"method": "lbfgsb"}),
+        ("basin_hopping", {"method": "powell"}),
+        ("basin_hopping", {"method": "cobyla"}),
+        ("basin_hopping", {"method": "slsqp"}),
+    ],
+)
+def test_it_is_better_than_chance(name, settings, by_chance):
+    found = np.median([best(name, settings, seed) for seed in SEEDS])
+    assert found < by_chance

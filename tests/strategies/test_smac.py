@@ -1,0 +1,71 @@
+"""Interleaved random draws, and the preset that is made of them and of the Bayesian parts."""
+
+import numpy as np
+import pytest
+
+from baco_like import Ordinal, Space
+from baco_like.acquisitions.confidence import LowerConfidenceBound
+from baco_like.optimizer import Optimizer
+from baco_like.strategies.interleaved import Interleaved
+from baco_like.strategies.registry import create
+from baco_like.strategies.torczon import torczon
+from baco_like.surrogates.forest import RandomForest
+from baco_like.surrogates.gp.model import GaussianProcess
+
+SPACE = Space({name: Ordinal(list(range(20))) for name in "ab"})
+
+
+def phases(share, n=1):
+    optimizer = Optimizer(SPACE, strategy=Interleaved(torczon(), share), seed=3)
+    for _ in range(60 // n):
+        for trial in optimizer.suggest(n):
+            optimizer.observe(trial, 1.0 + trial["a"] + trial["b"] * 0.1)
+    return [trial.tag["phase"] for trial in optimizer.trials]
+
+
+@pytest.mark.parametrize("n", [1, 6])
+def test_a_share_of_the_proposals_is_random(n):
+    assert set(phases(0.0, n)) == {"torczon"}
+    assert set(phases(1.0, n)) == {"random"}
+    assert 6 <= phases(0.25, n).count("random") <= 24
+
+
+def test_without_random_draws_it_is_the_other_strategy():
+    pure = Optimizer(SPACE, strategy=torczon(), seed=3)
+    mixed = Optimizer(SPACE, strategy=Interleaved(torczon(), 0.0), seed=3)
+    for _ in range(20):
+        for optimizer in (pure, mixed):
+            trial = optimizer.suggest()
+            optimizer.observe(trial, float(np.hypot(trial["a"] - 3, trial["b"] - 9)))
+    assert [dict(t) for t in pure.trials] == [dict(t) for t in mixed.trials]
+
+
+def test_the_preset_is_a_gaussian_process_with_the_lower_bound():
+    preset = create("smac", {}).then
+    assert isinstance(preset.then.surrogate, GaussianProcess)
+    assert preset.then.acquisition == LowerConfidenceBound(2.0)
+    assert preset.share == 0.08
+    assert isinstance(create("smac", {"surrogate": "forest"}).then.then.surrogate, RandomForest)
+
+
+def test_it_predicts_with_its_model():
+    optimizer = Optimizer(SPACE, strategy="smac", settings={"random_share": 1.0}, seed=1, initial=6)
+    for _ in range(7):
+        trial = optimizer.suggest()
+        optimizer.observe(trial, 5.0)
+    mean, _, _ = optimizer.predict([{"a": 3, "b": 3}])
+    assert mean[0] == pytest.approx(5.0, rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"surrogate": "tree"}, "surrogate 'tree' is unknown; choose from gp, forest"),
+        ({"acquisition": "pi"}, "acquisition 'pi' is unknown; choose from lcb, ei"),
+        ({"random_share": 1.5}, "random_share is 1.5; give a probability from 0 to 1"),
+        ({"design": "grid"}, "design 'grid' is unknown"),
+    ],
+)
+def test_bad_settings_are_refused(settings, message):
+    with pytest.raises(ValueError, match=message):
+        create("smac", settings)
