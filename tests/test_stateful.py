@@ -1,33 +1,54 @@
-"""Suggest, observe, abandon, enqueue, tell, reload in any order: equal to a simple model."""
+"""Suggest, observe, abandon, enqueue, tell, wait, reload in any order: equal to a simple model.
 
+``BACO_LIKE_EXAMPLES`` sets how many orders are tried.
+"""
+
+import os
 import shutil
 import tempfile
 from pathlib import Path
+from unittest import mock
 
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from baco_like import ConfigError, Optimizer, Ordinal, Space, SpaceExhausted, TrialError
+from baco_like import (
+    ConfigError,
+    JournalError,
+    Optimizer,
+    Ordinal,
+    Outcome,
+    Space,
+    SpaceExhausted,
+    TrialError,
+)
 
 SPACE = Space({"a": Ordinal([1, 2, 4, 8]), "b": [1, 2, 3]}, constraints=["a * b <= 16"])
 CONFIGS = list(SPACE)
 VALUES = st.floats(allow_nan=False, allow_infinity=False)
+LEASE = 10
 
 
 class Machine(RuleBasedStateMachine):
-    """The model: pending and observed by id, the queue, and the next id."""
+    """The model: pending (with the end of its lease) and observed by id, the queue, and the next id."""
 
     def __init__(self):
         super().__init__()
         self.folder = Path(tempfile.mkdtemp())
         self.path = self.folder / "run.jsonl"
-        self.opt = Optimizer(SPACE, strategy="random_search", seed=3, storage=self.path)
+        self.now = 0
+        self.clock = mock.patch("baco_like.optimizer.core.time.time", side_effect=lambda: self.now)
+        self.clock.start()
+        options = {"strategy": "random_search", "storage": self.path, "lease": LEASE}
+        self.opt = Optimizer(SPACE, seed=3, **options)
         self.pending, self.observed, self.queue, self.next_id = {}, {}, [], 0
+        self.until = {}
         self.order = []
 
     def teardown(self):
+        self.clock.stop()
         shutil.rmtree(self.folder)
 
     def taken(self, config):
@@ -37,11 +58,17 @@ class Machine(RuleBasedStateMachine):
     @rule(n=st.integers(1, 4))
     def suggest(self, n):
         left = sum(not self.taken(c) for c in CONFIGS)
+        expired = [i for i in self.pending if self.until[i] <= self.now][:n]
         try:
             trials = self.opt.suggest(n)
         except SpaceExhausted:
             assert left == 0
+            assert not expired
             return
+        again, trials = trials[: len(expired)], trials[len(expired) :]
+        assert {t.id: dict(t) for t in again} == {i: self.pending[i] for i in expired}
+        self.until.update(dict.fromkeys(expired, self.now + LEASE))
+        n -= len(expired)
         assert len(trials) == min(n, left)
         queued = []
         while self.queue and len(queued) < n:
@@ -54,7 +81,12 @@ class Machine(RuleBasedStateMachine):
             assert SPACE.contains(trial.config)
             assert not self.taken(dict(trial))
             self.pending[trial.id] = dict(trial)
+            self.until[trial.id] = self.now + LEASE
             self.next_id += 1
+
+    @rule(seconds=st.integers(1, 2 * LEASE))
+    def wait(self, seconds):
+        self.now += seconds
 
     @precondition(lambda self: self.pending)
     @rule(data=st.data(), value=VALUES, failed=st.sampled_from([None, "compile", "timeout"]))
@@ -104,6 +136,22 @@ class Machine(RuleBasedStateMachine):
             with pytest.raises(TrialError):
                 refused()
 
+    @rule(trial_id=st.integers(0, 99))
+    def unknown_or_twice(self, trial_id):
+        twice = [Outcome.success(trial_id, (1.0,))] * 2
+        with pytest.raises(TrialError):
+            self.opt.complete(twice)
+        if trial_id not in self.pending:
+            with pytest.raises(TrialError):
+                self.opt.complete(twice[:1])
+
+    @precondition(lambda self: self.pending)
+    @rule(data=st.data())
+    def what_cannot_be_written(self, data):
+        trial = data.draw(st.sampled_from(self.opt.pending))
+        with pytest.raises(JournalError):
+            self.opt.observe(trial, 1.0, extra={"x": object()})
+
     @rule(config=st.fixed_dictionaries({"a": st.integers(0, 9), "b": st.integers(0, 5)}))
     def tell_foreign(self, config):
         if not SPACE.contains(config):
@@ -122,11 +170,12 @@ class Machine(RuleBasedStateMachine):
 
     @rule()
     def reload(self):
-        self.opt = Optimizer.load(self.path)
+        self.opt = Optimizer.load(self.path, lease=LEASE)
 
     @invariant()
     def same_as_the_model(self):
         assert {t.id: dict(t) for t in self.opt.pending} == self.pending
+        assert {t.id: t.until for t in self.opt.pending} == {i: self.until[i] for i in self.pending}
         assert [t.id for t in self.opt.trials] == self.order
         assert {t.id: (dict(t), t.value, t.failed) for t in self.opt.trials} == self.observed
         inside = [v for c, v, _ in self.observed.values() if v is not None and SPACE.contains(c)]
@@ -135,5 +184,8 @@ class Machine(RuleBasedStateMachine):
 
 TestMachine = Machine.TestCase
 TestMachine.settings = settings(
-    max_examples=40, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=int(os.environ.get("BACO_LIKE_EXAMPLES", "25")),
+    stateful_step_count=30,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
 )

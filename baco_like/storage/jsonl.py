@@ -134,9 +134,8 @@ def write_journal(path: Path, events: Iterable[Event]) -> None:
 
 
 def _could_be_torn(rest: bytes, number: int) -> bool:
-    """Whether a crash can have left this: the beginning of a record, or zeros behind one."""
-    if number and not rest.strip(b"\0"):
-        return True
+    """Whether a crash can have left this: the beginning of a record, zeros, or both."""
+    rest = rest.rstrip(b"\0") if number else rest
     begin = (_BEGINNING + f"{number},").encode()[: len(rest)]
     pattern = re.escape(begin).replace(rb"\#", b"[0-9a-f]").replace(b"#", b"[0-9a-f]")
     return re.match(pattern, rest) is not None

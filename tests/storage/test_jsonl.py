@@ -161,10 +161,12 @@ def test_a_file_that_is_no_journal_is_left_alone(tmp_path, content):
     assert path.read_bytes() == content
 
 
-def test_zeros_behind_the_last_record_are_what_a_power_cut_leaves(tmp_path):
+@pytest.mark.parametrize("begun", range(0, 40, 3))
+def test_zeros_behind_the_last_record_are_what_a_power_cut_leaves(tmp_path, begun):
     write(tmp_path / "j")
     data = (tmp_path / "j").read_bytes()
-    (tmp_path / "j").write_bytes(data + b"\0" * 40)
+    record = encode_record(len(EVENTS), EVENTS[0])
+    (tmp_path / "j").write_bytes(data + record[:begun] + b"\0" * 40)
     journal = Reader(tmp_path / "j")
     assert journal.read() == EVENTS
     journal.append({"event": "x"})

@@ -1,0 +1,73 @@
+"""3. Flip one byte anywhere: refused with the record's number, and `baco-like repair` keeps all other records.
+
+    python benchmarks/reliability/flips.py [--quick]
+
+Each byte of a journal is replaced by another (three others in turn, one of them the end of a line). Opening must fail
+and name the record. The repaired journal must open and hold every result but that of the damaged record, each as it
+was; a damaged header is taken from a fresh journal of the same run.
+"""
+
+import random
+from pathlib import Path
+
+from harness import SPACE, Report, arguments, known, observe, scratch
+
+from baco_like import JournalError, Optimizer
+from baco_like.storage.repair import repair
+
+
+def recorded(path: Path) -> None:
+    opt = Optimizer(SPACE, strategy="random_search", storage=path)
+    for _ in range(5):
+        observe(opt, opt.suggest())
+    one, two, three = opt.suggest(3)
+    opt.abandon(two)
+    observe(opt, three)
+    opt.enqueue(SPACE.sample(1, seed=5)[0])
+    observe(opt, opt.suggest())
+
+
+def refused(report: Report, path: Path, number: int, what: str) -> None:
+    try:
+        Optimizer.load(path)
+    except JournalError as error:
+        report.check(error.record == number, f"{what}: refused as record {error.record}")
+    else:
+        report.check(False, f"{what}: not refused")
+
+
+def repaired(report: Report, folder: Path, whole: dict, number: int, what: str) -> int:
+    (folder / "new").unlink(missing_ok=True)
+    found = repair(folder / "bad", folder / "new", folder / "fresh")
+    seen = known(Optimizer.load(folder / "new"))
+    report.check(seen.items() <= whole.items(), f"{what}: repair has changed a result")
+    report.check(len(seen) >= len(whole) - 1, f"{what}: repair has lost more than one result")
+    ends = what.endswith("end of a line")
+    told = any(f"record {number}" in note or f"to {number} " in note for note in found.notes)
+    report.check(ends or told, f"{what}: repair has not told of record {number}: {found.notes}")
+    return len(whole) - len(seen)
+
+
+def main() -> None:
+    args, report = arguments(__doc__), Report()
+    rng, flips, lost = random.Random(args.seed), 0, 0
+    with scratch() as folder:
+        recorded(folder / "whole")
+        Optimizer(SPACE, strategy="random_search", storage=folder / "fresh")
+        data, whole = (folder / "whole").read_bytes(), known(Optimizer.load(folder / "whole"))
+        for place in range(0, len(data), 41 if args.quick else 1):
+            old, number = data[place], data[:place].count(b"\n")
+            others = {old ^ (1 << rng.randrange(8)), rng.randrange(256), ord("\n")} - {old}
+            for other in sorted(others):
+                (folder / "bad").write_bytes(data[:place] + bytes([other]) + data[place + 1 :])
+                what = f"byte {place} {'end of a line' if old == 10 else ''}"
+                refused(report, folder / "bad", number, what)
+                lost += repaired(report, folder, whole, number, what)
+                flips += 1
+    report.figure(f"{flips} flips over {len(data)} bytes: refused with the record's number")
+    report.figure(f"{lost / flips:.2f} results lost on average by a repair, never more than 1")
+    report.end()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,127 @@
+"""12. Open and go on with 10,000 and 100,000 trials.
+
+    python benchmarks/reliability/large.py [--quick] [--trials 10000]
+
+Figures: seconds to open; milliseconds of one suggest (random search, so without a model) and one observe with fsync,
+at the 50th and 99th percentile; bytes per trial of the first and of the last tenth; memory. A fresh process opens the
+file, so that nothing is warm but the disk's cache.
+"""
+
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from harness import SPACE, Report, arguments, chosen, observe, scratch, value
+
+from baco_like import Optimizer, Outcome
+from baco_like.records.header import Header
+from baco_like.records.journal import observed_event, suggested_event
+from baco_like.records.trial import Trial
+from baco_like.storage.jsonl import write_journal
+from baco_like.strategies.registry import STRATEGIES
+
+OPENING = """
+import resource, sys, time
+from baco_like import Optimizer
+import baco_like.strategies.registry
+times = []
+for _ in range(3):
+    started = time.perf_counter()
+    optimizer = Optimizer.load(sys.argv[1])
+    times.append(time.perf_counter() - started)
+    n = len(optimizer.trials)
+    del optimizer
+print(n, min(times), times[0], resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+"""
+
+
+def opening(path: Path) -> tuple[int, float, float, float]:
+    """Return trials, the least seconds of three openings, those of the first, and MB of the process."""
+    done = subprocess.run(
+        [sys.executable, "-c", OPENING, str(path)], capture_output=True, text=True, check=True
+    )
+    n, least, first, memory = done.stdout.split()
+    return int(n), float(least), float(first), float(memory)
+
+
+def going_on(path: Path, steps: int) -> list[float]:
+    """Return the milliseconds of each suggest and observe together."""
+    opt, times = Optimizer.load(path), []
+    for _ in range(steps):
+        started = time.perf_counter()
+        trial = opt.suggest()
+        observe(opt, trial)
+        times.append(1e3 * (time.perf_counter() - started))
+    return times
+
+
+def asked(path: Path, number: int) -> list[float]:
+    """Make a journal as a run does, one suggest and one observe after the other."""
+    Optimizer(SPACE, strategy="random_search", storage=path)
+    return going_on(path, number)
+
+
+def written(path: Path, number: int) -> None:
+    """Make a journal of the same records all at once, which is not what is timed here."""
+    opt = Optimizer(SPACE, strategy="random_search")
+    events = [Header(SPACE.to_dict(), opt.options).event()]
+    for i, config in enumerate(SPACE.sample(number, seed=1)):
+        trial = Trial(i, config, {"phase": "random"})
+        found = value(config)
+        repeats = () if found is None else (found, found * 1.5, found)
+        outcome = Outcome.success(i, repeats) if repeats else Outcome.failure(i, "compile", "no")
+        events += [suggested_event([trial], 0), observed_event([trial.completed(outcome)])]
+    write_journal(path, events)
+
+
+def percentiles(times: list[float]) -> tuple[float, float]:
+    cut = statistics.quantiles(times, n=100, method="inclusive")
+    return cut[49], cut[98]
+
+
+def measured(report: Report, path: Path, number: int, steps: int) -> tuple[float, float]:
+    """Open and go on; return the seconds of opening and the 99th percentile of a step."""
+    n, least, first, memory = opening(path)
+    report.check(n == number, f"{n} of {number} trials are there")
+    middle, high = percentiles(going_on(path, steps))
+    report.figure(
+        f"{number} trials: opened in {least:.2f} s (first time {first:.2f} s), {memory:.0f} MB; then suggest and "
+        f"observe {middle:.1f} ms median, {high:.1f} ms at the 99th percentile ({steps} steps)"
+    )
+    return least, high
+
+
+def main() -> None:
+    args = arguments(__doc__, trials=10_000)
+    number, report = chosen(args.trials, args.quick, 300, 10_000), Report()
+    assert "random_search" in STRATEGIES
+    with scratch() as folder:
+        times = asked(folder / "asked", number)
+        middle, high = percentiles(times)
+        lines = (folder / "asked").read_bytes().split(b"\n")[1:-1]
+        tenth = 2 * (number // 10)
+        sizes = [sum(map(len, part)) / (tenth / 2) for part in (lines[:tenth], lines[-tenth:])]
+        report.figure(
+            f"a run of {number}: suggest and observe {middle:.1f} ms median, {high:.1f} ms at the 99th percentile; "
+            f"{sizes[0]:.0f} bytes per trial in the first tenth, {sizes[1]:.0f} in the last"
+        )
+        report.check(sizes[1] < 1.05 * sizes[0], "the file is not linear in trials")
+        steps = 30 if args.quick else 1000
+        seconds, later = measured(report, folder / "asked", number, steps)
+        report.check(args.quick or seconds < 1, f"opening takes {seconds:.2f} s")
+        report.check(
+            args.quick or max(high, later) < 50, f"{max(high, later):.0f} ms at the 99th percentile"
+        )
+        written(folder / "large", 10 * number)
+        measured(report, folder / "large", 10 * number, steps)
+    own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    report.figure(f"{os.cpu_count()} processors; this process has used {own:.0f} MB")
+    report.end()
+
+
+if __name__ == "__main__":
+    main()
