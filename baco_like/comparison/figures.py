@@ -215,7 +215,7 @@ def over_evaluations(
     cutoffs: Mapping[str, float],
     rng: Rng,
 ) -> Standing:
-    """Return how a contender with these curves does over evaluations."""
+    """Return how a contender does over evaluations, on each space up to the cutoff."""
 
     def one(name: str, picked: Ints) -> Performance:
         return score(curves[name][picked], spaces[name].baseline, cutoff=cutoffs[name])
@@ -251,8 +251,18 @@ def over_time(
     spaces: Mapping[str, RecordedSpace],
     cutoffs: Mapping[str, float],
     rng: Rng,
+    resamples: int = _RESAMPLES["time"],
 ) -> Standing:
-    """Return how a contender does over time; ``seconds`` are those of `clock` for each space."""
+    """Return how a contender does over time, on each space up to the cutoff.
+
+    Args:
+        curves: Its best costs so far.
+        seconds: Those of `clock`, by space.
+        spaces: By name.
+        cutoffs: By space.
+        rng: Chance, for the bootstrap.
+        resamples: How often that draws.
+    """
 
     def one(name: str, picked: Ints) -> Performance:
         when, baseline = seconds[name][picked], spaces[name].baseline
@@ -261,7 +271,7 @@ def over_time(
         )
 
     sizes = {name: len(table) for name, table in curves.items()}
-    return _standing(one, sizes, _RESAMPLES["time"], rng)
+    return _standing(one, sizes, resamples, rng)
 
 
 def clock(runs: Sequence[Run], recorded: RecordedSpace) -> Array:

@@ -1,0 +1,161 @@
+"""Which runs a claim takes, and the finished ones."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from baco_like._typing import Array
+from baco_like.analysis.score import (
+    Baseline,
+    at_budgets,
+    best_so_far,
+    fraction_of_optimum,
+)
+from baco_like.comparison.figures import charged, clock, costs_of
+from baco_like.comparison.plan import budget_on
+from baco_like.comparison.runs import Budget, Run
+from baco_like.comparison.spaces import RecordedSpace
+
+LOW, MEDIUM = (25, 50, 100, 200), (400, 800, 1600)
+"""Budgets of the 2022 survey."""
+
+
+@dataclass(frozen=True, eq=False)
+class Entry:
+    """One strategy with its settings and budget.
+
+    Attributes:
+        name: What tables call it.
+        strategy: Registered name, or that of another package.
+        settings: Its own.
+        evaluations: The budget; None is the methodology's.
+        draw: Whether values are drawn from the recorded repeats.
+        slow: Whether a suggestion takes about a second.
+    """
+
+    name: str
+    strategy: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    evaluations: int | None = None
+    draw: bool = False
+    slow: bool = False
+
+    @property
+    def label(self) -> str:
+        budget = "95 %" if self.evaluations is None else str(self.evaluations)
+        return f"{self.name} @ {budget}" + (" drawn" if self.draw else "")
+
+    def budget(self, recorded: RecordedSpace) -> Budget:
+        return budget_on(recorded, self.evaluations)
+
+    def __hash__(self) -> int:
+        return hash(self.label)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Entry) and self.label == other.label
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """The finished runs.
+
+    Attributes:
+        spaces: By name.
+        runs: All of them.
+        missing: Why entries did not run, by label.
+        resamples: How often bootstrap intervals draw.
+    """
+
+    spaces: Mapping[str, RecordedSpace]
+    runs: Sequence[Run]
+    missing: Mapping[str, str]
+    resamples: int = 300
+
+    @cached_property
+    def _grouped(self) -> Mapping[tuple[str, str], list[Run]]:
+        found: dict[tuple[str, str], list[Run]] = {}
+        for run in self.runs:
+            found.setdefault((run.label, run.space), []).append(run)
+        return found
+
+    def of(self, entry: Entry, space: str) -> list[Run]:
+        return self._grouped.get((entry.label, space), [])
+
+    def has(self, entry: Entry) -> bool:
+        return all(len(self.of(entry, space)) > 1 for space in self.spaces)
+
+    def curves(self, entry: Entry, charge: bool = False) -> dict[str, Array]:
+        """Return best costs so far by space; with ``charge``, penalised candidates are evaluations."""
+        return {
+            name: best_so_far(
+                costs_of(charged(run) if charge else run, one) for run in self.of(entry, name)
+            )
+            for name, one in self.spaces.items()
+        }
+
+    def seconds(self, entry: Entry) -> dict[str, Array]:
+        return {name: clock(self.of(entry, name), one) for name, one in self.spaces.items()}
+
+    @property
+    def baselines(self) -> list[Baseline]:
+        return [one.baseline for one in self.spaces.values()]
+
+    def fractions(self, entry: Entry) -> Array:
+        """Return the mean fraction of the optimum at the end of the budget, by space, ``(s,)``."""
+        assert entry.evaluations is not None
+        found = []
+        for name, curves in self.curves(entry).items():
+            last = at_budgets(curves, [entry.evaluations])
+            found.append(fraction_of_optimum(last, self.spaces[name].baseline.optimum).mean())
+        return np.array(found)
+
+    def left_out(self, entries: Sequence[Entry]) -> str:
+        """Return a line on what did not run, or nothing."""
+        told: dict[str, list[str]] = {}
+        for entry in entries:
+            if not self.has(entry):
+                told.setdefault(self.missing.get(entry.label, "no runs"), []).append(entry.label)
+        lines = [f"Left out ({why}): {_listed(labels)}." for why, labels in told.items()]
+        return "\n\n" + "\n".join(lines) if lines else ""
+
+
+def _listed(labels: Sequence[str]) -> str:
+    shown = ", ".join(labels[:8])
+    return shown if len(labels) <= 8 else f"{shown} and {len(labels) - 8} more"
+
+
+@dataclass(frozen=True)
+class Part:
+    """A claim or several that the same runs answer."""
+
+    title: str
+    entries: Sequence[Entry]
+    repeats: int
+    report: Callable[[Evidence], str]
+
+
+def verdict(low: float, high: float) -> str:
+    """Return what an interval says of a difference that is above 0 in the paper."""
+    if low > 0:
+        return "agrees"
+    return "differs" if high < 0 else "cannot be told by these runs"
+
+
+EXPLAINED = """\
+Intervals in brackets are 95 % bootstrap intervals over the runs, not over spaces: these few spaces are two kinds of
+kernel on a handful of GPUs, so "agrees" and "differs" are said of them and of no others. Budgets: "95 %" is the
+community methodology's: the evaluations that random search needs for 95 % of the way from the median to the optimum."""
+
+
+def spearman(a: Any, b: Any) -> float:
+    """Return Spearman's rank correlation; NaN where one side is constant."""
+    from scipy.stats import rankdata
+
+    ranks = [rankdata(x) for x in (a, b)]
+    if min(np.ptp(r) for r in ranks) == 0:
+        return math.nan
+    return float(np.corrcoef(*ranks)[0, 1])

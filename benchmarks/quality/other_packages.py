@@ -1,0 +1,197 @@
+"""pyATF's techniques and two Bayesian packages on recorded spaces, as runs like ours.
+
+Each package is a generator that yields a configuration and is sent its cost, None where it failed or lies outside the
+space. A configuration that comes again is answered from memory and counts as no evaluation, as the papers had it; a run
+of which nothing but repetitions comes ends.
+"""
+
+import contextlib
+import io
+import math
+import random
+import signal
+import time
+import warnings
+from collections.abc import Callable, Generator, Iterator, Mapping
+from functools import cache
+from inspect import Parameter, Signature
+from typing import Any
+
+import numpy as np
+
+from baco_like.comparison.runs import Job, Run, work
+from baco_like.comparison.spaces import OUTSIDE, RecordedSpace, read
+
+Config = dict[str, Any]
+Walk = Generator[Config, float | None, None]
+
+TECHNIQUES = {
+    "simulated annealing": "SimulatedAnnealing",
+    "differential evolution": "DifferentialEvolution",
+    "pattern search": "PatternSearch",
+    "Torczon": "Torczon",
+    "AUC bandit": "AUCBandit",
+    "round robin": "RoundRobin",
+}
+"""pyATF's six."""
+
+FIRST = 20
+"""Evaluations of the first sample (2021, section IV-A)."""
+
+
+def do(job: Job) -> Run:
+    """Do one run, ours or another package's."""
+    if job.contender.strategy not in PACKAGES:
+        return work(job)
+    recorded = _recorded(job.place)
+    with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+        warnings.simplefilter("ignore")
+        return run(recorded, job)
+
+
+_recorded = cache(read)
+
+
+def run(recorded: RecordedSpace, job: Job) -> Run:
+    start, patience = PACKAGES[job.contender.strategy]
+    walk = start(recorded, job.seed, **job.contender.settings)
+    rows: list[int] = []
+    known: set[Any] = set()
+    clock, asked, begun = 0.0, 0, time.process_time()
+    config = next(walk)
+    while not job.budget.spent(len(rows), clock) and asked < patience * job.budget.evaluations:
+        row = recorded.row(config)
+        key = tuple(config.values()) if row == OUTSIDE else row
+        if key not in known:
+            known.add(key)
+            rows.append(row)
+            clock += float(np.nan_to_num(recorded.seconds[row]))
+        asked += 1
+        cost = float(recorded.costs[row])
+        config = walk.send(None if math.isnan(cost) else cost)
+    return Run(*job.key, np.array(rows, dtype=np.int64), time.process_time() - begun)
+
+
+# pyATF.
+
+
+def pyatf_technique(recorded: RecordedSpace, seed: int, technique: str) -> Walk:
+    with _signals_kept():
+        from pyatf import search_techniques
+    space = _pyatf_space(recorded.place)
+    random.seed(seed)
+    chosen = getattr(search_techniques, TECHNIQUES[technique])()
+    chosen.initialize(space.num_tps)
+    while True:
+        costs = {}
+        for coordinates in sorted(chosen.get_next_coordinates()):
+            costs[coordinates] = yield space.get_configuration(coordinates)
+        chosen.report_costs(costs)
+
+
+@cache
+def _pyatf_space(place: Any) -> Any:
+    """Return pyATF's tree of a recorded space: each parameter is constrained by those before it."""
+    with _signals_kept():
+        from pyatf import TP, Set
+        from pyatf.search_space import SearchSpace
+    recorded = _recorded(place)
+    names = recorded.recorded.names
+    rows = [v for v, e in recorded.recorded.entries.items() if e.failed != "constraints"]
+    parameters = []
+    for i, name in enumerate(names):
+        prefixes = frozenset(row[: i + 1] for row in rows)
+        rule = _Prefix(names[: i + 1], prefixes) if i else None
+        parameters.append(TP(name, Set(*recorded.recorded.domains[name]), rule))
+    return SearchSpace(*parameters, verbosity=0)
+
+
+class _Prefix:
+    """A constraint of pyATF's, which reads the names of its arguments."""
+
+    def __init__(self, names: tuple[str, ...], allowed: frozenset[tuple[Any, ...]]) -> None:
+        kind = Parameter.POSITIONAL_OR_KEYWORD
+        self.__signature__ = Signature([Parameter(name, kind) for name in names])
+        self._names, self._allowed = names, allowed
+        self.__wrapped__ = _Prefix.__call__  # it asks for the source
+
+    def __call__(self, **values: Any) -> bool:
+        return tuple(values[name] for name in self._names) in self._allowed
+
+
+@contextlib.contextmanager
+def _signals_kept() -> Iterator[None]:
+    """Importing pyATF takes Ctrl-C over."""
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+# Bayesian packages: no constraints, parameters as numbers of their values; a failure is told as the worst cost so far.
+
+
+def scikit_optimize(recorded: RecordedSpace, seed: int) -> Walk:
+    from skopt import Optimizer
+    from skopt.space import Integer
+
+    domains = _varying(recorded)
+    dimensions = [Integer(0, len(values) - 1, name=name) for name, values in domains.items()]
+    optimizer = Optimizer(dimensions, "GP", n_initial_points=FIRST, random_state=seed)
+    worst = 0.0
+    while True:
+        point = optimizer.ask()
+        cost = yield _config(recorded, domains, dict(zip(domains, point, strict=True)))
+        worst = max(worst, cost or worst)
+        optimizer.tell(point, worst if cost is None else cost)
+
+
+def bayesian_optimization(recorded: RecordedSpace, seed: int) -> Walk:
+    from bayes_opt import BayesianOptimization
+    from bayes_opt.acquisition import UpperConfidenceBound
+
+    domains = _varying(recorded)
+    optimizer = BayesianOptimization(
+        f=None,
+        pbounds={name: (0, len(values) - 1) for name, values in domains.items()},
+        acquisition_function=UpperConfidenceBound(kappa=2.576),
+        random_state=seed,
+        verbose=0,
+        allow_duplicate_points=True,
+    )
+    rng = np.random.default_rng(seed)
+    worst, first = 0.0, FIRST
+    while True:
+        if first:
+            point = {
+                name: float(rng.uniform(0, len(values) - 1)) for name, values in domains.items()
+            }
+            first -= 1
+        else:
+            point = optimizer.suggest()
+        cost = yield _config(recorded, domains, point)
+        worst = max(worst, cost or worst)
+        optimizer.register(point, -(worst if cost is None else cost))
+
+
+def _varying(recorded: RecordedSpace) -> dict[str, tuple[Any, ...]]:
+    domains = recorded.recorded.domains
+    return {name: domains[name] for name in recorded.recorded.names if len(domains[name]) > 1}
+
+
+def _config(
+    recorded: RecordedSpace, domains: Mapping[str, tuple[Any, ...]], point: Mapping[str, Any]
+) -> Config:
+    return {
+        name: domains[name][round(float(point[name]))] if name in domains else values[0]
+        for name, values in recorded.recorded.domains.items()
+    }
+
+
+PACKAGES: Mapping[str, tuple[Callable[..., Walk], int]] = {
+    "pyatf": (pyatf_technique, 50),
+    "scikit-optimize": (scikit_optimize, 2),
+    "bayesian-optimization": (bayesian_optimization, 2),
+}
+"""How each starts, and after how many times its budget in questions, repetitions included, a run ends at the latest."""

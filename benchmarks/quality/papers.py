@@ -1,0 +1,142 @@
+"""The papers' claims, rerun on recorded spaces and printed beside what was published.
+
+    OMP_NUM_THREADS=1 python benchmarks/quality/papers.py --data DIR --out rows.jsonl [--table results/papers.md]
+
+DIR (or the folder that BACO_LIKE_DATA names) holds `recorded`, a folder of T4 results and Kernel Tuner caches such as
+those of the public repository AutoTuningAssociation/benchmark_hub. `--out` keeps every finished run and continues an
+earlier call; `--parts` chooses among the claims, `--quick` takes a few runs of each and leaves the slow packages out.
+scikit-optimize, bayesian-optimization and pyatf take part where they are installed.
+"""
+
+import argparse
+import importlib.metadata
+import importlib.util
+import os
+import sys
+from pathlib import Path
+
+import claims
+import other_packages
+import runs
+from claims import BUDGETS, Entry, Evidence, Part
+
+from baco_like.comparison.plan import complete
+from baco_like.comparison.runs import Contender, Job
+from baco_like.comparison.spaces import RecordedSpace, find
+from baco_like.comparison.store import Specification, Store
+from baco_like.exceptions import BacoError
+from baco_like.strategies.registry import STRATEGIES
+
+NEEDED = {
+    "pyatf": "pyatf",
+    "scikit-optimize": "skopt",
+    "bayesian-optimization": "bayes_opt",
+}
+"""What must be importable for the other packages' strategies."""
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--data", type=Path, default=os.environ.get("BACO_LIKE_DATA"))
+    parser.add_argument("--parts", help=f"separated by commas, of {', '.join(claims.PARTS)}")
+    parser.add_argument("--repeats", type=int, help="runs of each at most (default: the papers')")
+    parser.add_argument("--largest-budget", type=int, default=1600, help="of the 2022 survey's")
+    parser.add_argument("--slow-repeats", type=int, help="the same for the Bayesian packages")
+    parser.add_argument("--quick", action="store_true", help="3 runs of each, no slow packages")
+    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--out", type=Path, required=True, help="JSONL file of the runs")
+    parser.add_argument("--table", type=Path, help="Markdown file; standard output otherwise")
+    return parser.parse_args()
+
+
+def available(entry: Entry) -> str | None:
+    """Return why an entry cannot run here, or None."""
+    if entry.strategy in NEEDED:
+        found = importlib.util.find_spec(NEEDED[entry.strategy]) is not None
+        return None if found else f"{entry.strategy} is not installed"
+    if entry.strategy not in STRATEGIES:
+        return f"there is no strategy {entry.strategy}"
+    Contender(entry.label, entry.strategy, entry.settings).check()
+    return None
+
+
+def repeats_of(entry: Entry, part: Part, args: argparse.Namespace) -> int:
+    limit = args.slow_repeats if entry.slow else None
+    limit = limit if limit is not None else args.repeats
+    if args.quick:
+        return 0 if entry.slow else min(3, limit or 3)
+    return part.repeats if limit is None else min(part.repeats, limit)
+
+
+def wanted(
+    parts: list[Part], spaces: list[RecordedSpace], args: argparse.Namespace
+) -> tuple[list[Job], dict[str, str]]:
+    """Return the jobs, an entry of several parts once, and what is left out with the reason."""
+    largest = args.largest_budget
+    most: dict[Entry, int] = {}
+    missing = {}
+    for part in parts:
+        for entry in part.entries:
+            why = available(entry)
+            if why is None and entry.evaluations in BUDGETS and entry.evaluations > largest:
+                why = f"more than {largest} evaluations"
+            repeats = repeats_of(entry, part, args)
+            if why is None and repeats < 2:
+                why = "left out by the options"
+            if why is None:
+                most[entry] = max(most.get(entry, 0), repeats)
+            else:
+                missing[entry.label] = why
+    jobs = [
+        Job(
+            one.place,
+            Contender(entry.label, entry.strategy, entry.settings),
+            seed,
+            entry.budget(one),
+            entry.draw,
+        )
+        for seed in range(max(most.values(), default=0))
+        for slow in (False, True)
+        for one in spaces
+        for entry, repeats in most.items()
+        if seed < repeats and entry.slow == slow
+    ]
+    return jobs, missing
+
+
+def specification(jobs: list[Job]) -> Specification:
+    return Specification(
+        {"version": importlib.metadata.version("baco-like")},
+        {job.place.name: job.place.digest for job in jobs},
+        {
+            job.contender.label: [job.contender.strategy, dict(job.contender.settings), job.draw]
+            for job in jobs
+        },
+    )
+
+
+def main() -> None:
+    args = arguments()
+    names = runs.select(args.parts, claims.PARTS)
+    if args.data is None or not (args.data / "recorded").is_dir():
+        raise SystemExit("no recorded spaces there: give --data DIR, or set BACO_LIKE_DATA")
+    parts = [claims.PARTS[name] for name in names]
+    try:
+        spaces, _ = find(args.data / "recorded", "minimize")
+        jobs, missing = wanted(parts, spaces, args)
+        store = Store.open(args.out, specification(jobs))
+        found = complete(jobs, store, args.processes, sys.stderr, other_packages.do)
+    except BacoError as error:
+        raise SystemExit(str(error)) from None
+    resamples = 30 if args.quick else 300
+    evidence = Evidence({one.place.name: one for one in spaces}, found, missing, resamples)
+    text = [f"# The papers' claims on {len(spaces)} recorded spaces\n\n{runs.provenance()}"]
+    text.append(claims.EXPLAINED)
+    text += [f"## {part.title}\n\n{part.report(evidence)}" for part in parts]
+    runs.publish("\n\n".join(text), args.table)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,149 @@
+"""The papers' benchmark on two tiny recorded spaces, and its small statistics."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+QUALITY = Path(__file__).parents[2] / "benchmarks" / "quality"
+
+
+@pytest.fixture(scope="module")
+def claims() -> Any:
+    """Import the benchmark's modules as its scripts do."""
+    sys.path.insert(0, str(QUALITY))
+    try:
+        import claims
+        import claims.difficulty
+        import claims.survey
+        import other_packages
+    finally:
+        sys.path.remove(str(QUALITY))
+    assert other_packages.PACKAGES
+    return claims
+
+
+def table(shift: int) -> dict[str, Any]:
+    rows = []
+    for x in range(6):
+        for y in range(6):
+            for z in range(2):
+                value = 10.0 + (x - 3) ** 2 + (y - shift) ** 2 + 0.1 * x * y + z
+                excluded = x + y > 8
+                rows.append(
+                    {
+                        "configuration": {"x": x, "y": y, "z": z, "c": 1},
+                        "times": {"compilation": 100.0, "runtimes": [value, value + 0.1]},
+                        "invalidity": "constraints" if excluded else "correct",
+                        "measurements": [{"name": "time", "value": value, "unit": "ms"}],
+                        "objectives": ["time"],
+                    }
+                )
+    return {"schema_version": "1.0.0", "metadata": {}, "results": rows}
+
+
+def script(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-W", "error", str(QUALITY / "papers.py"), *arguments]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+
+def test_every_part_reports_beside_the_paper_and_goes_on(tmp_path: Path) -> None:
+    (tmp_path / "recorded").mkdir()
+    for shift in (1, 4):
+        (tmp_path / "recorded" / f"{shift}.json").write_text(json.dumps(table(shift)))
+    out = tmp_path / "rows.jsonl"
+    words = ("--data", str(tmp_path), "--out", str(out), "--quick", "--repeats", "2")
+    words += ("--largest-budget", "25", "--processes", "1")
+    parts = "constraints,survey,stochastic,difficulty"
+    done = script(*words, "--parts", parts)
+    assert done.returncode == 0, done.stderr[-2000:]
+    for told in (
+        "| GA |",
+        "+0.801",
+        "the paper: first is better",
+        "Rank correlation",
+        "dual annealing is number",
+        "Chance costs",
+        "C_p, p = 5 %",
+        "too few spaces",
+        "Left out (more than 25 evaluations)",
+    ):
+        assert told in done.stdout, told
+    kept = out.read_bytes()
+    out.write_bytes(kept[:-30])  # as a crash leaves it
+    again = script(*words, "--parts", "difficulty")
+    assert again.returncode == 0, again.stderr[-2000:]
+    title = "## What makes a space hard"
+    assert again.stdout.split(title)[1] == done.stdout.split(title)[1]
+    out.write_bytes(kept)
+    (tmp_path / "recorded" / "1.json").write_text(json.dumps(table(2)))
+    refused = script(*words, "--parts", "difficulty")
+    assert refused.returncode == 1
+    assert "space 1 = " in refused.stderr
+
+
+def test_pyatf_runs_on_its_own_tree(tmp_path: Path) -> None:
+    pytest.importorskip("pyatf")
+    (tmp_path / "recorded").mkdir()
+    (tmp_path / "recorded" / "a.json").write_text(json.dumps(table(4)))
+    words = ("--data", str(tmp_path), "--out", str(tmp_path / "rows.jsonl"), "--quick")
+    done = script(*words, "--parts", "pyatf", "--repeats", "2", "--processes", "1")
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert "| pyATF round robin |" in done.stdout
+    assert "0.342 against -2.361" in done.stdout
+    rows = [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text().splitlines()]
+    theirs = [row for row in rows if row.get("label", "").startswith("pyATF")]
+    assert len(theirs) == 12
+    for row in theirs:
+        assert len(set(row["rows"])) == len(row["rows"]) > 0
+        assert min(row["rows"]) >= 0  # its tree has no configuration that constraints exclude
+
+
+@pytest.mark.parametrize("name", ["scikit-optimize", "bayesian-optimization"])
+def test_bayesian_packages_propose_what_constraints_exclude(
+    claims: Any, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip({"scikit-optimize": "skopt", "bayesian-optimization": "bayes_opt"}[name])
+    import other_packages
+
+    from baco_like.comparison.runs import Budget, Contender, Job
+    from baco_like.comparison.spaces import OUTSIDE, find
+
+    monkeypatch.setattr(other_packages, "FIRST", 12)
+    (tmp_path / "a.json").write_text(json.dumps(table(4)))
+    (one,), _ = find(tmp_path, "minimize")
+    run = other_packages.do(Job(one.place, Contender(name, name), 1, Budget(14)))
+    assert len(run.rows) == 14
+    failed = np.isnan(one.costs[run.rows])
+    assert failed.any()
+    assert not failed.all()
+    assert (run.rows != OUTSIDE).all()  # the table has the excluded ones, as failures
+
+
+def test_rank_correlation_and_what_chance_reaches(claims: Any) -> None:
+    from scipy.stats import spearmanr
+
+    rng = np.random.default_rng(0)
+    a, b = rng.integers(5, size=12), rng.normal(size=12)
+    spearman = claims.survey.spearman
+    assert spearman(a, b) == pytest.approx(spearmanr(a, b).statistic)
+    assert np.isnan(spearman([1, 1, 1], [1, 2, 3]))
+    critical = claims.difficulty.critical_rho
+    assert critical(6) == pytest.approx(0.886, abs=5e-4)  # the tables' value for 5 %, two-sided
+    assert critical(7) == pytest.approx(0.786, abs=5e-4)
+    assert critical(4) == pytest.approx(1.0)  # of four nothing less is rare enough
+
+
+def test_counts_need_a_sign_test(claims: Any) -> None:
+    said = claims.survey._counted
+    assert said(6, 0) == "agrees"
+    assert said(0, 6) == "differs"
+    assert said(5, 0) == said(0, 0) == said(9, 5) == "cannot be told by these runs"
