@@ -4,14 +4,18 @@
 
 DIR (or the folder that BACO_LIKE_DATA names) holds `recorded`, a folder of T4 results and Kernel Tuner caches such as
 those of the public repository AutoTuningAssociation/benchmark_hub. `--out` keeps every finished run and continues an
-earlier call; `--parts` chooses among the claims, `--quick` takes a few runs of each and leaves the slow packages out.
+earlier call; one that is ended early (Ctrl-C, SIGTERM) reports what it has. `--parts` chooses among the claims,
+`--quick` takes a few runs of each and leaves the slow packages out. The whole takes some tens of hours of CPU, most of
+it for the two Bayesian packages and the largest budgets.
 scikit-optimize, bayesian-optimization and pyatf take part where they are installed.
 """
 
 import argparse
+import contextlib
 import importlib.metadata
 import importlib.util
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -97,8 +101,8 @@ def wanted(
             entry.budget(one),
             entry.draw,
         )
-        for seed in range(max(most.values(), default=0))
         for slow in (False, True)
+        for seed in range(max(most.values(), default=0))
         for one in spaces
         for entry, repeats in most.items()
         if seed < repeats and entry.slow == slow
@@ -119,6 +123,7 @@ def specification(jobs: list[Job]) -> Specification:
 
 def main() -> None:
     args = arguments()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     names = runs.select(args.parts, claims.PARTS)
     if args.data is None or not (args.data / "recorded").is_dir():
         raise SystemExit("no recorded spaces there: give --data DIR, or set BACO_LIKE_DATA")
@@ -127,13 +132,17 @@ def main() -> None:
         spaces, _ = find(args.data / "recorded", "minimize")
         jobs, missing = wanted(parts, spaces, args)
         store = Store.open(args.out, specification(jobs))
-        found = complete(jobs, store, args.processes, sys.stderr, other_packages.do)
+        with contextlib.suppress(KeyboardInterrupt):
+            complete(jobs, store, args.processes, sys.stderr, other_packages.do)
     except BacoError as error:
         raise SystemExit(str(error)) from None
     resamples = 30 if args.quick else 300
+    found = [store.runs[job.key] for job in jobs if job.key in store.runs]
     evidence = Evidence({one.place.name: one for one in spaces}, found, missing, resamples)
     text = [f"# The papers' claims on {len(spaces)} recorded spaces\n\n{runs.provenance()}"]
     text.append(claims.EXPLAINED)
+    if len(found) < len(jobs):
+        text.append(f"Not finished: {len(found)} of {len(jobs)} runs; the same command goes on.")
     text += [f"## {part.title}\n\n{part.report(evidence)}" for part in parts]
     runs.publish("\n\n".join(text), args.table)
 

@@ -35,6 +35,8 @@ PACKAGES = [
 def report_bayesian(evidence: Evidence) -> str:
     entries = [*BAYESIAN.values(), *RIVALS, *PACKAGES]
     there = [one for one in entries if evidence.has(one)]
+    if len(there) < 2:
+        return "Too little of it was run." + evidence.left_out(entries)
     errors = [[_errors(evidence, one, name) for name in evidence.spaces] for one in there]
     means, spreads = mean_deviation_factor([[e.mean() for e in row] for row in errors])
     counts = [min(len(evidence.of(one, name)) for name in evidence.spaces) for one in there]
