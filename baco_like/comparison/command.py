@@ -45,7 +45,7 @@ def add_to(commands: Any, count: Callable[[str], int], seed: Callable[[str], int
         help="folder with T4 results or Kernel Tuner caches (.json, .json.gz), or one such file",
     )
     parser.add_argument(
-        "--repeats", type=count, default=20, metavar="N", help="runs of each (default: 20)"
+        "--repeats", type=_repeats, default=20, metavar="N", help="runs of each (default: 20)"
     )
     parser.add_argument(
         "--budget",
@@ -69,6 +69,15 @@ def add_to(commands: Any, count: Callable[[str], int], seed: Callable[[str], int
         "--out", type=Path, default=_OUT, metavar="DIR", help=f"for the results (default: {_OUT})"
     )
     parser.set_defaults(command=compare)
+
+
+def _repeats(text: str) -> int:
+    number = int(text) if text.isascii() and text.isdigit() else 0
+    if number < 2:
+        raise argparse.ArgumentTypeError(
+            f"needs a whole number from 2 (for intervals), not {text!r}"
+        )
+    return number
 
 
 def contenders(text: str) -> list[Contender]:
@@ -120,8 +129,6 @@ def compare(args: argparse.Namespace) -> int:
     from baco_like.comparison.store import Store
     from baco_like.runlock import sole_runner
 
-    if args.repeats < 2:
-        raise JournalError("--repeats 1 gives no intervals; ask for 2 or more")
     recorded, notes = find(args.spaces, args.direction)
     for note in notes:
         say(note)
