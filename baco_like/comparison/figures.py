@@ -117,10 +117,7 @@ def figures(
     for (label, name), some in grouped.items():
         if len(some) < 2:
             raise ValueError(f"{label} has {len(some)} runs on {name}; intervals need two or more")
-    curves = {
-        key: best_so_far(costs_of(run, spaces[key[1]]) for run in some)
-        for key, some in grouped.items()
-    }
+    curves = {key: curves_of(some, spaces[key[1]]) for key, some in grouped.items()}
     cutoffs = {name: cutoff_of(one.baseline, budgets[name]) for name, one in spaces.items()}
     by_label = {label: {name: curves[label, name] for name in spaces} for label in labels}
     return Figures(
@@ -144,14 +141,24 @@ def figures(
     )
 
 
-def costs_of(run: Run, recorded: RecordedSpace) -> Array:
-    """Return the recorded costs of a run's evaluations, ``(k,)``, NaN where one failed.
+def curves_of(runs: Sequence[Run], recorded: RecordedSpace) -> Array:
+    """Return what each run has found after each evaluation, ``(runs, evaluations)``; NaN before the first success.
 
-    Where values were drawn it is the recorded cost of the configuration whose drawn costs have the least mean so
-    far: what a user would have, not what was measured by luck.
+    It is the best cost so far. Where values were drawn it is the recorded cost of the configuration whose drawn costs
+    have the least mean so far, which may go up: what a user would have, not what was measured by luck.
     """
-    if run.drawn is None:
-        return recorded.costs[run.rows]
+    if all(run.drawn is None for run in runs):
+        return best_so_far(recorded.costs[run.rows] for run in runs)
+    found = np.full((len(runs), max(len(run.rows) for run in runs)), np.nan)
+    for line, run in zip(found, runs, strict=True):
+        costs = _incumbent_costs(run, recorded)
+        line[: len(costs)] = costs
+        line[len(costs) :] = costs[-1]
+    return found
+
+
+def _incumbent_costs(run: Run, recorded: RecordedSpace) -> Array:
+    assert run.drawn is not None
     seen: dict[int, tuple[float, int]] = {}
     costs = np.full(len(run.rows), np.nan)
     best: int | None = None

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from baco_like.analysis.score import CUTOFF, best_so_far
+from baco_like.analysis.score import CUTOFF
 from baco_like.cli import main
 from baco_like.comparison.command import contenders
-from baco_like.comparison.figures import charged, clock, costs_of, cutoff_of, figures, last_costs
+from baco_like.comparison.figures import charged, clock, curves_of, cutoff_of, figures, last_costs
 from baco_like.comparison.plan import Plan, budget_on, complete
 from baco_like.comparison.pool import done
 from baco_like.comparison.progress import Lines, counter_on
@@ -208,7 +208,10 @@ def test_configurations_outside_the_table_are_failures(tmp_path: Path) -> None:
     (one,), _ = find(tmp_path, "minimize")
     found = run(one, Job(one.place, RANDOM, 0, Budget(18)))
     assert (found.rows == OUTSIDE).sum() == 12
-    assert np.isnan(costs_of(found, one)[found.rows == OUTSIDE]).all()
+    first = int(np.argmax(np.isfinite(one.costs[found.rows])))
+    (curve,) = curves_of([found], one)
+    assert np.isnan(curve[:first]).all()
+    assert np.isfinite(curve[first:]).all()
 
 
 def test_noise_is_judged_by_the_configuration_that_seems_best(
@@ -219,9 +222,12 @@ def test_noise_is_judged_by_the_configuration_that_seems_best(
     failing = next(row for row, entry in enumerate(one.entries) if entry.value is None)
     rows = [failing, ok[0], ok[1], ok[1], ok[2], ok[0]]
     drawn = [np.nan, 5.0, 4.0, 8.0, 7.0, 9.0]  # means: 5; 5, 4; 5, 6; 5, 6, 7; 7, 6, 7
-    found = costs_of(Run("one", "a", 0, np.array(rows), 0.0, np.array(drawn)), one)
+    long = Run("one", "a", 0, np.array(rows), 0.0, np.array(drawn))
+    short = replace(long, seed=1, rows=long.rows[:3], drawn=np.array(drawn[:3]))
     a, b = one.costs[ok[0]], one.costs[ok[1]]
-    np.testing.assert_array_equal(found, [np.nan, a, b, a, a, b])
+    np.testing.assert_array_equal(
+        curves_of([long, short], one), [[np.nan, a, b, a, a, b], [np.nan, a, b, b, b, b]]
+    )
 
 
 def test_penalised_candidates_can_be_charged() -> None:
@@ -458,7 +464,7 @@ def test_the_fraction_is_that_of_the_last_best(outcome: Any, recorded: list[Reco
 def test_a_run_without_a_success_counts_as_the_worst(recorded: list[RecordedSpace]) -> None:
     one = recorded[1]
     failing = next(row for row, entry in enumerate(one.entries) if entry.value is None)
-    curves = best_so_far([costs_of(Run("one", "a", 0, np.array([failing] * 3), 0.0), one)])
+    curves = curves_of([Run("one", "a", 0, np.array([failing] * 3), 0.0)], one)
     assert last_costs(curves, one, 3).tolist() == [one.baseline.costs[-1]]
 
 

@@ -8,12 +8,11 @@ import runs
 from baco_like._typing import Array
 from baco_like.analysis.score import (
     CHECKPOINTS,
-    best_so_far,
     bootstrap_interval,
     mean_absolute_error,
     mean_deviation_factor,
 )
-from baco_like.comparison.figures import costs_of
+from baco_like.comparison.figures import curves_of
 from claims.evidence import Entry, Evidence, verdict
 from claims.survey import surveyed
 
@@ -55,7 +54,7 @@ infeasible proposal is an evaluation that fails, told to them as the worst cost 
 def _errors(evidence: Evidence, entry: Entry, name: str) -> Array:
     """Return the mean absolute error of each run; where nothing has run yet the worst cost counts, ``(runs,)``."""
     one = evidence.spaces[name].baseline
-    curves = best_so_far(costs_of(run, evidence.spaces[name]) for run in evidence.of(entry, name))
+    curves = curves_of(evidence.of(entry, name), evidence.spaces[name])
     short = max(CHECKPOINTS) - curves.shape[1]
     curves = np.pad(curves, ((0, 0), (0, max(0, short))), mode="edge")
     return mean_absolute_error(np.where(np.isnan(curves), one.costs[-1], curves), one.optimum)

@@ -12,10 +12,9 @@ from baco_like._typing import Array
 from baco_like.analysis.score import (
     Baseline,
     at_budgets,
-    best_so_far,
     fraction_of_optimum,
 )
-from baco_like.comparison.figures import charged, clock, costs_of
+from baco_like.comparison.figures import charged, clock, curves_of
 from baco_like.comparison.plan import budget_on
 from baco_like.comparison.runs import Budget, Run
 from baco_like.comparison.spaces import RecordedSpace
@@ -91,9 +90,7 @@ class Evidence:
     def curves(self, entry: Entry, charge: bool = False) -> dict[str, Array]:
         """Return best costs so far by space; with ``charge``, penalised candidates are evaluations."""
         return {
-            name: best_so_far(
-                costs_of(charged(run) if charge else run, one) for run in self.of(entry, name)
-            )
+            name: curves_of([charged(run) if charge else run for run in self.of(entry, name)], one)
             for name, one in self.spaces.items()
         }
 
