@@ -40,10 +40,6 @@ class Column:
     near: Callable[[Ints, Ints], Mask]
     reach: int = sys.maxsize
 
-    def of(self, rows: Ints) -> Column:
-        """Return the column of some of the rows."""
-        return Column(self.codes[rows], self.near, self.reach)
-
 
 def columns(recorded: Recorded, neighbourhood: Neighbourhood) -> list[Column]:
     """Return the parameters of a recorded table in the order of its entries.
@@ -62,14 +58,14 @@ def columns(recorded: Recorded, neighbourhood: Neighbourhood) -> list[Column]:
 
 
 def space_columns(space: Space, codes: Codes, neighbourhood: Neighbourhood) -> list[Column]:
-    """Return the parameters of rows of a space's codes, ``(n, w)``; neighbours as in `columns`.
+    """Return the parameters of rows of a space's codes, ``(n, w)``; without reals; neighbours as in `columns`.
 
     Raises:
-        ValueError: The neighbourhood is unknown, or a parameter is real: it has no next value.
+        ValueError: The neighbourhood is unknown.
     """
     _check(neighbourhood)
     return [
-        _space_column(name, space.parameters[name], codes[:, space.columns[name]], neighbourhood)
+        _space_column(space.parameters[name], codes[:, space.columns[name]], neighbourhood)
         for name in space.active
     ]
 
@@ -108,11 +104,7 @@ def _column(values: Sequence[Any], domain: Sequence[Any], neighbourhood: Neighbo
     return _scalar(codes, all(isinstance(value, Real) for value in domain), neighbourhood)
 
 
-def _space_column(
-    name: str, parameter: Parameter, codes: Codes, neighbourhood: Neighbourhood
-) -> Column:
-    if not np.isfinite(parameter.cardinality):
-        raise ValueError(f"parameter {name!r} is real; a landscape needs values that can be listed")
+def _space_column(parameter: Parameter, codes: Codes, neighbourhood: Neighbourhood) -> Column:
     if parameter.width > 1:
         orders, numbers = np.unique(codes, axis=0, return_inverse=True)
         domain = [tuple(order) for order in np.argsort(orders, axis=1).tolist()]
