@@ -31,6 +31,14 @@ def cost(space: Space, trial: Trial) -> float:
     return float(1 + ((features - 0.3) ** 2).sum())
 
 
+BUDGET = 25
+"""Evaluations that strategies count on: few, so that populations are small and a check sees several generations."""
+
+
+def _started(strategy: Strategy[Any], space: Space, seed: int, **options: Any) -> Optimizer:
+    return Optimizer(space, strategy=strategy, seed=seed, budget=BUDGET, **options)
+
+
 def _fails(trial: Trial) -> bool:
     return trial.id % 5 == 3
 
@@ -54,9 +62,9 @@ def _key(optimizer: Optimizer, trial: Trial) -> bytes:
 
 def legal_and_new(strategy: Strategy[Any], space: Space) -> None:
     """Every suggestion is feasible and none comes twice, failures or not."""
-    optimizer = Optimizer(space, strategy=strategy, seed=1)
+    optimizer = _started(strategy, space, 1)
     seen: set[bytes] = set()
-    for _ in range(_room(space, 18)):
+    for _ in range(_room(space, 16)):
         trial = optimizer.suggest()
         assert space.contains(trial.config), trial
         assert _key(optimizer, trial) not in seen, trial
@@ -66,7 +74,7 @@ def legal_and_new(strategy: Strategy[Any], space: Space) -> None:
 
 def batches_in_any_order(strategy: Strategy[Any], space: Space) -> None:
     """Batches are whole and distinct, outcomes may come in any order, and some may never come."""
-    optimizer, rng = Optimizer(space, strategy=strategy, seed=2), np.random.default_rng(0)
+    optimizer, rng = _started(strategy, space, 2), np.random.default_rng(0)
     flying: list[Trial] = []
     seen: set[bytes] = set()
     while len(seen) + 4 <= _room(space, 16):
@@ -90,9 +98,9 @@ def another_seed_another_run(strategy: Strategy[Any], space: Space) -> None:
 
 
 def _configs(strategy: Strategy[Any], space: Space, seed: int) -> list[dict[str, Any]]:
-    optimizer = Optimizer(space, strategy=strategy, seed=seed)
+    optimizer = _started(strategy, space, seed)
     found = []
-    for _ in range(_room(space, 14)):
+    for _ in range(_room(space, 12)):
         trial = optimizer.suggest()
         found.append(dict(trial.config))
         _tell(optimizer, trial)
@@ -107,13 +115,13 @@ def _distinct(optimizer: Optimizer) -> bool:
 def resume_is_continue(strategy: Strategy[Any], space: Space) -> None:
     """A run rebuilt from its journal goes on exactly as the undisturbed one, with a trial in flight."""
     journal = MemoryJournal()
-    optimizer = Optimizer(space, strategy=strategy, seed=4, storage=journal)
-    steps = _room(space, 15) - 3
+    optimizer = _started(strategy, space, 4, storage=journal)
+    steps = _room(space, 13) - 3
     for _ in range(steps - 1):
         _tell(optimizer, optimizer.suggest())
     flying = optimizer.suggest()
     written = json.loads(json.dumps(journal.events))  # as from a file: tuples come back as lists
-    again = Optimizer(space, strategy=strategy, seed=4, storage=MemoryJournal(written))
+    again = _started(strategy, space, 4, storage=MemoryJournal(written))
     assert [dict(t.config) for t in again.pending] == [dict(flying.config)]
     for one in (optimizer, again):
         _tell(one, one.pending[0])
@@ -127,7 +135,7 @@ def resume_is_continue(strategy: Strategy[Any], space: Space) -> None:
 
 def foreign_observations(strategy: Strategy[Any], space: Space) -> None:
     """Told and enqueued configurations are accepted with a tag that is not the strategy's own."""
-    optimizer = Optimizer(space, strategy=strategy, seed=5)
+    optimizer = _started(strategy, space, 5)
     told = space.sample(2, seed=7)
     optimizer.observe(told[0], 2.0)
     if told[1] != told[0]:
@@ -140,7 +148,7 @@ def foreign_observations(strategy: Strategy[Any], space: Space) -> None:
 
 def only_failures(strategy: Strategy[Any], space: Space) -> None:
     """A run in which nothing succeeds goes on suggesting new configurations."""
-    optimizer = Optimizer(space, strategy=strategy, seed=6)
+    optimizer = _started(strategy, space, 6)
     for _ in range(_room(space, 14)):
         optimizer.observe(optimizer.suggest(), failed="compile")
     assert optimizer.best is None
@@ -149,15 +157,15 @@ def only_failures(strategy: Strategy[Any], space: Space) -> None:
 
 def constant_values(strategy: Strategy[Any], space: Space) -> None:
     """Equal values everywhere are no reason to stop or to repeat."""
-    optimizer = Optimizer(space, strategy=strategy, seed=7)
-    for _ in range(_room(space, 14)):
+    optimizer = _started(strategy, space, 7)
+    for _ in range(_room(space, 12)):
         optimizer.observe(optimizer.suggest(), 1.0)
     assert _distinct(optimizer)
 
 
 def repeats_under_noise(strategy: Strategy[Any], space: Space) -> None:
     """With ``noise="repeat"`` an observed configuration may come again, but none that failed or is in flight."""
-    optimizer = Optimizer(space, strategy=strategy, seed=9, noise="repeat")
+    optimizer = _started(strategy, space, 9, noise="repeat")
     rng, failed = np.random.default_rng(1), set[bytes]()
     count = space.feasible.count
     for _ in range(6):
@@ -180,7 +188,7 @@ def ends_when_exhausted(strategy: Strategy[Any], space: Space) -> None:
     count = space.feasible.count
     if count is None or count > 60:
         return
-    optimizer = Optimizer(space, strategy=strategy, seed=8)
+    optimizer = _started(strategy, space, 8)
     for _ in range(count):
         _tell(optimizer, optimizer.suggest())
     try:
