@@ -54,10 +54,10 @@ def estimated_centrality_curve(
 
     How far to trust it, on eight recorded spaces (benchmarks/quality/results/landscape.md): after 50 observations it
     tells the easy space from the hard ones but errs by 0.17 to 0.19 on average over p and spaces, towards easy, and by
-    up to 0.65 in single runs; after 100 by 0.13; after 200 by 0.07 to 0.08, after 400 by 0.05 to 0.07. Guessing the mean
-    of the other spaces errs by 0.20, but among the seven hard spaces only by 0.08, which the estimate betters from 400
-    observations on (rank correlation of C_10 % with the full figure there: 0.5 to 0.7). Take it as a hint whether local
-    search will do, not as a measurement. It takes seconds.
+    up to 0.65 in single runs; after 100 by 0.13, after 200 by 0.07 to 0.08, after 400 by 0.05 to 0.07. Guessing the
+    mean of the other spaces errs by 0.20, but among the seven hard spaces only by 0.08, which the estimate betters
+    from 400 observations on (rank correlation of C_10 % with the full figure there: 0.5 to 0.7). Take it as a hint
+    whether local search will do, not as a measurement. It takes seconds.
 
     Args:
         history: The observations; its space is listed.
