@@ -41,7 +41,7 @@ def plot_scores(standings: Mapping[str, Standing], over: str, path: Path) -> Non
     axes.set_xlabel(f"share of the budget ({over}), %")
     axes.set_ylabel("score: 0 random search, 1 optimum")
     axes.grid(alpha=0.3)
-    axes.legend(frameon=False, fontsize=8)
+    figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=8)
     figure.savefig(path, dpi=150)
 
 
