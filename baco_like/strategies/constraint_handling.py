@@ -24,7 +24,8 @@ Founders = Callable[[Space, int, Rng], Codes]
 Repair = Callable[[Space, Codes, Rng], Codes]
 """Replaces infeasible rows of legal codes, ``(n, w)`` -> ``(n, w)``."""
 
-_NEIGHBOURS = 256
+_NEIGHBOURS = 16
+"""Neighbours of a row of which one is drawn: random ones where there are more."""
 
 
 def aware(constraints: str) -> bool:

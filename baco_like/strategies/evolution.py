@@ -28,13 +28,13 @@ from baco_like.strategies.population import Algorithm, Candidates, Penalised
 from baco_like.strategies.protocol import Problem
 
 _SILENT = 10
-"""Generations without an unknown or a newly penalised configuration after which a population begins anew."""
+"""A population begins anew after so many candidates in a row, as a multiple of it, that were all known before."""
 
-_SILENT_PER_TELL = 20
-"""Such generations that one observation may set off; if there are no others, uniform draws follow."""
+_SILENT_PER_TELL = 2 * _SILENT
+"""So many of them may one observation set off; if there are no others, uniform draws follow."""
 
 _PER_TELL = 200
-"""Generations that one observation may set off, those with newly penalised configurations included."""
+"""So many candidates, again as a multiple of the population, newly penalised ones included."""
 
 _BRED = 3
 """Of the candidates for a place, each behind so many bred ones is a uniform draw, so that there is always one."""
@@ -58,7 +58,8 @@ class Generation(Generic[M]):
         memo: What was observed.
         penalised: What was answered with the penalty.
         strangers: Observations of other origin since the generation was begun.
-        silent: How many generations in a row have met only what was known.
+        size: Number of founders.
+        silent: Candidates of the last generations in a row in which all were known before.
     """
 
     algorithm: Algorithm[M]
@@ -71,6 +72,7 @@ class Generation(Generic[M]):
     memo: Memo = field(default_factory=Memo)
     penalised: Penalised = field(default_factory=Penalised)
     strangers: tuple[tuple[Array, float], ...] = ()
+    size: int = 0
     silent: int = 0
 
     @property
@@ -203,19 +205,21 @@ def _begun(problem: Problem, state: Generation[M], population: M | None) -> Gene
         step=step,
         penalised=penalised,
         strangers=(),
-        silent=0 if progress else state.silent + 1,
+        size=len(candidates) if population is None else state.size,
+        silent=0 if progress else state.silent + len(candidates),
     )
 
 
 def _advanced(problem: Problem, state: Generation[M]) -> Generation[M]:
     """Return the state with an awaited candidate, or the last one where only known ones are met."""
-    left = _SILENT_PER_TELL
-    for _ in range(_PER_TELL):
-        if left == 0 or np.isnan(state.costs).any():
+    bred = silent = 0
+    while bred < _PER_TELL * state.size and silent < _SILENT_PER_TELL * state.size:
+        if np.isnan(state.costs).any():
             break
-        stuck = state.silent >= _SILENT and state.population is not None
+        stuck = state.silent >= _SILENT * state.size and state.population is not None
         state = _begun(problem, state, None if stuck else _population(problem, state))
-        left -= state.silent > 0
+        bred += len(state.candidates)
+        silent += len(state.candidates) if state.silent else 0
     return state
 
 

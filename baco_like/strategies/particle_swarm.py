@@ -77,6 +77,9 @@ class ParticleSwarm:
             count = getattr(self, name)
             if count is not None and count < 1:
                 raise ValueError(f"{name} {count} is too small; at least 1")
+        for name in ("inertia", "cognitive", "social"):
+            if not np.isfinite(getattr(self, name)):
+                raise ValueError(f"{name} {getattr(self, name)} must be a finite number")
 
     def founders(self, problem: Problem, rng: Rng) -> Candidates:
         """Return the candidates of the first generation, with positions and velocities."""
@@ -103,7 +106,7 @@ class ParticleSwarm:
         velocities = (
             self.inertia * population.velocities
             + self.cognitive * own * (population.best_positions - now)
-            + self.social * others * (population.best_positions[self._leaders(population)] - now)
+            + self.social * others * (population.best_positions[self.leaders(population)] - now)
         )
         positions = np.clip(now + velocities, 0.0, box.extents)
         codes = self.snap(problem.space, box, positions, rng)
@@ -133,7 +136,7 @@ class ParticleSwarm:
         costs[worst] = cost
         return replace(population, best_positions=positions, best_costs=costs)
 
-    def _leaders(self, swarm: Swarm) -> Ints:
+    def leaders(self, swarm: Swarm) -> Ints:
         """Return for each particle the one with the best place among its neighbours."""
         n = len(swarm.positions)
         if self.neighbours is None or self.neighbours >= n:

@@ -22,8 +22,8 @@ Scatter = Callable[[Space, UnitBox, int, Rng], Array]
 _NEIGHBOURS = 256
 """Neighbours of a row that are compared where there may be more."""
 
-_NEAR = (32, 256)
-"""Strictly adjacent configurations of a row that are looked through, nearest first."""
+_NEAREST = 128
+"""Strictly adjacent configurations of a row that are looked through before all of its neighbours are listed."""
 
 _OPTIONS = 16
 """Categorical parameters of more values make that too slow."""
@@ -48,16 +48,15 @@ def snap_feasible(space: Space, box: UnitBox, points: Array, rng: Rng) -> Codes:
     """Return the nearest configuration of each point, or, if that is infeasible, its neighbour nearest to the point.
 
     The neighbours are those of `constraint_handling.cascade_neighbour`, their distance to the point is the Euclidean
-    one in the scaled box (Algorithm 2). Where no feasible one is among the 256 nearest of all strictly adjacent
+    one in the scaled box (Algorithm 2). Where no feasible one is among the 128 nearest of all strictly adjacent
     configurations, or there are permutations, reals or integers with ``log``, it is the nearest of at most 256 random
     neighbours and, if there are more, the nearest row by index-distance.
     """
     codes = box.from_unit(points / box.extents)
     bad = np.flatnonzero(~space.feasible.contains(codes))
-    for most in _NEAR if _steppable(space, box) else ():
-        if len(bad):
-            codes[bad], found = _nearest_adjacent(space, box, points[bad], codes[bad], most)
-            bad = bad[~found]
+    if len(bad) and _steppable(space, box):
+        codes[bad], found = _nearest_adjacent(space, box, points[bad], codes[bad])
+        bad = bad[~found]
     if len(bad):
         codes[bad] = _nearest_neighbour(space, box, points[bad], codes[bad], rng)
     return codes
@@ -84,7 +83,7 @@ def _steppable(space: Space, box: UnitBox) -> bool:
 
 
 def _nearest_adjacent(
-    space: Space, box: UnitBox, points: Array, codes: Codes, most: int
+    space: Space, box: UnitBox, points: Array, codes: Codes
 ) -> tuple[Codes, Mask]:
     """Return each row's strictly adjacent feasible one that is nearest to its point, and whether it was found.
 
@@ -96,10 +95,9 @@ def _nearest_adjacent(
         box: Its box.
         points: In the scaled box, ``(n, k)``.
         codes: The row nearest to each point, ``(n, w)``; infeasible.
-        most: How many are looked through.
     """
     values, distances = _options(space, box, points, codes)
-    chosen = _least_sums(distances, most)
+    chosen = least_sums(distances, _NEAREST)
     n, count, k = chosen.shape
     rows = np.repeat(codes, count, axis=0)
     places = np.arange(n)
@@ -128,7 +126,7 @@ def _options(space: Space, box: UnitBox, points: Array, codes: Codes) -> tuple[A
     return values, np.where(legal, distances, np.inf)
 
 
-def _least_sums(terms: Array, most: int) -> Ints:
+def least_sums(terms: Array, most: int) -> Ints:
     """Return the choices of one term per axis with the least sums, in order.
 
     A part of a choice that is among the best is itself among the best, so no more than ``most`` are carried along.

@@ -1,0 +1,130 @@
+import numpy as np
+import pytest
+from population_runs import Run, in_order
+
+from baco_like import Categorical, Integer, Space
+from baco_like.strategies.continuous import UnitBox
+from baco_like.strategies.evolution import Evolution
+from baco_like.strategies.firefly import Fireflies, Firefly
+from baco_like.strategies.protocol import Problem
+from baco_like.strategies.registry import create
+from baco_like.strategies.snapping import feasible_points, snap_any, snap_feasible
+
+SPACE = Space(
+    {"a": Integer(0, 99), "seven": [7], "b": Integer(0, 49), "c": Categorical(["p", "q", "r"])},
+    constraints=["(a + b) % 3 == 0 or b == 4"],
+)
+FREE = Space({"a": Integer(0, 99), "b": Integer(0, 99)})
+
+
+def bowl(code):
+    return float(((code[[0, 2]] - 3.0) ** 2).sum() + code[3])
+
+
+def reference(space, cost, fireflies, seed, evaluations):
+    """Yang's double loop; returns every evaluated row."""
+    box = UnitBox.of(space)
+    rng = np.random.default_rng([seed, 0, 0])
+    x = feasible_points(space, box, fireflies.population, rng)
+    evaluated = [*snap_feasible(space, box, x, rng)]
+    costs = [cost(row) for row in evaluated]
+    step = 0
+    while len(evaluated) < evaluations:
+        for i in range(len(x)):
+            for j in range(len(x)):
+                if costs[j] < costs[i]:
+                    step += 1
+                    rng = np.random.default_rng([seed, step, 0])
+                    r = np.linalg.norm(x[i] - x[j])
+                    pull = fireflies.attraction * np.exp(-fireflies.absorption * r**2)
+                    noise = fireflies.noise * rng.uniform(-0.5, 0.5, (1, len(box.extents)))[0]
+                    x[i] = x[i] + pull * (x[j] - x[i]) + noise * box.extents
+                    x[i] = np.minimum(np.maximum(x[i], 0.0), box.extents)
+                    (row,) = snap_feasible(space, box, x[i : i + 1], rng)
+                    evaluated.append(row)
+                    costs[i] = cost(row)
+        order = sorted(range(len(x)), key=lambda i: costs[i])
+        x, costs = x[order], [costs[i] for i in order]
+    return evaluated
+
+
+def test_with_outcomes_in_order_it_is_the_double_loop():
+    fireflies = Firefly(population=7)
+    run = Run(Evolution(lambda budget: fireflies), SPACE, bowl, seed=2)
+    rows, tags = run.go(80)
+    expected = in_order(reference(SPACE, bowl, fireflies, run.state.seed, 300))
+    assert [tuple(row) for row in rows] == expected[:80]
+    assert tags[-1]["generation"] > 7 * 6  # more than one round
+
+
+def test_a_move_by_hand():
+    fireflies = Firefly(population=2, noise=0.0, attraction=0.5, absorption=2.0)
+    problem, rng = Problem(FREE), np.random.default_rng(0)
+    founders = fireflies.founders(problem, rng)
+    positions = np.array([[0.2, 0.9], [0.5, 0.5]])
+    founders = type(founders)(founders.codes, (positions, np.arange(2)))
+    population = fireflies.gathered(problem, founders, np.array([1.0, 3.0]))
+    assert (population.mover, population.towards) == (1, 0)
+    candidates = fireflies.bred(problem, population, rng)
+    moved, movers = candidates.moves
+    pull = 0.5 * np.exp(-2.0 * (0.09 + 0.16))
+    np.testing.assert_allclose(moved, [[0.5 - 0.3 * pull, 0.5 + 0.4 * pull]])
+    assert movers.tolist() == [1]
+    after = fireflies.replaced(problem, population, candidates, np.array([0.5]), rng)
+    np.testing.assert_allclose(after.positions, [moved[0], positions[0]])  # sorted: brightest first
+    assert after.costs.tolist() == [0.5, 1.0]
+    assert (after.mover, after.towards) == (1, 0)
+
+
+def test_all_wander_while_all_are_equally_bright():
+    fireflies = Firefly(population=5, noise=0.1)
+    problem, rng = Problem(FREE), np.random.default_rng(0)
+    founders = fireflies.founders(problem, rng)
+    population = fireflies.gathered(problem, founders, np.full(5, np.inf))
+    assert population.mover is None
+    candidates = fireflies.bred(problem, population, rng)
+    assert len(candidates) == 5
+    apart = np.abs(candidates.moves[0] - population.positions)
+    assert (apart <= 0.05).all()
+    assert (apart > 0.0).any()
+    after = fireflies.replaced(problem, population, candidates, np.arange(5.0), rng)
+    np.testing.assert_array_equal(after.positions, candidates.moves[0])
+    assert (after.mover, after.towards) == (1, 0)
+
+
+def test_a_stranger_takes_the_place_of_the_darkest():
+    fireflies, problem = Firefly(population=3), Problem(FREE)
+    population = Fireflies(np.full((3, 2), 0.5), np.array([1.0, 9.0, 5.0]), 1, 0)
+    joined = fireflies.joined(problem, population, np.array([0.0, 99.0]), 0.0)
+    assert joined.costs.tolist() == [1.0, 0.0, 5.0]
+    np.testing.assert_allclose(joined.positions[1], [0.005, 0.995])
+    assert (joined.mover, joined.towards) == (2, 0)  # the second one has nobody brighter now
+    assert fireflies.joined(problem, population, np.array([0.0, 99.0]), 9.0) is population
+
+
+def test_fireflies_are_not_moved_to_what_is_evaluated():
+    run = Run(create("firefly", {"population": 7}), SPACE, bowl, seed=2)
+    run.go(20)
+    box = UnitBox.of(SPACE)
+    positions = run.state.population.positions
+    assert not SPACE.feasible.contains(snap_any(SPACE, box, positions, run.rng)).all()
+
+
+def test_settings_of_the_papers():
+    assert create("firefly", {}).by_budget(None) == Firefly()
+    unaware = create("firefly", {"constraints": "penalty"}).by_budget(25)
+    assert (unaware.population, unaware.snap) == (20, snap_any)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"constraints": "no"}, "constraints 'no' is unknown"),
+        ({"population": 0}, "population 0 is too small"),
+        ({"absorption": -1.0}, "absorption -1.0 must be a number of at least 0"),
+        ({"noise": float("nan")}, "noise nan must be"),
+    ],
+)
+def test_wrong_settings_are_refused_at_once(settings, message):
+    with pytest.raises(ValueError, match=message):
+        create("firefly", settings)

@@ -1,0 +1,186 @@
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from population_runs import Run, in_order
+
+from baco_like import Categorical, Integer, Permutation, Real, Space
+from baco_like.strategies.continuous import UnitBox
+from baco_like.strategies.evolution import Evolution
+from baco_like.strategies.particle_swarm import ParticleSwarm, Swarm
+from baco_like.strategies.protocol import Problem
+from baco_like.strategies.registry import create
+from baco_like.strategies.snapping import (
+    any_points,
+    feasible_points,
+    least_sums,
+    snap_any,
+    snap_feasible,
+)
+
+SPACE = Space(
+    {"a": Integer(0, 9), "seven": [7], "b": Integer(0, 4), "c": Categorical(["p", "q", "r"])},
+    constraints=["(a + b) % 3 == 0 or b == 4"],
+)
+SPARSE = Space({"a": Integer(0, 15), "b": Integer(0, 15)}, constraints=["a == b", "a % 5 == 0"])
+MIXED = Space(
+    {"x": Real(0.0, 1.0), "o": Permutation(["i", "j", "k", "l"]), "n": Integer(1, 9)},
+    constraints=["pos(o, 'i') < pos(o, 'k')", "n % 2 == 1", "x * n <= 4"],
+)
+
+
+def bowl(code):
+    return float(((code[[0, 2]] - 3.0) ** 2).sum() + code[3])
+
+
+def reference(space, cost, swarm, seed, generations):
+    """The textbook's swarm, one particle after the other; returns every evaluated row."""
+    box = UnitBox.of(space)
+    rng = np.random.default_rng([seed, 0, 0])
+    x = feasible_points(space, box, swarm.particles, rng)
+    v = rng.uniform(-1.0, 1.0, x.shape) * box.extents
+    rows = snap_feasible(space, box, x, rng)
+    evaluated = [*rows]
+    best = [(cost(row), place.copy()) for row, place in zip(rows, x, strict=True)]
+    for generation in range(1, generations):
+        rng = np.random.default_rng([seed, generation, 0])
+        r1, r2 = rng.random(x.shape), rng.random(x.shape)
+        _, leader = min(best, key=lambda one: one[0])
+        for i in range(len(x)):
+            pull = swarm.cognitive * r1[i] * (best[i][1] - x[i])
+            pull = pull + swarm.social * r2[i] * (leader - x[i])
+            v[i] = swarm.inertia * v[i] + pull
+        x = np.minimum(np.maximum(x + v, 0.0), box.extents)
+        rows = snap_feasible(space, box, x, rng)
+        evaluated += [*rows]
+        for i, row in enumerate(rows):
+            if cost(row) < best[i][0]:
+                best[i] = (cost(row), x[i].copy())
+    return evaluated
+
+
+def test_with_outcomes_in_order_it_is_the_textbooks_swarm():
+    swarm = ParticleSwarm(particles=8)
+    run = Run(Evolution(lambda budget: swarm), SPACE, bowl, seed=2)
+    rows, tags = run.go(40)
+    expected = in_order(reference(SPACE, bowl, swarm, run.state.seed, tags[-1]["generation"] + 1))
+    assert [tuple(row) for row in rows] == expected[:40]
+    assert tags[-1]["generation"] > 3
+
+
+def test_particles_are_not_moved_to_what_is_evaluated():
+    run = Run(create("particle_swarm", {"particles": 8}), SPACE, bowl, seed=2)
+    while run.state.step < 2:
+        run.go(1)
+    positions, _ = run.state.candidates.moves
+    box = UnitBox.of(SPACE)
+    assert SPACE.feasible.contains(run.state.candidates.codes).all()
+    assert not SPACE.feasible.contains(snap_any(SPACE, box, positions, run.rng)).all()
+
+
+def test_leaders_among_the_nearest_particles():
+    positions = np.array([[0.0], [0.1], [0.25], [0.9], [1.0]])
+    costs = np.array([5.0, 4.0, 3.0, 2.0, 1.0])
+    swarm = Swarm(positions, positions, positions, costs)
+    assert ParticleSwarm(neighbours=2).leaders(swarm).tolist() == [1, 1, 2, 4, 4]
+    assert ParticleSwarm(neighbours=1).leaders(swarm).tolist() == [0, 1, 2, 3, 4]
+    for all_of_them in (None, 5, 99):
+        assert ParticleSwarm(neighbours=all_of_them).leaders(swarm).tolist() == [4] * 5
+
+
+def test_a_failed_place_is_no_best_place():
+    swarm, problem = ParticleSwarm(particles=4), Problem(SPACE)
+    rng = np.random.default_rng(0)
+    founders = swarm.founders(problem, rng)
+    first = swarm.gathered(problem, founders, np.array([np.inf, 2.0, np.inf, 3.0]))
+    moved = swarm.bred(problem, first, rng)
+    after = swarm.replaced(problem, first, moved, np.array([4.0, np.inf, np.inf, 1.0]), rng)
+    assert after.best_costs.tolist() == [4.0, 2.0, np.inf, 1.0]
+    np.testing.assert_array_equal(after.best_positions[1], founders.moves[0][1])
+    np.testing.assert_array_equal(after.best_positions[3], moved.moves[0][3])
+
+
+def adjacent_by_brute_force(space, row):
+    """All feasible rows in which a and b have their own, the previous or the next value, and c any."""
+    for a, b in itertools.product((-1, 0, 1), repeat=2):
+        for c in range(3):
+            other = np.array([row[0] + a, 0.0, row[2] + b, float(c)])
+            if space.feasible.contains(other[None, :])[0]:
+                yield other
+
+
+@settings(deadline=None, max_examples=20)
+@given(st.integers(0, 2**32 - 1))
+def test_points_snap_to_the_nearest_strictly_adjacent_configuration(seed):
+    rng = np.random.default_rng(seed)
+    box = UnitBox.of(SPACE)
+    points = any_points(SPACE, box, 8, rng)
+    snapped = snap_feasible(SPACE, box, points, rng)
+    own = snap_any(SPACE, box, points, rng)
+    for point, row, found in zip(points, own, snapped, strict=True):
+        if SPACE.feasible.contains(row[None, :])[0]:
+            np.testing.assert_array_equal(found, row)
+            continue
+        near = np.array(list(adjacent_by_brute_force(SPACE, row)))
+        least = ((box.to_unit(near) * box.extents - point) ** 2).sum(axis=1).min()
+        distance = ((box.to_unit(found[None, :]) * box.extents - point) ** 2).sum()
+        assert np.isclose(distance, least)
+
+
+@pytest.mark.parametrize("space", [SPARSE, MIXED], ids=["sparse", "mixed"])
+def test_points_far_from_everything_feasible_snap_as_well(space):
+    rng, box = np.random.default_rng(0), UnitBox.of(space)
+    points = any_points(space, box, 40, rng)
+    assert not space.feasible.contains(snap_any(space, box, points, rng)).all()
+    assert space.feasible.contains(snap_feasible(space, box, points, rng)).all()
+
+
+def test_the_scaled_box_has_one_step_length():
+    problem, rng = Problem(SPACE), np.random.default_rng(0)
+    positions, velocities = ParticleSwarm(particles=30).founders(problem, rng).moves
+    np.testing.assert_allclose(UnitBox.of(SPACE).extents, [1.0, 0.5, 0.3])
+    assert (positions <= [1.0, 0.5, 0.3]).all()
+    assert (np.abs(velocities) <= [1.0, 0.5, 0.3]).all()
+
+
+@given(st.data())
+def test_least_sums_against_all_sums(data):
+    k, m = data.draw(st.integers(1, 4)), data.draw(st.integers(1, 4))
+    most = data.draw(st.integers(1, 300))
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
+    terms = rng.random((2, k, m))
+    terms[rng.random(terms.shape) < 0.2] = np.inf
+    chosen = least_sums(terms, most)
+    for row, choices in zip(terms, chosen, strict=True):
+        sums = sorted(
+            row[range(k), list(one)].sum() for one in itertools.product(range(m), repeat=k)
+        )
+        found = row[np.arange(k), choices].sum(axis=1)
+        np.testing.assert_allclose(found, sums[: min(most, m**k)])
+
+
+def test_settings_of_the_papers():
+    aware = create("particle_swarm", {})
+    assert aware.by_budget(25) == aware.by_budget(1600) == ParticleSwarm()
+    unaware = create("particle_swarm", {"constraints": "penalty"})
+    found = [(a.particles, a.neighbours) for a in map(unaware.by_budget, (50, 100, None, 1600))]
+    assert found == [(25, 5), (10, 5), (20, 10), (160, 32)]
+    chosen = create("particle_swarm", {"constraints": "penalty", "particles": 30, "social": 1.5})
+    assert (chosen.by_budget(25).particles, chosen.by_budget(25).social) == (30, 1.5)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"constraints": "no"}, "constraints 'no' is unknown"),
+        ({"particles": 0}, "particles 0 is too small"),
+        ({"neighbours": 0}, "neighbours 0 is too small"),
+        ({"inertia": float("nan")}, "inertia nan must be a finite number"),
+        ({"social": float("inf")}, "social inf must be a finite number"),
+    ],
+)
+def test_wrong_settings_are_refused_at_once(settings, message):
+    with pytest.raises(ValueError, match=message):
+        create("particle_swarm", settings)
