@@ -60,14 +60,14 @@ class Scan:
 
         A better one that is told before those in front of it are known settles a scan for the first, too.
         """
-        if key not in self.keys:
+        if self.settled or key not in self.keys:
             return self
         at = self.keys.index(key)
         if not math.isnan(self.costs[at]):
             return self
         costs = self.costs.copy()
         costs[at] = cost
-        if self.first and cost < self.mark and not self.settled:
+        if self.first and cost < self.mark:
             return replace(self, costs=costs, better=at, settled=True)
         return _judged(replace(self, costs=costs))
 

@@ -1,0 +1,64 @@
+"""Hill climbing as a plain loop over an objective that answers at once; chance is drawn in the strategies' order."""
+
+import math
+
+import numpy as np
+
+from baco_like.spaces.neighbourhood import adjacent, hamming
+
+
+class Objective:
+    """Costs of rows; ``seen`` are those that were asked for, in the order in which they first were."""
+
+    def __init__(self, cost):
+        self.cost, self.seen = cost, {}
+
+    def __call__(self, row):
+        if tuple(row) not in self.seen:
+            cost = self.cost(row)
+            self.seen[tuple(row)] = math.inf if cost is None else cost
+        return self.seen[tuple(row)]
+
+
+def neighbours(space, row, rng, name, ranks=None, begin=0):
+    """Return the order of the parameters, and the neighbours in this order with the parameter each changes."""
+    rows, _ = {"hamming": hamming, "adjacent": adjacent}[name](space, row[None, :], rng)
+    genes = []
+    for other in rows:
+        (gene,) = [
+            i
+            for i, one in enumerate(space.active)
+            if (other[space.columns[one]] != row[space.columns[one]]).any()
+        ]
+        genes.append(gene)
+    ranks = rng.permutation(len(space.active)) if ranks is None else ranks
+    jitter = rng.random(len(rows))
+    order = sorted(range(len(rows)), key=lambda i: (ranks[genes[i]], jitter[i]))
+    return ranks, [(rows[i], genes[i]) for i in order if ranks[genes[i]] >= begin]
+
+
+def climb_first(space, f, row, rng, name, restart):
+    """Return the local minimum and its cost."""
+    cost, ranks, begin, whole = f(row), None, 0, True
+    while True:
+        ranks, around = neighbours(space, row, rng, name, ranks, begin)
+        for other, gene in around:
+            if (value := f(other)) < cost:
+                row, cost, whole = other, value, restart
+                ranks, begin = (None, 0) if restart else (ranks, ranks[gene])
+                break
+        else:
+            if whole:
+                return row, cost
+            ranks, begin, whole = None, 0, True
+
+
+def climb_best(space, f, row, rng, name):
+    """Return the local minimum and its cost."""
+    cost = f(row)
+    while True:
+        _, around = neighbours(space, row, rng, name)
+        values = [f(other) for other, _ in around]
+        if not values or not min(values) < cost:
+            return row, cost
+        row, cost = around[int(np.argmin(values))][0], min(values)

@@ -1,0 +1,330 @@
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from plain_climbing import Objective, climb_best, climb_first, neighbours
+from population_runs import Run
+
+from baco_like import Categorical, Integer, Permutation, Real, Space
+from baco_like.spaces.neighbourhood import adjacent
+from baco_like.strategies.local.neighbourhoods import Neighbourhoods
+from baco_like.strategies.local.perturbation import changes, perturbed
+from baco_like.strategies.local.scan import Scan
+from baco_like.strategies.memo import Memo
+from baco_like.strategies.registry import create
+
+RNG = np.random.default_rng
+NAMES = ("multi_start_local_search", "iterated_local_search", "tabu_search")
+SPACE = Space(
+    {"seven": [7], "a": Integer(0, 9), "b": Integer(0, 9), "c": Categorical(["p", "q", "r"]),
+     "o": Permutation(["i", "j", "k", "l"]), "d": Integer(0, 9)},
+    constraints=["a + b <= 13", "b % 4 != 1", "pos(o, 'i') < pos(o, 'k')"],
+)  # fmt: skip
+REALS = Space({"x": Real(-1.0, 1.0), "y": Real(-1.0, 1.0), "z": Real(-1.0, 1.0)})
+
+
+def rugged(code):
+    """No two configurations cost the same, and there are many local minima; one in about nine fails."""
+    a, b, c, d = code[1], code[2], code[3], code[8]
+    if (a + 2 * b + d) % 9 == 4:
+        return None
+    smooth = (a - 6) ** 2 + (b - 6) ** 2 + (d - 3) ** 2 + 5 * c + code[4]
+    return float(
+        smooth + 12 * np.sin(3 * a + 5 * b + 7 * d + c) + 1e-3 * code @ np.sqrt(np.arange(2, 11))
+    )
+
+
+def bowl(code):
+    return float(((code - 0.3) ** 2).sum())
+
+
+def sample(rng):
+    return SPACE.feasible.sample(1, rng)[0]
+
+
+# The algorithms against plain loops.
+
+
+def climb(f, row, rng, improvement, name, restart):
+    if improvement == "best":
+        return climb_best(SPACE, f, row, rng, name)
+    return climb_first(SPACE, f, row, rng, name, restart)
+
+
+@pytest.mark.parametrize("name", ["hamming", "adjacent"])
+@pytest.mark.parametrize(("improvement", "restart"), [("first", True), ("first", False), ("best", None)])  # fmt: skip
+def test_multi_start_is_the_plain_loop(improvement, restart, name):
+    settings = {"improvement": improvement, "neighbourhood": name, "restart": restart}
+    strategy = create("multi_start_local_search", settings)
+    rows, tags = Run(strategy, SPACE, rugged, seed=4).go(250)
+    rng, f, starts = RNG(4), Objective(rugged), 0
+    while len(f.seen) < 250:
+        climb(f, sample(rng), rng, improvement, name, restart)
+        starts += 1
+    assert [tuple(row) for row in rows] == list(f.seen)[:250]
+    assert starts > 1
+    assert [tag["phase"] for tag in tags].count("start") in (starts, starts - 1)
+
+
+@pytest.mark.parametrize("improvement", ["first", "best"])
+@pytest.mark.parametrize(("perturbation", "patience"), [(0.05, 10), (0.2, 2), (1.0, 25)])
+def test_iterated_is_the_plain_loop(improvement, perturbation, patience):
+    settings = {"neighbourhood": "adjacent", "perturbation": perturbation, "patience": patience}
+    strategy = create("iterated_local_search", {"improvement": improvement, **settings})
+    rows, _ = Run(strategy, SPACE, rugged, seed=1).go(200)
+    rng, f = RNG(1), Objective(rugged)
+    count = int(perturbation * (10 + 7 + 3 + 4 + 10))  # b takes 7 values
+    assert changes(SPACE, perturbation) == max(1, count)
+    best, least, idle, start, restarts = None, math.inf, 0, sample(rng), 0
+    while len(f.seen) < 200:
+        minimum, cost = climb(f, start, rng, improvement, "adjacent", False)
+        idle = 0 if cost < least else idle + 1
+        best, least = (minimum, cost) if cost < least else (best, least)
+        if idle < patience:
+            start = perturbed(SPACE, best, max(1, count), rng)
+        else:
+            start, idle, restarts = sample(rng), 0, restarts + 1
+    assert [tuple(row) for row in rows] == list(f.seen)[:200]
+    assert restarts > 0 or patience > 2
+
+
+@pytest.mark.parametrize("size", [1, 5, 2000])
+@pytest.mark.parametrize("improvement", ["first", "best"])
+def test_tabu_is_the_plain_loop(improvement, size):
+    strategy = create("tabu_search", {"improvement": improvement, "tabu_size": size})
+    rows, tags = Run(strategy, SPACE, rugged, seed=3).go(200)
+    rng, f, visited = RNG(3), Objective(rugged), []
+    row = sample(rng)
+    cost = f(row)
+    for _ in range(
+        60
+    ):  # the strategy stops after 50 silent moves, where a short list goes round in circles
+        visited = [*visited, tuple(row)][-size:]
+        _, around = neighbours(SPACE, row, rng, "hamming")
+        free = [other for other, _ in around if tuple(other) not in visited]
+        values = []
+        for other in free:
+            values.append(f(other))
+            if improvement == "first" and values[-1] < cost:
+                break
+        row, cost = free[int(np.argmin(values))], min(values)
+        if len(f.seen) >= 200:
+            break
+    if size == 2000:
+        assert [tag["phase"] for tag in tags] == ["start"] + ["neighbour"] * 199
+    plain = list(f.seen)[:200]
+    assert [tuple(row) for row in rows][: len(plain)] == plain
+    assert len(plain) > (150 if size == 2000 else 40)
+
+
+# What they are made of.
+
+
+def test_tabu_moves_to_the_best_neighbour_where_none_is_better_and_never_back():
+    space = Space({"x": Integer(0, 9)})
+    costs = [9, 7, 3, 5, 6, 8, 1, 2, 4, 10]
+    settings = {"improvement": "best", "neighbourhood": "adjacent"}
+    strategy = create("tabu_search", settings)
+    run = Run(strategy, space, lambda code: float(costs[int(code[0])]))
+    run.state = replace(run.state, scans=(Scan.start(np.array([4.0]), Memo()),))
+    rows, _ = run.go(8)
+    # from 4 it looks at 3 and 5 and goes to 3, though that is no better; then only 2, 1, 0 are free
+    assert rows[0, 0] == 4
+    assert set(rows[1:3, 0]) == {3, 5}
+    assert rows[3:6, 0].tolist() == [2, 1, 0]
+    assert not np.isin(rows[6:, 0], rows[:6, 0]).any()
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_a_perturbation_changes_as_many_parameters(count):
+    space = Space({f"x{i}": Integer(0, 9) for i in range(4)} | {"o": Permutation(list("abcde"))})
+    rng = RNG(0)
+    sizes = []
+    for row in space.feasible.sample(60, rng):
+        other = perturbed(space, row, count, rng)
+        sizes.append(sum((other[at] != row[at]).any() for at in space.columns.values()))
+    assert set(sizes) <= set(range(count + 1))
+    assert np.mean(sizes) > 0.7 * count
+    assert count > 1 or min(sizes) == 1
+
+
+def test_a_perturbation_stays_feasible_and_a_large_one_is_a_uniform_draw():
+    rng = RNG(0)
+    row = sample(rng)
+    for count in (1, 3, 1000):
+        rows = np.array([perturbed(SPACE, row, count, rng) for _ in range(300)])
+        assert SPACE.feasible.contains(rows).all()
+    uniform = SPACE.feasible.sample(3000, rng)
+    spread = uniform.std(axis=0) / np.sqrt(300) + 1e-9
+    assert (abs(rows.mean(axis=0) - uniform.mean(axis=0)) < 4.5 * spread).all()
+
+
+def test_a_perturbation_of_what_cannot_change_is_itself():
+    space = Space({"one": [7], "word": ["x"]})
+    row = space.feasible.sample(1, RNG(0))[0]
+    assert perturbed(space, row, 3, RNG(0)).tolist() == row.tolist()
+    two = Space({"p": Permutation(["a", "b"])})
+    assert perturbed(two, np.array([0.0, 1.0]), 1, RNG(0)).tolist() == [1.0, 0.0]
+
+
+def test_remembered_neighbours_are_those_of_the_definition():
+    near = Neighbourhoods.of(SPACE, "adjacent")
+    row = sample(RNG(5))
+    for _ in range(2):
+        around = near.around(row, RNG(0))
+        expected, _ = adjacent(SPACE, row[None, :], RNG(0))
+        assert around.rows.tolist() == expected.tolist()
+        for other, gene in zip(around.rows, around.genes, strict=True):
+            at = SPACE.columns[SPACE.active[gene]]
+            assert (other[at] != row[at]).any()
+    reals = Neighbourhoods.of(REALS, "hamming")
+    point = REALS.feasible.sample(1, RNG(0))[0]
+    first, second = (reals.around(point, rng) for rng in (RNG(1), RNG(2)))
+    assert not np.array_equal(first.rows, second.rows)
+
+
+def test_what_is_given_up_counts_as_failed_and_what_comes_out_of_turn_counts_at_once():
+    rows = np.arange(4.0)[:, None]
+    keys = [b"0", b"1", b"2", b"3"]
+    scan = Scan(rows, keys, np.full(4, np.nan), first=True, mark=5.0)
+    assert scan.told(b"other", 1.0) is scan
+    scan = scan.told(b"2", 6.0)
+    assert scan.awaited.tolist() == [0, 1, 3]
+    early = scan.told(b"3", 4.0)
+    assert (early.settled, early.better) == (True, 3)
+    assert early.told(b"0", 1.0).better == 3
+    given_up = scan.given_up()
+    assert (given_up.settled, given_up.better) == (True, None)
+    patient = Scan(rows, keys, np.full(4, np.nan), first=False, mark=5.0).told(b"3", 4.0)
+    assert not patient.settled
+    assert patient.given_up().better == 3
+    known = Scan.start(np.array([1.0]), Memo())
+    assert known.awaited.tolist() == [0]
+
+
+# Runs as they come.
+
+
+@pytest.mark.parametrize("improvement", ["first", "best"])
+@pytest.mark.parametrize("name", NAMES)
+def test_several_in_flight_with_one_that_never_returns(name, improvement):
+    run = Run(create(name, {"improvement": improvement}), SPACE, rugged, seed=2)
+    rng, flying, seen = RNG(0), [], set()
+    lost = run.ask(1)
+    for _ in range(60):
+        flying += run.ask(6 - len(flying))
+        seen |= {tuple(code) for _, code in flying}
+        for _ in range(3):
+            run.tell(*flying.pop(int(rng.integers(len(flying)))))
+    assert tuple(lost[0][1]) not in seen
+    assert {"neighbour", "spare"} <= {trial.tag["phase"] for trial in run.history.trials}
+    assert run.state.turn > 5
+    assert len(run.state.spares) <= 64
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_lost_neighbour_is_passed_over(name):
+    """With one worker of two hanging, the climb ends in a local minimum and the next one begins."""
+    space = Space({"x": Integer(0, 5), "y": Integer(0, 5)})
+    run = Run(create(name, {"improvement": "best", "neighbourhood": "adjacent"}), space, bowl)
+    run.go(1)
+    (_,) = run.ask()  # one of the neighbours, never told
+    turn = run.state.turn
+    run.go(12)
+    assert run.state.turn > turn
+
+
+@pytest.mark.parametrize("before", [0, 3])
+@pytest.mark.parametrize("name", NAMES)
+def test_a_better_configuration_that_is_told_is_the_next_start(name, before):
+    run = Run(create(name, {}), SPACE, rugged, seed=1)
+    run.go(before)
+    row = sample(RNG(9))
+    run.told(row, -1e6)
+    waited = 0
+    while run.state.given is not None:
+        run.go(1)
+        waited += 1
+    assert (run.state.scans[0].base == row).all()
+    assert (waited > 0) == (before > 0)
+    assert run.state.best == -1e6
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_worse_ones_that_are_told_change_nothing(name):
+    runs = [Run(create(name, {}), SPACE, rugged, seed=1) for _ in range(2)]
+    for run in runs:
+        run.go(30)
+    before = runs[1].rng.bit_generator.state
+    known = {tuple(code) for code in runs[1].history.codes}
+    aside = next(row for row in SPACE.feasible.sample(500, RNG(3)) if tuple(row) not in known)
+    runs[1].told(aside, 1e6)
+    runs[1].rng.bit_generator.state = before
+    assert runs[0].go(5)[0].tolist() == runs[1].go(5)[0].tolist()
+
+
+def test_a_small_space_is_looked_at_whole_and_the_walk_goes_on():
+    space = Space({"x": Integer(0, 7), "y": Integer(0, 7)}, ["x != y"])
+    for name in NAMES:
+        rows, _ = Run(create(name, {"neighbourhood": "adjacent"}), space, bowl).go(56)
+        assert len({tuple(row) for row in rows}) == 56
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_settings_follow_the_budget_unless_they_are_given(name):
+    def algorithm(budget, **settings):
+        return create(name, settings).by_budget(budget)
+
+    assert algorithm(None) == algorithm(200) == algorithm(190)
+    assert algorithm(25) != algorithm(200) or name == "iterated_local_search"
+    assert algorithm(1600, neighbourhood="hamming").neighbourhood == "hamming"
+    assert algorithm(1600, improvement="best") != algorithm(1600)
+
+
+def test_the_table_reaches_the_algorithms():
+    iterated = create("iterated_local_search", {}).by_budget(1600)
+    assert (iterated.perturbation, iterated.patience, iterated.neighbourhood) == (0.05, 10, "adjacent")  # fmt: skip
+    assert iterated.climber.restart
+    assert not create("multi_start_local_search", {}).by_budget(200).climber.restart
+    assert create("tabu_search", {}).by_budget(50).tabu_size == 4
+    best = create("multi_start_local_search", {"improvement": "best"})
+    assert [best.by_budget(n).neighbourhood for n in (100, 200)] == ["adjacent", "hamming"]
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "message"),
+    [
+        ("multi_start_local_search", {"improvement": "second"}, "'second' is unknown; choose from first, best"),
+        ("multi_start_local_search", {"neighbourhood": "near"}, "'near' is unknown; choose from hamming"),
+        ("multi_start_local_search", {"improvement": "best", "restart": True}, "restart True has no meaning"),
+        ("iterated_local_search", {"perturbation": 0.0}, "perturbation 0.0 is no share"),
+        ("iterated_local_search", {"perturbation": 1.5}, "perturbation 1.5 is no share"),
+        ("iterated_local_search", {"patience": 0}, "patience 0 is too small"),
+        ("tabu_search", {"tabu_size": 0}, "tabu_size 0 is too small"),
+        ("tabu_search", {"improvement": "x"}, "improvement 'x' is unknown"),
+        ("tabu_search", {"neighbourhood": "x"}, "neighbourhood 'x' is unknown"),
+    ],
+)  # fmt: skip
+def test_bad_settings_are_refused(name, settings, message):
+    with pytest.raises(ValueError, match=message):
+        create(name, settings)
+
+
+SMOOTH = Space({f"x{i}": Integer(0, 11) for i in range(5)}, ["x0 + x1 >= 4"])
+
+
+def steep(code):
+    return float(((code - 4.5 - np.arange(5)) ** 2).sum())
+
+
+@pytest.mark.parametrize("name", [*NAMES, "simulated_annealing", "genetic_local_search"])
+def test_it_beats_random_search(name):
+    ours = [
+        min(steep(row) for row in Run(create(name, {}), SMOOTH, steep, seed).go(100)[0])
+        for seed in range(4)
+    ]
+    random = [
+        min(steep(row) for row in SMOOTH.feasible.sample(100, RNG(seed))) for seed in range(20)
+    ]
+    assert np.mean(ours) < 0.7 * np.mean(random)
