@@ -20,9 +20,9 @@ import numpy as np
 from baco_like._typing import Array, Codes, Mask, Rng
 from baco_like.records.history import History, row_keys
 from baco_like.records.trial import Proposal, Trial
-from baco_like.spaces.categorical import Categorical
 from baco_like.spaces.design import distinct, uniform
 from baco_like.strategies.continuous import UnitBox
+from baco_like.strategies.elite_draws import Draws, around
 from baco_like.strategies.friedman import worse_than_best
 from baco_like.strategies.memo import Memo
 from baco_like.strategies.protocol import Problem
@@ -55,7 +55,7 @@ class Race:
         spent: Evaluations of this race.
         share: Evaluations that it may take.
         spread: Standard deviation of the draws on the unit box.
-        used: Observations of the run.
+        used: Evaluations of the run, without what was told.
         guest: The best told row that is no candidate with its cost, or None.
         waited: Outcomes since the last one of a candidate that this round waits for.
     """
@@ -85,7 +85,7 @@ class Race:
     def ranking(self) -> list[int]:
         """Return the survivors, the one with the least mean cost first."""
         alive = [i for i in np.flatnonzero(self.alive).tolist() if self.costs[i]]
-        return sorted(alive, key=lambda i: math.fsum(c / len(self.costs[i]) for c in self.costs[i]))
+        return sorted(alive, key=lambda i: _mean(self.costs[i]))
 
 
 @final
@@ -132,7 +132,9 @@ class Racing:
         code = problem.code(observation)
         if code is None:
             return state
-        state = replace(state, memo=state.memo.grown(problem, observation), used=state.used + 1)
+        asked = observation.origin not in ("told", "imported")
+        memo = state.memo.grown(problem, observation)
+        state = replace(state, memo=memo, used=state.used + asked)
         state = _noted(state, code, problem.cost(observation), _ours(observation))
         if state.waited > max(_PATIENCE, 2 * int(state.alive.sum())):
             alive = state.alive.copy()
@@ -160,27 +162,26 @@ class Racing:
         """Return the race after this one: its best, the best told row, and draws around the best."""
         kept = _kept(problem)
         elites = state.ranking()[:kept]
-        number = (
-            state.number % kept + 1
-        )  # as many races as elites are planned, then the draws are wide again
+        # As many races as elites are planned; after them the draws are wide again.
+        number = state.number % kept + 1
         total = problem.budget or UNKNOWN_BUDGET
         share = math.ceil(max(total - state.used, total / kept) / (kept - number + 1))
         planned = 1 if problem.noise == "none" else self.effort + min(_MOST_ROUNDS, number)
         fresh = max(share // planned - len(elites), 2)
         axes = max(1, UnitBox.of(problem.space).axes)
         spread = _WIDE if number == 1 else state.spread * fresh ** (-1.0 / axes)
-        guests = [] if state.guest is None else [state.guest]
-        old = np.array([*state.candidates[elites], *(row for row, _ in guests)])
-        old = old.reshape(-1, problem.space.width)
-        rng = np.random.default_rng([state.seed, state.used])
-        closeness = (number - 1) / kept
-        new = _drawn(problem, state, old, Draws(fresh, spread, closeness), rng)
-        costs = (*(state.costs[i] for i in elites), *((cost,) for _, cost in guests))
+        entries = [(state.candidates[i], state.costs[i]) for i in elites]
+        if state.guest is not None:
+            entries.append((state.guest[0], (state.guest[1],)))
+        entries.sort(key=lambda entry: _mean(entry[1]))
+        old = np.array([row for row, _ in entries]).reshape(-1, problem.space.width)
+        rng = np.random.default_rng([state.seed, len(state.memo)])
+        new = _drawn(problem, state, old, Draws(fresh, spread, (number - 1) / kept), rng)
         return replace(
             state,
             number=number,
             candidates=np.concatenate([old, new]),
-            costs=(*costs, *(() for _ in new)),
+            costs=(*(costs for _, costs in entries), *(() for _ in new)),
             alive=np.ones(len(old) + len(new), dtype=np.bool_),
             raced=np.arange(len(old) + len(new)) < (len(old) if problem.noise == "none" else 0),
             round=1,
@@ -192,19 +193,8 @@ class Racing:
         )
 
 
-@dataclass(frozen=True)
-class Draws:
-    """How candidates are drawn around elites.
-
-    Attributes:
-        count: How many.
-        spread: Standard deviation on the unit box.
-        closeness: Probability that a categorical parameter takes its elite's value at once.
-    """
-
-    count: int
-    spread: float
-    closeness: float
+def _mean(costs: Sequence[float]) -> float:
+    return math.fsum(cost / len(costs) for cost in costs)
 
 
 def _kept(problem: Problem) -> int:
@@ -267,7 +257,7 @@ def _drawn(problem: Problem, state: Race, old: Codes, draws: Draws, rng: Rng) ->
 
     rows = old[:0]
     if len(old):
-        near = _around(problem, old, draws, rng)
+        near = around(problem.space, old, draws, rng)
         rows = distinct(near[~taken(near)])[: draws.count]
         known.update(row_keys(rows))
     rest = draws.count - len(rows)
@@ -279,29 +269,3 @@ def _drawn(problem: Problem, state: Race, old: Codes, draws: Draws, rng: Rng) ->
         lambda codes: taken(codes) | np.array([key in seen for key in row_keys(codes)], bool),
     )
     return np.concatenate([rows, more])
-
-
-def _around(problem: Problem, elites: Codes, draws: Draws, rng: Rng) -> Codes:
-    """Return feasible rows near elites, which stand best first (irace: the z-th of E with weight E - z + 1).
-
-    Coordinates are truncated normal draws around the elite's on the unit box, so random keys for permutations;
-    categorical values are the elite's with a probability, and else any. Infeasible rows become the nearest feasible.
-    """
-    from scipy.special import ndtr, ndtri
-
-    space, box = problem.space, UnitBox.of(problem.space)
-    weights = np.arange(len(elites), 0, -1.0)
-    parents = rng.choice(len(elites), 2 * draws.count, p=weights / weights.sum())
-    centres = box.to_unit(elites)[parents]
-    low, high = ndtr(-centres / draws.spread), ndtr((1.0 - centres) / draws.spread)
-    points = centres + draws.spread * ndtri(low + (high - low) * rng.random(centres.shape))
-    free = np.array([isinstance(p, Categorical) for p in space.parameters.values()])
-    starts = np.array([space.columns[name].start for name in space.names])
-    unordered = box.binned_axes[np.isin(box.binned, starts[free])]
-    same = rng.random((len(points), len(unordered))) < draws.closeness
-    anywhere = rng.random((len(points), len(unordered)))
-    points[:, unordered] = np.where(same, centres[:, unordered], anywhere)
-    rows = box.from_unit(points)
-    bad = ~space.feasible.contains(rows)
-    rows[bad] = space.feasible.nearest(rows[bad], rng)
-    return rows

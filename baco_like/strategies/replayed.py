@@ -17,10 +17,10 @@ tolerances and temperatures are absolute numbers made for values of about 1.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, Generic, Protocol, TypeVar, final
+from typing import Any, Generic, TypeVar, final
 
 import numpy as np
 
@@ -28,13 +28,11 @@ from baco_like._typing import Array, Rng
 from baco_like.records.history import History, row_keys
 from baco_like.records.trial import Proposal, Trial
 from baco_like.strategies.memo import Memo
+from baco_like.strategies.program import Program, Recipe
 from baco_like.strategies.protocol import Problem
 from baco_like.strategies.repaired_box import RepairedBox
 
 C = TypeVar("C")
-
-Objective = Callable[[Array], float]
-"""The cost at a point of the box, ``(k,)``, in units of the first start's; defined everywhere and finite."""
 
 _STARTS = 16
 """Random configurations among which a start is chosen, an unknown one if there is any."""
@@ -45,34 +43,6 @@ _PATIENCE = 8
 _HUGE = 1e300
 
 _NOTHING: Mapping[bytes, float] = MappingProxyType({})
-
-
-class Program(Protocol[C]):
-    """An algorithm in stages; a checkpoint C is a value."""
-
-    @property
-    def lookups(self) -> int:
-        """So many answers in a row that were known already make it begin again elsewhere."""
-
-    def begin(self, start: Array, cost: float, before: C | None) -> C:
-        """Return the checkpoint at a start, ``(k,)``, of known cost; ``before`` is where it was, or None at first."""
-
-    def stage(self, at: C, objective: Objective, rng: Rng) -> C | None:
-        """Return the checkpoint after the next stage, or None where the algorithm is to begin again elsewhere.
-
-        It is a pure function of its arguments and calls the objective at least once.
-        """
-
-
-class Recipe(Protocol[C]):
-    """The settings of a program."""
-
-    @property
-    def name(self) -> str:
-        """What stands in the tags of proposals."""
-
-    def program(self, problem: Problem, box: RepairedBox) -> Program[C]:
-        """Return the program for a problem."""
 
 
 class _Unknown(Exception):
@@ -236,9 +206,11 @@ def _advanced(state: Replay[C], assumed: Mapping[bytes, float] = _NOTHING) -> Re
         rng.bit_generator.state = state.chance
         if state.at is None:
             state = _begun(state, rng, assumed)
-            if state.at is None or not state.box.axes:
+            if state.at is None:
                 return state
             continue
+        if not state.box.axes:  # the start is all there is
+            return replace(state, wanted=None)
         answers = _Answers(state, assumed, room)
         try:
             after = state.program.stage(state.at, answers, rng)
