@@ -25,11 +25,13 @@ from baco_like.exceptions import ConfigError, FailureWarning, JournalConflict, T
 from baco_like.optimizer.asking import Ask, suggestion
 from baco_like.optimizer.opening import (
     chosen,
+    collector_paused,
     default_first,
+    header_of,
     journal_of,
     lease_of,
-    records_of,
     restored,
+    split,
 )
 from baco_like.optimizer.state import Now, advanced, begun
 from baco_like.optimizer.telling import check_bounds, legal, told
@@ -112,7 +114,7 @@ class Optimizer:
             legal(space, point) for point in (default_first(space) if wanted is None else wanted)
         ]
         self._lease, journal = lease_of(lease), journal_of(storage)
-        self._start(space, options, recipe, journal, points, journal.read(START))
+        self._start(space, options, recipe, journal, points)
         self._callbacks = heard
 
     def _start(
@@ -122,28 +124,28 @@ class Optimizer:
         strategy: Strategy[Any],
         journal: Journal,
         points: Sequence[Config] | None,
-        found: Sequence[tuple[Event, Mark]],
     ) -> None:
-        """Write the header, or take in the records that were found; ``points`` None means those of the journal."""
+        """Write the header, or read the journal that is there; ``points`` None means those of the journal."""
         self._space, self._strategy, self._journal = space, strategy, journal
         self._opened = time.monotonic()
         self._lock = threading.RLock()
         self._callbacks = ()
         self._news: deque[Trial] = deque()
         self._announcing = False
-        if not found:
+        found, records = split(journal, self._name())
+        if found is None:
             header = Header(space.to_dict(), options, tuple(points or ()))
             now = begun(header, space, strategy)  # all checks, before anything is written
             try:
                 self._now = replace(now, mark=journal.append(header.event(), START))
             except JournalConflict:  # somebody else has created the same file at the same moment
-                found = journal.read(START)
-        if found:
-            event, mark = found[0]
-            header = Header.read(event, self._name())
+                found, records = split(journal, self._name())
+        if found is not None:
+            header, mark = found
             header.check(space, options, points, self._name())
             self._now = replace(begun(header, space, strategy), mark=mark)
-            self._take(found[1:])
+            with collector_paused():
+                self._take(records)
         self._news.clear()  # nobody hears of the past again
 
     @classmethod
@@ -166,12 +168,12 @@ class Optimizer:
             JournalError: There is no such file, it is damaged, or the space or the strategy is not the journal's.
         """
         place = Path(path)
-        header, records = records_of(place)
+        header = header_of(place)
         recipe = restored(header.options.strategy, strategy, place)
         optimizer = cls.__new__(cls)
         optimizer._lease = lease_of(lease)
         known = Space.from_dict(header.space) if space is None else space
-        optimizer._start(known, header.options, recipe, JsonlJournal(place), None, records)
+        optimizer._start(known, header.options, recipe, JsonlJournal(place), None)
         return optimizer
 
     # Asking ----------------------------------------------------------------------------------------------------
@@ -428,13 +430,12 @@ class Optimizer:
         """Take in what the journal has beyond what is known: other writers' events, or an interrupted one."""
         self._take(self._journal.read(self._now.mark))
 
-    def _take(self, records: Sequence[tuple[Event, Mark]]) -> None:
-        if records:
-            self._now, observed = self._advanced(self._now, records)
-            self._news.extend(observed)
+    def _take(self, records: Iterable[tuple[Event, Mark]]) -> None:
+        self._now, observed = self._advanced(self._now, records)
+        self._news.extend(observed)
 
     def _advanced(
-        self, now: Now, records: Sequence[tuple[Event, Mark]]
+        self, now: Now, records: Iterable[tuple[Event, Mark]]
     ) -> tuple[Now, Sequence[Trial]]:
         return advanced(now, records, self._strategy, self._name())
 

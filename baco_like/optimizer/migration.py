@@ -59,9 +59,9 @@ def migrate(old: str | os.PathLike[str], new: str | os.PathLike[str], space: Spa
     Raises:
         JournalError: The old journal cannot be read, or the new one cannot be written.
     """
-    header, records = records_of(Path(old))
+    header, _, records = records_of(Path(old))
     before = Space.from_dict({**header.space, "constraints": []})  # callables cannot be written
-    past, _ = advanced(begun(header, before, RandomSearch()), records[1:], RandomSearch(), str(old))
+    past, _ = advanced(begun(header, before, RandomSearch()), records, RandomSearch(), str(old))
     reading = _Reading(before, space, _defaults(before), _defaults(space))
     observed = [_observed(i, trial, reading) for i, trial in enumerate(past.history.trials)]
     pending = [trial.config for trial in past.history.pending.values()]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 from baco_like._random import Purpose, generator
@@ -27,6 +28,9 @@ _NO_EVENT = (
 )
 """What comes of a record that somebody has forged."""
 
+_AT_ONCE = 500
+"""Records whose configurations are encoded together."""
+
 
 @dataclass(frozen=True)
 class Now:
@@ -49,7 +53,7 @@ def begun(header: Header, space: Space, strategy: Strategy[Any]) -> Now:
 
 
 def advanced(
-    now: Now, records: Sequence[tuple[Event, Mark]], strategy: Strategy[Any], name: str
+    now: Now, records: Iterable[tuple[Event, Mark]], strategy: Strategy[Any], name: str
 ) -> tuple[Now, Sequence[Trial]]:
     """Return what is known after some records, and the trials that they observed.
 
@@ -76,20 +80,24 @@ def advanced(
             rng = generator(now.options.seed, Purpose.TELL, trial.id)
             state = strategy.tell(now.problem, state, trial, rng)
         seen += observed
+    if mark is now.mark:
+        return now, seen
     return replace(now, history=history, state=state, mark=mark), seen
 
 
 def _with_codes(
-    records: Sequence[tuple[Event, Mark]], space: Space
+    records: Iterable[tuple[Event, Mark]], space: Space
 ) -> Iterator[tuple[tuple[Event, Mark], Codes | None]]:
-    """Yield records with the codes of what they suggest: encoded all at once, which is several times as fast."""
-    try:
-        configs = [suggested_configs(event) for event, _ in records]
-        codes = space.encode([config for some in configs for config in some])
-    except _NO_EVENT:  # which record is wrong is found when it is applied alone
-        yield from ((record, None) for record in records)
-        return
-    at = 0
-    for record, some in zip(records, configs, strict=True):
-        yield record, codes[at : at + len(some)]
-        at += len(some)
+    """Yield records with the codes of what they suggest: many are encoded at once, which is several times as fast."""
+    rest = iter(records)
+    while some := list(islice(rest, _AT_ONCE)):
+        try:
+            configs = [suggested_configs(event) for event, _ in some]
+            codes = space.encode([config for few in configs for config in few])
+        except _NO_EVENT:  # which record is wrong is found when it is applied alone
+            yield from ((record, None) for record in some)
+            continue
+        at = 0
+        for record, few in zip(some, configs, strict=True):
+            yield record, codes[at : at + len(few)]
+            at += len(few)

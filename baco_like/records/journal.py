@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -47,8 +47,8 @@ START = Mark()
 class Journal(Protocol):
     """An append-only list of events that several writers may share; it holds no state of its readers."""
 
-    def read(self, after: Mark) -> list[tuple[Event, Mark]]:
-        """Return the events after a place, each with the place behind it.
+    def read(self, after: Mark) -> Iterable[tuple[Event, Mark]]:
+        """Return the events that are after a place now, each with the place behind it.
 
         Raises:
             JournalError: A record is damaged; the message has its number.

@@ -69,43 +69,30 @@ def _no_number(text: str) -> Any:
 _DECODER = json.JSONDecoder(parse_constant=_no_number)
 
 
-@dataclass(frozen=True)
-class _Tail:
-    """What follows a known place of the file.
-
-    Attributes:
-        found: Whole records, each with the place behind it.
-        torn: Whether something is left that is no whole record.
-    """
-
-    found: list[tuple[Event, Mark]]
-    torn: bool
-
-
-def _parse(data: bytes, after: Mark, path: Path) -> _Tail:
-    """Read the bytes behind a place.
+def _records(data: bytes, after: Mark, path: Path) -> Iterator[tuple[Event, Mark]]:
+    """Yield the records in the bytes behind a place, one at a time: a long journal is never whole in memory twice.
 
     Raises:
         JournalError: A record is damaged, or this is no journal of ours.
     """
-    place, at = after.place, 0
-    if not after.closed and data.startswith(b"\n"):  # the end that was missing
-        at = 1
-    found: list[tuple[Event, Mark]] = []
-    number = after.number
+    place, at, number = after.place, _missing_end(data, after), after.number
     while (end := data.find(b"\n", at)) >= 0:
         event = decode_record(data[at:end], number)
         if event is None:
             raise _damaged(path, number, data[at:])
         at, number = end + 1, number + 1
-        found.append((event, Mark(number, place + at)))
+        yield event, Mark(number, place + at)
     rest = data[at:]
     event = decode_record(rest, number)
     if event is not None:  # cut exactly at the newline: the record is whole
-        return _Tail([*found, (event, Mark(number + 1, place + len(data), closed=False))], False)
-    if decode_record(rest[:-1], number) is not None or not _could_be_torn(rest, number):
+        yield event, Mark(number + 1, place + len(data), closed=False)
+    elif decode_record(rest[:-1], number) is not None or not _could_be_torn(rest, number):
         raise _damaged(path, number, rest)
-    return _Tail(found, torn=bool(rest))
+
+
+def _missing_end(data: bytes, after: Mark) -> int:
+    """Return how many bytes are the end that the record before them lacked."""
+    return int(not after.closed and data.startswith(b"\n"))
 
 
 def write_journal(path: Path, events: Iterable[Event]) -> None:
@@ -162,17 +149,17 @@ class JsonlJournal:
 
     path: Path
 
-    def read(self, after: Mark) -> list[tuple[Event, Mark]]:
-        """Return the events after a place, each with the place behind it.
+    def read(self, after: Mark) -> Iterator[tuple[Event, Mark]]:
+        """Return the events that are after a place now, each with the place behind it.
 
         Raises:
-            JournalError: A record is damaged, or the file cannot be read.
+            JournalError: The file cannot be read; or, when it comes to it, a record is damaged.
         """
         if not self.path.exists() and not after.number:
-            return []
+            return iter(())
         with locked(self.path, os.O_RDONLY, fcntl.LOCK_SH) as fd:
             data = self._bytes(fd, after)
-        return _parse(data, after, self.path).found
+        return _records(data, after, self.path)
 
     def append(self, event: Event, after: Mark) -> Mark:
         """Write one event, wait until it is on the disk, and return the place behind it.
@@ -186,10 +173,10 @@ class JsonlJournal:
         with locked(
             self.path, os.O_RDWR | (0 if after.number else os.O_CREAT), fcntl.LOCK_EX
         ) as fd:
-            tail = _parse(self._bytes(fd, after), after, self.path)
-            if tail.found:
+            tail = self._bytes(fd, after)
+            if next(_records(tail, after, self.path), None) is not None:
                 raise JournalConflict(f"{self.path} has grown")
-            if tail.torn:  # what a crash left of a record that nobody was told of
+            if len(tail) > _missing_end(tail, after):  # of a record that nobody was told of
                 os.ftruncate(fd, after.place)
             self._write(fd, data, after.place)
             if not after.number:

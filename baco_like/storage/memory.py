@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import final
 
@@ -16,9 +17,9 @@ class MemoryJournal:
 
     events: list[Event] = field(default_factory=list)
 
-    def read(self, after: Mark) -> list[tuple[Event, Mark]]:
-        """Return the events after a place, each with the place behind it."""
-        return [(self.events[n], Mark(n + 1)) for n in range(after.number, len(self.events))]
+    def read(self, after: Mark) -> Iterator[tuple[Event, Mark]]:
+        """Return the events that are after a place now, each with the place behind it."""
+        return iter([(self.events[n], Mark(n + 1)) for n in range(after.number, len(self.events))])
 
     def append(self, event: Event, after: Mark) -> Mark:
         """Keep one event and return the place behind it.

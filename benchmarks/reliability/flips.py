@@ -20,7 +20,7 @@ def recorded(path: Path) -> None:
     opt = Optimizer(SPACE, strategy="random_search", storage=path)
     for _ in range(5):
         observe(opt, opt.suggest())
-    one, two, three = opt.suggest(3)
+    _, two, three = opt.suggest(3)
     opt.abandon(two)
     observe(opt, three)
     opt.enqueue(SPACE.sample(1, seed=5)[0])

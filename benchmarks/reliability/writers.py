@@ -1,4 +1,4 @@
-"""5. Eight processes on one journal; a holder of the lock that dies or stops; a worker that dies with a trial in flight.
+"""5. Eight processes on one journal; a lock holder that dies or stops; a worker that dies with a trial in flight.
 
     python benchmarks/reliability/writers.py [--quick] [--processes 8] [--observations 200]
 

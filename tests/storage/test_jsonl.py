@@ -25,7 +25,7 @@ class Reader:
         self.journal, self.mark = JsonlJournal(path), START
 
     def read(self):
-        found = self.journal.read(self.mark)
+        found = list(self.journal.read(self.mark))
         self.mark = found[-1][1] if found else self.mark
         return [event for event, _ in found]
 

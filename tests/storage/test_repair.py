@@ -42,7 +42,7 @@ def repaired(tmp_path, data, header):
 
 def test_one_damaged_byte_anywhere_costs_at_most_its_record(journal, tmp_path):
     data, whole = journal.read_bytes(), known(Optimizer.load(journal))
-    records = len(JsonlJournal(journal).read(START))
+    records = len(list(JsonlJournal(journal).read(START)))
     ends = [place for place, byte in enumerate(data) if byte == ord("\n")]
     for place in sorted({*range(0, len(data), 17), *ends}):
         bad = bytearray(data)
