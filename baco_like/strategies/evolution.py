@@ -109,8 +109,7 @@ class Evolution(Generic[M]):
         """Return awaited candidates, and further attempts at their places where these are in flight."""
         found: dict[bytes, Proposal] = {}
         awaited = state.awaited
-        attempts = _attempts(len(awaited), n + len(history.pending))
-        for attempt in range(attempts):
+        for attempt in _attempts(history, state, n):
             tried = _attempt(problem, state, attempt).chosen(awaited)
             for i in _fresh(problem, history, tried.codes, n):
                 (key,) = row_keys(tried.codes[i : i + 1])
@@ -148,9 +147,23 @@ def _chance(seed: int, step: int, attempt: int) -> Rng:
     return np.random.default_rng([seed, step, attempt])
 
 
-def _attempts(places: int, wanted: int) -> int:
-    """Return how many candidates for each of some places may be tried, uniform draws among them in any case."""
-    return 0 if places == 0 else -(-wanted // places) + _BRED + 1
+def _attempts(history: History, state: Generation[Any], n: int) -> Iterator[int]:
+    """Yield the numbers of the attempts that may give n proposals: 0, and on from the last one in flight.
+
+    There are so many that uniform draws are among them.
+    """
+    places = len(state.awaited)
+    if places == 0:
+        return
+    yield 0
+    tags = [trial.tag for trial in history.pending.values()]
+    numbers = [tag.get("attempt") for tag in tags if _of_generation(state, tag)]
+    first = max([1, *(number for number in numbers if isinstance(number, int))])
+    yield from range(first, first + _BRED + 1 + -(-(n + len(tags)) // places))
+
+
+def _of_generation(state: Generation[Any], tag: Any) -> bool:
+    return isinstance(tag, Mapping) and tag.get("generation") == state.step
 
 
 def _attempt(problem: Problem, state: Generation[M], attempt: int) -> Candidates:
@@ -277,7 +290,7 @@ def _changed(state: Generation[M], place: int, other: Candidates) -> Generation[
 
 def _own_attempt(state: Generation[Any], tag: Any) -> tuple[int, int] | None:
     """Return place and number of an attempt that is still of use, or None where the tag tells of none."""
-    if not isinstance(tag, Mapping) or tag.get("generation") != state.step:
+    if not _of_generation(state, tag):
         return None
     place, number = tag.get("place"), tag.get("attempt")
     if not isinstance(place, int) or not isinstance(number, int):

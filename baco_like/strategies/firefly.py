@@ -55,7 +55,7 @@ class Firefly:
         population: How many; fewer in a smaller space.
         attraction: The attractiveness B0 of a firefly at no distance.
         absorption: The light absorption gamma: attractiveness is ``B0 exp(-gamma r**2)`` at distance r.
-        noise: The length alpha of a random move, as a share of each axis.
+        noise: The length alpha of a random move along every axis of the scaled box, whose longest axis has length 1.
         scatter: Draws the first positions.
         snap: Returns the configurations that stand for positions.
     """
@@ -99,7 +99,7 @@ class Firefly:
             movers = np.array([population.mover])
             apart = here[population.towards] - here[movers]
             pull = self.attraction * np.exp(-self.absorption * (apart**2).sum()) * apart
-        wandering = self.noise * rng.uniform(-0.5, 0.5, pull.shape) * box.extents
+        wandering = self.noise * rng.uniform(-0.5, 0.5, pull.shape)
         positions = np.clip(here[movers] + pull + wandering, 0.0, box.extents)
         codes = self.snap(problem.space, box, positions, rng)
         return Candidates(codes, (positions, movers))
@@ -163,14 +163,14 @@ def firefly(
 ) -> Evolution[Fireflies]:
     """Fireflies whose positions stand for feasible configurations; constraints='penalty' is the unaware one.
 
-    The defaults are those of Willemsen et al., Table IV, and the noise, which it does not name, of Yang's program.
+    The defaults are those of Willemsen et al., Table IV, and for the noise, which it does not name, of their program.
 
     Args:
         constraints: ``aware`` or ``penalty``.
         population: How many.
         attraction: The attractiveness B0 of a firefly at no distance.
         absorption: The light absorption gamma.
-        noise: The length alpha of a random move, as a share of each axis.
+        noise: The length alpha of a random move along every axis of the scaled box, whose longest axis has length 1.
 
     Raises:
         ValueError: A setting is unknown or out of range.

@@ -79,8 +79,8 @@ def test_an_abandoned_trial_is_asked_again(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_many_in_flight_are_all_of_the_algorithm(name):
     run = run_of(name)
-    asked = run.ask(12)
-    assert [trial.origin for trial, _ in asked] == ["strategy"] * 12
+    asked = [*run.ask(12), *run.ask(12), *run.ask(1)]
+    assert [trial.origin for trial, _ in asked] == ["strategy"] * 25
     for trial, code in reversed(asked):
         run.tell(trial, code)
     assert run.state.step > 0

@@ -38,7 +38,7 @@ def reference(space, cost, fireflies, seed, evaluations):
                     r = np.linalg.norm(x[i] - x[j])
                     pull = fireflies.attraction * np.exp(-fireflies.absorption * r**2)
                     noise = fireflies.noise * rng.uniform(-0.5, 0.5, (1, len(box.extents)))[0]
-                    x[i] = x[i] + pull * (x[j] - x[i]) + noise * box.extents
+                    x[i] = x[i] + pull * (x[j] - x[i]) + noise
                     x[i] = np.minimum(np.maximum(x[i], 0.0), box.extents)
                     (row,) = snap_feasible(space, box, x[i : i + 1], rng)
                     evaluated.append(row)
