@@ -5,8 +5,8 @@
 DIR (or the folder that BACO_LIKE_DATA names) holds `recorded`, a folder of T4 results and Kernel Tuner caches such as
 those of the public repository AutoTuningAssociation/benchmark_hub. `--out` keeps every finished run and continues an
 earlier call; one that is ended early (Ctrl-C, SIGTERM) reports what it has. `--parts` chooses among the claims,
-`--quick` takes a few runs of each and leaves the slow packages out. The whole takes some tens of hours of CPU, most of
-it for the two Bayesian packages and the largest budgets.
+`--quick` takes a few runs of each and leaves SMAC and two Bayesian packages out. The whole takes some tens of hours of
+CPU, most of it for these packages, SMAC and the largest budgets.
 scikit-optimize, bayesian-optimization and pyatf take part where they are installed.
 """
 
@@ -47,8 +47,14 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--parts", help=f"separated by commas, of {', '.join(claims.PARTS)}")
     parser.add_argument("--repeats", type=int, help="runs of each at most (default: the papers')")
     parser.add_argument("--largest-budget", type=int, default=1600, help="of the 2022 survey's")
-    parser.add_argument("--slow-repeats", type=int, help="the same for the Bayesian packages")
-    parser.add_argument("--quick", action="store_true", help="3 runs of each, no slow packages")
+    parser.add_argument(
+        "--slow-repeats", type=int, help="the same for SMAC and the Bayesian packages"
+    )
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help="3 runs of each, SMAC and the Bayesian packages left out",
+    )
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--out", type=Path, required=True, help="JSONL file of the runs")
     parser.add_argument("--table", type=Path, help="Markdown file; standard output otherwise")

@@ -33,7 +33,7 @@ class Entry:
         settings: Its own.
         evaluations: The budget; None is the methodology's.
         draw: Whether values are drawn from the recorded repeats.
-        slow: Whether a suggestion takes about a second.
+        slow: Whether it takes far longer than the others; such runs come last.
     """
 
     name: str

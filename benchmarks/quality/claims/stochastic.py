@@ -15,7 +15,7 @@ STOCHASTIC_BUDGETS = (*LOW, 400)
 
 def drawn(name: str, n: int) -> Entry:
     if name == "SMAC":
-        return Entry(name, "smac", {}, n, draw=True)
+        return Entry(name, "smac", {}, n, draw=True, slow=True)
     if name == "racing":
         return Entry(name, "racing", {}, n, draw=True)
     return surveyed(name, n, draw=True)

@@ -43,7 +43,7 @@ def surveyed(name: str, evaluations: int, draw: bool = False) -> Entry:
     return Entry(name, strategy, settings, evaluations, draw)
 
 
-SMAC = [Entry("SMAC", "smac", {}, n) for n in (*LOW, 400)]
+SMAC = [Entry("SMAC", "smac", {}, n, slow=True) for n in (*LOW, 400)]
 ALL_SURVEYED = [surveyed(name, n) for n in (*LOW, *MEDIUM) for name in SURVEY]
 
 
