@@ -271,12 +271,16 @@ def _seconds(fields: _Fields) -> float | None:
 
 
 def _files(fields: _Fields) -> tuple[Path, Path | None, Path | None]:
-    """Return the files of samples, of notes and of the run to go on with; all lie in ``run_directory``."""
+    """Return the files of samples, of notes and of the run to go on with.
+
+    Those that are written lie in ``run_directory``; a path that leads out of it is refused.
+    """
     folder = Path(fields.text("run_directory", "."))
     application = fields.text("application_name", "application")
     named = fields.text("output_data_file", _OUTPUT)
-    standard = folder / f"{application}_{_OUTPUT}"
-    output = standard if named == _OUTPUT else folder / named
+    own = named != _OUTPUT
+    samples = named if own else f"{application}_{_OUTPUT}"
+    output = _within(fields, "output_data_file" if own else "application_name", folder, samples)
     log = fields.take("log_file", "")
     earlier = [
         fields.text(name, _OUTPUT)
@@ -286,9 +290,15 @@ def _files(fields: _Fields) -> tuple[Path, Path | None, Path | None]:
     resume = output if chosen is None else folder / chosen
     return (
         output,
-        folder / str(log) if log else None,
+        _within(fields, "log_file", folder, str(log)) if log else None,
         resume if fields.flag("resume_optimization") else None,
     )
+
+
+def _within(fields: _Fields, name: str, folder: Path, text: str) -> Path:
+    if Path(text).is_absolute() or ".." in Path(text).parts:
+        raise fields.wrong(name, "a path within run_directory")
+    return folder / text
 
 
 def _modes(fields: _Fields) -> None:

@@ -102,15 +102,20 @@ class Report:
         sys.exit(1 if self.wrong else 0)
 
 
-def arguments(doc: str | None, **numbers: int) -> argparse.Namespace:
-    """Return the command's arguments: ``--quick``, ``--seed`` and whole numbers by name."""
-    first, _, rest = (doc or "").partition("\n")
-    parser = argparse.ArgumentParser(description=first, epilog=rest)
+def parser(doc: str | None, **numbers: int) -> argparse.ArgumentParser:
+    """Return a parser of the arguments ``--quick``, ``--seed`` and whole numbers by name."""
+    parser = argparse.ArgumentParser(
+        description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--quick", action="store_true", help="the short version, as in the tests")
     parser.add_argument("--seed", type=int, default=0)
     for name, number in numbers.items():
         parser.add_argument(f"--{name}", type=int, default=None, help=f"default {number}")
-    return parser.parse_args()
+    return parser
+
+
+def arguments(doc: str | None, **numbers: int) -> argparse.Namespace:
+    return parser(doc, **numbers).parse_args()
 
 
 def chosen(given: int | None, quick: bool, short: int, full: int) -> int:

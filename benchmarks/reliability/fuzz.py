@@ -1,0 +1,397 @@
+"""11. Read mutated files of every kind: only the documented errors, little memory, nothing hangs and nothing runs.
+
+    python benchmarks/reliability/fuzz.py [--quick] [--seconds 120] [--target NAME] [--keep DIR]
+
+Targets: journals (bytes, and records changed with their checksum made good again; opened, gone on with, repaired), TOML
+files of `tune`, T1 and BaCO space files and scenarios, T4 and Kernel Tuner results, the CSV files and the replies of
+the client-server protocol. An input that ends otherwise than before (another error, from another line) is mutated
+further. Each target has a process of its own, whose memory is measured; files that try to run a command or to write
+elsewhere would leave a trace, which is looked for. A failing input is written to `--keep`.
+"""
+
+import contextlib
+import json
+import os
+import random
+import resource
+import signal
+import sys
+import tempfile
+import time
+import traceback
+import warnings
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from harness import SPACE, Report, chosen, forked, observe, parser, scratch
+from mutations import CANARY, bytes_changed, document_changed, json_changed
+
+from baco_like import Optimizer, Space, SpaceExhausted
+from baco_like.evaluators.recorded import load
+from baco_like.exceptions import BacoError
+from baco_like.integrations.baco_csv import read_csv, write_csv
+from baco_like.integrations.columns import Layout
+from baco_like.integrations.scenario import read_scenario
+from baco_like.integrations.serve import serve
+from baco_like.records.objective import Objective
+from baco_like.runfile import read as read_toml
+from baco_like.storage.repair import repair
+from baco_like.storage.t4 import write_t4
+
+MEMORY = 500
+"""MB that a process may use."""
+
+PATIENCE = 20
+"""Seconds for one input."""
+
+Change = Callable[[bytes, list[bytes], random.Random], bytes]
+
+
+@dataclass(frozen=True)
+class Target:
+    """What is fuzzed: valid inputs, how they are changed, and who reads them from a file in a folder."""
+
+    seeds: list[bytes]
+    change: Change
+    read: Callable[[Path], object]
+
+
+class Hang(BaseException):
+    """An input has taken too long."""
+
+
+def hang(number: int, frame: FrameType | None) -> None:
+    raise Hang
+
+
+# The readers -------------------------------------------------------------------------------------------------------
+
+
+def read_journal(path: Path) -> None:
+    path.with_name("new").unlink(missing_ok=True)
+    with contextlib.suppress(BacoError):
+        repair(path, path.with_name("new"))
+        go_on(Optimizer.load(path.with_name("new")))
+    go_on(Optimizer.load(path, lease=1.0))
+
+
+def go_on(opt: Optimizer) -> None:
+    for _ in range(2):
+        with contextlib.suppress(SpaceExhausted):
+            opt.observe(opt.suggest(), 1.0)
+    assert opt.best_value is None or opt.best_value == opt.best_value
+    repr((opt.trials, opt.pending, opt.best))
+    opt.to_dataframe()
+
+
+def read_space(read: Callable[[Path], Space], path: Path) -> None:
+    space = read(path)
+    space.sample(2, seed=0)
+    space.to_dict()
+
+
+def read_results(path: Path) -> None:
+    recorded = load(path)
+    for values in recorded.entries:
+        recorded.entry(dict(zip(recorded.names, values, strict=True)))
+
+
+def read_run(path: Path) -> None:
+    plan = read_toml(path)
+    plan.evaluator().close()
+    plan.space.sample(2, seed=0)
+
+
+class Client:
+    """Answers requests as a client does, and now and then with the lines of the input instead."""
+
+    def __init__(self, path: Path) -> None:
+        self._script = path.read_text(encoding="utf-8", errors="replace").splitlines(keepends=True)
+        self._rng = random.Random(zlib.crc32(path.read_bytes()))
+        self._asked: list[str] = []
+        self._replies: list[str] = []
+
+    def write(self, text: str) -> int:
+        lines = text.splitlines()
+        if lines and lines[0].startswith("Request"):
+            names, rows = lines[1], lines[2:]
+            self._replies = [f"{names},value,Valid\n"]
+            self._replies += [
+                f"{row},{len(row) / 3},{'True' if len(row) % 3 else 'False'}\n" for row in rows
+            ]
+        return len(text)
+
+    def flush(self) -> None:
+        pass
+
+    def readline(self) -> str:
+        if self._script and self._rng.random() < 0.3:
+            return self._script.pop(0)
+        return self._replies.pop(0) if self._replies else ""
+
+
+def converse(path: Path) -> None:
+    scenario = json.loads(json.dumps(SCENARIO))
+    scenario["run_directory"] = str(path.parent / "out")
+    client: Any = Client(path)
+    serve(read_scenario(scenario), client, client, lambda text: None)
+
+
+# The valid inputs --------------------------------------------------------------------------------------------------
+
+SCENARIO = {
+    "application_name": "app",
+    "optimization_objectives": ["value"],
+    "feasible_output": {"enable_feasible_predictor": True, "name": "Valid", "true_value": "True"},
+    "design_of_experiment": {"doe_type": "random sampling", "number_of_samples": 4},
+    "optimization_iterations": 3,
+    "optimization_method": "random_search",
+    "input_parameters": {
+        "x": {"parameter_type": "ordinal", "values": [1, 2, 4], "constraints": ["x < 3"], "transform": "log"},
+        "r": {"parameter_type": "real", "values": [0, 1], "prior": "gaussian"},
+        "i": {"parameter_type": "integer", "values": [0, 3], "parameter_default": 2, "dependencies": ["x"],
+              "constraints": ["i * x <= 6"]},
+        "c": {"parameter_type": "categorical", "values": ["a", "b"], "parameter_default": "a"},
+        "p": {"parameter_type": "permutation", "values": [3], "parametrization": "kendall"},
+    },
+}  # fmt: skip
+
+T1 = {
+    "General": {"BenchmarkName": "b"},
+    "ConfigurationSpace": {
+        "TuningParameters": [
+            {"Name": "x", "Type": "int", "Values": "[2**i for i in range(5)]", "Default": 4},
+            {"Name": "y", "Type": "int", "Values": [1, 2, 3]},
+            {"Name": "s", "Type": "string", "Values": "['a', 'b']"},
+        ],
+        "Conditions": [
+            {"Parameters": ["x", "y"], "Expression": "x * y <= 32 and x % y == 0 or s == 'a'"}
+        ],
+    },
+}
+
+TOML = """
+[space.tile]
+type = "ordinal"
+values = [8, 16, 32]
+log = true
+default = 16
+[space.eps]
+type = "real"
+low = 1e-6
+high = 1e-1
+log = true
+[space.order]
+type = "permutation"
+elements = ["i", "j", "k"]
+metric = "spearman"
+[space.n]
+type = "integer"
+low = 1
+high = 9
+[constraints]
+known = ["64 % tile == 0", "pos(order, 'k') > pos(order, 'i')", "n * tile < 99"]
+[objective]
+name = "time"
+unit = "ms"
+goal = "minimize"
+[evaluator]
+kind = "command"
+build = "true -DTILE={tile} {workdir}/k"
+run = "echo {order} {eps} time: 3"
+measure = "regex"
+pattern = "time: (.*)"
+timeout = 1
+memory = "1GiB"
+[budget]
+evaluations = 6
+seconds = 6
+[optimizer]
+strategy = "random_search"
+seed = 3
+"""
+
+
+def journal() -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "j"
+        opt = Optimizer(SPACE, strategy="random_search", storage=path, lease=1.0)
+        for _ in range(3):
+            observe(opt, opt.suggest())
+        one, two = opt.suggest(2)
+        opt.abandon(one, "lost")
+        opt.observe(two, failed="timeout", bound=3.0, message="m", extra={"seconds": {"run": 1.0}})
+        opt.observe({"tile": 999}, {"value": 2.0, "energy": 3.0}, imported=True)
+        opt.enqueue(SPACE.sample(1, seed=1)[0])
+        opt.suggest(2)
+        return path.read_bytes()
+
+
+def forged(data: bytes, others: list[bytes], rng: random.Random) -> bytes:
+    """Change what a record says and make its checksum good again."""
+    lines = data.split(b"\n")[:-1]
+    at = rng.randrange(len(lines)) if lines else 0
+    try:
+        record = json.loads(lines[at])
+        record.pop("crc", None)
+        changed = document_changed(record, rng)
+        text = json.dumps({"n": at, **changed})[1:].encode()
+    except (ValueError, TypeError, IndexError, RecursionError):
+        return bytes_changed(data, others, rng)
+    lines[at] = b'{"crc":"%08x",' % zlib.crc32(text) + text
+    return b"\n".join(lines) + b"\n"
+
+
+def results(kind: str) -> bytes:
+    opt = Optimizer(SPACE, strategy="random_search", seed=1)
+    for _ in range(6):
+        observe(opt, opt.suggest())
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "results"
+        if kind == "t4":
+            write_t4(path, opt.trials, Objective("time", "ms"))
+        else:
+            write_csv(path, opt.trials, Layout(SPACE.parameters, "time"))
+        return path.read_bytes()
+
+
+CACHE = {
+    "device_name": "d", "kernel_name": "k", "problem_size": 4, "objective": "time",
+    "tune_params_keys": ["a", "b"], "tune_params": {"a": [1, 2], "b": ["x", "y"]},
+    "cache": {
+        "1,x": {"a": 1, "b": "x", "time": 1.5, "times": [1.4, 1.6], "compile_time": 3.0},
+        "2,x": {"a": 2, "b": "x", "time": "RuntimeFailedConfig"},
+        "2,y": {"a": 2, "b": "y", "time": 1e20, "__error__": "InvalidConfig"},
+    },
+}  # fmt: skip
+
+REPLIES = b'x,r,i,c,p,value,Valid\n1,0.5,2,a,"(0, 1, 2)",3.5,True\nnan,1,2\nvalue\nEnd\n1,2,3,4,5,-1,0\n\n2147483647\n'
+
+
+def targets() -> dict[str, Target]:
+    layout = Layout(SPACE.parameters, "time")
+    return {
+        "journal bytes": Target([journal()], bytes_changed, read_journal),
+        "journal records": Target([journal()], forged, read_journal),
+        "toml": Target([TOML.encode()], bytes_changed, read_run),
+        "t1": Target([json.dumps(T1).encode()], json_changed, partial(read_space, Space.from_t1)),
+        "baco": Target(
+            [json.dumps(SCENARIO).encode()], json_changed, partial(read_space, Space.from_baco)
+        ),
+        "scenario": Target([json.dumps(SCENARIO).encode()], json_changed, read_scenario),
+        "t4": Target([results("t4"), json.dumps(CACHE).encode()], json_changed, read_results),
+        "csv": Target([results("csv")], bytes_changed, lambda path: read_csv(path, layout)),
+        "protocol": Target([REPLIES], bytes_changed, converse),
+    }
+
+
+# The loop ----------------------------------------------------------------------------------------------------------
+
+
+def where(error: BaseException) -> str:
+    """Return an error's type and the line of the package that it comes from."""
+    frames = traceback.extract_tb(error.__traceback__)
+    ours = [frame for frame in frames if "baco_like" in frame.filename]
+    place = f"{Path(ours[-1].filename).name}:{ours[-1].lineno}" if ours else "?"
+    return f"{type(error).__name__} at {place}"
+
+
+def outcome(target: Target, path: Path) -> tuple[str, str]:
+    """Read one input; return how it ended, and what is wrong with that or nothing."""
+    signal.setitimer(signal.ITIMER_REAL, PATIENCE)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            target.read(path)
+        return "read", ""
+    except BacoError as error:
+        return where(error), ""
+    except Hang as error:
+        return where(error), f"takes more than {PATIENCE} s ({where(error)})"
+    except BaseException as error:
+        return where(error), f"{where(error)}: {error}"[:300]
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def fuzz(
+    target: Target, name: str, seconds: float, seed: int, folder: Path, keep: Path | None
+) -> None:
+    """Change and read inputs for some seconds; write what was found to a file of the folder."""
+    signal.signal(signal.SIGALRM, hang)
+    place = folder / name.replace(" ", "-")
+    (place / "out").mkdir(parents=True)
+    os.chdir(place)
+    rng, corpus, ways, wrong, inputs = random.Random(seed), list(target.seeds), set(), {}, 0
+    ended = time.monotonic() + seconds
+    while time.monotonic() < ended:
+        data = target.seeds[0] if not inputs else target.change(rng.choice(corpus), corpus, rng)
+        (place / "input").write_bytes(data)
+        way, problem = outcome(target, place / "input")
+        inputs += 1
+        if way not in ways:
+            ways.add(way)
+            corpus.append(data)
+        if problem and way not in wrong:
+            wrong[way] = problem
+            if keep is not None:
+                keep.mkdir(parents=True, exist_ok=True)
+                (keep / f"{name}-{len(wrong)}".replace(" ", "-")).write_bytes(data)
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    found = {"inputs": inputs, "ways": len(ways), "wrong": wrong, "memory": memory}
+    (folder / f"{name}.json").write_text(json.dumps(found))
+
+
+def judged(report: Report, folder: Path, name: str, status: int) -> None:
+    report.check(status == 0, f"{name}: its process has died with status {status}")
+    place = folder / f"{name}.json"
+    if not place.exists():
+        return
+    found = json.loads(place.read_text())
+    for problem in found["wrong"].values():
+        report.check(False, f"{name}: {problem}")
+    report.check(found["memory"] < MEMORY, f"{name}: {found['memory']} MB")
+    report.figure(
+        f"{name}: {found['inputs']} inputs that ended in {found['ways']} ways, {found['memory']} MB"
+    )
+
+
+def traces(folder: Path) -> list[Path]:
+    """Return files that only a command, or a path that leads elsewhere, can have made."""
+    allowed = {"input", "input.lock", "new", "out"}
+    made = [
+        p for p in folder.glob("*/*") if p.name not in allowed and not p.name.startswith("new.")
+    ]
+    return [
+        *made,
+        *folder.rglob(f"*{CANARY}*"),
+        *folder.rglob("*escaped*"),
+        *Path("/").glob("escaped*"),
+    ]
+
+
+def main() -> None:
+    known, words = targets(), parser(__doc__, seconds=120)
+    words.add_argument("--target", choices=list(known), help="one only")
+    words.add_argument("--keep", type=Path, metavar="DIR", help="where failing inputs are written")
+    args = words.parse_args()
+    seconds, report = chosen(args.seconds, args.quick, 5, 120), Report()
+    names = [args.target] if args.target else list(known)
+    with scratch() as folder:
+        for name in names:
+            share = seconds / len(names)
+            work = partial(fuzz, known[name], name, share, args.seed, folder, args.keep)
+            _, status = os.waitpid(forked(work), 0)
+            judged(report, folder, name, status)
+        report.check(not traces(folder), f"traces: {traces(folder)}")
+    sys.stdout.flush()
+    report.end()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,111 @@
+"""11. Values that look like shell commands, and paths that lead elsewhere: nothing runs, nothing is written outside.
+
+    python benchmarks/reliability/injection.py [--quick] [--values 2000]
+
+Hostile and random texts of the characters that shells act on are put into a command through a placeholder, within a
+word, with and without a limit of memory (which a small shell sets): the program must get each as it is. Scenarios whose
+outputs lead out of their folder must be refused before anything is written.
+"""
+
+import os
+import random
+from pathlib import Path
+
+from harness import Report, arguments, chosen, scratch
+from mutations import CANARY, TOKENS
+
+from baco_like.evaluators import process
+from baco_like.evaluators.template import Template, text_of
+from baco_like.exceptions import BacoError
+from baco_like.integrations.scenario import read_scenario
+
+CHARACTERS = "ab $`'\"\\;|&<>(){}[]*?!#~=%\n\t-é"
+
+HOSTILE = [
+    f"$(touch {CANARY})",
+    f"`touch {CANARY}`",
+    f"; touch {CANARY}",
+    f"' ; touch {CANARY} ; '",
+    f'" ; touch {CANARY} ; "',
+    f"\\'; touch {CANARY} #",
+    f"\ntouch {CANARY}\n",
+    f"| tee {CANARY}",
+    f"> {CANARY}",
+    f"&& touch {CANARY}",
+    "{x}",
+    "{workdir}",
+    "{{x}}",
+    "%s%n",
+    "-e",
+    "--help",
+    "~",
+    "*",
+    "$HOME",
+    "",
+]
+
+ESCAPES = {
+    "output_data_file": ["../out.csv", "/tmp/escaped.csv", "a/../../out.csv"],
+    "log_file": ["../log", "/tmp/escaped.log"],
+    "application_name": ["../app", "/tmp/escaped"],
+}
+
+
+def texts(number: int, rng: random.Random) -> list[str]:
+    found = [*HOSTILE, *(token for token in TOKENS if isinstance(token, str))]
+    while len(found) < number:
+        found.append("".join(rng.choices(CHARACTERS, k=rng.randrange(1, 30))))
+    return [text for text in found if "\0" not in text and "\ud800" not in text]
+
+
+def given(report: Report, text: str, folder: Path) -> None:
+    template = Template.parse("printf '<%s>|<%s>' {x} pre{x}post", ["x"], "run")
+    for memory in (None, 2**32):
+        done = process.run(
+            template.fill({"x": text_of(text)}), folder=folder, memory=memory, timeout=10
+        )
+        report.check(done.out == f"<{text}>|<pre{text}post>", f"{text!r} became {done.out!r}")
+
+
+def escaping(report: Report, folder: Path) -> int:
+    tried = 0
+    for name, values in ESCAPES.items():
+        for value in values:
+            scenario = {
+                "optimization_objectives": ["v"],
+                "input_parameters": {"x": {"parameter_type": "ordinal", "values": [1, 2]}},
+                "run_directory": str(folder / "inner"),
+                "resume_optimization": True,
+                name: value,
+            }
+            tried += 1
+            try:
+                read_scenario(scenario)
+            except BacoError as error:
+                report.check(name in str(error), f"{name} = {value!r}: {error}")
+            else:
+                report.check(False, f"{name} = {value!r} is accepted")
+    return tried
+
+
+def main() -> None:
+    args = arguments(__doc__, values=2000)
+    number, report = chosen(args.values, args.quick, 60, 2000), Report()
+    with scratch() as folder:
+        os.chdir(folder)
+        found = texts(number, random.Random(args.seed))
+        for text in found:
+            given(report, text, folder)
+        report.check(not list(folder.iterdir()), f"written: {list(folder.iterdir())}")
+        tried = escaping(report, folder)
+        report.check(not list(folder.iterdir()), f"written: {list(folder.iterdir())}")
+        os.chdir("/")
+    report.figure(
+        f"{len(found)} texts reached a program as they are, each with and without a memory limit"
+    )
+    report.figure(f"{tried} paths that lead out of the output folder were refused")
+    report.end()
+
+
+if __name__ == "__main__":
+    main()

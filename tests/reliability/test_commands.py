@@ -1,0 +1,84 @@
+"""The short version of every command of benchmarks/reliability, and that a command sees what it looks for."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+FOLDER = ROOT / "benchmarks" / "reliability"
+COMMANDS = sorted(
+    path for path in FOLDER.glob("*.py") if "__main__" in path.read_text(encoding="utf-8")
+)
+
+SHORT = [path for path in COMMANDS if path.stem != "orders"]  # which is tests/test_stateful.py
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="signals and limits of Linux")
+
+
+@linux
+@pytest.mark.parametrize("path", SHORT, ids=lambda path: path.stem)
+def test_the_short_version_finds_no_violation(path: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-W", "error", str(path), "--quick"]
+    done = subprocess.run(
+        command, env=environment, capture_output=True, text=True, timeout=280, check=False
+    )
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    assert "- 0 violations" in done.stdout
+
+
+def test_there_is_a_command_for_every_point() -> None:
+    points = {
+        path.read_text(encoding="utf-8").split('"""', 1)[1].split(".")[0] for path in COMMANDS
+    }
+    assert points >= set(map(str, range(1, 13)))
+
+
+@pytest.fixture
+def module(monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.syspath_prepend(str(FOLDER))
+    yield lambda name: importlib.import_module(name)
+    for path in FOLDER.glob("*.py"):
+        sys.modules.pop(path.stem, None)
+
+
+def test_a_lost_result_is_seen(
+    module: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kills, harness = module("kills"), module("harness")
+    path, log = tmp_path / "j", tmp_path / "log"
+    kills.go_on(0, 3, path, log)
+    report = harness.Report()
+    kills.check(report, path, log, 1)
+    assert report.wrong == 0
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(lines[:-1]))
+    kills.check(report, path, log, 1)
+    assert report.wrong == 1
+    assert "result of trial 2 is lost" in capsys.readouterr().out
+
+
+def test_a_reader_that_fails_or_acts_is_seen(
+    module: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fuzz, harness, mutations = module("fuzz"), module("harness"), module("mutations")
+
+    def read(path: Path) -> None:
+        if b"NaN" in path.read_bytes():
+            (path.parent / mutations.CANARY).touch()
+            raise KeyError("x")
+
+    target = fuzz.Target([b"hello"], mutations.bytes_changed, read)
+    os.waitpid(harness.forked(lambda: fuzz.fuzz(target, "bad", 0.5, 1, tmp_path, None)), 0)
+    report = harness.Report()
+    fuzz.judged(report, tmp_path, "bad", 0)
+    assert report.wrong == 1
+    assert "KeyError" in capsys.readouterr().out
+    assert [path.name for path in fuzz.traces(tmp_path)].count(mutations.CANARY) >= 1
