@@ -121,7 +121,7 @@ class GeneticLocalSearch:
     def _next(self, problem: Problem, walk: Walk[Generation], rng: Rng) -> Walk[Generation]:
         """Return the walk in which the next generation begins to climb."""
         old = walk.memory
-        silent = old.silent + 1 if len(walk.memo) == old.observed else 0
+        silent = old.silent + 1 if walk.observed == old.observed else 0
         if silent >= _SILENT:
             return self._founded(problem, walk, rng)
         rows, costs = old.minima, old.reached
@@ -145,9 +145,9 @@ class GeneticLocalSearch:
 
 def _climbing(walk: Walk[Generation]) -> Walk[Generation]:
     """Return the walk in which the rows among the minima begin to climb."""
-    rows, memo = walk.memory.minima, walk.memo
-    memory = replace(walk.memory, reached=np.full(len(rows), np.nan), observed=len(memo))
-    scans = tuple(Scan.start(row, memo, place) for place, row in enumerate(rows))
+    rows = walk.memory.minima
+    memory = replace(walk.memory, reached=np.full(len(rows), np.nan), observed=walk.observed)
+    scans = tuple(Scan.start(row, walk.memo, place) for place, row in enumerate(rows))
     return replace(walk, memory=memory, scans=scans)
 
 

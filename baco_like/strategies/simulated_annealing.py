@@ -84,7 +84,7 @@ class SimulatedAnnealing:
             assert scan.base is not None
             candidate = scan.base, scan.mark
         current = walk.memory.current
-        heat = self.heat(len(walk.memo))
+        heat = self.heat(walk.observed)
         if current is None or rng.random() < acceptance(current[1], candidate[1], heat):
             walk = replace(walk, memory=Annealing(candidate), spares=())
         return walk.starting(problem, rng)

@@ -1,4 +1,5 @@
 import math
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -269,6 +270,20 @@ def test_a_small_space_is_looked_at_whole_and_the_walk_goes_on():
     for name in NAMES:
         rows, _ = Run(create(name, {"neighbourhood": "adjacent"}), space, bowl).go(56)
         assert len({tuple(row) for row in rows}) == 56
+
+
+@pytest.mark.parametrize("name", [*NAMES, "simulated_annealing", "genetic_local_search"])
+def test_noisy_configurations_are_evaluated_again_and_failed_ones_are_not(name):
+    space, rng = Space({"x": Integer(0, 5), "y": Integer(0, 1)}), RNG(0)
+
+    def noisy(code):
+        return None if code[0] == 3 else float((code[0] - 1) ** 2 + rng.normal())
+
+    rows, tags = Run(create(name, {}), space, noisy, noise="repeat").go(60)
+    times = Counter(map(tuple, rows))
+    assert all(times[row] == 1 for row in times if row[0] == 3)
+    assert max(times.values()) > 3
+    assert all(tags)
 
 
 @pytest.mark.parametrize("name", NAMES)

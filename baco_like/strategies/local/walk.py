@@ -1,7 +1,8 @@
 """Local searches as ask/tell: a scan waits for its costs, and when they settle it the algorithm moves on.
 
-Everything happens in ``tell``: known configurations are answered from the memo, so that with outcomes in order each
-algorithm is exactly what its paper describes. It differs only where a run does:
+Everything happens in ``tell``: known configurations are answered from the memo (but with ``noise="repeat"`` evaluated
+again), so that with outcomes in order each algorithm is exactly what its paper describes. It differs only where a run
+does:
 
 - Several in flight: the rest of the scan is proposed at once, and then *spares*, which are further starts drawn as the
   algorithm draws its next one, and later used as such. An improvement that comes out of turn is taken at once.
@@ -51,7 +52,8 @@ class Walk(Generic[M]):
         near: Finds neighbours.
         memory: The algorithm's own.
         scans: What is looked at, most often one scan.
-        memo: What was observed.
+        memo: What is answered from it: all that was observed, with ``noise="repeat"`` only what failed.
+        observed: Number of observations.
         best: The least cost observed.
         given: A configuration that was not awaited and better than all before, until it is made use of.
         spares: Observed spares, oldest first.
@@ -64,6 +66,7 @@ class Walk(Generic[M]):
     memory: M
     scans: tuple[Scan, ...] = ()
     memo: Memo = field(default_factory=Memo)
+    observed: int = 0
     best: float = math.inf
     given: Point | None = None
     spares: tuple[Point, ...] = ()
@@ -144,15 +147,25 @@ class Walking(Generic[M]):
         if code is None:
             return state
         (key,) = row_keys(code[None, :])
-        memo = state.memo.grown(problem, observation)
-        cost = memo.cost(key)
-        assert cost is not None
+        state, cost = _noted(problem, state, observation, key)
         scans = tuple(scan.told(key, cost) for scan in state.scans)
         awaited = any(new is not old for new, old in zip(scans, state.scans, strict=True))
-        state = replace(state, memo=memo, scans=scans)
+        state = replace(state, scans=scans)
         if not awaited:
             state = _overheard(state, (code, cost), observation.tag)
         return _advanced(problem, replace(state, best=min(state.best, cost)), rng)
+
+
+def _noted(
+    problem: Problem, walk: Walk[M], observation: Trial, key: bytes
+) -> tuple[Walk[M], float]:
+    """Return the walk that knows of one observation more, and the cost that its scans are told."""
+    cost, walk = problem.cost(observation), replace(walk, observed=walk.observed + 1)
+    if problem.noise == "repeat" and math.isfinite(cost):
+        return walk, cost
+    memo = walk.memo.grown(problem, observation)
+    known = memo.cost(key)
+    return replace(walk, memo=memo), cost if known is None else known
 
 
 def _awaited(scans: Sequence[Scan], limit: int) -> Iterator[tuple[Scan, int]]:
