@@ -83,9 +83,10 @@ def _records(data: bytes, after: Mark, path: Path) -> Iterator[tuple[Event, Mark
         at, number = end + 1, number + 1
         yield event, Mark(number, place + at)
     rest = data[at:]
-    event = decode_record(rest, number)
+    whole = rest.rstrip(b"\0") if number else rest
+    event = decode_record(whole, number)
     if event is not None:  # cut exactly at the newline: the record is whole
-        yield event, Mark(number + 1, place + len(data), closed=False)
+        yield event, Mark(number + 1, place + at + len(whole), closed=False)
     elif decode_record(rest[:-1], number) is not None or not _could_be_torn(rest, number):
         raise _damaged(path, number, rest)
 

@@ -58,6 +58,8 @@ def main() -> None:
         for place in range(0, len(data), 41 if args.quick else 1):
             old, number = data[place], data[:place].count(b"\n")
             others = {old ^ (1 << rng.randrange(8)), rng.randrange(256), ord("\n")} - {old}
+            if place == len(data) - 1:
+                others -= {0}  # which is what a power cut leaves: the record is whole, and is read
             for other in sorted(others):
                 (folder / "bad").write_bytes(data[:place] + bytes([other]) + data[place + 1 :])
                 what = f"byte {place} {'end of a line' if old == 10 else ''}"

@@ -161,6 +161,19 @@ def test_a_file_that_is_no_journal_is_left_alone(tmp_path, content):
     assert path.read_bytes() == content
 
 
+def test_a_whole_record_before_zeros_is_read(tmp_path):
+    write(tmp_path / "j")
+    data = (tmp_path / "j").read_bytes()
+    for zeros in (1, 2, 40):
+        (tmp_path / "j").write_bytes(data[:-1] + b"\0" * zeros)
+        journal = Reader(tmp_path / "j")
+        assert journal.read() == EVENTS
+        assert journal.read() == []
+        journal.append({"event": "x"})
+        assert Reader(tmp_path / "j").read() == [*EVENTS, {"event": "x"}]
+        assert (tmp_path / "j").read_bytes().startswith(data)
+
+
 @pytest.mark.parametrize("begun", range(0, 40, 3))
 def test_zeros_behind_the_last_record_are_what_a_power_cut_leaves(tmp_path, begun):
     write(tmp_path / "j")
