@@ -183,14 +183,15 @@ def _from_kernel_tuner(document: Mapping[str, Any]) -> Recorded:
     names = tuple(document["tune_params_keys"])
     objective = str(document.get("objective", "time"))
     domains = {name: tuple(document["tune_params"][name]) for name in names}
-    rows = ((row, _cache_entry(row, objective)) for row in document["cache"].values())
+    rows = ((row, cache_entry(row, objective)) for row in document["cache"].values())
     return _table(rows, names, domains, objective, "ms" if objective == "time" else "")
 
 
-def _cache_entry(row: Mapping[str, Any], objective: str) -> Entry:
+def cache_entry(row: Mapping[str, Any], objective: str) -> Entry:
+    """Return what a row of Kernel Tuner's says, from a cache file or from a run."""
     seconds = _seconds(row)
     raw = row.get(objective)
-    told = row.get("__error__") or (raw if isinstance(raw, str) else None)
+    told = row["__error__"] if "__error__" in row else raw if isinstance(raw, str) else None
     if told is not None:
         word = _KERNEL_TUNER_WORDS.get(str(told), "runtime")
         return Entry(None, failed=word, message=str(told), seconds=seconds)

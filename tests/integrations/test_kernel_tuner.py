@@ -1,0 +1,350 @@
+"""The strategy, in the real package, simulating from small recorded tables."""
+
+import importlib
+import json
+import os
+import re
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import pytest
+
+from baco_like import MaxEvals, Optimizer, Space, run
+from baco_like.evaluators.replay import ReplayEvaluator, load
+from baco_like.exceptions import BacoWarning, ConfigError, MissingExtra
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # of what it imports
+    kernel_tuner = pytest.importorskip("kernel_tuner")
+from constraint import FunctionConstraint
+from kernel_tuner.strategies.wrapper import OptAlgWrapper
+
+from baco_like.integrations import kernel_tuner as ours
+from baco_like.integrations.kernel_tuner_strategy import BacoStrategy
+from baco_like.integrations.listed_space import translation
+
+TUNE_PARAMS = {
+    "block_size_x": [16, 32, 64, 128],
+    "block_size_y": [1, 2, 4, 8],
+    "unroll": [0, 1, 2],
+    "layout": ["row", "column"],
+    "fixed": [7],
+}
+RESTRICTIONS = ["block_size_x * block_size_y <= 256", "unroll == 0 or block_size_y > 1"]
+SPACE = Space.from_kernel_tuner(TUNE_PARAMS, RESTRICTIONS)
+
+
+def row(config):
+    """Return a row of a cache: what is too large does not compile, and some configurations crash."""
+    x, y, unroll = config["block_size_x"], config["block_size_y"], config["unroll"]
+    times = {"compile_time": 1000.0, "verification_time": 0.0, "benchmark_time": 500.0}
+    if x * y == 256 and unroll == 2:
+        return {**config, "__error__": "CompilationFailedConfig", **times}
+    if config["layout"] == "column" and unroll == 1:
+        return {**config, "__error__": "RuntimeFailedConfig", **times}
+    time = abs(x - 64) / 8 + abs(y - 4) + 3 * (unroll != 2) + (config["layout"] == "row") + 1.5
+    return {**config, "time": time, "times": [time, time + 0.1], **times}
+
+
+@pytest.fixture
+def cache(tmp_path):
+    return written(tmp_path / "cache.json", TUNE_PARAMS, {tuple(c.values()): row(c) for c in SPACE})
+
+
+def written(path, tune_params, rows):
+    document = {
+        "device_name": "simulated",
+        "kernel_name": "kernel",
+        "problem_size": [1024],
+        "tune_params_keys": list(tune_params),
+        "tune_params": tune_params,
+        "objective": "time",
+        "cache": {",".join(map(str, values)): entry for values, entry in rows.items()},
+    }
+    path.write_text(json.dumps(document))
+    return str(path)
+
+
+def simulated(cache, strategy, tune=kernel_tuner.tune_kernel, **options):
+    """Return the results and the environment of a simulated run."""
+    known = {"quiet": True, "simulation_mode": True, "cache": cache, "restrictions": RESTRICTIONS}
+    return tune("kernel", "", 1024, [], TUNE_PARAMS, strategy=strategy, **{**known, **options})
+
+
+def configs(results, names=tuple(TUNE_PARAMS)):
+    return [tuple(result[name] for name in names) for result in results]
+
+
+def own_loop(cache, evaluations, strategy, seed):
+    opt = Optimizer(SPACE, seed=seed, budget=evaluations, strategy=strategy)
+    run(opt, ReplayEvaluator(load(cache)), MaxEvals(evaluations))
+    return opt
+
+
+@pytest.mark.parametrize("strategy", ["auto", "genetic_algorithm", "random_search"])
+def test_the_same_run_as_with_our_own_loop(cache, strategy):
+    alone = own_loop(cache, 14, strategy, seed=3)
+    within = BacoStrategy(strategy, seed=3)
+    results, env = simulated(cache, within, strategy_options={"max_fevals": 14})
+    assert configs(results) == [tuple(trial.config.values()) for trial in alone.trials]
+    assert env["best_config"]["time"] == alone.best_value == within.optimizer.best_value
+    assert [t.failed for t in within.optimizer.trials] == [t.failed for t in alone.trials]
+
+
+def test_failures_keep_their_kind_and_nothing_is_evaluated_twice(cache):
+    strategy = BacoStrategy("random_search")
+    results, _ = simulated(cache, strategy, strategy_options={"max_fevals": 10**6})
+    assert len(results) == len(set(configs(results))) == SPACE.feasible_size
+    trials = strategy.optimizer.trials
+    words = {tuple(trial.config.values()): trial.failed for trial in trials}
+    kinds = {"CompilationFailedConfig": "compile", "RuntimeFailedConfig": "runtime", None: None}
+    told = {values: row(dict(zip(TUNE_PARAMS, values, strict=True))) for values in words}
+    assert words == {values: kinds[one.get("__error__")] for values, one in told.items()}
+    assert {"compile", "runtime"} < set(words.values())
+    assert trials[0].extra["seconds"] == {"compile": 1.0, "run": 0.5}
+
+
+@pytest.mark.parametrize("batch", [1, 4])
+def test_the_budget_is_met_exactly(cache, batch):
+    strategy = BacoStrategy("random_search", batch=batch)
+    results, _ = simulated(cache, strategy, strategy_options={"max_fevals": 10})
+    assert len(results) == len(strategy.optimizer.trials) == 10
+    assert not strategy.optimizer.pending
+
+
+def test_the_time_limit_ends_the_run_within_a_batch(cache):
+    strategy = BacoStrategy("random_search", batch=8)
+    results, _ = simulated(cache, strategy, strategy_options={"time_limit": 14})
+    assert 1 < len(results) == len(strategy.optimizer.trials) <= 14 / 1.5 + 1
+    assert not strategy.optimizer.pending
+
+
+def test_maximising_a_metric(cache):
+    strategy = BacoStrategy("exhaustive")
+    results, env = simulated(
+        cache,
+        strategy,
+        metrics={"speed": lambda p: 1 / p["time"]},
+        objective="speed",
+        objective_higher_is_better=True,
+    )
+    ran = [result["speed"] for result in results if "__error__" not in result]
+    assert strategy.optimizer.options.direction == "maximize"
+    assert strategy.optimizer.best_value == env["best_config"]["speed"] == max(ran)
+
+
+def test_a_user_s_first_point(cache):
+    first = (128, 2, 1, "row", 7)
+    options = {"max_fevals": 3, "x0": list(first)}
+    results, _ = simulated(cache, BacoStrategy(), strategy_options=options)
+    assert configs(results)[0] == first
+    with pytest.raises(ConfigError, match="violated"):
+        simulated(cache, BacoStrategy(), strategy_options={"x0": [128, 8, 0, "row", 7]})
+
+
+def test_seeds(cache):
+    def asked(own, **options):
+        strategy = BacoStrategy("random_search", seed=own)
+        return configs(simulated(cache, strategy, strategy_options={"max_fevals": 5}, **options)[0])
+
+    assert asked(4) == asked(None, seed=4) == asked(4, seed=5)
+    assert asked(4) != asked(None) == asked(0)
+
+
+def test_what_cannot_be_is_refused_before_anything_runs(cache):
+    both = {"time": False, "compile_time": False}
+    with pytest.raises(ValueError, match="optimizes one"):
+        simulated(cache, BacoStrategy(), objectives=both)
+    with pytest.raises(ValueError, match="bayesain"):
+        BacoStrategy("bayesain")
+    with pytest.raises(ValueError, match="batch must be"):
+        BacoStrategy(batch=0)
+
+
+def test_what_is_evaluated_before_an_interrupt_is_known(cache, monkeypatch):
+    strategy, left = BacoStrategy("random_search"), iter([False] * 5)
+
+    def interrupted(*_):
+        return next(left, None) is None
+
+    def broken(self, xs, **options):
+        if interrupted():
+            raise KeyboardInterrupt
+        return original(self, xs, **options)
+
+    cost = importlib.import_module("kernel_tuner.strategies.common").CostFunc
+    original = cost.eval_all
+    monkeypatch.setattr(cost, "eval_all", broken)
+    with pytest.raises(KeyboardInterrupt):
+        simulated(cache, strategy)
+    assert len(strategy.optimizer.trials) == 5
+    assert not strategy.optimizer.pending
+
+
+def test_in_the_wrapper_and_from_a_cache_alone(cache):
+    strategy = BacoStrategy("random_search")
+    results, _ = kernel_tuner.tune_cache(cache, strategy=OptAlgWrapper(strategy), quiet=True)
+    ran = {tuple(config.values()) for config in SPACE if "time" in row(config)}
+    assert set(configs(results)) == ran  # it leaves out what has failed
+    assert len(strategy.optimizer.space.constraints) == 1  # the list of what is left
+
+
+def listed():
+    return [tuple(config.values()) for config in SPACE]
+
+
+@pytest.mark.parametrize(
+    ("restrictions", "declared"),
+    [
+        (RESTRICTIONS, True),
+        ([lambda p: p["block_size_x"] * p["block_size_y"] <= 256, RESTRICTIONS[1]], True),
+        ([FunctionConstraint(lambda *values: True)], False),
+        ([(lambda unroll: unroll < 9, ["unroll"])], False),
+        (RESTRICTIONS[:1], False),  # the device's limit has been added
+        (None, False),
+    ],
+)
+def test_the_space_is_what_kernel_tuner_lists(restrictions, declared):
+    found = translation(TUNE_PARAMS, restrictions, listed())
+    assert {tuple(config.values()) for config in found.space} == set(listed())
+    assert len(found.space.constraints) == (2 if declared else 1)
+
+
+def test_values_go_back_as_they_were_written():
+    import numpy as np
+
+    given = {"a": np.array([1, 2], dtype=np.int32), "b": [True, "x"], "c": [np.float32(0.5)]}
+    rows = [(a, b, given["c"][0]) for a in given["a"] for b in given["b"]]
+    words = translation(given, None, rows[:3])
+    back = [words.row(config) for config in words.space]
+    assert sorted(map(str, back)) == sorted(map(str, rows[:3]))
+    assert {type(value) for one in back for value in one} == {np.int32, bool, str, np.float32}
+    alone = translation({"a": [3]}, None, [(3,)])
+    assert [alone.row(config) for config in alone.space] == [(3,)]
+
+
+ROOT = Path(__file__).parents[2]
+DATA = Path(os.environ.get("BACO_LIKE_DATA", ROOT.parent / "shared" / "data"))
+
+
+@pytest.mark.skipif(not (DATA / "recorded").is_dir(), reason="no public data: set BACO_LIKE_DATA")
+def test_the_same_run_on_three_recorded_gpu_spaces():
+    script = ROOT / "benchmarks" / "quality" / "through_kernel_tuner.py"
+    command = [sys.executable, script, "--data", DATA, "--strategy", "genetic_algorithm"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr + done.stdout
+    assert done.stdout.count("100 evaluations") == done.stdout.count("the same run") == 3
+
+
+# Kernel Tuner's functions with our strategies.
+
+
+def test_a_script_of_kernel_tuner_s_with_another_import(cache):
+    with pytest.warns(BacoWarning, match="popsize of 'genetic_algorithm'"):
+        results, env = simulated(
+            cache,
+            "genetic_algorithm",
+            ours.tune_kernel,
+            strategy_options={"max_fevals": 12, "popsize": 4},
+        )
+    assert configs(results) == configs_of(own_loop(cache, 12, "genetic_algorithm", seed=0))
+    assert env["device_name"] == "simulated"
+
+
+def configs_of(opt):
+    return [tuple(trial.config.values()) for trial in opt.trials]
+
+
+def test_no_strategy_is_the_recommended_one_or_everything(cache):
+    results, _ = simulated(cache, None, ours.tune_kernel, strategy_options={"max_fevals": 6})
+    assert configs(results) == configs_of(own_loop(cache, 6, "auto", seed=0))
+    results, _ = simulated(cache, None, ours.tune_kernel)
+    assert len(results) == SPACE.feasible_size
+
+
+def test_settings_of_ours_and_objects(cache):
+    options = {"max_fevals": 6, "initial": 2, "batch": 2}
+    results, _ = simulated(cache, "bayesian", ours.tune_kernel, strategy_options=options)
+    assert len(results) == 6
+    with pytest.raises(ValueError, match="popsize"):
+        simulated(cache, "bayesian", ours.tune_kernel, strategy_options={"popsize": 3})
+    with pytest.raises(ValueError, match="no equal here"):
+        simulated(cache, "minimize", ours.tune_kernel)
+    mine = BacoStrategy("random_search", seed=1)
+    results, _ = simulated(cache, mine, ours.tune_kernel, strategy_options={"max_fevals": 4})
+    assert len(mine.optimizer.trials) == len(results) == 4
+
+
+def test_every_strategy_of_kernel_tuner_that_has_an_equal(cache):
+    names = importlib.import_module("kernel_tuner.interface").strategy_map
+    for name in ours.EQUALS:
+        assert name in names
+        ours._chosen(name, {})  # would raise for a strategy that we do not have
+
+
+def test_a_cache_with_another_import(cache):
+    results, _ = ours.tune_cache(Path(cache), quiet=True, strategy_options={"max_fevals": 5})
+    assert len(results) == 5
+
+
+def test_without_the_package_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "kernel_tuner.searchspace", None)
+    monkeypatch.delitem(sys.modules, "baco_like.integrations.kernel_tuner_strategy")
+    with pytest.raises(MissingExtra, match=r"baco-like\[kernel-tuner\]"):
+        importlib.import_module("baco_like.integrations.kernel_tuner_strategy")
+
+
+def test_the_page_runs(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    page = ROOT / "docs" / "kernel_tuner.md"
+    domains = {"block_size_x": [32, 64, 128, 256], "tile": [1, 2, 4]}
+    space = Space.from_kernel_tuner(domains, ["block_size_x * tile <= 512"])
+    entries = {
+        (x, tile): {"block_size_x": x, "tile": tile, "time": abs(x - 64) / 8 + tile}
+        for x, tile in (config.values() for config in space)
+    }
+    written(tmp_path / "cache.json", domains, entries)
+    for code in re.findall(r"```python\n(.*?)```", page.read_text(), re.S):
+        exec(code, {})
+    assert "'tile': 1" in capsys.readouterr().out
+
+
+def test_named_in_a_t1_file(cache, tmp_path):
+    (tmp_path / "kernel.cl").write_text("")
+    method = tmp_path / "method.py"
+    method.write_text("from baco_like.integrations.kernel_tuner_strategy import BacoStrategy\n")
+    kinds = {"layout": "string"}
+    attributes = {"custom_search_method_path": str(method), "strategy": "random_search", "seed": 2}
+    document = {
+        "ConfigurationSpace": {
+            "TuningParameters": [
+                {"Name": name, "Type": kinds.get(name, "int"), "Values": str(values)}
+                for name, values in TUNE_PARAMS.items()
+            ],
+            "Conditions": [{"Expression": text, "Parameters": []} for text in RESTRICTIONS],
+        },
+        "KernelSpecification": {
+            "Language": "OpenCL",
+            "KernelName": "kernel",
+            "KernelFile": str(tmp_path / "kernel.cl"),
+            "ProblemSize": [1024],
+            "GlobalSize": {"X": "1"},
+            "LocalSize": {"X": "1"},
+            "Device": {"Name": "simulated"},
+            "Arguments": [],
+        },
+        "Search": {
+            "Name": "BacoStrategy",
+            "Attributes": [{"Name": name, "Value": value} for name, value in attributes.items()],
+        },
+        "Budget": [{"Type": "ConfigurationCount", "BudgetValue": 7}],
+    }
+    file = tmp_path / "T1.json"
+    file.write_text(json.dumps(document))
+    results, _ = kernel_tuner.tune_kernel_T1(
+        file, Path(cache), simulation_mode=True, output_T4=False, strategy_options={}
+    )
+    asked = [{name: result[name] for name in TUNE_PARAMS} for result in results]
+    assert asked == [trial.config for trial in own_loop(cache, 7, "random_search", seed=2).trials]
