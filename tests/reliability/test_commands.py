@@ -65,6 +65,7 @@ def test_a_lost_result_is_seen(
     assert "result of trial 2 is lost" in capsys.readouterr().out
 
 
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_a_reader_that_fails_or_acts_is_seen(
     module: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

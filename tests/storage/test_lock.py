@@ -1,0 +1,84 @@
+"""The journal's lock: free when its holder is gone, and no endless waiting for one that is stopped."""
+
+import fcntl
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from baco_like.exceptions import JournalError
+from baco_like.storage import lock
+from baco_like.storage.lock import locked
+
+HOLD = """
+import fcntl, os, sys, time
+from pathlib import Path
+from baco_like.storage.lock import locked
+with locked(Path(sys.argv[1]), os.O_RDWR, fcntl.LOCK_EX):
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.fixture
+def path(tmp_path):
+    (tmp_path / "j").touch()
+    return tmp_path / "j"
+
+
+@pytest.fixture
+def holder(path):
+    child = subprocess.Popen([sys.executable, "-c", HOLD, str(path)], stdout=subprocess.PIPE)
+    assert child.stdout.readline() == b"held\n"
+    yield child
+    child.kill()
+    child.wait()
+    child.stdout.close()
+
+
+def take(path):
+    with locked(path, os.O_RDWR, fcntl.LOCK_EX):
+        return True
+
+
+def test_a_killed_holder_is_not_waited_for(path, holder):
+    holder.kill()
+    assert take(path)
+
+
+def test_a_stopped_holder_is_named(path, holder):
+    os.kill(holder.pid, signal.SIGSTOP)
+    with pytest.raises(JournalError, match=f"process {holder.pid}, which is stopped"):
+        take(path)
+    os.kill(holder.pid, signal.SIGCONT)
+    holder.kill()
+    assert take(path)
+
+
+def test_a_holder_that_never_ends_is_given_up(path, holder, monkeypatch):
+    monkeypatch.setattr(lock, "_PATIENCE", 0.05)
+    with pytest.raises(JournalError, match="locked by another process"):
+        take(path)
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")  # of threads that tests may run in
+def test_a_process_forked_meanwhile_holds_nothing(path):
+    with locked(path, os.O_RDWR, fcntl.LOCK_EX):
+        child = os.fork()
+        if not child:  # it has the file open too, until it ends
+            time.sleep(30)
+            os._exit(0)
+    try:
+        assert take(path)
+        assert os.waitpid(child, os.WNOHANG) == (0, 0)
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+
+
+def test_readers_do_not_wait_for_each_other(path):
+    with locked(path, os.O_RDONLY, fcntl.LOCK_SH), locked(path, os.O_RDONLY, fcntl.LOCK_SH) as fd:
+        assert fd > 0
