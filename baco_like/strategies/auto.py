@@ -19,6 +19,9 @@ from baco_like.strategies.protocol import Problem, Strategy
 FEW = 3
 """A space of at most so many configurations is run through: a model would have nothing to choose from."""
 
+FAILED_AS = 0.75
+"""Quantile of the successes that the model of the values is told of a failure: half as many failures, measured."""
+
 
 @final
 @dataclass(frozen=True)
@@ -39,7 +42,7 @@ class Auto:
         shown = "an unknown number of" if size is None else "endless" if math.isinf(size) else size
         if size is not None and size <= FEW:
             return Exhaustive(), f"exhaustive: there are {shown} configurations"
-        bayesian = Bayesian(view=with_quantities)
+        bayesian = Bayesian(view=with_quantities, failed_as=FAILED_AS)
         where = "all scored" if size is not None and size <= bayesian.scan_limit else "searched"
         why = f"bayesian: {shown} configurations, {where} by the model after {self.initial} of the design"
         return Phased(bayesian, self.initial, self.design), why

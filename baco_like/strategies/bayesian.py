@@ -83,6 +83,9 @@ class Bayesian:
         search: Searches any other set without reals.
         mixed: Searches where there are reals.
         view: What the models see of a space: `plain` or `with_quantities`.
+        failed_as: Quantile of the successes' values that the model of the values is told where a configuration
+            failed, so that it expects little around it even before the model of feasibility is sure; None: it is
+            told nothing, as in BaCO.
         scan_limit: Up to this many configurations are all scored.
         largest_minimum: The minimum feasibility is drawn from 0 to this. BaCO's program has 0.1; once the
             feasible region is well known, unlikely configurations then win by their uncertainty alone.
@@ -102,6 +105,13 @@ class Bayesian:
     belief: float = 10.0
     mixed: Search = field(default_factory=AlternatingSearch)
     view: Callable[[Space], Featured] = plain
+    failed_as: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.failed_as is not None and not 0.0 <= self.failed_as <= 1.0:
+            raise ValueError(
+                f"failed_as must be a quantile from 0 to 1 or None, not {self.failed_as}"
+            )
 
     def init(self, problem: Problem, rng: Rng) -> int:
         """Draw the seed of the feasibility model."""
@@ -168,15 +178,21 @@ class Bayesian:
 
     def _fit(self, space: Space, history: History, seed: int, rng: Rng) -> _Fitted:
         ok, censored = history.where(Status.OK), history.where(Status.CENSORED)
-        seen = ok | censored
-        costs = np.where(censored, history.bounds, history.costs)[seen]
         transform = self.scale(history.costs[ok])
-        y = transform.forward(costs)
-        variance = transform.forward_variance(costs, np.nan_to_num(history.variances[seen]))
+        costs = np.where(censored, history.bounds, history.costs)
+        seen = ok | censored
+        incumbent = float(transform.forward(costs[seen])[ok[seen]].min())
+        if self.failed_as is not None:
+            failed = history.where(Status.FAILED)
+            told = np.quantile(history.costs[ok], self.failed_as, method="higher")  # one of them
+            costs = np.where(failed, told, costs)
+            seen = seen | failed
+        y = transform.forward(costs[seen])
+        variance = transform.forward_variance(costs[seen], np.nan_to_num(history.variances[seen]))
         data = Data(history.codes[seen], y, variance, censored[seen])
         model = self.surrogate.fit(self.view(space), data, rng, _start(history))
         feasibility = self._feasibility(space, history, seed)
-        return _Fitted(data, model, transform, feasibility, float(y[~censored[seen]].min()))
+        return _Fitted(data, model, transform, feasibility, incumbent)
 
     def _assuming(
         self, space: Space, fitted: _Fitted, flying: Codes, rng: Rng

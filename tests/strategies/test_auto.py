@@ -3,6 +3,8 @@ import pytest
 
 from baco_like import Optimizer, Space
 from baco_like.exceptions import TrialError
+from baco_like.strategies.bayesian import Bayesian, with_quantities
+from baco_like.strategies.phased import Phased
 
 KERNEL = Space(
     {"bx": [8, 16, 32, 48, 64, 128], "by": [1, 2, 4, 8], "tile": [1, 2, 3, 4, 6, 8]},
@@ -35,8 +37,44 @@ def test_hardly_any_configurations_are_run_through():
         opt.predict([{"a": 1}])
 
 
+def failures(strategy, seed):
+    opt = Optimizer(KERNEL, seed=seed, strategy=strategy)
+    for _ in range(40):
+        trial = opt.suggest()
+        if trial["tile"] * trial["by"] > 8 or (trial["bx"] == 48 and trial["tile"] > 2):
+            opt.observe(trial, failed="runtime")
+        else:
+            opt.observe(
+                trial, 100.0 / (trial["tile"] * trial["by"])
+            )  # the best stand beside what fails
+    return sum(t.failed is not None for t in opt.trials)
+
+
+def test_told_of_failures_the_model_of_values_stays_away_from_them():
+    def strategy(failed_as):
+        return Phased(Bayesian(view=with_quantities, failed_as=failed_as), 4)
+
+    told = [failures(strategy(0.75), seed) for seed in range(6)]
+    untold = [failures(strategy(None), seed) for seed in range(6)]
+    assert np.mean(told) < np.mean(untold)
+
+
+@pytest.mark.parametrize("wrong", [-0.1, 1.5])
+def test_what_a_failure_counts_as_is_a_quantile(wrong):
+    with pytest.raises(ValueError, match="quantile"):
+        Bayesian(failed_as=wrong)
+
+
+def test_values_of_any_size_beside_failures():
+    opt = Optimizer(KERNEL, seed=1)
+    for value in (1e300, -1e300, None, 1e-300, None, 1e308, -1e308, None):
+        trial = opt.suggest()
+        opt.observe(trial, value) if value is not None else opt.observe(trial, failed="compile")
+    assert KERNEL.contains(opt.suggest().config)
+
+
 def test_quantities_of_the_constraints_help():
-    """The cost is a matter of threads and warps; a model that sees them needs fewer evaluations than one that does not."""
+    """The cost is a matter of threads and warps; a model that sees them needs fewer evaluations."""
 
     def evaluations(strategy, settings, seed):
         opt = Optimizer(KERNEL, seed=seed, strategy=strategy, settings=settings)
