@@ -1,0 +1,172 @@
+"""The search technique, in the real package."""
+
+import importlib
+import json
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from baco_like import MaxEvals, Space, tune
+from baco_like.exceptions import Infeasible, MissingExtra, SpaceError, SpaceExhausted
+
+pyatf = pytest.importorskip("pyatf")
+from pyatf.abort_conditions import Evaluations  # noqa: E402
+from pyatf.search_space import SearchSpace  # noqa: E402
+from pyatf.tuning_data import CostFunctionError  # noqa: E402
+
+from baco_like.integrations.pyatf_technique import BacoTechnique  # noqa: E402
+
+TPS = (
+    pyatf.TP("tile", pyatf.Interval(1, 16), lambda tile: 16 % tile == 0),
+    pyatf.TP("unroll", pyatf.Interval(1, 8), lambda unroll, tile: tile % unroll == 0),
+    pyatf.TP("layout", pyatf.Set("row", "column")),
+    pyatf.TP("scale", pyatf.Interval(0.5, 1.0, 0.5)),
+)
+DOMAINS = {tp.name: list(tp.values) for tp in TPS}
+CONSTRAINTS = [tp.constraint for tp in TPS if tp.constraint]
+OURS = Space.from_kernel_tuner(DOMAINS, CONSTRAINTS)
+
+
+def search_space(**options):
+    return SearchSpace(*TPS, **{"enable_1d_access": True, "verbosity": 0, **options})
+
+
+def value(config):
+    if config["tile"] == 16 and config["layout"] == "row":
+        return None
+    return abs(config["tile"] - 8) + config["unroll"] * config["scale"] + len(config["layout"]) / 8
+
+
+def cost(config):
+    found = value(config)
+    if found is None:
+        raise CostFunctionError("too large")
+    return found
+
+
+def tuned(technique, space, abort=None, function=cost):
+    """Return the best configuration, its cost, and the configurations that were evaluated."""
+    tuner = pyatf.Tuner().verbosity(0).search_space(space).search_technique(technique)
+    best, least, data = tuner.tune(function, abort)
+    return best, least, [entry.configuration for entry in data.history]
+
+
+def own(trial):
+    found = value(trial)
+    if found is None:
+        raise Infeasible("too large")
+    return found
+
+
+@pytest.mark.parametrize("strategy", ["auto", "genetic_algorithm"])
+def test_the_same_run_as_with_our_own_loop(strategy):
+    space = search_space()
+    technique = BacoTechnique(space, strategy, seed=2, budget=9)
+    best, least, asked = tuned(technique, space, Evaluations(9))
+    alone = tune(own, OURS, stop=MaxEvals(9), seed=2, strategy=strategy, progress=False)
+    assert asked == [dict(trial.config) for trial in alone.trials]
+    assert (best, least) == (alone.best_config, alone.best_value)
+    known = technique.optimizer.trials
+    assert [(t.value, t.failed) for t in known] == [(t.value, t.failed) for t in alone.trials[:-1]]
+    assert len(technique.optimizer.pending) == 1
+
+
+def test_everything_once_by_default():
+    space = search_space()
+    _, least, asked = tuned(BacoTechnique(space, "random_search"), space)
+    assert len(asked) == space.constrained_size == OURS.feasible_size
+    assert {tuple(config[n] for n in OURS.names) for config in asked} == {
+        tuple(config.values()) for config in OURS
+    }
+    assert least == min(v for v in map(value, OURS) if v is not None)
+
+
+def test_a_run_ends_when_nothing_is_left():
+    space = search_space()
+    technique = BacoTechnique(space, "random_search")
+    best, _, asked = tuned(technique, space, Evaluations(10**6))
+    assert len(asked) == space.constrained_size + 1
+    assert asked[-1] == best
+    assert {t.failed for t in technique.optimizer.trials} == {None, "runtime"}
+    assert len(technique.optimizer.trials) == space.constrained_size
+    _, _, again = tuned(technique, space, Evaluations(5))  # it begins anew
+    assert again == asked[:5]
+
+
+def test_only_an_error_ends_single_steps():
+    small = SearchSpace(pyatf.TP("a", pyatf.Set(1, 2)), enable_1d_access=True, verbosity=0)
+    technique = BacoTechnique(small)
+    tuner = pyatf.Tuner().verbosity(0).search_space(small).search_technique(technique)
+    tuner.make_step(cost_of_a)
+    tuner.make_step(cost_of_a)
+    with pytest.raises(SpaceExhausted, match=r"Fraction\(1.0\)"):
+        tuner.make_step(cost_of_a)
+
+
+def cost_of_a(config):
+    return config["a"]
+
+
+def test_constraints_of_pyatf_are_ours():
+    read = BacoTechnique(search_space()).optimizer.space
+    assert len(read.constraints) == len(CONSTRAINTS)
+    assert {tuple(c.values()) for c in read} == {tuple(c.values()) for c in OURS}
+
+
+def test_constraints_that_only_pyatf_reads_come_as_the_list_of_what_is_left():
+    tps = (
+        pyatf.TP("b", pyatf.Set(1, 2)),
+        pyatf.TP("a", pyatf.Interval(1, 6), lambda a: a % 2 == 0),
+    )
+    space = SearchSpace(*tps, enable_1d_access=True, verbosity=0)
+    tps[1]._constraint = lambda *_: True  # reads nothing that we know
+    read = BacoTechnique(space).optimizer.space
+    assert sorted(c["a"] for c in read) == [2, 2, 4, 4, 6, 6]
+    assert len(read.constraints) == 1
+
+
+def test_what_it_writes_to_the_log(tmp_path):
+    space, log = search_space(), tmp_path / "log.json"
+    technique = BacoTechnique(space, "random_search", seed=1)
+    tuner = pyatf.Tuner().verbosity(0).log_file(str(log))
+    tuner.search_space(space).search_technique(technique).tune(cost, Evaluations(2))
+    written = json.loads(log.read_text())["search_technique"]
+    assert written == {"kind": "BacoTechnique", "name": "random_search", "settings": {}}
+
+
+def test_what_cannot_be_is_refused():
+    with pytest.raises(SpaceError, match="enable_1d_access=True"):
+        BacoTechnique(search_space(enable_1d_access=False))
+    other = SearchSpace(TPS[2], enable_1d_access=True, verbosity=0)
+    with pytest.raises(SpaceError, match="same one"):
+        tuned(BacoTechnique(other), search_space(), Evaluations(1))
+    none = SearchSpace(pyatf.TP("a", pyatf.Set(1, 2), lambda a: a > 2), enable_1d_access=True)
+    with pytest.raises(SpaceError, match="no configuration"):
+        BacoTechnique(none)
+    with pytest.raises(ValueError, match="bayesain"):
+        BacoTechnique(search_space(), "bayesain")
+
+
+def test_other_errors_of_a_cost_function_come_out():
+    def broken(config):
+        raise ZeroDivisionError
+
+    space = search_space()
+    with pytest.raises(ZeroDivisionError):
+        tuned(BacoTechnique(space), space, Evaluations(3), broken)
+
+
+def test_without_the_package_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyatf.search_space", None)
+    monkeypatch.delitem(sys.modules, "baco_like.integrations.pyatf_technique")
+    with pytest.raises(MissingExtra, match=r"baco-like\[pyatf\]"):
+        importlib.import_module("baco_like.integrations.pyatf_technique")
+
+
+def test_the_page_runs(capsys):
+    page = Path(__file__).parents[2] / "docs" / "pyatf.md"
+    (code,) = re.findall(r"```python\n(.*?)```", page.read_text(), re.S)
+    exec(code, {})
+    assert "'tile': 8" in capsys.readouterr().out
