@@ -22,6 +22,7 @@ from baco_like.spaces.feasible.chain import Chain
 from baco_like.spaces.feasible.free import code_range
 from baco_like.spaces.feasible.rejection import Rejection
 from baco_like.spaces.formats.baco import read_baco
+from baco_like.spaces.formats.configspace import read_configspace
 from baco_like.spaces.formats.dataframe import read_dataframe
 from baco_like.spaces.formats.description import SpaceDescription
 from baco_like.spaces.formats.kernel_tuner import read_kernel_tuner
@@ -32,6 +33,7 @@ from baco_like.spaces.quantities import Quantities
 
 if TYPE_CHECKING:
     import pandas as pd
+    from ConfigSpace import ConfigurationSpace
 
 Config = Mapping[str, Any]
 """A configuration in plain Python values."""
@@ -351,6 +353,16 @@ class Space:
             OSError: It cannot be read.
         """
         return cls._of(read_baco(source))
+
+    @classmethod
+    def from_configspace(cls, source: ConfigurationSpace) -> Space:
+        """Return the space of a ``ConfigSpace.ConfigurationSpace``.
+
+        Raises:
+            SpaceError: It has conditional parameters, or something else that no parameter or constraint can say.
+            MissingExtra: ConfigSpace is not installed.
+        """
+        return cls._of(read_configspace(source))
 
     @classmethod
     def from_dataframe(cls, table: pd.DataFrame | Iterable[Config]) -> Space:

@@ -1,0 +1,143 @@
+"""Spaces of ConfigSpace, as SMAC3, auto-sklearn and ytopt have them.
+
+What is forbidden there becomes a constraint here, so that nothing is lost. Conditional parameters are refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from baco_like._optional import require
+from baco_like.exceptions import SpaceError
+from baco_like.spaces.categorical import Categorical
+from baco_like.spaces.formats.description import SpaceDescription, named
+from baco_like.spaces.formats.kernel_tuner import values_parameter
+from baco_like.spaces.integer import Integer
+from baco_like.spaces.ordinal import Ordinal
+from baco_like.spaces.parameter import Parameter
+from baco_like.spaces.prior import Gaussian
+from baco_like.spaces.real import Real
+from baco_like.spaces.values import is_number, plain
+
+if TYPE_CHECKING:
+    from ConfigSpace import ConfigurationSpace
+
+_SIGNS: Mapping[str, str] = {
+    "LessThanEquals": "<=",
+    "LessThan": "<",
+    "GreaterThanEquals": ">=",
+    "GreaterThan": ">",
+    "Equals": "==",
+}
+
+
+def read_configspace(source: ConfigurationSpace) -> SpaceDescription:
+    """Return the space of a ``ConfigSpace.ConfigurationSpace``.
+
+    Its defaults are the parameters' defaults, the weights of categoricals and normal distributions their priors; a
+    distribution that has no prior here is left out with a note.
+
+    Raises:
+        SpaceError: It has conditional parameters, or something that no parameter or constraint can say.
+        MissingExtra: ConfigSpace is not installed.
+    """
+    package = require("ConfigSpace", "configspace")
+    if not isinstance(source, package.ConfigurationSpace):
+        raise SpaceError(
+            f"a ConfigurationSpace is needed, got {type(source).__name__}; read a file by ConfigurationSpace.from_json"
+        )
+    if source.conditions:
+        first = source.conditions[0]
+        raise SpaceError(
+            f"{len(source.conditions)} conditions, such as {str(first)!r:.100}: parameters that are active only "
+            "sometimes have no equal here; make a space for each case, or keep them always active"
+        )
+    notes: list[str] = []
+    parameters = {one.name: _parameter(package, one, notes) for one in source.values()}
+    constraints = tuple(f"not ({_text(package, one)})" for one in source.forbidden_clauses)
+    return SpaceDescription(parameters, constraints, tuple(notes))
+
+
+def _parameter(package: Any, one: Any, notes: list[str]) -> Parameter:
+    if isinstance(one, package.Constant):
+        return values_parameter(one.name, [one.value])
+    default = plain(one.default_value)
+    if isinstance(one, package.CategoricalHyperparameter):
+        weights = None if one.weights is None else [float(weight) for weight in one.weights]
+        return named(one.name, Categorical, one.choices, default=default, prior=weights)
+    if isinstance(one, package.OrdinalHyperparameter):
+        return _ordinal(one, default)
+    floats = (package.UniformFloatHyperparameter, package.NormalFloatHyperparameter)
+    wholes = (package.UniformIntegerHyperparameter, package.NormalIntegerHyperparameter)
+    if isinstance(one, (*floats, package.BetaFloatHyperparameter)):
+        kind: type[Real] | type[Integer] = Real
+    elif isinstance(one, (*wholes, package.BetaIntegerHyperparameter)):
+        kind = Integer
+    else:
+        raise SpaceError(f"parameter {one.name!r}: a {type(one).__name__} has no equal here")
+    bounds = (plain(one.lower), plain(one.upper))
+    prior = _prior(package, one, notes)
+    return named(one.name, kind, *bounds, log=bool(one.log), default=default, prior=prior)
+
+
+def _ordinal(one: Any, default: Any) -> Parameter:
+    values = [plain(value) for value in one.sequence]
+    if all(map(is_number, values)) and values not in (sorted(values), sorted(values)[::-1]):
+        raise SpaceError(
+            f"parameter {one.name!r}: its numbers {values!r:.60} are not sorted, and here numbers always are; "
+            "sort them, or make them strings"
+        )
+    return named(one.name, Ordinal, values, default=default)
+
+
+def _prior(package: Any, one: Any, notes: list[str]) -> Gaussian | None:
+    if isinstance(one, (package.UniformFloatHyperparameter, package.UniformIntegerHyperparameter)):
+        return None
+    normal = (package.NormalFloatHyperparameter, package.NormalIntegerHyperparameter)
+    if isinstance(one, normal) and not one.log:
+        return Gaussian(float(one.mu), float(one.sigma))
+    notes.append(f"parameter {one.name!r}: the distribution of {one} was left out")
+    return None
+
+
+def _text(package: Any, clause: Any) -> str:
+    """Return what is forbidden as an expression."""
+    if isinstance(clause, (package.ForbiddenAndConjunction, package.ForbiddenOrConjunction)):
+        word = " and " if isinstance(clause, package.ForbiddenAndConjunction) else " or "
+        return word.join(f"({_text(package, part)})" for part in clause.components)
+    if isinstance(clause, package.ForbiddenInClause):
+        values = [plain(value) for value in clause.values]
+        return f"{_name(clause.hyperparameter)} in {values!r}"
+    sign = _sign(clause)
+    if hasattr(clause, "left"):
+        return f"{_name(clause.left)} {sign} {_name(clause.right)}"
+    one, value = clause.hyperparameter, plain(clause.value)
+    if sign != "==" and isinstance(one, package.OrdinalHyperparameter):
+        return f"{_name(one)} in {_beyond(one, sign, value)!r}"
+    return f"{_name(one)} {sign} {value!r}"
+
+
+def _sign(clause: Any) -> str:
+    kind = type(clause).__name__
+    for word, sign in _SIGNS.items():
+        if kind in (f"Forbidden{word}Clause", f"Forbidden{word}Relation"):
+            return sign
+    raise SpaceError(f"a {kind} has no equal here: {clause}")
+
+
+def _beyond(one: Any, sign: str, value: Any) -> list[Any]:
+    """Return the values of an ordinal on one side of a value, by their order in the list."""
+    values = [plain(each) for each in one.sequence]
+    at = values.index(value)
+    return {"<": values[:at], "<=": values[: at + 1], ">": values[at + 1 :], ">=": values[at:]}[
+        sign
+    ]
+
+
+def _name(one: Any) -> str:
+    if not one.name.isidentifier():
+        raise SpaceError(
+            f"parameter {one.name!r} is in a forbidden clause, and a constraint cannot name it; rename it"
+        )
+    return str(one.name)

@@ -1,0 +1,267 @@
+"""Spaces to ConfigSpace and back, by the real package."""
+
+import importlib
+import itertools
+import re
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from baco_like import Categorical, Gaussian, Integer, Optimizer, Ordinal, Permutation, Real, Space
+from baco_like.exceptions import MissingExtra, SpaceError
+
+cs = pytest.importorskip("ConfigSpace")
+
+from baco_like.integrations.configspace import (  # noqa: E402
+    from_configuration,
+    to_configspace,
+    to_configuration,
+)
+
+SPACE = Space(
+    {
+        "tile": Ordinal([1, 2, 4, 8, 16], log=True, default=4),
+        "n": Integer(1, 32, log=True, default=3),
+        "eps": Real(1e-6, 1e-1, log=True, default=1e-3),
+        "flag": Categorical(["-O2", "-O3"], default="-O2", prior=[1, 3]),
+        "p": Permutation(["i", "j", "k"], default=["i", "j", "k"]),
+        "size": Ordinal(["small", "medium", "large"], default="small"),
+        "one": Integer(5, 5),
+    },
+    constraints=["tile * n <= 64", "pos(p, 'i') < pos(p, 'k')", "tile <= n or flag == '-O3'"],
+)
+
+
+def listed(space):
+    return {tuple(config.values()) for config in space}
+
+
+def grid(parameters, allowed):
+    """Return the combinations of values of finite hyperparameters that a function allows."""
+    names = [one.name for one in parameters]
+    domains = [values_of(one) for one in parameters]
+    rows = itertools.product(*domains)
+    return {row for row in rows if allowed(dict(zip(names, row, strict=True)))}
+
+
+def values_of(one):
+    if isinstance(one, cs.Constant):
+        return [one.value]
+    for name in ("choices", "sequence"):
+        if hasattr(one, name):
+            return list(getattr(one, name))
+    return list(range(one.lower, one.upper + 1))
+
+
+# From ConfigSpace.
+
+
+def test_parameters_of_every_kind():
+    source = cs.ConfigurationSpace(seed=1)
+    source.add(
+        cs.UniformFloatHyperparameter("f", 1e-3, 1.0, 0.1, log=True),
+        cs.UniformIntegerHyperparameter("i", 1, 9, 4),
+        cs.OrdinalHyperparameter("o", ["s", "m", "l"], "m"),
+        cs.OrdinalHyperparameter("q", [1, 2, 8]),
+        cs.CategoricalHyperparameter("c", ["x", "y"], "y", weights=[1, 3]),
+        cs.CategoricalHyperparameter("b", [True, False]),
+        cs.Constant("k", "fixed"),
+        cs.NormalFloatHyperparameter("g", mu=1, sigma=2, lower=0, upper=3),
+    )
+    space = Space.from_configspace(source)
+    assert space.parameters == {
+        "b": Categorical([True, False], default=True),
+        "c": Categorical(["x", "y"], default="y", prior=[1, 3]),
+        "f": Real(1e-3, 1.0, log=True, default=0.1),
+        "g": Real(0, 3, default=1, prior=Gaussian(1, 2)),
+        "i": Integer(1, 9, default=4),
+        "k": Categorical(["fixed"]),
+        "o": Ordinal(["s", "m", "l"], default="m"),
+        "q": Ordinal([1, 2, 8], default=1),
+    }
+    assert space.notes == ()
+    assert all(space.contains(dict(source.sample_configuration())) for _ in range(20))
+
+
+def test_distributions_without_an_equal_are_noted():
+    source = cs.ConfigurationSpace()
+    source.add(
+        cs.BetaFloatHyperparameter("a", alpha=2, beta=3, lower=0, upper=1),
+        cs.BetaIntegerHyperparameter("b", alpha=2, beta=3, lower=0, upper=9),
+    )
+    space = Space.from_configspace(source)
+    assert [type(one) for one in space.parameters.values()] == [Real, Integer]
+    assert [note[:13] for note in space.notes] == ["parameter 'a'", "parameter 'b'"]
+
+
+A = cs.UniformIntegerHyperparameter("a", 1, 4, 2)
+B = cs.OrdinalHyperparameter("b", [1, 2, 4], 1)
+C = cs.CategoricalHyperparameter("c", ["x", "y"], "y")
+S = cs.OrdinalHyperparameter("s", ["low", "mid", "high"], "mid")
+CLAUSES = [
+    cs.ForbiddenEqualsClause(A, 3),
+    cs.ForbiddenInClause(C, ["x"]),
+    cs.ForbiddenInClause(A, [1, 4]),
+    cs.ForbiddenLessThanClause(S, "mid"),
+    cs.ForbiddenLessThanEqualsClause(B, 2),
+    cs.ForbiddenGreaterThanClause(S, "mid"),
+    cs.ForbiddenGreaterThanEqualsClause(A, 4),
+    cs.ForbiddenLessThanRelation(A, B),
+    cs.ForbiddenLessThanEqualsRelation(B, A),
+    cs.ForbiddenGreaterThanRelation(A, B),
+    cs.ForbiddenGreaterThanEqualsRelation(B, A),
+    cs.ForbiddenEqualsRelation(A, B),
+]
+
+
+def legal_default(clauses):
+    """Return values, one for each hyperparameter, that no clause forbids, or None."""
+    free = grid([A, B, C, S], lambda v: not any(one.is_forbidden_value(v) for one in clauses))
+    return min(free, key=str, default=None)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.data())
+def test_what_is_forbidden_there_is_infeasible_here(data):
+    parts = st.lists(st.sampled_from(CLAUSES), min_size=2, max_size=2, unique_by=repr)
+    joined = st.one_of(
+        parts.map(lambda two: cs.ForbiddenAndConjunction(*two)),
+        parts.map(lambda two: cs.ForbiddenOrConjunction(*two)),
+    )
+    one = data.draw(st.one_of(st.sampled_from(CLAUSES), joined))
+    default = legal_default([one])
+    if default is None:
+        return
+    source = cs.ConfigurationSpace()
+    fresh = [
+        cs.UniformIntegerHyperparameter("a", 1, 4, default[0]),
+        cs.OrdinalHyperparameter("b", [1, 2, 4], default[1]),
+        cs.CategoricalHyperparameter("c", ["x", "y"], default[2]),
+        cs.OrdinalHyperparameter("s", ["low", "mid", "high"], default[3]),
+    ]
+    source.add(*fresh)
+    source.add(one)
+    space = Space.from_configspace(source)
+    allowed = grid([A, B, C, S], lambda values: not one.is_forbidden_value(values))
+    assert listed(space) == allowed
+
+
+def test_descending_numbers_keep_the_meaning_of_a_clause():
+    falling = cs.OrdinalHyperparameter("d", [8, 4, 1], 8)
+    source = cs.ConfigurationSpace()
+    source.add(falling, cs.ForbiddenGreaterThanClause(falling, 4))
+    assert listed(Space.from_configspace(source)) == {(8,), (4,)}
+
+
+def test_what_has_no_equal_is_refused():
+    with pytest.raises(SpaceError, match="from_json"):
+        Space.from_configspace({"a": 1})
+    source = cs.ConfigurationSpace()
+    child = cs.UniformIntegerHyperparameter("child", 1, 3)
+    source.add(C, child, cs.EqualsCondition(child, C, "x"))
+    with pytest.raises(SpaceError, match=r"1 conditions, such as .child"):
+        Space.from_configspace(source)
+    mixed = cs.ConfigurationSpace()
+    mixed.add(cs.OrdinalHyperparameter("o", [1, 8, 2]))
+    with pytest.raises(SpaceError, match=r"'o': its numbers .* not sorted"):
+        Space.from_configspace(mixed)
+    named = cs.ConfigurationSpace()
+    one = cs.UniformIntegerHyperparameter("m:depth", 1, 3)
+    named.add(one, cs.ForbiddenEqualsClause(one, 3))
+    with pytest.raises(SpaceError, match="'m:depth' is in a forbidden clause"):
+        Space.from_configspace(named)
+
+
+# To ConfigSpace.
+
+
+def test_a_space_there_and_back():
+    target = to_configspace(SPACE, seed=1)
+    assert target.get_default_configuration()["p"] == "i,j,k"
+    assert type(target["one"]) is cs.Constant
+    assert (target["eps"].log, target["flag"].weights) == (True, (1.0, 3.0))
+    for _ in range(50):
+        config = from_configuration(target.sample_configuration(), SPACE)
+        assert SPACE.contains(config)
+        assert type(config["tile"]) is int
+    for config in SPACE.sample(50, seed=2):
+        there = to_configuration(config, SPACE, target)
+        back = from_configuration(there, SPACE)
+        assert back.pop("eps") == pytest.approx(config.pop("eps"))
+        assert back == config
+
+
+@pytest.mark.parametrize(
+    "constraint",
+    [
+        "a <= b",
+        "a < b",
+        "a >= b",
+        "a > b",
+        "a != b",
+        "a * b % 3 != 1",
+        "c == 'x' or a > 2",
+        "a > 1",
+        "a <= b and c != 'y'",
+        "c != 'x'",
+        "a + b <= 6",
+    ],
+)
+def test_the_same_configurations_are_allowed(constraint):
+    space = Space({"a": Integer(1, 4), "b": [1, 2, 4], "c": ["x", "y"]}, constraints=[constraint])
+    target = to_configspace(space)
+    clauses = target.forbidden_clauses
+    allowed = grid(
+        [target[name] for name in space.names],
+        lambda values: not any(one.is_forbidden_value(values) for one in clauses),
+    )
+    assert allowed == listed(space)
+    assert listed(Space.from_configspace(target)) == listed(space)
+
+
+def test_an_infeasible_default_gives_way():
+    space = Space({"a": Integer(1, 4, default=4), "b": Integer(1, 4, default=1)}, ["a <= b"])
+    assert space.contains(dict(to_configspace(space).get_default_configuration()))
+
+
+def test_comparisons_of_reals_are_said_and_arithmetic_is_refused():
+    reals = {"x": Real(0, 1), "y": Real(0, 1)}
+    (clause,) = to_configspace(Space(reals, ["x <= y"])).forbidden_clauses
+    assert clause == cs.ForbiddenGreaterThanRelation(clause.left, clause.right)
+    with pytest.raises(SpaceError, match=r"'x \+ y <= 1' cannot be said"):
+        to_configspace(Space(reals, ["x + y <= 1"]))
+    large = {"a": Integer(1, 200), "b": Integer(1, 200)}
+    with pytest.raises(SpaceError, match="20000 combinations violate"):
+        to_configspace(Space(large, ["(a + b) % 2 == 0"]))
+
+
+def test_priors_and_long_permutations_are_refused():
+    with pytest.raises(SpaceError, match="'x': its prior"):
+        to_configspace(Space({"x": Real(0, 1, prior=Gaussian(0.5, 0.1))}))
+    with pytest.raises(SpaceError, match="too long for ConfigSpace"):
+        to_configspace(Space({"p": Permutation(range(8))}))
+
+
+def test_an_imported_space_is_optimized():
+    source = cs.ConfigurationSpace({"a": (1, 8), "b": (0.0, 1.0)})
+    optimizer = Optimizer(Space.from_configspace(source), strategy="random_search")
+    assert set(optimizer.suggest()) == {"a", "b"}
+
+
+def test_without_the_package_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ConfigSpace", None)
+    monkeypatch.delitem(sys.modules, "baco_like.integrations.configspace")
+    with pytest.raises(MissingExtra, match=r"baco-like\[configspace\]"):
+        importlib.import_module("baco_like.integrations.configspace")
+    with pytest.raises(MissingExtra, match=r"baco-like\[configspace\]"):
+        Space.from_configspace(object())
+
+
+def test_the_page_runs(capsys):
+    page = Path(__file__).parents[2] / "docs" / "configspace.md"
+    for code in re.findall(r"```python\n(.*?)```", page.read_text(), re.S):
+        exec(code, {})
+    assert "Forbidden" in capsys.readouterr().out
