@@ -185,6 +185,19 @@ def test_remembered_neighbours_are_those_of_the_definition():
     assert not np.array_equal(first.rows, second.rows)
 
 
+def test_of_many_values_some_random_ones_are_neighbours():
+    space = Space({"n": list(range(1000)), "m": list(range(20))}, ["n % 2 == 0"])
+    row = space.feasible.sample(1, RNG(0))[0]
+    near = Neighbourhoods.of(space, "hamming")
+    first, second = (near.around(row, rng) for rng in (RNG(1), RNG(2)))
+    assert np.bincount(first.genes).tolist() == [64, 19]
+    assert set(first.keys) != set(second.keys)
+    assert changes(space, 1.0) == 64 + 20
+    others = {int(perturbed(space, row, 1, RNG(i))[0]) for i in range(60)}
+    assert len(others) > 20
+    assert all(n % 2 == 0 for n in others)
+
+
 def test_what_is_given_up_counts_as_failed_and_what_comes_out_of_turn_counts_at_once():
     rows = np.arange(4.0)[:, None]
     keys = [b"0", b"1", b"2", b"3"]

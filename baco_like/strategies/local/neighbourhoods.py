@@ -1,23 +1,29 @@
-"""The neighbours of one configuration at a time, with the parameter in which each differs."""
+"""The neighbours of one configuration at a time, with the parameter in which each differs.
+
+Where a parameter could take more than 64 other values (or make more swaps), that many random ones are Hamming
+neighbours, drawn anew every time. So are some values of reals and of integers too wide to list.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import final
 
 import numpy as np
 
 from baco_like._typing import Array, Codes, Ints, Rng
 from baco_like.records.history import row_keys
-from baco_like.spaces.moves import Neighbours, places, used
+from baco_like.spaces.moves import Neighbours, Place, places, used
 from baco_like.spaces.neighbourhood import adjacent, hamming
 from baco_like.spaces.space import Space
 
 _REMEMBERED = 4096
+_VALUES = 64
 
 NEIGHBOURHOODS: Mapping[str, Callable[[Space, Codes, Rng], Neighbours]] = {
-    "hamming": hamming,
+    "hamming": partial(hamming, limit=_VALUES),
     "adjacent": adjacent,
 }
 """Names of neighbourhoods, for settings (Schoonhoven et al. 2022, sections III-B and III-C1)."""
@@ -44,8 +50,6 @@ class Around:
 class Neighbourhoods:
     """Finds neighbours, and remembers those that are always the same.
 
-    Those of reals and of integers too wide to list are drawn anew every time.
-
     Attributes:
         space: Where.
         name: Which, of `NEIGHBOURHOODS`.
@@ -63,10 +67,7 @@ class Neighbourhoods:
         owner = np.zeros(space.width, dtype=np.int64)
         for gene, parameter in enumerate(space.active):
             owner[space.columns[parameter]] = gene
-        listed = all(
-            place.parameter.width > 1 or used(space, place) is not None for place in places(space)
-        )
-        return cls(space, name, owner, listed)
+        return cls(space, name, owner, all(_all_tried(space, place) for place in places(space)))
 
     def around(self, row: Array, rng: Rng) -> Around:
         """Return the neighbours of a feasible row of codes, ``(w,)``, in no particular order."""
@@ -82,3 +83,12 @@ class Neighbourhoods:
                 self._known.clear()
             self._known[key] = found
         return found
+
+
+def _all_tried(space: Space, place: Place) -> bool:
+    """Whether a configuration's neighbours by changes of this parameter are always the same."""
+    width = place.parameter.width
+    if width > 1:
+        return width * (width - 1) // 2 <= _VALUES
+    listed = used(space, place)
+    return listed is not None and len(listed) <= _VALUES

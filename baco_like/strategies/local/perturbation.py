@@ -14,6 +14,9 @@ from baco_like.spaces.repair import nearest
 from baco_like.spaces.space import Space
 from baco_like.strategies.mutation import inserted, swapped
 
+_MOST_BITS = 64
+"""Of a parameter: the paper's have at most half as many values."""
+
 _TRIES = 16
 """Perturbed rows of which the first feasible one is taken; where there is none, one is repaired."""
 
@@ -21,7 +24,8 @@ _TRIES = 16
 def changes(space: Space, share: float) -> int:
     """Return how many random changes a share of the bits is, at least 1.
 
-    A permutation counts a bit for each element, a parameter that cannot be listed as many as it has neighbours.
+    A permutation counts a bit for each element, another parameter one for each value, but 64 at most; one that cannot
+    be listed as many as it has neighbours.
     """
     return max(1, int(share * sum(_bits(space, place) for place in places(space))))
 
@@ -30,7 +34,7 @@ def _bits(space: Space, place: Place) -> int:
     if place.parameter.width > 1:
         return place.parameter.width
     listed = used(space, place)
-    return DRAWS if listed is None else len(listed)
+    return DRAWS if listed is None else min(len(listed), _MOST_BITS)
 
 
 def perturbed(space: Space, row: Array, count: int, rng: Rng) -> Array:
@@ -49,7 +53,7 @@ def perturbed(space: Space, row: Array, count: int, rng: Rng) -> Array:
     genes = places(space)
     if not genes:
         return row
-    times = np.bincount(rng.integers(0, len(genes), count), minlength=len(genes))
+    times = rng.multinomial(count, np.full(len(genes), 1.0 / len(genes)))
     widths = np.array([place.parameter.width for place in genes], dtype=np.int64)
     if (times >= widths).all() and len(genes) > 1:
         return np.asarray(space.feasible.sample(1, rng)[0])
@@ -76,5 +80,7 @@ def _other(space: Space, place: Place, own: Codes, count: int, rng: Rng) -> Code
     listed = used(space, place)
     if listed is None:
         return place.parameter.sample(len(own), rng)
-    others = listed[listed != own[0, 0]]
-    return rng.choice(others, (len(own), 1)) if len(others) else own
+    if len(listed) == 1:
+        return own
+    drawn = rng.integers(0, len(listed) - 1, own.shape)
+    return listed[drawn + (drawn >= np.searchsorted(listed, own))]
