@@ -1,6 +1,6 @@
 """The neighbours of one configuration at a time, with the parameter in which each differs.
 
-Where a parameter could take more than 64 other values (or make more swaps), that many random ones are Hamming
+Where a parameter could take more than 64 other values (or make more swaps), up to that many random ones are Hamming
 neighbours, drawn anew every time. So are some values of reals and of integers too wide to list.
 """
 
