@@ -8,11 +8,10 @@ from itertools import islice
 from typing import Any
 
 from baco_like._random import Purpose, generator
-from baco_like._typing import Codes
 from baco_like.exceptions import ConfigError, JournalError, TrialError
 from baco_like.records.header import Header, Options
 from baco_like.records.history import History
-from baco_like.records.journal import START, Event, Mark, apply, suggested_configs
+from baco_like.records.journal import START, Event, Known, Mark, apply, suggested_configs
 from baco_like.records.trial import Trial
 from baco_like.spaces.space import Space
 from baco_like.strategies.protocol import Problem, Strategy
@@ -68,9 +67,9 @@ def advanced(
     """
     history, state, mark = now.history, now.state, now.mark
     seen: list[Trial] = []
-    for (event, mark), codes in _with_codes(records, now.problem.space):
+    for (event, mark), known in _with_codes(records, now.problem.space):
         try:
-            history, observed = apply(event, history, codes)
+            history, observed = apply(event, history, known)
         except _NO_EVENT as error:
             number = mark.number - 1
             raise JournalError(
@@ -87,7 +86,7 @@ def advanced(
 
 def _with_codes(
     records: Iterable[tuple[Event, Mark]], space: Space
-) -> Iterator[tuple[tuple[Event, Mark], Codes | None]]:
+) -> Iterator[tuple[tuple[Event, Mark], Known | None]]:
     """Yield records with the codes of what they suggest: many are encoded at once, which is several times as fast."""
     rest = iter(records)
     while some := list(islice(rest, _AT_ONCE)):
@@ -99,5 +98,5 @@ def _with_codes(
             continue
         at = 0
         for record, few in zip(some, configs, strict=True):
-            yield record, codes[at : at + len(few)]
+            yield record, (few, codes[at : at + len(few)])
             at += len(few)

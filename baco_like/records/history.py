@@ -94,6 +94,13 @@ class History:
         """Return the empty history of a space."""
         return cls(space, goal, _buffer=_Buffer(space.width))
 
+    def _with(self, **changes: Any) -> History:
+        """Return a history that differs in these fields, in a third of the time of `dataclasses.replace`."""
+        other = object.__new__(History)
+        vars(other).update(vars(self), **changes)
+        vars(other).pop("_flying", None)  # it is worked out anew
+        return other
+
     # What is known ---------------------------------------------------------------------------------------------
 
     def __len__(self) -> int:
@@ -213,7 +220,7 @@ class History:
         pending = dict(self._pending)
         pending.update({t.id: (t, code) for t, code in zip(trials, codes, strict=True)})
         next_id = max([self.next_id, *(t.id + 1 for t in trials)])
-        return replace(self, _pending=pending, next_id=next_id)
+        return self._with(_pending=pending, next_id=next_id)
 
     def expired(self, now: float) -> list[int]:
         """Return the ids in flight whose lease has ended by ``now`` (seconds since 1970), in order."""
@@ -231,7 +238,7 @@ class History:
                 raise TrialError(f"{self._why_not_pending(i)}; it cannot be offered again")
             trial, code = pending[i]
             pending[i] = (replace(trial, until=until), code)
-        return replace(self, _pending=pending)
+        return self._with(_pending=pending)
 
     def assuming(self, codes: Codes) -> History:
         """Return the history in which these rows are in flight as trials without a configuration, ``(n, w)``."""
@@ -245,12 +252,10 @@ class History:
                 not a finite value exactly where the status is OK.
         """
         ids = [outcome.trial_id for outcome in outcomes]
-        wrong = [i for i in ids if i not in self._pending]
-        if wrong:
-            raise TrialError(
-                f"{self._why_not_pending(wrong[0])}; pending are {self._pending_shown()}"
-            )
-        if len(set(ids)) < len(ids):
+        for i in ids:
+            if i not in self._pending:
+                raise TrialError(f"{self._why_not_pending(i)}; pending are {self._pending_shown()}")
+        if len(ids) > 1 and len(set(ids)) < len(ids):
             (twice, _), *_ = Counter(ids).most_common(1)
             raise TrialError(f"trial {twice} is told twice in one call; tell each trial once")
         for outcome in outcomes:
@@ -293,8 +298,8 @@ class History:
             code = self._code(trial) if flying is None else flying[1]
             buffer.add(trial, code, self._numbers(trial))
         next_id = max([self.next_id, *(t.id + 1 for t in trials)])
-        return replace(
-            self, _pending=pending, _buffer=buffer, _length=len(buffer.trials), next_id=next_id
+        return self._with(
+            _pending=pending, _buffer=buffer, _length=len(buffer.trials), next_id=next_id
         )
 
     def _check_new(self, ids: Iterable[int]) -> None:
@@ -328,7 +333,7 @@ class History:
         """
         before = self._shown
         both = shown if before is None else lambda trial: shown(before(trial))
-        return replace(self, _shown=both)
+        return self._with(_shown=both)
 
     def abandoned(self, trial_id: int) -> History:
         """Return the history in which this trial is no longer in flight; its id is not used again.
@@ -340,12 +345,12 @@ class History:
             raise TrialError(
                 f"{self._why_not_pending(trial_id)}; pending are {self._pending_shown()}"
             )
-        return replace(self, _pending={i: v for i, v in self._pending.items() if i != trial_id})
+        return self._with(_pending={i: v for i, v in self._pending.items() if i != trial_id})
 
     def enqueued(self, configs: Sequence[Mapping[str, Any]]) -> History:
         """Return the history with these configurations at the end of the queue."""
-        return replace(self, queue=(*self.queue, *configs))
+        return self._with(queue=(*self.queue, *configs))
 
     def dequeued(self, n: int) -> History:
         """Return the history without the first n configurations of the queue."""
-        return replace(self, queue=self.queue[n:])
+        return self._with(queue=self.queue[n:])

@@ -183,15 +183,19 @@ def suggested_configs(event: Event) -> list[dict[str, Any]]:
     return [plain(row["config"]) for row in rows]
 
 
+Known = tuple[Sequence[Mapping[str, Any]], Codes]
+"""Configurations and their codes, ``(n, w)``."""
+
+
 def apply(
-    event: Event, history: History, codes: Codes | None = None
+    event: Event, history: History, known: Known | None = None
 ) -> tuple[History, tuple[Trial, ...]]:
     """Return the history after an event other than ``opened``, and the trials that it observed.
 
     Args:
         event: What has happened.
         history: What was known before.
-        codes: The codes of `suggested_configs`, ``(n, w)``, where they are at hand.
+        known: `suggested_configs` and their codes, ``(n, w)``, where they are at hand.
 
     Raises:
         TrialError: The event does not fit the history.
@@ -200,7 +204,7 @@ def apply(
     """
     kind = event["event"]
     if kind == "suggested":
-        return _suggested(event, history, codes), ()
+        return _suggested(event, history, known), ()
     if kind == "observed":
         done = tuple(_observed(row, history) for row in event["outcomes"])
         return history.completed(done), done
@@ -213,17 +217,18 @@ def apply(
     raise KeyError(kind)
 
 
-def _suggested(event: Event, history: History, codes: Codes | None) -> History:
+def _suggested(event: Event, history: History, known: Known | None) -> History:
     until = event.get("until")
     if until is not None and not _number(until):
         raise ValueError(f"until is {until!r:.80}")
-    configs = suggested_configs(event)
+    if known is None:
+        found = suggested_configs(event)
+        known = found, history.space.encode(found)
+    configs, codes = known
     trials = [
         Trial(row["id"], config, row["tag"], row["origin"], until=until)
         for row, config in zip(event["trials"], configs, strict=True)
     ]
-    if codes is None:
-        codes = history.space.encode(configs)
     if event["dequeued"]:
         history = history.dequeued(event["dequeued"])
     if event.get("again"):

@@ -2,7 +2,8 @@
 
     python benchmarks/reliability/large.py [--quick] [--trials 10000]
 
-Figures: seconds to open; milliseconds of one suggest (random search, so without a model) and one observe with fsync,
+Figures: seconds to open (what must hold holds for CPU seconds, which other work on the machine does not stretch as it
+does the others); milliseconds of one suggest (random search, so without a model) and one observe with fsync,
 at the 50th and 99th percentile; bytes per trial of the first and of the last tenth; memory. A fresh process opens the
 file, so that nothing is warm but the disk's cache.
 """
@@ -84,7 +85,7 @@ def percentiles(times: list[float]) -> tuple[float, float]:
 
 
 def measured(report: Report, path: Path, number: int, steps: int) -> tuple[float, float]:
-    """Open and go on; return the seconds of opening and the 99th percentile of a step."""
+    """Open and go on; return the CPU seconds of opening and the 99th percentile of a step."""
     n, least, used, memory = opening(path)
     report.check(n == number, f"{n} of {number} trials are there")
     middle, high = percentiles(going_on(path, steps))
@@ -92,7 +93,7 @@ def measured(report: Report, path: Path, number: int, steps: int) -> tuple[float
         f"{number} trials: opened in {least:.2f} s ({used:.2f} s of CPU), {memory:.0f} MB; then suggest and "
         f"observe {middle:.1f} ms median, {high:.1f} ms at the 99th percentile ({steps} steps)"
     )
-    return least, high
+    return used, high
 
 
 def main() -> None:
@@ -112,7 +113,7 @@ def main() -> None:
         report.check(sizes[1] < 1.05 * sizes[0], "the file is not linear in trials")
         steps = 30 if args.quick else 1000
         seconds, later = measured(report, folder / "asked", number, steps)
-        report.check(args.quick or seconds < 1, f"opening takes {seconds:.2f} s")
+        report.check(args.quick or seconds < 1, f"opening takes {seconds:.2f} s of CPU")
         report.check(
             args.quick or max(high, later) < 50, f"{max(high, later):.0f} ms at the 99th percentile"
         )
