@@ -62,7 +62,7 @@ def _partial(
     if isinstance(factor, TreeGroup):
         return _along_tree(factor, {int(p.inside[0]): p for p in mine}, codes, propose, rng, cap)
     for place in mine:
-        rows, owner, _ = _joined(place, rows, owner, propose(place, codes), len(codes))
+        rows, owner = _joined(place, rows, owner, propose(place, codes), len(codes))
         kept = thinned(owner, rng, cap)
         rows, owner = rows[kept], owner[kept]
     good = factor.contains(rows)
@@ -77,28 +77,39 @@ def _along_tree(
     rng: Rng,
     cap: int,
 ) -> Neighbours:
-    """Return the combinations within a tree, level by level; a partial one without a leaf is dropped at once."""
-    rows, owner = codes[:, factor.columns], np.arange(len(codes))
-    node = np.zeros(len(rows), dtype=np.int64)
+    """Return the combinations within a tree, level by level; a partial one without a leaf is dropped at once.
+
+    Only places in the tree are carried along; what they stand for is collected at the end.
+    """
+    n = len(codes)
+    owner, node = np.arange(n), np.zeros(n, dtype=np.int64)
+    trail: list[tuple[slice, Codes, Ints, Ints]] = []
     for level, domain, at in zip(factor.tree.levels, factor.domains, factor.slices, strict=True):
         place = places_at.get(at.start)  # a constant has none and keeps its value
-        if place is not None:
-            rows, owner, entry = _joined(place, rows, owner, propose(place, codes), len(codes))
-            node = node[entry]
-        edge = level.edge(node, domain.positions(rows[:, at]))
+        if place is None:
+            proposed, whose = codes[:, factor.columns[at]], np.arange(n)
+        else:
+            proposed, whose = propose(place, codes)
+        left, right = pairs(owner, whose, n)
+        edge = level.edge(node[left], domain.positions(proposed)[right])
         alive = np.flatnonzero(edge >= 0)
-        kept = alive[thinned(owner[alive], rng, cap)]
-        rows, owner = rows[kept], owner[kept]
-        node = level.child[edge[kept]].astype(np.int64)
+        kept = alive[thinned(owner[left[alive]], rng, cap)]
+        trail.append((at, proposed, left[kept], right[kept]))
+        owner, node = owner[left[kept]], level.child[edge[kept]].astype(np.int64)
+    rows = np.empty((len(owner), len(factor.columns)))
+    leaf = np.arange(len(owner))
+    for at, proposed, parent, choice in reversed(trail):
+        rows[:, at] = proposed[choice[leaf]]
+        leaf = parent[leaf]
     return rows, owner
 
 
 def _joined(
     place: Place, rows: Codes, owner: Ints, proposed: Neighbours, n: int
-) -> tuple[Codes, Ints, Ints]:
-    """Return every row with every value proposed for its owner, the owners, and the row each came from."""
+) -> tuple[Codes, Ints]:
+    """Return every row with every value proposed for its owner, and the owners."""
     left, right = pairs(owner, proposed[1], n)
-    return replaced(rows, left, place.inside, proposed[0][right]), owner[left], left
+    return replaced(rows, left, place.inside, proposed[0][right]), owner[left]
 
 
 def _combined(owners: Sequence[Ints], n: int, rng: Rng, cap: int) -> tuple[list[Ints], Ints]:
@@ -126,6 +137,8 @@ def _combined(owners: Sequence[Ints], n: int, rng: Rng, cap: int) -> tuple[list[
         digit = np.where(many, rng.integers(0, np.maximum(size, 1)), number % np.maximum(size, 1))
         number = number // np.maximum(size, 1)
         chosen.append(start[owner] + digit)
+    if not many.any():
+        return chosen, owner
     fresh = ~many | _first_of_its_kind(owner, chosen)  # random combinations may repeat
     return [entries[fresh] for entries in chosen], owner[fresh]
 

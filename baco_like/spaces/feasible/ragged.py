@@ -25,6 +25,11 @@ def pairs(left: Ints, right: Ints, n: int) -> tuple[Ints, Ints]:
     Returns:
         Indices into the left and into the right entries; the left ones are increasing.
     """
+    if n == 1:  # one row at a time is what many strategies ask for
+        return (
+            np.repeat(np.arange(len(left)), len(right)),
+            np.tile(np.arange(len(right)), len(left)),
+        )
     length = np.bincount(right, minlength=n)
     start = np.cumsum(length) - length
     return np.repeat(np.arange(len(left)), length[left]), ragged(start[left], length[left])
