@@ -1,0 +1,199 @@
+"""The generator, by the real package."""
+
+import importlib
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from baco_like import Categorical, Integer, Ordinal, Permutation, Real, Space
+from baco_like.exceptions import MissingExtra, SpaceError
+
+gest_api = pytest.importorskip("gest_api")
+from gest_api.vocs import VOCS  # noqa: E402
+
+from baco_like.integrations.gest_generator import BacoGenerator, variables  # noqa: E402
+
+SPACE = Space(
+    {
+        "tile": Ordinal([1, 2, 4, 8, 16], log=True, default=4),
+        "n": Integer(1, 8, default=2),
+        "wide": Integer(1, 10**6, log=True, default=10),
+        "eps": Real(1e-6, 1e-1, log=True, default=1e-3),
+        "flag": Categorical(["-O2", "-O3"], default="-O2"),
+        "p": Permutation(["i", "j", "k"], default=["i", "j", "k"]),
+    },
+    constraints=["tile * n <= 64", "pos(p, 'i') < pos(p, 'k')"],
+)
+SMALL = Space({"a": [1, 2, 4], "b": Integer(0, 3)}, constraints=["a + b <= 5"])
+
+
+def vocs_of(space, goal="MINIMIZE", **more):
+    return VOCS(variables=variables(space), objectives={"f": goal}, **more)
+
+
+def generator(space=SMALL, goal="MINIMIZE", *, strategy="random_search", batch=1, **more):
+    return BacoGenerator(
+        vocs_of(space, goal, **more), space, seed=1, strategy=strategy, batch=batch
+    )
+
+
+def test_points_of_all_kinds_are_feasible_and_new():
+    made = generator(SPACE, constants={"alpha": 0.5}, observables={"compile_s"})
+    points = made.suggest(20)
+    assert made.returns_id
+    assert {type(point["tile"]) for point in points} == {int}
+    assert points[0]["p"] == "i,j,k"
+    assert all(point["alpha"] == 0.5 for point in points)
+    assert len({str({**point, "_id": 0}) for point in points}) == 20
+    for point in points[::-1]:
+        made.ingest([{**point, "f": np.float64(point["n"]), "compile_s": 0.1}])
+    trials = made.optimizer.trials
+    assert all(SPACE.contains(dict(trial.config)) for trial in trials)
+    assert [trial.value for trial in trials] == [point["n"] for point in points[::-1]]
+    assert trials[0].outcome.metrics == {"compile_s": 0.1}
+    assert not made.optimizer.pending
+
+
+@pytest.mark.parametrize("goal", ["MINIMIZE", "MAXIMIZE"])
+def test_the_model_finds_the_optimum(goal):
+    space = Space({"x": Integer(0, 99), "y": Ordinal([1, 2, 4, 8, 16, 32], log=True)})
+    made, sign = generator(space, goal, strategy="auto"), 1 if goal == "MINIMIZE" else -1
+    for _ in range(30):
+        (point,) = made.suggest(1)
+        point["f"] = sign * ((point["x"] - 61) ** 2 / 100 + abs(point["y"] - 8))
+        made.ingest([point])
+    assert abs(made.optimizer.best_value) < 0.1  # one of 14 of 600 configurations
+
+
+def test_a_batch_is_exact_or_an_error():
+    made = generator(batch=4)
+    assert len(made.suggest()) == 4
+    assert made.suggest(0) == []
+    with pytest.raises(ValueError, match="only 6 configurations are left"):
+        made.suggest(7)
+    assert len(made.suggest(6)) == 6
+    with pytest.raises(ValueError, match="num_points = 1"):
+        made.suggest(1)
+    assert len(made.optimizer.pending) == SMALL.feasible_size == 10
+
+
+def test_failures():
+    made = generator(constraints={"ran": ["GREATER_THAN", 0.5]}, observables={"failed"})
+    points = made.suggest(5)
+    outputs = [
+        {"f": 1.0, "ran": True, "failed": ""},
+        {"f": float("nan"), "ran": 1, "failed": ""},
+        {"f": 2.0, "ran": 0, "failed": ""},
+        {"f": 2.0, "ran": 0, "failed": "compile"},
+        {"f": np.inf, "ran": 1, "failed": np.str_("timeout")},
+    ]
+    made.ingest([{**point, **out} for point, out in zip(points, outputs, strict=True)])
+    trials = made.optimizer.trials
+    words = [None, "runtime", "constraints", "compile", "timeout"]
+    assert [trial.failed for trial in trials] == words
+    assert trials[2].message.startswith("ran = 0 violates GreaterThanConstraint")
+
+
+def test_points_that_were_not_suggested():
+    made = generator(observables={"watts"})
+    known = [{"a": 1, "b": 0, "f": 3.0, "watts": 7}, {"a": np.int64(4), "b": 3.0, "f": 1.0}]
+    made.ingest(known)
+    made.ingest([{"a": 2, "b": 0, "f": float("nan")}])
+    assert made.optimizer.trials.pop().failed == "runtime"
+    assert made.optimizer.trials[0].outcome.metrics == {"watts": 7.0}
+    assert [trial.value for trial in made.optimizer.trials] == [3.0, 1.0, None]
+    assert {trial.origin for trial in made.optimizer.trials} == {"imported"}
+    points = made.suggest(8)  # (4, 3) violates the constraint, and the others are known
+    assert not {(1, 0), (2, 0)} & {(point["a"], point["b"]) for point in points}
+
+
+def test_what_is_wrong_is_refused_and_changes_nothing():
+    made = generator(constraints={"ran": ["GREATER_THAN", 0.5]})
+    (point,) = made.suggest(1)
+    good = {**point, "f": 1.0, "ran": 1}
+    wrong = [
+        ([good, {**good, "_id": 99}], "99"),
+        ([good, good], "twice"),
+        ([good, {"a": 1, "f": 1.0, "ran": 1}], "lacks b"),
+        ([good, {"a": 1, "b": 0, "ran": 1}], "lacks 'f'"),
+        ([{**point, "f": 1.0}], "lacks 'ran'"),
+    ]
+    for results, message in wrong:
+        with pytest.raises(ValueError, match=message):
+            made.ingest(results)
+        assert not made.optimizer.trials
+    made.ingest([good])
+    with pytest.raises(ValueError, match="0"):
+        made.ingest([good])
+
+
+def test_vocs_that_do_not_fit_are_refused():
+    plain = variables(SMALL)
+    with pytest.raises(ValueError, match="needs one"):
+        BacoGenerator(VOCS(variables=plain, objectives={"f": "MINIMIZE", "g": "MINIMIZE"}))
+    with pytest.raises(ValueError, match="needs one"):
+        BacoGenerator(VOCS(variables=plain, objectives={"f": "EXPLORE"}))
+    with pytest.raises(ValueError, match="'c' is contextual"):
+        BacoGenerator(VOCS(variables={**plain, "c": "CONTEXTUAL"}, objectives={"f": "MINIMIZE"}))
+    with pytest.raises(ValueError, match="variables of the VOCS are a, the space has a, b"):
+        BacoGenerator(VOCS(variables={"a": {1}}, objectives={"f": "MINIMIZE"}), SMALL)
+    for other in ({1, 2}, [1, 2]):
+        vocs = VOCS(variables={**plain, "a": other}, objectives={"f": "MINIMIZE"})
+        with pytest.raises(ValueError, match="'a' of the VOCS does not have all values"):
+            BacoGenerator(vocs, SMALL)
+    with pytest.raises(SpaceError, match="too long for gest-api"):
+        variables(Space({"p": Permutation(range(8))}))
+    with pytest.raises(ValueError, match="batch must be"):
+        generator(batch=0)
+
+
+def test_a_space_of_the_vocs_alone():
+    vocs = VOCS(
+        variables={"x": [0.5, 2.0], "n": {4, 1, 2}, "flag": {"b", "a"}, "mixed": {"a", 1}},
+        objectives={"f": "MINIMIZE"},
+    )
+    assert BacoGenerator(vocs).optimizer.space.parameters == {
+        "x": Real(0.5, 2.0),
+        "n": Ordinal([1, 2, 4]),
+        "flag": Categorical(["a", "b"]),
+        "mixed": Categorical([1, "a"]),
+    }
+
+
+def test_texts_have_one_order_in_every_process():
+    code = (
+        "from gest_api.vocs import VOCS\n"
+        "from baco_like.integrations.gest_generator import BacoGenerator\n"
+        "v = VOCS(variables={'c': set('abcdefgh')}, objectives={'f': 'MINIMIZE'})\n"
+        "g = BacoGenerator(v, strategy='random_search')\n"
+        "print([p['c'] for p in g.suggest(8)])"
+    )
+    said = [
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={"PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    ]
+    assert said[0] == said[1] != ""
+
+
+def test_without_the_package_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "gest_api", None)
+    monkeypatch.delitem(sys.modules, "baco_like.integrations.gest_generator")
+    with pytest.raises(MissingExtra, match=r"baco-like\[gest\]"):
+        importlib.import_module("baco_like.integrations.gest_generator")
+
+
+def test_the_page_runs(capsys):
+    page = Path(__file__).parents[2] / "docs" / "gest.md"
+    (code,) = re.findall(r"```python\n(.*?)```", page.read_text(), re.S)
+    exec(code, {})
+    assert "loops" in capsys.readouterr().out
