@@ -662,6 +662,31 @@ def test_forged_records_are_refused_with_their_number(space, tmp_path, forged):
     assert caught.value.record == 2
 
 
+@pytest.mark.parametrize(
+    ("part", "value"),
+    [
+        ("space", {"version": 1, "parameters": {"a": {"type": "ordinal", "values": [1]}}}),
+        ("space", []),
+        ("options", {}),
+        ("options", {"strategy": []}),
+        ("options", {"strategy": {"name": "random_search", "settings": 5}}),
+        ("options", {"strategy": {"name": []}}),
+        ("options", {"context": None}),
+        ("queue", [5]),
+        ("schema", 2),
+    ],
+)
+def test_forged_headers_are_refused(space, tmp_path, part, value):
+    Optimizer(space, strategy="random_search", storage=tmp_path / "j")
+    header = json.loads((tmp_path / "j").read_bytes())
+    del header["crc"]
+    header[part] = {**header[part], **value} if part == "options" and value else value
+    rest = json.dumps(header)[1:].encode()
+    (tmp_path / "j").write_bytes(b'{"crc":"%08x",' % zlib.crc32(rest) + rest + b"\n")
+    with pytest.raises(JournalError, match=r"record 0|schema 2"):
+        Optimizer.load(tmp_path / "j")
+
+
 def test_the_default_configuration_comes_first():
     space = Space({"a": Ordinal([1, 2, 4], default=4), "b": Integer(1, 50, default=7), "c": [3]})
     assert dict(Optimizer(space, seed=1).suggest()) == {"a": 4, "b": 7, "c": 3}

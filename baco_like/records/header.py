@@ -115,8 +115,16 @@ class Header:
                 0,
             )
         try:
-            options = Options(**event["options"])
-            return cls(dict(event["space"]), options, tuple(map(plain, event["queue"])))
+            options, space = Options(**event["options"]), event["space"]
+            for part, kind in (
+                (options.strategy, dict),
+                (options.context, dict),
+                (space["parameters"], dict),
+                (space["constraints"], list),
+            ):
+                if not isinstance(part, kind):
+                    raise TypeError(f"{part!r:.80} is no {kind.__name__}")
+            return cls(dict(space), options, tuple(map(plain, event["queue"])))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise JournalError(f"{path}: record 0 is not a header: {error!r}", 0) from error
 
