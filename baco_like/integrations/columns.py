@@ -230,10 +230,11 @@ def _needed_number(text: str) -> float:
 
 
 def _whole(text: str) -> int | float:
+    found = _needed_number(text)
     try:
         return int(text)
     except ValueError:
-        return _needed_number(text)
+        return found
 
 
 def _within(parameter: Real, value: float) -> float:

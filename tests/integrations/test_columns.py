@@ -80,6 +80,8 @@ def test_what_the_originals_write_is_read(name, text, value):
         ("real", "x"),
         ("integer", "1.5"),
         ("ordinal", "3"),
+        ("ordinal", "9" * 400),
+        ("integer", "9" * 400),
         ("mixed", "0.2"),
         ("categorical", "-O4"),
         ("permutation", "(0, 1, 2)"),
