@@ -6,14 +6,10 @@ Run it with: python examples/kernel_tuner_cache.py [EVALUATIONS]
 import json
 import sys
 import tempfile
-import warnings
 from pathlib import Path
 
 from baco_like import Space
-
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # of what Kernel Tuner imports
-    from baco_like.integrations.kernel_tuner import tune_kernel  # the only line to change
+from baco_like.integrations.kernel_tuner import tune_kernel  # the only line to change
 
 tune_params = {
     "block_size_x": [16, 32, 64, 128, 256],

@@ -1,7 +1,8 @@
 """Kernel Tuner's own functions with our strategies: a script of its users changes the import and nothing else.
 
 ``from baco_like.integrations.kernel_tuner import tune_kernel`` in place of ``from kernel_tuner import tune_kernel``:
-Kernel Tuner goes on compiling, checking and timing the kernels, what is tried next is decided here.
+Kernel Tuner goes on compiling, checking and timing the kernels, what is tried next is decided here. All other names of
+`kernel_tuner`, such as ``run_kernel``, can be imported from here too; they are Kernel Tuner's.
 """
 
 from __future__ import annotations
@@ -11,13 +12,12 @@ import warnings
 from collections.abc import Mapping
 from typing import Any
 
+from baco_like._optional import require
 from baco_like.exceptions import BacoWarning
 from baco_like.integrations.kernel_tuner_strategy import BacoStrategy
 from baco_like.strategies.registry import STRATEGIES
 
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # of what Kernel Tuner imports
-    import kernel_tuner
+kernel_tuner = require("kernel_tuner", "kernel-tuner")
 
 __all__ = ["EQUALS", "tune_cache", "tune_kernel"]
 
@@ -94,6 +94,10 @@ def tune_cache(
         **kwargs,
     )
     return found
+
+
+def __getattr__(name: str) -> Any:
+    return getattr(kernel_tuner, name)
 
 
 def _chosen(strategy: Any, options: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:

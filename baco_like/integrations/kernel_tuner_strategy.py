@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -18,11 +17,9 @@ from baco_like.spaces.space import Space
 from baco_like.strategies.protocol import Strategy
 
 try:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of what Kernel Tuner imports
-        from kernel_tuner.searchspace import Searchspace
-        from kernel_tuner.strategies.common import CostFunc
-        from kernel_tuner.strategies.wrapper import OptAlg, OptAlgWrapper
+    from kernel_tuner.searchspace import Searchspace
+    from kernel_tuner.strategies.common import CostFunc
+    from kernel_tuner.strategies.wrapper import OptAlg, OptAlgWrapper
 except ImportError:
     raise MissingExtra("kernel_tuner", "kernel-tuner") from None
 

@@ -71,7 +71,7 @@ def _declared(domains: Mapping[str, Any], restrictions: Any, codes: Codes) -> Sp
     """Return the space of the restrictions if it holds just these rows."""
     try:
         space = Space.from_kernel_tuner(domains, restrictions)
-    except (SpaceError, TypeError):
+    except SpaceError:
         return None
     same = space.feasible_size == len(codes) and bool(space.feasible.contains(codes).all())
     return space if same else None

@@ -13,17 +13,13 @@ import json
 import os
 import sys
 import tempfile
-import warnings
 from pathlib import Path
+
+from kernel_tuner import tune_kernel
 
 from baco_like import MaxEvals, Optimizer, Space, run
 from baco_like.evaluators.replay import ReplayEvaluator, load
-
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # of what Kernel Tuner imports
-    from kernel_tuner import tune_kernel
-
-    from baco_like.integrations.kernel_tuner_strategy import BacoStrategy
+from baco_like.integrations.kernel_tuner_strategy import BacoStrategy
 
 TABLES = {
     "convolution_milo/A4000_T4.json.gz": "convolution_milo.json",

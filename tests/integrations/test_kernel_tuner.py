@@ -6,7 +6,6 @@ import os
 import re
 import subprocess
 import sys
-import warnings
 from pathlib import Path
 
 import pytest
@@ -15,15 +14,13 @@ from baco_like import MaxEvals, Optimizer, Space, run
 from baco_like.evaluators.replay import ReplayEvaluator, load
 from baco_like.exceptions import BacoWarning, ConfigError, MissingExtra
 
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # of what it imports
-    kernel_tuner = pytest.importorskip("kernel_tuner")
-from constraint import FunctionConstraint
-from kernel_tuner.strategies.wrapper import OptAlgWrapper
+kernel_tuner = pytest.importorskip("kernel_tuner")
+from constraint import FunctionConstraint  # noqa: E402
+from kernel_tuner.strategies.wrapper import OptAlgWrapper  # noqa: E402
 
-from baco_like.integrations import kernel_tuner as ours
-from baco_like.integrations.kernel_tuner_strategy import BacoStrategy
-from baco_like.integrations.listed_space import translation
+from baco_like.integrations import kernel_tuner as ours  # noqa: E402
+from baco_like.integrations.kernel_tuner_strategy import BacoStrategy  # noqa: E402
+from baco_like.integrations.listed_space import translation  # noqa: E402
 
 TUNE_PARAMS = {
     "block_size_x": [16, 32, 64, 128],
@@ -164,19 +161,17 @@ def test_what_cannot_be_is_refused_before_anything_runs(cache):
 
 
 def test_what_is_evaluated_before_an_interrupt_is_known(cache, monkeypatch):
-    strategy, left = BacoStrategy("random_search"), iter([False] * 5)
-
-    def interrupted(*_):
-        return next(left, None) is None
-
-    def broken(self, xs, **options):
-        if interrupted():
-            raise KeyboardInterrupt
-        return original(self, xs, **options)
-
     cost = importlib.import_module("kernel_tuner.strategies.common").CostFunc
-    original = cost.eval_all
-    monkeypatch.setattr(cost, "eval_all", broken)
+    evaluate, calls = cost.eval_all, []
+
+    def interrupted(self, xs, **options):
+        calls.append(xs)
+        if len(calls) > 5:
+            raise KeyboardInterrupt
+        return evaluate(self, xs, **options)
+
+    monkeypatch.setattr(cost, "eval_all", interrupted)
+    strategy = BacoStrategy("random_search")
     with pytest.raises(KeyboardInterrupt):
         simulated(cache, strategy)
     assert len(strategy.optimizer.trials) == 5
@@ -282,6 +277,14 @@ def test_every_strategy_of_kernel_tuner_that_has_an_equal(cache):
     for name in ours.EQUALS:
         assert name in names
         ours._chosen(name, {})  # would raise for a strategy that we do not have
+
+
+def test_other_names_are_kernel_tuner_s():
+    from baco_like.integrations.kernel_tuner import run_kernel
+
+    assert run_kernel is kernel_tuner.run_kernel
+    with pytest.raises(AttributeError, match="no attribute 'tune_kernels'"):
+        _ = ours.tune_kernels
 
 
 def test_a_cache_with_another_import(cache):
