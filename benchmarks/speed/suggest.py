@@ -80,8 +80,13 @@ def observations(
     return space.decode(rows), [None if i in bad else float(v) for i, v in enumerate(values)]
 
 
-def ours(space: Space, configs: list[dict[str, Any]], values: list[float | None]) -> Step:
-    optimizer = Optimizer(space, strategy="bayesian", settings={"initial": 1})
+def ours(
+    space: Space,
+    configs: list[dict[str, Any]],
+    values: list[float | None],
+    strategy: str = "bayesian",
+) -> Step:
+    optimizer = Optimizer(space, strategy=strategy, settings={"initial": 1})
     optimizer.observe(configs, values)
     usual = statistics.median(value for value in values if value is not None)
     fails = itertools.cycle([value is None for value in values])
@@ -188,8 +193,10 @@ def measured(spaces: dict[str, Space], n: int, repeats: int) -> dict[tuple[str, 
         for name, step in installed(rivals, convolution, *observations(convolution, n)).items()
     }
     for name, space in spaces.items():
-        steps[name, "ours"] = ours(space, *observations(space, n))
-        steps[name, "ours, 30 % failed"] = ours(space, *observations(space, n, failed=0.3))
+        for strategy in ("bayesian", "auto"):
+            steps[name, f"ours, {strategy}"] = ours(space, *observations(space, n), strategy)
+            failed = observations(space, n, failed=0.3)
+            steps[name, f"ours, {strategy}, 30 % failed"] = ours(space, *failed, strategy)
     return milliseconds(steps, repeats)
 
 
