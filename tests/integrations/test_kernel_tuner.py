@@ -4,10 +4,12 @@ import importlib
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from baco_like import MaxEvals, Optimizer, Space, run
@@ -208,8 +210,6 @@ def test_the_space_is_what_kernel_tuner_lists(restrictions, declared):
 
 
 def test_values_go_back_as_they_were_written():
-    import numpy as np
-
     given = {"a": np.array([1, 2], dtype=np.int32), "b": [True, "x"], "c": [np.float32(0.5)]}
     rows = [(a, b, given["c"][0]) for a in given["a"] for b in given["b"]]
     words = translation(given, None, rows[:3])
@@ -351,3 +351,45 @@ def test_named_in_a_t1_file(cache, tmp_path):
     )
     asked = [{name: result[name] for name in TUNE_PARAMS} for result in results]
     assert asked == [trial.config for trial in own_loop(cache, 7, "random_search", seed=2).trials]
+
+
+KERNEL = """
+#if TILE == 4
+#error uses too much shared data
+#endif
+extern "C" float work(float *a, int n) {
+    for (int i = 0; i < n; i += block_size_x) a[i] += TILE;
+    return (float) (TILE * block_size_x);
+}
+"""
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="needs a C++ compiler")
+def test_kernels_that_are_compiled_and_a_run_that_goes_on(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # where the sources go
+
+    def tuned(evaluations):
+        strategy = BacoStrategy("random_search", seed=5)
+        results, _ = kernel_tuner.tune_kernel(
+            "work",
+            KERNEL,
+            8,
+            [np.zeros(8, np.float32), np.int32(8)],
+            {"TILE": [1, 2, 4], "block_size_x": [1, 2]},
+            lang="C",
+            compiler="g++",
+            strategy=strategy,
+            strategy_options={"max_fevals": evaluations},
+            cache=str(tmp_path / "cache.json"),
+            iterations=1,
+            quiet=True,
+        )
+        assert len(results) == evaluations
+        return strategy.optimizer.trials
+
+    first, second = tuned(3), tuned(6)
+    assert [trial.config for trial in second[:3]] == [trial.config for trial in first]
+    assert [trial.value for trial in second[:3]] == [trial.value for trial in first]
+    failed = {trial["TILE"] for trial in second if trial.failed == "compile"}
+    assert failed == {4}
+    assert {trial.value for trial in second} == {1.0, 2.0, 4.0, None}
