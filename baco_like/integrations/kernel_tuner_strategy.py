@@ -31,8 +31,8 @@ class BacoStrategy(OptAlg):  # type: ignore[misc]  # Kernel Tuner has no types
 
     Every suggestion is new and satisfies the restrictions; what failed is learnt with its kind. The run ends by
     ``max_fevals``, ``time_limit``, or when every configuration was evaluated. ``x0`` of the strategy options is
-    evaluated first. The same seed and results give the same run, so one that goes on from Kernel Tuner's cache file
-    repeats what is there, and continues.
+    evaluated first. The same seed, ``max_fevals`` and results give the same run, so one that goes on from Kernel
+    Tuner's cache file repeats what is there, and continues.
 
     Args:
         strategy: A registered name, or a strategy object.
