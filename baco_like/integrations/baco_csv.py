@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -89,13 +89,14 @@ def read_csv(
     except (OSError, UnicodeDecodeError) as error:
         raise RunFileError(f"{place} cannot be read: {error}") from None
     whole = text[: text.rfind("\n") + 1]
-    lines = csv.reader(io.StringIO(whole), skipinitialspace=True)
+    reader = csv.reader(io.StringIO(whole), skipinitialspace=True)
+    lines = _readable(reader, place)
     names = [name.strip() for name in next(lines, [])]
     stamp = _checked(names, layout, place)
     configs: list[dict[str, Any]] = []
     outcomes: list[Outcome] = []
     for cells in filter(None, lines):
-        where = f"{place}, line {lines.line_num}"
+        where = f"{place}, line {reader.line_num}"
         if len(cells) != len(names):
             raise RunFileError(f"{where}: {len(cells)} cells for {len(names)} columns")
         found = {name: cell.strip() for name, cell in zip(names, cells, strict=True)}
@@ -103,6 +104,13 @@ def read_csv(
         configs.append(config)
         outcomes.append(outcome)
     return configs, outcomes
+
+
+def _readable(reader: Any, place: Path) -> Iterator[list[str]]:
+    try:
+        yield from reader
+    except csv.Error as error:  # a cell of more than 128 KiB
+        raise RunFileError(f"{place}, line {reader.line_num}: {error}") from None
 
 
 def _checked(names: Sequence[str], layout: Layout, place: Path) -> str:

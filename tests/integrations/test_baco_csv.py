@@ -98,6 +98,7 @@ def test_a_line_that_a_crash_has_cut_off_is_left_out(tmp_path):
         ("-O3", "-O9", "line 3: parameter 'flag'"),
         (",-1.0,False", ",False", "line 3: 7 cells for 8 columns"),
         ("True", "maybe", "line 2: Valid = 'maybe'"),
+        ("True", "y" * 2**18, "line 2: field larger"),
     ],
 )
 def test_a_wrong_file_is_refused_by_line(tmp_path, old, new, named):
