@@ -23,7 +23,7 @@ def nearest(space: Space, codes: Codes, rng: Rng) -> Codes:
         codes: Any finite numbers: they need be neither legal, nor whole.
         rng: Chance.
     """
-    return space.feasible.nearest(codes, rng)
+    return space.feasible.nearest(codes, rng) if len(codes) else codes.copy()
 
 
 def cascade(space: Space, codes: Codes, rng: Rng, limit: int = 256) -> Neighbours:
