@@ -140,10 +140,3 @@ def test_rank_correlation_and_what_chance_reaches(claims: Any) -> None:
     assert critical(6) == pytest.approx(0.886, abs=5e-4)  # the tables' value for 5 %, two-sided
     assert critical(7) == pytest.approx(0.786, abs=5e-4)
     assert critical(4) == pytest.approx(1.0)  # of four nothing less is rare enough
-
-
-def test_counts_need_a_sign_test(claims: Any) -> None:
-    said = claims.survey._counted
-    assert said(6, 0) == "agrees"
-    assert said(0, 6) == "differs"
-    assert said(5, 0) == said(0, 0) == said(9, 5) == "cannot be told by these runs"

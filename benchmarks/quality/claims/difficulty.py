@@ -27,7 +27,9 @@ def report_difficulty(evidence: Evidence) -> str:
         for n in (*LOW, *MEDIUM):
             entry = surveyed(name, n)
             if evidence.has(entry):
-                rhos = [spearman(row, evidence.fractions(entry)) for row in metrics.values()]
+                rhos = [
+                    spearman(row, evidence.fraction_by_space(entry)) for row in metrics.values()
+                ]
                 lines.append([entry.label, *(f"{rho:+.2f}" for rho in rhos)])
                 strongest.append(rhos)
     if not lines:

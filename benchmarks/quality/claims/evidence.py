@@ -101,14 +101,19 @@ class Evidence:
     def baselines(self) -> list[Baseline]:
         return [one.baseline for one in self.spaces.values()]
 
-    def fractions(self, entry: Entry) -> Array:
-        """Return the mean fraction of the optimum at the end of the budget, by space, ``(s,)``."""
+    def fractions(self, entry: Entry) -> list[Array]:
+        """Return the fraction of the optimum at the end of the budget, by space and run, ``(runs,)`` each."""
         assert entry.evaluations is not None
-        found = []
-        for name, curves in self.curves(entry).items():
-            last = at_budgets(curves, [entry.evaluations])
-            found.append(fraction_of_optimum(last, self.spaces[name].baseline.optimum).mean())
-        return np.array(found)
+        return [
+            fraction_of_optimum(
+                at_budgets(curves, [entry.evaluations])[:, 0], self.spaces[name].baseline.optimum
+            )
+            for name, curves in self.curves(entry).items()
+        ]
+
+    def fraction_by_space(self, entry: Entry) -> Array:
+        """Return the mean fraction of the optimum at the end of the budget, by space, ``(s,)``."""
+        return np.array([runs.mean() for runs in self.fractions(entry)])
 
     def left_out(self, entries: Sequence[Entry]) -> str:
         """Return a line on what did not run, or nothing."""

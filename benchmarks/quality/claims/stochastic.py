@@ -1,12 +1,13 @@
 """2022: values that differ from one measurement to the next."""
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import runs
 
-from claims.evidence import LOW, Entry, Evidence
+from claims.evidence import LOW, Entry, Evidence, verdict
 from claims.survey import ALL_SURVEYED, SMAC, surveyed
 
 STOCHASTIC = ("GA", "dual annealing", "first ILS", "random")
@@ -27,9 +28,9 @@ ALL_NOISY = [drawn(name, n) for n in STOCHASTIC_BUDGETS for name in NOISY if nam
 
 def report_stochastic(evidence: Evidence) -> str:
     there = [e for e in ALL_NOISY if evidence.has(e)]
-    found = {(e.name, e.evaluations): evidence.fractions(e).mean() for e in there}
+    found = {(e.name, e.evaluations): evidence.fraction_by_space(e).mean() for e in there}
     exact = {
-        (e.name, e.evaluations): evidence.fractions(e).mean()
+        (e.name, e.evaluations): evidence.fraction_by_space(e).mean()
         for e in [*ALL_SURVEYED, *SMAC]
         if evidence.has(e) and e.evaluations in STOCHASTIC_BUDGETS
     }
@@ -60,11 +61,12 @@ def _said_of_stochastic(found: Mapping[Any, float], exact: Mapping[Any, float]) 
         if order:
             said.append(f"- {n} evaluations, best first: {', '.join(order)}.")
     losses = [exact[key] - found[key] for key in found if key in exact]
-    if losses:
-        word = "agrees" if np.mean(losses) > 0 else "differs"
+    if len(losses) > 1:
+        mean, error = np.mean(losses), np.std(losses, ddof=1) / math.sqrt(len(losses))
+        low, high = mean - 2 * error, mean + 2 * error
         said.append(
-            f"- Chance costs {100 * np.mean(losses):.1f} points of the fraction on average over {len(losses)} cells; "
-            f"the paper: higher budgets are needed. That {word}."
+            f"- Chance costs {100 * mean:.1f} points of the fraction ({100 * low:.1f} to {100 * high:.1f}, two "
+            f"standard errors, {len(losses)} cells); the paper: higher budgets are needed. That {verdict(low, high)}."
         )
     said.append(
         "- The paper: GA and dual annealing are best at low budgets, first ILS does well from 100 on, SMAC is lowest "

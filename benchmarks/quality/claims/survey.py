@@ -1,6 +1,5 @@
 """2022: the survey of algorithms with fixed values."""
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -8,11 +7,9 @@ import numpy as np
 import runs
 
 from baco_like._typing import Array
-from baco_like.analysis.score import (
-    wins,
-)
+from baco_like.analysis.score import bootstrap_interval, wins
 from baco_like.comparison.figures import last_costs
-from claims.evidence import LOW, MEDIUM, Entry, Evidence, spearman
+from claims.evidence import LOW, MEDIUM, Entry, Evidence, spearman, verdict
 
 FIRST_AND_BEST = {
     "MLS": "multi_start_local_search",
@@ -83,20 +80,23 @@ of a budget on a space (t-test, 5 %). Low: up to 200 evaluations, medium: more. 
             for i in np.argsort(-net, kind="stable")
         ]
         head = [f"{title} budgets", "wins", "losses", "net", "net in the paper"]
-        parts += [runs.table(head, lines), _said_of_survey(title, names, table, net)]
+        parts += [runs.table(head, lines), _said_of_survey(evidence, title, names, table, net)]
     return "\n\n".join(parts) + evidence.left_out(ALL_SURVEYED)
 
 
-def _said_of_survey(title: str, names: list[str], table: Array, net: Array) -> str:
-    said = []
+def _said_of_survey(
+    evidence: Evidence, title: str, names: list[str], table: Array, net: Array
+) -> str:
+    budgets, said = LOW if title == "low" else MEDIUM, []
     for one in FIRST_AND_BEST:
         first, best = f"first {one}", f"best {one}"
         if first in names and best in names:
             i, j = names.index(first), names.index(best)
-            word = _counted(int(table[i, j]), int(table[j, i]))
+            ahead, low, high = _ahead(evidence, first, best, budgets)
             said.append(
-                f"- first {one} beats best {one} {table[i, j]} times and is beaten {table[j, i]} times; the paper: "
-                f"first is better. That {word}."
+                f"- first {one} beats best {one} {table[i, j]} times and is beaten {table[j, i]} times; its fraction "
+                f"of the optimum is {100 * ahead:+.1f} points ({100 * low:+.1f} to {100 * high:+.1f}) ahead; the "
+                f"paper: first is better. That {verdict(low, high)}."
             )
     champion, wanted = (
         ("dual annealing", "first") if title == "low" else ("first ILS", "near first")
@@ -114,10 +114,21 @@ def _said_of_survey(title: str, names: list[str], table: Array, net: Array) -> s
     return "\n".join(said)
 
 
-def _counted(more: int, less: int) -> str:
-    """Return what so many wins and losses say, by a sign test at 5 %."""
-    n = more + less
-    tail = sum(math.comb(n, k) for k in range(max(more, less), n + 1)) / 2**n
-    if n == 0 or 2 * tail > 0.05:
-        return "cannot be told by these runs"
-    return "agrees" if more > less else "differs"
+def _ahead(
+    evidence: Evidence, first: str, best: str, budgets: Sequence[int]
+) -> tuple[float, float, float]:
+    """Return by how much the mean fraction of the optimum is higher, over budgets and spaces, and its interval."""
+    entries = [[surveyed(name, n) for n in budgets] for name in (first, best)]
+    used = [pair for pair in zip(*entries, strict=True) if all(map(evidence.has, pair))]
+    samples = [
+        runs for side in zip(*used, strict=True) for e in side for runs in evidence.fractions(e)
+    ]
+    half = len(samples) // 2
+
+    def difference(some: Sequence[Array]) -> float:
+        means = [runs.mean() for runs in some]
+        return float(np.mean(means[:half]) - np.mean(means[half:]))
+
+    rng = np.random.default_rng(0)
+    low, high = bootstrap_interval(difference, samples, rng, resamples=evidence.resamples)
+    return difference(samples), low, high
