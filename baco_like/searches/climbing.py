@@ -8,8 +8,9 @@ from baco_like._typing import Array, Codes, Rng
 from baco_like.searches.combination import combined
 from baco_like.searches.pool import Pool
 from baco_like.searches.protocol import Score
-from baco_like.searches.ranking import best_by_owner, best_rows, comparable, first_appearances
+from baco_like.searches.ranking import best_by_owner, best_rows, comparable
 from baco_like.spaces.neighbourhood import hamming
+from baco_like.spaces.rows import first_appearances
 from baco_like.spaces.space import Space
 
 

@@ -6,7 +6,8 @@ import numpy as np
 
 from baco_like._typing import Array, Codes, Rng
 from baco_like.searches.protocol import Taken
-from baco_like.searches.ranking import best_free_rows, best_rows, first_appearances
+from baco_like.searches.ranking import best_free_rows, best_rows
+from baco_like.spaces.rows import first_appearances
 
 _REACHED_TWICE = 4
 """Equal rows that are counted on for each distinct one: several climbers may have reached it."""

@@ -45,19 +45,6 @@ def best_free_rows(
     return rows[found], scores[found]
 
 
-def distinct(rows: Codes) -> Codes:
-    """Return the rows without repetition, in the order of their first appearance."""
-    return rows[first_appearances(rows)]
-
-
-def first_appearances(rows: Codes) -> Ints:
-    """Return the index of every distinct row's first appearance, increasing; 0.0 and -0.0 are the same."""
-    raw = np.ascontiguousarray(rows + 0.0)
-    keys = raw.view(np.dtype((np.void, raw.itemsize * raw.shape[1]))).ravel().tolist()
-    first = dict(zip(reversed(keys), range(len(keys) - 1, -1, -1), strict=True))
-    return np.sort(np.fromiter(first.values(), np.int64, len(first)))
-
-
 def best_by_owner(owner: Ints, scores: Array, rng: Rng) -> Ints:
     """Return for each owner the index of its highest score, in the order of the owners.
 

@@ -7,7 +7,8 @@ from typing import final
 
 from baco_like._typing import Codes, Rng
 from baco_like.searches.protocol import Score, Taken
-from baco_like.searches.ranking import best_free_rows, distinct
+from baco_like.searches.ranking import best_free_rows
+from baco_like.spaces.rows import distinct
 from baco_like.spaces.space import Space
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from baco_like._typing import Array, Codes, Mask, Rng
 from baco_like.spaces.integer import Integer
 from baco_like.spaces.moves import Place, places, used
+from baco_like.spaces.rows import distinct
 from baco_like.spaces.shares import at_shares
 from baco_like.spaces.space import Space
 
@@ -132,12 +133,6 @@ def middle(space: Space, n: int, rng: Rng, taken: Taken) -> Codes:
     first = rows[rng.permutation(nearest)[:1]]
     rest = uniform(space, n - len(first), rng, lambda codes: taken(codes) | _among(codes, first))
     return np.concatenate([first, rest])
-
-
-def distinct(rows: Codes) -> Codes:
-    """Return the rows without repetitions, each at its first place."""
-    _, first = np.unique(rows, axis=0, return_index=True)
-    return rows[np.sort(first)]
 
 
 def _completed(space: Space, n: int, rng: Rng, taken: Taken, rows: Codes) -> Codes:

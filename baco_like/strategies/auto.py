@@ -14,7 +14,7 @@ from baco_like.spaces.design import middle
 from baco_like.strategies.bayesian import Bayesian, with_quantities
 from baco_like.strategies.exhaustive import Exhaustive
 from baco_like.strategies.phased import Design, Phased
-from baco_like.strategies.protocol import Problem, Strategy
+from baco_like.strategies.protocol import Problem, Strategy, predictive
 
 FEW = 3
 """A space of at most so many configurations is run through: a model would have nothing to choose from."""
@@ -74,4 +74,4 @@ class Auto:
             TrialError: Too little has been observed, or the space is so small that there is no model.
         """
         strategy, _ = self.choice(problem)
-        return Phased(strategy, self.initial).predict(problem, history, state, codes, rng)
+        return predictive(strategy).predict(problem, history, state, codes, rng)

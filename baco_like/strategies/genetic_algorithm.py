@@ -8,7 +8,7 @@ from typing import final
 import numpy as np
 
 from baco_like._typing import Array, Codes, Rng
-from baco_like.spaces.design import distinct
+from baco_like.spaces.rows import distinct
 from baco_like.strategies.constraint_handling import (
     Founders,
     Repair,

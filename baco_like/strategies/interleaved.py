@@ -9,10 +9,9 @@ from typing import Any, final
 import numpy as np
 
 from baco_like._typing import Array, Codes, Rng
-from baco_like.exceptions import TrialError
 from baco_like.records.history import History
 from baco_like.records.trial import Proposal, Trial
-from baco_like.strategies.protocol import Predictive, Problem, Strategy
+from baco_like.strategies.protocol import Problem, Strategy, predictive
 from baco_like.strategies.random_search import RandomSearch
 
 
@@ -66,6 +65,4 @@ class Interleaved:
         Raises:
             TrialError: It predicts nothing.
         """
-        if not isinstance(self.then, Predictive):
-            raise TrialError(f"strategy {type(self.then).__name__} has no model to predict with")
-        return self.then.predict(problem, history, state, codes, rng)
+        return predictive(self.then).predict(problem, history, state, codes, rng)

@@ -9,12 +9,11 @@ from typing import Any, final
 import numpy as np
 
 from baco_like._typing import Array, Codes, Mask, Rng
-from baco_like.exceptions import TrialError
 from baco_like.records.history import History
 from baco_like.records.trial import Proposal, Trial
 from baco_like.spaces.design import uniform
 from baco_like.spaces.space import Space
-from baco_like.strategies.protocol import Predictive, Problem, Strategy
+from baco_like.strategies.protocol import Problem, Strategy, predictive
 
 Design = Callable[[Space, int, Rng, Callable[[Codes], Mask]], Codes]
 """Chooses n distinct feasible rows that are not taken, such as the functions of `baco_like.spaces.design`."""
@@ -66,6 +65,4 @@ class Phased:
         Raises:
             TrialError: It predicts nothing.
         """
-        if not isinstance(self.then, Predictive):
-            raise TrialError(f"strategy {type(self.then).__name__} has no model to predict with")
-        return self.then.predict(problem, history, state, codes, rng)
+        return predictive(self.then).predict(problem, history, state, codes, rng)

@@ -16,6 +16,7 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 import numpy as np
 
 from baco_like._typing import Array, Codes, Mask, Rng
+from baco_like.exceptions import TrialError
 from baco_like.records.history import Goal, History, Noise
 from baco_like.records.trial import Proposal, Trial
 from baco_like.spaces.space import Space
@@ -86,3 +87,14 @@ class Predictive(Protocol):
         Raises:
             TrialError: Too little has been observed.
         """
+
+
+def predictive(strategy: Strategy[Any]) -> Predictive:
+    """Return the strategy if it has a model, so that one that wraps it can pass predictions on.
+
+    Raises:
+        TrialError: It has none.
+    """
+    if not isinstance(strategy, Predictive):
+        raise TrialError(f"strategy {type(strategy).__name__} has no model to predict with")
+    return strategy

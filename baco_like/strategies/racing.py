@@ -20,7 +20,8 @@ import numpy as np
 from baco_like._typing import Array, Codes, Mask, Rng
 from baco_like.records.history import History, row_keys
 from baco_like.records.trial import Proposal, Trial
-from baco_like.spaces.design import distinct, uniform
+from baco_like.spaces.design import uniform
+from baco_like.spaces.rows import distinct
 from baco_like.strategies.continuous import UnitBox
 from baco_like.strategies.elite_draws import Draws, around
 from baco_like.strategies.friedman import worse_than_best

@@ -7,8 +7,8 @@ from baco_like import Categorical, Integer, Ordinal, Permutation, Real, Space
 from baco_like.searches.alternating import AlternatingSearch
 from baco_like.searches.exhaustive import ExhaustiveSearch
 from baco_like.searches.local import LocalSearch
-from baco_like.searches.ranking import distinct
 from baco_like.searches.sampled import SampledSearch
+from baco_like.spaces.rows import distinct
 
 SEARCHES = {
     "exhaustive": ExhaustiveSearch(),

@@ -26,6 +26,7 @@ from baco_like._typing import Array, Codes, Rng
 from baco_like.records.history import History, row_keys
 from baco_like.records.trial import Proposal, Trial
 from baco_like.spaces import design
+from baco_like.spaces.rows import distinct
 from baco_like.strategies.local.neighbourhoods import Neighbourhoods
 from baco_like.strategies.local.scan import Scan
 from baco_like.strategies.memo import Memo
@@ -190,7 +191,7 @@ def _spares(
     beyond = history.assuming(
         np.array([p.code for p in found.values()]).reshape(-1, problem.space.width)
     )
-    rows = design.distinct(np.array(drawn))
+    rows = distinct(np.array(drawn))
     rows = rows[~problem.taken(beyond, rows)][:n]
     if len(rows) == n:
         return rows
