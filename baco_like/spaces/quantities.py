@@ -9,7 +9,7 @@ does not already say it. And the products that the known constraints name, such 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ import numpy as np
 
 from baco_like._typing import Array, Codes, Features, Ints
 from baco_like.spaces.expression import Expression
+from baco_like.spaces.gather import Gather
 from baco_like.spaces.ordinal import Ordinal
 from baco_like.spaces.values import is_number
 
@@ -54,6 +55,14 @@ class Quantities:
             if np.ptp(counts) and abs(np.corrcoef(counts, units[name])[0, 1]) < _ALIKE
         }
         self._products = _products(space, self._logs)
+        at = {name: space.columns[name].start for name in space.active}
+        self._halved = Gather.of([(at[name], table) for name, table in self._halvings.items()])
+        self._multiplied = [
+            Gather.of([(at[name], self._logs[name]) for name in factors])
+            for factors in self._products
+        ]
+        listed = all(name in units for name in space.active)
+        self._all_own = Gather.of([(at[n], units[n]) for n in space.active]) if listed else None
         own = np.asarray(space.feature_owner)
         further = [f"halvings of {name}" for name in self._halvings]
         further += [" * ".join(factors) for factors in self._products]
@@ -75,17 +84,16 @@ class Quantities:
 
     def own_features(self, codes: Codes) -> Features:
         """Return the features of the parameters alone, ``(n, w)`` -> ``(n, j)``."""
-        return np.concatenate([self._own(name, codes) for name in self.space.active], axis=1)
+        if self._all_own is not None:
+            return self._all_own(codes)
+        parts = [self._own(name, codes) for name in self.space.active]
+        return np.concatenate(parts, axis=1) if parts else np.empty((len(codes), 0))
 
     def _features(self, codes: Codes) -> Features:
-        parts = [self._own(name, codes) for name in self.space.active]
-        parts += [
-            table[self._index(name, codes)][:, None] for name, table in self._halvings.items()
-        ]
-        for factors, (low, high) in self._products.items():
-            product = self._product(factors, codes)
-            parts.append((product[:, None] - low) / (high - low))
-        return np.concatenate(parts, axis=1) if parts else np.empty((len(codes), 0))
+        parts = [self.own_features(codes), self._halved(codes)]
+        for logs, (low, high) in zip(self._multiplied, self._products.values(), strict=True):
+            parts.append((logs(codes).sum(axis=1, keepdims=True) - low) / (high - low))
+        return np.concatenate(parts, axis=1)
 
     def _own(self, name: str, codes: Codes) -> Features:
         if name in self._units:
@@ -94,10 +102,6 @@ class Quantities:
 
     def _index(self, name: str, codes: Codes) -> Ints:
         return codes[:, self.space.columns[name].start].astype(np.int64)
-
-    def _product(self, factors: Iterable[str], codes: Codes) -> Array:
-        logs = [self._logs[name][self._index(name, codes)] for name in factors]
-        return np.asarray(np.sum(logs, axis=0))
 
 
 def _positive(space: Space) -> dict[str, Ordinal]:

@@ -28,6 +28,7 @@ from baco_like.spaces.formats.description import SpaceDescription
 from baco_like.spaces.formats.kernel_tuner import read_kernel_tuner
 from baco_like.spaces.formats.native import VERSION, space_from_dict
 from baco_like.spaces.formats.t1 import read_t1
+from baco_like.spaces.gather import Gather
 from baco_like.spaces.given import GivenConstraint, GivenParameter
 from baco_like.spaces.quantities import Quantities
 
@@ -39,6 +40,9 @@ Config = Mapping[str, Any]
 """A configuration in plain Python values."""
 
 _ROWS_OF_A_FRAME = 1_000_000
+
+_TABLED = 4096
+"""Parameters of at most so many values have a table of features."""
 
 
 class Space:
@@ -200,8 +204,25 @@ class Space:
         return self._features(self.feasible.listed)
 
     def _features(self, codes: Codes) -> Features:
+        if self._gather is not None:
+            return self._gather(codes)
         parts = [self.parameters[name].features(codes[:, at]) for name, at in self.columns.items()]
         return np.concatenate(parts, axis=1)
+
+    @cached_property
+    def _gather(self) -> Gather | None:
+        """All features at once, where every parameter has few values and one column of features."""
+        tables = []
+        for name in self.active:
+            parameter = self.parameters[name]
+            if parameter.width > 1 or parameter.cardinality > _TABLED:
+                return None
+            every = np.arange(parameter.cardinality, dtype=np.float64)[:, None]
+            table = parameter.features(every)
+            if table.shape[1] != 1:
+                return None
+            tables.append((self.columns[name].start, table[:, 0]))
+        return Gather.of(tables)
 
     @cached_property
     def quantities(self) -> Quantities:
