@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 CPU_TORCH := https://download.pytorch.org/whl/cpu
 
-.PHONY: demo test check clean
+.PHONY: demo test fuzz check clean
 
 # torch first and from the constraints file: its default build on Linux brings gigabytes of CUDA.
 $(VENV)/.installed: pyproject.toml constraints.txt
@@ -21,6 +21,10 @@ demo: $(VENV)/.installed
 
 test: $(VENV)/.installed
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
+
+# Two minutes of mutated files and protocol lines; --seconds for longer.
+fuzz: $(VENV)/.installed
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/reliability/fuzz.py --seconds 120
 
 check: $(VENV)/.installed
 	$(BIN)/ruff format --check .
