@@ -64,6 +64,17 @@ class Posterior:
 
         return np.asarray(dtrtri(self.factor, lower=1)[0])
 
+    @cached_property
+    def _factors(self) -> tuple[Array, Array, Array, Array]:
+        """What every prediction needs: the distances' centre and factor, weights and triangle times the outputscale."""
+        centre, right = distance_factor(self.rows)
+        return (
+            centre,
+            right,
+            self.outputscale * self.alpha,
+            self.outputscale * self.inverse_factor,
+        )
+
     def covariance(self, a: Features, b: Features) -> Array:
         """Return the prior covariance of scaled features, ``(m, k)``, ``(n, k)`` -> ``(m, n)``."""
         return self.outputscale * correlations(self.kernel, a, b)
@@ -77,9 +88,8 @@ class Posterior:
         from scipy.linalg.blas import dtrmm
 
         m, n = len(features), len(self.rows)
-        centre, right = distance_factor(self.rows)
+        centre, right, alpha, triangle = self._factors
         left = distance_rows(features * self.scales, centre)
-        alpha, triangle = self.outputscale * self.alpha, self.outputscale * self.inverse_factor
         mean, variance = np.empty(m), np.empty(m)
         size = max(1, min(m, BLOCK // max(n, 1)))
         first, second = np.empty((size, n)), np.empty((size, n))
