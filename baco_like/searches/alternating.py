@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import final
 
 from baco_like._typing import Codes, Rng
-from baco_like.searches.climbing import chosen_starts, scored_draws, stepped
+from baco_like.searches.climbing import scored_starts, stepped
 from baco_like.searches.gradient import GradientAscent
 from baco_like.searches.pool import Pool
 from baco_like.searches.protocol import Score, Taken
@@ -50,8 +50,9 @@ class AlternatingSearch:
     ) -> Codes:
         """Return the n best rows among those drawn, stepped to, or reached by an ascent that are not taken."""
         pool = Pool(n, rng, taken, space.width)
-        rows, scores = scored_draws(score, space, self.candidates, start, pool, rng)
-        climbers, heights = chosen_starts(rows, scores, len(start), self.starts, rng)
+        climbers, heights = scored_starts(
+            score, space, self.candidates, start, self.starts, pool, rng
+        )
         for _ in range(self.rounds):
             climbers, heights = self.ascent.climb(score, space, climbers, heights, rng)
             pool.add(climbers, heights)

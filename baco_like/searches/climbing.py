@@ -14,14 +14,14 @@ from baco_like.spaces.rows import first_appearances
 from baco_like.spaces.space import Space
 
 
-def scored_draws(
-    score: Score, space: Space, draws: int, start: Codes, pool: Pool, rng: Rng
+def scored_starts(
+    score: Score, space: Space, draws: int, start: Codes, starts: int, pool: Pool, rng: Rng
 ) -> tuple[Codes, Array]:
-    """Return the start rows and then uniform draws, with their scores; the pool gets them all."""
+    """Return the start rows and the best of uniform draws, with their scores; the pool gets all that is scored."""
     rows = np.concatenate([start, space.feasible.sample(draws, rng)])
     scores = comparable(score(rows))
     pool.add(rows, scores)
-    return rows, scores
+    return chosen_starts(rows, scores, len(start), starts, rng)
 
 
 def chosen_starts(

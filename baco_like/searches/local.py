@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import final
 
 from baco_like._typing import Codes, Rng
-from baco_like.searches.climbing import chosen_starts, scored_draws, stepped
+from baco_like.searches.climbing import scored_starts, stepped
 from baco_like.searches.pool import Pool
 from baco_like.searches.protocol import Score, Taken
 from baco_like.searches.ranking import best_rows
@@ -47,8 +47,9 @@ class LocalSearch:
     ) -> Codes:
         """Return the n best rows seen on the way that are not taken; optima that are taken are passed through."""
         pool = Pool(n, rng, taken, space.width)
-        rows, scores = scored_draws(score, space, self.candidates, start, pool, rng)
-        climbers, heights = chosen_starts(rows, scores, len(start), self.starts, rng)
+        climbers, heights = scored_starts(
+            score, space, self.candidates, start, self.starts, pool, rng
+        )
         for _ in range(self.steps):
             climbers, heights = stepped(score, space, climbers, heights, pool, rng, self.values)
             if not len(climbers):

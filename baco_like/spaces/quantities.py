@@ -9,7 +9,7 @@ does not already say it. And the products that the known constraints name, such 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -45,27 +45,22 @@ class Quantities:
 
     def __init__(self, space: Space) -> None:
         self.space = space
-        self._logs = {name: _logarithms(p) for name, p in _positive(space).items()}
-        units = {name: _unit(logs) for name, logs in self._logs.items()}
-        self._units = units
-        halvings = {name: _halvings(p) for name, p in _positive(space).items()}
-        self._halvings = {
+        positive = _positive(space)
+        logs = {name: _logarithms(parameter) for name, parameter in positive.items()}
+        self._units = {name: _unit(table) for name, table in logs.items()}
+        halvings = {
             name: _unit(counts)
-            for name, counts in halvings.items()
-            if np.ptp(counts) and abs(np.corrcoef(counts, units[name])[0, 1]) < _ALIKE
+            for name, counts in ((n, _halvings(p)) for n, p in positive.items())
+            if np.ptp(counts) and abs(np.corrcoef(counts, self._units[name])[0, 1]) < _ALIKE
         }
-        self._products = _products(space, self._logs)
-        at = {name: space.columns[name].start for name in space.active}
-        self._halved = Gather.of([(at[name], table) for name, table in self._halvings.items()])
-        self._multiplied = [
-            Gather.of([(at[name], self._logs[name]) for name in factors])
-            for factors in self._products
-        ]
-        listed = all(name in units for name in space.active)
-        self._all_own = Gather.of([(at[n], units[n]) for n in space.active]) if listed else None
+        products = _products(space, logs)
+        self._halved = _gather(space, halvings, halvings)
+        self._multiplied = tuple(products.values())
+        listed = all(name in self._units for name in space.active)
+        self._all_own = _gather(space, self._units, space.active) if listed else None
         own = np.asarray(space.feature_owner)
-        further = [f"halvings of {name}" for name in self._halvings]
-        further += [" * ".join(factors) for factors in self._products]
+        further = [f"halvings of {name}" for name in halvings]
+        further += [" * ".join(factors) for factors in products]
         self.active = (*space.active, *further)
         self.feature_owner: Ints = np.concatenate(
             [own, len(space.active) + np.arange(len(further))]
@@ -91,17 +86,20 @@ class Quantities:
 
     def _features(self, codes: Codes) -> Features:
         parts = [self.own_features(codes), self._halved(codes)]
-        for logs, (low, high) in zip(self._multiplied, self._products.values(), strict=True):
+        for logs, low, high in self._multiplied:
             parts.append((logs(codes).sum(axis=1, keepdims=True) - low) / (high - low))
         return np.concatenate(parts, axis=1)
 
     def _own(self, name: str, codes: Codes) -> Features:
+        at = self.space.columns[name]
         if name in self._units:
-            return self._units[name][self._index(name, codes)][:, None]
-        return self.space.parameters[name].features(codes[:, self.space.columns[name]])
+            return self._units[name][codes[:, at].astype(np.int64)]
+        return self.space.parameters[name].features(codes[:, at])
 
-    def _index(self, name: str, codes: Codes) -> Ints:
-        return codes[:, self.space.columns[name].start].astype(np.int64)
+
+def _gather(space: Space, tables: Mapping[str, Array], names: Iterable[str]) -> Gather:
+    """Return the tables of some parameters as one."""
+    return Gather.of([(space.columns[name].start, tables[name]) for name in names])
 
 
 def _positive(space: Space) -> dict[str, Ordinal]:
@@ -135,8 +133,8 @@ def _halvings(parameter: Ordinal) -> Array:
 
 def _products(
     space: Space, logs: Mapping[str, Array]
-) -> dict[tuple[str, ...], tuple[float, float]]:
-    """Return the products that constraints name and that vary, each with the range of its logarithm."""
+) -> dict[tuple[str, ...], tuple[Gather, float, float]]:
+    """Return the products that constraints name and that vary: the logarithms to add, and the range of the sum."""
     named = dict.fromkeys(
         tuple(name for name in factors if name in space.active)
         for constraint in space.constraints
@@ -149,11 +147,8 @@ def _products(
     rows = space.feasible.sample(_DRAWN, np.random.default_rng(0))
     found = {}
     for factors in wanted:
-        columns = [space.columns[name].start for name in factors]
-        sums = np.sum(
-            [logs[n][rows[:, at].astype(np.int64)] for n, at in zip(factors, columns, strict=True)],
-            axis=0,
-        )
+        gather = _gather(space, logs, factors)
+        sums = gather(rows).sum(axis=1)
         if np.ptp(sums) > 0:
-            found[factors] = (float(sums.min()), float(sums.max()))
+            found[factors] = (gather, float(sums.min()), float(sums.max()))
     return found
