@@ -10,30 +10,23 @@ from __future__ import annotations
 import contextlib
 import os
 import resource
-import secrets
 import selectors
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from baco_like.evaluators import guardian
-
-KEPT_BYTES = 1 << 20
-"""How much of each output is kept; the beginning and the end, a half each."""
+from baco_like.evaluators import group, guardian
+from baco_like.evaluators.kept import Kept
 
 _GRACE = 0.3
 """Seconds between SIGTERM and SIGKILL."""
 
 _SLICE = 0.02
 """Seconds between two looks at the child where the system cannot tell of its end (no pidfd)."""
-
-_MARK = "_BACO_LIKE_MARK"
-"""Environment variable by which children that left the group are found; no parameter's variable begins so."""
 
 
 @dataclass(frozen=True)
@@ -94,9 +87,9 @@ def run(
     Raises:
         OSError: The program cannot be started (not found, not executable).
     """
-    mark = secrets.token_hex(8)
-    variables = {**os.environ, **(environment or {}), _MARK: mark}
-    outputs = (_Kept(), _Kept())
+    mark = group.new_mark()
+    variables = {**os.environ, **(environment or {}), **group.marked(mark)}
+    outputs = (Kept(), Kept())
     guardian.prepare()  # not while the clock runs
     started = time.perf_counter()
     child = subprocess.Popen(
@@ -115,7 +108,7 @@ def run(
 def _attended(
     child: subprocess.Popen[bytes],
     timeout: float | None,
-    outputs: tuple[_Kept, _Kept],
+    outputs: tuple[Kept, Kept],
     started: float,
     mark: str,
 ) -> tuple[float, bool]:
@@ -127,58 +120,24 @@ def _attended(
             timed_out = not watch.until_exit(timeout)
             seconds = time.perf_counter() - started
             if timed_out:
-                _signal_group(child, signal.SIGTERM)
+                group.signal_group(child, signal.SIGTERM)
                 watch.until_exit(_GRACE)
-            _signal_group(child, signal.SIGKILL)
-            complete = watch.drain()
-        if timed_out or not complete:
-            _kill_marked(mark)
+            group.signal_group(child, signal.SIGKILL)
+            watch.drain()
     except BaseException:
-        _signal_group(child, signal.SIGKILL)
-        _kill_marked(mark)
+        group.signal_group(child, signal.SIGKILL)
         raise
     finally:
-        _reap(child)
+        group.kill_marked(mark, since=child.pid)
+        group.reap(child)
     return seconds, timed_out
 
 
-def _finished(
-    status: int, timed_out: bool, outputs: tuple[_Kept, _Kept], seconds: float
-) -> Finished:
+def _finished(status: int, timed_out: bool, outputs: tuple[Kept, Kept], seconds: float) -> Finished:
     out, err = (kept.text() for kept in outputs)
     if status >= 0:
         return Finished(status, None, timed_out, out, err, seconds)
-    return Finished(None, signal_name(-status), timed_out, out, err, seconds)
-
-
-def signal_name(number: int) -> str:
-    """Return a signal's name, such as ``SIGSEGV``."""
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
-
-
-class _Kept:
-    """The beginning and the end of an output of any length."""
-
-    def __init__(self) -> None:
-        self._head = bytearray()
-        self._tail = bytearray()
-        self._dropped = 0
-
-    def add(self, chunk: bytes) -> None:
-        half = KEPT_BYTES // 2
-        room = half - len(self._head)
-        self._head += chunk[:room]
-        self._tail += chunk[room:]
-        if len(self._tail) > 2 * half:
-            self._dropped += len(self._tail) - half
-            del self._tail[:-half]
-
-    def text(self) -> str:
-        gap = f"\n[{self._dropped} bytes left out]\n".encode() if self._dropped else b""
-        return bytes(self._head + gap + self._tail).decode("utf-8", errors="replace")
+    return Finished(None, group.signal_name(-status), timed_out, out, err, seconds)
 
 
 @dataclass(frozen=True)
@@ -193,19 +152,18 @@ class _Watch:
     def until_exit(self, timeout: float | None) -> bool:
         """Wait for the child's end; return whether it came within ``timeout`` seconds."""
         deadline = None if timeout is None else time.perf_counter() + timeout
-        while not _has_ended(self.child):
+        while not group.has_ended(self.child):
             remaining = 3600.0 if deadline is None else deadline - time.perf_counter()
             if remaining <= 0:
                 return False
             self._read(min(remaining, 3600.0 if self.told else _SLICE))
         return True
 
-    def drain(self) -> bool:
-        """Read what is left in the pipes; return whether nobody holds them open any more."""
+    def drain(self) -> None:
+        """Read what is left in the pipes, for a moment at most where somebody still holds them open."""
         deadline = time.perf_counter() + 0.2
         while self._open_pipes() and time.perf_counter() < deadline:
             self._read(0.05, pipes_only=True)
-        return not self._open_pipes()
 
     def _open_pipes(self) -> bool:
         return any(key.data is not None for key in self.selector.get_map().values())
@@ -226,58 +184,18 @@ class _Watch:
 
 @contextlib.contextmanager
 def _watching(
-    child: subprocess.Popen[bytes], pipes: Sequence[IO[bytes]], outputs: Sequence[_Kept]
+    child: subprocess.Popen[bytes], pipes: Sequence[IO[bytes]], outputs: Sequence[Kept]
 ) -> Iterator[_Watch]:
     with contextlib.ExitStack() as stack:
         selector = stack.enter_context(selectors.DefaultSelector())
         for pipe, kept in zip(pipes, outputs, strict=True):
             stack.callback(pipe.close)
             selector.register(pipe, selectors.EVENT_READ, kept)
-        end = _end_descriptor(child)
+        end = group.end_descriptor(child)
         if end is not None:
             stack.callback(os.close, end)
             selector.register(end, selectors.EVENT_READ, None)
         yield _Watch(child, selector, end is not None)
-
-
-def _end_descriptor(child: subprocess.Popen[bytes]) -> int | None:
-    """Return a descriptor that becomes readable when the child ends, where there is such."""
-    if sys.platform != "linux":
-        return None
-    try:
-        return os.pidfd_open(child.pid)
-    except (AttributeError, OSError):
-        return None
-
-
-def _has_ended(child: subprocess.Popen[bytes]) -> bool:
-    """Whether the child has ended. It is not reaped, so that its group's number stays its own."""
-    return os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
-
-
-def _signal_group(child: subprocess.Popen[bytes], number: signal.Signals) -> None:
-    if child.returncode is None:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(child.pid, number)
-
-
-def _reap(child: subprocess.Popen[bytes]) -> None:
-    """Collect the child's status, after SIGKILL a matter of milliseconds."""
-    try:
-        child.wait(timeout=5)
-    except (
-        subprocess.TimeoutExpired
-    ):  # it hangs in the kernel (a dead network disk, say) and cannot die now
-        child.returncode = -signal.SIGKILL
-
-
-def _kill_marked(mark: str) -> None:
-    """Kill children that left the group; they still carry the mark in their environment."""
-    wanted = f"{_MARK}={mark}".encode()
-    for entry in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            if wanted in (entry / "environ").read_bytes().split(b"\0"):
-                os.kill(int(entry.name), signal.SIGKILL)
 
 
 def _limited(command: Sequence[str], memory: int | None) -> list[str]:

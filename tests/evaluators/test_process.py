@@ -13,8 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from baco_like.evaluators import guardian, process
-from baco_like.evaluators.process import KEPT_BYTES, run, signal_name
+from baco_like.evaluators import group, guardian
+from baco_like.evaluators.group import signal_name
+from baco_like.evaluators.kept import KEPT_BYTES
+from baco_like.evaluators.process import run
 
 PYTHON = sys.executable
 
@@ -237,7 +239,7 @@ def test_a_lost_guardian_is_replaced(tag: str) -> None:
 
 
 def test_without_pidfd_it_works_the_same(monkeypatch: pytest.MonkeyPatch, tag: str) -> None:
-    monkeypatch.setattr(process, "_end_descriptor", lambda child: None)
+    monkeypatch.setattr(group, "end_descriptor", lambda child: None)
     assert run(["sh", "-c", "echo hello; exit 4"]).code == 4
     finished = run([*script("import time; time.sleep(60)"), tag], timeout=0.2)
     assert finished.timed_out

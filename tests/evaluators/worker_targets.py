@@ -1,0 +1,141 @@
+"""What the tests of the worker let it serve; imported in another process."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from baco_like.evaluators.worker_main import Report
+
+
+def misbehaving(settings: Any) -> Callable[[Any, Report], Any]:
+    """Serve requests ``[name, *arguments]``; the settings say for how long a run may go on."""
+
+    def handle(request: Any, report: Report) -> Any:
+        report.stage("compile", settings.get("compile"))
+        report.stage("run", settings["limit"])
+        report.note(0.5)
+        return ACTIONS[request[0]](*request[1:])
+
+    return handle
+
+
+def _die(name: str) -> None:
+    os.kill(os.getpid(), getattr(signal, name))
+
+
+def _abort() -> None:
+    os.write(2, b"terminate called\n")
+    os.abort()
+
+
+def _segfault() -> None:
+    ctypes.string_at(0)
+
+
+def _raise(message: str) -> None:
+    raise ValueError(message)
+
+
+def _hang() -> None:
+    while True:
+        pass
+
+
+def _ignore_sigterm() -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    time.sleep(60)
+
+
+def _flood() -> None:
+    while True:
+        os.write(1, b"x" * 65536)
+
+
+def _child(tag: str, away: bool) -> int:
+    """Start a child that outlives the request, in a session of its own or not."""
+    return subprocess.Popen(
+        [sys.executable, "-c", "import time; time.sleep(60)", tag],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=away,
+    ).pid
+
+
+def _orphan(tag: str, away: bool) -> None:
+    _child(tag, away)
+    _segfault()
+
+
+def _file() -> str:
+    place = tempfile.mkstemp()[1]
+    return str(Path(place).parent)
+
+
+def _file_and_die() -> None:
+    _file()
+    _die("SIGKILL")
+
+
+def _scribble() -> None:
+    """Write rubbish into every descriptor, as a wild kernel may."""
+    for number in range(3, 64):
+        try:
+            os.write(number, b"rubbish\n")
+        except OSError:
+            continue
+    time.sleep(60)
+
+
+def _long() -> str:
+    return "x" * (1 << 20)
+
+
+def _die_later() -> None:
+    threading.Timer(0.05, os._exit, (7,)).start()
+
+
+def _allocate(size: int) -> int:
+    return len(bytearray(size))
+
+
+ACTIONS: dict[str, Callable[..., Any]] = {
+    "echo": lambda *values: list(values),
+    "pid": os.getpid,
+    "environment": os.environ.get,
+    "print": lambda text: print(text, flush=True),
+    "folder": os.getcwd,
+    "long": _long,
+    "die": _die,
+    "die_later": _die_later,
+    "abort": _abort,
+    "segfault": _segfault,
+    "exit": sys.exit,
+    "raise": _raise,
+    "hang": _hang,
+    "ignore_sigterm": _ignore_sigterm,
+    "flood": _flood,
+    "child": _child,
+    "orphan": _orphan,
+    "file": _file,
+    "file_and_die": _file_and_die,
+    "scribble": _scribble,
+    "allocate": _allocate,
+}
+
+
+def broken(settings: Any) -> None:
+    raise RuntimeError("there is no such device")
+
+
+def deadly(settings: Any) -> None:
+    os.abort()
