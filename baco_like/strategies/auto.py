@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, final
 
 from baco_like._typing import Array, Codes, Rng
@@ -15,6 +15,7 @@ from baco_like.strategies.bayesian import Bayesian, with_quantities
 from baco_like.strategies.exhaustive import Exhaustive
 from baco_like.strategies.phased import Design, Phased
 from baco_like.strategies.protocol import Problem, Strategy, predictive
+from baco_like.strategies.transferred import Task, Transferred
 
 FEW = 3
 """A space of at most so many configurations is run through: a model would have nothing to choose from."""
@@ -31,10 +32,12 @@ class Auto:
     Attributes:
         initial: Trials before a model is asked; one is enough for it to begin with, and two must succeed.
         design: Chooses the first of them.
+        tasks: Related tasks that are known; they take the place of the design.
     """
 
     initial: int = 1
     design: Design = middle
+    tasks: tuple[Task, ...] = field(default=(), repr=False)
 
     def choice(self, problem: Problem) -> tuple[Strategy[Any], str]:
         """Return the strategy for a problem, and why in one line."""
@@ -44,6 +47,9 @@ class Auto:
             return Exhaustive(), f"exhaustive: there are {shown} configurations"
         bayesian = Bayesian(view=with_quantities, failed_as=FAILED_AS)
         where = "all scored" if size is not None and size <= bayesian.scan_limit else "searched"
+        if self.tasks:
+            why = f"bayesian: {shown} configurations, {where} by models of this and {len(self.tasks)} other tasks"
+            return Transferred(bayesian, self.tasks), why
         why = f"bayesian: {shown} configurations, {where} by the model after {self.initial} of the design"
         return Phased(bayesian, self.initial, self.design), why
 

@@ -128,7 +128,7 @@ class Bayesian:
             return self._explore(problem, history, state, n, rng)
         fitted = self._fit(problem.space, history, state, rng)
         minimum = draw_minimum(rng, self.largest_minimum)
-        search = self._search(problem.space)
+        search = self.search_of(problem.space)
         start = _incumbents(history)
         proposals: list[Proposal] = []
         flying, chosen = history.pending_codes, history
@@ -170,7 +170,8 @@ class Bayesian:
             return score
         return believed(score, space.log_density, len(history), self.belief)
 
-    def _search(self, space: Space) -> Search:
+    def search_of(self, space: Space) -> Search:
+        """Return how a score is maximised over a space."""
         if math.isinf(space.size):
             return self.mixed
         count = space.feasible.count

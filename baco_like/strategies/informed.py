@@ -1,0 +1,34 @@
+"""Which strategies can use what is known of related tasks, and how."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from baco_like.strategies.auto import Auto
+from baco_like.strategies.bayesian import Bayesian
+from baco_like.strategies.interleaved import Interleaved
+from baco_like.strategies.phased import Phased
+from baco_like.strategies.protocol import Strategy
+from baco_like.strategies.transferred import Task, Transferred
+
+
+def informed(strategy: Strategy[Any], tasks: Sequence[Task]) -> Strategy[Any]:
+    """Return the strategy that also knows related tasks; the same one where there are none.
+
+    Raises:
+        ValueError: It has no Gaussian process that they could inform.
+    """
+    if not tasks:
+        return strategy
+    if isinstance(strategy, Auto):
+        return replace(strategy, tasks=tuple(tasks))
+    if isinstance(strategy, Phased | Interleaved):
+        return replace(strategy, then=informed(strategy.then, tasks))
+    if isinstance(strategy, Bayesian):
+        return Transferred(strategy, tuple(tasks))
+    raise ValueError(
+        f"strategy {type(strategy).__name__} has no Gaussian process that a related task could inform; "
+        "take strategy='auto', or the task's best configurations as first points"
+    )
