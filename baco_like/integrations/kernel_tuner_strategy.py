@@ -7,13 +7,13 @@ from typing import Any
 
 from typing_extensions import override
 
-from baco_like.evaluators.recorded import cache_entry
 from baco_like.exceptions import MissingExtra, SpaceExhausted
 from baco_like.integrations.listed_space import Row, Translation, translation
 from baco_like.optimizer import Optimizer
 from baco_like.records.header import whole
 from baco_like.records.trial import Trial
 from baco_like.spaces.space import Space
+from baco_like.storage.kernel_tuner_cache import cache_outcome
 from baco_like.strategies.protocol import Strategy
 
 try:
@@ -148,13 +148,13 @@ def _record(
         if result is None:
             optimizer.abandon(trial, "Kernel Tuner has not evaluated it")
             continue
-        entry = cache_entry(result, objective)
+        outcome = cache_outcome(result, optimizer.space.names, objective)
         optimizer.observe(
             trial,
-            entry.value,
-            failed=entry.failed,
-            message=entry.message,
-            extra={"seconds": dict(entry.seconds), "repeats": list(entry.repeats)},
+            outcome.value,
+            failed=outcome.failed,
+            message=outcome.message,
+            extra={"repeats": list(outcome.repeats), "seconds": {}, **outcome.extra},
         )
         recorded += 1
     return recorded

@@ -1,36 +1,65 @@
-"""Results as a T4 file, the results format that Kernel Tuner, KTT and the public benchmark hub share (schema 1.0.0).
+"""T4 files, the results format that Kernel Tuner, KTT and the public benchmark hub share (schema 1.0.0).
 
-One JSON object with one row per configuration. What a row cannot say (named metrics, the bound of a censored value,
-repeats in other units than milliseconds) stays in the journal. `baco_like.evaluators.recorded.load` reads the files.
+One JSON object with one row per configuration. What a row cannot say (the bound of a censored value, repeats in other
+units than milliseconds, other failure words) stands in it under a key of our own.
 """
 
 from __future__ import annotations
 
-import gzip
-import json
-import os
-from collections.abc import Iterable, Iterator, Mapping
+import math
+import re
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from baco_like.records.journal import plain
 from baco_like.records.objective import Objective
-from baco_like.records.trial import FAILURE_WORDS, Status, Trial
+from baco_like.records.reading import finite_number
+from baco_like.records.trial import FAILURE_WORDS, Outcome, Status, Trial, standard_error
+from baco_like.storage.files import json_bytes, replace_file
+from baco_like.storage.recording import (
+    Recording,
+    about,
+    as_told,
+    completed,
+    own_part,
+    recorded_trials,
+    recording,
+)
 
 VERSION = "1.0.0"
 """Of the schema."""
 
-_STAGES: Mapping[str, str] = {
-    "compilation": "build",
+_WRITTEN: Mapping[str, str] = {"compile": "compilation", "run": "benchmark", "check": "validation"}
+"""From our names of stages to those that are written."""
+
+_READ: Mapping[str, str] = {
+    "compilation": "compile",
+    "compilation_time": "compile",
     "benchmark": "run",
+    "benchmark_time": "run",
     "validation": "check",
+    "verification_time": "check",
 }
-"""The file's names of stages, and those of our evaluators."""
+"""From the names of stages in T4 files to ours."""
+
+_TIME_UNITS: Mapping[str, tuple[str, float]] = {
+    "nanoseconds": ("ns", 1e9),
+    "microseconds": ("us", 1e6),
+    "milliseconds": ("ms", 1e3),
+    "miliseconds": ("ms", 1e3),  # as files of the benchmark hub have it
+    "seconds": ("s", 1.0),
+}
+"""From a file's unit of time to ours, and how many make a second."""
 
 _MESSAGE_LENGTH = 200
 
 
+# Writing --------------------------------------------------------------------------------------------------------
+
+
 def write_t4(
-    path: str | os.PathLike[str],
+    path: str | Path,
     trials: Iterable[Trial],
     objective: Objective,
     metadata: Mapping[str, Any] | None = None,
@@ -47,77 +76,211 @@ def write_t4(
         metadata: Further entries of the file's ``metadata``, such as the machine.
 
     Raises:
-        ValueError: A value is no JSON (a number that is not finite, an object).
+        ValueError: A value is no JSON (a number that is not finite, an object); or there is no trial.
         OSError: The file cannot be written.
     """
-    rows = list(_rows(trials, objective))
+    found = recorded_trials(trials, objective=objective.name, unit=objective.unit)
+    replace_file(Path(path), t4_bytes(found, metadata))
+    return len(found)
+
+
+def t4_bytes(found: Recording, metadata: Mapping[str, Any] | None = None) -> bytes:
+    """Return the content of a T4 file.
+
+    Raises:
+        ValueError: A value is no JSON.
+    """
+    rows = [
+        completed(_row(config, one, found), config, one, lambda row: _pair(row, found.objective))
+        for config, one in zip(found.configs, found.outcomes, strict=True)
+    ]
     document = {
         "schema_version": VERSION,
-        "metadata": {"timeunit": "milliseconds", **(metadata or {})},
+        "metadata": {
+            "timeunit": "milliseconds",
+            **(metadata or {}),
+            **about(found, found.unit or "ms"),
+        },
         "results": rows,
     }
-    try:
-        text = json.dumps(document, allow_nan=False, separators=(",", ":"))
-    except TypeError as error:
-        raise ValueError(f"a T4 file cannot hold this: {error}; use JSON values") from error
-    _replace(Path(path), text.replace('{"configuration"', '\n{"configuration"').encode("utf-8"))
-    return len(rows)
+    return json_bytes(document, "a T4 file")
 
 
-def _rows(trials: Iterable[Trial], objective: Objective) -> Iterator[dict[str, Any]]:
-    for trial in trials:
-        if trial.status in (Status.OK, Status.FAILED, Status.CENSORED):
-            yield _row(trial, objective)
-
-
-def _row(trial: Trial, objective: Objective) -> dict[str, Any]:
-    ran = trial.status is Status.OK
-    word, message = _failure(trial)
+def _row(config: Mapping[str, Any], outcome: Outcome, found: Recording) -> dict[str, Any]:
+    ran = outcome.status is Status.OK
+    word, message = _failure(outcome)
+    value = {
+        "name": found.objective,
+        "value": outcome.value if ran else message,
+        "unit": found.unit,
+    }
+    others = [
+        {"name": name, "value": number, "unit": ""} for name, number in outcome.metrics.items()
+    ]
     return {
-        "configuration": {
-            name: list(value) if isinstance(value, tuple) else value
-            for name, value in trial.config.items()
-        },
-        "times": _times(trial, objective),
+        "configuration": dict(config),
+        "times": _times(outcome, found.unit),
         "invalidity": "correct" if ran else word,
         "correctness": int(ran),
-        "measurements": [
-            {
-                "name": objective.name,
-                "value": trial.value if ran else message,
-                "unit": objective.unit,
-            }
-        ],
-        "objectives": [objective.name],
+        "measurements": [value, *others],
+        "objectives": [found.objective],
     }
 
 
-def _times(trial: Trial, objective: Objective) -> dict[str, Any]:
-    """Return the times in milliseconds; the format asks for all but the benchmark's."""
-    told = trial.extra.get("seconds")
-    seconds: Mapping[str, Any] = told if isinstance(told, Mapping) else {}
+def _times(outcome: Outcome, unit: str) -> dict[str, Any]:
+    """Return the times in milliseconds; the schema's readers want all but the benchmark's."""
+    seconds = outcome.extra.get("seconds", {})
     times: dict[str, Any] = {"framework": 0, "search_algorithm": 0}
-    for theirs, ours in _STAGES.items():
-        times[theirs] = round(1e3 * float(seconds.get(ours, 0.0)), 3)
-    times["runtimes"] = list(trial.repeats) if objective.unit == "ms" else []
+    for ours, theirs in _WRITTEN.items():
+        times[theirs] = milliseconds(seconds.get(ours))
+    times["runtimes"] = list(outcome.repeats) if unit == "ms" else []
     return times
 
 
-def _failure(trial: Trial) -> tuple[str, str]:
+def _failure(outcome: Outcome) -> tuple[str, str]:
     """Return a word of the format and what the failing tool said first."""
-    word = "timeout" if trial.status is Status.CENSORED else trial.failed or "runtime"
-    message = trial.message.partition("\n")[0]
+    word = "timeout" if outcome.status is Status.CENSORED else outcome.failed or "runtime"
+    message = outcome.message.partition("\n")[0]
     if word not in FAILURE_WORDS:
         word, message = "runtime", f"{word}: {message}"
     return word, message[:_MESSAGE_LENGTH]
 
 
-def _replace(path: Path, data: bytes) -> None:
-    """Write a file under another name beside the wanted one, then give it that name."""
-    packed = gzip.compress(data, mtime=0) if path.suffix == ".gz" else data
-    other = path.with_name(f"{path.name}.{os.getpid()}.part")
-    try:
-        other.write_bytes(packed)
-        os.replace(other, path)
-    finally:
-        other.unlink(missing_ok=True)
+# Reading --------------------------------------------------------------------------------------------------------
+
+
+def from_t4(document: Mapping[str, Any]) -> Recording:
+    """Return the recording of a parsed T4 file.
+
+    Raises:
+        RunFileError: It has several objectives, or no row.
+        LookupError, TypeError, ValueError, AttributeError: It is damaged.
+    """
+    results = document["results"]
+    objective = _objective(results)
+    metadata = document.get("metadata", {})
+    unit, per_second = _TIME_UNITS.get(str(metadata.get("timeunit", "")), ("", 1e3))
+    texts = str(metadata.get("autotuner", "")) == "KTT"
+    found = [_pair(row, objective, per_second, texts) for row in results]
+    told = _named(results[0], objective).get("unit", "") if results else ""
+    return as_told(recording(found, objective=objective, unit=told or unit), metadata)
+
+
+def _objective(results: list[Mapping[str, Any]]) -> str:
+    names = results[0].get("objectives") or ["time"]
+    if len(names) > 1:
+        raise ValueError(
+            f"it has several objectives ({', '.join(map(str, names))}); one can be read"
+        )
+    return str(names[0])
+
+
+def _named(row: Mapping[str, Any], objective: str) -> Mapping[str, Any]:
+    """Return the measurement of a row that has the objective's name, or nothing."""
+    return next((m for m in row.get("measurements", ()) if m.get("name") == objective), {})
+
+
+def _pair(
+    row: Mapping[str, Any], objective: str, per_second: float = 1e3, texts: bool = False
+) -> tuple[dict[str, Any], Outcome]:
+    """Return the configuration of a row and what came of it.
+
+    Args:
+        row: Of the file.
+        objective: Name of the measurement that counts.
+        per_second: How many of its units of time make a second.
+        texts: Whether values are texts of numbers, as KTT writes them.
+    """
+    own = own_part(row)
+    if own is not None:
+        return own
+    config = plain(row["configuration"])
+    if texts:
+        config = {name: _untexted(value) for name, value in config.items()}
+    return config, _outcome(row, objective, per_second)
+
+
+def _outcome(row: Mapping[str, Any], objective: str, per_second: float) -> Outcome:
+    times = row.get("times", {})
+    seconds = stages(times, _READ, per_second)
+    raw = _named(row, objective).get("value")
+    word, value = row["invalidity"], finite_number(raw)
+    if word in FAILURE_WORDS or value is None:
+        said = raw if raw is not None else _named(row, "__error__").get("value", "")
+        known = word if word in FAILURE_WORDS else "runtime"
+        return failure(known, str(said), seconds)
+    repeats = numbers(times.get("runtimes", ()))
+    if repeats and "benchmark" not in times and "benchmark_time" not in times:
+        seconds["run"] = sum(repeats) / per_second
+    return measured(value, repeats, seconds, _metrics(row, objective))
+
+
+def _metrics(row: Mapping[str, Any], objective: str) -> dict[str, float]:
+    told = {str(m["name"]): finite_number(m.get("value")) for m in row["measurements"]}
+    return {name: one for name, one in told.items() if one is not None and name != objective}
+
+
+def _untexted(value: Any) -> Any:
+    """Return what a text stands for: a whole number, a decimal number, or itself."""
+    if not isinstance(value, str):
+        return value
+    if re.fullmatch(r"[+-]?\d{1,18}", value):
+        return int(value)
+    if re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", value):
+        return float(value)
+    return value == "true" if value in ("true", "false") else value
+
+
+# What the readers of several formats share ------------------------------------------------------------------------
+
+
+def measured(
+    value: float,
+    repeats: tuple[float, ...],
+    seconds: Mapping[str, float],
+    metrics: Mapping[str, float] | None = None,
+) -> Outcome:
+    """Return the outcome of a value that a file gives beside its repeats: it is theirs (often the mean)."""
+    return Outcome(
+        0,
+        Status.OK,
+        value=value,
+        repeats=repeats or (value,),
+        sem=standard_error(repeats),
+        metrics=metrics or {},
+        extra=_extra(seconds),
+    )
+
+
+def failure(word: str, message: str, seconds: Mapping[str, float]) -> Outcome:
+    """Return the outcome of a configuration that failed, with the times of its stages."""
+    return Outcome.failure(0, word, message, extra=_extra(seconds))
+
+
+def _extra(seconds: Mapping[str, float]) -> dict[str, Any]:
+    return {"seconds": dict(seconds)} if seconds else {}
+
+
+def stages(
+    times: Mapping[str, Any], names: Mapping[str, str], per_second: float
+) -> dict[str, float]:
+    """Return the positive times of stages in seconds, by our names."""
+    found: dict[str, float] = {}
+    for theirs, ours in names.items():
+        number = finite_number(times.get(theirs))
+        if number is not None and number > 0:
+            found[ours] = number / per_second
+    return found
+
+
+def milliseconds(seconds: Any) -> float:
+    """Return a time for a file, such that its thousandth is the very same number wherever there is such a one."""
+    wanted = finite_number(seconds) or 0.0
+    near = 1e3 * wanted
+    around = (near, math.nextafter(near, 0.0), math.nextafter(near, math.inf))
+    return next((one for one in around if one / 1e3 == wanted), near)
+
+
+def numbers(values: Iterable[Any]) -> tuple[float, ...]:
+    """Return those of the values that are finite numbers."""
+    return tuple(one for one in map(finite_number, values) if one is not None)

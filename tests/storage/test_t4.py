@@ -49,7 +49,11 @@ def test_every_failure_word_of_the_format_survives(tmp_path: Path, word: str) ->
     write_t4(tmp_path / "t4.json.gz", [failed], TIME)
     entry = load(tmp_path / "t4.json.gz").entry(failed)
     assert entry is not None
-    assert (entry.value, entry.failed, entry.message) == (None, word, "error: it broke")
+    assert (entry.value, entry.failed, entry.message) == (
+        None,
+        word,
+        "error: it broke\nand much more",
+    )
 
 
 def test_other_words_and_censored_values(tmp_path: Path) -> None:

@@ -1,0 +1,79 @@
+"""Files that are read whole, compressed or not, and written all or nothing."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from baco_like.exceptions import RunFileError
+
+_LARGEST = 2**30
+
+
+def read_text(path: Path) -> str:
+    """Return the text of a file, unpacked where it is compressed by gzip.
+
+    Raises:
+        RunFileError: It cannot be read, or has more than a gibibyte.
+    """
+    try:
+        with path.open("rb") as file:
+            packed = file.read(2) == b"\x1f\x8b"
+        with gzip.open(path) if packed else path.open("rb") as stream:
+            data = stream.read(_LARGEST + 1)
+    except (OSError, EOFError) as error:
+        raise RunFileError(f"{path}: cannot be read: {error}") from None
+    if len(data) > _LARGEST:
+        raise RunFileError(f"{path} has more than {_LARGEST // 2**20} MiB")
+    return data.decode("utf-8-sig", errors="replace")
+
+
+def replace_file(path: Path, data: bytes) -> None:
+    """Write a file under another name beside the wanted one, then give it that name.
+
+    A name that ends in ``.gz`` is compressed, byte for byte the same each time.
+
+    Raises:
+        OSError: It cannot be written; what was there stays.
+    """
+    packed = gzip.compress(data, mtime=0) if path.suffix == ".gz" else data
+    other = path.with_name(f"{path.name}.{os.getpid()}.part")
+    try:
+        other.write_bytes(packed)
+        os.replace(other, path)
+    finally:
+        other.unlink(missing_ok=True)
+
+
+def json_bytes(document: Any, what: str) -> bytes:
+    """Return a document as JSON, each of its parts and each row of a part on a line of its own.
+
+    Args:
+        document: What is written.
+        what: Names the file in messages.
+
+    Raises:
+        ValueError: A value is no JSON (a number that is not finite, an object).
+    """
+    try:
+        parts = [f"{json.dumps(key)}:{_lines(part)}" for key, part in document.items()]
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{what} cannot hold this: {error}; use JSON values") from error
+    return ("{\n" + ",\n".join(parts) + "\n}\n").encode()
+
+
+def _lines(part: Any) -> str:
+    """Return JSON with a line for each element of a list of objects, or of an object of objects."""
+    inner = list(part.values()) if isinstance(part, dict) else part
+    if not isinstance(inner, list) or not inner or not all(isinstance(one, dict) for one in inner):
+        return _dumped(part)
+    if isinstance(part, dict):
+        return "{\n" + ",\n".join(f"{json.dumps(k)}:{_dumped(v)}" for k, v in part.items()) + "\n}"
+    return "[\n" + ",\n".join(map(_dumped, part)) + "\n]"
+
+
+def _dumped(part: Any) -> str:
+    return json.dumps(part, allow_nan=False, separators=(",", ":"))
