@@ -21,7 +21,7 @@ SPACE = Space(
 def journal(tmp_path: Path) -> Path:
     path = tmp_path / "run.jsonl"
     context = {"[objective] unit": "ms"}
-    opt = Optimizer(SPACE, "maximize", objective="speed", storage=path, context=context)
+    opt = Optimizer(SPACE, objective="time", storage=path, context=context)
     one, two, three, _pending = opt.suggest(4)
     opt.observe(one, [1.0, 3.0], extra={"seconds": {"build": 0.5, "run": 1.5}})
     opt.observe(two, failed="compile", message="error\nand more")
@@ -40,7 +40,7 @@ def test_a_journal(journal: Path) -> None:
     assert found.outcomes[0].extra["seconds"] == {"compile": 0.5, "run": 1.5}
     assert found.outcomes[1].message == "error\nand more"
     assert found.outcomes[2].bound == 10.0
-    assert (found.objective, found.unit, found.goal) == ("speed", "ms", "maximize")
+    assert (found.objective, found.unit, found.goal) == ("time", "ms", "minimize")
     assert found.space().to_dict() == SPACE.to_dict()
 
 
