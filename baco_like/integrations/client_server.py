@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from baco_like.exceptions import ConfigError
-from baco_like.integrations.columns import Cells, Layout, number, read_value
 from baco_like.spaces.parameter import Parameter
 from baco_like.spaces.real import Real
+from baco_like.storage.columns import Cells, Layout, number, read_value
 
 END = "End of HyperMapper\n"
 

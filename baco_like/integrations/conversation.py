@@ -20,11 +20,11 @@ from baco_like.integrations.client_server import (
     read_names,
     request,
 )
-from baco_like.integrations.columns import Cells
 from baco_like.integrations.scenario import Scenario
 from baco_like.integrations.streams import Report, named_errors
 from baco_like.optimizer import Optimizer
 from baco_like.records.trial import Trial
+from baco_like.storage.columns import Cells
 
 
 @dataclass

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from baco_like.exceptions import RunFileError
-from baco_like.integrations.columns import Feasibility, Layout
 from baco_like.records.reading import finite_number
 from baco_like.spaces.formats.baco import read_baco
 from baco_like.spaces.space import Space
+from baco_like.storage.columns import Feasibility, Layout
 
 _DESIGNS: Mapping[str, str] = {
     "random sampling": "uniform",

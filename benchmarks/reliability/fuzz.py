@@ -35,11 +35,11 @@ from baco_like import Optimizer, Space, SpaceExhausted
 from baco_like.evaluators.recorded import load
 from baco_like.exceptions import BacoError
 from baco_like.integrations.baco_csv import read_csv, write_csv
-from baco_like.integrations.columns import Layout
 from baco_like.integrations.scenario import read_scenario
 from baco_like.integrations.serve import serve
 from baco_like.records.objective import Objective
 from baco_like.runfile import read as read_toml
+from baco_like.storage.columns import Layout
 from baco_like.storage.repair import repair
 from baco_like.storage.t4 import write_t4
 

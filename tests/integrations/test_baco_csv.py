@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from baco_like import Categorical, Integer, Optimizer, Ordinal, Permutation, Real, Space
 from baco_like.exceptions import RunFileError
 from baco_like.integrations.baco_csv import csv_text, observe_rows, read_csv, write_csv
-from baco_like.integrations.columns import Feasibility, Layout
 from baco_like.records.trial import Trial
+from baco_like.storage.columns import Feasibility, Layout
 
 SPACE = Space(
     {

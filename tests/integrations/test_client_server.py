@@ -13,11 +13,11 @@ from baco_like.integrations.client_server import (
     request,
     split,
 )
-from baco_like.integrations.columns import Feasibility, Layout
 from baco_like.spaces.integer import Integer
 from baco_like.spaces.ordinal import Ordinal
 from baco_like.spaces.permutation import Permutation
 from baco_like.spaces.real import Real
+from baco_like.storage.columns import Feasibility, Layout
 
 LAYOUT = Layout(
     {
