@@ -6,21 +6,28 @@ all that was made in it.
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from baco_like.evaluators import process
+from baco_like.evaluators.bench import StageFailure
 from baco_like.evaluators.measure import Measure
+from baco_like.evaluators.pinning import check_cpus, cpus_from_table
 from baco_like.evaluators.process import Finished
+from baco_like.evaluators.reference import KEYS as REFERENCE_KEYS
+from baco_like.evaluators.reference import Reference
+from baco_like.evaluators.repeats import KEYS as REPEATS_KEYS
+from baco_like.evaluators.repeats import Repeats
+from baco_like.evaluators.staged import StagedEvaluator
+from baco_like.evaluators.stop import Stop
 from baco_like.evaluators.table import Table, per_second
 from baco_like.evaluators.template import Template, text_of, variable_names
 from baco_like.evaluators.workplace import require_program, temporary_folder
 from baco_like.exceptions import EvaluatorError, RunFileError
-from baco_like.records.trial import Outcome, Trial
+from baco_like.records.trial import Trial
 from baco_like.spaces.space import Space
 
 KEYS = (
@@ -33,8 +40,12 @@ KEYS = (
     "key",
     "build_timeout",
     "timeout",
-    "repeats",
     "memory",
+    "warmup",
+    "cpus",
+    "ahead",
+    *REPEATS_KEYS,
+    *REFERENCE_KEYS,
 )
 
 _MESSAGE_LENGTH = 4000
@@ -51,11 +62,13 @@ class Commands:
         variables: The environment variable of each parameter.
         build: Makes the program first, or None.
         check: Says by its exit code whether the first run's result is right, or None.
+        reference: What a file that the first run writes must agree with, or None.
         folder: Where all commands run.
         build_timeout: Seconds for the build.
         timeout: Seconds for one run, and for the check.
-        repeats: How often it is run.
+        warmup: How often it is run before anything is measured.
         memory: Bytes of address space that the run and the check may have, or None.
+        cpus: The CPUs that runs may use; builds may use all. None: all.
     """
 
     run: Template
@@ -63,20 +76,22 @@ class Commands:
     variables: Mapping[str, str]
     build: Template | None = None
     check: Template | None = None
+    reference: Reference | None = None
     folder: Path = Path(".")
     build_timeout: float = 60.0
     timeout: float = 10.0
-    repeats: int = 1
+    warmup: int = 0
     memory: int | None = None
+    cpus: frozenset[int] | None = None
 
 
-class CommandEvaluator:
-    """Runs trials one after the other as commands.
+class CommandBench:
+    """Builds and measures trials as commands.
 
     A build that fails is the failure ``compile``; a run that ends with another exit code than 0, by
     a signal or without a number to measure is ``runtime``; a check that fails ``correctness``; any
-    of them over its time ``timeout``. Where the wall time is the objective, a run over its limit
-    has a value of at least the limit, and is recorded so (censored).
+    of them over its time ``timeout``. Where the wall time is the objective, a first run over its
+    limit has a value of at least the limit, and is recorded so (censored).
 
     Args:
         commands: What is run.
@@ -87,74 +102,72 @@ class CommandEvaluator:
 
     def __init__(self, commands: Commands) -> None:
         _require_programs(commands)
+        if commands.cpus is not None:
+            check_cpus(commands.cpus, "cpus")
         self._commands = commands
-        self._queue: deque[Trial] = deque()
+        self._stop = Stop()
 
-    @classmethod
-    def from_table(cls, table: Table, space: Space, unit: str, folder: Path) -> CommandEvaluator:
-        """Make it from the ``[evaluator]`` table of a TOML file.
-
-        Args:
-            table: Keys as in `KEYS`.
-            space: Its parameters are the placeholders, beside ``{workdir}``.
-            unit: The objective's unit.
-            folder: Where the commands run.
+    def build(self, trial: Trial, seconds: dict[str, float]) -> BuiltProgram:
+        """Build a trial in a folder of its own.
 
         Raises:
-            RunFileError: A key is unknown, missing or wrong.
-            EvaluatorError: A program is not there.
+            StageFailure: The build has failed.
+            EvaluatorError: A value cannot stand in a command line.
         """
-        table.only(KEYS)
-        names = tuple(space.parameters)
-        if "workdir" in names:
-            raise RunFileError(
-                "[space.workdir]: {workdir} is the trial's folder; rename the parameter"
-            )
-        places = (*names, "workdir")
-        _check_texts(space)
-
-        def template(key: str) -> Template:
-            return Template.parse(table.text(key), places, f"[{table.name}] {key}")
-
-        return cls(
-            Commands(
-                run=template("run"),
-                measure=Measure.from_table(table, per_second(unit)),
-                variables=variable_names(places),
-                build=template("build") if table.has("build") else None,
-                check=template("check") if table.has("check") else None,
-                folder=folder,
-                build_timeout=table.positive("build_timeout", 60.0),
-                timeout=table.positive("timeout", 10.0),
-                repeats=table.whole("repeats", 1, low=1),
-                memory=table.bytes("memory") if table.has("memory") else None,
-            )
-        )
-
-    @property
-    def capacity(self) -> int:
-        """One: measurements would disturb each other."""
-        return 1
-
-    def submit(self, trial: Trial) -> None:
-        """Queue a trial."""
-        self._queue.append(trial)
-
-    def wait(self) -> Sequence[Outcome]:
-        """Run the trial that has waited longest, in the calling thread.
-
-        Raises:
-            EvaluatorError: No trial was submitted, or a value cannot stand in a command line.
-        """
-        if not self._queue:
-            raise EvaluatorError("wait() without a submitted trial")
-        trial = self._queue.popleft()
-        with temporary_folder() as workdir:
-            return [_TrialRun(self._commands, trial, workdir).outcome()]
+        with contextlib.ExitStack() as stack:
+            workdir = stack.enter_context(temporary_folder())
+            stages = _Stages(self._commands, trial, workdir, seconds, self._stop)
+            if self._commands.build is not None:
+                stages.build()
+            return BuiltProgram(stages, stack.pop_all())
 
     def close(self) -> None:
-        """Forget what is queued; nothing else outlives `wait`."""
-        self._queue.clear()
+        """End builds that are running."""
+        self._stop.set()
+        self._stop = Stop()
+
+
+def from_table(table: Table, space: Space, unit: str, folder: Path) -> StagedEvaluator:
+    """Make an evaluator from the ``[evaluator]`` table of a TOML file.
+
+    Args:
+        table: Keys as in `KEYS`.
+        space: Its parameters are the placeholders, beside ``{workdir}``.
+        unit: The objective's unit.
+        folder: Where the commands run.
+
+    Raises:
+        RunFileError: A key is unknown, missing or wrong.
+        EvaluatorError: A program is not there.
+    """
+    table.only(KEYS)
+    names = tuple(space.parameters)
+    if "workdir" in names:
+        raise RunFileError("[space.workdir]: {workdir} is the trial's folder; rename the parameter")
+    _check_texts(space)
+    repeats = Repeats.from_table(table, 1)
+    bench = CommandBench(_commands(table, (*names, "workdir"), unit, folder))
+    return StagedEvaluator(bench, repeats, table.whole("ahead", 0))
+
+
+def _commands(table: Table, places: tuple[str, ...], unit: str, folder: Path) -> Commands:
+    def template(key: str) -> Template:
+        return Template.parse(table.text(key), places, f"[{table.name}] {key}")
+
+    return Commands(
+        run=template("run"),
+        measure=Measure.from_table(table, per_second(unit)),
+        variables=variable_names(places),
+        build=template("build") if table.has("build") else None,
+        check=template("check") if table.has("check") else None,
+        reference=Reference.from_table(table, places, folder),
+        folder=folder,
+        build_timeout=table.positive("build_timeout", 60.0),
+        timeout=table.positive("timeout", 10.0),
+        warmup=table.whole("warmup", 0),
+        memory=table.bytes("memory") if table.has("memory") else None,
+        cpus=cpus_from_table(table),
+    )
 
 
 def _check_texts(space: Space) -> None:
@@ -181,95 +194,122 @@ def _require_programs(commands: Commands) -> None:
             require_program(program, commands.folder, f"[evaluator] {stage}")
 
 
-class _Failed(Exception):
-    """Carries a failed outcome out of a stage."""
+class BuiltProgram:
+    """A trial's program in its folder."""
 
-    def __init__(self, outcome: Outcome) -> None:
-        super().__init__(outcome.message)
-        self.outcome = outcome
+    def __init__(self, stages: _Stages, folder: contextlib.ExitStack) -> None:
+        self._stages, self._folder = stages, folder
+        self._ready = False
+
+    def measure(self, count: int, limit: float | None) -> tuple[float, ...]:
+        """Run it ``count`` times, the first time after the warm-up and with a check after the first run.
+
+        Raises:
+            StageFailure: A run or the check has failed, or the wall time is measured and the first run took more than
+                ``limit``.
+        """
+        values: tuple[float, ...] = ()
+        try:
+            if not self._ready:
+                values = self._stages.prepared(limit)
+                self._ready = True
+            while len(values) < count and not (
+                limit is not None and values and min(values) > limit
+            ):
+                values += self._stages.run()
+        except StageFailure as failure:
+            failure.repeats = values + failure.repeats
+            raise
+        return values
+
+    def discard(self) -> None:
+        """Remove its folder."""
+        self._folder.close()
 
 
-class _TrialRun:
-    """The stages of one trial, with the time each has taken."""
+class _Stages:
+    """The commands of one trial, filled in."""
 
-    def __init__(self, commands: Commands, trial: Trial, workdir: Path) -> None:
+    def __init__(
+        self, commands: Commands, trial: Trial, workdir: Path, seconds: dict[str, float], stop: Stop
+    ) -> None:
         texts = {name: text_of(value) for name, value in trial.items()}
         self._texts = {**texts, "workdir": str(workdir)}
         self._environment = {commands.variables[name]: text for name, text in self._texts.items()}
-        self._commands = commands
-        self._id = trial.id
-        self._seconds: dict[str, float] = {}
-        self._repeats: tuple[float, ...] = ()
+        self._commands, self._seconds, self._stop = commands, seconds, stop
 
-    def outcome(self) -> Outcome:
-        try:
-            self._measure()
-        except _Failed as failure:
-            return failure.outcome
-        return Outcome.success(self._id, self._repeats, extra=self._timings)
-
-    @property
-    def _timings(self) -> dict[str, Any]:
-        return {"seconds": dict(self._seconds)}
-
-    @property
-    def _extra(self) -> dict[str, Any]:
-        """What is kept of a trial that fails: the timings, and what was measured before."""
-        return {**self._timings, **({"repeats": list(self._repeats)} if self._repeats else {})}
-
-    def _measure(self) -> None:
+    def build(self) -> None:
         commands = self._commands
-        if commands.build is not None:
-            self._stage("build", commands.build, commands.build_timeout, "compile", memory=None)
-        self._run(first=True)
-        if commands.check is not None:
-            self._stage("check", commands.check, commands.timeout, "correctness", commands.memory)
-        for _ in range(1, commands.repeats):
-            self._run(first=False)
+        assert commands.build is not None
+        finished = self._finished("build", "compile", commands.build, commands.build_timeout)
+        _require_success("build", finished, "compile")
 
-    def _run(self, first: bool) -> None:
+    def prepared(self, limit: float | None) -> tuple[float, ...]:
+        """Run it for the first time, check the result, and return what is measured already."""
         commands = self._commands
-        censors = first and commands.measure.method == "wall"
-        bound = commands.timeout * commands.measure.scale if censors else None
-        finished = self._stage(
-            "run", commands.run, commands.timeout, "runtime", commands.memory, bound
-        )
-        values = commands.measure.take(finished)
+        values = self.run(first=True, limit=limit)
+        self._check()
+        if not commands.warmup:
+            return values
+        for _ in range(1, commands.warmup):
+            self.run()
+        return ()
+
+    def run(self, *, first: bool = False, limit: float | None = None) -> tuple[float, ...]:
+        """Run it once, and take the measured numbers.
+
+        Args:
+            first: The first run may be stopped at its limit, and tells a bound then; later ones only fail there.
+            limit: Of the value, for the first run.
+        """
+        commands, measure = self._commands, self._commands.measure
+        censors, timeout = first and measure.method == "wall", commands.timeout
+        if censors and limit is not None:
+            timeout = min(timeout, limit / measure.scale)
+        finished = self._finished("run", "runtime", commands.run, timeout)
+        if finished.timed_out and censors:
+            message = f"run: {finished.describe()}"
+            raise StageFailure("timeout", message, bound=timeout * measure.scale)
+        _require_success("run", finished, "runtime")
+        values = measure.take(finished)
         if isinstance(values, str):
-            raise self._failure("runtime", f"run: {values}")
-        self._repeats += values
+            raise StageFailure("runtime", f"run: {values}")
+        return values
 
-    def _stage(
-        self,
-        stage: str,
-        template: Template,
-        timeout: float,
-        word: str,
-        memory: int | None,
-        bound: float | None = None,
-    ) -> Finished:
-        """Run one command, or raise the outcome (censored at ``bound`` if its time is over)."""
+    def _check(self) -> None:
+        commands = self._commands
+        if commands.check is not None:
+            finished = self._finished("check", "correctness", commands.check, commands.timeout)
+            _require_success("check", finished, "correctness")
+        if commands.reference is not None:
+            problem = commands.reference.problem(self._texts)
+            if problem is not None:
+                raise StageFailure("correctness", f"check: {problem}")
+
+    def _finished(self, stage: str, word: str, template: Template, timeout: float) -> Finished:
+        """Run one command to its end, and count its time."""
+        commands, builds = self._commands, stage == "build"
         try:
             finished = process.run(
                 template.fill(self._texts),
                 timeout=timeout,
-                folder=self._commands.folder,
+                folder=commands.folder,
                 environment=self._environment,
-                memory=memory,
+                memory=None if builds else commands.memory,
+                cpus=commands.cpus if stage == "run" else None,
+                stop=self._stop,
             )
         except OSError as error:
-            raise self._failure(word, f"{stage}: cannot be started: {error}") from None
-        self._seconds[stage] = self._seconds.get(stage, 0.0) + finished.seconds
-        if finished.timed_out and bound is not None:
-            message = f"{stage}: {finished.describe()}"
-            raise _Failed(Outcome.censored(self._id, bound, message=message, extra=self._extra))
-        if not finished.ok:
-            word = "timeout" if finished.timed_out else word
-            raise self._failure(word, f"{stage}: {_account(finished)}")
+            raise StageFailure(word, f"{stage}: cannot be started: {error}") from None
+        key = "compile" if builds else stage
+        self._seconds[key] = self._seconds.get(key, 0.0) + finished.seconds
         return finished
 
-    def _failure(self, word: str, message: str) -> _Failed:
-        return _Failed(Outcome.failure(self._id, word, message, extra=self._extra))
+
+def _require_success(stage: str, finished: Finished, word: str) -> None:
+    if not finished.ok:
+        word = "timeout" if finished.timed_out else word
+        raise StageFailure(word, f"{stage}: {_account(finished)}")
 
 
 def _account(finished: Finished) -> str:

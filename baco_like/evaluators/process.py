@@ -21,6 +21,9 @@ from typing import IO
 
 from baco_like.evaluators import group, guardian
 from baco_like.evaluators.kept import Kept
+from baco_like.evaluators.pinning import pinned
+from baco_like.evaluators.stop import Stop
+from baco_like.exceptions import EvaluatorError
 
 _GRACE = 0.3
 """Seconds between SIGTERM and SIGKILL."""
@@ -74,6 +77,8 @@ def run(
     folder: Path | None = None,
     environment: Mapping[str, str] | None = None,
     memory: int | None = None,
+    cpus: frozenset[int] | None = None,
+    stop: Stop | None = None,
 ) -> Finished:
     """Run a command to its end, or kill it with all its children.
 
@@ -83,25 +88,29 @@ def run(
         folder: Where it runs.
         environment: Variables to set beside the caller's own.
         memory: Limit of its address space in bytes (of each process on its own).
+        cpus: The CPUs that it may use; None: those of the caller.
+        stop: Another thread ends it by this.
 
     Raises:
         OSError: The program cannot be started (not found, not executable).
+        EvaluatorError: It was ended by ``stop``.
     """
     mark = group.new_mark()
     variables = {**os.environ, **(environment or {}), **group.marked(mark)}
     outputs = (Kept(), Kept())
     guardian.prepare()  # not while the clock runs
     started = time.perf_counter()
-    child = subprocess.Popen(
-        _limited(command, memory),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        cwd=folder,
-        env=variables,
-        start_new_session=True,
-    )
-    seconds, timed_out = _attended(child, timeout, outputs, started, mark)
+    with pinned(cpus):
+        child = subprocess.Popen(
+            _limited(command, memory),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=folder,
+            env=variables,
+            start_new_session=True,
+        )
+    seconds, timed_out = _attended(child, timeout, outputs, started, mark, stop)
     return _finished(child.returncode, timed_out, outputs, seconds)
 
 
@@ -111,12 +120,13 @@ def _attended(
     outputs: tuple[Kept, Kept],
     started: float,
     mark: str,
+    stop: Stop | None,
 ) -> tuple[float, bool]:
     """Read a child's outputs until it and all its own children are gone; return its time and whether that was over."""
     seconds, timed_out = 0.0, False
     try:
         pipes = [pipe for pipe in (child.stdout, child.stderr) if pipe is not None]
-        with guardian.guarded(child.pid), _watching(child, pipes, outputs) as watch:
+        with guardian.guarded(child.pid), _watching(child, pipes, outputs, stop) as watch:
             timed_out = not watch.until_exit(timeout)
             seconds = time.perf_counter() - started
             if timed_out:
@@ -166,11 +176,13 @@ class _Watch:
             self._read(0.05, pipes_only=True)
 
     def _open_pipes(self) -> bool:
-        return any(key.data is not None for key in self.selector.get_map().values())
+        return any(isinstance(key.data, Kept) for key in self.selector.get_map().values())
 
     def _read(self, timeout: float, pipes_only: bool = False) -> None:
         ready = self.selector.select(timeout)
         for key, _ in ready:
+            if isinstance(key.data, Stop):
+                raise EvaluatorError("the command was ended because the evaluator is closed")
             if key.data is None:
                 if pipes_only:
                     self.selector.unregister(key.fileobj)
@@ -184,7 +196,10 @@ class _Watch:
 
 @contextlib.contextmanager
 def _watching(
-    child: subprocess.Popen[bytes], pipes: Sequence[IO[bytes]], outputs: Sequence[Kept]
+    child: subprocess.Popen[bytes],
+    pipes: Sequence[IO[bytes]],
+    outputs: Sequence[Kept],
+    stop: Stop | None,
 ) -> Iterator[_Watch]:
     with contextlib.ExitStack() as stack:
         selector = stack.enter_context(selectors.DefaultSelector())
@@ -195,6 +210,8 @@ def _watching(
         if end is not None:
             stack.callback(os.close, end)
             selector.register(end, selectors.EVENT_READ, None)
+        if stop is not None:
+            selector.register(stop, selectors.EVENT_READ, stop)
         yield _Watch(child, selector, end is not None)
 
 

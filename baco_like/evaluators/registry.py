@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from baco_like.evaluators import command
 from baco_like.evaluators.c_loop_nest import LoopNestEvaluator
-from baco_like.evaluators.command import CommandEvaluator
 from baco_like.evaluators.protocol import Evaluator
 from baco_like.evaluators.replay import ReplayEvaluator
 from baco_like.evaluators.table import Table, shown, suggestion
@@ -21,7 +21,7 @@ It checks everything and has no effect: what has to be made (folders, programs) 
 """
 
 KINDS: Mapping[str, Factory] = {
-    "command": CommandEvaluator.from_table,
+    "command": command.from_table,
     "c_loop_nest": LoopNestEvaluator.from_table,
     "replay": ReplayEvaluator.from_table,
 }

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from baco_like.evaluators.command import CommandEvaluator
+from baco_like.evaluators import command
+from baco_like.evaluators.staged import StagedEvaluator
 from baco_like.evaluators.table import Table
 from baco_like.exceptions import EvaluatorError, RunFileError
 from baco_like.records.trial import Outcome, Status, Trial
@@ -50,9 +51,9 @@ def space() -> Space:
 CONFIG: dict[str, Any] = {"tile": 16, "text": HOSTILE, "order": ("j", "i", "k"), "flag": True}
 
 
-def make(space: Space, folder: Path, unit: str = "ms", **entries: Any) -> CommandEvaluator:
+def make(space: Space, folder: Path, unit: str = "ms", **entries: Any) -> StagedEvaluator:
     entries = {"kind": "command", "measure": "wall", **entries}
-    return CommandEvaluator.from_table(Table("evaluator", entries), space, unit, folder)
+    return command.from_table(Table("evaluator", entries), space, unit, folder)
 
 
 def evaluate(space: Space, folder: Path, unit: str = "ms", **entries: Any) -> Outcome:
@@ -249,7 +250,7 @@ def test_a_real_build(space: Space, tmp_path: Path) -> None:
     build = "cc -DTILE={tile} k.c -o {workdir}/k"
     outcome = evaluate(space, tmp_path, build=build, **entries)
     assert outcome.repeats == (32.0, 32.0)
-    assert set(outcome.extra["seconds"]) == {"build", "run"}
+    assert set(outcome.extra["seconds"]) == {"compile", "run"}
     broken = evaluate(space, tmp_path, build=build.replace("{tile}", "{{"), **entries)
     assert broken.failed == "compile"
     assert "error" in broken.message.splitlines()[0]
