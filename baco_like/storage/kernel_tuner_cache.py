@@ -11,8 +11,15 @@ from baco_like.records.journal import plain
 from baco_like.records.reading import finite_number
 from baco_like.records.trial import Outcome, Status
 from baco_like.storage.files import json_bytes
+from baco_like.storage.measurements import (
+    failure,
+    measured,
+    milliseconds,
+    numbers,
+    one_objective,
+    stages,
+)
 from baco_like.storage.recording import Recording, about, as_told, completed, own_part, recording
-from baco_like.storage.t4 import failure, measured, milliseconds, numbers, stages
 
 _WORDS: Mapping[str, str] = {
     "InvalidConfig": "constraints",
@@ -37,29 +44,25 @@ _OTHER_TIMES = ("strategy_time", "framework_time")
 # Reading --------------------------------------------------------------------------------------------------------
 
 
-def from_cache(document: Mapping[str, Any]) -> Recording:
+def from_cache(document: Mapping[str, Any], objective: str | None = None) -> Recording:
     """Return the recording of a parsed cache file.
 
+    Args:
+        document: The file.
+        objective: Name of the measurement that counts; None is the one that the file names, else ``time``.
+
     Raises:
-        RunFileError: It has no row.
-        LookupError, TypeError, ValueError, AttributeError: It is damaged, or has several objectives.
+        RunFileError: It has several objectives and none is named, no such measurement, or no row.
+        LookupError, TypeError, ValueError, AttributeError: It is damaged.
     """
     names = tuple(document["tune_params_keys"])
-    objective = _objective(document)
+    rows = document["cache"].values()
+    measurements = {name for row in rows for name in row} - {*names, *_STAGES, *_OTHER_TIMES}
+    objective = one_objective(document.get("objective", "time"), objective, measurements)
     domains = {name: tuple(map(_hashable, document["tune_params"][name])) for name in names}
-    found = [_pair(row, names, objective) for row in document["cache"].values()]
+    found = [_pair(row, names, objective) for row in rows]
     known = {"objective": objective, "unit": _unit(objective), "domains": domains}
     return as_told(recording(found, names=names, **known), document)
-
-
-def _objective(document: Mapping[str, Any]) -> str:
-    told = document.get("objective", "time")
-    names = told if isinstance(told, list) else [told]
-    if len(names) != 1:
-        raise ValueError(
-            f"it has several objectives ({', '.join(map(str, names))}); one can be read"
-        )
-    return str(names[0])
 
 
 def _unit(objective: str) -> str:

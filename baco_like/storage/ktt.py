@@ -13,8 +13,8 @@ from typing import Any
 from baco_like.records.reading import finite_number
 from baco_like.records.trial import Outcome, Status
 from baco_like.storage.files import json_bytes
+from baco_like.storage.measurements import failure, measured
 from baco_like.storage.recording import Recording, about, as_told, completed, own_part, recording
-from baco_like.storage.t4 import failure, measured
 
 _UNITS: Mapping[str, tuple[str, float]] = {
     "Nanoseconds": ("ns", 1e9),

@@ -11,7 +11,9 @@ from baco_like.exceptions import RunFileError
 from baco_like.records.history import Goal
 from baco_like.records.journal import observed_event, plain, read_outcome
 from baco_like.records.trial import Outcome, Status, Trial
+from baco_like.spaces.formats.dataframe import read_dataframe
 from baco_like.spaces.formats.native import space_from_dict
+from baco_like.spaces.parameter import Parameter
 from baco_like.spaces.space import Space
 
 Row = tuple[Any, ...]
@@ -74,6 +76,18 @@ class Recording:
             Trial(i, config, origin="imported", outcome=outcome)
             for i, (config, outcome) in enumerate(zip(self.configs, self.outcomes, strict=True))
         ]
+
+    @cached_property
+    def parameters(self) -> Mapping[str, Parameter]:
+        """The parameters of the described space, else those that have the values in ``domains``.
+
+        Raises:
+            SpaceError: A value is of a type that no parameter has.
+        """
+        if self.described is not None:
+            return space_from_dict(self.described).parameters
+        columns = {name: [{name: value} for value in self.domains[name]] for name in self.names}
+        return {name: read_dataframe(rows).parameters[name] for name, rows in columns.items()}
 
     def space(self) -> Space:
         """Return the space that the file describes.

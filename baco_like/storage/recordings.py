@@ -1,56 +1,130 @@
-"""Results of any tool, read by one function: T4, Kernel Tuner's caches, KTT, CSV, and our journals."""
+"""Results of any tool, read and written by one function each.
+
+The formats: T4, Kernel Tuner's caches, KTT's JSON, BaCO's and HyperMapper's CSV, a plain CSV table, and (read only)
+our journals.
+"""
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import os
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from baco_like.exceptions import RunFileError
-from baco_like.storage.files import read_text
+from baco_like.storage.files import read_text, replace_file
 from baco_like.storage.journal_recording import from_journal
-from baco_like.storage.kernel_tuner_cache import cut_off_cache, from_cache
-from baco_like.storage.recording import Recording
-from baco_like.storage.t4 import from_t4
+from baco_like.storage.kernel_tuner_cache import cache_bytes, cut_off_cache, from_cache
+from baco_like.storage.ktt import from_ktt, ktt_bytes
+from baco_like.storage.recording import Recording, recorded_trials
+from baco_like.storage.samples_csv import from_samples, samples_bytes
+from baco_like.storage.t4 import from_t4, t4_bytes
+from baco_like.storage.table_csv import from_table, is_table, table_bytes
 
-__all__ = ["Recording", "read"]
+__all__ = ["FORMATS", "Recording", "read", "recorded_trials", "write"]
+
+FORMATS: Mapping[str, Callable[[Recording], bytes]] = {
+    "t4": t4_bytes,
+    "kernel_tuner": cache_bytes,
+    "ktt": ktt_bytes,
+    "baco": samples_bytes,
+    "csv": table_bytes,
+}
+"""What makes the content of a file, by the format's name."""
+
+_TRIED = (
+    "a journal of baco-like, T4 results (JSON with 'results'), a cache of Kernel Tuner's (JSON with 'cache'), "
+    "results of KTT's (JSON with 'Results'), a CSV file (a line of names with commas)"
+)
 
 
-def read(path: str | os.PathLike[str]) -> Recording:
+def read(path: str | os.PathLike[str], objective: str | None = None) -> Recording:
     """Return what a file of results holds; its content says which format it is, plain or compressed by gzip.
 
+    Args:
+        path: The file.
+        objective: Name of the measurement that counts; None is the one that the file names.
+
     Raises:
-        RunFileError: It cannot be read, is none of the formats, or is damaged; the message says what was tried.
+        RunFileError: It cannot be read, is none of the formats (the message says what was tried), is damaged, or has
+            no such measurement.
         JournalError: It is a journal of ours, and damaged.
     """
     place = Path(path)
     text = read_text(place)
-    if text.startswith('{"crc":"'):
-        return from_journal(place)
     try:
-        found = _read(text)
+        found = from_journal(place) if text.startswith('{"crc":"') else _read(text, objective)
     except RunFileError as error:
         raise RunFileError(f"{place}: {error}") from None
-    except (LookupError, TypeError, ValueError, AttributeError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError, csv.Error) as error:
         told = f"{type(error).__name__}: {error}"
-        raise RunFileError(f"{place}: a damaged table of recorded results ({told})") from None
-    if found is None:
-        raise RunFileError(f"{place}: neither T4 results nor a Kernel Tuner cache")
+        raise RunFileError(f"{place}: a damaged file of results ({told})") from None
+    if objective not in (None, found.objective):
+        raise RunFileError(f"{place}: its objective is {found.objective!r}, not {objective!r}")
     return found
 
 
-def _read(text: str) -> Recording | None:
+def write(found: Recording, path: str | os.PathLike[str], kind: str) -> int:
+    """Write recorded results, all or nothing, and return how many there were.
+
+    Args:
+        found: What is written.
+        path: A name that ends in ``.gz`` is compressed.
+        kind: One of `FORMATS`.
+
+    Raises:
+        ValueError: There is no such format, or it cannot hold this; the message says why.
+        OSError: The file cannot be written.
+    """
+    if kind not in FORMATS:
+        raise ValueError(f"the format {kind!r} is unknown; it is one of {', '.join(FORMATS)}")
+    replace_file(Path(path), FORMATS[kind](found))
+    return len(found)
+
+
+def _read(text: str, objective: str | None) -> Recording:
     document = _json(text)
     if document is None:
         document = cut_off_cache(text)
-    if not isinstance(document, dict):
-        return None
+    if isinstance(document, dict):
+        return _from_json(document, objective)
+    if document is None and text.lstrip()[:1] not in ("", "{", "[") and "," in _first_line(text):
+        return _from_csv(text, objective)
+    raise RunFileError(f"none of the formats that can be read: {_TRIED}")
+
+
+def _from_json(document: dict[str, Any], objective: str | None) -> Recording:
     if isinstance(document.get("results"), list):
-        return from_t4(document)
+        return from_t4(document, objective)
     if isinstance(document.get("cache"), dict):
-        return from_cache(document)
-    return None
+        return from_cache(document, objective)
+    if isinstance(document.get("Results"), list):
+        return from_ktt(document)
+    for key, what in _SPACES.items():
+        if key in document:
+            raise RunFileError(f"it describes a space, {what}, and holds no results")
+    raise RunFileError(f"none of the formats that can be read: {_TRIED}")
+
+
+_SPACES: Mapping[str, str] = {
+    "ConfigurationSpace": "for Space.from_t1",
+    "input_parameters": "for Space.from_baco",
+    "parameters": "for Space.from_dict",
+}
+
+
+def _from_csv(text: str, objective: str | None) -> Recording:
+    """Read a CSV file; a line that a crash has cut off at its end is left out."""
+    whole = text[: text.rfind("\n") + 1]
+    lines = list(filter(None, csv.reader(io.StringIO(whole, newline=""), skipinitialspace=True)))
+    return from_table(lines) if is_table(lines[0]) else from_samples(lines, objective)
+
+
+def _first_line(text: str) -> str:
+    return text.partition("\n")[0]
 
 
 def _json(text: str) -> Any:

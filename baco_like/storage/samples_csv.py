@@ -11,7 +11,8 @@ from typing import Any
 
 from baco_like.exceptions import ConfigError, RunFileError
 from baco_like.records.trial import Outcome, Trial
-from baco_like.storage.columns import Cells, Layout
+from baco_like.storage.columns import Cells, Feasibility, Layout, number
+from baco_like.storage.recording import Recording, recording
 
 _ANY_NUMBER = "2147483647"
 """The objective of a failed row where nothing was reported: BaCO and HyperMapper need a finite number there."""
@@ -131,3 +132,80 @@ def _read_row(
         return layout.read(cells), layout.outcome(number, cells, stamp)
     except (ConfigError, ValueError) as error:
         raise RunFileError(f"{where}: {error}") from None
+
+
+# Without the scenario ---------------------------------------------------------------------------------------------
+
+_RAN = ("valid", "feasible", "feasibility", "feasible_output")
+_TIMESTAMP = "timestamp"
+_YES_OR_NO = {"true", "false"}
+
+
+def from_samples(lines: Sequence[Sequence[str]], objective: str | None = None) -> Recording:
+    """Return the recording of the lines of a file whose scenario is not at hand, the header first.
+
+    The columns are then taken as these programs write them: parameters, the objective, further measurements, the column
+    that says what ran, time stamps; the last three may be missing. A number is read as one, ``(0, 1, 2)`` as an order,
+    anything else as a text.
+
+    Args:
+        lines: The cells.
+        objective: Name of its column; None is the last one before what ran.
+
+    Raises:
+        RunFileError: There is no such column, or no row.
+        ValueError: A word for what ran is none, or a line has another number of cells.
+    """
+    header = [name.strip() for name in lines[0]]
+    if len(set(header)) < len(header):
+        raise ValueError("two columns have one name")
+    stamp = next((name for name in header if name.casefold() == _TIMESTAMP), "")
+    ran = _ran_column(header, lines[1:], stamp)
+    others = [name for name in header if name not in (stamp, ran)]
+    if len(others) < 2 or objective not in (None, *others):
+        wanted = "parameters and an objective" if objective is None else repr(objective)
+        raise RunFileError(f"its first line lacks {wanted}: {','.join(header):.200}")
+    chosen = objective or others[-1]
+    names = others[: others.index(chosen)]
+    feasibility = Feasibility(ran, required=True) if ran else Feasibility()
+    layout = Layout({}, chosen, feasibility)
+    found = []
+    for line in lines[1:]:
+        cells = {name: cell.strip() for name, cell in zip(header, line, strict=True)}
+        config = {name: literal(cells[name]) for name in names}
+        found.append((config, layout.outcome(0, cells, cells.get(stamp, ""))))
+    return recording(found, names=tuple(names), objective=chosen)
+
+
+def _ran_column(header: Sequence[str], lines: Sequence[Sequence[str]], stamp: str) -> str:
+    """Return the name of the column that says what ran, or an empty text where there is none."""
+    known = [name for name in header if name.casefold() in _RAN]
+    if known:
+        return known[-1]
+    last = [i for i, name in enumerate(header) if name != stamp][-1:]
+    words = {line[i].strip().casefold() for line in lines for i in last if i < len(line)}
+    return header[last[0]] if words and words <= _YES_OR_NO else ""
+
+
+def literal(text: str) -> Any:
+    """Return what a cell stands for: a whole number, a number, an order such as ``(0, 1, 2)``, or itself."""
+    if text[:1] == "(" and text[-1:] == ")":
+        inner = text[1:-1].rstrip(",")
+        return tuple(literal(part.strip()) for part in inner.split(","))
+    try:
+        return int(text) if "_" not in text else text
+    except ValueError:
+        found = number(text)
+    return text if found is None else found
+
+
+def samples_bytes(found: Recording) -> bytes:
+    """Return the content of a file that these programs resume from, with the column ``Valid``.
+
+    What it cannot say (failure words and messages, repeats, the times of stages) is left out.
+
+    Raises:
+        SpaceError: A name or a value cannot stand in such a file.
+    """
+    layout = Layout(found.parameters, found.objective, Feasibility(required=True))
+    return csv_text(found.trials, layout).encode("utf-8")

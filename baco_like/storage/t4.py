@@ -6,17 +6,24 @@ units than milliseconds, other failure words) stands in it under a key of our ow
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from baco_like.records.journal import plain
 from baco_like.records.objective import Objective
 from baco_like.records.reading import finite_number
-from baco_like.records.trial import FAILURE_WORDS, Outcome, Status, Trial, standard_error
+from baco_like.records.trial import FAILURE_WORDS, Outcome, Status, Trial
 from baco_like.storage.files import json_bytes, replace_file
+from baco_like.storage.measurements import (
+    failure,
+    measured,
+    milliseconds,
+    numbers,
+    one_objective,
+    stages,
+)
 from baco_like.storage.recording import (
     Recording,
     about,
@@ -149,15 +156,19 @@ def _failure(outcome: Outcome) -> tuple[str, str]:
 # Reading --------------------------------------------------------------------------------------------------------
 
 
-def from_t4(document: Mapping[str, Any]) -> Recording:
+def from_t4(document: Mapping[str, Any], objective: str | None = None) -> Recording:
     """Return the recording of a parsed T4 file.
 
+    Args:
+        document: The file.
+        objective: Name of the measurement that counts; None is the one that the file names.
+
     Raises:
-        RunFileError: It has several objectives, or no row.
+        RunFileError: It has several objectives and none is named, no such measurement, or no row.
         LookupError, TypeError, ValueError, AttributeError: It is damaged.
     """
     results = document["results"]
-    objective = _objective(results)
+    objective = _objective(results, objective)
     metadata = document.get("metadata", {})
     unit, per_second = _TIME_UNITS.get(str(metadata.get("timeunit", "")), ("", 1e3))
     texts = str(metadata.get("autotuner", "")) == "KTT"
@@ -166,13 +177,10 @@ def from_t4(document: Mapping[str, Any]) -> Recording:
     return as_told(recording(found, objective=objective, unit=told or unit), metadata)
 
 
-def _objective(results: list[Mapping[str, Any]]) -> str:
-    names = results[0].get("objectives") or ["time"]
-    if len(names) > 1:
-        raise ValueError(
-            f"it has several objectives ({', '.join(map(str, names))}); one can be read"
-        )
-    return str(names[0])
+def _objective(results: Sequence[Mapping[str, Any]], wanted: str | None) -> str:
+    told = results[0].get("objectives") or ["time"] if results else ["time"]
+    known = {m.get("name") for row in results for m in row.get("measurements", ())}
+    return one_objective(told, wanted, known)
 
 
 def _named(row: Mapping[str, Any], objective: str) -> Mapping[str, Any]:
@@ -229,58 +237,3 @@ def _untexted(value: Any) -> Any:
     if re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", value):
         return float(value)
     return value == "true" if value in ("true", "false") else value
-
-
-# What the readers of several formats share ------------------------------------------------------------------------
-
-
-def measured(
-    value: float,
-    repeats: tuple[float, ...],
-    seconds: Mapping[str, float],
-    metrics: Mapping[str, float] | None = None,
-) -> Outcome:
-    """Return the outcome of a value that a file gives beside its repeats: it is theirs (often the mean)."""
-    return Outcome(
-        0,
-        Status.OK,
-        value=value,
-        repeats=repeats or (value,),
-        sem=standard_error(repeats),
-        metrics=metrics or {},
-        extra=_extra(seconds),
-    )
-
-
-def failure(word: str, message: str, seconds: Mapping[str, float]) -> Outcome:
-    """Return the outcome of a configuration that failed, with the times of its stages."""
-    return Outcome.failure(0, word, message, extra=_extra(seconds))
-
-
-def _extra(seconds: Mapping[str, float]) -> dict[str, Any]:
-    return {"seconds": dict(seconds)} if seconds else {}
-
-
-def stages(
-    times: Mapping[str, Any], names: Mapping[str, str], per_second: float
-) -> dict[str, float]:
-    """Return the positive times of stages in seconds, by our names."""
-    found: dict[str, float] = {}
-    for theirs, ours in names.items():
-        number = finite_number(times.get(theirs))
-        if number is not None and number > 0:
-            found[ours] = number / per_second
-    return found
-
-
-def milliseconds(seconds: Any) -> float:
-    """Return a time for a file, such that its thousandth is the very same number wherever there is such a one."""
-    wanted = finite_number(seconds) or 0.0
-    near = 1e3 * wanted
-    around = (near, math.nextafter(near, 0.0), math.nextafter(near, math.inf))
-    return next((one for one in around if one / 1e3 == wanted), near)
-
-
-def numbers(values: Iterable[Any]) -> tuple[float, ...]:
-    """Return those of the values that are finite numbers."""
-    return tuple(one for one in map(finite_number, values) if one is not None)

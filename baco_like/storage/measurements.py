@@ -1,0 +1,86 @@
+"""What the readers and writers of several formats share: outcomes of a row's values, times of stages."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+
+from baco_like.exceptions import RunFileError
+from baco_like.records.reading import finite_number
+from baco_like.records.trial import Outcome, Status, standard_error
+
+
+def one_objective(told: Any, wanted: str | None, known: Collection[Any]) -> str:
+    """Return the objective of a file.
+
+    Args:
+        told: Its name, or a list of names, as the file has it.
+        wanted: The one that the caller wants, or None.
+        known: What was measured.
+
+    Raises:
+        RunFileError: There are several and none is wanted, or the one that is wanted was not measured.
+    """
+    names = told if isinstance(told, list) else [told]
+    if wanted is not None and wanted not in known:
+        raise RunFileError(
+            f"it has no measurement {wanted!r}; it has {', '.join(sorted(map(str, known)))}"
+        )
+    if wanted is None and len(names) != 1:
+        raise RunFileError(
+            f"it has several objectives ({', '.join(map(str, names))}); name the one that counts"
+        )
+    return str(names[0]) if wanted is None else wanted
+
+
+def measured(
+    value: float,
+    repeats: tuple[float, ...],
+    seconds: Mapping[str, float],
+    metrics: Mapping[str, float] | None = None,
+) -> Outcome:
+    """Return the outcome of a value that a file gives beside its repeats: it is theirs (often the mean)."""
+    return Outcome(
+        0,
+        Status.OK,
+        value=value,
+        repeats=repeats or (value,),
+        sem=standard_error(repeats),
+        metrics=metrics or {},
+        extra=_extra(seconds),
+    )
+
+
+def failure(word: str, message: str, seconds: Mapping[str, float]) -> Outcome:
+    """Return the outcome of a configuration that failed, with the times of its stages."""
+    return Outcome.failure(0, word, message, extra=_extra(seconds))
+
+
+def _extra(seconds: Mapping[str, float]) -> dict[str, Any]:
+    return {"seconds": dict(seconds)} if seconds else {}
+
+
+def stages(
+    times: Mapping[str, Any], names: Mapping[str, str], per_second: float
+) -> dict[str, float]:
+    """Return the positive times of stages in seconds, by our names."""
+    found: dict[str, float] = {}
+    for theirs, ours in names.items():
+        number = finite_number(times.get(theirs))
+        if number is not None and number > 0:
+            found[ours] = number / per_second
+    return found
+
+
+def milliseconds(seconds: Any) -> float:
+    """Return a time for a file, such that its thousandth is the very same number wherever there is such a one."""
+    wanted = finite_number(seconds) or 0.0
+    near = 1e3 * wanted
+    around = (near, math.nextafter(near, 0.0), math.nextafter(near, math.inf))
+    return next((one for one in around if one / 1e3 == wanted), near)
+
+
+def numbers(values: Iterable[Any]) -> tuple[float, ...]:
+    """Return those of the values that are finite numbers."""
+    return tuple(one for one in map(finite_number, values) if one is not None)

@@ -1,0 +1,116 @@
+"""Recorded results as a plain table in CSV, which a spreadsheet opens and which reads back exactly.
+
+The columns are the parameters, the objective (with its unit in brackets), and those of `FIXED`. A number stands as
+itself and a text as itself; what would be taken for something else (the text ``1``, an order of loops) stands as JSON.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from baco_like.records.journal import plain, read_outcome
+from baco_like.records.trial import Outcome
+from baco_like.storage.recording import Recording, recording
+
+FIXED = ("status", "failed", "message", "bound", "sem", "repeats", "metrics", "extra")
+"""The last columns, in this order."""
+
+_LONGEST = 30_000
+"""Characters of a message: readers of CSV refuse a cell of more than 128 KiB."""
+
+
+def table_bytes(found: Recording) -> bytes:
+    """Return the content of a file. Goal, declared domains and the space are not in it.
+
+    Raises:
+        ValueError: A value is no JSON.
+    """
+    unit = f" [{found.unit}]" if found.unit else ""
+    lines = [[*found.names, found.objective + unit, *FIXED]]
+    for row, outcome in zip(found.rows, found.outcomes, strict=True):
+        lines.append([_cell(value) for value in (*row, outcome.value, *_fixed(outcome))])
+    text = io.StringIO(newline="")
+    csv.writer(text, lineterminator="\n").writerows(lines)
+    return text.getvalue().encode("utf-8")
+
+
+def _fixed(outcome: Outcome) -> list[Any]:
+    return [
+        outcome.status.value,
+        outcome.failed,
+        outcome.message[:_LONGEST],
+        outcome.bound,
+        outcome.sem,
+        list(outcome.repeats) or None,
+        dict(outcome.metrics) or None,
+        dict(outcome.extra) or None,
+    ]
+
+
+def _cell(value: Any) -> str:
+    """Return a value as a cell; nothing is an empty one."""
+    if value is None or value == "":
+        return ""
+    if isinstance(value, str) and _is_plain(value):
+        return value
+    return json.dumps(value, allow_nan=False)
+
+
+def _is_plain(text: str) -> bool:
+    return text.isprintable() and text == text.strip() and _read_cell(text) == text
+
+
+def _read_cell(text: str) -> Any:
+    """Return what a cell stands for: the inverse of `_cell`."""
+    if text == "":
+        return None
+    try:
+        return json.loads(text, parse_constant=_no_number)
+    except (ValueError, RecursionError):
+        return text
+
+
+def _no_number(text: str) -> Any:
+    raise ValueError(f"{text} is no JSON")
+
+
+def is_table(header: Sequence[str]) -> bool:
+    """Whether these are the columns of such a table."""
+    return len(header) > len(FIXED) + 1 and tuple(header[-len(FIXED) :]) == FIXED
+
+
+def from_table(lines: Sequence[Sequence[str]]) -> Recording:
+    """Return the recording of the lines of a table, the header first.
+
+    Raises:
+        RunFileError: There is no row.
+        LookupError, TypeError, ValueError, AttributeError: It is damaged.
+    """
+    header = lines[0]
+    names, title = header[: -len(FIXED) - 1], header[-len(FIXED) - 1]
+    named = re.fullmatch(r"(.*) \[([^\]]*)\]", title, re.DOTALL)
+    objective, unit = (named[1], named[2]) if named else (title, "")
+    found = [_pair(dict(zip(header, line, strict=True)), names, title) for line in lines[1:]]
+    return recording(found, names=tuple(names), objective=objective, unit=unit)
+
+
+def _pair(
+    cells: Mapping[str, str], names: Sequence[str], title: str
+) -> tuple[dict[str, Any], Outcome]:
+    config = plain({name: _value(cells[name]) for name in names})
+    told = {"id": 0, "value": _read_cell(cells[title])}
+    told |= {name: _read_cell(cells[name]) for name in FIXED}
+    told |= {name: str(_read_cell(cells[name]) or "") for name in ("failed", "message")}
+    return config, read_outcome(
+        {name: part for name, part in told.items() if part not in (None, "")}
+    )
+
+
+def _value(text: str) -> Any:
+    found = _read_cell(text)
+    return "" if found is None else found
