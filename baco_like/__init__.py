@@ -22,7 +22,7 @@ if TYPE_CHECKING:
         SpaceExhausted,
         TrialError,
     )
-    from baco_like.optimizer import Optimizer, migrate
+    from baco_like.optimizer import Optimizer, WarmStart, migrate
     from baco_like.records.trial import Outcome, Status, Trial
     from baco_like.spaces.categorical import Categorical
     from baco_like.spaces.integer import Integer
@@ -47,7 +47,7 @@ _HOME = {
         "SpaceExhausted",
         "TrialError",
     ),
-    "optimizer": ("Optimizer", "migrate"),
+    "optimizer": ("Optimizer", "WarmStart", "migrate"),
     "records.trial": ("Outcome", "Status", "Trial"),
     "spaces.categorical": ("Categorical",),
     "spaces.integer": ("Integer",),
@@ -89,6 +89,7 @@ __all__ = [
     "Target",
     "Trial",
     "TrialError",
+    "WarmStart",
     "migrate",
     "run",
     "tune",

@@ -19,6 +19,7 @@ class Purpose(IntEnum):
     MODEL = 4
     SAMPLE = 5
     EVALUATE = 6
+    WARM = 7
 
 
 def generator(seed: int, purpose: Purpose, index: int = 0) -> Rng:

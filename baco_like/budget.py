@@ -69,11 +69,13 @@ class MaxEvals(Rule):
 
     @override
     def reason(self, history: History, seconds: float) -> str | None:
-        return f"{self.evaluations} evaluations" if len(history) >= self.evaluations else None
+        return (
+            f"{self.evaluations} evaluations" if history.evaluations >= self.evaluations else None
+        )
 
     @override
     def room(self, history: History) -> int | None:
-        return max(0, self.evaluations - len(history) - len(history.pending))
+        return max(0, self.evaluations - history.evaluations - len(history.pending))
 
 
 @final
@@ -110,6 +112,8 @@ class NoImprovement(Rule):
 
     @override
     def reason(self, history: History, seconds: float) -> str | None:
+        if history.evaluations < self.evaluations:
+            return None
         costs = np.where(history.where(Status.OK), history.costs, np.inf)
         before = costs[: -self.evaluations]
         if not len(before) or not np.isfinite(before.min()):
@@ -149,7 +153,7 @@ class MaxFailures(Rule):
 
     @override
     def reason(self, history: History, seconds: float) -> str | None:
-        failed = int(history.where(Status.FAILED).sum())
+        failed = int(history.where(Status.FAILED)[history.warm :].sum())
         return f"{self.failures} failures" if failed >= self.failures else None
 
 

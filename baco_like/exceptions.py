@@ -94,5 +94,9 @@ class BacoWarning(UserWarning):
     """Base of the package's warnings."""
 
 
+class WarmStartWarning(BacoWarning):
+    """Some of the results of a warm start cannot be used."""
+
+
 class FailureWarning(BacoWarning):
     """A value was recorded as a failure, or the first evaluations all failed."""

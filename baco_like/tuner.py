@@ -185,12 +185,11 @@ def _next(
 
 def _warn_if_all_failed(history: History) -> bool:
     """Warn once when the first ten trials all failed, with the commonest message."""
-    if len(history) < _FIRST_FAILURES:
+    if history.evaluations < _FIRST_FAILURES:
         return False
-    if len(history) == _FIRST_FAILURES and all(t.failed for t in history.trials):
-        (word, message), _ = Counter((t.failed, t.message) for t in history.trials).most_common(1)[
-            0
-        ]
+    first = history.trials[history.warm :]
+    if len(first) == _FIRST_FAILURES and all(t.failed for t in first):
+        (word, message), _ = Counter((t.failed, t.message) for t in first).most_common(1)[0]
         warnings.warn(
             f"the first {_FIRST_FAILURES} evaluations all failed, mostly with {word}: {message:.200}; "
             "the run goes on",
@@ -219,6 +218,7 @@ def tune(
     retries: int = 0,
     progress: bool = True,
     storage: str | os.PathLike[str] | Journal | None = None,
+    warm_start: Any = None,
     callbacks: Iterable[Callback] = (),
 ) -> Result:
     """Tune a Python function.
@@ -243,6 +243,7 @@ def tune(
         retries: How often a failed call is tried again before it counts.
         progress: Show a line of progress on standard error.
         storage: See `Optimizer`.
+        warm_start: See `Optimizer`.
         callbacks: See `Optimizer`.
 
     Ctrl-C ends the run with what there is: the result's reason is ``interrupted``. Any other exception leaves with the
@@ -278,6 +279,7 @@ def tune(
             initial=initial,
             noise=noise,
             storage=storage,
+            warm_start=warm_start,
             callbacks=heard,
         )
         shown = progress_on(sys.stderr, total) if progress else Silent()

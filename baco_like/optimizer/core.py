@@ -35,7 +35,9 @@ from baco_like.optimizer.opening import (
 )
 from baco_like.optimizer.state import Now, advanced, begun
 from baco_like.optimizer.telling import check_bounds, legal, told
+from baco_like.optimizer.warm_start import WarmStart, check_same, read_all, tasks_of, warm_starts
 from baco_like.records import journal as events
+from baco_like.records.earlier import Earlier
 from baco_like.records.header import Header, Options, whole
 from baco_like.records.history import Goal, History, Noise
 from baco_like.records.journal import START, Event, Journal, Mark
@@ -44,6 +46,7 @@ from baco_like.records.table import table_row
 from baco_like.records.trial import Outcome, Trial
 from baco_like.spaces.space import Space
 from baco_like.storage.jsonl import JsonlJournal
+from baco_like.strategies.informed import informed
 from baco_like.strategies.protocol import Predictive, Strategy
 
 if TYPE_CHECKING:
@@ -68,6 +71,8 @@ class Optimizer:
             ``settings`` has a size of its own).
         noise: ``none``: an observed configuration is never suggested again; ``repeat``: it may be.
         storage: None, the path of a journal (an existing one is resumed), or a `Journal`.
+        warm_start: Earlier results: a `WarmStart`, several, or what one is made from, such as the path of a file. They
+            are read when the run begins and kept in its journal, which needs the source no more.
         callbacks: Called with the optimizer and each trial after it is observed.
         context: What the values depend on besides, as JSON values by name; a journal with another is refused.
         lease: Seconds, longer than any evaluation. A trial that has not come out by then, because its worker died, is
@@ -80,7 +85,8 @@ class Optimizer:
 
     Raises:
         ValueError: An argument has a wrong value.
-        ConfigError: One of the initial points does not belong to the space.
+        ConfigError: One of the initial points does not belong to the space, or nothing of a warm start does.
+        RunFileError: A warm start's file cannot be read.
         JournalError: The journal is damaged, or was written with another space or other options.
     """
 
@@ -100,6 +106,7 @@ class Optimizer:
         initial: int | Sequence[Config] | None = None,
         noise: Noise = "none",
         storage: str | os.PathLike[str] | Journal | None = None,
+        warm_start: Any = None,
         callbacks: Iterable[Callback] = (),
         context: Mapping[str, Any] | None = None,
         lease: float | None = None,
@@ -114,7 +121,7 @@ class Optimizer:
             legal(space, point) for point in (default_first(space) if wanted is None else wanted)
         ]
         self._lease, journal = lease_of(lease), journal_of(storage)
-        self._start(space, options, recipe, journal, points)
+        self._start(space, options, recipe, journal, points, warm_starts(warm_start))
         self._callbacks = heard
 
     def _start(
@@ -124,6 +131,7 @@ class Optimizer:
         strategy: Strategy[Any],
         journal: Journal,
         points: Sequence[Config] | None,
+        warm: Sequence[WarmStart] = (),
     ) -> None:
         """Write the header, or read the journal that is there; ``points`` None means those of the journal."""
         self._space, self._strategy, self._journal = space, strategy, journal
@@ -134,8 +142,10 @@ class Optimizer:
         self._announcing = False
         found, records = split(journal, self._name())
         if found is None:
-            header = Header(space.to_dict(), options, tuple(points or ()))
-            now = begun(header, space, strategy)  # all checks, before anything is written
+            header = Header(
+                space.to_dict(), options, tuple(points or ()), read_all(warm, space, options)
+            )
+            now = self._begun(header, strategy)  # all checks, before anything is written
             try:
                 self._now = replace(now, mark=journal.append(header.event(), START))
             except JournalConflict:  # somebody else has created the same file at the same moment
@@ -143,10 +153,17 @@ class Optimizer:
         if found is not None:
             header, mark = found
             header.check(space, options, points, self._name())
-            self._now = replace(begun(header, space, strategy), mark=mark)
+            check_same(warm, header.earlier, self._name())
+            self._now = replace(self._begun(header, strategy), mark=mark)
             with collector_paused():
                 self._take(records)
         self._news.clear()  # nobody hears of the past again
+
+    def _begun(self, header: Header, strategy: Strategy[Any]) -> Now:
+        """Return what is known before the first event, and let the strategy know related tasks."""
+        tasks = tasks_of(header.earlier, self._space, header.options.direction)
+        self._strategy, self._earlier = informed(strategy, tasks), header.earlier
+        return begun(header, self._space, self._strategy)
 
     @classmethod
     def load(
@@ -329,6 +346,11 @@ class Optimizer:
     def trials(self) -> list[Trial]:
         """Observed trials, in order of arrival, failures included."""
         return self._now.history.trials
+
+    @property
+    def warm_start(self) -> tuple[Earlier, ...]:
+        """What the run took from each of its warm starts, and what it left out."""
+        return self._earlier
 
     @property
     def best(self) -> Trial | None:

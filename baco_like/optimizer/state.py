@@ -9,6 +9,7 @@ from typing import Any
 
 from baco_like._random import Purpose, generator
 from baco_like.exceptions import ConfigError, JournalError, TrialError
+from baco_like.records.earlier import numbered
 from baco_like.records.header import Header, Options
 from baco_like.records.history import History
 from baco_like.records.journal import START, Event, Known, Mark, apply, suggested_configs
@@ -43,11 +44,22 @@ class Now:
 
 
 def begun(header: Header, space: Space, strategy: Strategy[Any]) -> Now:
-    """Return what is known before the first event; a strategy refuses a space here."""
+    """Return what is known before the first event; a strategy refuses a space here.
+
+    Raises:
+        ConfigError: Earlier results do not belong to the space.
+    """
     options = header.options
     problem = Problem(space, options.budget, options.noise, options.direction)
-    history = History.start(space, options.direction).enqueued(header.queue)
+    known = [trial for part in header.earlier if part.mode == "data" for trial in part.trials]
+    wanted = [t.config for part in header.earlier if part.mode == "configs" for t in part.trials]
+    warm = numbered([(t.config, t.outcome) for t in known if t.outcome is not None])
+    history = History.start(space, options.direction).warmed(warm)
+    history = history.enqueued(header.queue).enqueued(wanted)
     state = strategy.init(problem, generator(options.seed, Purpose.INIT))
+    for trial in warm:
+        rng = generator(options.seed, Purpose.TELL, trial.id)
+        state = strategy.tell(problem, state, trial, rng)
     return Now(options, problem, history, state, START)
 
 

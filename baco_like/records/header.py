@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from baco_like.exceptions import JournalError
+from baco_like.records.earlier import Earlier
 from baco_like.records.history import Goal, Noise
 from baco_like.records.journal import SCHEMA, Event, plain
 from baco_like.spaces.given import difference
@@ -76,11 +77,12 @@ class Options:
 
 @dataclass(frozen=True)
 class Header:
-    """The space as its dictionary, the options, and the configurations that the user wants first."""
+    """The space as its dictionary, the options, the configurations that the user wants first, and earlier results."""
 
     space: Mapping[str, Any]
     options: Options
     queue: tuple[Mapping[str, Any], ...] = ()
+    earlier: tuple[Earlier, ...] = ()
 
     def event(self) -> Event:
         """Return the ``opened`` event, with the library versions, the machine and the time beside it."""
@@ -90,6 +92,7 @@ class Header:
             "space": self.space,
             "options": asdict(self.options),
             "queue": [dict(config) for config in self.queue],
+            **({"warm_start": [part.event() for part in self.earlier]} if self.earlier else {}),
             "versions": {"python": sys.version.split()[0], **_versions()},
             "host": {
                 "name": platform.node(),
@@ -124,7 +127,8 @@ class Header:
             ):
                 if not isinstance(part, kind):
                     raise TypeError(f"{part!r:.80} is no {kind.__name__}")
-            return cls(dict(space), options, tuple(map(plain, event["queue"])))
+            earlier = tuple(map(Earlier.read, event.get("warm_start", ())))
+            return cls(dict(space), options, tuple(map(plain, event["queue"])), earlier)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise JournalError(f"{path}: record 0 is not a header: {error!r}", 0) from error
 

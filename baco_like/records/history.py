@@ -78,12 +78,14 @@ class History:
         goal: ``minimize`` or ``maximize``.
         next_id: The number that the next trial gets; ids are never used twice.
         queue: Enqueued configurations that are still to be suggested, oldest first.
+        warm: How many of the first observations are earlier results that the run began with.
     """
 
     space: Space
     goal: Goal
     next_id: int = 0
     queue: tuple[Mapping[str, Any], ...] = ()
+    warm: int = 0
     _length: int = 0
     _buffer: _Buffer = field(default_factory=lambda: _Buffer(0), repr=False)
     _pending: Mapping[int, tuple[Trial, Array]] = field(default_factory=dict, repr=False)
@@ -105,6 +107,11 @@ class History:
 
     def __len__(self) -> int:
         return self._length
+
+    @property
+    def evaluations(self) -> int:
+        """How many trials were observed in this run; what it began with does not count."""
+        return self._length - self.warm
 
     @property
     def trials(self) -> list[Trial]:
@@ -301,6 +308,15 @@ class History:
         return self._with(
             _pending=pending, _buffer=buffer, _length=len(buffer.trials), next_id=next_id
         )
+
+    def warmed(self, trials: Iterable[Trial]) -> History:
+        """Return the history that begins with these trials, which carry their outcomes; it is empty so far.
+
+        Raises:
+            TrialError: An id was used before.
+        """
+        begun = self.completed(trials)
+        return begun._with(warm=len(begun))
 
     def _check_new(self, ids: Iterable[int]) -> None:
         """Ids only grow; everything else is a trial told twice, or a forged record."""

@@ -162,7 +162,8 @@ class Trial(Mapping[str, Any]):
         id: Its number in the run, never used twice.
         config: The configuration in plain Python values.
         tag: The strategy's note, returned to it with the outcome.
-        origin: Where it came from: ``strategy``, ``fill``, ``enqueued``, ``told`` or ``imported``.
+        origin: Where it came from: ``strategy``, ``fill``, ``enqueued``, ``told``, ``imported`` or ``warm`` (an earlier
+            result that the run began with).
         outcome: What came of it, or None while it is pending.
         abandoned: Why it was given up, or None.
         until: End of the lease of whom it was suggested to, in seconds since 1970, or None: it has no end. After it

@@ -98,11 +98,12 @@ class PlainProgress:
     def update(self, history: History, trial: Trial) -> None:
         """Print the count, the best and this value, failures by kind and the time left."""
         self._seen += 1
-        count, left = str(len(history)), ""
+        done = history.evaluations
+        count, left = str(done), ""
         if self.total is not None:
-            count = f"{len(history):>{len(str(self.total))}}/{self.total}"
+            count = f"{done:>{len(str(self.total))}}/{self.total}"
             each = (time.monotonic() - self._started) / self._seen
-            left = f", {max(0.0, each * (self.total - len(history))):.0f} s left"
+            left = f", {max(0.0, each * (self.total - done)):.0f} s left"
         news = self._account.follow(history)
         lines = [f"{count}  {self._account.status(history, trial)}{left}", *news]
         print("\n".join(lines), file=self.stream, flush=True)
@@ -125,7 +126,7 @@ class BarProgress:
         for line in self._account.follow(history):
             self._bar.write(line, file=self._stream)
         self._bar.set_postfix_str(self._account.status(history, trial), refresh=False)
-        self._bar.update(len(history) - self._bar.n)
+        self._bar.update(history.evaluations - self._bar.n)
 
     def close(self) -> None:
         """Leave the bar as it is."""

@@ -54,7 +54,7 @@ def summarise(history: History, objective: Objective) -> Summary:
         objective,
         first[0] if first else None,
         history.best(),
-        len(history),
+        history.evaluations,
         failures_by_kind(history),
         _messages(history),
     )

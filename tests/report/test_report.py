@@ -150,7 +150,7 @@ def test_progress_falls_silent_when_nobody_reads():
 
 def test_a_mistake_in_progress_is_not_hidden():
     shown = Guarded(PlainProgress(None), sys.stdout)
-    with pytest.raises(TypeError):
+    with pytest.raises(AttributeError):
         shown.update(None, None)
 
 

@@ -1,0 +1,274 @@
+"""Beginning with earlier results: where they come from, and which of them belong to the space."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from baco_like._random import Purpose, generator
+from baco_like._typing import Array, Rng
+from baco_like.exceptions import ConfigError, JournalError, WarmStartWarning
+from baco_like.optimizer.matching import Matching
+from baco_like.records.earlier import MODES, Earlier, Mode, numbered
+from baco_like.records.header import Options, whole
+from baco_like.records.history import Goal, History
+from baco_like.records.reading import outcome_from
+from baco_like.records.trial import Outcome, Status, Trial
+from baco_like.spaces.space import Space
+from baco_like.storage.recording import Recording
+from baco_like.storage.recordings import read
+from baco_like.strategies.transferred import Task
+from baco_like.surrogates.gp.fit import chosen_rows
+
+_FAILED_AS = 0.75
+"""Quantile of the successes that a failure counts as when the results of a large source are chosen from."""
+
+_LEAST = 3
+"""Different values that a related task must have: of two, any model ranks half of the pairs right."""
+
+Row = tuple[Mapping[str, Any], Outcome]
+
+
+@dataclass(frozen=True)
+class WarmStart:
+    """Earlier results, and what they are for.
+
+    Args:
+        data: The path of a file of results (a journal of ours, T4, Kernel Tuner's cache, KTT, CSV of BaCO and
+            HyperMapper), an `Optimizer`, a DataFrame with a column for each parameter and one for the objective, or
+            a list of ``(configuration, value)``, in which None is a failure.
+        mode: ``data``: they are results of the same task, and count as if this run had observed them, but not against
+            its budget. ``configs``: the best of them are tried first. ``prior``: they are of a related task (another
+            device, another size), whose model helps as far as it ranks what this run observes.
+        best: With ``configs``: how many.
+        rows: With ``prior``: at most so many results are used, the best half and others drawn from the rest.
+
+    Raises:
+        ValueError: An argument has a wrong value.
+    """
+
+    data: Any
+    mode: Mode = "data"
+    best: int = 5
+    rows: int = 300
+
+    def __post_init__(self) -> None:
+        if self.mode not in MODES:
+            raise ValueError(f"mode must be one of {', '.join(MODES)}, not {self.mode!r}")
+        object.__setattr__(self, "best", whole("best", self.best, 1))
+        object.__setattr__(self, "rows", whole("rows", self.rows, _LEAST))
+
+    @property
+    def source(self) -> str:
+        """What messages and the journal call the data."""
+        if isinstance(self.data, str | os.PathLike):
+            return Path(self.data).name
+        return type(self.data).__name__
+
+
+def warm_starts(given: Any) -> tuple[WarmStart, ...]:
+    """Return what ``warm_start=`` means: nothing, a source, a `WarmStart`, or several of these."""
+    if given is None:
+        return ()
+    if isinstance(given, WarmStart):
+        return (given,)
+    if isinstance(given, Sequence) and given and all(isinstance(w, WarmStart) for w in given):
+        return tuple(given)
+    return (WarmStart(given),)
+
+
+def earlier(start: WarmStart, space: Space, objective: str, goal: Goal, rng: Rng) -> Earlier:
+    """Read a source and return what the run takes from it.
+
+    Args:
+        start: The source, and what it is for.
+        space: The space of the run.
+        objective: Name of the run's value.
+        goal: Whether the run minimises or maximises.
+        rng: Chance.
+
+    Raises:
+        ConfigError: Nothing of it belongs to the space, or it has another goal; the message says what is in the way.
+        RunFileError: The file cannot be read.
+        JournalError: It is a damaged journal.
+        ValueError: It is no source.
+    """
+    names, rows, known_goal = _results(start.data, space, objective)
+    if known_goal not in (None, goal):
+        raise ConfigError(
+            f"warm start {start.source}: its values are to {known_goal}, this run is to {goal}; "
+            "give a list of (configuration, value) with values that this run may have"
+        )
+    matching = Matching.of(start.source, start.mode, space, names, rows, rng)
+    used = _USES[start.mode](start, matching.rows, goal, rng)
+    return Earlier(
+        start.mode,
+        start.source,
+        numbered(used),
+        len(rows),
+        matching.left_out,
+        matching.notes,
+    )
+
+
+def read_all(starts: Iterable[WarmStart], space: Space, options: Options) -> tuple[Earlier, ...]:
+    """Return what a run takes from its warm starts; raises as `earlier` does, and warns of what is left out."""
+    found = tuple(
+        earlier(
+            start,
+            space,
+            options.objective,
+            options.direction,
+            generator(options.seed, Purpose.WARM, i),
+        )
+        for i, start in enumerate(starts)
+    )
+    for part in found:
+        if part.left_out:
+            told = "; ".join(f"{reason}: {n}" for reason, n in part.left_out.items())
+            count = f"{sum(part.left_out.values())} of {part.found}"
+            text = f"warm start {part.source}: {count} results are left out ({told})"
+            warnings.warn(text, WarmStartWarning, stacklevel=5)
+    return found
+
+
+def check_same(starts: Sequence[WarmStart], known: Sequence[Earlier], name: str) -> None:
+    """Refuse to go on with other warm starts than a journal has; none given means the journal's.
+
+    Raises:
+        JournalError: They differ.
+    """
+    given = [(start.mode, start.source) for start in starts]
+    had = [(part.mode, part.source) for part in known]
+    if given and given != had:
+        raise JournalError(
+            f"{name} belongs to another run: its warm starts were {had}, now {given}; leave warm_start= out to go on, "
+            "or use another file"
+        )
+
+
+def tasks_of(parts: Iterable[Earlier], space: Space, goal: Goal) -> tuple[Task, ...]:
+    """Return the related tasks that a strategy is told of.
+
+    Raises:
+        ConfigError: A configuration has no values of the space.
+    """
+    sign = 1.0 if goal == "minimize" else -1.0
+    return tuple(
+        Task(
+            part.source,
+            space.encode([trial.config for trial in part.trials]),
+            sign * np.array([np.nan if t.value is None else t.value for t in part.trials]),
+        )
+        for part in parts
+        if part.mode == "prior"
+    )
+
+
+# Where results come from ----------------------------------------------------------------------------------------
+
+
+def _results(data: Any, space: Space, objective: str) -> tuple[set[str], list[Row], Goal | None]:
+    """Return the names of the parameters, the results, and the goal of the source where it is known."""
+    if isinstance(data, str | os.PathLike):
+        data = read(data)
+    if isinstance(data, Recording):
+        recorded: list[Row] = list(zip(data.configs, data.outcomes, strict=True))
+        return set(data.names), recorded, data.goal
+    history = getattr(data, "history", None)
+    if isinstance(history, History):
+        rows = _of_trials(history.trials)
+        return set(history.space.names), rows, history.goal
+    if hasattr(data, "columns") and hasattr(data, "to_dict"):
+        rows = _of_table(data, space, objective)
+    elif isinstance(data, Iterable) and not isinstance(data, Mapping):
+        rows = _of_pairs(list(data), objective)
+    else:
+        raise ValueError(
+            f"warm_start = {data!r:.60}: give a path, an Optimizer, a DataFrame or a list of (configuration, value)"
+        )
+    return {name for config, _ in rows for name in config}, rows, None
+
+
+def _of_trials(trials: Iterable[Trial]) -> list[Row]:
+    return [(trial.config, trial.outcome) for trial in trials if trial.outcome is not None]
+
+
+def _of_table(table: Any, space: Space, objective: str) -> list[Row]:
+    """Return the rows of a DataFrame, such as `Optimizer.to_dataframe` makes it; further columns are not read."""
+    columns = list(table.columns)
+    if objective not in columns:
+        raise ValueError(
+            f"warm_start: the table has no column {objective!r}, which the objective is; it has {columns!r:.200}"
+        )
+    word = "failed" if "failed" in columns and "failed" not in space.parameters else None
+    found: list[Row] = []
+    for row in table.to_dict("records"):
+        config = {name: row[name] for name in space.names if name in row}
+        failed = row[word] if word is not None and isinstance(row[word], str) else None
+        value = None if failed is not None else row[objective]
+        found.append((config, outcome_from(len(found), value, objective, failed)))
+    return found
+
+
+def _of_pairs(rows: Sequence[Any], objective: str) -> list[Row]:
+    if rows and all(isinstance(row, Trial) for row in rows):
+        return _of_trials(rows)
+    found: list[Row] = []
+    for row in rows:
+        if not isinstance(row, Sequence) or len(row) != 2 or not isinstance(row[0], Mapping):
+            raise ValueError(f"warm_start: {row!r:.80} is not (configuration, value)")
+        found.append((row[0], outcome_from(len(found), row[1], objective)))
+    return found
+
+
+# What is taken of them ------------------------------------------------------------------------------------------
+
+
+def _all(start: WarmStart, rows: Sequence[Row], goal: Goal, rng: Rng) -> list[Row]:
+    return list(rows)
+
+
+def _best(start: WarmStart, rows: Sequence[Row], goal: Goal, rng: Rng) -> list[Row]:
+    """Return the best configurations, each once."""
+    costs = _costs(rows, goal)
+    found: dict[tuple[Any, ...], Row] = {}
+    for i in np.argsort(costs, kind="stable"):
+        if np.isfinite(costs[i]) and len(found) < start.best:
+            found.setdefault(tuple(rows[i][0].values()), rows[i])
+    if not found:
+        raise ConfigError(f"warm start {start.source}: none of its results is a success")
+    return list(found.values())
+
+
+def _part(start: WarmStart, rows: Sequence[Row], goal: Goal, rng: Rng) -> list[Row]:
+    """Return so many of the results as a model of them may have."""
+    costs = _costs(rows, goal)
+    ok = np.isfinite(costs)
+    if len(np.unique(costs[ok])) < _LEAST:
+        raise ConfigError(
+            f"warm start {start.source}: a prior needs {_LEAST} different values in this space; "
+            "use mode='configs' for fewer"
+        )
+    told = np.where(ok, costs, np.quantile(costs[ok], _FAILED_AS, method="higher"))
+    return [rows[i] for i in chosen_rows(told, start.rows, rng)]
+
+
+_USES = {"data": _all, "configs": _best, "prior": _part}
+
+
+def _costs(rows: Sequence[Row], goal: Goal) -> Array:
+    """Return the minimised values, infinity unless the status is OK, ``(n,)``."""
+    sign = 1.0 if goal == "minimize" else -1.0
+    return np.array(
+        [
+            np.inf if o.status is not Status.OK or o.value is None else sign * o.value
+            for _, o in rows
+        ]
+    )
