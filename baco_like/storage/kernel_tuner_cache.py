@@ -134,7 +134,7 @@ def cache_bytes(found: Recording, metadata: Mapping[str, Any] | None = None) -> 
     """Return the content of a closed cache file, which Kernel Tuner simulates from or goes on with.
 
     Its device, kernel and problem size are those of ``metadata`` (``device_name``, ``kernel_name``, ``problem_size``);
-    Kernel Tuner checks them when it goes on. A configuration that was measured twice has its last result.
+    Kernel Tuner checks them when it goes on. Of a configuration that was measured twice it sees the first result.
 
     Raises:
         ValueError: A value is no JSON.
@@ -143,6 +143,8 @@ def cache_bytes(found: Recording, metadata: Mapping[str, Any] | None = None) -> 
     for config, outcome in zip(found.configs, found.outcomes, strict=True):
         row = _row(config, outcome, found.objective)
         key = ",".join(map(str, config.values()))
+        while key in rows:
+            key += ",again"
         rows[key] = completed(
             row, config, outcome, lambda row: _pair(row, found.names, found.objective)
         )

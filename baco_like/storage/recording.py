@@ -119,7 +119,7 @@ def recording(found: Sequence[tuple[Mapping[str, Any], Outcome]], **known: Any) 
     if not kept:
         raise RunFileError(f"no row has the parameters {', '.join(names)}")
     left = len(found) - len(kept)
-    notes = (f"{left} rows with other parameters than {', '.join(names)} were left out",)
+    notes = (f"rows with other parameters than {', '.join(names)} that were left out: {left}",)
     return Recording(
         names,
         tuple(tuple(config[name] for name in names) for config, _ in kept),

@@ -30,13 +30,18 @@ def table_bytes(found: Recording) -> bytes:
     Raises:
         ValueError: A value is no JSON.
     """
-    unit = f" [{found.unit}]" if found.unit else ""
-    lines = [[*found.names, found.objective + unit, *FIXED]]
+    unit = f" [{found.unit}]" if found.unit or found.objective.endswith("]") else ""
+    lines = [[*map(_title, (*found.names, found.objective + unit)), *FIXED]]
     for row, outcome in zip(found.rows, found.outcomes, strict=True):
         lines.append([_cell(value) for value in (*row, outcome.value, *_fixed(outcome))])
     text = io.StringIO(newline="")
     csv.writer(text, lineterminator="\n").writerows(lines)
     return text.getvalue().encode("utf-8")
+
+
+def _title(name: str) -> str:
+    """Return a name as a cell of the first line, which must not look like the beginning of a JSON file."""
+    return _cell(name) if name[:1] not in ("", "{", "[") else json.dumps(name)
 
 
 def _fixed(outcome: Outcome) -> list[Any]:
@@ -91,7 +96,7 @@ def from_table(lines: Sequence[Sequence[str]]) -> Recording:
         RunFileError: There is no row.
         LookupError, TypeError, ValueError, AttributeError: It is damaged.
     """
-    header = lines[0]
+    header = [str(_read_cell(name)) for name in lines[0]]
     names, title = header[: -len(FIXED) - 1], header[-len(FIXED) - 1]
     named = re.fullmatch(r"(.*) \[([^\]]*)\]", title, re.DOTALL)
     objective, unit = (named[1], named[2]) if named else (title, "")

@@ -1,20 +1,139 @@
-"""Results of every format, read by one function."""
+"""Results of every format, read and written by one function each."""
 
 from __future__ import annotations
 
+import json
+import math
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from baco_like import Optimizer, Ordinal, Permutation, Space
-from baco_like.exceptions import RunFileError
-from baco_like.records.trial import Status
-from baco_like.storage.recordings import read
+from baco_like.exceptions import RunFileError, SpaceError
+from baco_like.records.reading import outcome_from
+from baco_like.records.trial import FAILURE_WORDS, Outcome, Status
+from baco_like.storage.recordings import FORMATS, Recording, read, recorded_trials, write
 
 SPACE = Space(
     {"tile": Ordinal([1, 2, 4], log=True), "loops": Permutation(["i", "j"])},
     constraints=["tile > 1 or pos(loops, 'i') == 0"],
 )
+
+EXACT = ("t4", "kernel_tuner", "ktt", "csv")
+"""The formats that say everything; BaCO's CSV has only the value and whether it ran."""
+
+# There and back -------------------------------------------------------------------------------------------------
+
+numbers = st.floats(allow_nan=False, allow_infinity=False)
+times = st.floats(min_value=1e-9, max_value=1e5)
+words = st.sampled_from(FAILURE_WORDS) | st.text(min_size=1, max_size=8)
+columns = st.sampled_from(
+    [
+        st.integers(-(2**70), 2**70),
+        numbers,
+        st.text(max_size=6),
+        st.booleans(),
+        st.permutations([0, 1, 2]).map(tuple),
+        st.permutations(["i", "j"]).map(tuple),
+        st.sampled_from(
+            [1, 1.0, True, "1", "true", "1.0", "[1]", "null", "", " x", 'a"b', "a\r\nb"]
+        ),
+    ]
+)
+outcomes = st.one_of(
+    st.builds(
+        Outcome.success,
+        st.just(0),
+        st.lists(numbers, min_size=1, max_size=4).map(tuple),
+        metrics=st.dictionaries(st.text(max_size=5), numbers, max_size=2),
+        extra=st.just({}) | st.fixed_dictionaries({"note": st.text(max_size=5)}),
+    ),
+    st.builds(Outcome.failure, st.just(0), words, st.text(max_size=20)),
+    st.builds(Outcome.censored, st.just(0), numbers, words, st.text(max_size=9)),
+)
+stages = st.dictionaries(
+    st.sampled_from(["compile", "run", "check", "overhead", "link"]), times, max_size=3
+)
+
+
+@st.composite
+def recordings(draw: Any) -> Recording:
+    names = draw(st.lists(st.text(max_size=5), min_size=1, max_size=3, unique=True))
+    kinds = [draw(columns) for _ in names]
+    rows = draw(st.lists(st.tuples(*kinds), min_size=1, max_size=4, unique_by=repr))
+    found = []
+    for number, _ in enumerate(rows):
+        outcome, seconds = draw(outcomes), draw(stages)
+        extra = {**outcome.extra, **({"seconds": seconds} if seconds else {})}
+        found.append(replace(outcome, trial_id=number, extra=extra))
+    objective = draw(st.sampled_from(["time", "power", "a [b]"]))
+    unit = draw(st.sampled_from(["ms", "s", ""]))
+    return Recording(tuple(names), tuple(rows), tuple(found), objective, unit)
+
+
+def same(one: Recording, other: Recording) -> bool:
+    """Whether two recordings are equal, 1, 1.0 and True being three values."""
+    return repr((one.names, one.rows, one.domains)) == repr(
+        (other.names, other.rows, other.domains)
+    ) and (one == other)
+
+
+@pytest.mark.parametrize("kind", EXACT)
+@settings(max_examples=40, deadline=None)
+@given(found=recordings())
+def test_there_and_back_nothing_changes(
+    tmp_path_factory: pytest.TempPathFactory, kind: str, found: Recording
+) -> None:
+    path = tmp_path_factory.mktemp("there") / "results.gz"
+    assert write(found, path, kind) == len(found)
+    assert same(read(path), found)
+
+
+def test_what_the_whole_says_stays_too(journal: Path, tmp_path: Path) -> None:
+    found = read(journal)
+    for kind in ("t4", "kernel_tuner", "ktt"):
+        write(found, tmp_path / kind, kind)
+        assert same(read(tmp_path / kind), found)
+    write(found, tmp_path / "csv", "csv")
+    assert same(read(tmp_path / "csv"), replace(found, goal=None, described=None))
+
+
+def test_a_plain_row_has_nothing_of_ours(tmp_path: Path) -> None:
+    outcome = Outcome.success(0, (1.5, 2.5, 2.0), extra={"seconds": {"compile": 0.1, "run": 0.3}})
+    failure = Outcome.failure(1, "compile", "no such register")
+    found = Recording(("x",), ((1,), (2,)), (outcome, failure), "time", "ms")
+    for kind in ("t4", "kernel_tuner", "ktt"):
+        write(found, tmp_path / kind, kind)
+    assert "baco_like" not in (tmp_path / "t4").read_text()
+    rows = json.loads((tmp_path / "kernel_tuner").read_text())["cache"]
+    assert ["baco_like" in row for row in rows.values()] == [False, True]  # it has no messages
+    rows = json.loads((tmp_path / "ktt").read_text())["Results"]
+    assert ["baco_like" in row for row in rows] == [True, True]  # nor have KTT's, and no repeats
+
+
+def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
+    found = Recording(("x",), ((1,),), (Outcome.success(0, (1.0,)),), "power", "W")
+    path = tmp_path / "results.json"
+    write(found, path, "t4")
+    before = path.read_bytes()
+    with pytest.raises(ValueError, match=r"'W' is none of time.*write t4 or csv"):
+        write(found, path, "ktt")
+    with pytest.raises(ValueError, match="'t5' is unknown; it is one of t4, kernel_tuner"):
+        write(found, path, "t5")
+    wrong = replace(found.outcomes[0], extra={"note": math.nan})
+    for kind in EXACT[:2]:
+        with pytest.raises(ValueError, match="JSON"):
+            write(replace(found, outcomes=(wrong,)), path, kind)
+    assert path.read_bytes() == before
+    assert [file.name for file in tmp_path.iterdir()] == ["results.json"]
+    assert set(EXACT) | {"baco"} == set(FORMATS)
+
+
+# Our journals ---------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -42,9 +161,238 @@ def test_a_journal(journal: Path) -> None:
     assert found.outcomes[2].bound == 10.0
     assert (found.objective, found.unit, found.goal) == ("time", "ms", "minimize")
     assert found.space().to_dict() == SPACE.to_dict()
+    assert found.parameters == SPACE.parameters
 
 
 def test_a_journal_without_an_observation(tmp_path: Path) -> None:
     Optimizer(SPACE, storage=tmp_path / "run.jsonl").suggest()
     with pytest.raises(RunFileError, match="nothing was observed"):
         read(tmp_path / "run.jsonl")
+
+
+def test_rows_of_other_parameters_are_left_out_and_counted(tmp_path: Path) -> None:
+    opt = Optimizer(Space({"x": [1, 2]}))
+    opt.observe({"x": 1}, 1.0)
+    opt.observe({"x": 1, "y": 2}, 2.0, imported=True)
+    found = recorded_trials(opt.trials)
+    assert found.rows == ((1,),)
+    assert found.notes == ("rows with other parameters than x that were left out: 1",)
+
+
+# As spaces ------------------------------------------------------------------------------------------------------
+
+
+def test_the_rows_are_the_space_where_the_file_describes_none() -> None:
+    outcomes = (
+        Outcome.success(0, (1.0,)),
+        Outcome.failure(1, "runtime"),
+        Outcome.failure(2, "constraints"),
+    )
+    found = Recording(("x", "p"), ((1, (0, 1)), (2, (1, 0)), (2, (0, 1))), outcomes)
+    assert list(found.space()) == [{"x": 1, "p": (0, 1)}, {"x": 2, "p": (1, 0)}]
+    assert found.parameters == {"x": Ordinal([1, 2]), "p": Permutation([0, 1])}
+    with pytest.raises(SpaceError, match="no row"):
+        Recording(("x",), ((1,),), outcomes[2:]).space()
+
+
+# Other tools' files ---------------------------------------------------------------------------------------------
+
+
+def saved(folder: Path, content: Any) -> Path:
+    path = folder / "file"
+    path.write_text(content if isinstance(content, str) else json.dumps(content))
+    return path
+
+
+def ktt(**changes: Any) -> dict[str, Any]:
+    """Return a file as KTT writes it."""
+    row = {
+        "KernelName": "k",
+        "Status": "Ok",
+        "TotalDuration": 0.002,
+        "TotalOverhead": 0.75,
+        "ExtraDuration": 0.0,
+        "DataMovementOverhead": 0.125,
+        "ValidationOverhead": 0.25,
+        "SearcherOverhead": 0.0625,
+        "CompilationOverhead": 0.5,
+        "ProfilingOverhead": 0.0,
+        "Configuration": [
+            {"Name": "size", "ValueType": "UnsignedInt", "Value": 16},
+            {"Name": "kind", "ValueType": "String", "Value": "float4"},
+        ],
+        "ComputationResults": [],
+    }
+    return {
+        "Metadata": {"ComputeApi": "CUDA", "Device": "none", "TimeUnit": "Seconds"},
+        "Results": [{**row, **changes}],
+    }
+
+
+def test_ktt(tmp_path: Path) -> None:
+    found = read(saved(tmp_path, ktt()))
+    assert found.configs == [{"size": 16, "kind": "float4"}]
+    assert (found.objective, found.unit) == ("time", "s")
+    assert found.outcomes[0].value == 0.002
+    assert found.outcomes[0].extra["seconds"] == {
+        "compile": 0.5,
+        "check": 0.25,
+        "overhead": 0.125,
+        "run": 0.002,
+    }
+
+
+@pytest.mark.parametrize(
+    ("status", "word"),
+    [
+        ("ComputationFailed", "runtime"),
+        ("ValidationFailed", "correctness"),
+        ("CompilationFailed", "compile"),
+        ("DeviceLimitsExceeded", "runtime"),
+        ("SomethingNew", "runtime"),
+    ],
+)
+def test_what_failed_in_ktt(tmp_path: Path, status: str, word: str) -> None:
+    found = read(saved(tmp_path, ktt(Status=status, TotalDuration=1.8446744073709552e13)))
+    assert (found.outcomes[0].failed, found.outcomes[0].message) == (word, status)
+    assert found.outcomes[0].value is None
+
+
+def test_an_older_file_of_ktt(tmp_path: Path) -> None:
+    old = ktt()
+    (row,) = old["Results"]
+    old["Metadata"] = {"TimeUnit": "Nanoseconds"}
+    for name in [name for name in row if name.endswith("Overhead") and name != "TotalOverhead"]:
+        del row[name]
+    row["TotalDuration"], row["TotalOverhead"] = 2000.0, 1e9
+    row["Configuration"] = [
+        {"Name": "size", "IsDouble": False, "Value": 16},
+        {"Name": "share", "IsDouble": True, "Value": 0.5},
+    ]
+    found = read(saved(tmp_path, old))
+    assert found.configs == [{"size": 16, "share": 0.5}]
+    assert (found.outcomes[0].value, found.unit) == (2000.0, "ns")
+    assert found.outcomes[0].extra["seconds"] == {"overhead": 1.0, "run": 2e-6}
+
+
+def test_t4_as_ktt_writes_it_with_values_as_texts(tmp_path: Path) -> None:
+    row = {
+        "timestamp": "",
+        "configuration": {"a": "16", "b": "0.500000", "c": "-3", "d": "true", "e": "float4"},
+        "times": {"compilation_time": 2.0, "framework": 0, "validation": 1.0, "runtimes": [0.25]},
+        "invalidity": "correct",
+        "correctness": 1,
+        "objectives": ["time"],
+        "measurements": [
+            {"name": "time", "value": 0.25, "unit": ""},
+            {"name": "registers", "type": "UnsignedInt", "value": 32, "unit": ""},
+        ],
+    }
+    metadata = {"autotuner": "KTT", "timeunit": "seconds"}
+    found = read(saved(tmp_path, {"metadata": metadata, "results": [row]}))
+    assert found.configs == [{"a": 16, "b": 0.5, "c": -3, "d": True, "e": "float4"}]
+    assert (found.unit, found.outcomes[0].metrics) == ("s", {"registers": 32.0})
+    assert found.outcomes[0].extra["seconds"] == {"compile": 2.0, "check": 1.0, "run": 0.25}
+
+
+def test_a_cache_of_kernel_tuner_1_5(tmp_path: Path) -> None:
+    rows = {
+        "1": {"x": 1, "time": 2.0, "energy": 5.0, "times": [1.0, 3.0], "compile_time": 100.0},
+        "2": {"x": 2, "__error__": "InvalidConfig", "compile_time": 0},
+    }
+    cache = {"tune_params_keys": ["x"], "tune_params": {"x": [1, 2, 4]}, "objective": ["time"]}
+    path = saved(tmp_path, {**cache, "cache": rows})
+    found = read(path)
+    assert (found.objective, found.unit, found.domains) == ("time", "ms", {"x": (1, 2, 4)})
+    assert (found.outcomes[0].value, found.outcomes[0].metrics) == (2.0, {"energy": 5.0})
+    assert found.outcomes[1].failed == "constraints"
+    other = read(path, objective="energy")
+    assert (other.objective, other.unit, other.outcomes[0].value) == ("energy", "", 5.0)
+    assert other.outcomes[0].metrics == {"time": 2.0}
+    with pytest.raises(RunFileError, match=r"no measurement 'power'; it has .*energy, time"):
+        read(path, objective="power")
+    path = saved(tmp_path, {**cache, "cache": rows, "objective": ["time", "energy"]})
+    with pytest.raises(RunFileError, match=r"several objectives .time, energy.; name the one"):
+        read(path)
+    assert read(path, objective="time").objective == "time"
+
+
+SAMPLES = """x,tile,p,runtime,Valid,timestamp
+0.0,4,"(0, 2, 1)",14.527795791625977,True,1700000000000
+-3.5,8,"(2, 1, 0)",-1.0,False,1700000000011
+"""
+
+
+def test_samples_of_baco_without_the_scenario(tmp_path: Path) -> None:
+    found = read(saved(tmp_path, SAMPLES))
+    assert found.configs == [
+        {"x": 0.0, "tile": 4, "p": (0, 2, 1)},
+        {"x": -3.5, "tile": 8, "p": (2, 1, 0)},
+    ]
+    assert found.objective == "runtime"
+    assert [one.value for one in found.outcomes] == [14.527795791625977, None]
+    assert found.outcomes[1].failed == "runtime"
+
+
+@pytest.mark.parametrize(
+    ("text", "names", "objective", "values"),
+    [
+        ("a,b,Value\n1,x,2.5\n2,y,nan\n", ("a", "b"), "Value", [2.5, None]),
+        ("a,b,Value,ok\n1,x,2.5,true\n2,y,3,false\n", ("a", "b"), "Value", [2.5, None]),
+        ("a, Value, Timestamp\n1, 2.5, 0\n2, 3, 1\n3,", ("a",), "Value", [2.5, 3.0]),
+    ],
+)
+def test_samples_with_fewer_columns(
+    tmp_path: Path, text: str, names: tuple[str, ...], objective: str, values: list[float]
+) -> None:
+    found = read(saved(tmp_path, text))
+    assert (found.names, found.objective) == (names, objective)
+    assert [one.value for one in found.outcomes] == values
+
+
+def test_samples_with_a_named_objective(tmp_path: Path) -> None:
+    path = saved(tmp_path, "a,time,energy,Valid\n1,2.5,7,True\n")
+    found = read(path, objective="time")
+    assert (found.names, found.outcomes[0].value) == (("a",), 2.5)
+    with pytest.raises(RunFileError, match="lacks 'power'"):
+        read(path, objective="power")
+
+
+def test_samples_there_and_back(tmp_path: Path) -> None:
+    found = read(saved(tmp_path, SAMPLES))
+    write(found, tmp_path / "back", "baco")
+    assert (tmp_path / "back").read_text().lower() == SAMPLES.lower()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("some text", "none of the formats that can be read: a journal .* T4 .* KTT's .* a CSV"),
+        ({"ConfigurationSpace": {}}, r"describes a space, for Space.from_t1"),
+        ({"input_parameters": {}}, r"describes a space, for Space.from_baco"),
+        (SPACE.to_dict(), r"describes a space, for Space.from_dict"),
+        ({"metadata": {}, "schema_version": "1.0.0"}, "none of the formats"),
+        ({"Results": []}, "no entries"),
+        ({"Results": [{}]}, "damaged"),
+        ({"Results": [3]}, "damaged"),
+        (ktt(Status=3, Configuration=3), "damaged"),
+        ("a,a,b\n1,1,2\n", "two columns"),
+        ("a,b\n", "no entries"),
+        ("a,b\n1,2,3\n", "damaged"),
+        ("Value,Valid\n1,True\n", "lacks parameters and an objective"),
+        ("x,v,status,failed,message,bound,sem,repeats,metrics,extra\n1,2,what,,,,,,,\n", "damaged"),
+    ],
+)
+def test_files_that_are_none(tmp_path: Path, content: Any, message: str) -> None:
+    path = saved(tmp_path, content)
+    with pytest.raises(RunFileError, match=message) as caught:
+        read(path)
+    assert str(caught.value).startswith(str(path))
+
+
+def test_outcomes_as_users_tell_them_survive(tmp_path: Path) -> None:
+    told = outcome_from(0, {"time": [1.0, 2.0], "energy": 3.0, "note": "x"}, "time")
+    found = Recording(("x",), ((1,),), (told,), "time", "s")
+    for kind in EXACT:
+        write(found, tmp_path / "file", kind)
+        assert read(tmp_path / "file").outcomes == (told,)
