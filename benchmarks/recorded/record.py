@@ -40,11 +40,13 @@ def record(asked: runfile.RunFile, journal: Path) -> Optimizer:
     return optimizer
 
 
-def write(folder: Path, name: str, optimizer: Optimizer, objective: Objective) -> None:
+def write(
+    folder: Path, name: str, optimizer: Optimizer, objective: Objective, compiler: str
+) -> None:
     trials = in_order(optimizer.space, optimizer.trials)
     metadata = {
         "machine": platform.machine(),
-        "compiler": compiler(),
+        "compiler": compiler,
         "date": time.strftime("%Y-%m-%d", time.gmtime()),
     }
     write_t4(folder / f"{name}.json.gz", trials, objective, metadata)
@@ -60,7 +62,7 @@ def in_order(space: Space, trials: list[Trial]) -> list[Trial]:
     return [trials[i] for i in np.lexsort(codes.T[::-1])]
 
 
-def compiler() -> str:
+def c_compiler() -> str:
     said = subprocess.run(["cc", "--version"], capture_output=True, text=True, check=True).stdout
     return said.splitlines()[0]
 
@@ -72,10 +74,13 @@ def main() -> None:
     parser.add_argument("file", type=Path)
     parser.add_argument("--journal", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--compiler", help="default: what `cc --version` says")
     args = parser.parse_args()
     asked = runfile.read(args.file)
     args.out.mkdir(parents=True, exist_ok=True)
-    write(args.out, args.file.stem, record(asked, args.journal), asked.objective)
+    optimizer = record(asked, args.journal)
+    compiler = args.compiler or c_compiler()
+    write(args.out, args.file.stem, optimizer, asked.objective, compiler)
 
 
 if __name__ == "__main__":

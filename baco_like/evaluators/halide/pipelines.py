@@ -1,0 +1,65 @@
+"""What runs in the worker of the Halide evaluator: pipelines are built, compiled just in time and realised."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from baco_like.evaluators.problems import load
+from baco_like.evaluators.serving import Kernel, Plan, Server, poison
+
+
+def serve(settings: Mapping[str, Any]) -> Server:
+    """Return the handler of requests, each a complete configuration."""
+    import halide as hl
+
+    problem = load(settings["problem"])
+    arrays = problem.inputs(settings["size"], np.random.default_rng(settings["input_seed"]))
+    expected = problem.expected(*arrays)
+    pipelines = _Pipelines(
+        problem,
+        tuple(hl.Buffer(array) for array in arrays),
+        np.empty_like(expected),
+        hl.Target(settings["target"]),
+    )
+    return Server(pipelines.compile, expected, Plan(**settings["plan"]))
+
+
+@dataclass(frozen=True)
+class _Pipelines:
+    problem: ModuleType
+    buffers: tuple[Any, ...]
+    result: NDArray[Any]
+    target: Any
+
+    def compile(self, config: Mapping[str, Any]) -> Kernel:
+        import halide as hl
+
+        function = self.problem.build(config, *self.buffers)
+        function.compile_jit(self.target)
+        return _Realised(function, hl.Buffer(self.result), self.target, self.result)
+
+
+@dataclass(frozen=True)
+class _Realised:
+    function: Any
+    output: Any
+    target: Any
+    array: NDArray[Any]
+
+    def prepare(self) -> None:
+        poison(self.array)
+
+    def run(self) -> float:
+        started = time.perf_counter()
+        self.function.realize(self.output, self.target)
+        return time.perf_counter() - started
+
+    def result(self) -> NDArray[Any]:
+        return self.array

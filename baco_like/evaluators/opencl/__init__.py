@@ -1,0 +1,154 @@
+"""OpenCL kernels: built, launched, checked and timed by events in a worker process.
+
+ Needs the extra ``opencl`` and a driver; PoCL runs kernels on the CPU. Problems of ours are a 2-D convolution
+(``convolution``) and a matrix multiplication (``gemm``), each with a function ``space(size)``. A file of your own is
+a problem too: see `baco_like.evaluators.problems`, with ``SOURCE``, ``KERNEL``, ``macros(size)`` (what the source
+wants to know besides the parameters, which are macros by their names) and ``launch(config, size)`` (global and local
+size). The kernel's arguments are the inputs and the output.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from baco_like.evaluators.domains import check_parameters, completed
+from baco_like.evaluators.kernels import FIVE_TIMES, KernelBench, time_scale
+from baco_like.evaluators.problems import domains_of, resolved
+from baco_like.evaluators.repeats import KEYS as REPEATS
+from baco_like.evaluators.repeats import Repeats
+from baco_like.evaluators.serving import Plan
+from baco_like.evaluators.staged import StagedEvaluator
+from baco_like.evaluators.table import Table
+from baco_like.evaluators.worker import Worker
+from baco_like.exceptions import MissingExtra
+from baco_like.spaces.space import Space
+
+PROBLEMS = ("convolution", "gemm")
+
+KEYS = (
+    "kind",
+    "problem",
+    "size",
+    "platform",
+    "device",
+    "options",
+    *REPEATS,
+    "timeout",
+    "build_timeout",
+    "tolerance",
+    "input_seed",
+    "memory",
+)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How every kernel is built and measured.
+
+    Attributes:
+        problem: One of `PROBLEMS`, or the path of a file that is a problem.
+        size: The problem's size: rows of the result.
+        platform: Part of the platform's name, such as ``Portable`` for PoCL; empty for the first one.
+        device: Number of the device within it.
+        options: Further options of the OpenCL compiler.
+        repeats: Measured launches after the first, which is not.
+        timeout: Seconds for one launch.
+        build_timeout: Seconds for the build, and for the first launch, in which drivers go on compiling.
+        tolerance: Largest difference from the reference, relative to the reference's largest element.
+        input_seed: Seed of the inputs.
+        memory: Bytes of address space of the worker, or None.
+        scale: What a second is in the objective's unit.
+    """
+
+    problem: str
+    size: int
+    platform: str = ""
+    device: int = 0
+    options: tuple[str, ...] = ()
+    repeats: Repeats = FIVE_TIMES
+    timeout: float = 10.0
+    build_timeout: float = 30.0
+    tolerance: float = 1e-5
+    input_seed: int = 0
+    memory: int | None = None
+    scale: float = 1e3
+
+    @property
+    def plan(self) -> Plan:
+        """What the worker needs of it."""
+        return Plan(self.timeout, self.build_timeout, self.build_timeout, self.tolerance)
+
+
+def opencl_evaluator(space: Space, settings: Settings, folder: Path = Path()) -> StagedEvaluator:
+    """Return an evaluator of kernels.
+
+    Args:
+        space: Its parameters are those of the problem; what it leaves out has the problem's default.
+        settings: What is built and how it is measured.
+        folder: Where a relative path of a problem begins.
+
+    Raises:
+        MissingExtra: pyopencl is not installed.
+        RunFileError: The problem is neither one of ours nor a file.
+        EvaluatorError: There is no such file, or the space has a parameter or a value that is not understood.
+    """
+    if importlib.util.find_spec("pyopencl") is None:
+        raise MissingExtra("pyopencl", "opencl")
+    place = resolved(settings.problem, __name__, PROBLEMS, folder)
+    domains = domains_of(place)
+    if domains is not None:
+        check_parameters(settings.problem, domains, space.parameters)
+
+    def complete(config: Mapping[str, Any]) -> Mapping[str, Any]:
+        return config if domains is None else completed(settings.problem, domains, config)
+
+    worker = Worker(
+        f"{__name__}.programs:serve",
+        settings={
+            "problem": place,
+            "size": settings.size,
+            "input_seed": settings.input_seed,
+            "platform": settings.platform,
+            "device": settings.device,
+            "options": list(settings.options),
+            "plan": settings.plan.to_dict(),
+        },
+        memory=settings.memory,
+    )
+    bench = KernelBench(worker, settings.plan, settings.scale, complete)
+    return StagedEvaluator(bench, settings.repeats)
+
+
+def from_table(table: Table, space: Space, unit: str, folder: Path) -> StagedEvaluator:
+    """Make it from the ``[evaluator]`` table of a TOML file.
+
+    Args:
+        table: Keys as in `KEYS`.
+        space: Its parameters are those of the problem.
+        unit: The objective's unit, one of time.
+        folder: Where the TOML file stands, and a relative path of a problem begins.
+
+    Raises:
+        RunFileError: A key is unknown, missing or wrong.
+        EvaluatorError: As for `opencl_evaluator`, and `MissingExtra`.
+    """
+    table.only(KEYS)
+    settings = Settings(
+        problem=table.text("problem"),
+        size=table.whole("size", low=1),
+        platform=table.text("platform", "") if table.has("platform") else "",
+        device=table.whole("device", 0),
+        options=tuple(table.texts("options", [])),
+        repeats=Repeats.from_table(table, 5),
+        timeout=table.positive("timeout", 10.0),
+        build_timeout=table.positive("build_timeout", 30.0),
+        tolerance=table.positive("tolerance", 1e-5),
+        input_seed=table.whole("input_seed", 0),
+        memory=table.bytes("memory") if table.has("memory") else None,
+        scale=time_scale(table, unit, "opencl"),
+    )
+    return opencl_evaluator(space, settings, folder)

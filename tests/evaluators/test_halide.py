@@ -1,0 +1,188 @@
+"""Schedules in Halide: those that are right are, and those that are not are told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from baco_like.evaluators import registry
+from baco_like.evaluators.domains import completed
+from baco_like.evaluators.halide import (
+    PROBLEMS,
+    Settings,
+    blur,
+    halide_evaluator,
+    matmul,
+    matmul_hidden,
+)
+from baco_like.evaluators.repeats import Repeats
+from baco_like.evaluators.staged import StagedEvaluator
+from baco_like.evaluators.table import Table
+from baco_like.exceptions import EvaluatorError, RunFileError
+from baco_like.records.trial import Outcome, Status, Trial
+from baco_like.spaces.space import Space
+
+pytest.importorskip("halide")
+
+HERE = Path(__file__).parent
+SIZE = 40
+MODULES = {"matmul": matmul, "matmul_hidden": matmul_hidden, "blur": blur}
+
+
+def settings(problem: str, **changed: Any) -> Settings:
+    return Settings(
+        problem, SIZE, repeats=Repeats(2, 2), **{"threads": 2, "timeout": 2.0, **changed}
+    )
+
+
+def evaluate(evaluator: StagedEvaluator, config: Mapping[str, Any]) -> Outcome:
+    evaluator.submit(Trial(1, config))
+    (outcome,) = evaluator.wait()
+    return outcome
+
+
+def served(problem: str) -> Iterator[StagedEvaluator]:
+    made = halide_evaluator(MODULES[problem].space(SIZE), settings(problem))
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def hidden() -> Iterator[StagedEvaluator]:
+    yield from served("matmul_hidden")
+
+
+@pytest.fixture(scope="module")
+def blurred() -> Iterator[StagedEvaluator]:
+    yield from served("blur")
+
+
+def test_every_problem_is_listed() -> None:
+    assert tuple(MODULES) == PROBLEMS
+
+
+@pytest.mark.parametrize("module", MODULES.values())
+def test_spaces_are_of_what_is_understood(module: ModuleType) -> None:
+    space = module.space(SIZE)
+    assert set(space.parameters) <= set(module.DOMAINS)
+    assert space.contains(space.default_config)
+    for config in space.sample(50, seed=2):
+        assert completed("halide", module.DOMAINS, config) == config
+
+
+def test_any_order_of_the_safe_template_is_right() -> None:
+    space = matmul.space(SIZE)
+    evaluator = halide_evaluator(space, settings("matmul"))
+    try:
+        for config in space.sample(6, seed=5):
+            outcome = evaluate(evaluator, config)
+            assert outcome.status is Status.OK, (config, outcome.message)
+            assert len(outcome.repeats) == 2
+    finally:
+        evaluator.close()
+
+
+@pytest.mark.parametrize(
+    ("config", "word", "message"),
+    [
+        ({"vec": 8}, None, ""),
+        ({"tx": 16, "tail": "guard"}, None, ""),  # 16 does not divide 40
+        ({"tx": 16, "tail": "round_up"}, "runtime", "beyond the max"),
+        ({"order": ("yo", "xo", "ko", "yi", "xi", "ki"), "vec": 4}, "compile", "race condition"),
+        ({"order": ("ko", "yo", "xo", "ki", "yi", "xi"), "parallel": True}, "compile", "race"),
+    ],
+)
+def test_the_hidden_template_fails_as_it_should(
+    hidden: StagedEvaluator, config: dict[str, Any], word: str | None, message: str
+) -> None:
+    outcome = evaluate(hidden, {"tx": 8, "ty": 8, "tk": 8, **config})
+    assert outcome.failed == word, outcome.message
+    assert message in outcome.message
+
+
+@pytest.mark.parametrize(
+    ("config", "word"),
+    [
+        ({}, None),
+        ({"compute": "root", "vec_first": 8}, None),
+        ({"compute": "xo", "store": "yo", "vec": 8, "parallel": True}, None),
+        ({"compute": "yi", "store": "xo"}, None),  # rows slide
+        ({"compute": "yo", "store": "xi"}, "compile"),  # stored further in than computed
+        ({"compute": "xo", "store": "root", "parallel": True}, "compile"),
+        ({"compute": "xi", "vec_first": 16, "order": ("yo", "yi", "xo", "xi")}, "runtime"),
+    ],
+)
+def test_where_the_blur_is_computed_and_stored(
+    blurred: StagedEvaluator, config: dict[str, Any], word: str | None
+) -> None:
+    outcome = evaluate(blurred, config)
+    assert outcome.failed == word, outcome.message
+
+
+def test_the_reference_of_the_blur_is_a_mean_of_nine() -> None:
+    (image,) = blur.inputs(5, np.random.default_rng(0))
+    mean = np.mean([image[j : j + 5, i : i + 5] for j in range(3) for i in range(3)], axis=0)
+    assert np.allclose(blur.expected(image), mean)
+
+
+@pytest.mark.parametrize(
+    ("fault", "target", "word", "message"),
+    [
+        ("none", "host", None, ""),
+        ("bounds", "host", "runtime", "halide.HalideError"),
+        ("crash", "host-no_asserts-no_bounds_query", "runtime", "SIGSEGV"),
+    ],
+)
+def test_a_problem_of_the_users(fault: str, target: str, word: str | None, message: str) -> None:
+    space = Space({"vec": [1, 4], "fault": ["none", "bounds", "crash"]})
+    chosen = settings("halide_problem.py", target=target)
+    evaluator = halide_evaluator(space, chosen, HERE)
+    outcome = evaluate(evaluator, {"vec": 4, "fault": fault})
+    evaluator.close()
+    assert outcome.failed == word, outcome.message
+    assert message in outcome.message
+
+
+def test_a_compilation_has_its_limit() -> None:
+    evaluator = halide_evaluator(matmul.space(SIZE), settings("matmul", build_timeout=0.01))
+    outcome = evaluate(evaluator, {})
+    evaluator.close()
+    assert (outcome.status, outcome.failed) == (Status.FAILED, "timeout")
+
+
+def table(**entries: Any) -> Table:
+    return Table("evaluator", {"kind": "halide", "problem": "matmul", "size": SIZE, **entries})
+
+
+def test_a_run_file_makes_it() -> None:
+    evaluator = registry.create(table(threads=1), matmul.space(SIZE), "us", HERE)
+    assert evaluator.capacity == 1
+    evaluator.close()
+
+
+@pytest.mark.parametrize(
+    ("entries", "parameters", "message"),
+    [
+        ({"problem": "matmull"}, {"tx": [1, 2]}, "did you mean 'matmul'"),
+        ({"problem": "mine.py"}, {"tx": [1, 2]}, "there is no file"),
+        ({"tread": 1}, {"tx": [1, 2]}, "did you mean 'threads'"),
+        ({"size": 0}, {"tx": [1, 2]}, "size = 0"),
+        ({}, {"tX": [1, 2]}, "did you mean 'tx'"),
+        ({}, {"tx": [0, 2]}, "'tx': 0 is not a whole number"),
+        ({}, {"order": ["yo", "xo"]}, "'order'"),
+    ],
+)
+def test_wrong_tables(entries: dict[str, Any], parameters: dict[str, Any], message: str) -> None:
+    with pytest.raises((RunFileError, EvaluatorError), match=message) as caught:
+        registry.create(table(**entries), Space(parameters), "ms", HERE)
+    assert "\n" not in str(caught.value)
+
+
+def test_the_unit_is_one_of_time() -> None:
+    with pytest.raises(RunFileError, match="measures time, not 'W'"):
+        registry.create(table(), matmul.space(SIZE), "W", HERE)
