@@ -45,7 +45,9 @@ from baco_like.records.stopping import StopRule
 from baco_like.records.table import table_row
 from baco_like.records.trial import Outcome, Trial
 from baco_like.spaces.space import Space
+from baco_like.storage.journal_recording import run_recording
 from baco_like.storage.jsonl import JsonlJournal
+from baco_like.storage.recordings import write
 from baco_like.strategies.informed import informed
 from baco_like.strategies.protocol import Predictive, Strategy
 
@@ -419,6 +421,20 @@ class Optimizer:
         rows = [table_row(trial, self._now.options.objective) for trial in self.trials]
         result: pd.DataFrame = frame.DataFrame(rows)
         return result
+
+    def export(self, kind: str, path: str | os.PathLike[str]) -> int:
+        """Write the observed trials as a file of another tool's, all or nothing, and return how many there are.
+
+        Args:
+            kind: ``t4``, ``kernel_tuner`` (a cache file), ``ktt``, ``baco`` (its CSV of samples) or ``csv`` (a table).
+            path: A name that ends in ``.gz`` is compressed.
+
+        Raises:
+            ValueError: There is no such format, it cannot hold these trials, or there is none.
+            OSError: The file cannot be written.
+        """
+        found = run_recording(self.trials, self._space.to_dict(), self._now.options)
+        return write(found, path, kind)
 
     def should_stop(self, rule: StopRule) -> str | None:
         """Return why the run should end, or None."""

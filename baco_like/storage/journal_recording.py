@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from baco_like.exceptions import JournalError, RunFileError
-from baco_like.records.header import Header
+from baco_like.records.header import Header, Options
 from baco_like.records.journal import START, plain, read_outcome
 from baco_like.records.trial import Trial
+from baco_like.spaces.categorical import Categorical
+from baco_like.spaces.integer import Integer
+from baco_like.spaces.ordinal import Ordinal
+from baco_like.spaces.parameter import Parameter
 from baco_like.storage.jsonl import JsonlJournal
 from baco_like.storage.recording import Recording, recorded_trials
+
+_MOST_LISTED = 1000
 
 
 def from_journal(path: Path) -> Recording:
     """Return the observations of a journal, in the order in which they came.
-
-    The unit is that of the run's context (``[objective] unit``, as ``baco-like tune`` writes it).
 
     Raises:
         JournalError: It is damaged.
@@ -35,15 +40,34 @@ def from_journal(path: Path) -> Recording:
             raise JournalError(f"{path}: record {number} is wrong: {error!r}", number) from error
     if not found:
         raise RunFileError(f"{path}: nothing was observed in this run")
-    options = header.options
-    return recorded_trials(
-        found,
-        names=tuple(header.space["parameters"]),
-        objective=options.objective,
-        unit=str(options.context.get("[objective] unit", "")),
-        goal=options.direction,
-        described=dict(header.space),
-    )
+    return run_recording(found, header.space, header.options)
+
+
+def run_recording(trials: Iterable[Trial], space: Mapping[str, Any], options: Options) -> Recording:
+    """Return what a run has observed as recorded results.
+
+    The unit is that of the run's context (``[objective] unit``, as ``baco-like tune`` writes it). The domains are the
+    whole lists of values; those that occur where a parameter has no list, or one of more than a thousand values.
+
+    Args:
+        trials: Those that have not come out are left out.
+        space: As `Space.to_dict` has it.
+        options: Of the run.
+
+    Raises:
+        RunFileError: There is none.
+    """
+    known = {"objective": options.objective, "goal": options.direction, "described": dict(space)}
+    unit = str(options.context.get("[objective] unit", ""))
+    found = recorded_trials(trials, names=tuple(space["parameters"]), unit=unit, **known)
+    listed = {name: _values(one) for name, one in found.parameters.items()}
+    return replace(found, domains={**found.domains, **{k: v for k, v in listed.items() if v}})
+
+
+def _values(parameter: Parameter) -> tuple[Any, ...]:
+    if isinstance(parameter, Integer) and parameter.cardinality <= _MOST_LISTED:
+        return tuple(range(parameter.low, parameter.high + 1))
+    return parameter.values if isinstance(parameter, Ordinal | Categorical) else ()
 
 
 def _take(event: Mapping[str, Any], asked: dict[int, dict[str, Any]], found: list[Trial]) -> None:

@@ -12,7 +12,7 @@ from baco_like.records.history import Goal
 from baco_like.records.journal import observed_event, plain, read_outcome
 from baco_like.records.trial import Outcome, Status, Trial
 from baco_like.spaces.formats.dataframe import read_dataframe
-from baco_like.spaces.formats.native import space_from_dict
+from baco_like.spaces.formats.native import parameter_from_dict, space_from_dict
 from baco_like.spaces.parameter import Parameter
 from baco_like.spaces.space import Space
 
@@ -85,7 +85,8 @@ class Recording:
             SpaceError: A value is of a type that no parameter has.
         """
         if self.described is not None:
-            return space_from_dict(self.described).parameters
+            given = self.described["parameters"]
+            return {name: parameter_from_dict(given[name]) for name in self.names}
         columns = {name: [{name: value} for value in self.domains[name]] for name in self.names}
         return {name: read_dataframe(rows).parameters[name] for name, rows in columns.items()}
 

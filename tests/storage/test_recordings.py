@@ -99,7 +99,7 @@ def test_what_the_whole_says_stays_too(journal: Path, tmp_path: Path) -> None:
         write(found, tmp_path / kind, kind)
         assert same(read(tmp_path / kind), found)
     write(found, tmp_path / "csv", "csv")
-    assert same(read(tmp_path / "csv"), replace(found, goal=None, described=None))
+    assert same(read(tmp_path / "csv"), replace(found, goal=None, described=None, domains={}))
 
 
 def test_a_plain_row_has_nothing_of_ours(tmp_path: Path) -> None:
@@ -396,3 +396,32 @@ def test_outcomes_as_users_tell_them_survive(tmp_path: Path) -> None:
     for kind in EXACT:
         write(found, tmp_path / "file", kind)
         assert read(tmp_path / "file").outcomes == (told,)
+
+
+@pytest.mark.parametrize("kind", sorted(FORMATS))
+def test_an_optimizer_s_trials(tmp_path: Path, kind: str) -> None:
+    space = Space(
+        {"n": [1, 2, 4, 8], "kind": ["a", "b"], "p": Permutation(range(3))},
+        constraints=[lambda n, kind: n > 1 or kind == "a"],
+    )
+    opt = Optimizer(space, strategy="random_search")
+    for number, trial in enumerate(opt.suggest(6)):
+        if number:
+            opt.observe(trial, 1.5 * number, failed=None)
+        else:
+            opt.observe(trial, failed="compile")
+    assert opt.export(kind, tmp_path / "file.gz") == 6
+    found = read(tmp_path / "file.gz")
+    assert found.configs == [dict(trial.config) for trial in opt.trials]
+    assert [one.value for one in found.outcomes] == [trial.value for trial in opt.trials]
+    if kind != "baco":
+        assert found.outcomes[0].failed == "compile"
+    if kind == "kernel_tuner":
+        assert found.domains["n"] == (1, 2, 4, 8)
+        assert found.parameters == space.parameters
+
+
+def test_an_optimizer_without_observations(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="no entries"):
+        Optimizer(SPACE).export("t4", tmp_path / "file")
+    assert not list(tmp_path.iterdir())
