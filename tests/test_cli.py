@@ -320,12 +320,12 @@ def test_a_run_that_breaks_off_writes_its_results(toml, tmp_path):
         "from baco_like.evaluators import process\n"
         "from baco_like.exceptions import EvaluatorError\n"
         "import baco_like.evaluators.command as c, sys\nfrom baco_like.cli import main\n"
-        "real, calls = c._TrialRun.outcome, []\n"
-        "def outcome(self):\n"
+        "real, calls = c.CommandBench.build, []\n"
+        "def build(*arguments):\n"
         "    calls.append(1)\n"
         "    if len(calls) > 1: raise EvaluatorError('the board is gone')\n"
-        "    return real(self)\n"
-        "c._TrialRun.outcome = outcome\n"
+        "    return real(*arguments)\n"
+        "c.CommandBench.build = build\n"
         "sys.exit(main(sys.argv[1:]))"
     )
     done = subprocess.run(

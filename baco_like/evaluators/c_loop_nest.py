@@ -9,69 +9,46 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from baco_like.evaluators import process
-from baco_like.evaluators.c_loop_nest_harness import HARNESS, WRONG_RESULT, Report, read_report
-from baco_like.evaluators.c_loop_nest_source import (
-    DOMAINS,
-    Schedule,
-    compiler_flags,
-    kernel_source,
-    violation,
-)
-from baco_like.evaluators.process import Finished
+from baco_like.evaluators.c_loop_nest_bench import LoopNestBench, Settings
+from baco_like.evaluators.c_loop_nest_source import DOMAINS, Schedule, kernel_source, violation
+from baco_like.evaluators.pinning import check_cpus, cpus_from_table
+from baco_like.evaluators.repeats import KEYS as REPEATS_KEYS
+from baco_like.evaluators.repeats import Repeats
+from baco_like.evaluators.staged import StagedEvaluator
 from baco_like.evaluators.table import Table, per_second, shown, suggestion
-from baco_like.evaluators.workplace import Workplace, require_program
+from baco_like.evaluators.workplace import require_program
 from baco_like.exceptions import EvaluatorError, RunFileError
 from baco_like.records.trial import Outcome, Trial
 from baco_like.spaces.parameter import Parameter
 from baco_like.spaces.space import Space
 
+__all__ = ["KEYS", "LoopNestEvaluator", "Settings", "schedule_of"]
+
 KEYS = (
     "kind",
     "size",
     "compiler",
-    "repeats",
     "timeout",
     "build_timeout",
     "tolerance",
     "input_seed",
+    "warmup",
+    "memory",
+    "cpus",
+    "ahead",
+    *REPEATS_KEYS,
 )
+
+FIVE = Repeats(5, 5)
 
 _LISTED = 4096
 """Up to so many values of a parameter are checked in advance; more are checked as they come."""
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How every kernel is compiled and measured.
-
-    Attributes:
-        size: Rows of the matrices.
-        compiler: Program name or path.
-        repeats: Measured runs after the warm-up.
-        timeout: Seconds for one run of the kernel.
-        build_timeout: Seconds for the compiler.
-        tolerance: Largest difference from NumPy's product, relative to the largest of ``|A| |B|``.
-        input_seed: Seed of the matrices.
-        scale: What a second is in the objective's unit.
-    """
-
-    size: int
-    compiler: str = "cc"
-    repeats: int = 5
-    timeout: float = 10.0
-    build_timeout: float = 60.0
-    tolerance: float = 1e-5
-    input_seed: int = 0
-    scale: float = 1e3
 
 
 class LoopNestEvaluator:
@@ -85,22 +62,27 @@ class LoopNestEvaluator:
     Args:
         space: Its parameters are fields of `Schedule`.
         settings: How kernels are compiled and measured.
+        repeats: How often.
+        ahead: How many kernels are compiled while another is measured.
 
     Raises:
         EvaluatorError: The space has a parameter or a value that is not understood, or the compiler
             is not there.
     """
 
-    def __init__(self, space: Space, settings: Settings) -> None:
+    def __init__(
+        self, space: Space, settings: Settings, repeats: Repeats = FIVE, ahead: int = 0
+    ) -> None:
         _check_space(space.parameters)
         compiler = require_program(settings.compiler, Path.cwd(), "[evaluator] compiler")
         if _may_use_threads(space.parameters):
             _require_openmp(compiler)
-        self._compiler = compiler
-        self._settings = settings
-        self._queue: deque[Trial] = deque()
-        self._workplace = Workplace()
-        self._bench: _Bench | None = None
+        if settings.cpus is not None:
+            check_cpus(settings.cpus, "cpus")
+        self._size = settings.size
+        self._staged = StagedEvaluator(
+            LoopNestBench(settings, compiler, schedule_of), repeats, ahead
+        )
 
     @classmethod
     def from_table(cls, table: Table, space: Space, unit: str, folder: Path) -> LoopNestEvaluator:
@@ -129,19 +111,23 @@ class LoopNestEvaluator:
             Settings(
                 size=table.whole("size", low=1),
                 compiler=str(folder / compiler) if os.sep in compiler else compiler,
-                repeats=table.whole("repeats", 5, low=1),
                 timeout=table.positive("timeout", 10.0),
                 build_timeout=table.positive("build_timeout", 60.0),
                 tolerance=table.positive("tolerance", 1e-5),
                 input_seed=table.whole("input_seed", 0),
                 scale=scale,
+                warmup=table.whole("warmup", 1, low=1),
+                memory=table.bytes("memory") if table.has("memory") else None,
+                cpus=cpus_from_table(table),
             ),
+            Repeats.from_table(table, FIVE.least),
+            table.whole("ahead", 0),
         )
 
     @property
     def capacity(self) -> int:
-        """One: measurements would disturb each other."""
-        return 1
+        """One that is measured, and those that are compiled ahead."""
+        return self._staged.capacity
 
     @property
     def source_name(self) -> str:
@@ -155,38 +141,27 @@ class LoopNestEvaluator:
             EvaluatorError: It has a value that is not understood, or cannot be a correct program.
         """
         schedule = schedule_of(config)
-        problem = violation(schedule, self._settings.size)
+        problem = violation(schedule, self._size)
         if problem:
             raise EvaluatorError(problem)
-        return kernel_source(schedule, self._settings.size)
+        return kernel_source(schedule, self._size)
 
     def submit(self, trial: Trial) -> None:
-        """Queue a trial."""
-        self._queue.append(trial)
+        """Queue a trial; its kernel is compiled at once where that is done ahead."""
+        self._staged.submit(trial)
 
     def wait(self) -> Sequence[Outcome]:
-        """Evaluate the trial that has waited longest, in the calling thread.
+        """Measure one trial, in the calling thread.
 
         Raises:
             EvaluatorError: No trial was submitted, a value is not understood, or the harness does
                 not compile.
         """
-        if not self._queue:
-            raise EvaluatorError("wait() without a submitted trial")
-        trial = self._queue.popleft()
-        schedule = schedule_of(trial)
-        problem = violation(schedule, self._settings.size)
-        if problem:
-            return [Outcome.failure(trial.id, "constraints", problem)]
-        if self._bench is None:
-            self._bench = _Bench.prepared(self._settings, self._compiler, self._workplace.folder)
-        return [self._bench.outcome(trial.id, schedule)]
+        return self._staged.wait()
 
     def close(self) -> None:
         """Forget what is queued and remove the temporary folder."""
-        self._queue.clear()
-        self._bench = None
-        self._workplace.close()
+        self._staged.close()
 
 
 def schedule_of(config: Mapping[str, Any]) -> Schedule:
@@ -235,95 +210,3 @@ def _require_openmp(compiler: str) -> None:
             f"the compiler {compiler!r} cannot compile OpenMP, which parameter 'threads' needs; "
             f"leave the parameter out or name another compiler ({said.splitlines()[0][:200]})"
         )
-
-
-@dataclass(frozen=True)
-class _Bench:
-    """A folder with the inputs, the reference and the compiled harness."""
-
-    settings: Settings
-    compiler: str
-    folder: Path
-    tolerance: float
-
-    @classmethod
-    def prepared(cls, settings: Settings, compiler: str, folder: Path) -> _Bench:
-        tolerance = settings.tolerance * _write_matrices(settings, folder)
-        bench = cls(settings, compiler, folder, tolerance)
-        (folder / "harness.c").write_text(HARNESS, encoding="ascii")
-        finished = bench._compile(["-O2", "-c", "harness.c", "-o", "harness.o"])
-        if not finished.ok:
-            raise EvaluatorError(
-                f"the compiler {compiler!r} fails on the harness: {finished.describe()}"
-            )
-        return bench
-
-    def outcome(self, trial_id: int, schedule: Schedule) -> Outcome:
-        source, program = self.folder / f"kernel-{trial_id}.c", self.folder / f"kernel-{trial_id}"
-        source.write_text(kernel_source(schedule, self.settings.size), encoding="ascii")
-        try:
-            built = self._compile(
-                [*compiler_flags(schedule), source.name, "harness.o", "-lm", "-o", program.name]
-            )
-            seconds = {"build": built.seconds}
-            if not built.ok:
-                word = "timeout" if built.timed_out else "compile"
-                message = f"build: {built.describe()}"
-                return Outcome.failure(trial_id, word, message, extra={"seconds": seconds})
-            finished = self._run(program)
-            seconds["run"] = finished.seconds
-            return self._judged(trial_id, finished, {"seconds": seconds})
-        finally:
-            source.unlink(missing_ok=True)
-            program.unlink(missing_ok=True)
-
-    def _compile(self, arguments: Sequence[str]) -> Finished:
-        return process.run(
-            [self.compiler, *arguments], timeout=self.settings.build_timeout, folder=self.folder
-        )
-
-    def _run(self, program: Path) -> Finished:
-        settings = self.settings
-        inputs = ("A.f32", "B.f32", "R.f32")
-        numbers = (settings.repeats, f"{max(settings.timeout, 1e-3):.6f}", repr(self.tolerance))
-        return process.run(
-            [str(program), str(settings.size), *inputs, *map(str, numbers)],
-            timeout=settings.timeout * (settings.repeats + 1)
-            + 10.0,  # the harness's own limit comes first
-            folder=self.folder,
-        )
-
-    def _judged(self, trial_id: int, finished: Finished, extra: Mapping[str, Any]) -> Outcome:
-        report = read_report(finished.out)
-        overtime = finished.timed_out or finished.signal == "SIGALRM"
-        if overtime and not report.seconds:
-            bound = self.settings.timeout * self.settings.scale
-            message = f"run: stopped after {self.settings.timeout:g} s"
-            return Outcome.censored(trial_id, bound, message=message, extra=extra)
-        if finished.ok and len(report.seconds) == self.settings.repeats:
-            repeats = tuple(seconds * self.settings.scale for seconds in report.seconds)
-            return Outcome.success(trial_id, repeats, extra=extra)
-        if report.seconds:
-            extra = {**extra, "repeats": [one * self.settings.scale for one in report.seconds]}
-        word, message = self._failure(finished, report, overtime)
-        return Outcome.failure(trial_id, word, f"run: {message}", extra=extra)
-
-    def _failure(self, finished: Finished, report: Report, overtime: bool) -> tuple[str, str]:
-        if overtime:
-            return "timeout", f"a repeat was stopped after {self.settings.timeout:g} s"
-        if finished.code == WRONG_RESULT and report.error is not None:
-            return "correctness", (
-                f"differs from the reference by {report.error:.3g}, tolerance {self.tolerance:.3g}"
-            )
-        return "runtime", finished.describe()
-
-
-def _write_matrices(settings: Settings, folder: Path) -> float:
-    """Write inputs and reference; return the largest of ``|A| |B|``, by which errors scale."""
-    rng = np.random.default_rng(settings.input_seed)
-    shape = (settings.size, settings.size)
-    a, b = (rng.uniform(-1.0, 1.0, shape).astype(np.float32) for _ in range(2))
-    wide_a, wide_b = a.astype(np.float64), b.astype(np.float64)
-    for name, matrix in (("A", a), ("B", b), ("R", (wide_a @ wide_b).astype(np.float32))):
-        (folder / f"{name}.f32").write_bytes(matrix.tobytes())
-    return float((np.abs(wide_a) @ np.abs(wide_b)).max())

@@ -66,16 +66,18 @@ static int check(const float *C, const float *R, size_t count, double tolerance)
 
 int main(int argc, char **argv)
 {
-    if (argc != 8) return 72;
+    if (argc != 11) return 72;
     size_t size = strtoul(argv[1], NULL, 10), count = size * size;
     float *A = load(argv[2], count), *B = load(argv[3], count), *R = load(argv[4], count);
     float *C = load(NULL, count);
-    int repeats = atoi(argv[5]);
-    double limit = atof(argv[6]), tolerance = atof(argv[7]);
-    timed(A, B, C, limit); /* warm-up; its result is checked before any time is taken */
+    double tolerance = atof(argv[5]);
+    int warmups = atoi(argv[6]), repeats = atoi(argv[7]);
+    double cold = atof(argv[8]), first = atof(argv[9]), limit = atof(argv[10]);
+    timed(A, B, C, cold); /* its result is checked before any time is taken */
     if (check(C, R, count, tolerance)) return 3;
+    for (int w = 1; w < warmups; w++) timed(A, B, C, limit);
     for (int r = 0; r < repeats; r++) {
-        printf("{\"seconds\": %.9e}\n", timed(A, B, C, limit));
+        printf("{\"seconds\": %.9e}\n", timed(A, B, C, r ? limit : first));
         fflush(stdout);
     }
     return check(C, R, count, tolerance) ? 3 : 0; /* a race may have shown only now */

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import stat
+import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import asdict, fields, replace
@@ -12,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from baco_like.evaluators import c_loop_nest
+from baco_like.evaluators import c_loop_nest_bench
 from baco_like.evaluators.c_loop_nest import LoopNestEvaluator, Settings, schedule_of
 from baco_like.evaluators.c_loop_nest_harness import read_report
 from baco_like.evaluators.c_loop_nest_source import (
@@ -25,6 +27,7 @@ from baco_like.evaluators.c_loop_nest_source import (
     violation,
 )
 from baco_like.evaluators.protocol import SourceProvider
+from baco_like.evaluators.repeats import Repeats
 from baco_like.evaluators.table import Table
 from baco_like.exceptions import EvaluatorError, RunFileError
 from baco_like.records.trial import Outcome, Status, Trial
@@ -81,7 +84,7 @@ def evaluate(evaluator: LoopNestEvaluator, **config: Any) -> Outcome:
 
 @needs_cc
 def test_every_feasible_schedule_is_right(space: Space) -> None:
-    evaluator = LoopNestEvaluator(space, Settings(SIZE, repeats=2))
+    evaluator = LoopNestEvaluator(space, Settings(SIZE), Repeats(2, 2))
     configs = space.sample(45, seed=1)
     for config in configs:
         outcome = evaluate(evaluator, **config)
@@ -93,10 +96,10 @@ def test_every_feasible_schedule_is_right(space: Space) -> None:
 
 @needs_cc
 def test_the_plain_nest_is_the_default() -> None:
-    evaluator = LoopNestEvaluator(Space({"ti": [1, 2]}), Settings(SIZE, repeats=3, scale=1e6))
+    evaluator = LoopNestEvaluator(Space({"ti": [1, 2]}), Settings(SIZE, scale=1e6), Repeats(3, 3))
     outcome = evaluate(evaluator, ti=1)
     assert len(outcome.repeats) == 3
-    assert set(outcome.extra["seconds"]) == {"build", "run"}
+    assert set(outcome.extra["seconds"]) == {"compile", "run"}
     source = evaluator.source({"ti": 1})
     loops = [line.split()[2] for line in source.splitlines() if line.strip().startswith("for (int")]
     assert loops == ["q", "io", "jo", "ko"]
@@ -110,7 +113,7 @@ def test_the_plain_nest_is_the_default() -> None:
 
 @needs_cc
 def test_it_goes_on_after_close() -> None:
-    evaluator = LoopNestEvaluator(Space({"ti": [1, 2]}), Settings(SIZE, repeats=1))
+    evaluator = LoopNestEvaluator(Space({"ti": [1, 2]}), Settings(SIZE), Repeats())
     assert evaluate(evaluator, ti=2).status is Status.OK
     evaluator.close()
     assert evaluate(evaluator, ti=1).status is Status.OK
@@ -121,8 +124,8 @@ def with_kernel(monkeypatch: pytest.MonkeyPatch, body: str) -> LoopNestEvaluator
     """Return an evaluator whose every kernel has this body."""
     source = "#include <stdlib.h>\n#include <string.h>\n#include <unistd.h>\n#include <math.h>\n"
     source += f"void kernel(const float *A, const float *B, float *C) {{ {body} }}\n"
-    monkeypatch.setattr(c_loop_nest, "kernel_source", lambda schedule, size: source)
-    return LoopNestEvaluator(Space({"ti": [1, 2]}), Settings(SIZE, repeats=2, timeout=0.3))
+    monkeypatch.setattr(c_loop_nest_bench, "kernel_source", lambda schedule, size: source)
+    return LoopNestEvaluator(Space({"ti": [1, 2]}), Settings(SIZE, timeout=0.3), Repeats(2, 2))
 
 
 RIGHT = (
@@ -302,3 +305,67 @@ def test_a_torn_report_is_read_as_far_as_it_goes() -> None:
     report = read_report('{"seconds": 1.5e-3}\n{"seconds": 2.0e\nnoise\n{"error": 4}\n[1]\n')
     assert report.seconds == (0.0015,)
     assert report.error == 4.0
+
+
+@needs_cc
+def test_warm_ups_and_more_repeats_where_they_are_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel counts its calls in a file: two warm-ups and two repeats a process."""
+    monkeypatch.setattr(c_loop_nest_bench, "kernel_source", lambda schedule, size: counting())
+    settings = Settings(SIZE, warmup=2)
+    rule = Repeats(2, 4, relative_error=1e-9)
+    evaluator = LoopNestEvaluator(Space({"ti": [1, 2]}), settings, rule)
+    evaluator.submit(Trial(4, {"ti": 1}))
+    (outcome,) = evaluator.wait()
+    assert len(outcome.repeats) == 4, outcome
+    folder = next(Path(tempfile.gettempdir()).iterdir())
+    assert (folder / "calls").read_text() == "x" * 8
+    evaluator.close()
+
+
+def counting() -> str:
+    head = "#include <stdio.h>\nvoid kernel(const float *A, const float *B, float *C) { "
+    tell = 'FILE *f = fopen("calls", "a"); fputc(\'x\', f); fclose(f); '
+    return f"{head}{tell}{RIGHT} }}\n"
+
+
+@needs_cc
+def test_a_kernel_that_is_clearly_slower_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first one counts, the second one sleeps for longer than the test may take."""
+    bodies = iter([f"{RIGHT} usleep(10000);", f"{RIGHT} sleep(60);"])
+    head = "#include <unistd.h>\nvoid kernel(const float *A, const float *B, float *C) { "
+    monkeypatch.setattr(
+        c_loop_nest_bench, "kernel_source", lambda schedule, size: f"{head}{next(bodies)} }}\n"
+    )
+    settings = Settings(SIZE, timeout=60.0)
+    evaluator = LoopNestEvaluator(Space({"ti": [1, 2]}), settings, Repeats(2, 2, slow_ratio=3.0))
+    fast, slow = evaluate(evaluator, ti=1), evaluate(evaluator, ti=2)
+    evaluator.close()
+    assert fast.value is not None
+    assert (slow.status, slow.failed) == (Status.CENSORED, "timeout")
+    assert slow.bound == pytest.approx(3 * fast.value)
+
+
+@needs_cc
+def test_kernels_are_compiled_ahead() -> None:
+    evaluator = LoopNestEvaluator(Space({"ti": [1, 2, 3, 4]}), Settings(SIZE), Repeats(), ahead=2)
+    for number in range(4):
+        evaluator.submit(Trial(number, {"ti": number + 1}))
+    outcomes = [one for _ in range(4) for one in evaluator.wait()]
+    assert sorted(one.trial_id for one in outcomes) == [0, 1, 2, 3]
+    assert all(one.status is Status.OK for one in outcomes)
+    evaluator.close()
+
+
+@needs_cc
+def test_memory_and_cpus_reach_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    body = f"{RIGHT} if (!malloc(1u << 30)) abort();"
+    for memory, word in ((None, None), (256 << 20, "runtime")):
+        head = "#include <stdlib.h>\nvoid kernel(const float *A, const float *B, float *C) { "
+        source = f"{head}{body} }}\n"
+        monkeypatch.setattr(c_loop_nest_bench, "kernel_source", lambda a, b, s=source: s)
+        cpus = frozenset({min(os.sched_getaffinity(0))}) if sys.platform == "linux" else None
+        settings = Settings(SIZE, memory=memory, cpus=cpus)
+        evaluator = LoopNestEvaluator(Space({"ti": [1, 2]}), settings, Repeats())
+        outcome = evaluate(evaluator, ti=1)
+        evaluator.close()
+        assert outcome.failed == word, outcome.message

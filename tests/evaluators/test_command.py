@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -282,3 +284,88 @@ def test_repeats_before_a_failing_one_are_kept(space: Space, tmp_path: Path) -> 
         space, tmp_path, run=f'{PYTHON} "{code}"', measure="regex", pattern=".+", repeats=3
     )
     assert (outcome.failed, outcome.extra["repeats"]) == ("runtime", [4.0])
+
+
+def counting(values: str) -> str:
+    """Return a command that prints the next of the values, and keeps count in a file."""
+    code = (
+        f"import os; n = len(open('n').read()) if os.path.exists('n') else 0; "
+        f"open('n', 'a').write('x'); print({values}[n])"
+    )
+    return f'{PYTHON} "{code}"'
+
+
+def test_a_warm_up_is_not_counted_and_its_result_is_checked(space: Space, tmp_path: Path) -> None:
+    outcome = evaluate(
+        space,
+        tmp_path,
+        run=counting("[9, 8, 1, 2]"),
+        check=f"{PYTHON} \"assert open('n').read() == 'x'\"",
+        measure="regex",
+        pattern=".+",
+        warmup=2,
+        repeats=2,
+    )
+    assert outcome.repeats == (1.0, 2.0), outcome
+
+
+def test_repeats_until_the_error_is_small(space: Space, tmp_path: Path) -> None:
+    entries = {"measure": "regex", "pattern": ".+", "repeats": 2, "max_repeats": 9}
+    run = counting("[1, 2, 1.5, 1.5, 1.5, 1.5, 1.5, 1.5, 1.5]")
+    outcome = evaluate(space, tmp_path, run=run, relative_error=0.1, **entries)
+    assert outcome.repeats == (1.0, 2.0, *[1.5] * 5)
+
+
+def test_clearly_slower_than_the_best(tmp_path: Path) -> None:
+    space = Space({"time": [0.05, 30]})
+    evaluator = make(space, tmp_path, run="sleep {time}", repeats=3, slow_ratio=4)
+    for number, seconds in enumerate((0.05, 30)):
+        evaluator.submit(Trial(number, {"time": seconds}))
+    (fast,), (slow,) = evaluator.wait(), evaluator.wait()
+    assert slow.status is Status.CENSORED
+    assert slow.bound == pytest.approx(4 * fast.value)
+    assert slow.extra["seconds"]["run"] < 10
+    evaluator.close()
+
+
+def test_builds_ahead_have_folders_of_their_own(tmp_path: Path, temporary: Path) -> None:
+    space = Space({"n": [1, 2, 3, 4]})
+    evaluator = make(
+        space,
+        tmp_path,
+        build="touch {workdir}/{n}",
+        run="ls {workdir}",
+        measure="regex",
+        pattern=".+",
+        ahead=2,
+    )
+    assert evaluator.capacity == 3
+    for n in (1, 2, 3, 4):
+        evaluator.submit(Trial(n, {"n": n}))
+    found = [one for _ in range(3) for one in evaluator.wait()]
+    assert all(one.value == one.trial_id for one in found)
+    evaluator.close()  # with one that is built or being built; the fixture looks at the folder
+
+
+def test_closing_ends_a_build(tmp_path: Path) -> None:
+    evaluator = make(Space({"n": [1, 2]}), tmp_path, build="sleep 60", run="true", ahead=1)
+    evaluator.submit(Trial(0, {"n": 1}))
+    started = time.monotonic()
+    evaluator.close()
+    assert time.monotonic() - started < 30
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="pinning is of Linux")
+def test_runs_are_pinned_and_builds_are_not(space: Space, tmp_path: Path) -> None:
+    cpu = min(os.sched_getaffinity(0))
+    code = "import os; print(len(os.sched_getaffinity(0)))"
+    outcome = evaluate(
+        space,
+        tmp_path,
+        build=f'{PYTHON} "import os; assert len(os.sched_getaffinity(0)) == {len(os.sched_getaffinity(0))}"',
+        run=f'{PYTHON} "{code}"',
+        measure="regex",
+        pattern=".+",
+        cpus=[cpu],
+    )
+    assert outcome.value == 1.0, outcome.message

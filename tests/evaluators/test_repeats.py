@@ -1,0 +1,117 @@
+"""The rule of repeats against its definition."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from baco_like.evaluators.repeats import Repeats
+from baco_like.evaluators.table import Table
+from baco_like.exceptions import EvaluatorError, RunFileError
+from baco_like.records.trial import median, standard_error
+
+VALUES = st.lists(st.floats(0.5, 100), max_size=20)
+RULES = st.builds(
+    Repeats,
+    st.integers(1, 6),
+    st.integers(6, 40),
+    st.one_of(st.none(), st.floats(0.001, 0.5)),
+    st.one_of(st.none(), st.floats(1.5, 10)),
+)
+
+
+def measured(rule: Repeats, draw: list[float], best: float | None) -> list[float]:
+    """Return what is measured of an endless list of values under a rule."""
+    values: list[float] = []
+    while (count := rule.missing(values, best)) > 0:
+        values += [draw[(len(values) + i) % len(draw)] for i in range(count)]
+    return values
+
+
+def test_a_fixed_number() -> None:
+    assert measured(Repeats(4, 4), [1.0, 9.0], None) == [1.0, 9.0, 1.0, 9.0]
+    assert measured(Repeats(), [3.0], 1.0) == [3.0]
+
+
+@given(RULES, VALUES.filter(bool), st.one_of(st.none(), st.floats(0.5, 100)))
+def test_it_ends_between_least_and_most(
+    rule: Repeats, draw: list[float], best: float | None
+) -> None:
+    values = measured(rule, draw, best)
+    most = rule.most if rule.relative_error is not None else rule.least
+    assert rule.least <= len(values) <= max(most, rule.least)
+    if rule.relative_error is not None and len(values) < most and not rule.hopeless(values, best):
+        error = standard_error(tuple(values))
+        assert error is not None
+        assert error <= rule.relative_error * abs(median(tuple(values)))
+
+
+def test_a_steady_configuration_needs_two_and_a_noisy_one_as_many_as_its_noise_says() -> None:
+    rule = Repeats(1, 400, relative_error=0.01)
+    assert measured(rule, [5.0], None) == [5.0, 5.0]
+    draw = np.random.default_rng(0).normal(1.0, 0.1, 400).tolist()
+    # the standard error of n values of spread 0.1 is 0.1 / sqrt(n), so n is about 100
+    assert 60 <= len(measured(rule, draw, None)) <= 200
+
+
+def test_never_more_than_twice_as_many_at_a_time() -> None:
+    rule = Repeats(2, 1000, relative_error=1e-6)
+    assert rule.missing([1.0, 2.0], None) == 2
+    assert rule.missing([1.0, 2.0, 1.0, 2.0], None) == 4
+    assert rule.missing([-1.0, 1.0], None) == 2  # of a median of 0 nothing is small
+
+
+@pytest.mark.parametrize(
+    ("values", "best", "hopeless"),
+    [
+        ([], 1.0, False),
+        ([3.1], None, False),
+        ([3.1], 1.0, True),
+        ([3.0], 1.0, False),
+        ([50.0, 2.9], 1.0, False),
+        ([50.0, 3.2], 1.0, True),
+        ([3.1], -1.0, False),  # a ratio to what is not positive means nothing
+    ],
+)
+def test_clearly_slower_is_every_value_above_the_ratio(
+    values: list[float], best: float | None, hopeless: bool
+) -> None:
+    rule = Repeats(5, 5, slow_ratio=3.0)
+    assert rule.hopeless(values, best) is hopeless
+    assert rule.missing(values, best) == (0 if hopeless else 5 - len(values))
+    assert not Repeats(5, 5).hopeless(values, best)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"least": 0}, {"relative_error": 0.0}, {"slow_ratio": 1.0}], ids=str
+)
+def test_wrong_rules(wrong: dict[str, float]) -> None:
+    with pytest.raises(EvaluatorError, match=next(iter(wrong))):
+        Repeats(**wrong)  # type: ignore[arg-type]
+
+
+def read(**entries: object) -> Repeats:
+    return Repeats.from_table(Table("evaluator", entries), 5)
+
+
+def test_tables() -> None:
+    assert read() == Repeats(5, 5)
+    assert read(repeats=2, slow_ratio=3) == Repeats(2, 2, None, 3.0)
+    assert read(max_repeats=9, relative_error=0.1) == Repeats(5, 9, 0.1)
+
+
+@pytest.mark.parametrize(
+    ("entries", "message"),
+    [
+        ({"max_repeats": 9}, "both it and max_repeats"),
+        ({"relative_error": 0.1}, "both it and max_repeats"),
+        ({"max_repeats": 3, "relative_error": 0.1}, "max_repeats = 3"),
+        ({"slow_ratio": 0.5}, "above 1"),
+        ({"repeats": 0}, "repeats = 0"),
+    ],
+)
+def test_wrong_tables(entries: dict[str, object], message: str) -> None:
+    with pytest.raises(RunFileError, match=message):
+        read(**entries)

@@ -1,0 +1,199 @@
+"""Stages against a bench that is told what to do: order, repeats, limits, builds ahead."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import pytest
+
+from baco_like.evaluators.bench import StageFailure
+from baco_like.evaluators.repeats import Repeats
+from baco_like.evaluators.staged import StagedEvaluator
+from baco_like.exceptions import EvaluatorError
+from baco_like.records.trial import Outcome, Status, Trial
+
+
+@dataclass
+class Told:
+    """A bench whose configurations say what they take: ``values``, and ``fails`` for a stage."""
+
+    log: list[str] = field(default_factory=list)
+    gate: Callable[[Trial], object] = lambda trial: None
+    threads: set[str] = field(default_factory=set)
+
+    def build(self, trial: Trial, seconds: dict[str, float]) -> Made:
+        self.gate(trial)
+        self.threads.add(threading.current_thread().name)
+        seconds["compile"] = 0.25
+        self.log.append(f"build {trial.id}")
+        if trial["fails"] == "compile":
+            raise StageFailure("compile", "build: no")
+        return Made(self, trial, seconds, iter(trial["values"]))
+
+    def close(self) -> None:
+        self.log.append("close")
+
+
+@dataclass
+class Made:
+    bench: Told
+    trial: Trial
+    seconds: dict[str, float]
+    values: Iterator[float]
+
+    def measure(self, count: int, limit: float | None) -> tuple[float, ...]:
+        self.bench.log.append(f"measure {self.trial.id} {count} {limit}")
+        self.seconds["run"] = self.seconds.get("run", 0.0) + 1.0
+        if self.trial["fails"] == "run":
+            raise StageFailure("runtime", "run: SIGSEGV", repeats=(next(self.values),))
+        if self.trial["fails"] == "limit" and limit is not None:
+            raise StageFailure("timeout", "run: stopped", bound=limit)
+        found: list[float] = []
+        while len(found) < count and not (limit is not None and found and min(found) > limit):
+            found.append(next(self.values))
+        return tuple(found)
+
+    def discard(self) -> None:
+        self.bench.log.append(f"discard {self.trial.id}")
+
+
+def trial(number: int, *values: float, fails: str = "") -> Trial:
+    return Trial(number, {"values": values, "fails": fails})
+
+
+def evaluate(evaluator: StagedEvaluator, one: Trial) -> Outcome:
+    evaluator.submit(one)
+    (outcome,) = evaluator.wait()
+    return outcome
+
+
+def test_a_trial_is_built_measured_and_discarded() -> None:
+    bench = Told()
+    evaluator = StagedEvaluator(bench, Repeats(3, 3))
+    outcome = evaluate(evaluator, trial(7, 3.0, 1.0, 2.0))
+    assert (outcome.trial_id, outcome.value, outcome.repeats) == (7, 2.0, (3.0, 1.0, 2.0))
+    assert outcome.extra == {"seconds": {"compile": 0.25, "run": 1.0}}
+    assert bench.log == ["build 7", "measure 7 3 None", "discard 7"]
+    assert bench.threads == {threading.current_thread().name}
+
+
+@pytest.mark.parametrize(
+    ("fails", "word", "seconds", "repeats"),
+    [
+        ("compile", "compile", {"compile": 0.25}, None),
+        ("run", "runtime", {"compile": 0.25, "run": 1.0}, [4.0]),
+    ],
+)
+def test_a_stage_that_fails(
+    fails: str, word: str, seconds: dict[str, float], repeats: list[float] | None
+) -> None:
+    bench = Told()
+    outcome = evaluate(StagedEvaluator(bench, Repeats(3, 3)), trial(1, 4.0, fails=fails))
+    assert (outcome.status, outcome.failed) == (Status.FAILED, word)
+    assert outcome.extra["seconds"] == seconds
+    assert outcome.extra.get("repeats") == repeats
+    assert ("discard 1" in bench.log) == (fails == "run")
+
+
+def test_adaptive_repeats() -> None:
+    bench = Told()
+    evaluator = StagedEvaluator(bench, Repeats(2, 50, relative_error=0.05))
+    assert evaluate(evaluator, trial(0, 1.0, 1.0)).repeats == (1.0, 1.0)
+    outcome = evaluate(evaluator, trial(1, 1.0, 1.3, *[1.15] * 48))
+    assert 2 < len(outcome.repeats) < 50
+    assert outcome.sem is not None
+    assert outcome.sem <= 0.05 * 1.15
+
+
+def test_a_clearly_slower_configuration_is_censored_at_what_was_measured() -> None:
+    bench = Told()
+    evaluator = StagedEvaluator(bench, Repeats(5, 5, slow_ratio=3.0))
+    evaluate(evaluator, trial(0, *[10.0] * 5))
+    outcome = evaluate(evaluator, trial(1, 31.0, 32.0))
+    assert (outcome.status, outcome.failed) == (Status.CENSORED, "timeout")
+    assert (outcome.bound, outcome.extra["repeats"]) == (31.0, [31.0])
+    assert "more than 3 times the best, 10" in outcome.message
+    assert bench.log[-2] == "measure 1 5 30.0"
+    assert evaluate(evaluator, trial(2, 31.0, *[12.0] * 4)).status is Status.CENSORED
+    assert evaluate(evaluator, trial(3, *[29.0] * 5)).value == 29.0
+
+
+def test_a_run_that_is_stopped_is_censored_at_the_limit() -> None:
+    evaluator = StagedEvaluator(Told(), Repeats(2, 2, slow_ratio=2.0))
+    evaluate(evaluator, trial(0, 10.0, 10.0))
+    outcome = evaluate(evaluator, trial(1, fails="limit"))
+    assert (outcome.status, outcome.bound) == (Status.CENSORED, 20.0)
+
+
+def test_the_best_is_of_successes_and_moves() -> None:
+    bench = Told()
+    evaluator = StagedEvaluator(bench, Repeats(1, 1, slow_ratio=2.0))
+    evaluate(evaluator, trial(0, 1.0, fails="run"))
+    evaluate(evaluator, trial(1, 8.0))
+    evaluate(evaluator, trial(2, 4.0))
+    evaluate(evaluator, trial(3, 5.0))
+    limits = [line.split()[-1] for line in bench.log if line.startswith("measure")]
+    assert limits == ["None", "None", "16.0", "8.0"]
+
+
+def test_builds_are_made_ahead_and_measurements_one_at_a_time() -> None:
+    started = threading.Barrier(3)
+    bench = Told(gate=lambda one: started.wait(10))
+    evaluator = StagedEvaluator(bench, Repeats(), ahead=3)
+    assert evaluator.capacity == 4
+    for number in range(3):
+        evaluator.submit(trial(number, float(number)))
+    outcomes = [one for _ in range(3) for one in evaluator.wait()]
+    assert sorted(one.trial_id for one in outcomes) == [0, 1, 2]
+    assert threading.current_thread().name not in bench.threads
+    evaluator.close()
+
+
+def test_whatever_is_built_first_is_measured_first() -> None:
+    slow = threading.Event()
+    bench = Told(gate=lambda one: one.id == 0 and slow.wait(10))
+    evaluator = StagedEvaluator(bench, Repeats(), ahead=2)
+    evaluator.submit(trial(0, 1.0))
+    evaluator.submit(trial(1, 1.0))
+    assert evaluator.wait()[0].trial_id == 1
+    slow.set()
+    assert evaluator.wait()[0].trial_id == 0
+    evaluator.close()
+
+
+def test_a_broken_bench_ends_the_run() -> None:
+    def broken(one: Trial) -> None:
+        raise EvaluatorError("no compiler")
+
+    for ahead in (0, 1):
+        evaluator = StagedEvaluator(Told(gate=broken), Repeats(), ahead)
+        evaluator.submit(trial(0, 1.0))
+        with pytest.raises(EvaluatorError, match="no compiler"):
+            evaluator.wait()
+        evaluator.close()
+
+
+def test_closing_discards_what_is_built_and_it_can_go_on() -> None:
+    bench = Told()
+    evaluator = StagedEvaluator(bench, Repeats(), ahead=1)
+    evaluator.submit(trial(0, 1.0))
+    evaluator.submit(trial(1, 1.0))
+    while "build 0" not in bench.log:
+        time.sleep(0.001)
+    evaluator.close()
+    built = {line.split()[1] for line in bench.log if line.startswith("build")}
+    gone = {line.split()[1] for line in bench.log if line.startswith("discard")}
+    assert built == gone
+    evaluator.close()
+    assert evaluate(evaluator, trial(2, 5.0)).value == 5.0
+    evaluator.close()
+    with pytest.raises(EvaluatorError, match="without a submitted trial"):
+        evaluator.wait()
+
+
+def test_wrong_arguments() -> None:
+    with pytest.raises(EvaluatorError, match="ahead = -1"):
+        StagedEvaluator(Told(), Repeats(), ahead=-1)
