@@ -1,0 +1,167 @@
+"""Kernels in OpenCL: those of ours are right, and what goes wrong is told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from baco_like.evaluators import registry
+from baco_like.evaluators.domains import completed
+from baco_like.evaluators.opencl import PROBLEMS, Settings, convolution, gemm, opencl_evaluator
+from baco_like.evaluators.repeats import Repeats
+from baco_like.evaluators.staged import StagedEvaluator
+from baco_like.evaluators.table import Table
+from baco_like.exceptions import EvaluatorError, RunFileError
+from baco_like.records.trial import Outcome, Status, Trial
+from baco_like.spaces.space import Space
+
+cl = pytest.importorskip("pyopencl")
+
+HERE = Path(__file__).parent
+SIZE = 64
+MODULES = {"convolution": convolution, "gemm": gemm}
+
+
+def platforms() -> list[str]:
+    try:
+        return [platform.name for platform in cl.get_platforms()]
+    except cl.Error:
+        return []
+
+
+needs_device = pytest.mark.skipif(not platforms(), reason="needs an OpenCL driver such as PoCL")
+
+
+def settings(problem: str, **changed: Any) -> Settings:
+    return Settings(problem, SIZE, repeats=Repeats(2, 2), **{"build_timeout": 60.0, **changed})
+
+
+def evaluate(evaluator: StagedEvaluator, config: Mapping[str, Any]) -> Outcome:
+    evaluator.submit(Trial(1, config))
+    (outcome,) = evaluator.wait()
+    return outcome
+
+
+def test_every_problem_is_listed() -> None:
+    assert tuple(MODULES) == PROBLEMS
+
+
+@pytest.mark.parametrize("module", MODULES.values())
+def test_spaces_are_of_what_is_understood(module: ModuleType) -> None:
+    space = module.space(128)
+    assert set(space.parameters) == set(module.DOMAINS)
+    assert completed("opencl", module.DOMAINS, {}) == space.default_config
+    assert space.contains(space.default_config)
+    for config in space.sample(50, seed=2):
+        assert completed("opencl", module.DOMAINS, config) == config
+
+
+CONFIGS = {
+    "convolution": [
+        {},
+        {"block_size_x": 48, "block_size_y": 4, "tile_size_x": 3, "tile_size_y": 2}
+        | {"use_shmem": True, "use_padding": True, "use_cmem": False},
+    ],
+    "gemm": [
+        {"VWM": 2, "STRM": True, "NDIMB": 16, "SB": True, "MWG": 32},
+        {"MWG": 32, "NWG": 64, "KWG": 32, "MDIMA": 16, "KWI": 8, "VWM": 2, "VWN": 4}
+        | {"STRN": True, "SA": True},
+    ],
+}
+
+
+@needs_device
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_kernels_of_ours_are_right(problem: str) -> None:
+    space = MODULES[problem].space(SIZE)
+    evaluator = opencl_evaluator(space, settings(problem))
+    for config in CONFIGS[problem]:
+        assert space.contains(completed(problem, MODULES[problem].DOMAINS, config))
+        outcome = evaluate(evaluator, config)
+        assert outcome.status is Status.OK, (config, outcome.message)
+        assert len(outcome.repeats) == 2
+    evaluator.close()
+
+
+FAULTS: list[tuple[int, int, str | None, str]] = [
+    (3, 8, "correctness", "instead of"),
+    (0, 8, None, ""),
+    (1, 8, "compile", "no_such_function"),
+    (2, 8, "runtime", "OutOfResources: 4194304 bytes of local memory"),
+    (0, 48, "runtime", "INVALID_WORK_GROUP_SIZE"),  # 64 is no whole number of groups
+    (5, 8, "timeout", "run: stopped after 0.5 s"),
+    (4, 8, "runtime", "ended by SIG"),
+]
+
+
+@needs_device
+def test_what_a_kernel_may_do() -> None:
+    space = Space({"fault": list(range(6)), "group": [8, 48]})
+    evaluator = opencl_evaluator(space, settings("opencl_problem.py", timeout=0.5), HERE)
+    for fault, group, word, message in FAULTS:
+        outcome = evaluate(evaluator, {"fault": fault, "group": group})
+        assert outcome.failed == word, (fault, group, outcome.message)
+        assert message in outcome.message
+        assert outcome.bound == (500.0 if word == "timeout" else None)
+    evaluator.close()
+
+
+@needs_device
+def test_the_platform_is_chosen_by_name() -> None:
+    space = convolution.space(SIZE)
+    some = platforms()[0]
+    for wanted, message in (
+        ({"platform": "no such"}, f"no OpenCL platform is named 'no such'.*{some}"),
+        ({"platform": some[2:].upper(), "device": 99}, f"{some}.* has no device 99"),
+    ):
+        evaluator = opencl_evaluator(space, settings("convolution", **wanted))
+        with pytest.raises(EvaluatorError, match=message):
+            evaluate(evaluator, {})
+        evaluator.close()
+
+
+def test_the_references_are_what_they_say() -> None:
+    image, weights = convolution.inputs(20, np.random.default_rng(1))
+    windows = np.lib.stride_tricks.sliding_window_view(image, weights.shape)
+    sums = np.einsum("yxvu,vu->yx", windows, weights)
+    assert np.allclose(convolution.expected(image, weights), sums, atol=1e-5)
+    a, b = gemm.inputs(16, np.random.default_rng(2))  # A by columns, B by rows, C by columns
+    assert np.allclose(gemm.expected(a, b).T, np.einsum("km,kn->mn", a, b), atol=1e-5)
+
+
+def table(**entries: Any) -> Table:
+    return Table("evaluator", {"kind": "opencl", "problem": "gemm", "size": SIZE, **entries})
+
+
+def test_a_run_file_makes_it() -> None:
+    made = table(platform="portable", options=["-cl-fast-relaxed-math"])
+    evaluator = registry.create(made, gemm.space(SIZE), "us", HERE)
+    assert evaluator.capacity == 1
+    evaluator.close()
+
+
+@pytest.mark.parametrize(
+    ("entries", "parameters", "message"),
+    [
+        ({"problem": "gem"}, {"MWG": [16, 32]}, "did you mean 'gemm'"),
+        ({"plattform": "x"}, {"MWG": [16, 32]}, "did you mean 'platform'"),
+        ({"options": "-O"}, {"MWG": [16, 32]}, "an array"),
+        ({"device": -1}, {"MWG": [16, 32]}, "device = -1"),
+        ({}, {"MGW": [16, 32]}, "did you mean 'MWG'"),
+        ({}, {"SA": ["on", "off"]}, "'SA': 'on' is not true or false"),
+    ],
+)
+def test_wrong_tables(entries: dict[str, Any], parameters: dict[str, Any], message: str) -> None:
+    with pytest.raises((RunFileError, EvaluatorError), match=message) as caught:
+        registry.create(table(**entries), Space(parameters), "ms", HERE)
+    assert "\n" not in str(caught.value)
+
+
+def test_the_unit_is_one_of_time() -> None:
+    with pytest.raises(RunFileError, match="measures time, not 'W'"):
+        registry.create(table(), gemm.space(SIZE), "W", HERE)
