@@ -1,18 +1,45 @@
-"""T1 files of the auto-tuning community: parameters with ``Values`` as Python text, and ``Conditions``."""
+"""T1 files of the auto-tuning community: parameters with ``Values`` as Python text, and ``Conditions``.
+
+They list every value, so they have neither intervals nor permutations. What else a parameter of ours has (a logarithmic
+scale, a prior, that it is an `Integer`) stands beside its values under a key of our own, which others pass over.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from baco_like.exceptions import SpaceError
+from baco_like.spaces.categorical import Categorical
+from baco_like.spaces.constraint import Constraint
 from baco_like.spaces.expression import Expression
-from baco_like.spaces.formats.description import SpaceDescription, json_object
+from baco_like.spaces.formats.description import SpaceDescription, json_object, named
 from baco_like.spaces.formats.kernel_tuner import values_parameter
 from baco_like.spaces.formats.literals import list_of
+from baco_like.spaces.formats.native import parameter_from_dict
+from baco_like.spaces.integer import Integer
+from baco_like.spaces.ordinal import Ordinal
 from baco_like.spaces.parameter import Parameter
 from baco_like.spaces.values import plain
+
+if TYPE_CHECKING:
+    from baco_like.spaces.space import Space
+
+
+_OWN = "BacoLike"
+"""The key of a parameter's description as our own files have it."""
+
+_MOST_VALUES = 100_000
+
+_KERNEL: Mapping[str, Any] = {
+    "Language": "Hypertuner",
+    "KernelName": "unknown",
+    "KernelFile": "unknown",
+    "GlobalSize": {"X": "1"},
+    "LocalSize": {"X": "1"},
+}
+"""What the schema wants to know of the kernel, where nothing is known."""
 
 
 def read_t1(source: str | Path | Mapping[str, Any]) -> SpaceDescription:
@@ -53,6 +80,8 @@ def _member(data: Any, key: str, kind: type[Any], what: str) -> Any:
 
 def _parameter(entry: Any, notes: list[str]) -> tuple[str, Parameter]:
     name = _member(entry, "Name", str, "a tuning parameter")
+    if isinstance(entry.get(_OWN), Mapping):
+        return name, named(name, parameter_from_dict, entry[_OWN])
     given = entry.get("Values")
     try:
         values = list_of(given) if isinstance(given, str) else given
@@ -87,3 +116,61 @@ def _condition(entry: Any, parameters: Mapping[str, Parameter], notes: list[str]
             f"condition {text!r} reads {', '.join(expression.parameters)}, but declares {', '.join(map(str, declared))}"
         )
     return text
+
+
+def to_t1(space: Space, kernel: Mapping[str, Any] | None = None, **rest: Any) -> dict[str, Any]:
+    """Return a space as the contents of a T1 file; `Space.from_t1` is the inverse.
+
+    Args:
+        space: Its parameters have lists of values, its constraints are expressions.
+        kernel: Entries of ``KernelSpecification``, over those that say that nothing is known.
+        **rest: Further members of the file, such as ``Search`` and ``Budget``.
+
+    Raises:
+        SpaceError: It has a real, a permutation, an integer of more than 100,000 values, or a constraint that is no
+            expression.
+    """
+    parameters = [_written(name, parameter) for name, parameter in space.parameters.items()]
+    conditions = [_written_condition(one) for one in space.constraints]
+    return {
+        "ConfigurationSpace": {"TuningParameters": parameters, "Conditions": conditions},
+        "KernelSpecification": {**_KERNEL, **(kernel or {})},
+        **rest,
+    }
+
+
+def _written(name: str, parameter: Parameter) -> dict[str, Any]:
+    values = _values(name, parameter)
+    kinds = {type(value) for value in values}
+    kind = next((word for word, types in _TYPES.items() if kinds <= types), "string")
+    text = (
+        f"list(range({values[0]}, {values[-1] + 1}))" if isinstance(values, range) else repr(values)
+    )
+    entry: dict[str, Any] = {"Name": name, "Type": kind, "Values": text}
+    if parameter.default is not None:
+        entry["Default"] = parameter.default
+    if _parameter(entry, [])[1] != parameter:
+        entry[_OWN] = parameter.to_dict()
+    return entry
+
+
+_TYPES: Mapping[str, set[type]] = {"bool": {bool}, "int": {int}, "float": {int, float}}
+
+
+def _values(name: str, parameter: Parameter) -> list[Any] | range:
+    if isinstance(parameter, Ordinal | Categorical):
+        return list(parameter.values)
+    if isinstance(parameter, Integer) and parameter.cardinality <= _MOST_VALUES:
+        return range(parameter.low, parameter.high + 1)
+    raise SpaceError(
+        f"parameter {name!r}: a T1 file lists every value, and a {type(parameter).__name__} has no such list; "
+        "make it an Ordinal, or keep the space by Space.to_dict"
+    )
+
+
+def _written_condition(one: Constraint) -> dict[str, Any]:
+    if not isinstance(one, Expression):
+        raise SpaceError(
+            f"constraint {one.text!r:.80} is no expression, and a T1 file has only expressions; write it as one"
+        )
+    return {"Expression": one.text, "Parameters": list(one.parameters)}
