@@ -76,7 +76,7 @@ def run(recorded: RecordedSpace, job: Job) -> Run:
 
 
 def pyatf_technique(recorded: RecordedSpace, seed: int, technique: str) -> Walk:
-    with _signals_kept():
+    with signals_kept():
         from pyatf import search_techniques
     space = _pyatf_space(recorded.place)
     random.seed(seed)
@@ -92,7 +92,7 @@ def pyatf_technique(recorded: RecordedSpace, seed: int, technique: str) -> Walk:
 @cache
 def _pyatf_space(place: Any) -> Any:
     """Return pyATF's tree of a recorded space: each parameter is constrained by those before it."""
-    with _signals_kept():
+    with signals_kept():
         from pyatf import TP, Set
         from pyatf.search_space import SearchSpace
     recorded = _recorded(place)
@@ -101,26 +101,26 @@ def _pyatf_space(place: Any) -> Any:
     parameters = []
     for i, name in enumerate(names):
         prefixes = frozenset(row[: i + 1] for row in rows)
-        rule = _Prefix(names[: i + 1], prefixes) if i else None
+        rule = Prefix(names[: i + 1], prefixes) if i else None
         parameters.append(TP(name, Set(*recorded.recorded.domains[name]), rule))
     return SearchSpace(*parameters, verbosity=0)
 
 
-class _Prefix:
+class Prefix:
     """A constraint of pyATF's, which reads the names of its arguments."""
 
     def __init__(self, names: tuple[str, ...], allowed: frozenset[tuple[Any, ...]]) -> None:
         kind = Parameter.POSITIONAL_OR_KEYWORD
         self.__signature__ = Signature([Parameter(name, kind) for name in names])
         self._names, self._allowed = names, allowed
-        self.__wrapped__ = _Prefix.__call__  # it asks for the source
+        self.__wrapped__ = Prefix.__call__  # it asks for the source
 
     def __call__(self, **values: Any) -> bool:
         return tuple(values[name] for name in self._names) in self._allowed
 
 
 @contextlib.contextmanager
-def _signals_kept() -> Iterator[None]:
+def signals_kept() -> Iterator[None]:
     """Importing pyATF takes Ctrl-C over."""
     before = signal.getsignal(signal.SIGINT)
     try:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +62,7 @@ def completed(
     rows = rows_of(out)
     done = {key(row) for row in rows}
     missing = [job for job in jobs if job not in done]
-    for i, row in enumerate(_worked(work, missing, processes), 1):
+    for i, row in enumerate(worked(work, missing, processes), 1):
         rows.append(row)
         if out is not None:
             with out.open("a") as file:
@@ -70,7 +71,7 @@ def completed(
     return rows
 
 
-def _worked(work: Callable[..., Row], jobs: Sequence[Job], processes: int) -> Iterator[Row]:
+def worked(work: Callable[..., Row], jobs: Sequence[Job], processes: int) -> Iterator[Row]:
     if processes == 1:
         yield from (work(*job) for job in jobs)
         return
@@ -100,10 +101,11 @@ def provenance() -> str:
     versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in packages)
     script = Path(sys.argv[0])
     command = shlex.join(["python", f"benchmarks/quality/{script.name}", *sys.argv[1:]])
-    return f"`{command}`\n\nCommit {_commit()}; Python {platform.python_version()}, {versions}; one thread a process."
+    return f"`{command}`\n\nCommit {commit()}; Python {platform.python_version()}, {versions}; one thread a process."
 
 
-def _commit() -> str:
+@cache
+def commit() -> str:
     command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty"]
     try:
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()

@@ -1,0 +1,116 @@
+"""Other packages and our own strategies as peers, each asked for configurations in its own way."""
+
+import contextlib
+import io
+import signal
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from importlib import import_module, metadata
+from typing import Any
+
+from .measure import Measure, Spent
+from .problems import Problem
+
+
+@dataclass(frozen=True)
+class Peer:
+    """Who takes part.
+
+    Attributes:
+        label: In tables.
+        module: Which of this package's modules runs it.
+        package: Its distribution, for the version.
+        settings: Of the module's ``run``.
+    """
+
+    label: str
+    module: str
+    package: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def run(self) -> Callable[..., None]:
+        """What runs it.
+
+        Raises:
+            ImportError: Its package is not installed.
+        """
+        return import_module(f".{self.module}", __name__).run
+
+    @property
+    def version(self) -> str:
+        return f"{self.package} {metadata.version(self.package)}"
+
+
+def _several(module: str, package: str, setting: str, labels: Mapping[str, str]) -> list[Peer]:
+    return [Peer(label, module, package, {setting: value}) for label, value in labels.items()]
+
+
+_PEERS = [
+    *_several(
+        "ours",
+        "baco-like",
+        "strategy",
+        {"auto": "auto", "bayesian": "bayesian", "baco": "baco", "random": "random_search"},
+    ),
+    *_several(
+        "kernel_tuner",
+        "kernel_tuner",
+        "strategy",
+        {
+            "Kernel Tuner GA": "genetic_algorithm",
+            "Kernel Tuner DE": "diff_evo",
+            "Kernel Tuner PSO": "pso",
+            "Kernel Tuner greedy ILS": "greedy_ils",
+            "Kernel Tuner SA": "simulated_annealing",
+            "Kernel Tuner dual annealing": "dual_annealing",
+            "Kernel Tuner hybrid VNDX": "hybrid_vndx",
+            "Kernel Tuner tabu grey wolf": "adaptive_tabu_greywolf",
+            "Kernel Tuner bayes_opt": "bayes_opt",
+        },
+    ),
+    *_several(
+        "pyatf",
+        "pyatf",
+        "technique",
+        {"pyATF DE": "DifferentialEvolution", "pyATF AUC bandit": "AUCBandit"},
+    ),
+    *_several(
+        "optuna", "optuna", "sampler", {"Optuna TPE": "TPESampler", "Optuna GP": "GPSampler"}
+    ),
+    Peer("scikit-optimize GP", "skopt", "scikit-optimize"),
+    Peer("SMAC3", "smac", "smac"),
+]
+PEERS: Mapping[str, Peer] = {one.label: one for one in _PEERS}
+
+
+def run(
+    peer: Peer, problem: Problem, seed: int, evaluations: int, seconds: float
+) -> dict[str, Any]:
+    """Do one run and return its row; after so many seconds of CPU it ends with what there is."""
+    start = peer.run  # the import is no suggestion
+    measure = Measure(problem, min(evaluations, len(problem.rows)))
+    began = time.process_time()
+    with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+        warnings.simplefilter("ignore")
+        with contextlib.suppress(Spent), _at_most(seconds):
+            start(measure, seed, **peer.settings)
+    return {**measure.row(), "stopped": time.process_time() - began >= seconds}
+
+
+@contextlib.contextmanager
+def _at_most(seconds: float) -> Iterator[None]:
+    """Raise `Spent` after so many seconds of CPU, wherever that is: some peers search for a neighbour for ever."""
+
+    def stop(_: int, __: Any) -> None:
+        raise Spent
+
+    before = signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)

@@ -1,0 +1,34 @@
+"""Optuna's samplers, by ask and tell.
+
+Numbers are suggested by their index, the rest as categoricals. What a known constraint excludes is told as a violated
+constraint with the worst value so far, which both samplers model, and is asked for anew; a hidden failure likewise.
+"""
+
+from typing import Any
+
+import optuna as package
+from optuna.distributions import CategoricalDistribution, IntDistribution
+
+from .measure import Measure
+
+package.logging.set_verbosity(package.logging.ERROR)
+
+
+def run(measure: Measure, seed: int, sampler: str) -> None:
+    problem = measure.problem
+    exact = {"deterministic_objective": True} if sampler == "GPSampler" else {}
+    study = package.create_study(sampler=getattr(package.samplers, sampler)(seed=seed, **exact))
+    distributions: dict[str, Any] = {
+        name: CategoricalDistribution(range(len(own)))
+        if unordered
+        else IntDistribution(0, len(own) - 1)
+        for name, own, unordered in zip(
+            problem.names, problem.choices, problem.unordered, strict=True
+        )
+        if len(own) > 1
+    }
+    while True:
+        trial = study.ask(distributions)
+        cost = measure(problem.row_of([trial.params.get(name, 0) for name in problem.names]))
+        trial.set_constraint("runs", 0.0 if cost is not None else 1.0)
+        study.tell(trial, measure.worst if cost is None else cost)

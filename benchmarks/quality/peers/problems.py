@@ -1,0 +1,155 @@
+"""The problems of the comparison: a space, every feasible configuration and what it costs.
+
+A configuration travels as its row, a tuple of values in the order of the parameters (a permutation is one value, the
+tuple of its elements). Peers that know no permutations see one parameter that chooses among the feasible orders.
+"""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from baco_like import Categorical, Integer, Permutation, Space
+from baco_like.analysis.score import Baseline
+from baco_like.evaluators.recorded import load
+
+from . import synthetic
+
+Values = tuple[Any, ...]
+
+OUTSIDE = -1
+"""The number of a row that a known constraint excludes."""
+
+COMPILER = Path(__file__).parents[2] / "recorded"
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """A space with everything that can happen on it.
+
+    Attributes:
+        name: In rows and tables.
+        group: ``gpu``, ``compiler`` or ``synthetic``.
+        space: With its known constraints, without defaults.
+        rows: All feasible configurations.
+        costs: What each costs, NaN if it fails, ``(n,)``.
+    """
+
+    name: str
+    group: str
+    space: Space
+    rows: Sequence[Values]
+    costs: np.ndarray
+
+    @property
+    def names(self) -> list[str]:
+        return list(self.space.parameters)
+
+    @cached_property
+    def number(self) -> Mapping[Values, int]:
+        """Numbers of the rows."""
+        return {row: i for i, row in enumerate(self.rows)}
+
+    @cached_property
+    def choices(self) -> tuple[Values, ...]:
+        """The values of each parameter; of a permutation the orders that occur."""
+        listed = []
+        for i, one in enumerate(self.space.parameters.values()):
+            if isinstance(one, Permutation):
+                listed.append(tuple(sorted({row[i] for row in self.rows})))
+            else:
+                own = range(one.low, one.high + 1) if isinstance(one, Integer) else one.values
+                listed.append(tuple(own))
+        return tuple(listed)
+
+    @cached_property
+    def unordered(self) -> tuple[bool, ...]:
+        """Which parameters have values without an order: categoricals and permutations."""
+        parameters = self.space.parameters.values()
+        return tuple(isinstance(one, Categorical | Permutation) for one in parameters)
+
+    @cached_property
+    def baseline(self) -> Baseline:
+        return Baseline.of(self.costs)
+
+    @property
+    def evaluations(self) -> int:
+        """The methodology's budget."""
+        return self.baseline.evaluations()[1]
+
+    def row_of(self, indices: Sequence[int]) -> int:
+        """Return the number of the row with these indices into `choices`, or `OUTSIDE`."""
+        values = tuple(own[int(i)] for own, i in zip(self.choices, indices, strict=True))
+        return self.number.get(values, OUTSIDE)
+
+
+def names(data: Path | None) -> dict[str, str]:
+    """Return the group of each problem that is there."""
+    found = dict.fromkeys(_gpu(data), "gpu")
+    return {
+        **found,
+        "loop_nest": "compiler",
+        "hidden": "compiler",
+        **dict.fromkeys(_MADE, "synthetic"),
+    }
+
+
+@cache
+def problem(name: str, data: Path | None) -> Problem:
+    """Return a problem by its name."""
+    if name in _MADE:
+        space, costs = _MADE[name]()
+        return Problem(name, "synthetic", space, _rows(space), costs)
+    if name in ("loop_nest", "hidden"):
+        described = json.loads((COMPILER / f"{name}.space.json").read_text(encoding="utf-8"))
+        return _recorded(name, "compiler", Space.from_dict(described), COMPILER / f"{name}.json.gz")
+    table = _gpu(data)[name]
+    assert data is not None
+    described = json.loads((data / "spaces" / f"{table.parent.name}.json").read_text("utf-8"))
+    return _recorded(name, "gpu", Space.from_t1(_without_defaults(described)), table)
+
+
+def _recorded(name: str, group: str, space: Space, path: Path) -> Problem:
+    recorded = load(path)
+    rows = _rows(space)
+    order = [recorded.names.index(one) for one in space.parameters]
+    values = {tuple(row[i] for i in order): e.value for row, e in recorded.entries.items()}
+    costs = [np.nan if values[row] is None else values[row] for row in rows]
+    return Problem(name, group, space, rows, np.array(costs))
+
+
+def _rows(space: Space) -> list[Values]:
+    return [tuple(config.values()) for config in space.decode(space.feasible.listed)]
+
+
+def _gpu(data: Path | None) -> dict[str, Path]:
+    """Return the tables below ``recorded`` whose space is described in ``spaces``."""
+    if data is None:
+        return {}
+    tables = sorted((data / "recorded").rglob("*.json.gz"))
+    described = {p.stem for p in (data / "spaces").glob("*.json")}
+    return {
+        f"{p.parent.name}/{p.name.removesuffix('.json.gz').removesuffix('_T4')}": p
+        for p in tables
+        if p.parent.name in described
+    }
+
+
+def _without_defaults(document: Any) -> Any:
+    """Return a T1 document without the default configuration, which no peer is given either."""
+    if isinstance(document, dict):
+        return {k: _without_defaults(v) for k, v in document.items() if k != "Default"}
+    if isinstance(document, list):
+        return [_without_defaults(one) for one in document]
+    return document
+
+
+_MADE: Mapping[str, Callable[[], tuple[Space, np.ndarray]]] = {
+    "synthetic_flags": synthetic.flags,
+    "synthetic_tiles": synthetic.tiles,
+    "synthetic_passes": synthetic.passes,
+}
