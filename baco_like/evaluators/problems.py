@@ -51,7 +51,7 @@ def resolved(name: str, package: str, known: Iterable[str], folder: Path) -> str
 
 
 def load(place: str) -> ModuleType:
-    """Import a problem; its own folder is where it imports from first.
+    """Import a problem.
 
     Args:
         place: A module's name, or a path as of `resolved`.

@@ -1,0 +1,30 @@
+"""A schedule in Halide, tuned from Python: a blur in two stages, which of whose schedules fail is not known before.
+
+Run it with: python examples/halide_blur.py [EVALUATIONS]
+"""
+
+import sys
+from collections import Counter
+
+from baco_like import MaxEvals, Optimizer, run
+from baco_like.evaluators.halide import Settings, blur, halide_evaluator
+
+SIZE = 512
+
+
+def main(evaluations):
+    space = blur.space(SIZE)
+    evaluator = halide_evaluator(space, Settings("blur", SIZE, timeout=2.0, threads=1))
+    optimizer = Optimizer(space, seed=1, objective="time")
+    try:
+        run(optimizer, evaluator, MaxEvals(evaluations))
+    finally:
+        evaluator.close()
+    print("outcomes:", dict(Counter(trial.failed or "ok" for trial in optimizer.trials)))
+    plain = optimizer.trials[0]  # the default: neither tiles nor vectors
+    print(f"default {plain.value:.3f} ms, best {optimizer.best_value:.3f} ms")
+    print(optimizer.best_config)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 40)

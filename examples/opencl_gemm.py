@@ -1,0 +1,33 @@
+"""An OpenCL kernel, tuned from Python: a matrix multiplication on whatever device comes first.
+
+Run it with: python examples/opencl_gemm.py [EVALUATIONS]
+"""
+
+import sys
+
+from baco_like import MaxEvals, Optimizer, run
+from baco_like.evaluators.opencl import Settings, gemm, opencl_evaluator
+from baco_like.evaluators.repeats import Repeats
+
+SIZE = 256
+
+
+def main(evaluations):
+    space = gemm.space(SIZE)
+    rule = Repeats(
+        least=3, most=15, relative_error=0.05, slow_ratio=3.0
+    )  # measure what is promising with more care
+    settings = Settings("gemm", SIZE, repeats=rule, timeout=2.0, scale=1e6)
+    evaluator = opencl_evaluator(space, settings)
+    optimizer = Optimizer(space, seed=1, objective="time")
+    try:
+        run(optimizer, evaluator, MaxEvals(evaluations))
+    finally:
+        evaluator.close()
+    for trial in optimizer.trials:
+        print(trial.failed or f"{trial.value:.0f} us", f"{len(trial.repeats)} repeats")
+    print(f"best {optimizer.best_value:.0f} us with {optimizer.best_config}")
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 30)
