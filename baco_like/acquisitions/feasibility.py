@@ -12,6 +12,7 @@ import numpy as np
 
 from baco_like._typing import Array, Codes, Rng
 from baco_like.acquisitions.protocol import Score
+from baco_like.surrogates.constant import ConstantFeasibility
 from baco_like.surrogates.protocol import FeasibilityModel
 
 LEAST_PROBABILITY = 1e-12
@@ -34,6 +35,8 @@ def weighted(score: Score, model: FeasibilityModel, minimum: float) -> Score:
         model: Gives the probabilities.
         minimum: Least probability, from `draw_minimum`.
     """
+    if isinstance(model, ConstantFeasibility):  # no order changes
+        return score
 
     def both(codes: Codes) -> Array:
         probability = model.probability(codes)

@@ -51,32 +51,30 @@ def one_changes(
         rng: Chance.
         limit: At most so many random values of one level for a row; None means all.
     """
-    prefix = np.arange(
-        len(positions)
-    )  # the rows that have followed the tree so far, and where they are
-    node = np.zeros(len(positions), dtype=np.int64)
-    owner, depth, value, below = (np.empty(0, dtype=np.int64) for _ in range(4))
+    n = len(positions)
+    # The rows that have followed the tree unchanged come first, then what has been changed above.
+    unchanged, owner = n, np.arange(n)
+    depth, value, node = (np.zeros(n, dtype=np.int64) for _ in range(3))
     for i, level in enumerate(tree.levels):
-        edge = level.edge(below, positions[owner, i])
-        on = edge >= 0
-        owner, depth, value = owner[on], depth[on], value[on]
-        who, taken = _others(level, node, positions[prefix, i])
-        fine = allowed(i, level.value[taken], prefix[who])
+        own = positions[owner, i]
+        who, taken = _others(level, node[:unchanged], own[:unchanged])
+        fine = allowed(i, level.value[taken], owner[who])
         if fine is not None:
             who, taken = who[fine], taken[fine]
         if limit is not None and len(who) > _SURPLUS * limit:
             few = thinned(who, rng, _SURPLUS * limit)
             who, taken = who[few], taken[few]
-        below = level.child[np.concatenate([edge[on], taken])].astype(np.int64)
-        owner = np.concatenate([owner, prefix[who]])
-        depth = np.concatenate([depth, np.full(len(who), i)])
-        value = np.concatenate([value, level.value[taken]])
-        edge = level.edge(node, positions[prefix, i])
-        on = edge >= 0
-        prefix, node = prefix[on], level.child[edge[on]].astype(np.int64)
-    feasible = np.zeros(len(positions), dtype=np.bool_)
-    feasible[prefix] = True
-    kept = thinned(depth * len(positions) + owner, rng, limit)
+        edge = level.edge(node, own)
+        on = np.flatnonzero(edge >= 0)
+        unchanged = int(np.searchsorted(on, unchanged))
+        node = level.child[np.concatenate([edge[on], taken])].astype(np.int64)
+        depth = np.concatenate([depth[on], np.full(len(who), i)])
+        value = np.concatenate([value[on], level.value[taken]])
+        owner = np.concatenate([owner[on], owner[who]])
+    feasible = np.zeros(n, dtype=np.bool_)
+    feasible[owner[:unchanged]] = True
+    owner, depth, value = owner[unchanged:], depth[unchanged:], value[unchanged:]
+    kept = thinned(depth * n + owner, rng, limit)
     return Changes(owner[kept], depth[kept], value[kept], feasible)
 
 
