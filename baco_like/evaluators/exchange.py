@@ -74,34 +74,38 @@ class Exchange:
         """Read one line; what belongs to another request is left out."""
         try:
             message = json.loads(line)
-            number = message["number"]
+            number, at = message["number"], float(message["at"])
         except (ValueError, TypeError, KeyError, RecursionError):
             self.ended = "it wrote something else than an answer into its pipe"
             return
         if number != self.number or not self.open:
             return
         if "stage" in message:
+            self._count(at)
             self._enter(message["stage"], message["limit"])
         elif "note" in message:
             self.notes.append(message["note"])
         else:
+            self._count(at)
             self.answer = message
 
     def close(self) -> None:
         """Stop the clock."""
-        self._count()
+        if self.answer is None:
+            self._count(time.perf_counter())
 
     def _enter(self, stage: str, limit: float | None) -> None:
-        self._count()
         self.stage = stage
         self.seconds.pop(START, None)
         if limit is not None:
             self.limit, self._deadline = limit, self._entered + limit
 
-    def _count(self) -> None:
+    def _count(self, told: float) -> None:
+        """End the stage; by the word of the process (the clock is the system's), as this one may hear of it late."""
         now = time.perf_counter()
-        self.seconds[self.stage] = self.seconds.get(self.stage, 0.0) + now - self._entered
-        self._entered = now
+        moment = told if self._entered <= told <= now else now
+        self.seconds[self.stage] = self.seconds.get(self.stage, 0.0) + moment - self._entered
+        self._entered = moment
 
 
 class Channel:

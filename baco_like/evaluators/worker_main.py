@@ -10,6 +10,7 @@ import importlib
 import json
 import os
 import resource
+import time
 from collections.abc import Callable, Mapping
 from typing import IO, Any
 
@@ -38,7 +39,7 @@ class Report:
 
     def send(self, message: Mapping[str, Any]) -> None:
         """Write a line."""
-        line = json.dumps({"number": self._number, **message})
+        line = json.dumps({"number": self._number, "at": time.perf_counter(), **message})
         self._replies.write(line.encode("ascii") + b"\n")
         self._replies.flush()
 
