@@ -24,6 +24,7 @@ from baco_like._typing import Array, Codes, Ints, Rng
 from baco_like.records.history import History, row_keys
 from baco_like.records.trial import Proposal, Trial
 from baco_like.strategies.memo import Memo
+from baco_like.strategies.paths import contains
 from baco_like.strategies.population import Algorithm, Candidates, Penalised
 from baco_like.strategies.protocol import Problem
 
@@ -194,7 +195,7 @@ def _fresh(problem: Problem, history: History, codes: Codes, n: int) -> Iterator
     block = 2 * n + len(history.pending)
     for begin in range(0, len(codes), block):
         rows = codes[begin : begin + block]
-        free = ~problem.taken(history, rows) & problem.space.feasible.contains(rows)
+        free = ~problem.taken(history, rows) & contains(problem.space, rows)
         yield from (begin + int(i) for i in np.flatnonzero(free))
 
 
@@ -205,8 +206,9 @@ def _begun(problem: Problem, state: Generation[M], population: M | None) -> Gene
     candidates = _bred(problem, algorithm, population, rng)
     keys = row_keys(candidates.codes)
     costs = state.memo.costs(candidates.codes)
-    bad = np.isnan(costs) & ~problem.space.feasible.contains(candidates.codes)
-    penalised = state.penalised.grown([keys[i] for i in np.flatnonzero(bad)])
+    new = np.flatnonzero(np.isnan(costs))
+    bad = new[~contains(problem.space, candidates.codes[new])]
+    penalised = state.penalised.grown([keys[i] for i in bad])
     costs[bad] = np.inf
     progress = len(penalised) > len(state.penalised) or bool(np.isnan(costs).any())
     return replace(

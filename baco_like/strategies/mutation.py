@@ -18,6 +18,7 @@ from baco_like.spaces.neighbourhood import hamming
 from baco_like.spaces.parameter import Parameter
 from baco_like.spaces.real import Real
 from baco_like.spaces.space import Space
+from baco_like.strategies.paths import Paths
 
 Step = Callable[[Space, Codes, Mask, Rng], Codes]
 """Changes the marked genes, ``(n, genes)``, of rows, ``(n, w)``: `feasible_steps` or `any_steps`."""
@@ -79,9 +80,13 @@ def feasible_steps(space: Space, rows: Codes, genes: Mask, rng: Rng) -> Codes:
     """
     rows = rows.copy()
     steps = genes.sum(axis=1)
+    paths = Paths.of(space)
     for step in range(int(steps.max(initial=0))):
         mine = np.flatnonzero(steps > step)
-        rows[mine] = _feasible_step(space, rows[mine], rng)
+        if paths is None:
+            rows[mine] = _feasible_step(space, rows[mine], rng)
+        elif len(mine):
+            rows[mine] = [paths.mutated(row, rng) for row in rows[mine].tolist()]
     return rows
 
 

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import final
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from baco_like._typing import Array, Codes, Ints, Mask, Rng
-from baco_like.spaces.categorical import Categorical
+from baco_like._typing import Array, Codes, Rng
+from baco_like.spaces.feasible.chain import Chain
 from baco_like.spaces.repair import cascade, nearest
 from baco_like.spaces.space import Space
 from baco_like.strategies.constraint_handling import uniform_founders
 from baco_like.strategies.continuous import UnitBox
+from baco_like.strategies.paths import Paths, changed, contains
+from baco_like.strategies.trail import Row
 
 Snap = Callable[[Space, UnitBox, Array, Rng], Codes]
 """Returns the configurations at points of the scaled box (`UnitBox.extents`), ``(n, k)`` -> ``(n, w)``."""
@@ -20,13 +26,7 @@ Scatter = Callable[[Space, UnitBox, int, Rng], Array]
 """Draws the points of a first swarm in the scaled box, at most so many, ``(<= n, k)``."""
 
 _NEIGHBOURS = 256
-"""Neighbours of a row that are compared where there may be more."""
-
-_NEAREST = 128
-"""Strictly adjacent configurations of a row that are looked through before all of its neighbours are listed."""
-
-_OPTIONS = 16
-"""Categorical parameters of more values make that too slow."""
+"""Neighbours of a row that are compared where they are not walked through one row at a time."""
 
 
 def feasible_points(space: Space, box: UnitBox, n: int, rng: Rng) -> Array:
@@ -48,21 +48,26 @@ def snap_feasible(space: Space, box: UnitBox, points: Array, rng: Rng) -> Codes:
     """Return the nearest configuration of each point, or, if that is infeasible, its neighbour nearest to the point.
 
     The neighbours are those of `constraint_handling.cascade_neighbour`, their distance to the point is the Euclidean
-    one in the scaled box (Algorithm 2). Where no feasible one is among the 128 nearest of all strictly adjacent
-    configurations, or there are permutations, reals or integers with ``log``, it is the nearest of at most 256 random
-    neighbours and, if there are more, the nearest row by index-distance.
+    one in the scaled box (Algorithm 2). With permutations, reals or parameters of over 1,024 values it is the nearest
+    of at most 256 random neighbours and, if there are more, the nearest row by index-distance.
     """
     codes = box.from_unit(points / box.extents)
-    bad = np.flatnonzero(~space.feasible.contains(codes))
-    if len(bad) and _steppable(space, box):
-        codes[bad], found = _nearest_adjacent(space, box, points[bad], codes[bad])
-        bad = bad[~found]
-    if len(bad):
-        codes[bad] = _nearest_neighbour(space, box, points[bad], codes[bad], rng)
+    bad = np.flatnonzero(~contains(space, codes))
+    if not len(bad):
+        return codes
+    paths = Paths.of(space)
+    if paths is None:
+        codes[bad] = _nearest_of_some(space, box, points[bad], codes[bad], rng)
+        return codes
+    grid = Grid.of(space, box)
+    rows = codes[bad].tolist()
+    for place, row, point in zip(bad, rows, points[bad].tolist(), strict=True):
+        nearest_neighbour = partial(_nearest_neighbour, paths, grid.distances(point), row)
+        codes[place] = paths.mended(row, nearest_neighbour)
     return codes
 
 
-def _nearest_neighbour(space: Space, box: UnitBox, points: Array, codes: Codes, rng: Rng) -> Codes:
+def _nearest_of_some(space: Space, box: UnitBox, points: Array, codes: Codes, rng: Rng) -> Codes:
     """Return the neighbour of each infeasible row that is nearest to its point."""
     near, owner = cascade(space, codes, rng, _NEIGHBOURS)
     cut = np.flatnonzero(np.bincount(owner, minlength=len(codes)) == _NEIGHBOURS)
@@ -74,82 +79,75 @@ def _nearest_neighbour(space: Space, box: UnitBox, points: Array, codes: Codes, 
     return near[order[first]]
 
 
-def _steppable(space: Space, box: UnitBox) -> bool:
-    """Whether every axis has values next to each other, or a few without an order."""
-    return not box.rest and all(
-        not isinstance(p, Categorical) or p.cardinality <= _OPTIONS
-        for p in space.parameters.values()
-    )
+Distances = Callable[[int, float], float]
+"""The square of the distance along the axis of a column at which a code stands from a point."""
 
 
-def _nearest_adjacent(
-    space: Space, box: UnitBox, points: Array, codes: Codes
-) -> tuple[Codes, Mask]:
-    """Return each row's strictly adjacent feasible one that is nearest to its point, and whether it was found.
+@final
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """Where the values of scalars stand in the scaled box.
 
-    The squared distance is a sum over the axes, so that the nearest configurations of all, in order, are found axis
-    by axis, and the first feasible one is exactly what Algorithm 2 sorts out of the whole list.
-
-    Args:
-        space: Where.
-        box: Its box.
-        points: In the scaled box, ``(n, k)``.
-        codes: The row nearest to each point, ``(n, w)``; infeasible.
+    Attributes:
+        axes: The axis of each column of codes; -1 for a constant.
+        centres: The place of each code of a column on its axis.
     """
-    values, distances = _options(space, box, points, codes)
-    chosen = least_sums(distances, _NEAREST)
-    n, count, k = chosen.shape
-    rows = np.repeat(codes, count, axis=0)
-    places = np.arange(n)
-    rows[:, box.binned] = values[places[:, None, None], np.arange(k), chosen].reshape(-1, k)
-    good = space.feasible.contains(rows).reshape(n, count)
-    first = good.argmax(axis=1)
-    found = good[places, first]
-    return np.where(found[:, None], rows[places * count + first], codes), found
+
+    axes: Sequence[int]
+    centres: Sequence[Sequence[float]]
+
+    @classmethod
+    def of(cls, space: Space, box: UnitBox) -> Grid:
+        """Return the grid of a space; it is kept."""
+        if space.feasible not in _GRIDS:
+            axes, centres = [-1] * space.width, [[0.0]] * space.width
+            for axis, name in enumerate(space.active):
+                column, count = space.columns[name].start, int(space.parameters[name].cardinality)
+                rows = np.tile(box.fixed, (count, 1))
+                rows[:, column] = np.arange(count)
+                axes[column] = axis
+                centres[column] = (box.to_unit(rows)[:, axis] * box.extents[axis]).tolist()
+            _GRIDS[space.feasible] = cls(axes, centres)
+        return _GRIDS[space.feasible]
+
+    def distances(self, point: Row) -> Distances:
+        """Return how far codes stand from a point."""
+
+        def squared(column: int, code: float) -> float:
+            axis, centres = self.axes[column], self.centres[column]
+            if axis < 0 or not 0 <= code < len(centres):
+                return 0.0  # a constant, or no value at all
+            return (centres[int(code)] - point[axis]) ** 2
+
+        return squared
 
 
-def _options(space: Space, box: UnitBox, points: Array, codes: Codes) -> tuple[Array, Array]:
-    """Return the codes that each axis may take, ``(n, k, m)``, and the squares of their distances to the point.
+_GRIDS: WeakKeyDictionary[Chain, Grid] = WeakKeyDictionary()
 
-    They are the value before, the own and the one after, or all of a categorical parameter; at an infinite distance
-    where there is none.
+
+def _nearest_neighbour(paths: Paths, far: Distances, row: Row) -> Row | None:
+    """Return the neighbour of an infeasible row, by the first definition that has any, nearest to a point; or None.
+
+    The squared distance is a sum over the axes, so that its least one is found trail by trail. The row itself is the
+    nearest of all to its point, so what is feasible of it stays.
     """
-    parameters = [space.parameters[name] for name in space.active]
-    listed = [len(p.values) if isinstance(p, Categorical) else 0 for p in parameters]
-    many = np.array(listed, dtype=np.int64)[:, None]
-    options = np.arange(max(3, *listed, 0))
-    counts = box.counts[:, None]
-    values = np.where(many > 0, options, codes[:, box.binned, None] + options - 1)
-    legal = (options < np.where(many > 0, many, 3)) & (values >= 0) & (values < counts)
-    centres = (values + 0.5) / counts * box.extents[:, None]
-    distances = (centres - points[:, :, None]) ** 2
-    return values, np.where(legal, distances, np.inf)
-
-
-def least_sums(terms: Array, most: int) -> Ints:
-    """Return the choices of one term per axis with the least sums, in order.
-
-    A part of a choice that is among the best is itself among the best, so no more than ``most`` are carried along.
-
-    Args:
-        terms: The terms of each axis, ``(n, k, m)``; infinite where there is none.
-        most: How many choices for each row, if there are so many.
-
-    Returns:
-        Which term is chosen on each axis, ``(n, choices, k)``.
-    """
-    n, k, m = terms.shape
-    sums = np.zeros((n, 1))
-    trail: list[Ints] = []
-    for axis in range(k):
-        grown = (sums[:, :, None] + terms[:, axis, None, :]).reshape(n, -1)
-        keep = min(most, grown.shape[1])
-        trail.append(np.argpartition(grown, keep - 1, axis=1)[:, :keep])
-        sums = np.take_along_axis(grown, trail[-1], axis=1)
-    at = np.argsort(sums, axis=1)
-    chosen = np.empty((n, at.shape[1], k), dtype=np.int64)
-    for axis in reversed(range(k)):
-        entry = np.take_along_axis(trail[axis], at, axis=1)
-        chosen[:, :, axis] = entry % m
-        at = entry // m
-    return chosen
+    bad = [trail for trail in paths.trails if not trail.follows(row)]
+    for definition in paths.definitions:
+        new = list(row)
+        for trail in bad:
+            nearest = trail.cheapest(
+                [
+                    [(code, far(step.column, code)) for code in definition(step, row[step.column])]
+                    for step in trail.steps
+                ]
+            )
+            if nearest is None:
+                break
+            for step, code in zip(trail.steps, nearest, strict=True):
+                new[step.column] = code
+        else:
+            return new
+    changes = bad[0].changes(row) if len(bad) == 1 else []
+    if not changes:
+        return None
+    return changed(row, *min(changes, key=lambda one: far(*one) - far(one[0], row[one[0]])))

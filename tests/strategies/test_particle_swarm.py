@@ -15,7 +15,6 @@ from baco_like.strategies.registry import create
 from baco_like.strategies.snapping import (
     any_points,
     feasible_points,
-    least_sums,
     snap_any,
     snap_feasible,
 )
@@ -143,22 +142,6 @@ def test_the_scaled_box_has_one_step_length():
     np.testing.assert_allclose(UnitBox.of(SPACE).extents, [1.0, 0.5, 0.3])
     assert (positions <= [1.0, 0.5, 0.3]).all()
     assert (np.abs(velocities) <= [1.0, 0.5, 0.3]).all()
-
-
-@given(st.data())
-def test_least_sums_against_all_sums(data):
-    k, m = data.draw(st.integers(1, 4)), data.draw(st.integers(1, 4))
-    most = data.draw(st.integers(1, 300))
-    rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
-    terms = rng.random((2, k, m))
-    terms[rng.random(terms.shape) < 0.2] = np.inf
-    chosen = least_sums(terms, most)
-    for row, choices in zip(terms, chosen, strict=True):
-        sums = sorted(
-            row[range(k), list(one)].sum() for one in itertools.product(range(m), repeat=k)
-        )
-        found = row[np.arange(k), choices].sum(axis=1)
-        np.testing.assert_allclose(found, sums[: min(most, m**k)])
 
 
 def test_settings_of_the_papers():
