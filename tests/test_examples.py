@@ -15,6 +15,9 @@ def skip_without_target(name):
     """Skip what needs a target that this machine does not have."""
     if name.startswith("halide"):
         pytest.importorskip("halide")
+    for beginning, package in (("ray_", "ray.tune"), ("ax_", "ax")):
+        if name.startswith(beginning):
+            pytest.importorskip(package)
     if name.startswith("opencl"):
         cl = pytest.importorskip("pyopencl")
         try:

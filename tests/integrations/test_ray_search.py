@@ -1,0 +1,166 @@
+"""The searcher, in the real package; the runs use processes of Ray, so there are few of them."""
+
+from __future__ import annotations
+
+import copy
+import importlib
+import math
+import pickle
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from baco_like import Optimizer, Ordinal, Permutation, Space
+from baco_like.exceptions import JournalError, MissingExtra
+
+tune = pytest.importorskip("ray.tune")
+import ray  # noqa: E402
+from ray.tune.search import Searcher  # noqa: E402
+
+from baco_like.integrations.ray_search import BacoSearch  # noqa: E402
+
+SPACE = Space(
+    {"tile": Ordinal([1, 2, 4, 8], log=True), "loops": Permutation(["i", "j"])},
+    constraints=["tile > 1 or pos(loops, 'i') == 0"],
+)
+
+
+def measured(config):
+    return abs(config["tile"] - 4) + 2 * (config["loops"] == ("j", "i"))
+
+
+def told(searcher, number):
+    """Let a searcher go through that many trials without Ray, and return what it asked for."""
+    asked = []
+    for i in range(number):
+        config = searcher.suggest(f"t{i}")
+        asked.append(config)
+        searcher.on_trial_complete(f"t{i}", {"time": measured(config)})
+    return asked
+
+
+def test_the_same_run_as_with_our_own_loop():
+    opt = Optimizer(SPACE, seed=3, objective="time", budget=6)
+    alone = []
+    for _ in range(6):
+        trial = opt.suggest()
+        alone.append(dict(trial.config))
+        opt.observe(trial, measured(trial))
+    assert told(BacoSearch(SPACE, "time", "min", seed=3, budget=6), 6) == alone
+
+
+def test_metric_and_mode_of_ray_s_configuration():
+    searcher = BacoSearch(SPACE)
+    with pytest.raises(ValueError, match="metric and mode are missing"):
+        searcher.suggest("t")
+    assert searcher.set_search_properties("speed", "max", {})
+    assert not searcher.set_search_properties("time", "min", {"x": 1})
+    assert searcher.optimizer.options.direction == "maximize"
+    assert searcher.optimizer.options.objective == "speed"
+
+
+def test_what_fails_is_learnt():
+    searcher = BacoSearch(SPACE, "time", "min", strategy="random_search")
+    for name in "abcde":
+        searcher.suggest(name)
+    searcher.on_trial_complete("a", None, error=True)
+    searcher.on_trial_complete("b", {"time": math.nan})
+    searcher.on_trial_complete("c", {"other": 1.0})
+    searcher.on_trial_complete("d", {"time": 1.0, "failed": "compile", "message": "no such"})
+    searcher.on_trial_complete("e", {"time": 1.0, "time_total_s": 2.0})
+    searcher.on_trial_complete("unknown", {"time": 1.0})
+    trials = searcher.optimizer.trials
+    assert [t.failed for t in trials] == ["runtime", "runtime", "runtime", "compile", None]
+    assert trials[3].message == "no such"
+    assert trials[4].extra["seconds"] == {"run": 2.0}
+    searcher.add_evaluated_point({"tile": 3, "loops": ("i", "j")}, 0.5)
+    searcher.add_evaluated_point({"tile": 4, "loops": ("i", "j")}, math.nan, error=True)
+    assert [t.value for t in searcher.optimizer.trials[5:]] == [0.5, None]
+
+
+def test_nothing_twice_and_an_end():
+    searcher = BacoSearch(SPACE, "time", "min")
+    asked = [searcher.suggest(f"t{i}") for i in range(SPACE.feasible_size)]
+    assert len({repr(config) for config in asked}) == SPACE.feasible_size
+    assert searcher.suggest("one more") == Searcher.FINISHED
+
+
+def test_it_goes_on(tmp_path):
+    whole = told(BacoSearch(SPACE, "time", "min", seed=1), 5)
+    first = BacoSearch(SPACE, seed=1)
+    first.set_search_properties("time", "min", {})
+    assert told(first, 2) == whole[:2]
+    flying = first.suggest("x")
+    first.save(str(tmp_path / "state"))
+    saved = BacoSearch(SPACE, seed=1)
+    saved.restore(str(tmp_path / "state"))
+    for other in (saved, pickle.loads(pickle.dumps(first)), copy.deepcopy(first)):
+        other.on_trial_complete("x", {"time": measured(flying)})
+        assert flying == whole[2]
+        assert told(other, 2) == whole[3:]
+    with pytest.raises(JournalError, match="seed was 1, now 2"):
+        BacoSearch(SPACE, seed=2).restore(str(tmp_path / "state"))
+
+
+def test_wrong_arguments():
+    with pytest.raises(ValueError, match="bayesain"):
+        BacoSearch(SPACE, strategy="bayesain")
+    with pytest.raises((ValueError, AssertionError), match="min"):
+        BacoSearch(SPACE, "time", "smallest")
+
+
+def test_without_the_package_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray.tune.search", None)
+    monkeypatch.delitem(sys.modules, "baco_like.integrations.ray_search")
+    with pytest.raises(MissingExtra, match=r"baco-like\[ray\]"):
+        importlib.import_module("baco_like.integrations.ray_search")
+
+
+# With Ray running -------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+    yield
+    ray.shutdown()
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_run_of_ray_tune(cluster, tmp_path):
+    def trainable(config):  # by value to the workers, which cannot import this file
+        if config["tile"] == 8:
+            raise RuntimeError("out of registers")
+        time = abs(config["tile"] - 4) + 2 * (config["loops"] == ("j", "i"))
+        tune.report({"time": float(time), "scale": config["scale"]})
+
+    search = BacoSearch(SPACE, strategy="random_search")
+    tuner = tune.Tuner(
+        trainable,
+        param_space={"scale": 3},
+        tune_config=tune.TuneConfig(
+            metric="time", mode="min", search_alg=search, num_samples=20, max_concurrent_trials=2
+        ),
+        run_config=tune.RunConfig(storage_path=str(tmp_path), verbose=0),
+    )
+    results = tuner.fit()
+    assert len(results) == SPACE.feasible_size  # not 20: the space is exhausted
+    assert results.num_errors == 2
+    best = results.get_best_result()
+    assert best.metrics["time"] == 0.0
+    assert (best.config["tile"], tuple(best.config["loops"])) == (4, ("i", "j"))
+    trials = search.optimizer.trials
+    assert {trial["tile"] for trial in trials if trial.failed} == {8}
+    assert len(trials) == SPACE.feasible_size
+    assert not search.optimizer.pending
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_the_page_runs(cluster, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    page = Path(__file__).parents[2] / "docs" / "ray.md"
+    for code in re.findall(r"```python\n(.*?)```", page.read_text(), re.S):
+        exec(code, {})
+    assert "best" in capsys.readouterr().out
