@@ -1,12 +1,13 @@
 """Our default against other packages on recorded GPU spaces, recorded compiler spaces and spaces made in code.
 
-    OMP_NUM_THREADS=1 python benchmarks/quality/compare.py --data DIR --out rows.jsonl
+    OMP_NUM_THREADS=1 python benchmarks/quality/compare.py --data DIR --out rows.jsonl [--table results/compare.md]
 
 DIR (or the folder that BACO_LIKE_DATA names) holds `recorded`, folders of T4 results and Kernel Tuner caches such as
 those of the public repository AutoTuningAssociation/benchmark_hub, and `spaces`, the T1 file of each such folder.
 Without it the other spaces are left. `--out` (JSONL, one row per run) keeps every finished run and continues an earlier
 call; later calls may ask for more peers, seeds or evaluations. A run makes `--budget` evaluations, or as many as the
-methodology's budget of the space if those are more. Peers whose package is not installed are left out.
+methodology's budget of the space if those are more. `--table` writes the tables and, beside them, the plots, from all
+rows of the file; with `--seeds 0` nothing is run before. Peers whose package is not installed are left out.
 """
 
 import argparse
@@ -93,6 +94,10 @@ def main() -> None:
         with args.out.open("a") as file:
             file.write(json.dumps(row) + "\n")
         print(f"{i}/{len(jobs)} {row['peer']} on {row['space']}", file=sys.stderr, flush=True)
+    if args.table is not None:
+        from peers import report  # matplotlib, which runs do not need
+
+        report.write(done(args.out), groups, args.data, args.table, runs.provenance())
 
 
 if __name__ == "__main__":

@@ -82,6 +82,7 @@ _PEERS = [
     ),
     Peer("scikit-optimize GP", "skopt", "scikit-optimize"),
     Peer("SMAC3", "smac", "smac"),
+    Peer("HEBO", "hebo", "HEBO"),
 ]
 PEERS: Mapping[str, Peer] = {one.label: one for one in _PEERS}
 

@@ -1,0 +1,173 @@
+"""What the runs come to: scores with intervals, fractions of the optimum, evaluations and CPU that were needed."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+
+from baco_like.analysis.score import (
+    at_budgets,
+    best_so_far,
+    fraction_of_optimum,
+    random_curve,
+    score,
+)
+
+from .measure import EVERY
+from .problems import Problem
+
+Row = dict[str, Any]
+Array = np.ndarray
+
+FULL = 10**9
+"""As a number of evaluations: the methodology's budget of each space."""
+
+RESAMPLES = 400
+
+
+@dataclass(frozen=True, eq=False)
+class Runs:
+    """The runs of one peer on one problem.
+
+    Attributes:
+        problem: The problem.
+        rows: One each.
+    """
+
+    problem: Problem
+    rows: Sequence[Row]
+
+    @cached_property
+    def curves(self) -> Array:
+        """Best cost so far, ``(runs, evaluations)``, NaN before the first success."""
+        return best_so_far(row["values"] for row in self.rows)
+
+    @cached_property
+    def known_until(self) -> float:
+        """After how many evaluations nothing is known of some run; a run that ended by itself keeps its best."""
+        return min(_known_until(row) for row in self.rows)
+
+    def counted(self, evaluations: int) -> Array:
+        """Return the evaluations that count for a score up to a number of them."""
+        first, last = self.problem.baseline.evaluations()
+        return np.arange(max(first, 1), min(evaluations, last) + 1)
+
+    def covers(self, evaluations: int) -> bool:
+        """Whether the runs are as long as a score needs."""
+        return self.known_until >= self.counted(evaluations)[-1]
+
+    @cached_property
+    def median(self) -> tuple[Array, Array]:
+        """Where the score of the median curve is taken, ``(p,)``, and that score of all runs and of resampled ones,
+        ``(1 + RESAMPLES, p)``, as the methodology has it."""
+        every = np.arange(len(self.rows))[None]
+        picked = np.concatenate([every, self.draws()])
+        found = [score(self.curves[one], self.problem.baseline) for one in picked]
+        return found[0].at, np.array([one.scores for one in found])
+
+    def draws(self) -> Array:
+        """Return which runs make up each resample, ``(RESAMPLES, runs)``."""
+        rng = np.random.default_rng(crc32(self.problem.name.encode()))
+        return rng.integers(len(self.rows), size=(RESAMPLES, len(self.rows)))
+
+    def scores(self, evaluations: int, mean: bool) -> Array:
+        """Return the score of the mean or the median curve of all runs and of resampled ones, ``(1 + RESAMPLES,)``."""
+        if mean:
+            each = self.mean_scores(evaluations)
+            return np.concatenate([[each.mean()], each[self.draws()].mean(axis=1)])
+        at, found = self.median
+        return found[:, at <= evaluations].mean(axis=1)
+
+    def mean_scores(self, evaluations: int) -> Array:
+        """Return the score of each run, whose mean is the score of the mean curve, ``(runs,)``."""
+        at = self.counted(evaluations)
+        random = self.problem.baseline.at_evaluations(at)
+        left = random - self.problem.baseline.optimum
+        some = left > 0
+        return ((random - self.costs(at)) / np.where(some, left, 1.0))[:, some].mean(axis=1)
+
+    def costs(self, at: Sequence[int] | Array) -> Array:
+        """Return the best costs after numbers of evaluations, the worst there is before the first success."""
+        found = at_budgets(self.curves, list(at))
+        return np.where(np.isnan(found), self.problem.baseline.costs[-1], found)
+
+    def fractions(self, evaluations: int) -> float:
+        """Return the mean fraction of the optimum."""
+        found = at_budgets(self.curves, [evaluations])
+        return float(fraction_of_optimum(found, self.problem.baseline.optimum).mean())
+
+    def evaluations_to(self, cost: float) -> float:
+        """Return after how many evaluations the mean curve is as good as a cost, infinity if never."""
+        curve = self.costs(np.arange(1, self.curves.shape[1] + 1)).mean(axis=0)
+        reached = np.flatnonzero(curve <= cost)
+        return float(reached[0] + 1) if len(reached) else math.inf
+
+    def made(self) -> float:
+        """Return how many evaluations a run made, on average."""
+        return float(np.mean([len(row["values"]) for row in self.rows]))
+
+    def worse_than_random(self) -> tuple[int, int]:
+        """Return at how many of the counted evaluations the mean curve is worse than random search's expectation."""
+        at = self.counted(FULL)
+        at = at[at <= self.known_until]
+        expected = random_curve(self.problem.costs, int(at[-1]))[at - 1]
+        return int((self.costs(at).mean(axis=0) > expected).sum()), len(at)
+
+
+def _known_until(row: Row) -> float:
+    if row["stopped"]:
+        return len(row["values"])
+    return row["budget"] if len(row["values"]) >= row["budget"] else math.inf
+
+
+Table = Mapping[tuple[str, str], Runs]
+"""By peer and problem."""
+
+
+def grouped(rows: Sequence[Row], problems: Mapping[str, Problem]) -> Table:
+    found: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        if row["space"] in problems and row["values"]:
+            found.setdefault((row["peer"], row["space"]), []).append(row)
+    return {key: Runs(problems[key[1]], some) for key, some in found.items()}
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A score with its 95 % bootstrap interval over runs."""
+
+    value: float
+    low: float
+    high: float
+
+
+def overall(each: Sequence[Runs], evaluations: int, mean: bool) -> Interval | None:
+    """Return a peer's mean score over problems, of the mean or the median curves; None where runs are too short."""
+    if not each or not all(runs.covers(evaluations) for runs in each):
+        return None
+    found = np.mean([runs.scores(evaluations, mean) for runs in each], axis=0)
+    low, high = np.quantile(found[1:], [0.025, 0.975])
+    return Interval(float(found[0]), float(low), float(high))
+
+
+def milliseconds(each: Sequence[Runs], observations: int) -> float:
+    """Return the CPU time of a suggestion around a number of observations, repeated and excluded ones counted too."""
+    clock = asked = 0.0
+    step = observations // EVERY
+    for runs in each:
+        for row in runs.rows:
+            if len(row["cpu"]) > step:
+                clock += row["cpu"][step] - row["cpu"][step - 2]
+                asked += row["asked"][step] - row["asked"][step - 2]
+    return 1e3 * clock / asked if asked else math.nan
+
+
+def milliseconds_to(each: Sequence[Runs], evaluations: int) -> float:
+    """Return the CPU time of an evaluation over the first ones, whatever it took to find it."""
+    step = evaluations // EVERY - 1
+    clocks = [row["cpu"][step] for runs in each for row in runs.rows if len(row["cpu"]) > step]
+    return 1e3 * float(np.mean(clocks)) / evaluations if clocks else math.nan

@@ -1,0 +1,258 @@
+"""The comparison as Markdown: tables by peer and by space, and what each peer was given."""
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import runs as quality
+
+from . import PEERS, figures, plots
+from .figures import FULL, Runs, Table
+from .problems import Problem, problem
+
+OURS = "auto"
+BUDGETS = {60: "60", 220: "220", FULL: "full"}
+FRACTIONS = (20, 40, 60, 100, 220)
+OBSERVED = (50, 100, 200)
+
+
+def write(
+    rows: Sequence[dict[str, Any]],
+    groups: Mapping[str, str],
+    data: Path | None,
+    path: Path,
+    provenance: str,
+) -> None:
+    """Write the Markdown file and the plots beside it."""
+    present = [name for name in groups if any(row["space"] == name for row in rows)]
+    problems = {name: problem(name, data) for name in present}
+    table = figures.grouped(rows, problems)
+    of_group = {
+        group: [name for name in present if groups[name] == group]
+        for group in dict.fromkeys(groups[name] for name in present)
+    }
+    parts = ["# Other packages and ours", provenance, _made(rows, problems)]
+    for group, names in of_group.items():
+        parts += [f"## {TITLES[group]}", *_group(table, names)]
+    parts += ["## What each peer was given", _treatments(table), EXPLAINED]
+    quality.publish("\n\n".join(parts), path)
+    shown = _ranked(table, of_group.get("gpu", present))
+    names = of_group.get("gpu", present)
+    plots.scores(table, names, shown, path.with_name(f"{path.stem}_scores.png"))
+    plots.curves(table, present, shown, path.with_name(f"{path.stem}_curves.png"))
+    plots.costs(table, names, shown, path.with_name(f"{path.stem}_cpu.png"))
+
+
+TITLES = {
+    "gpu": "Recorded GPU spaces",
+    "compiler": "Recorded compiler spaces",
+    "synthetic": "Spaces made in code",
+}
+
+
+def _group(table: Table, names: Sequence[str]) -> list[str]:
+    ranked = _ranked(table, names)
+    parts = [_scores(table, names, ranked), _verdict(table, names, ranked)]
+    parts += [
+        "Fraction of the optimum, mean over runs and spaces:",
+        _fractions(table, names, ranked),
+    ]
+    parts += [
+        "Score of the median curve by space, over the methodology's budget (in brackets) or as far as the runs go (*):",
+        _by_space(table, names, ranked),
+    ]
+    parts += ["Never worse than random search? Mean curves:", _against_random(table, names)]
+    parts += [
+        f"How many times fewer evaluations {OURS} needs for the mean final best of each peer:",
+        _factors(table, names, ranked),
+    ]
+    parts += ["CPU, ms:", _costs(table, names, ranked)]
+    return parts
+
+
+def of(table: Table, peer: str, names: Iterable[str]) -> list[Runs]:
+    """Return a peer's runs on some problems; none where one of the problems has none."""
+    found = [table.get((peer, name)) for name in names]
+    return [] if any(one is None for one in found) else [one for one in found if one is not None]
+
+
+def _ranked(table: Table, names: Sequence[str]) -> list[str]:
+    """Return the peers on all of these problems, the best score first, by as many evaluations as all have."""
+    scored = {}
+    for peer in dict.fromkeys(peer for peer, _ in table):
+        found = figures.overall(of(table, peer, names), 60, False)
+        if found is None:
+            found = figures.overall(of(table, peer, names), 40, False)
+        if found is not None:
+            scored[peer] = found.value
+    return sorted(scored, key=lambda peer: -scored[peer])
+
+
+def _scores(table: Table, names: Sequence[str], ranked: Sequence[str]) -> str:
+    head = ["peer", "runs a space"]
+    head += [f"median curve @{told}" for told in BUDGETS.values()]
+    head += [f"mean curve @{told}" for told in BUDGETS.values()]
+    lines = []
+    for peer in ranked:
+        each = of(table, peer, names)
+        counts = sorted({len(runs.rows) for runs in each})
+        shown = str(counts[0]) if len(counts) == 1 else f"{counts[0]}-{counts[-1]}"
+        found = [figures.overall(each, n, mean) for mean in (False, True) for n in BUDGETS]
+        lines.append([peer, shown, *(_interval(one) for one in found)])
+    return quality.table(head, lines)
+
+
+def _interval(one: figures.Interval | None) -> str:
+    return "-" if one is None else f"{one.value:.2f} ({one.low:.2f} to {one.high:.2f})"
+
+
+def _verdict(table: Table, names: Sequence[str], ranked: Sequence[str]) -> str:
+    told = []
+    for n, shown in BUDGETS.items():
+        found = {peer: figures.overall(of(table, peer, names), n, False) for peer in ranked}
+        ours = found.get(OURS)
+        others = {k: v.value for k, v in found.items() if v is not None and k not in OWN}
+        if ours is None or not others:
+            continue
+        best = max(others, key=lambda peer: others[peer])
+        ahead = "above" if ours.low > others[best] else "not above"
+        told.append(
+            f"@{shown} the interval of {OURS} ({ours.low:.2f} to {ours.high:.2f}) is {ahead} the best peer's score "
+            f"({best}, {others[best]:.2f})"
+        )
+    return "; ".join(told) + "."
+
+
+OWN = ("auto", "bayesian", "baco", "random")
+
+
+def _fractions(table: Table, names: Sequence[str], ranked: Sequence[str]) -> str:
+    lines = []
+    for peer in ranked:
+        each = of(table, peer, names)
+        cells = []
+        for n in FRACTIONS:
+            known = all(runs.known_until >= n for runs in each)
+            cells.append(f"{np.mean([runs.fractions(n) for runs in each]):.3f}" if known else "-")
+        lines.append([peer, *cells])
+    return quality.table(["peer", *(f"{n} evaluations" for n in FRACTIONS)], lines)
+
+
+def _by_space(table: Table, names: Sequence[str], ranked: Sequence[str]) -> str:
+    lines = []
+    for peer in ranked:
+        cells = []
+        for name in names:
+            runs = table[peer, name]
+            whole = runs.covers(FULL)
+            until = FULL if whole else int(runs.known_until)
+            cells.append(f"{runs.scores(until, False)[0]:.2f}{'' if whole else '*'}")
+        lines.append([peer, *cells])
+    budgets = [table[ranked[0], name].problem.evaluations for name in names]
+    head = [f"{name} ({n})" for name, n in zip(names, budgets, strict=True)]
+    return quality.table(["peer", *head], lines)
+
+
+def _against_random(table: Table, names: Sequence[str]) -> str:
+    lines = []
+    for name in names:
+        if (OURS, name) not in table:
+            continue
+        runs = table[OURS, name]
+        until = FULL if runs.covers(FULL) else int(runs.known_until)
+        cells = []
+        for peer in (OURS, "random"):
+            own = table.get((peer, name))
+            found = None if own is None else figures.overall([own], until, True)
+            cells.append(_interval(found))
+        worse, of_all = runs.worse_than_random()
+        lines.append([name, *cells, f"{worse} of {of_all}"])
+    head = ["space", f"score, {OURS}", "score, random"]
+    return quality.table(
+        [*head, "evaluations at which its mean is worse than expected of random"], lines
+    )
+
+
+def _factors(table: Table, names: Sequence[str], ranked: Sequence[str]) -> str:
+    lines = []
+    for peer in ranked:
+        if peer == OURS or not of(table, OURS, names):
+            continue
+        found = [_factor(table[OURS, name], table[peer, name]) for name in names]
+        reached = [one for one in found if not math.isnan(one)]
+        mean = f"{np.mean(reached):.2f}" if reached else "-"
+        cells = ["-" if math.isnan(one) else f"{one:.2f}" for one in found]
+        lines.append([peer, *cells, f"{mean} ({len(reached)} of {len(found)})"])
+    return quality.table(["peer", *names, "mean (spaces reached)"], lines)
+
+
+def _factor(ours: Runs, theirs: Runs) -> float:
+    """Return as in BaCO's Table 9 the peer's evaluations over ours to the same mean; NaN where we never get there."""
+    made = round(theirs.made())
+    last = float(theirs.costs([theirs.curves.shape[1]]).mean())
+    needed = ours.evaluations_to(last)
+    return math.nan if math.isinf(needed) else made / needed
+
+
+def _costs(table: Table, names: Sequence[str], ranked: Sequence[str]) -> str:
+    lines = []
+    for peer in ranked:
+        each = of(table, peer, names)
+        cells = [_number(figures.milliseconds(each, n)) for n in OBSERVED]
+        lines.append([peer, *cells, _number(figures.milliseconds_to(each, 60))])
+    head = [f"a suggestion at {n} observations" for n in OBSERVED]
+    return quality.table(["peer", *head, "an evaluation, the first 60"], lines)
+
+
+def _number(x: float) -> str:
+    return "-" if math.isnan(x) else f"{x:.3g}"
+
+
+def _made(rows: Sequence[Mapping[str, Any]], problems: Mapping[str, Problem]) -> str:
+    commits = ", ".join(sorted({row["commit"] for row in rows}))
+    versions = ", ".join(sorted({row["version"] for row in rows}))
+    seeds = Counter(row["peer"] for row in rows)
+    sizes = "; ".join(
+        f"{name}: {len(one.rows):,} configurations, {np.isnan(one.costs).mean():.0%} fail"
+        for name, one in problems.items()
+    )
+    return (
+        f"The runs are of commit {commits}; {versions}. {len(rows):,} runs of {len(seeds)} peers, seeds from 0. "
+        f"Spaces: {sizes}."
+    )
+
+
+def _treatments(table: Table) -> str:
+    """Return what each module says of itself."""
+    modules = dict.fromkeys(PEERS[peer].module for peer, _ in table if peer in PEERS)
+    told = []
+    for module in modules:
+        labels = [
+            label
+            for label, one in PEERS.items()
+            if one.module == module and _is_there(table, label)
+        ]
+        try:
+            text = " ".join((import_module(f".{module}", __package__).__doc__ or "").split())
+        except ImportError:
+            text = "(not installed where this table was written)"
+        told.append(f"- {', '.join(labels)}: {text}")
+    return "\n".join(told)
+
+
+def _is_there(table: Table, label: str) -> bool:
+    return any(peer == label for peer, _ in table)
+
+
+EXPLAINED = """\
+Score: 0 is random search (calculated, by the methodology), 1 the optimum from the first evaluation on; the mean from
+the methodology's first evaluation to @60, @220 or its budget, whichever comes first, and over the spaces. The cost is
+that of the median rank of the runs, or (mean curve) the mean cost of the runs, the worst cost of the space before a
+run's first success. In brackets 95 % bootstrap intervals over runs. An evaluation is a configuration that runs or
+fails; one that a known constraint excludes, or that was asked for before, is answered but not counted. No peer is
+given a default configuration. A run that ends by itself keeps its best. `-`: not enough evaluations. CPU is that of
+the whole process; a suggestion is one question, those that were excluded or repeated among them."""
