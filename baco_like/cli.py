@@ -21,6 +21,7 @@ from baco_like.exceptions import BacoError, JournalError, MissingExtra, RunFileE
 from baco_like.report.output import say
 
 if TYPE_CHECKING:
+    from baco_like.evaluators.confirmation import Confirmation
     from baco_like.evaluators.protocol import Evaluator
     from baco_like.optimizer import Optimizer
     from baco_like.records.stopping import StopRule
@@ -190,17 +191,21 @@ def _run(
     folder: Path,
 ) -> str | None:
     """Return why the run ended, None for Ctrl-C; however it ends, its results are written."""
-    from baco_like.tuner import run_locked
+    from baco_like.tuner import confirmed, run_locked
 
+    confirmation = None
     try:
         reason = run_locked(optimizer, evaluator, stop, progress)
+        if plan.top:
+            say(f"measuring the best {plan.top} again")
+            confirmation = confirmed(optimizer, evaluator, plan.top, plan.rounds)
     except KeyboardInterrupt:
         reason = None
     except BaseException:
         with contextlib.suppress(BacoError):  # what ended the run is what must be told
             _finish(plan, optimizer, evaluator, folder)
         raise
-    _finish(plan, optimizer, evaluator, folder)
+    _finish(plan, optimizer, evaluator, folder, confirmation)
     return reason
 
 
@@ -302,7 +307,13 @@ def _settings(plan: RunFile) -> dict[str, Any]:
     return settings
 
 
-def _finish(plan: RunFile, optimizer: Optimizer, evaluator: Evaluator, folder: Path) -> None:
+def _finish(
+    plan: RunFile,
+    optimizer: Optimizer,
+    evaluator: Evaluator,
+    folder: Path,
+    confirmation: Confirmation | None = None,
+) -> None:
     """Print the table and write best.json, the best source and the plot.
 
     Raises:
@@ -311,6 +322,8 @@ def _finish(plan: RunFile, optimizer: Optimizer, evaluator: Evaluator, folder: P
     from baco_like.report.summary import summarise, table, write_best
 
     summary = summarise(optimizer.history, plan.objective)
+    if confirmation is not None:
+        summary = summary.confirmed(confirmation.winner, confirmation.candidates)
     say("\n" + table(summary))
     try:
         write_best(summary, folder / "best.json", seed=optimizer.options.seed)
@@ -323,8 +336,9 @@ def _finish(plan: RunFile, optimizer: Optimizer, evaluator: Evaluator, folder: P
 
 
 def _write_source(best: Trial | None, evaluator: Evaluator, folder: Path) -> None:
-    from baco_like.evaluators.protocol import SourceProvider
+    from baco_like.evaluators.protocol import SourceProvider, unwrapped
 
+    evaluator = unwrapped(evaluator)
     if best is not None and isinstance(evaluator, SourceProvider):
         (folder / evaluator.source_name).write_text(evaluator.source(best.config))
 

@@ -1,7 +1,7 @@
 """The TOML file of ``baco-like tune``: read and checked as a whole before anything happens.
 
 Its tables are ``[space.NAME]`` (one per parameter), ``[constraints]``, ``[objective]``,
-``[evaluator]``, ``[budget]`` and ``[optimizer]``. A key that is not known is an error, never
+``[evaluator]``, ``[budget]``, ``[optimizer]`` and ``[confirmation]``. A key that is not known is an error, never
 ignored.
 """
 
@@ -32,7 +32,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-_TABLES = ("space", "constraints", "objective", "evaluator", "budget", "optimizer")
+_TABLES = ("space", "constraints", "objective", "evaluator", "budget", "optimizer", "confirmation")
 _LARGEST_FILE = 16 * 2**20
 
 
@@ -52,6 +52,8 @@ class RunFile:
         seed: The run's only seed.
         initial: Size of the first design, or None for the strategy's own.
         settings: The strategy's own settings.
+        top: How many of the best configurations are measured again at the end; 0: none.
+        rounds: How often at most.
     """
 
     path: Path
@@ -64,6 +66,8 @@ class RunFile:
     seed: int = 0
     initial: int | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
+    top: int = 0
+    rounds: int = 5
 
     @property
     def folder(self) -> Path:
@@ -113,7 +117,9 @@ def read(path: str | Path) -> RunFile:
         evaluations=evaluations,
         seconds=seconds,
         **_optimizer(top.table("optimizer")),
+        **_confirmation(top),
     )
+    _check_goal(run)
     _check_default(space)
     run.evaluator().close()
     return run
@@ -170,6 +176,23 @@ def _optimizer(table: Table) -> dict[str, Any]:
         "initial": table.whole("initial", low=1) if table.has("initial") else None,
         "settings": {key: value for key, value in table.entries.items() if key not in common},
     }
+
+
+def _confirmation(top: Table) -> dict[str, int]:
+    if not top.has("confirmation"):
+        return {}
+    table = top.table("confirmation")
+    table.only(("top", "rounds"))
+    return {"top": table.whole("top", 3, low=1), "rounds": table.whole("rounds", 5, low=1)}
+
+
+def _check_goal(run: RunFile) -> None:
+    """What is clearly slower is known only where less is better."""
+    table = run.evaluator_table
+    if run.objective.goal == "maximize" and table.has("slow_ratio"):
+        raise table.wrong(
+            "slow_ratio", table.entries["slow_ratio"], 'goal = "minimize", or not this key'
+        )
 
 
 def _space(table: Table, constraints: Table) -> Space:

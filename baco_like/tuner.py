@@ -12,6 +12,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from typing import Any
 
+from baco_like.evaluators.confirmation import Confirmation, confirm
 from baco_like.evaluators.function import DEFAULT_FAILURES, FunctionEvaluator
 from baco_like.evaluators.protocol import Collector, Evaluator
 from baco_like.exceptions import FailureWarning, SpaceExhausted
@@ -19,7 +20,7 @@ from baco_like.optimizer import Callback, Optimizer
 from baco_like.records.history import Goal, History, Noise
 from baco_like.records.journal import Journal
 from baco_like.records.stopping import StopRule
-from baco_like.records.trial import Outcome, Trial
+from baco_like.records.trial import Outcome, Status, Trial
 from baco_like.report.progress import Progress, Silent, progress_on
 from baco_like.runlock import journal_file, sole_runner
 from baco_like.spaces.space import Space
@@ -35,10 +36,18 @@ class Result:
     Attributes:
         optimizer: Everything that is known; it can go on suggesting.
         reason: Why the run ended.
+        confirmation: What came of measuring the best few again, or None where that was not asked for.
     """
 
     optimizer: Optimizer
     reason: str
+    confirmation: Confirmation | None = None
+
+    @property
+    def winner(self) -> Trial | None:
+        """The candidate that was best when it was measured again, with these measurements; else `best`."""
+        confirmed = None if self.confirmation is None else self.confirmation.winner
+        return self.best if confirmed is None else confirmed
 
     @property
     def best(self) -> Trial | None:
@@ -119,9 +128,14 @@ class _Flight:
     def land(self) -> None:
         """Wait for outcomes and record them."""
         self.landed += self.evaluator.wait()
-        outcomes = [_without_bound(o, self.optimizer.options.direction) for o in self.landed]
-        self.optimizer.complete(outcomes)
+        landed = [_without_bound(o, self.optimizer.options.direction) for o in self.landed]
+        outcomes = [o for o in landed if o.status is not Status.ABANDONED]
+        if outcomes:
+            self.optimizer.complete(outcomes)
         self.landed = []
+        for lost in landed:
+            if lost.status is Status.ABANDONED:
+                self.optimizer.abandon(self.flying.pop(lost.trial_id), lost.message)
         for outcome in outcomes:
             trial = self.flying.pop(outcome.trial_id).completed(outcome)
             self.progress.update(self.optimizer.history, trial)
@@ -132,7 +146,11 @@ class _Flight:
             if isinstance(self.evaluator, Collector):
                 self.landed += self.evaluator.collect(timeout)
         pending, goal = self.optimizer.history.pending, self.optimizer.options.direction
-        done = [_without_bound(o, goal) for o in self.landed if o.trial_id in pending]
+        done = [
+            _without_bound(o, goal)
+            for o in self.landed
+            if o.trial_id in pending and o.status is not Status.ABANDONED
+        ]
         with contextlib.suppress(Exception):
             if done:
                 self.optimizer.complete(done)
@@ -220,6 +238,7 @@ def tune(
     storage: str | os.PathLike[str] | Journal | None = None,
     warm_start: Any = None,
     callbacks: Iterable[Callback] = (),
+    confirm_best: int = 0,
 ) -> Result:
     """Tune a Python function.
 
@@ -245,6 +264,8 @@ def tune(
         storage: See `Optimizer`.
         warm_start: See `Optimizer`.
         callbacks: See `Optimizer`.
+        confirm_best: So many of the best configurations are measured again at the end, five times or until one is left;
+            only these measurements choose `Result.winner`. 0: it is the best observed.
 
     Ctrl-C ends the run with what there is: the result's reason is ``interrupted``. Any other exception leaves with the
     optimizer, and all that it has observed, in its attribute ``optimizer``.
@@ -263,6 +284,8 @@ def tune(
         max_pending=max_pending,
     )
     heard = _callables(callbacks)
+    if confirm_best < 0:
+        raise ValueError(f"confirm_best = {confirm_best}: expected 0 or more configurations")
     if not callable(getattr(stop, "room", None)):
         raise TypeError(f"stop must be a rule such as MaxEvals(60), not {stop!r}")
     whole = space if isinstance(space, Space) else Space(space)
@@ -283,19 +306,31 @@ def tune(
             callbacks=heard,
         )
         shown = progress_on(sys.stderr, total) if progress else Silent()
-        return _result(optimizer, evaluator, stop, shown)
+        return _result(optimizer, evaluator, stop, shown, confirm_best)
 
 
 def _result(
-    optimizer: Optimizer, evaluator: Evaluator, stop: StopRule, progress: Progress
+    optimizer: Optimizer, evaluator: Evaluator, stop: StopRule, progress: Progress, top: int
 ) -> Result:
     try:
-        return Result(optimizer, run_locked(optimizer, evaluator, stop, progress))
+        reason = run_locked(optimizer, evaluator, stop, progress)
+        return Result(optimizer, reason, confirmed(optimizer, evaluator, top) if top else None)
     except KeyboardInterrupt:
         return Result(optimizer, "interrupted")
     except Exception as error:
         _hand_over(error, optimizer)
         raise
+
+
+def confirmed(
+    optimizer: Optimizer, evaluator: Evaluator, top: int, rounds: int = 5
+) -> Confirmation:
+    """Measure the best trials of a run again, and close the evaluator; see `confirm`."""
+    try:
+        goal = optimizer.options.direction
+        return confirm(optimizer.trials, evaluator, goal, top=top, rounds=rounds)
+    finally:
+        evaluator.close()
 
 
 def _hand_over(error: Exception, optimizer: Optimizer) -> None:

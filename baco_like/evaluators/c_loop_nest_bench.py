@@ -136,6 +136,9 @@ class LoopNestBench:
             [self._compiler, *arguments],
             timeout=self._settings.build_timeout,
             folder=self._workplace.folder,
+            environment={
+                "TMPDIR": str(self._workplace.folder)
+            },  # for what a killed compiler leaves
             stop=self._stop,
         )
 

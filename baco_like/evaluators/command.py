@@ -235,7 +235,11 @@ class _Stages:
     ) -> None:
         texts = {name: text_of(value) for name, value in trial.items()}
         self._texts = {**texts, "workdir": str(workdir)}
-        self._environment = {commands.variables[name]: text for name, text in self._texts.items()}
+        own = {commands.variables[name]: text for name, text in self._texts.items()}
+        self._environment = {
+            "TMPDIR": str(workdir),
+            **own,
+        }  # what a killed tool leaves goes with it
         self._commands, self._seconds, self._stop = commands, seconds, stop
 
     def build(self) -> None:

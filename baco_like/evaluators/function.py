@@ -34,8 +34,16 @@ class SubmitsCalls(Protocol):
 
 
 @dataclass(frozen=True)
-class _Call:
-    """What is done for a trial; it travels to the workers, which must be able to import ``fn``."""
+class Call:
+    """What is done for a trial; it travels to the workers, which must be able to import ``fn``.
+
+    Attributes:
+        fn: Called with the trial.
+        objective: Which metric counts where it returns a mapping.
+        failures: Exception types that are failures of the configuration.
+        repeats: Calls per trial.
+        retries: How often a failed trial is tried again.
+    """
 
     fn: Callable[[Trial], Any]
     objective: str
@@ -145,7 +153,7 @@ class FunctionEvaluator:
     ) -> None:
         _check_counts(fn, repeats, retries, max_pending)
         _check_failures(failures)
-        self._call = _Call(fn, objective, tuple(failures), repeats, retries)
+        self._call = Call(fn, objective, tuple(failures), repeats, retries)
         self._executor = executor
         self._capacity = max_pending if max_pending is not None else _workers(executor)
         self._queue: deque[Trial] = deque()

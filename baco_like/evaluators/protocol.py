@@ -55,3 +55,15 @@ class SourceProvider(Protocol):
         Raises:
             EvaluatorError: There is no correct program for it.
         """
+
+
+def collected(evaluator: Evaluator, timeout: float | None) -> Sequence[Outcome]:
+    """Return what an evaluator has left when a run breaks off; nothing where it is no `Collector`."""
+    return evaluator.collect(timeout) if isinstance(evaluator, Collector) else ()
+
+
+def unwrapped(evaluator: Evaluator) -> Evaluator:
+    """Return the evaluator within all wrappers: each has what it wraps in its attribute ``inner``."""
+    while (inner := getattr(evaluator, "inner", None)) is not None:
+        evaluator = inner
+    return evaluator

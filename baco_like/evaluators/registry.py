@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from baco_like.evaluators import command, halide, opencl
+from baco_like.evaluators import command, halide, isolated, opencl
 from baco_like.evaluators.c_loop_nest import LoopNestEvaluator
 from baco_like.evaluators.protocol import Evaluator
 from baco_like.evaluators.replay import ReplayEvaluator
+from baco_like.evaluators.result_cache import ResultCache, digest
 from baco_like.evaluators.table import Table, shown, suggestion
+from baco_like.evaluators.wrappers.cached import CachedEvaluator
 from baco_like.exceptions import RunFileError
 from baco_like.spaces.space import Space
+
+CACHE_KEYS = ("cache", "cache_files")
+"""Keys that every kind has: a file of results, and files that these depend on (sources, inputs)."""
 
 Factory = Callable[[Table, Space, str, Path], Evaluator]
 """Makes an evaluator from its table, the space, the objective's unit, and the folder of the file.
@@ -23,6 +28,7 @@ It checks everything and has no effect: what has to be made (folders, programs) 
 KINDS: Mapping[str, Factory] = {
     "command": command.from_table,
     "c_loop_nest": LoopNestEvaluator.from_table,
+    "function": isolated.from_table,
     "halide": halide.from_table,
     "opencl": opencl.from_table,
     "replay": ReplayEvaluator.from_table,
@@ -47,4 +53,18 @@ def create(table: Table, space: Space, unit: str, folder: Path) -> Evaluator:
         raise RunFileError(
             f"[{table.name}] kind = {shown(kind)} is unknown; {suggestion(kind, KINDS)}"
         )
-    return KINDS[kind](table, space, unit, folder)
+    own = Table(table.name, {k: v for k, v in table.entries.items() if k not in CACHE_KEYS})
+    evaluator = KINDS[kind](own, space, unit, folder)
+    cache = _cache(table, own, unit, folder)
+    return evaluator if cache is None else CachedEvaluator(evaluator, cache)
+
+
+def _cache(table: Table, own: Table, unit: str, folder: Path) -> ResultCache | None:
+    """Return the cache that a table names, whose values depend on all its other keys and on the files it lists."""
+    if not table.has("cache"):
+        if table.has("cache_files"):
+            raise table.wrong("cache_files", table.entries["cache_files"], "cache = FILE besides")
+        return None
+    files = {name: digest(folder / name) for name in table.texts("cache_files", [])}
+    context = {**own.entries, "[objective] unit": unit, **files}
+    return ResultCache(folder / table.text("cache"), context)

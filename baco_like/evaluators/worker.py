@@ -186,6 +186,12 @@ class Worker:
                 self._end()
             return reply
 
+    def kill(self) -> None:
+        """End the process at once, also while another thread waits for its reply, which tells of SIGKILL then."""
+        running = self._running
+        if running is not None:
+            running.kill()
+
     def close(self) -> None:
         """End the process, with its children and its temporary files; the next request starts another."""
         with self._lock:
@@ -249,6 +255,9 @@ class _Running:
             os.set_blocking(descriptor, False)
         guard = contextlib.ExitStack()
         guard.enter_context(guardian.guarded(child.pid))
+        self._reaping = (
+            threading.Lock()
+        )  # what is reaped must not be signalled: its number may be another's
         self._child, self.channel = child, Channel(child, requests, replies)
         self._finalizer = weakref.finalize(
             self, _ended, child, mark, self.channel, guard, workplace, os.getpid()
@@ -265,9 +274,15 @@ class _Running:
         while self.alive and time.monotonic() < deadline:
             time.sleep(0.002)
 
+    def kill(self) -> None:
+        """Kill the group."""
+        with self._reaping:
+            group.signal_group(self._child, signal.SIGKILL)
+
     def end(self) -> None:
         """Kill the group, and remove what was made."""
-        self._finalizer()
+        with self._reaping:
+            self._finalizer()
 
 
 def _process(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ class Summary:
         evaluations: Observed trials.
         failures: Failed or stopped trials by their word.
         messages: The commonest message (its first line) of each word.
+        candidates: The best few with what came of measuring them again, where that was asked for.
     """
 
     objective: Objective
@@ -34,6 +35,12 @@ class Summary:
     evaluations: int
     failures: Mapping[str, int]
     messages: Mapping[str, str] = field(default_factory=dict)
+    candidates: tuple[Trial, ...] = ()
+
+    def confirmed(self, winner: Trial | None, candidates: Sequence[Trial]) -> Summary:
+        """Return the figures with the winner of the new measurements as the best."""
+        best = self.best if winner is None else winner
+        return replace(self, best=best, candidates=tuple(candidates))
 
     @property
     def speedup(self) -> float | None:
@@ -123,6 +130,17 @@ def _spread(trial: Trial | None) -> str:
     return f"{min(trial.repeats):.4g} - {max(trial.repeats):.4g}"
 
 
+def _candidate(trial: Trial) -> dict[str, Any]:
+    return {
+        "trial": trial.id,
+        "config": dict(trial.config),
+        "observed": trial.extra.get("observed"),
+        "value": trial.value,
+        "repeats": list(trial.repeats),
+        "failed": trial.failed,
+    }
+
+
 def write_best(summary: Summary, path: Path, *, seed: int) -> None:
     """Write ``best.json``: configuration, value, the default's value, speed-up, repeats, failures by kind."""
     best, default = summary.best, summary.default
@@ -143,5 +161,6 @@ def write_best(summary: Summary, path: Path, *, seed: int) -> None:
         "failures": dict(summary.failures),
         "failure_messages": dict(summary.messages),
         "seed": seed,
+        "confirmation": [_candidate(trial) for trial in summary.candidates],
     }
     path.write_text(json.dumps(content, indent=2) + "\n")

@@ -1,0 +1,1 @@
+"""Evaluators around evaluators: each adds one thing to any other, and they nest."""

@@ -1,0 +1,141 @@
+"""The best few are measured again: luck does not win."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from baco_like import MaxEvals, tune
+from baco_like.evaluators.confirmation import best_of, confirm
+from baco_like.evaluators.result_cache import ResultCache
+from baco_like.evaluators.wrappers.cached import CachedEvaluator
+from baco_like.exceptions import EvaluatorError
+from baco_like.records.trial import Outcome, Trial
+
+
+class Noisy:
+    """Values are ``x`` and noise; negative ``x`` fail. It notes in which order it was asked."""
+
+    capacity = 1
+
+    def __init__(self, spread: float = 0.1) -> None:
+        self.rng, self.spread = np.random.default_rng(0), spread
+        self.asked: list[int] = []
+        self.queue: deque[Trial] = deque()
+
+    def submit(self, trial: Trial) -> None:
+        self.asked.append(trial.id)
+        self.queue.append(trial)
+
+    def wait(self) -> Sequence[Outcome]:
+        trial = self.queue.popleft()
+        if trial["x"] < 0:
+            return [Outcome.failure(trial.id, "runtime", "no")]
+        noise = self.rng.normal(0, self.spread, 2)
+        return [Outcome.success(trial.id, tuple(float(trial["x"] + one) for one in noise))]
+
+    def close(self) -> None:
+        self.queue.clear()
+
+
+def observed(number: int, x: float, value: float | None, **more: Any) -> Trial:
+    trial = Trial(number, {"x": x}, **more)
+    return trial.completed(
+        Outcome.failure(number, "compile") if value is None else Outcome.success(number, (value,))
+    )
+
+
+def test_the_lucky_one_does_not_win() -> None:
+    trials = [observed(0, 5.0, 1.0), observed(1, 2.0, 2.0), observed(2, 2.5, 2.4)]
+    found = confirm(trials, Noisy(), top=3)
+    assert found.winner is not None
+    assert found.winner.id == 1
+    assert found.winner.value == pytest.approx(2.0, abs=0.2)
+    assert found.winner.extra["observed"] == 2.0
+    assert [one.id for one in found.candidates] == [0, 1, 2]
+    assert found.candidates[0].value == pytest.approx(5.0, abs=0.2)
+
+
+def test_the_clearly_worse_leave_and_the_others_take_turns() -> None:
+    evaluator = Noisy(spread=0.01)
+    trials = [observed(0, 9.0, 1.0), observed(1, 2.0, 2.0), observed(2, 2.0001, 2.0)]
+    confirm(trials, evaluator, top=3, rounds=4)
+    assert evaluator.asked[:3] == [0, 1, 2]
+    assert 0 not in evaluator.asked[3:]
+    assert sorted(evaluator.asked[3:5]) == [1, 2]
+
+
+def test_one_that_is_left_alone_ends_it() -> None:
+    found = confirm([observed(0, 1.0, 1.0), observed(1, 9.0, 1.1)], Noisy(0.01), rounds=50)
+    assert found.rounds == 1
+    assert len(found.candidates[0].repeats) == 2
+
+
+def test_maximising() -> None:
+    trials = [observed(0, 1.0, 9.0), observed(1, 5.0, 8.0)]
+    found = confirm(trials, Noisy(), "maximize")
+    assert found.winner is not None
+    assert found.winner.id == 1
+
+
+def test_those_that_fail_now_leave() -> None:
+    trials = [observed(0, -1.0, 0.5), observed(1, 2.0, 2.0)]
+    found = confirm(trials, Noisy())
+    assert found.winner is not None
+    assert found.winner.id == 1
+    assert (found.candidates[0].failed, found.candidates[0].extra["observed"]) == ("runtime", 0.5)
+    nobody = confirm(trials[:1], Noisy())
+    assert (nobody.winner, nobody.candidates[0].failed) == (None, "runtime")
+    assert confirm([], Noisy()).winner is None
+
+
+def test_a_cache_is_passed_by(tmp_path: Path) -> None:
+    inner = Noisy()
+    evaluator = CachedEvaluator(inner, ResultCache(tmp_path / "cache", {}))
+    confirm([observed(0, 1.0, 1.0), observed(1, 1.0001, 1.0)], evaluator, rounds=3)
+    assert len(inner.asked) == 6
+    assert not (tmp_path / "cache").exists()
+
+
+def test_the_best_with_different_configurations() -> None:
+    trials = [
+        observed(0, 1.0, 3.0),
+        observed(1, 1.0, 2.0),
+        observed(2, 2.0, 1.0),
+        observed(3, 3.0, None),
+        observed(4, 4.0, 0.1, origin="imported"),
+        observed(5, 5.0, 9.0),
+    ]
+    assert [one.id for one in best_of(trials, "minimize", 3)] == [2, 1, 5]
+    assert [one.id for one in best_of(trials, "maximize", 2)] == [5, 0]
+
+
+def test_wrong_arguments() -> None:
+    with pytest.raises(EvaluatorError, match="top = 0"):
+        confirm([], Noisy(), top=0)
+
+
+def test_tune_with_confirmation() -> None:
+    """The first call of one configuration is a lucky outlier, and never again."""
+    calls: list[int] = []
+
+    def fn(trial: Trial) -> float:
+        calls.append(trial["x"])
+        return 0.0 if trial["x"] == 7 and calls.count(7) == 1 else 1.0 + trial["x"]
+
+    arguments: dict[str, Any] = {"strategy": "exhaustive", "progress": False}
+    result = tune(fn, {"x": list(range(10))}, stop=MaxEvals(10), confirm_best=3, **arguments)
+    assert result.best_config == {"x": 7}
+    assert result.winner is not None
+    assert result.winner.config == {"x": 0}
+    assert result.confirmation is not None
+    assert {one["x"] for one in result.confirmation.candidates} == {7, 0, 1}
+    plain = tune(fn, {"x": [1, 2]}, stop=MaxEvals(2), **arguments)
+    assert (plain.confirmation, plain.winner) == (None, plain.best)
+    with pytest.raises(ValueError, match="confirm_best = -1"):
+        tune(fn, {"x": [1, 2]}, stop=MaxEvals(2), confirm_best=-1, **arguments)

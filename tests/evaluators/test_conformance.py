@@ -1,0 +1,90 @@
+"""Every evaluator passes the same checks; a new one joins by one line."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from baco_like.evaluators import command
+from baco_like.evaluators.c_loop_nest import LoopNestEvaluator, Settings
+from baco_like.evaluators.function import FunctionEvaluator
+from baco_like.evaluators.isolated import IsolatedEvaluator
+from baco_like.evaluators.protocol import Evaluator
+from baco_like.evaluators.repeats import Repeats
+from baco_like.evaluators.result_cache import ResultCache
+from baco_like.evaluators.table import Table
+from baco_like.evaluators.wrappers.cached import CachedEvaluator
+from baco_like.evaluators.wrappers.checked import CheckedEvaluator
+from baco_like.evaluators.wrappers.repeated import RepeatedEvaluator
+from baco_like.exceptions import Infeasible
+from baco_like.records.trial import Trial
+from baco_like.spaces.space import Space
+from baco_like.testing.evaluators import CHECKS, Case, Check
+
+POOL = ThreadPoolExecutor(2)
+XS = [{"x": x} for x in (1, 2, 3, 4)]
+TILES = [{"ti": 1}, {"ti": 5}, {"ti": 4}]
+
+
+def fn(trial: Trial) -> float:
+    if trial["x"] == 3:
+        raise Infeasible("too large", failed="compile")
+    return float(trial["x"])
+
+
+def function(folder: Path) -> Evaluator:
+    return FunctionEvaluator(fn)
+
+
+def by_command(ahead: int) -> Callable[[Path], Evaluator]:
+    table = {
+        "build": "test {x} != 3",
+        "run": "true",
+        "measure": "wall",
+        "ahead": ahead,
+    }
+    space = Space({"x": [1, 2, 3, 4]})
+    return lambda folder: command.from_table(Table("evaluator", table), space, "ms", folder)
+
+
+def loop_nest(ahead: int) -> Callable[[Path], Evaluator]:
+    space = Space({"ti": [1, 4, 5]})
+    return lambda folder: LoopNestEvaluator(space, Settings(8), Repeats(), ahead)
+
+
+def isolated(folder: Path) -> Evaluator:
+    path = [str(Path(__file__).parent)]
+    return IsolatedEvaluator("objective_targets:plain", timeout=60.0, workers=2, path=path)
+
+
+CASES: dict[str, tuple[Callable[[Path], Evaluator], list[dict[str, int]]]] = {
+    "function": (function, XS),
+    "function in a pool": (lambda folder: FunctionEvaluator(fn, executor=POOL), XS),
+    "command": (by_command(0), XS),
+    "command, built ahead": (by_command(2), XS),
+    "c_loop_nest": (loop_nest(0), TILES),
+    "c_loop_nest, built ahead": (loop_nest(1), TILES),
+    "isolated": (isolated, XS),
+    "repeated": (lambda folder: RepeatedEvaluator(function(folder), Repeats(2, 2)), XS),
+    "checked": (lambda folder: CheckedEvaluator(function(folder), lambda t, o: None), XS),
+    "cached": (
+        lambda folder: CachedEvaluator(function(folder), ResultCache(folder / "cache", {})),
+        XS,
+    ),
+}
+NEEDS_CC = ("c_loop_nest", "c_loop_nest, built ahead")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("name", CASES)
+def test_conformance(name: str, check: Check, tmp_path: Path) -> None:
+    if name in NEEDS_CC and shutil.which("cc") is None:
+        pytest.skip("needs a C compiler")
+    make, configs = CASES[name]
+    check(Case(lambda: make(tmp_path), configs))
