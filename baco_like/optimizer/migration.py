@@ -13,9 +13,10 @@ from typing import Any
 
 from baco_like.optimizer.opening import default_first, records_of
 from baco_like.optimizer.state import advanced, begun
+from baco_like.records.earlier import Earlier, numbered
 from baco_like.records.header import Header
 from baco_like.records.journal import Event, enqueued_event, observed_event
-from baco_like.records.trial import Trial
+from baco_like.records.trial import Status, Trial
 from baco_like.spaces.given import difference
 from baco_like.spaces.space import Space
 from baco_like.storage.jsonl import write_journal
@@ -49,7 +50,7 @@ def migrate(old: str | os.PathLike[str], new: str | os.PathLike[str], space: Spa
     A parameter that the old space lacks is taken to have had its default. An observation counts if its configuration,
     read so, is feasible in the new space and every parameter that the new space lacks had its default. All others are
     kept as imported observations. Trials get new numbers in the order of arrival; what was pending or enqueued is
-    suggested next.
+    suggested next. Of a warm start's results those are kept that count in the new space.
 
     Args:
         old: The journal of the old space; it stays as it is.
@@ -63,12 +64,17 @@ def migrate(old: str | os.PathLike[str], new: str | os.PathLike[str], space: Spa
     before = Space.from_dict({**header.space, "constraints": []})  # callables cannot be written
     past, _ = advanced(begun(header, before, RandomSearch()), records, RandomSearch(), str(old))
     reading = _Reading(before, space, _defaults(before), _defaults(space))
-    observed = [_observed(i, trial, reading) for i, trial in enumerate(past.history.trials)]
+    earlier = tuple(
+        found for part in header.earlier if (found := _earlier(part, reading)) is not None
+    )
+    first = sum(len(part.trials) for part in earlier if part.mode == "data")
+    own = past.history.trials[past.history.warm :]
+    observed = [_observed(first + i, trial, reading) for i, trial in enumerate(own)]
     pending = [trial.config for trial in past.history.pending.values()]
     waiting = [reading(config) for config in (*pending, *past.history.queue)]
     legal = [config for config in waiting if config is not None]
     events: list[Event] = [
-        Header(space.to_dict(), header.options, _first_points(header, reading)).event(),
+        Header(space.to_dict(), header.options, _first_points(header, reading), earlier).event(),
         *(observed_event([trial]) for trial in observed),
         *([enqueued_event(legal)] if legal else []),
     ]
@@ -116,6 +122,22 @@ def _observed(number: int, trial: Trial, reading: _Reading) -> Trial:
     if config is None:
         return Trial(number, trial.config, None, "imported", outcome)
     return Trial(number, config, None, "told", outcome)
+
+
+def _earlier(part: Earlier, reading: _Reading) -> Earlier | None:
+    """Return what a warm start is in the new space, or None where nothing of it is left."""
+    read = [(reading(trial.config), trial.outcome) for trial in part.trials]
+    rows = [
+        (config, outcome) for config, outcome in read if config is not None and outcome is not None
+    ]
+    if not any(outcome.status is Status.OK for _, outcome in rows):
+        return None
+    lost = (
+        {"they are not in the changed space": len(read) - len(rows)}
+        if len(rows) < len(read)
+        else {}
+    )
+    return replace(part, trials=numbered(rows), left_out={**part.left_out, **lost})
 
 
 def _first_points(header: Header, reading: _Reading) -> tuple[Config, ...]:

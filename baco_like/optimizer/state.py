@@ -47,14 +47,20 @@ def begun(header: Header, space: Space, strategy: Strategy[Any]) -> Now:
     """Return what is known before the first event; a strategy refuses a space here.
 
     Raises:
-        ConfigError: Earlier results do not belong to the space.
+        JournalError: Earlier results do not belong to the space.
     """
     options = header.options
     problem = Problem(space, options.budget, options.noise, options.direction)
     known = [trial for part in header.earlier if part.mode == "data" for trial in part.trials]
     wanted = [t.config for part in header.earlier if part.mode == "configs" for t in part.trials]
     warm = numbered([(t.config, t.outcome) for t in known if t.outcome is not None])
-    history = History.start(space, options.direction).warmed(warm)
+    try:
+        space.encode(wanted)
+        history = History.start(space, options.direction).warmed(warm)
+    except _NO_EVENT as error:
+        raise JournalError(
+            f"the warm start of record 0 does not fit its space: {error}", 0
+        ) from error
     history = history.enqueued(header.queue).enqueued(wanted)
     state = strategy.init(problem, generator(options.seed, Purpose.INIT))
     for trial in warm:

@@ -157,18 +157,23 @@ def tasks_of(parts: Iterable[Earlier], space: Space, goal: Goal) -> tuple[Task, 
     """Return the related tasks that a strategy is told of.
 
     Raises:
-        ConfigError: A configuration has no values of the space.
+        JournalError: Their results do not belong to the space, or none is a success.
     """
+    return tuple(_task(part, space, goal) for part in parts if part.mode == "prior")
+
+
+def _task(part: Earlier, space: Space, goal: Goal) -> Task:
     sign = 1.0 if goal == "minimize" else -1.0
-    return tuple(
-        Task(
-            part.source,
-            space.encode([trial.config for trial in part.trials]),
-            sign * np.array([np.nan if t.value is None else t.value for t in part.trials]),
-        )
-        for part in parts
-        if part.mode == "prior"
-    )
+    costs = sign * np.array([np.nan if t.value is None else t.value for t in part.trials])
+    try:
+        codes = space.encode([trial.config for trial in part.trials])
+    except (ConfigError, TypeError, ValueError, AttributeError) as error:
+        raise JournalError(
+            f"the warm start of record 0 does not fit its space: {error}", 0
+        ) from error
+    if np.isnan(costs).all():
+        raise JournalError(f"the warm start {part.source!r:.80} of record 0 has no success", 0)
+    return Task(part.source, codes, costs)
 
 
 # Where results come from ----------------------------------------------------------------------------------------

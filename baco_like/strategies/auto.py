@@ -32,7 +32,7 @@ class Auto:
     Attributes:
         initial: Trials before a model is asked; one is enough for it to begin with, and two must succeed.
         design: Chooses the first of them.
-        tasks: Related tasks that are known; they take the place of the design.
+        tasks: Related tasks whose results are known.
     """
 
     initial: int = 1
@@ -47,10 +47,12 @@ class Auto:
             return Exhaustive(), f"exhaustive: there are {shown} configurations"
         bayesian = Bayesian(view=with_quantities, failed_as=FAILED_AS)
         where = "all scored" if size is not None and size <= bayesian.scan_limit else "searched"
-        if self.tasks:
-            why = f"bayesian: {shown} configurations, {where} by models of this and {len(self.tasks)} other tasks"
-            return Transferred(bayesian, self.tasks), why
         why = f"bayesian: {shown} configurations, {where} by the model after {self.initial} of the design"
+        if self.tasks:
+            then = Transferred(bayesian, self.tasks)
+            return Phased(
+                then, self.initial, self.design
+            ), f"{why}, with what is known of related tasks"
         return Phased(bayesian, self.initial, self.design), why
 
     def init(self, problem: Problem, rng: Rng) -> Any:

@@ -51,6 +51,11 @@ def _disagreements(below: Mask, y: Array) -> Array:
     return np.asarray(wrong.sum(axis=(1, 2)), dtype=float)
 
 
+def pairs(y: Array) -> int:
+    """Return how many ordered pairs of different values there are: the loss of a model that is always wrong."""
+    return int((y[:, None] != y).sum())
+
+
 def ranking_weights(sources: Array, target: Array) -> Array:
     """Return the weights of the sources, then that of the target; they add up to 1.
 

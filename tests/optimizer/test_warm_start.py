@@ -1,0 +1,401 @@
+"""Beginning with earlier results: three meanings, any source, and nothing else needed to resume."""
+
+import json
+import math
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from baco_like import (
+    ConfigError,
+    Integer,
+    JournalError,
+    MaxEvals,
+    MaxFailures,
+    NoImprovement,
+    Optimizer,
+    Permutation,
+    Space,
+    Target,
+    WarmStart,
+    migrate,
+    tune,
+)
+from baco_like.exceptions import RunFileError, WarmStartWarning
+from baco_like.records.journal import START
+from baco_like.storage.jsonl import JsonlJournal, write_journal
+
+SPACE = Space(
+    {"a": [1, 2, 4, 8, 16, 32], "b": Integer(1, 9), "c": ["x", "y", "z"]},
+    constraints=["a * b <= 128"],
+)
+
+
+def cost(config):
+    """Return a smooth function, best at a = 8, b = 5, c = x."""
+    step = {"x": 0.0, "y": 0.6, "z": 0.3}[config["c"]]
+    return 1.0 + (math.log2(config["a"]) - 3) ** 2 + 0.2 * (config["b"] - 5) ** 2 + step
+
+
+def pairs(n, seed=0, space=SPACE, of=cost):
+    return [(config, of(config)) for config in space.sample(n, seed=seed)]
+
+
+def continued(optimizer, n, of=cost):
+    for _ in range(n):
+        trial = optimizer.suggest()
+        optimizer.observe(trial, of(trial))
+    return optimizer
+
+
+def shown(optimizer):
+    return [(t.id, dict(t.config), t.origin, t.tag, t.value) for t in optimizer.trials]
+
+
+# Results of the same task -----------------------------------------------------------------------------------------
+
+
+def test_data_are_known_but_are_no_evaluations_of_the_run():
+    known = pairs(12)
+    optimizer = Optimizer(SPACE, warm_start=known)
+    assert len(optimizer.trials) == 12
+    assert optimizer.history.evaluations == 0
+    assert {trial.origin for trial in optimizer.trials} == {"warm"}
+    assert optimizer.best_value == min(value for _, value in known)
+    trial = optimizer.suggest()
+    assert optimizer.why(trial)["phase"] == "model"  # nothing is left for a first design to do
+    assert dict(trial.config) not in [config for config, _ in known]
+
+
+def test_stopping_rules_count_the_run_alone():
+    known = [*pairs(12), *((config, None) for config in SPACE.sample(3, seed=9))]
+    result = tune(cost, SPACE, stop=MaxEvals(4), warm_start=known, progress=False)
+    assert result.optimizer.history.evaluations == 4
+    history = Optimizer(SPACE, warm_start=known).history
+    assert MaxEvals(4).room(history) == 4
+    assert MaxFailures(1).reason(history, 0.0) is None
+    assert NoImprovement(2).reason(history, 0.0) is None
+    assert Target(100.0).reason(history, 0.0) is not None  # what is known already need not be found
+
+
+def test_failures_and_repeats_are_kept():
+    best = {"a": 8, "b": 5, "c": "x"}
+    known = [(best, [1.0, 1.2, 1.1]), ({"a": 8, "b": 6, "c": "x"}, None)]
+    optimizer = Optimizer(SPACE, warm_start=known)
+    first, second = optimizer.trials
+    assert first.value == 1.1
+    assert first.repeats == (1.0, 1.2, 1.1)
+    assert second.failed == "runtime"
+    again = [dict(continued(optimizer, 1).trials[-1].config) for _ in range(6)]
+    assert best not in again
+    assert second.config not in again
+
+
+# Best configurations first ----------------------------------------------------------------------------------------
+
+
+def test_configs_are_tried_best_first():
+    known = pairs(30)
+    optimizer = Optimizer(SPACE, warm_start=WarmStart(known, "configs", best=4))
+    tried = [dict(optimizer.suggest().config) for _ in range(4)]
+    distinct = {tuple(config.values()): (value, config) for config, value in known}
+    best = sorted(distinct.values(), key=lambda row: row[0])[:4]
+    assert tried == [config for _, config in best]
+    assert optimizer.history.evaluations == 0
+    assert [trial.origin for trial in optimizer.pending] == ["enqueued"] * 4
+
+
+def test_the_best_are_the_highest_when_maximising():
+    known = pairs(30)
+    optimizer = Optimizer(SPACE, "maximize", warm_start=WarmStart(known, "configs", best=1))
+    assert dict(optimizer.suggest().config) == max(known, key=lambda row: row[1])[0]
+
+
+def test_own_first_points_come_before_those_of_the_source():
+    own = {"a": 1, "b": 1, "c": "z"}
+    optimizer = Optimizer(SPACE, initial=[own], warm_start=WarmStart(pairs(9), "configs", best=1))
+    assert dict(optimizer.suggest().config) == own
+    assert optimizer.suggest().origin == "enqueued"
+
+
+# Sources -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", ["data", "configs", "prior"])
+def test_a_journal_an_optimizer_and_a_list_say_the_same(tmp_path, mode):
+    source = continued(
+        Optimizer(SPACE, seed=5, strategy="random_search", storage=tmp_path / "s.jsonl"), 8
+    )
+    table = source.to_dataframe()
+    told = [(dict(t.config), t.value) for t in source.trials]
+    runs = [
+        continued(Optimizer(SPACE, warm_start=WarmStart(data, mode)), 3)
+        for data in (tmp_path / "s.jsonl", source, table, told)
+    ]
+    assert len({str([dict(t.config) for t in run.trials]) for run in runs}) == 1
+
+
+def test_files_of_other_tools(tmp_path):
+    source = continued(Optimizer(SPACE, seed=5, strategy="random_search"), 8)
+    optimizer = Optimizer(SPACE, warm_start=source)
+    for form in ("t4", "kernel_tuner"):
+        path = tmp_path / f"{form}.json"
+        source.export(form, path)
+        assert shown(Optimizer(SPACE, warm_start=str(path))) == shown(optimizer)
+
+
+def test_texts_of_tables_and_lists_of_json_are_values():
+    space = Space({"a": [1, 2, 4], "p": Permutation(["i", "j"]), "f": [True, False]})
+    rows = [
+        ({"a": "2", "p": ["j", "i"], "f": "True"}, 3.0),
+        ({"a": 4.0, "p": ("i", "j"), "f": False}, 2),
+    ]
+    found = [dict(t.config) for t in Optimizer(space, warm_start=rows).trials]
+    assert found == [{"a": 2, "p": ("j", "i"), "f": True}, {"a": 4, "p": ("i", "j"), "f": False}]
+    assert [type(value) for value in found[1].values()] == [int, tuple, bool]
+
+
+# What does not fit --------------------------------------------------------------------------------------------------
+
+
+def test_what_does_not_fit_is_counted_and_told():
+    rows = [
+        *pairs(6),
+        ({"a": 3, "b": 1, "c": "x"}, 1.0),
+        ({"a": 32, "b": 9, "c": "x"}, 1.0),
+        ({"a": 1, "c": "x"}, 1.0),
+    ]
+    with pytest.warns(WarmStartWarning, match="3 of 9 results are left out"):
+        optimizer = Optimizer(SPACE, warm_start=rows)
+    (part,) = optimizer.warm_start
+    assert (part.found, len(part.trials)) == (9, 6)
+    assert dict(part.left_out) == {
+        "they have another value of 'a' than the space": 1,
+        "a known constraint excludes them": 1,
+        "they lack 'b'": 1,
+    }
+
+
+def test_known_constraints_do_not_concern_a_related_task():
+    rows = [*pairs(6), ({"a": 32, "b": 9, "c": "x"}, 1.0)]
+    (part,) = Optimizer(SPACE, warm_start=WarmStart(rows, "prior")).warm_start
+    assert len(part.trials) == 7
+
+
+@pytest.mark.parametrize(
+    ("start", "error", "message"),
+    [
+        ([], ConfigError, "no results"),
+        ([({"u": 1}, 2.0)], ConfigError, "none of its parameters"),
+        ([({"a": 3, "b": 1, "c": "x"}, 2.0)], ConfigError, "none of its 1 results fits"),
+        ([({"a": 1, "b": 1}, 2.0)], ConfigError, "lacks the parameter 'c', which has no default"),
+        ("missing.json", RunFileError, "missing.json"),
+        (3, ValueError, "give a path"),
+        ([1, 2], ValueError, "is not \\(configuration, value\\)"),
+        (WarmStart(pairs(2), "prior"), ConfigError, "needs 3 different values"),
+        (WarmStart([(pairs(1)[0][0], None)], "configs"), ConfigError, "is a success"),
+    ],
+)
+def test_refusals_change_nothing(tmp_path, start, error, message):
+    with pytest.raises(error, match=message):
+        Optimizer(SPACE, warm_start=start, storage=tmp_path / "run.jsonl")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"mode": "priors"}, {"best": 0}, {"rows": 2}, {"best": 1.5}, {"mode": None}]
+)
+def test_wrong_settings(wrong):
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        WarmStart([], **wrong)
+
+
+def test_another_goal_is_refused(tmp_path):
+    continued(
+        Optimizer(SPACE, "maximize", strategy="random_search", storage=tmp_path / "s.jsonl"), 4
+    )
+    with pytest.raises(ConfigError, match="to maximize, this run is to minimize"):
+        Optimizer(SPACE, warm_start=tmp_path / "s.jsonl")
+
+
+def test_a_strategy_without_a_model_takes_no_related_task():
+    start = WarmStart(pairs(9), "prior")
+    with pytest.raises(ValueError, match="has no Gaussian process"):
+        Optimizer(SPACE, strategy="genetic_algorithm", warm_start=start)
+    with pytest.raises(ValueError, match="RandomForest"):
+        Optimizer(SPACE, strategy="random_forest", warm_start=start)
+
+
+# Sources whose parameters differ -------------------------------------------------------------------------------------
+
+WIDER = Space({**SPACE.parameters, "d": Integer(1, 4, default=2)}, constraints=["a * b <= 128"])
+
+
+def test_a_parameter_that_the_source_lacks_had_its_default():
+    (part,) = Optimizer(WIDER, warm_start=pairs(5)).warm_start
+    assert {trial["d"] for trial in part.trials} == {2}
+    assert part.notes == ("d is not in list: it is taken to have its default",)
+
+
+def test_a_related_task_says_nothing_of_a_parameter_that_it_lacks():
+    (part,) = Optimizer(WIDER, warm_start=WarmStart(pairs(40), "prior")).warm_start
+    assert {trial["d"] for trial in part.trials} == {1, 2, 3, 4}
+
+
+def test_a_parameter_that_the_space_lacks_must_have_had_one_value():
+    rows = pairs(6, space=WIDER, of=lambda config: cost(config) + config["d"])
+    with pytest.raises(ConfigError, match="differ in 'd', which the space lacks"):
+        Optimizer(SPACE, warm_start=rows)
+    assert len(Optimizer(SPACE, warm_start=WarmStart(rows, "prior")).warm_start[0].trials) == 6
+    same = [({**config, "d": 2}, value) for config, value in rows]
+    assert len(Optimizer(SPACE, warm_start=same).trials) == 6
+
+
+# The journal --------------------------------------------------------------------------------------------------------
+
+MODES = st.sampled_from(["data", "configs", "prior"])
+
+
+@settings(max_examples=6, deadline=None)
+@given(
+    starts=st.lists(
+        st.tuples(MODES, st.integers(0, 3), st.integers(4, 14)), min_size=1, max_size=2
+    ),
+    before=st.integers(0, 4),
+    seed=st.integers(0, 99),
+)
+def test_a_resumed_run_goes_on_without_its_sources(tmp_path_factory, starts, before, seed):
+    folder = tmp_path_factory.mktemp("warm")
+    given_ = [WarmStart(pairs(n, seed=s), mode) for mode, s, n in starts]
+
+    def begun(name):
+        return Optimizer(SPACE, seed=seed, warm_start=given_, storage=folder / name)
+
+    whole = continued(begun("whole.jsonl"), before + 3)
+    continued(begun("cut.jsonl"), before)
+    resumed = continued(Optimizer.load(folder / "cut.jsonl"), 3)
+    assert shown(resumed) == shown(whole)
+    assert resumed.history.evaluations == before + 3
+    assert resumed.warm_start == Optimizer.load(folder / "whole.jsonl").warm_start
+
+
+def test_the_same_script_resumes_though_its_source_is_gone(tmp_path):
+    continued(Optimizer(SPACE, seed=5, strategy="random_search", storage=tmp_path / "s.jsonl"), 8)
+
+    def script():
+        return Optimizer(SPACE, storage=tmp_path / "run.jsonl", warm_start=tmp_path / "s.jsonl")
+
+    continued(script(), 2)
+    (tmp_path / "s.jsonl").unlink()
+    assert len(continued(script(), 2).trials) == 12
+    with pytest.raises(JournalError, match="its warm starts were"):
+        Optimizer(SPACE, storage=tmp_path / "run.jsonl", warm_start=WarmStart(pairs(9), "prior"))
+    assert len(Optimizer(SPACE, storage=tmp_path / "run.jsonl").trials) == 12
+
+
+def test_a_run_without_one_takes_none_later(tmp_path):
+    continued(Optimizer(SPACE, storage=tmp_path / "run.jsonl"), 1)
+    with pytest.raises(JournalError, match="leave warm_start= out"):
+        Optimizer(SPACE, storage=tmp_path / "run.jsonl", warm_start=pairs(4))
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.dictionaries(
+                st.sampled_from(["a", "b", "c", "d"]),
+                st.one_of(
+                    st.integers(-5, 40),
+                    st.floats(),
+                    st.text(max_size=3),
+                    st.none(),
+                    st.just([1]),
+                    st.booleans(),
+                ),
+            ),
+            st.one_of(
+                st.floats(),
+                st.none(),
+                st.booleans(),
+                st.text(max_size=3),
+                st.just([]),
+                st.integers(-(10**400), 10**400),
+            ),
+        ),
+        max_size=6,
+    ),
+    MODES,
+)
+def test_a_bad_source_is_refused_or_harmless(rows, mode):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            optimizer = Optimizer(SPACE, warm_start=WarmStart([*pairs(3), *rows], mode))
+        except ConfigError:  # there is something in it that no task of this space can have
+            return
+    (part,) = optimizer.warm_start
+    assert len(part.trials) + sum(part.left_out.values()) <= part.found == len(rows) + 3
+    for trial in part.trials:
+        assert trial.value is None or math.isfinite(trial.value)
+        assert mode == "prior" or SPACE.contains(trial.config)
+    continued(optimizer, 1)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.data())
+def test_a_forged_warm_start_is_refused(tmp_path_factory, data):
+    """Whatever somebody writes there is read as a warm start or refused as a journal."""
+    path = tmp_path_factory.mktemp("forged") / "run.jsonl"
+    mode = data.draw(MODES)
+    Optimizer(SPACE, warm_start=WarmStart(pairs(4), mode), storage=path)
+    events = [event for event, _ in JsonlJournal(path).read(START)]
+    header = json.loads(json.dumps(events[0]))
+    (part,) = header["warm_start"]
+    junk = st.one_of(
+        st.none(), st.integers(), st.text(max_size=2), st.just({}), st.just([0]), st.just([{}])
+    )
+    where = data.draw(st.sampled_from(["warm_start", *part, "row", "config", "value"]))
+    if where == "warm_start":
+        header[where] = data.draw(junk)
+    elif where in part:
+        part[where] = data.draw(junk)
+    elif where == "row":
+        part["rows"][0] = data.draw(junk)
+    else:
+        part["rows"][0][where] = data.draw(junk)
+    forged = path.with_name("forged.jsonl")
+    write_journal(forged, [header, *events[1:]])
+    try:
+        continued(Optimizer.load(forged), 1)
+    except JournalError:
+        return
+
+
+# Going on in a changed space -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", ["data", "configs", "prior"])
+def test_migration_takes_the_warm_start_along(tmp_path, mode):
+    old = continued(
+        Optimizer(SPACE, warm_start=WarmStart(pairs(9), mode), storage=tmp_path / "old.jsonl"), 2
+    )
+    narrower = Space(SPACE.parameters, constraints=["a * b <= 32"])
+    migrate(tmp_path / "old.jsonl", tmp_path / "new.jsonl", narrower)
+    new = Optimizer.load(tmp_path / "new.jsonl")
+    assert new.history.evaluations == 2
+    assert [part.mode for part in new.warm_start] == [mode]
+    known = [t for t in old.trials if t.origin == "warm" and narrower.contains(t.config)]
+    assert [dict(t.config) for t in new.trials if t.origin == "warm"] == [
+        dict(t.config) for t in known
+    ]
+    continued(new, 2)
+
+
+def test_values_far_apart_do_no_harm():
+    rows = [(config, 1e300 * value) for config, value in pairs(9)]
+    optimizer = continued(Optimizer(SPACE, warm_start=WarmStart(rows, "prior")), 5)
+    assert np.isfinite(optimizer.predict([{"a": 8, "b": 5, "c": "x"}])[0]).all()
