@@ -16,7 +16,6 @@ import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 from baco_like.evaluators.domains import Domain
 from baco_like.evaluators.table import shown, suggestion
@@ -72,8 +71,3 @@ def domains_of(place: str) -> Mapping[str, Domain] | None:
         return None
     domains: Mapping[str, Domain] = load(place).DOMAINS
     return domains
-
-
-def settings_of(place: str, **settings: Any) -> dict[str, Any]:
-    """Return the settings of a worker that serves a problem, as JSON values."""
-    return {"problem": place, **settings}

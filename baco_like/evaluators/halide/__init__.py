@@ -9,7 +9,6 @@ one of which half are refused for reasons that no known constraint tells (``matm
 from __future__ import annotations
 
 import importlib.util
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,7 +55,7 @@ class Settings:
         build_timeout: Seconds for its compilation.
         tolerance: Largest difference from the reference, relative to the reference's largest element.
         input_seed: Seed of the inputs.
-        threads: Threads of Halide's pool, or None: as many as there are cores.
+        threads: Threads of Halide's pool; None leaves it to Halide, which takes one per core.
         target: Halide's target, such as ``host`` or ``host-no_asserts``.
         memory: Bytes of address space of the worker, or None.
         scale: What a second is in the objective's unit.
@@ -113,10 +112,14 @@ def halide_evaluator(space: Space, settings: Settings, folder: Path = Path()) ->
             "plan": settings.plan.to_dict(),
         },
         memory=settings.memory,
-        environment={"HL_NUM_THREADS": str(settings.threads or os.cpu_count() or 1)},
+        environment=_threads(settings.threads),
     )
     bench = KernelBench(worker, settings.plan, settings.scale, complete)
     return StagedEvaluator(bench, settings.repeats)
+
+
+def _threads(count: int | None) -> dict[str, str]:
+    return {} if count is None else {"HL_NUM_THREADS": str(count)}
 
 
 def from_table(table: Table, space: Space, unit: str, folder: Path) -> StagedEvaluator:

@@ -43,12 +43,14 @@ class _Pipelines:
 
         function = self.problem.build(config, *self.buffers)
         function.compile_jit(self.target)
-        return _Realised(function, hl.Buffer(self.result), self.target, self.result)
+        output = hl.Buffer(self.result)
+        return _Realised(function, self.buffers, output, self.target, self.result)
 
 
 @dataclass(frozen=True)
 class _Realised:
     function: Any
+    buffers: tuple[Any, ...]  # the function itself does not keep their memory
     output: Any
     target: Any
     array: NDArray[Any]

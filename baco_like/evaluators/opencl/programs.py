@@ -40,12 +40,13 @@ def serve(settings: Mapping[str, Any]) -> Server:
 
 
 def _start_cold() -> None:
-    """Have drivers keep what they compile in a folder that is new and goes with the process."""
+    """Have drivers compile everything, and keep what they must in a folder that is new and goes with the process."""
     for variable in ("POCL_CACHE_DIR", "CUDA_CACHE_PATH", "XDG_CACHE_HOME"):
         folder = Path(tempfile.gettempdir()) / variable.lower()
         folder.mkdir(exist_ok=True)
         os.environ[variable] = str(folder)
     os.environ["PYOPENCL_NO_CACHE"] = "1"
+    os.environ["POCL_KERNEL_CACHE"] = "0"  # else the folder grows with every kernel
     warnings.simplefilter("ignore")  # pyopencl warns of every word that a compiler says
 
 

@@ -1,0 +1,281 @@
+"""Every target that is present: what its evaluations bring, and what our side costs.
+
+    OMP_NUM_THREADS=1 python benchmarks/evaluators.py --evaluations 40 --out FILE.md
+
+First table: the run files of examples/, the default configuration and random ones. Second table: kernels of about 0.1
+and 10 ms, evaluated (in another process, with limits, compared with a reference) and called directly in this one, in
+turns. Overhead is the time of an evaluation less its compilation, the first launch where drivers compile in it, and as
+many direct calls as the evaluation had runs. Wanted: at most 3 ms an evaluation at 0.1 ms, at most 5 % at 10 ms.
+"""
+
+import argparse
+import ctypes
+import math
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+os.environ.setdefault("POCL_MAX_PTHREAD_COUNT", "1")  # what else the machine does disturbs less
+
+import numpy as np
+
+from baco_like import BacoError, Space, runfile
+from baco_like.evaluators import c_loop_nest_source, halide, registry
+from baco_like.evaluators.domains import completed
+from baco_like.evaluators.halide import matmul, pipelines
+from baco_like.evaluators.opencl import convolution, programs
+from baco_like.evaluators.table import Table
+from baco_like.records.trial import Status, Trial
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+REPEATS = 5
+SIZES = (48, 64, 96, 128, 192, 256, 384, 512, 768)
+
+SPIN = r"""
+#include <stdio.h>
+#include <time.h>
+static float x[4096];
+void kernel(void)
+{
+    for (int r = 0; r < ROUNDS; r++)
+        for (int i = 0; i < 4096; i++) x[i] = x[i] * 0.999f + 1.0f;
+}
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return 1e3 * (double)t.tv_sec + 1e-6 * (double)t.tv_nsec;
+}
+int main(void)
+{
+    kernel();
+    for (int r = 0; r < REPEATS; r++) {
+        double start = now();
+        kernel();
+        printf("%s%.6f", r ? ", " : "{\"times\": [", now() - start);
+    }
+    puts("]}");
+    return x[0] < 0;
+}
+"""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A kernel, both ways.
+
+    Attributes:
+        evaluator: Evaluates it.
+        config: Its configuration.
+        direct: Calls it here, once.
+        launched: Whether its first run is a stage of its own, which is subtracted, or part of the run.
+    """
+
+    evaluator: object
+    config: dict
+    direct: Callable[[], object]
+    launched: bool
+
+
+def seconds_of(call: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    call()
+    return time.perf_counter() - started
+
+
+def compiled(source: str, folder: Path, flags: list[str]) -> ctypes.CDLL:
+    place = folder / f"lib{len(list(folder.iterdir()))}.so"
+    command = ["cc", "-x", "c", "-", "-shared", "-fPIC", *flags, "-o", str(place)]
+    subprocess.run(command, input=source, text=True, check=True)
+    return ctypes.CDLL(str(place))
+
+
+def made(space: Space, folder: Path, **table: object) -> object:
+    return registry.create(Table("evaluator", {"repeats": REPEATS, **table}), space, "ms", folder)
+
+
+def command(folder: Path, size: int) -> Case:
+    rounds = size**3 // 2560
+    (folder / "spin.c").write_text(SPIN)
+    macros = f"-DROUNDS={rounds} -DREPEATS={REPEATS}"
+    evaluator = made(
+        Space({"level": ["-O2", "-O3"]}),
+        folder,
+        kind="command",
+        build=f"cc {{level}} {macros} spin.c -o {{workdir}}/spin",
+        run="{workdir}/spin",
+        measure="json",
+        key="times",
+        repeats=1,
+    )
+    return Case(
+        evaluator, {"level": "-O2"}, compiled(SPIN, folder, ["-O2", *macros.split()]).kernel, False
+    )
+
+
+def c_loop_nest(folder: Path, size: int) -> Case:
+    config = {"order": ("io", "ko", "jo", "ii", "ki", "ji"), "opt": "-O3"}
+    schedule = c_loop_nest_source.Schedule(**config)
+    source = c_loop_nest_source.kernel_source(schedule, size)
+    kernel = compiled(source, folder, c_loop_nest_source.compiler_flags(schedule)).kernel
+    arrays = [np.ones((size, size), np.float32) for _ in range(3)]
+    places = [ctypes.c_void_p(array.ctypes.data) for array in arrays]
+    evaluator = made(Space({"opt": ["-O2", "-O3"]}), folder, kind="c_loop_nest", size=size)
+    return Case(evaluator, config, lambda: (kernel(*places), arrays)[0], False)
+
+
+def in_worker(folder: Path, kind: str, module, space, server, config: dict, **table) -> Case:
+    evaluator = made(space, folder, kind=kind, **table)
+    kernel = server.compile(completed(kind, module.DOMAINS, config))
+    kernel.prepare()
+    kernel.run()
+    return Case(evaluator, config, kernel.run, True)
+
+
+def plan() -> dict:
+    return halide.Settings("matmul", 1).plan.to_dict()
+
+
+def halide_case(folder: Path, size: int) -> Case:
+    order = ("yo", "xo", "ko", "yi", "ki", "xi")
+    config = {"order": order, "tx": 16, "ty": 4, "tk": 16, "vec": 8}
+    settings = {"problem": matmul.__name__, "size": size, "input_seed": 0, "target": "host"}
+    server = pipelines.serve({**settings, "plan": plan()})
+    table = {"problem": "matmul", "size": size, "threads": 1}
+    return in_worker(folder, "halide", matmul, matmul.space(size), server, config, **table)
+
+
+def opencl_case(folder: Path, size: int) -> Case:
+    settings = {"problem": convolution.__name__, "size": size, "input_seed": 0, "options": []}
+    server = programs.serve({**settings, "platform": "", "device": 0, "plan": plan()})
+    table = {"problem": "convolution", "size": size}
+    space = convolution.space(size)
+    return in_worker(folder, "opencl", convolution, space, server, {}, **table)
+
+
+CASES = {
+    "command": command,
+    "c_loop_nest": c_loop_nest,
+    "halide": halide_case,
+    "opencl": opencl_case,
+}
+
+
+def nearest(kind: str, folder: Path, wanted: float) -> Case:
+    """Return the case whose kernel takes about so many seconds."""
+    best, distance = None, math.inf
+    for size in SIZES:
+        case = CASES[kind](folder, size)
+        taken = min(seconds_of(case.direct) for _ in range(5))
+        if abs(math.log(taken / wanted)) >= distance:
+            case.evaluator.close()
+            break
+        if best is not None:
+            best.evaluator.close()
+        best, distance = case, abs(math.log(taken / wanted))
+    return best
+
+
+def evaluated(evaluator, number: int, config: dict):
+    evaluator.submit(Trial(number, config))
+    started = time.perf_counter()
+    (outcome,) = evaluator.wait()
+    return outcome, time.perf_counter() - started
+
+
+def overhead_row(kind: str, wanted: float, rounds: int) -> str:
+    with tempfile.TemporaryDirectory() as place:
+        case = nearest(kind, Path(place), wanted)
+        over, direct, told = [], [], []
+        for number in range(rounds + 1):
+            outcome, wall = evaluated(case.evaluator, number, case.config)
+            once = statistics.median(seconds_of(case.direct) for _ in range(REPEATS))
+            stages = outcome.extra["seconds"]
+            inside = wall - stages["compile"] - stages.get("launch", 0.0)
+            if number:  # the first one starts the worker and makes the inputs
+                over.append(inside - (REPEATS + (not case.launched)) * once)
+                direct.append(once)
+                told.append(outcome.value / 1e3)
+        case.evaluator.close()
+    runs = (REPEATS + (not case.launched)) * statistics.median(direct)
+    middle, least = statistics.median(over), min(over)
+    return (
+        f"| {kind} | {1e3 * statistics.median(direct):.3f} | {1e3 * statistics.median(told):.3f} | "
+        f"{1e3 * middle:.2f} | {1e3 * least:.2f} | {100 * middle / runs:.1f} % |"
+    )
+
+
+def target_row(file: Path, evaluations: int) -> str:
+    asked = runfile.read(file)
+    kind = asked.evaluator_table.text("kind")
+    evaluator = asked.evaluator()
+    configs = [asked.space.default_config, *asked.space.sample(evaluations - 1, seed=0)]
+    started = time.perf_counter()
+    try:
+        outcomes = [evaluated(evaluator, i, config)[0] for i, config in enumerate(configs)]
+    finally:
+        evaluator.close()
+    each = (time.perf_counter() - started) / len(outcomes)
+    words = Counter(
+        "slow" if one.status is Status.CENSORED else one.failed
+        for one in outcomes
+        if one.failed is not None
+    )
+    values = [one.value for one in outcomes if one.value is not None]
+    failures = ", ".join(f"{count} {word}" for word, count in words.items()) or "none"
+    default = "-" if outcomes[0].value is None else f"{outcomes[0].value:.3g}"
+    return (
+        f"| {kind} ({file.name}) | {len(outcomes)} | {failures} | {default} | {min(values):.3g} | "
+        f"{max(values) / min(values):.0f} | {each:.2f} |"
+    )
+
+
+def rows(label: str, make: Callable[[], str]) -> str:
+    """Return a row of a table, or why there is none: a target that is not here is no error."""
+    print(label, file=sys.stderr)
+    try:
+        return make()
+    except (BacoError, ImportError, OSError, subprocess.SubprocessError) as error:
+        return f"| {label} | not here: {' '.join(str(error).split())[:120]} |"
+
+
+def report(evaluations: int, rounds: int) -> list[str]:
+    lines = [
+        "| target | evaluations | failures | default, ms | best, ms | worst / best | s per evaluation |",
+        "|---|---:|---|---:|---:|---:|---:|",
+    ]
+    for file in sorted(EXAMPLES.glob("*.toml")):
+        lines.append(rows(file.name, lambda file=file: target_row(file, evaluations)))
+    lines += [
+        "",
+        "| target | direct call, ms | measured, ms | overhead, ms an evaluation | least | of the runs |",
+        "|---|---:|---:|---:|---:|---:|",
+    ]
+    for kind, wanted in [(kind, wanted) for kind in CASES for wanted in (1e-4, 1e-2)]:
+        lines.append(rows(kind, lambda k=kind, w=wanted: overhead_row(k, w, rounds)))
+    return lines
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--evaluations", type=int, default=40)
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--out", type=Path)
+    args = parser.parse_args()
+    text = "\n".join(report(args.evaluations, args.rounds)) + "\n"
+    print(text)
+    if args.out:
+        args.out.write_text(text)
+
+
+if __name__ == "__main__":
+    main()
