@@ -46,19 +46,29 @@ class Runs:
         """Best cost so far, ``(runs, evaluations)``, NaN before the first success."""
         return best_so_far(row["values"] for row in self.rows)
 
-    @cached_property
-    def known_until(self) -> float:
-        """After how many evaluations nothing is known of some run; a run that ended by itself keeps its best."""
-        return min(_known_until(row) for row in self.rows)
-
     def counted(self, evaluations: int) -> Array:
         """Return the evaluations that count for a score up to a number of them."""
         first, last = self.problem.baseline.evaluations()
         return np.arange(max(first, 1), min(evaluations, last) + 1)
 
-    def covers(self, evaluations: int) -> bool:
-        """Whether the runs are as long as a score needs."""
-        return self.known_until >= self.counted(evaluations)[-1]
+    def scored(self, evaluations: int) -> "Runs":
+        """Return the runs that are long enough for a score up to a number of evaluations."""
+        return self.lasting(int(self.counted(evaluations)[-1]))
+
+    def lasting(self, evaluations: int) -> "Runs":
+        """Return the runs of which so many evaluations are known; one that ended by itself keeps its best."""
+        ends = [known_until(row) for row in self.rows]
+        least = min((end for end in ends if end >= evaluations), default=math.inf)
+        if least == min(ends):
+            return self
+        if least not in self._lasting:
+            kept = [row for row, end in zip(self.rows, ends, strict=True) if end >= evaluations]
+            self._lasting[least] = Runs(self.problem, kept)
+        return self._lasting[least]
+
+    @cached_property
+    def _lasting(self) -> dict[float, "Runs"]:
+        return {}
 
     @cached_property
     def median(self) -> tuple[Array, Array]:
@@ -110,15 +120,15 @@ class Runs:
         """Return how many evaluations a run made, on average."""
         return float(np.mean([len(row["values"]) for row in self.rows]))
 
-    def worse_than_random(self) -> tuple[int, int]:
+    def worse_than_random(self, evaluations: int) -> tuple[int, int]:
         """Return at how many of the counted evaluations the mean curve is worse than random search's expectation."""
-        at = self.counted(FULL)
-        at = at[at <= self.known_until]
+        at = self.counted(evaluations)
         expected = random_curve(self.problem.costs, int(at[-1]))[at - 1]
         return int((self.costs(at).mean(axis=0) > expected).sum()), len(at)
 
 
-def _known_until(row: Row) -> float:
+def known_until(row: Row) -> float:
+    """Return after how many evaluations nothing is known of a run."""
     if row["stopped"]:
         return len(row["values"])
     return row["budget"] if len(row["values"]) >= row["budget"] else math.inf
@@ -138,20 +148,23 @@ def grouped(rows: Sequence[Row], problems: Mapping[str, Problem]) -> Table:
 
 @dataclass(frozen=True)
 class Interval:
-    """A score with its 95 % bootstrap interval over runs."""
+    """A score with its 95 % bootstrap interval over runs, of at least ``runs`` on each problem."""
 
     value: float
     low: float
     high: float
+    runs: int
 
 
 def overall(each: Sequence[Runs], evaluations: int, mean: bool) -> Interval | None:
-    """Return a peer's mean score over problems, of the mean or the median curves; None where runs are too short."""
-    if not each or not all(runs.covers(evaluations) for runs in each):
+    """Return a peer's mean score over problems, of the mean or the median curves; None where no run is long enough."""
+    long = [runs.scored(evaluations) for runs in each]
+    count = min((len(runs.rows) for runs in long), default=0)
+    if not count:
         return None
-    found = np.mean([runs.scores(evaluations, mean) for runs in each], axis=0)
+    found = np.mean([runs.scores(evaluations, mean) for runs in long], axis=0)
     low, high = np.quantile(found[1:], [0.025, 0.975])
-    return Interval(float(found[0]), float(low), float(high))
+    return Interval(float(found[0]), float(low), float(high), count)
 
 
 def milliseconds(each: Sequence[Runs], observations: int) -> float:

@@ -13,6 +13,11 @@ from .figures import FULL, Runs, Table
 COLOURS = ("#d55e00", "#0072b2", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f", "#8c564b")
 """Safe for colour-blind eyes; the first is ours."""
 
+LOWEST = -0.75
+"""Scores below are cut off."""
+
+TICKS = (1, 3, 10, 30, 100, 300)
+
 SHOWN = 7
 """Curves of a plot beside random search."""
 
@@ -32,7 +37,7 @@ def scores(table: Table, names: Sequence[str], ranked: Sequence[str], path: Path
             axes.plot([x], [y], "o", color=COLOURS[i], ms=4.5, label=label if j == 0 else None)
     axes.set_yticks([len(ranked) - j for j in range(len(ranked))], ranked, fontsize=9)
     axes.axvline(0, color="#9a9a9a", lw=1, zorder=0)
-    axes.set_xlim(left=max(-1.0, axes.get_xlim()[0]), right=1.0)
+    axes.set_xlim(left=max(LOWEST, axes.get_xlim()[0]), right=1.0)
     axes.grid(axis="x", alpha=0.3)
     axes.set_xlabel(
         f"score of the median curve, mean of {len(names)} spaces: 0 random search, 1 optimum"
@@ -64,11 +69,13 @@ def curves(table: Table, names: Sequence[str], ranked: Sequence[str], path: Path
         )
         axes.set_title(name, fontsize=10)
         axes.set_xscale("log")
+        axes.set_xticks(TICKS, [str(n) for n in TICKS])
         axes.set_ylim(0, 1.02)
         axes.grid(alpha=0.3)
     for axes in cells[len(names) :]:
         axes.set_visible(False)
-    figure.supxlabel("evaluations (dashed: the methodology's budget)", fontsize=10)
+    for axes in cells[: len(names)][-3:]:
+        axes.set_xlabel("evaluations (dashed: the methodology's budget)")
     figure.supylabel("optimum / mean best so far", fontsize=10)
     figure.legend(
         list(handles.values()), list(handles), loc="outside lower center", ncols=4, frameon=False
@@ -77,25 +84,30 @@ def curves(table: Table, names: Sequence[str], ranked: Sequence[str], path: Path
 
 
 def _ratio(runs: Runs) -> tuple[np.ndarray, np.ndarray]:
-    width = runs.curves.shape[1]
-    at = np.arange(1, int(min(width, runs.known_until)) + 1)
-    return at, runs.problem.baseline.optimum / runs.costs(at).mean(axis=0)
+    longest = int(min(runs.curves.shape[1], max(figures.known_until(row) for row in runs.rows)))
+    at = np.arange(1, longest + 1)
+    means = [runs.lasting(n).costs([n]).mean() for n in at]
+    return at, runs.problem.baseline.optimum / np.array(means)
 
 
 def costs(table: Table, names: Sequence[str], ranked: Sequence[str], path: Path) -> None:
     """Write each peer's score at 60 evaluations over the CPU that they took."""
     figure = Figure(figsize=(8, 5.5), layout="constrained")
     axes: Any = figure.subplots()
+    points = []
     for peer in ranked:
         each = [table[peer, name] for name in names]
         found, cost = figures.overall(each, 60, False), figures.milliseconds_to(each, 60)
         if found is None or np.isnan(cost):
             continue
-        axes.plot([cost], [found.value], "o", color=COLOURS[0] if peer == "auto" else COLOURS[1])
-        axes.annotate(peer, (cost, found.value), (5, 3), textcoords="offset points", fontsize=8)
+        points.append((cost, max(found.value, LOWEST), peer))
+    for i, (x, y, peer) in enumerate(sorted(points)):
+        axes.plot([x], [y], "o", color=COLOURS[0] if peer == "auto" else COLOURS[1])
+        place = (5, 4 if i % 2 else -9)
+        axes.annotate(peer, (x, y), place, textcoords="offset points", fontsize=8)
     axes.set_xscale("log")
     axes.set_xlim(right=axes.get_xlim()[1] * 3)
     axes.grid(alpha=0.3)
     axes.set_xlabel("CPU of an evaluation, mean of the first 60, ms")
-    axes.set_ylabel("score of the median curve @60")
+    axes.set_ylabel(f"score of the median curve @60 (below {LOWEST}: drawn there)")
     figure.savefig(path, dpi=130)

@@ -62,7 +62,8 @@ def _group(table: Table, names: Sequence[str]) -> list[str]:
         _fractions(table, names, ranked),
     ]
     parts += [
-        "Score of the median curve by space, over the methodology's budget (in brackets) or as far as the runs go (*):",
+        "Score of the median curve by space, over the methodology's budget (in brackets) or, where no run is so long, "
+        "60 evaluations (*):",
         _by_space(table, names, ranked),
     ]
     parts += ["Never worse than random search? Mean curves:", _against_random(table, names)]
@@ -93,21 +94,24 @@ def _ranked(table: Table, names: Sequence[str]) -> list[str]:
 
 
 def _scores(table: Table, names: Sequence[str], ranked: Sequence[str]) -> str:
-    head = ["peer", "runs a space"]
+    head = ["peer", "runs a space, by budget"]
     head += [f"median curve @{told}" for told in BUDGETS.values()]
     head += [f"mean curve @{told}" for told in BUDGETS.values()]
     lines = []
     for peer in ranked:
         each = of(table, peer, names)
-        counts = sorted({len(runs.rows) for runs in each})
-        shown = str(counts[0]) if len(counts) == 1 else f"{counts[0]}-{counts[-1]}"
         found = [figures.overall(each, n, mean) for mean in (False, True) for n in BUDGETS]
+        counts = ["-" if one is None else str(one.runs) for one in found[: len(BUDGETS)]]
+        shown = counts[0] if len(set(counts)) == 1 else " / ".join(counts)
         lines.append([peer, shown, *(_interval(one) for one in found)])
     return quality.table(head, lines)
 
 
 def _interval(one: figures.Interval | None) -> str:
-    return "-" if one is None else f"{one.value:.2f} ({one.low:.2f} to {one.high:.2f})"
+    if one is None:
+        return "-"
+    between = "one run" if one.runs == 1 else f"{one.low:.2f} to {one.high:.2f}"
+    return f"{one.value:.2f} ({between})"
 
 
 def _verdict(table: Table, names: Sequence[str], ranked: Sequence[str]) -> str:
@@ -136,8 +140,9 @@ def _fractions(table: Table, names: Sequence[str], ranked: Sequence[str]) -> str
         each = of(table, peer, names)
         cells = []
         for n in FRACTIONS:
-            known = all(runs.known_until >= n for runs in each)
-            cells.append(f"{np.mean([runs.fractions(n) for runs in each]):.3f}" if known else "-")
+            long = [runs.lasting(n) for runs in each]
+            known = all(runs.rows for runs in long)
+            cells.append(f"{np.mean([runs.fractions(n) for runs in long]):.3f}" if known else "-")
         lines.append([peer, *cells])
     return quality.table(["peer", *(f"{n} evaluations" for n in FRACTIONS)], lines)
 
@@ -147,14 +152,18 @@ def _by_space(table: Table, names: Sequence[str], ranked: Sequence[str]) -> str:
     for peer in ranked:
         cells = []
         for name in names:
-            runs = table[peer, name]
-            whole = runs.covers(FULL)
-            until = FULL if whole else int(runs.known_until)
-            cells.append(f"{runs.scores(until, False)[0]:.2f}{'' if whole else '*'}")
+            until, star = _furthest(table[peer, name])
+            found = figures.overall([table[peer, name]], until, False)
+            cells.append("-" if found is None else f"{found.value:.2f}{star}")
         lines.append([peer, *cells])
     budgets = [table[ranked[0], name].problem.evaluations for name in names]
     head = [f"{name} ({n})" for name, n in zip(names, budgets, strict=True)]
     return quality.table(["peer", *head], lines)
+
+
+def _furthest(runs: Runs) -> tuple[int, str]:
+    """Return the budget to score by: the methodology's, or 60 with a star where no run is so long."""
+    return (FULL, "") if runs.scored(FULL).rows else (60, "*")
 
 
 def _against_random(table: Table, names: Sequence[str]) -> str:
@@ -163,14 +172,14 @@ def _against_random(table: Table, names: Sequence[str]) -> str:
         if (OURS, name) not in table:
             continue
         runs = table[OURS, name]
-        until = FULL if runs.covers(FULL) else int(runs.known_until)
+        until, star = _furthest(runs)
         cells = []
         for peer in (OURS, "random"):
             own = table.get((peer, name))
             found = None if own is None else figures.overall([own], until, True)
             cells.append(_interval(found))
-        worse, of_all = runs.worse_than_random()
-        lines.append([name, *cells, f"{worse} of {of_all}"])
+        worse, of_all = runs.scored(until).worse_than_random(until)
+        lines.append([f"{name}{star}", *cells, f"{worse} of {of_all}"])
     head = ["space", f"score, {OURS}", "score, random"]
     return quality.table(
         [*head, "evaluations at which its mean is worse than expected of random"], lines
@@ -192,10 +201,10 @@ def _factors(table: Table, names: Sequence[str], ranked: Sequence[str]) -> str:
 
 def _factor(ours: Runs, theirs: Runs) -> float:
     """Return as in BaCO's Table 9 the peer's evaluations over ours to the same mean; NaN where we never get there."""
-    made = round(theirs.made())
-    last = float(theirs.costs([theirs.curves.shape[1]]).mean())
-    needed = ours.evaluations_to(last)
-    return math.nan if math.isinf(needed) else made / needed
+    longest = max(figures.known_until(row) for row in theirs.rows)
+    theirs = theirs.lasting(int(min(longest, theirs.curves.shape[1])))
+    needed = ours.evaluations_to(float(theirs.costs([theirs.curves.shape[1]]).mean()))
+    return math.nan if math.isinf(needed) else theirs.made() / needed
 
 
 def _costs(table: Table, names: Sequence[str], ranked: Sequence[str]) -> str:
