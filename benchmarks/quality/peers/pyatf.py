@@ -1,4 +1,7 @@
-"""pyATF's search techniques on its own tree of the space."""
+"""pyATF's search techniques on its own tree of the space, which holds no configuration that a constraint excludes.
+
+A failure is told as None, as its cost functions do.
+"""
 
 import random
 from functools import cache
@@ -14,7 +17,7 @@ def run(measure: Measure, seed: int, technique: str) -> None:
     with signals_kept():
         from pyatf import search_techniques
     problem = measure.problem
-    space = _tree(problem)
+    space = tree(problem)
     random.seed(seed)
     chosen = getattr(search_techniques, technique)()
     chosen.initialize(space.num_tps)
@@ -27,7 +30,7 @@ def run(measure: Measure, seed: int, technique: str) -> None:
 
 
 @cache
-def _tree(problem: Problem) -> Any:
+def tree(problem: Problem) -> Any:
     """Return pyATF's chain of trees over indices; a parameter is constrained by those before it, if by any."""
     with signals_kept():
         from pyatf import TP, Set

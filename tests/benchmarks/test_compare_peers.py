@@ -1,0 +1,186 @@
+"""The comparison with other packages: what is counted, the figures, each peer on a tiny space, the script."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from baco_like import Ordinal, Permutation, Space
+
+QUALITY = Path(__file__).parents[2] / "benchmarks" / "quality"
+
+
+@pytest.fixture(scope="module")
+def peers() -> Iterator[Any]:
+    sys.path.insert(0, str(QUALITY))
+    try:
+        for name in ("figures", "measure", "problems", "synthetic"):
+            importlib.import_module(f"peers.{name}")
+        yield importlib.import_module("peers")
+    finally:
+        sys.path.remove(str(QUALITY))
+
+
+@pytest.fixture(scope="module")
+def tiny(peers: Any) -> Any:
+    """A space of 6 x 6 x 2 of which a constraint excludes some and some fail."""
+    space = Space(
+        {
+            "x": Ordinal([1, 2, 4, 8, 16, 32]),
+            "y": Ordinal([1, 2, 4, 8, 16, 32]),
+            "order": Permutation(["i", "j"]),
+        },
+        constraints=["x * y <= 256"],
+    )
+    rows = [tuple(config.values()) for config in space.decode(space.feasible.listed)]
+    cost = [
+        1.0 + abs(np.log2(x) - 3) + abs(np.log2(y) - 2) + (order[0] == "j") for x, y, order in rows
+    ]
+    fails = [x == 32 for x, _, _ in rows]
+    return peers.problems.Problem(
+        "tiny", "synthetic", space, rows, np.where(fails, np.nan, np.array(cost))
+    )
+
+
+def test_only_new_configurations_that_are_allowed_are_counted(peers: Any, tiny: Any) -> None:
+    measure = peers.measure.Measure(tiny, 3)
+    outside = tiny.row_of([5, 5, 0])
+    assert outside == peers.problems.OUTSIDE
+    failing, good = tiny.row_of([5, 0, 0]), tiny.row_of([3, 2, 0])
+    assert measure(outside) is None
+    assert measure(failing) is None
+    assert measure(good) == measure(good) == 1.0
+    with pytest.raises(peers.measure.Spent):
+        measure(tiny.row_of([0, 0, 1]))
+    row = measure.row()
+    assert row["values"] == [None, 1.0, 7.0]
+    assert (row["excluded"], row["repeated"]) == (1, 1)
+
+
+def test_who_asks_for_the_same_for_ever_is_stopped(peers: Any, tiny: Any) -> None:
+    measure = peers.measure.Measure(tiny, 2)
+    for _ in range(2 * peers.measure.PATIENCE - 1):
+        measure(0)
+    with pytest.raises(peers.measure.Spent):
+        measure(0)
+    assert len(measure.seen) == 1
+    assert 1 + measure.repeated == peers.measure.PATIENCE * 2
+
+
+@pytest.mark.parametrize(
+    ("label", "package"),
+    [
+        ("auto", "baco_like"),
+        ("Kernel Tuner GA", "kernel_tuner"),
+        ("Kernel Tuner PSO", "kernel_tuner"),
+        ("pyATF DE", "pyatf"),
+        ("Optuna TPE", "optuna"),
+        ("scikit-optimize GP", "skopt"),
+    ],
+)
+def test_a_peer_finds_its_way(peers: Any, tiny: Any, label: str, package: str) -> None:
+    pytest.importorskip(package)
+    found = [peers.run(peers.PEERS[label], tiny, seed, 12, 60.0) for seed in (1, 1, 2)]
+    values = [row["values"] for row in found]
+    assert values[0] == values[1] != values[2]
+    assert all(len(one) == 12 for one in values)
+    assert None in values[0] + values[2] or label == "auto"
+    if package in ("baco_like", "kernel_tuner", "pyatf", "skopt"):
+        assert all(row["excluded"] == 0 for row in found)
+
+
+def test_pyatf_has_the_whole_space(peers: Any, tiny: Any) -> None:
+    pytest.importorskip("pyatf")
+    module = importlib.import_module("peers.pyatf")
+    assert module.tree(tiny).constrained_size == len(tiny.rows) == 66
+
+
+def made(values: list[float | None], budget: int, **others: Any) -> dict[str, Any]:
+    asked = [10 * (i + 1) for i in range(len(values) // 10)]
+    clock = [0.01 * n for n in asked]
+    told = {"values": values, "budget": budget, "stopped": False, "cpu": clock, "asked": asked}
+    return {**told, **others}
+
+
+def test_runs_that_are_too_short_do_not_count(peers: Any, tiny: Any) -> None:
+    figures = peers.figures
+    long, short = made([2.0] * 8, 8), made([1.0] * 4, 4)
+    ended, stopped = made([3.0] * 4, 8), made([4.0] * 4, 8, stopped=True)
+    runs = figures.Runs(tiny, [long, short, ended, stopped])
+    assert len(runs.lasting(4).rows) == 4
+    assert runs.lasting(5).rows == [long, ended]
+    assert runs.lasting(9).rows == [ended]  # it keeps its best
+
+
+def test_scores_agree_with_the_definition(peers: Any, tiny: Any) -> None:
+    base = tiny.baseline
+    first, last = base.evaluations()
+    steady = [made([5.0, 2.0] + [2.0] * last, last)] * 2
+    runs = peers.figures.Runs(tiny, steady)
+    at = np.arange(first, last + 1)
+    random = base.at_evaluations(at)
+    expected = np.mean(((random - 2.0) / (random - 1.0))[random > 1.0])
+    for mean in (False, True):
+        found = peers.figures.overall([runs], peers.figures.FULL, mean)
+        assert found.value == found.low == found.high == pytest.approx(expected)
+    assert runs.evaluations_to(2.0) == 2
+    assert runs.evaluations_to(1.5) == np.inf
+    assert runs.fractions(1) == pytest.approx(1 / 5)
+    assert peers.figures.milliseconds_to([runs], 10) == pytest.approx(10.0)
+
+
+def test_never_better_than_the_worst_is_worse_than_random(peers: Any, tiny: Any) -> None:
+    last = tiny.evaluations
+    worst = peers.figures.Runs(tiny, [made([None] * last, last)])
+    worse, counted = worst.worse_than_random(peers.figures.FULL)
+    assert worse == counted > 1
+    best = peers.figures.Runs(tiny, [made([1.0] * last, last)])
+    assert best.worse_than_random(peers.figures.FULL) == (0, counted)
+
+
+@pytest.mark.parametrize("name", ["flags", "tiles", "passes"])
+def test_made_spaces_are_what_they_are(peers: Any, name: str) -> None:
+    space, costs = getattr(peers.synthetic, name)()
+    assert len(costs) == space.feasible.count
+    assert np.array_equal(costs, getattr(peers.synthetic, name)()[1], equal_nan=True)
+    failing = np.isnan(costs).mean()
+    assert 0.3 < failing < 0.6 if name == "flags" else failing == 0
+    some = costs[~np.isnan(costs)]
+    assert 0 < some.min() < 0.3 * np.median(some)
+
+
+def script(*arguments: str) -> str:
+    command = [sys.executable, "-W", "error", str(QUALITY / "compare.py"), *arguments]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    environment.pop("BACO_LIKE_DATA", None)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return done.stderr
+
+
+def test_the_script_writes_a_table_and_goes_on(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    out, table = tmp_path / "rows.jsonl", tmp_path / "compare.md"
+    few = ("--spaces", "hidden", "--peers", "auto,random", "--processes", "1", "--out", str(out))
+    script(*few, "--seeds", "1", "--budget", "44")
+    kept = out.read_text()
+    script(*few, "--seeds", "2", "--budget", "44", "--table", str(table))
+    assert out.read_text().startswith(kept)
+    rows = [json.loads(line) for line in out.read_text().splitlines()]
+    assert [(row["peer"], row["seed"]) for row in rows] == [
+        (peer, seed) for seed in (0, 1) for peer in ("auto", "random")
+    ]
+    assert all(len(row["values"]) == row["budget"] == 44 for row in rows)
+    text = table.read_text()
+    assert "| auto | 2 |" in text
+    assert "Recorded compiler spaces" in text
+    assert len(list(tmp_path.glob("compare_*.png"))) == 3
