@@ -1,0 +1,197 @@
+"""The node, in the real package."""
+
+from __future__ import annotations
+
+import importlib
+import math
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from baco_like import Categorical, Integer, Optimizer, Ordinal, Permutation, Real, Space
+from baco_like.exceptions import MissingExtra, SpaceError
+
+pytest.importorskip("ax.generation_strategy")
+pytestmark = pytest.mark.filterwarnings("ignore")  # Ax's own, of the packages that it uses
+
+from ax.api.client import Client  # noqa: E402
+from ax.api.configs import ChoiceParameterConfig, RangeParameterConfig  # noqa: E402
+from ax.exceptions.core import SearchSpaceExhausted  # noqa: E402
+from ax.generation_strategy.generation_strategy import GenerationStrategy  # noqa: E402
+
+from baco_like.integrations.ax_node import BacoNode  # noqa: E402
+from baco_like.integrations.ax_space import space_of  # noqa: E402
+
+PARAMETERS = [
+    RangeParameterConfig(name="x", bounds=(1, 4), parameter_type="int"),
+    RangeParameterConfig(name="y", bounds=(1, 4), parameter_type="int"),
+    ChoiceParameterConfig(name="tile", values=[1, 2, 4], parameter_type="int", is_ordered=True),
+    ChoiceParameterConfig(name="order", values=["i,j", "j,i"], parameter_type="str"),
+    ChoiceParameterConfig(name="one", values=[7], parameter_type="int"),
+]
+SPACE = Space(
+    {
+        "x": Integer(1, 4),
+        "y": Integer(1, 4),
+        "tile": Ordinal([1, 2, 4], log=True),
+        "order": Permutation(["i", "j"]),
+    },
+    constraints=["x * y <= 8", "tile <= x"],
+)
+
+
+def client(node, objective="-time", parameters=PARAMETERS, constraints=(), **options):
+    made = Client()
+    made.configure_experiment(
+        name="kernels", parameters=parameters, parameter_constraints=list(constraints)
+    )
+    made.configure_optimization(objective=objective, **options)
+    made.set_generation_strategy(GenerationStrategy(nodes=[node]))
+    return made
+
+
+def measured(values):
+    order = values["order"] if isinstance(values["order"], str) else ",".join(values["order"])
+    return abs(values["x"] - 3) + abs(values["tile"] - 2) + 2.0 * (order == "j,i")
+
+
+def test_the_same_run_as_with_our_own_loop():
+    opt = Optimizer(SPACE, seed=2, objective="time", budget=7)
+    alone = []
+    for _ in range(7):
+        trial = opt.suggest()
+        opt.observe(trial, measured(trial))
+        alone.append({**trial.config, "order": ",".join(trial["order"]), "one": 7})
+    node = BacoNode(SPACE, seed=2, budget=7)
+    ax = client(node)
+    asked = []
+    for _ in range(7):
+        ((index, values),) = ax.get_next_trials(max_trials=1).items()
+        asked.append(values)
+        ax.complete_trial(index, {"time": measured(values)})
+    assert asked == alone
+    assert node.optimizer.best_value is not None
+    assert [t.value for t in node.optimizer.trials] == [t.value for t in opt.trials][:-1]
+
+
+def test_several_at_once_are_different_and_stay_pending():
+    node = BacoNode(SPACE, strategy="random_search")
+    ax = client(node)
+    first = ax.get_next_trials(max_trials=3)
+    second = ax.get_next_trials(max_trials=3)
+    asked = [tuple(values.values()) for values in (*first.values(), *second.values())]
+    assert len(set(asked)) == 6
+    assert all(x * y <= 8 and tile <= x for x, y, tile, *_ in asked)
+    assert len(node.optimizer.pending) == 6
+
+
+def test_what_others_run_is_pending_and_what_they_measured_is_data():
+    space = Space({"x": [1, 2, 3]})
+    node = BacoNode(space)
+    ranges = [RangeParameterConfig(name="x", bounds=(1, 3), parameter_type="int")]
+    ax = client(node, "time", ranges)
+    done = ax.attach_trial({"x": 1})
+    ax.complete_trial(done, {"time": (2.5, 0.1)})
+    ax.attach_trial({"x": 2})
+    assert list(ax.get_next_trials(max_trials=1).values()) == [{"x": 3}]
+    assert node.optimizer.options.direction == "maximize"
+    assert [(t["x"], t.value) for t in node.optimizer.trials] == [(1, 2.5)]
+    with pytest.raises(SearchSpaceExhausted):
+        node.get_next_candidate([])
+
+
+def test_what_cannot_run_is_learnt():
+    ax = client(BacoNode(), constraints=["x + y <= 6"], outcome_constraints=["power <= 5"])
+    node = ax._generation_strategy._curr
+    ended = {
+        (1, 1): lambda i: ax.mark_trial_abandoned(i),
+        (1, 2): lambda i: ax.mark_trial_failed(i, "compile: no such register"),
+        (1, 3): lambda i: ax.mark_trial_failed(i),
+        (1, 4): lambda i: ax.complete_trial(i, {"time": 1.0, "power": 9.0}),
+        (2, 1): lambda i: ax.complete_trial(i, {"time": math.nan, "power": 1.0}),
+        (2, 2): lambda i: ax.complete_trial(i, {"time": 1.5, "power": 1.0}),
+    }
+    for (x, y), end in ended.items():
+        end(ax.attach_trial({"x": x, "y": y, "tile": 1, "order": "i,j", "one": 7}))
+    ax.get_next_trials(max_trials=1)
+    found = {(t["x"], t["y"]): t for t in node.optimizer.trials}
+    assert {key: trial.failed for key, trial in found.items()} == {
+        (1, 1): "runtime",
+        (1, 2): "compile",
+        (1, 4): "constraints",
+        (2, 1): "runtime",
+        (2, 2): None,
+    }
+    assert found[1, 2].message == "compile: no such register"
+    assert found[2, 2].outcome.metrics == {"power": 1.0}
+    assert node.optimizer.space.feasible_size == 13 * 3 * 2
+
+
+def test_a_failed_one_may_come_back():
+    node = BacoNode(Space({"x": [1, 2]}))
+    ranges = [RangeParameterConfig(name="x", bounds=(1, 2), parameter_type="int")]
+    ax = client(node, parameters=ranges)
+    ((index, values),) = ax.get_next_trials(max_trials=1).items()
+    ax.mark_trial_failed(index, "the node was lost")
+    again = ax.get_next_trials(max_trials=2)
+    assert values in again.values()
+    assert node.optimizer.trials == []
+
+
+def test_ax_s_spaces():
+    ranges = [
+        RangeParameterConfig(name="r", bounds=(0.5, 8.0), parameter_type="float", scaling="log"),
+        RangeParameterConfig(name="n", bounds=(1, 64), parameter_type="int", scaling="log"),
+        ChoiceParameterConfig(name="b", values=[True, False], parameter_type="bool"),
+    ]
+    ax = client(BacoNode(), parameters=[*ranges, *PARAMETERS[2:]])
+    found = space_of(ax._experiment.search_space)
+    assert found.parameters == {
+        "r": Real(0.5, 8.0, log=True),
+        "n": Integer(1, 64, log=True),
+        "b": Categorical([False, True]),
+        "tile": Ordinal([1, 2, 4], log=True),
+        "order": Categorical(["i,j", "j,i"]),
+        "one": Ordinal([7]),
+    }
+    linear = space_of(client(BacoNode(), constraints=["x + 0.5*y <= 3"])._experiment.search_space)
+    assert linear.feasible_size == (4 + 2) * 3 * 2  # y <= 4 for x = 1, y <= 2 for x = 2
+
+
+@pytest.mark.parametrize(
+    ("space", "message"),
+    [
+        (Space({"x": [1, 2, 9], "y": [1]}), "'x' of the experiment does not have 9"),
+        (Space({"x": [1]}), "a parameter 'y', which the space has not"),
+        (Space({"x": [1], "y": [1], "z": [1]}), "the experiment lacks z"),
+    ],
+)
+def test_a_space_that_ax_does_not_have(space, message):
+    ax = client(BacoNode(space, strategy="random_search"), parameters=PARAMETERS[:2])
+    with pytest.raises(SpaceError, match=message):
+        ax.get_next_trials(max_trials=3)
+
+
+def test_several_objectives_are_refused():
+    with pytest.raises(ValueError, match="needs one metric"):
+        client(BacoNode(), "-time, -power").get_next_trials(max_trials=1)
+    with pytest.raises(ValueError, match="bayesain"):
+        BacoNode(strategy="bayesain")
+    with pytest.raises(ValueError, match="before Ax has asked"):
+        _ = BacoNode().optimizer
+
+
+def test_without_the_package_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ax.core.data", None)
+    monkeypatch.delitem(sys.modules, "baco_like.integrations.ax_node")
+    with pytest.raises(MissingExtra, match=r"baco-like\[ax\]"):
+        importlib.import_module("baco_like.integrations.ax_node")
+
+
+def test_the_page_runs(capsys):
+    page = Path(__file__).parents[2] / "docs" / "ax.md"
+    for code in re.findall(r"```python\n(.*?)```", page.read_text(), re.S):
+        exec(code, {})
+    assert "best" in capsys.readouterr().out
