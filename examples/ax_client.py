@@ -6,14 +6,14 @@ Run it with: python examples/ax_client.py [EVALUATIONS]
 import sys
 import warnings
 
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # of the packages that Ax uses
-    from ax.api.client import Client
-    from ax.api.configs import ChoiceParameterConfig, RangeParameterConfig
-    from ax.generation_strategy.generation_strategy import GenerationStrategy
+warnings.simplefilter("ignore")  # Ax warns of its own parts
 
-from baco_like import Integer, Ordinal, Permutation, Space
-from baco_like.integrations.ax_node import BacoNode
+from ax.api.client import Client  # noqa: E402
+from ax.api.configs import ChoiceParameterConfig, RangeParameterConfig  # noqa: E402
+from ax.generation_strategy.generation_strategy import GenerationStrategy  # noqa: E402
+
+from baco_like import Integer, Ordinal, Permutation, Space  # noqa: E402
+from baco_like.integrations.ax_node import BacoNode  # noqa: E402
 
 ORDERS = ["i,j,k", "i,k,j", "j,i,k", "j,k,i", "k,i,j", "k,j,i"]
 
