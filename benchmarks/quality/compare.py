@@ -35,7 +35,10 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--exactly", action="store_true", help="no more evaluations than --budget on any space"
     )
-    return parser.parse_args()
+    args = parser.parse_args()
+    if args.out is None:
+        parser.error("--out is needed: the rows are kept there")
+    return args
 
 
 def chosen_spaces(text: str | None, groups: dict[str, str]) -> list[str]:
@@ -57,10 +60,9 @@ def present(names: list[str]) -> list[str]:
 
 
 def work(
-    space: str, peer: str, seed: int, budget: int, limit: float, exactly: bool, data: Path | None
+    space: str, peer: str, seed: int, evaluations: int, limit: float, data: Path | None
 ) -> dict[str, Any]:
     one = problems.problem(space, data)
-    evaluations = budget if exactly else max(budget, one.evaluations)
     found = peers.run(peers.PEERS[peer], one, seed, evaluations, limit)
     told = {"space": space, "peer": peer, "seed": seed, "budget": evaluations}
     return {**told, "version": peers.PEERS[peer].version, "commit": runs.commit(), **found}
@@ -76,6 +78,12 @@ def done(out: Path | None) -> list[dict[str, Any]]:
     return list(longest.values())
 
 
+def evaluations(space: str, args: argparse.Namespace) -> int:
+    if args.exactly:
+        return args.budget
+    return max(args.budget, problems.problem(space, args.data).evaluations)
+
+
 def main() -> None:
     args = arguments()
     groups = problems.names(args.data)
@@ -83,12 +91,13 @@ def main() -> None:
     seeds = range(args.first_seed, args.first_seed + args.seeds)
     names = present(runs.select(args.peers, peers.PEERS)) if seeds else []
     have = {(row["space"], row["peer"], row["seed"]): row["budget"] for row in done(args.out)}
+    wanted = {space: evaluations(space, args) for space in spaces} if seeds else {}
     jobs = [
-        (space, peer, seed, args.budget, args.limit, args.exactly, args.data)
+        (space, peer, seed, wanted[space], args.limit, args.data)
         for seed in seeds
         for space in spaces
         for peer in names
-        if have.get((space, peer, seed), 0) < args.budget
+        if have.get((space, peer, seed), 0) < wanted[space]
     ]
     for i, row in enumerate(runs.worked(work, jobs, args.processes), 1):
         with args.out.open("a") as file:
