@@ -4,9 +4,10 @@
 
 DIR (or the folder that BACO_LIKE_DATA names) holds `recorded`, a folder of T4 results and Kernel Tuner caches such as
 those of the public repository AutoTuningAssociation/benchmark_hub. `--out` keeps every finished run and continues an
-earlier call; one that is ended early (Ctrl-C, SIGTERM) reports what it has. `--parts` chooses among the claims,
-`--quick` takes a few runs of each and leaves SMAC and two Bayesian packages out. The whole takes some tens of hours of
-CPU, most of it for these packages, SMAC and the largest budgets.
+earlier call; one that is ended early (Ctrl-C, SIGTERM) reports what it has. One seed comes after the other, so that is
+something of everything; slow entries (SMAC and the Bayesian packages) begin when the others have ten runs each.
+`--parts` chooses among the claims, `--quick` takes a few runs of each and leaves SMAC and two Bayesian packages out.
+The whole takes some tens of hours of CPU, most of it for these packages, SMAC and the largest budgets.
 scikit-optimize, bayesian-optimization and pyatf take part where they are installed.
 """
 
@@ -17,6 +18,7 @@ import importlib.util
 import os
 import signal
 import sys
+from operator import itemgetter
 from pathlib import Path
 
 import claims
@@ -37,6 +39,10 @@ NEEDED = {
     "bayesian-optimization": "bayes_opt",
 }
 """What must be importable for the other packages' strategies."""
+
+
+_SLOW_WAIT = 9.5
+"""So many seeds of the other entries are run before the first one of a slow entry."""
 
 
 def arguments() -> argparse.Namespace:
@@ -99,6 +105,15 @@ def wanted(
                 most[entry] = max(most.get(entry, 0), repeats)
             else:
                 missing[entry.label] = why
+    turns = [
+        (seed + _SLOW_WAIT * entry.slow, seed, one, entry)
+        for entry, repeats in most.items()
+        for seed in range(repeats)
+        for one in spaces
+    ]
+    turns.sort(
+        key=itemgetter(0)
+    )  # a stable sort: what comes first in the papers' list is done first
     jobs = [
         Job(
             one.place,
@@ -107,11 +122,7 @@ def wanted(
             entry.budget(one),
             entry.draw,
         )
-        for slow in (False, True)
-        for seed in range(max(most.values(), default=0))
-        for one in spaces
-        for entry, repeats in most.items()
-        if seed < repeats and entry.slow == slow
+        for _, seed, one, entry in turns
     ]
     return jobs, missing
 

@@ -25,17 +25,17 @@ PARTS: Mapping[str, Part] = {
         "Against pyATF (2025, section V-C)", [*AWARE.values(), *PYATF], 100, report_pyatf
     ),
     "survey": Part("Sixteen algorithms (2022, section VI-B)", ALL_SURVEYED, 50, report_survey),
-    "bayesian": Part(
-        "Bayesian optimization (2021, section IV)",
-        [*BAYESIAN.values(), *RIVALS, *PACKAGES],
-        35,
-        report_bayesian,
-    ),
     "stochastic": Part(
         "Chance in the values (2022, section VI-B2)",
         [*ALL_NOISY, *SMAC, *(surveyed(n, b) for b in STOCHASTIC_BUDGETS for n in STOCHASTIC)],
         20,
         report_stochastic,
+    ),
+    "bayesian": Part(
+        "Bayesian optimization (2021, section IV)",
+        [*BAYESIAN.values(), *RIVALS, *PACKAGES],
+        35,
+        report_bayesian,
     ),
     "difficulty": Part(
         "What makes a space hard (2022, section VII)",

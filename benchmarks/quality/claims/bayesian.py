@@ -26,8 +26,8 @@ BAYESIAN = {
 }
 RIVALS = [surveyed(name, 220) for name in ("GA", "first MLS", "simulated annealing", "random")]
 PACKAGES = [
-    Entry("scikit-optimize", "scikit-optimize", {}, 220, slow=True),
     Entry("bayesian-optimization", "bayesian-optimization", {}, 220, slow=True),
+    Entry("scikit-optimize", "scikit-optimize", {}, 220, slow=True),
 ]
 
 

@@ -33,7 +33,7 @@ class Entry:
         settings: Its own.
         evaluations: The budget; None is the methodology's.
         draw: Whether values are drawn from the recorded repeats.
-        slow: Whether it takes far longer than the others; such runs come last.
+        slow: Whether it takes far longer than the others; such runs wait until the others have some.
     """
 
     name: str
