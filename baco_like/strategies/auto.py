@@ -30,12 +30,13 @@ class Auto:
     """Chooses by the size of the space, and says so in the tag of its first proposals.
 
     Attributes:
-        initial: Trials before a model is asked; one is enough for it to begin with, and two must succeed.
+        initial: Trials before a model is asked; two must succeed. On smooth spaces one is as good as three, on loop
+            orders three are better.
         design: Chooses the first of them.
         tasks: Related tasks whose results are known.
     """
 
-    initial: int = 1
+    initial: int = 3
     design: Design = middle
     tasks: tuple[Task, ...] = field(default=(), repr=False)
 
