@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import concurrent.futures
-import os
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -12,6 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from baco_like.evaluators.executors.size import workers_of
 from baco_like.evaluators.failures import DEFAULT_FAILURES, failure_word
 from baco_like.exceptions import EvaluatorError
 from baco_like.records.reading import finite_number, outcome_from, outcome_of_exception
@@ -155,7 +155,7 @@ class FunctionEvaluator:
         _check_failures(failures)
         self._call = Call(fn, objective, tuple(failures), repeats, retries)
         self._executor = executor
-        self._capacity = max_pending if max_pending is not None else _workers(executor)
+        self._capacity = max_pending if max_pending is not None else _capacity(executor)
         self._queue: deque[Trial] = deque()
         self._futures: dict[int, Any] = {}
         self._error: BaseException | None = None
@@ -271,11 +271,8 @@ def _check_failures(failures: object) -> None:
         )
 
 
-def _workers(executor: SubmitsCalls | None) -> int:
-    if executor is None:
-        return 1
-    workers = getattr(executor, "_max_workers", None)
-    return workers if isinstance(workers, int) and workers > 0 else os.cpu_count() or 1
+def _capacity(executor: SubmitsCalls | None) -> int:
+    return 1 if executor is None else workers_of(executor)
 
 
 def _some_done(futures: Mapping[int, Any]) -> list[int]:

@@ -1,0 +1,51 @@
+"""Ray in the manner of `concurrent.futures`; needs the extra ``ray``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Executor, Future
+from typing import Any
+
+from typing_extensions import override
+
+from baco_like._optional import require
+
+
+class RayExecutor(Executor):
+    """Runs calls as Ray tasks, one per CPU of the cluster at a time.
+
+    Ray does not repeat a task whose worker is lost (``max_retries=0``): whoever asked decides.
+
+    Args:
+        options: Of Ray's tasks, such as ``num_gpus=1``.
+
+    Raises:
+        MissingExtra: Ray is not installed.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        self._ray = require("ray", "ray")
+        if not self._ray.is_initialized():
+            self._ray.init()
+        self._options = {"max_retries": 0, **options}
+
+    @property
+    def num_workers(self) -> int:
+        """Tasks that fit on the cluster at once, by its CPUs."""
+        cpus = self._ray.cluster_resources().get("CPU", 1.0)
+        return max(1, int(cpus / (self._options.get("num_cpus") or 1)))
+
+    @override
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Start a task."""
+        task = self._ray.remote(_called).options(**self._options)
+        future: Future[Any] = task.remote(fn, args, kwargs).future()
+        return future
+
+    @override
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Do nothing: Ray is the caller's, ended by ``ray.shutdown()``."""
+
+
+def _called(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    return fn(*args, **kwargs)

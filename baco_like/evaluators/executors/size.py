@@ -1,0 +1,17 @@
+"""How many calls an executor can run at once."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+
+def workers_of(executor: Any) -> int:
+    """Return the number of an executor's workers: of its own account, of a Dask cluster's, else that of the CPUs."""
+    for name in ("_max_workers", "num_workers"):
+        count = getattr(executor, name, None)
+        if isinstance(count, int) and count > 0:
+            return count
+    client: Any = getattr(executor, "_client", None)  # Dask's
+    cores = sum(client.ncores().values()) if hasattr(client, "ncores") else 0
+    return cores or os.cpu_count() or 1
