@@ -11,11 +11,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from baco_like.evaluators.replay import Recorded, ReplayEvaluator, load
+from baco_like import MaxEvals, Optimizer, Permutation, run
+from baco_like.evaluators.replay import Entry, MaxSimulatedTime, Recorded, ReplayEvaluator, load
 from baco_like.evaluators.table import Table
 from baco_like.exceptions import EvaluatorError, RunFileError
 from baco_like.records.trial import Outcome, Trial
 from baco_like.spaces.space import Space
+from baco_like.storage import recordings as storage
+from baco_like.storage.recordings import Recording
 
 
 def t4_row(x: int, **changes: Any) -> dict[str, Any]:
@@ -257,3 +260,122 @@ def test_from_table(tmp_path: Path) -> None:
         ReplayEvaluator.from_table(Table("evaluator", entries), other, "ms", tmp_path)
     with pytest.raises(EvaluatorError, match="the space has no parameter 'y'"):
         ReplayEvaluator.from_table(Table("evaluator", entries), Space({"x": [1]}), "ms", tmp_path)
+
+
+# A simulated device -----------------------------------------------------------------------------------------------
+
+
+def timed(seconds: dict[int, float], capacity: int) -> ReplayEvaluator:
+    entries = {(x,): Entry(1.0 * x, seconds={"run": took}) for x, took in seconds.items()}
+    return ReplayEvaluator(
+        Recorded(("x",), {"x": tuple(seconds)}, entries, "time", "ms"), capacity=capacity
+    )
+
+
+def test_devices_work_side_by_side_and_the_first_to_end_is_told_first() -> None:
+    device = timed({1: 5.0, 2: 1.0, 3: 2.0, 4: 0.5}, capacity=2)
+    for x in (1, 2):
+        device.submit(Trial(x, {"x": x}))
+    ended = [(device.wait()[0].trial_id, device.clock)]
+    device.submit(Trial(3, {"x": 3}))  # on the second device, from 1.0 to 3.0
+    ended.append((device.wait()[0].trial_id, device.clock))
+    device.submit(Trial(4, {"x": 4}))  # there again, from 3.0 to 3.5
+    ended += [(device.wait()[0].trial_id, device.clock) for _ in range(2)]
+    assert ended == [(2, 1.0), (3, 3.0), (4, 3.5), (1, 5.0)]
+    device.submit(Trial(5, {"x": 2}))  # nobody has waited for it before 5.0
+    device.wait()
+    assert device.clock == 6.0
+    device.submit(Trial(6, {"x": 1}))
+    device.close()
+    with pytest.raises(EvaluatorError, match="without a submitted trial"):
+        device.wait()
+    with pytest.raises(ValueError, match="capacity"):
+        timed({1: 1.0}, capacity=0)
+
+
+@given(
+    st.lists(st.floats(0.0, 100.0), min_size=1, max_size=12), st.integers(min_value=1, max_value=4)
+)
+def test_the_clock_is_that_of_a_list_schedule(took: list[float], capacity: int) -> None:
+    device = timed(dict(enumerate(took)), capacity)
+    free = [0.0] * capacity
+    ends = []
+    for x, seconds in enumerate(took):
+        if x >= capacity:
+            device.wait()
+        begin = max(min(free), device.clock)
+        free[free.index(min(free))] = begin + seconds
+        ends.append(begin + seconds)
+        device.submit(Trial(x, {"x": x}))
+    for _ in range(min(capacity, len(took))):
+        device.wait()
+    assert device.clock == max(ends)
+
+
+def test_a_run_that_ends_by_the_simulated_clock() -> None:
+    device = timed({x: 10.0 for x in range(20)}, capacity=2)
+    opt = Optimizer(Space({"x": list(range(20))}), strategy="random_search")
+    reason = run(opt, device, MaxEvals(100) | MaxSimulatedTime(device, 45.0))
+    assert reason == "45 simulated seconds"
+    assert device.clock == 50.0
+    assert len(opt.trials) == 10  # what is in flight is waited for
+
+
+def test_everything_of_an_outcome_is_replayed(tmp_path: Path) -> None:
+    outcomes = (
+        Outcome.success(0, (1.0, 3.0), metrics={"energy": 4.0}, extra={"seconds": {"run": 2.0}}),
+        Outcome.censored(1, 10.0, message="stopped"),
+        Outcome.failure(2, "out of memory", "8 GiB"),
+    )
+    found = Recording(("x", "y"), ((1, "a"), (2, "a"), (3, "a")), outcomes, "time", "ms")
+    for kind in ("t4", "kernel_tuner", "ktt", "csv"):
+        storage.write(found, tmp_path / kind, kind)
+        device = ReplayEvaluator(load(tmp_path / kind))
+        ran, stopped, failed = (ask(device, i, i + 1) for i in range(3))
+        assert (ran.value, ran.metrics, stopped.bound) == (2.0, {"energy": 4.0}, 10.0)
+        assert (failed.failed, failed.message) == ("out of memory", "8 GiB")
+        assert device.clock == 2.0
+    storage.write(found, tmp_path / "baco", "baco")
+    device = ReplayEvaluator(load(tmp_path / "baco"))
+    assert [ask(device, i, i + 1).value for i in range(3)] == [2.0, None, None]
+
+
+def test_a_journal_is_a_device(tmp_path: Path) -> None:
+    opt = Optimizer(
+        Space({"x": [1, 2, 3], "y": ["a"]}), storage=tmp_path / "run.jsonl", noise="repeat"
+    )
+    for value in (1.0, 2.0, 6.0):
+        opt.observe({"x": 1, "y": "a"}, [value, value + 1])
+    opt.observe({"x": 2, "y": "a"}, 1.0)
+    opt.observe({"x": 2, "y": "a"}, failed="runtime")
+    table = load(tmp_path / "run.jsonl")
+    assert table.entries[1, "a"].repeats == (1.0, 2.0, 2.0, 3.0, 6.0, 7.0)
+    assert table.entries[1, "a"].value == 2.5
+    assert table.entries[2, "a"].failed == "runtime"
+    drawn = {ask(ReplayEvaluator(table, draw_seed=3), i, 1).value for i in range(60)}
+    assert drawn == {1.0, 2.0, 3.0, 6.0, 7.0}
+
+
+def test_texts_of_a_file_stand_for_the_values_of_a_space(tmp_path: Path) -> None:
+    path = tmp_path / "samples.csv"
+    path.write_text('x,flag,p,kind,Value\n16.0,True,"(0, 1)",4,1.5\n0.25,false,"(1, 0)",8,2.5\n')
+    table = load(path)
+    for config, value in (
+        ({"x": 16, "flag": True, "p": (0, 1), "kind": "4"}, 1.5),
+        ({"x": 0.25, "flag": False, "p": (1, 0), "kind": "8"}, 2.5),
+    ):
+        entry = table.entry(config)
+        assert entry is not None
+        assert entry.value == value
+    assert table.entry({"x": 16, "flag": False, "p": (0, 1), "kind": "4"}) is None
+    space = Space(
+        {"x": [16, 0.25], "flag": [True, False], "p": Permutation([0, 1]), "kind": ["4", "8"]}
+    )
+    entries = {"file": "samples.csv", "objective": "Value"}
+    ReplayEvaluator.from_table(Table("evaluator", entries), space, "ms", tmp_path)
+    other = Space({**space.parameters, "kind": ["16"]})
+    with pytest.raises(EvaluatorError, match=r"'kind': none of the recorded values \[4, 8\]"):
+        ReplayEvaluator.from_table(Table("evaluator", entries), other, "ms", tmp_path)
+    wrong = {"file": "samples.csv", "objective": "power"}
+    with pytest.raises(EvaluatorError, match="lacks 'power'"):
+        ReplayEvaluator.from_table(Table("evaluator", wrong), space, "ms", tmp_path)
