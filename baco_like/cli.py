@@ -286,6 +286,7 @@ def _optimizer(
         settings=_settings(plan),
         initial=[default] if default is not None else None,
         storage=journal,
+        warm_start=plan.warm_start or None,
         context=plan.context,
     )
 

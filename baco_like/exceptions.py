@@ -34,6 +34,10 @@ class ConfigError(BacoError, ValueError):
     """A configuration does not belong to the space."""
 
 
+class StrategyError(BacoError, ValueError):
+    """A strategy cannot do what is asked of it."""
+
+
 class TrialError(BacoError, ValueError):
     """A trial is unknown, not pending, or told twice; nothing was changed."""
 

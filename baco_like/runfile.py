@@ -1,8 +1,8 @@
 """The TOML file of ``baco-like tune``: read and checked as a whole before anything happens.
 
 Its tables are ``[space.NAME]`` (one per parameter), ``[constraints]``, ``[objective]``,
-``[evaluator]``, ``[budget]``, ``[optimizer]`` and ``[confirmation]``. A key that is not known is an error, never
-ignored.
+``[evaluator]``, ``[budget]``, ``[optimizer]``, ``[confirmation]`` and ``[warm_start]`` (or ``[[warm_start]]``, one per
+source). A key that is not known is an error, never ignored.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from baco_like.evaluators import registry
 from baco_like.evaluators.protocol import Evaluator
 from baco_like.evaluators.table import Table, suggestion
 from baco_like.exceptions import RunFileError, SpaceError
+from baco_like.optimizer.warm_start import WarmStart
+from baco_like.records.earlier import MODES, Mode
 from baco_like.records.history import Goal
 from baco_like.records.objective import Objective
 from baco_like.spaces.categorical import Categorical
@@ -32,7 +34,16 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-_TABLES = ("space", "constraints", "objective", "evaluator", "budget", "optimizer", "confirmation")
+_TABLES = (
+    "space",
+    "constraints",
+    "objective",
+    "evaluator",
+    "budget",
+    "optimizer",
+    "confirmation",
+    "warm_start",
+)
 _LARGEST_FILE = 16 * 2**20
 
 
@@ -54,6 +65,7 @@ class RunFile:
         settings: The strategy's own settings.
         top: How many of the best configurations are measured again at the end; 0: none.
         rounds: How often at most.
+        warm_start: Earlier results that the run begins with.
     """
 
     path: Path
@@ -68,6 +80,7 @@ class RunFile:
     settings: Mapping[str, Any] = field(default_factory=dict)
     top: int = 0
     rounds: int = 5
+    warm_start: tuple[WarmStart, ...] = ()
 
     @property
     def folder(self) -> Path:
@@ -118,6 +131,7 @@ def read(path: str | Path) -> RunFile:
         seconds=seconds,
         **_optimizer(top.table("optimizer")),
         **_confirmation(top),
+        warm_start=_warm_starts(top.entries.get("warm_start", []), place.resolve().parent),
     )
     _check_goal(run)
     _check_default(space)
@@ -178,7 +192,7 @@ def _optimizer(table: Table) -> dict[str, Any]:
     }
 
 
-def _confirmation(top: Table) -> dict[str, int]:
+def _confirmation(top: Table) -> dict[str, Any]:
     if not top.has("confirmation"):
         return {}
     table = top.table("confirmation")
@@ -193,6 +207,27 @@ def _check_goal(run: RunFile) -> None:
         raise table.wrong(
             "slow_ratio", table.entries["slow_ratio"], 'goal = "minimize", or not this key'
         )
+
+
+def _warm_starts(given: Any, folder: Path) -> tuple[WarmStart, ...]:
+    """Return the sources of earlier results; a relative path is meant from the file's folder."""
+    tables = given if isinstance(given, list) else [given]
+    if not all(isinstance(entries, dict) for entries in tables):
+        raise RunFileError("warm_start must be a table [warm_start], or several [[warm_start]]")
+    return tuple(_warm_start(Table("warm_start", entries), folder) for entries in tables)
+
+
+def _warm_start(table: Table, folder: Path) -> WarmStart:
+    table.only(("file", "mode", "best", "rows", "objective"))
+    counts = {
+        key: table.whole(key, low=low) for key, low in (("best", 1), ("rows", 3)) if table.has(key)
+    }
+    return WarmStart(
+        folder / table.text("file"),
+        cast(Mode, table.choice("mode", MODES, "data")),
+        objective=table.text("objective") if table.has("objective") else None,
+        **counts,
+    )
 
 
 def _space(table: Table, constraints: Table) -> Space:

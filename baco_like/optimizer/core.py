@@ -89,6 +89,7 @@ class Optimizer:
         ValueError: An argument has a wrong value.
         ConfigError: One of the initial points does not belong to the space, or nothing of a warm start does.
         RunFileError: A warm start's file cannot be read.
+        StrategyError: The strategy cannot use what is known of a related task.
         JournalError: The journal is damaged, or was written with another space or other options.
     """
 

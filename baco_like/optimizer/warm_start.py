@@ -48,6 +48,7 @@ class WarmStart:
             device, another size), whose model helps as far as it ranks what this run observes.
         best: With ``configs``: how many.
         rows: With ``prior``: at most so many results are used, the best half and others drawn from the rest.
+        objective: Which measurement of the file counts, where it has several; None is the one that it names itself.
 
     Raises:
         ValueError: An argument has a wrong value.
@@ -57,6 +58,7 @@ class WarmStart:
     mode: Mode = "data"
     best: int = 5
     rows: int = 300
+    objective: str | None = None
 
     def __post_init__(self) -> None:
         if self.mode not in MODES:
@@ -99,7 +101,10 @@ def earlier(start: WarmStart, space: Space, objective: str, goal: Goal, rng: Rng
         JournalError: It is a damaged journal.
         ValueError: It is no source.
     """
-    names, rows, known_goal = _results(start.data, space, objective)
+    data = start.data
+    if isinstance(data, str | os.PathLike):
+        data = read(data, start.objective)
+    names, rows, known_goal = _results(data, space, objective)
     if known_goal not in (None, goal):
         raise ConfigError(
             f"warm start {start.source}: its values are to {known_goal}, this run is to {goal}; "
@@ -159,10 +164,16 @@ def tasks_of(parts: Iterable[Earlier], space: Space, goal: Goal) -> tuple[Task, 
     Raises:
         JournalError: Their results do not belong to the space, or none is a success.
     """
-    return tuple(_task(part, space, goal) for part in parts if part.mode == "prior")
+    found: list[Task] = []
+    for part in parts:
+        if part.mode == "prior":
+            names = [task.name for task in found]
+            again = f" ({len(found) + 1})" if part.source in names else ""
+            found.append(_task(part, f"{part.source}{again}", space, goal))
+    return tuple(found)
 
 
-def _task(part: Earlier, space: Space, goal: Goal) -> Task:
+def _task(part: Earlier, name: str, space: Space, goal: Goal) -> Task:
     sign = 1.0 if goal == "minimize" else -1.0
     costs = sign * np.array([np.nan if t.value is None else t.value for t in part.trials])
     try:
@@ -173,7 +184,7 @@ def _task(part: Earlier, space: Space, goal: Goal) -> Task:
         ) from error
     if np.isnan(costs).all():
         raise JournalError(f"the warm start {part.source!r:.80} of record 0 has no success", 0)
-    return Task(part.source, codes, costs)
+    return Task(name, codes, costs)
 
 
 # Where results come from ----------------------------------------------------------------------------------------
@@ -181,8 +192,6 @@ def _task(part: Earlier, space: Space, goal: Goal) -> Task:
 
 def _results(data: Any, space: Space, objective: str) -> tuple[set[str], list[Row], Goal | None]:
     """Return the names of the parameters, the results, and the goal of the source where it is known."""
-    if isinstance(data, str | os.PathLike):
-        data = read(data)
     if isinstance(data, Recording):
         recorded: list[Row] = list(zip(data.configs, data.outcomes, strict=True))
         return set(data.names), recorded, data.goal

@@ -22,7 +22,7 @@ _MOST_LISTED = 1000
 
 
 def from_journal(path: Path) -> Recording:
-    """Return the observations of a journal, in the order in which they came.
+    """Return the observations of a journal, those that it began with first, in the order in which they came.
 
     Raises:
         JournalError: It is damaged.
@@ -31,7 +31,7 @@ def from_journal(path: Path) -> Recording:
     records = iter(JsonlJournal(path).read(START))
     header = Header.read(next(records)[0], str(path))
     asked: dict[int, dict[str, Any]] = {}
-    found: list[Trial] = []
+    found = [trial for part in header.earlier if part.mode == "data" for trial in part.trials]
     for event, mark in records:
         try:
             _take(event, asked, found)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from baco_like.exceptions import StrategyError
 from baco_like.strategies.auto import Auto
 from baco_like.strategies.bayesian import Bayesian
 from baco_like.strategies.interleaved import Interleaved
@@ -18,7 +19,7 @@ def informed(strategy: Strategy[Any], tasks: Sequence[Task]) -> Strategy[Any]:
     """Return the strategy that also knows related tasks; the same one where there are none.
 
     Raises:
-        ValueError: It has no Gaussian process that they could inform.
+        StrategyError: It has no Gaussian process that they could inform.
     """
     if not tasks:
         return strategy
@@ -28,7 +29,7 @@ def informed(strategy: Strategy[Any], tasks: Sequence[Task]) -> Strategy[Any]:
         return replace(strategy, then=informed(strategy.then, tasks))
     if isinstance(strategy, Bayesian):
         return Transferred(strategy, tuple(tasks))
-    raise ValueError(
+    raise StrategyError(
         f"strategy {type(strategy).__name__} has no Gaussian process that a related task could inform; "
         "take strategy='auto', or the task's best configurations as first points"
     )

@@ -10,7 +10,7 @@ import numpy as np
 
 from baco_like._typing import Array, Codes, Mask, Rng
 from baco_like.acquisitions.feasibility import draw_minimum, weighted
-from baco_like.exceptions import TrialError
+from baco_like.exceptions import StrategyError, TrialError
 from baco_like.records.history import History
 from baco_like.records.trial import Proposal, Status, Trial
 from baco_like.strategies.bayesian import Bayesian
@@ -61,7 +61,7 @@ class Transferred:
         tasks: The related tasks.
 
     Raises:
-        ValueError: The surrogate is another.
+        StrategyError: The surrogate is another.
     """
 
     then: Bayesian
@@ -125,7 +125,7 @@ class Transferred:
     def _surrogate(self) -> Gaussian:
         found = self.then.surrogate
         if not isinstance(found, GaussianProcess | FixedGaussianProcess):
-            raise ValueError(
+            raise StrategyError(
                 f"a related task informs Gaussian processes, not a {type(found).__name__}; take strategy='auto', "
                 "or the task's best configurations as first points"
             )

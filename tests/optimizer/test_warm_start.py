@@ -24,7 +24,7 @@ from baco_like import (
     migrate,
     tune,
 )
-from baco_like.exceptions import RunFileError, WarmStartWarning
+from baco_like.exceptions import RunFileError, StrategyError, WarmStartWarning
 from baco_like.records.journal import START
 from baco_like.storage.jsonl import JsonlJournal, write_journal
 
@@ -141,7 +141,7 @@ def test_a_journal_an_optimizer_and_a_list_say_the_same(tmp_path, mode):
 def test_files_of_other_tools(tmp_path):
     source = continued(Optimizer(SPACE, seed=5, strategy="random_search"), 8)
     optimizer = Optimizer(SPACE, warm_start=source)
-    for form in ("t4", "kernel_tuner"):
+    for form in ("t4", "kernel_tuner", "ktt", "baco", "csv"):
         path = tmp_path / f"{form}.json"
         source.export(form, path)
         assert shown(Optimizer(SPACE, warm_start=str(path))) == shown(optimizer)
@@ -223,9 +223,9 @@ def test_another_goal_is_refused(tmp_path):
 
 def test_a_strategy_without_a_model_takes_no_related_task():
     start = WarmStart(pairs(9), "prior")
-    with pytest.raises(ValueError, match="has no Gaussian process"):
+    with pytest.raises(StrategyError, match="has no Gaussian process"):
         Optimizer(SPACE, strategy="genetic_algorithm", warm_start=start)
-    with pytest.raises(ValueError, match="RandomForest"):
+    with pytest.raises(StrategyError, match="RandomForest"):
         Optimizer(SPACE, strategy="random_forest", warm_start=start)
 
 
