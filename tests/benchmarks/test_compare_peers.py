@@ -76,6 +76,31 @@ def test_who_asks_for_the_same_for_ever_is_stopped(peers: Any, tiny: Any) -> Non
     assert 1 + measure.repeated == peers.measure.PATIENCE * 2
 
 
+def test_a_run_without_end_is_stopped_by_its_cpu_even_where_that_is_caught(
+    peers: Any, tiny: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    caught = []
+
+    def endless(measure: Any, seed: int) -> None:
+        measure(0)
+        while True:
+            try:
+                while True:
+                    pass
+            except Exception:
+                caught.append(seed)
+                if len(caught) == 2:
+                    raise
+
+    peer = peers.Peer("endless", "endless", "endless")
+    monkeypatch.setattr(peers.Peer, "run", property(lambda _: endless))
+    row = peers.run(peer, tiny, 7, 5, 0.05)
+    assert row["stopped"]
+    assert caught == [7, 7]
+    assert row["values"] == [6.0]
+    assert peers.figures.known_until({**row, "budget": 5}) == 1
+
+
 @pytest.mark.parametrize(
     ("label", "package"),
     [

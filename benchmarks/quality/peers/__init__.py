@@ -3,7 +3,6 @@
 import contextlib
 import io
 import signal
-import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -93,23 +92,23 @@ def run(
     """Do one run and return its row; after so many seconds of CPU it ends with what there is."""
     start = peer.run  # the import is no suggestion
     measure = Measure(problem, min(evaluations, len(problem.rows)))
-    began = time.process_time()
     with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
         warnings.simplefilter("ignore")
-        with contextlib.suppress(Spent), _at_most(seconds):
+        with contextlib.suppress(Spent), _at_most(seconds, measure):
             start(measure, seed, **peer.settings)
-    return {**measure.row(), "stopped": time.process_time() - began >= seconds}
+    return measure.row()
 
 
 @contextlib.contextmanager
-def _at_most(seconds: float) -> Iterator[None]:
+def _at_most(seconds: float, measure: Measure) -> Iterator[None]:
     """Raise `Spent` after so many seconds of CPU, wherever that is: some peers search for a neighbour for ever."""
 
     def stop(_: int, __: Any) -> None:
+        measure.stopped = True
         raise Spent
 
     before = signal.signal(signal.SIGPROF, stop)
-    signal.setitimer(signal.ITIMER_PROF, seconds)
+    signal.setitimer(signal.ITIMER_PROF, seconds, 1.0)  # again, where a package has caught it
     try:
         yield
     finally:

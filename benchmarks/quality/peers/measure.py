@@ -18,7 +18,7 @@ class Spent(Exception):
 
 
 class Measure:
-    """Answers a peer's questions until its evaluations are spent.
+    """Answers a peer's questions until its evaluations are spent, or it is `stopped` from outside.
 
     A configuration that runs or fails is an evaluation the first time it is asked for. What a known constraint excludes
     and what comes again is answered too, but counts as none, in the peers' favour.
@@ -34,6 +34,7 @@ class Measure:
         self.cpu: list[float] = []
         self.asked: list[int] = []
         self.worst = 0.0
+        self.stopped = False
         self._known: set[int] = set()
         self._clock = clock
         self._began, self._began_wall = clock(), time.perf_counter()
@@ -76,6 +77,7 @@ class Measure:
             "values": [None if c != c else float(f"{c:.7g}") for c in costs],
             "excluded": self.excluded,
             "repeated": self.repeated,
+            "stopped": self.stopped,
             "cpu": self.cpu,
             "asked": self.asked,
             "cpu_total": round(self._clock() - self._began, 4),
