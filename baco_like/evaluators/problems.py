@@ -16,6 +16,10 @@ import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import ModuleType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from baco_like.evaluators.domains import Domain
 from baco_like.evaluators.table import shown, suggestion
@@ -63,6 +67,22 @@ def load(place: str) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def opened(
+    place: str, size: int, seed: int
+) -> tuple[ModuleType, tuple[NDArray[Any], ...], NDArray[Any]]:
+    """Return a problem with its inputs and what a right kernel writes; this runs in the worker.
+
+    Args:
+        place: As for `load`.
+        size: The problem's size.
+        seed: Of the inputs.
+    """
+    problem = load(place)
+    inputs = problem.inputs(size, np.random.default_rng(seed))
+    arrays = tuple(np.ascontiguousarray(array) for array in inputs)
+    return problem, arrays, np.ascontiguousarray(problem.expected(*arrays))
 
 
 def domains_of(place: str) -> Mapping[str, Domain] | None:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from baco_like.evaluators.problems import load
+from baco_like.evaluators.problems import opened
 from baco_like.evaluators.serving import Kernel, Plan, Server, poison
 
 
@@ -19,9 +19,9 @@ def serve(settings: Mapping[str, Any]) -> Server:
     """Return the handler of requests, each a complete configuration."""
     import halide as hl
 
-    problem = load(settings["problem"])
-    arrays = problem.inputs(settings["size"], np.random.default_rng(settings["input_seed"]))
-    expected = problem.expected(*arrays)
+    problem, arrays, expected = opened(
+        settings["problem"], settings["size"], settings["input_seed"]
+    )
     pipelines = _Pipelines(
         problem,
         tuple(hl.Buffer(array) for array in arrays),

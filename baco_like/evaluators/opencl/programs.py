@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from baco_like.evaluators.problems import load
+from baco_like.evaluators.problems import opened
 from baco_like.evaluators.serving import Kernel, Plan, Server, poison
 from baco_like.evaluators.template import text_of
 from baco_like.exceptions import EvaluatorError
@@ -31,9 +31,9 @@ def serve(settings: Mapping[str, Any]) -> Server:
         EvaluatorError: There is no such platform or device.
     """
     _start_cold()
-    problem = load(settings["problem"])
-    arrays = problem.inputs(settings["size"], np.random.default_rng(settings["input_seed"]))
-    expected = problem.expected(*arrays)
+    problem, arrays, expected = opened(
+        settings["problem"], settings["size"], settings["input_seed"]
+    )
     device = chosen(settings["platform"], settings["device"])
     programs = _Programs(problem, settings["size"], settings["options"], device, arrays, expected)
     return Server(programs.compile, expected, Plan(**settings["plan"]))
