@@ -7,9 +7,11 @@ Kernel Tuner goes on compiling, checking and timing the kernels, what is tried n
 
 from __future__ import annotations
 
+import importlib
 import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from baco_like._optional import require
@@ -67,9 +69,10 @@ def tune_kernel(
         ValueError: There is no such strategy or setting.
     """
     chosen, options = _chosen(strategy, strategy_options or {})
-    found: tuple[list[dict[str, Any]], dict[str, Any]] = kernel_tuner.tune_kernel(
-        *args, strategy=chosen, strategy_options=options, **kwargs
-    )
+    with _all_workers(chosen):
+        found: tuple[list[dict[str, Any]], dict[str, Any]] = kernel_tuner.tune_kernel(
+            *args, strategy=chosen, strategy_options=options, **kwargs
+        )
     return found
 
 
@@ -100,6 +103,23 @@ def __getattr__(name: str) -> Any:
     return getattr(kernel_tuner, name)
 
 
+@contextmanager
+def _all_workers(strategy: Any) -> Iterator[None]:
+    """Let the parallel runner (Kernel Tuner 1.5) give a strategy of ours all its workers.
+
+    It gives one to every strategy that is not in a list of its own.
+    """
+    known = getattr(importlib.import_module("kernel_tuner.interface"), "_STRATEGY_PARALLEL", None)
+    if not isinstance(known, list) or not isinstance(strategy, BacoStrategy):
+        yield
+        return
+    known.append(strategy)
+    try:
+        yield
+    finally:
+        known.remove(strategy)
+
+
 def _chosen(strategy: Any, options: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
     """Return what Kernel Tuner is given: a strategy, and the options that are left for it."""
     common = {name: value for name, value in options.items() if name in _COMMON}
@@ -109,7 +129,7 @@ def _chosen(strategy: Any, options: Mapping[str, Any]) -> tuple[Any, dict[str, A
         strategy = "auto" if limited else "exhaustive"
     if not isinstance(strategy, str):
         return strategy, dict(options)
-    batch = own.pop("batch", 1)
+    batch = own.pop("batch", None)
     if strategy in EQUALS:
         _warn_of(own, strategy)
         return BacoStrategy(EQUALS[strategy], batch=batch), common

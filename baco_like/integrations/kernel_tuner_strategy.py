@@ -38,7 +38,7 @@ class BacoStrategy(OptAlg):  # type: ignore[misc]  # Kernel Tuner has no types
         strategy: A registered name, or a strategy object.
         settings: The named strategy's own settings.
         seed: Of the suggestions; None is the ``seed`` that ``tune_kernel`` was given, else 0.
-        batch: How many configurations Kernel Tuner gets at once.
+        batch: How many configurations Kernel Tuner gets at once; None is one for each worker of its runner.
 
     Attributes:
         optimizer: Of the latest run: its trials, and the model (``predict``, ``recommend``). None before the first.
@@ -53,13 +53,13 @@ class BacoStrategy(OptAlg):  # type: ignore[misc]  # Kernel Tuner has no types
         *,
         settings: Mapping[str, Any] | None = None,
         seed: int | None = None,
-        batch: int = 1,
+        batch: int | None = None,
     ) -> None:
         super().__init__()
         self.constraint_aware = False  # what is suggested needs no repair
         self.optimizer: Optimizer | None = None
         self._strategy, self._settings, self._seed = strategy, settings, seed
-        self._batch = whole("batch", batch, 1)
+        self._batch = None if batch is None else whole("batch", batch, 1)
         self._optimizer(Space({"any": [0, 1]}), "minimize", 0, None)  # its checks come now
 
     def tune(self, searchspace: Searchspace, runner: Any, tuning_options: Any) -> list[Any]:
@@ -125,8 +125,9 @@ class BacoStrategy(OptAlg):  # type: ignore[misc]  # Kernel Tuner has no types
         """
         budget = func.tuning_options.budget
         budget.raise_exception_if_done()
+        batch = self._batch if self._batch is not None else _workers(func.runner)
         try:
-            trials = optimizer.suggest(min(self._batch, budget.get_evaluations_remaining()))
+            trials = optimizer.suggest(min(batch, budget.get_evaluations_remaining()))
         except SpaceExhausted:
             return False
         rows = [words.row(trial) for trial in trials]
@@ -135,6 +136,12 @@ class BacoStrategy(OptAlg):  # type: ignore[misc]  # Kernel Tuner has no types
         finally:
             recorded = _record(optimizer, func, trials, rows)
         return recorded > 0
+
+
+def _workers(runner: Any) -> int:
+    """Return how many configurations a runner evaluates at once; those before Kernel Tuner 1.5 do not say."""
+    told = getattr(runner, "available_parallelism", None)
+    return 1 if told is None else int(told())
 
 
 def _record(

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+import types
 from pathlib import Path
 
 import numpy as np
@@ -62,7 +63,7 @@ def written(path, tune_params, rows):
         "objective": "time",
         "cache": {",".join(map(str, values)): entry for values, entry in rows.items()},
     }
-    path.write_text(json.dumps(document))
+    path.write_text(json.dumps(document)[:-1] + "\n}")  # closed as Kernel Tuner does it
     return str(path)
 
 
@@ -393,3 +394,45 @@ def test_kernels_that_are_compiled_and_a_run_that_goes_on(tmp_path, monkeypatch)
     failed = {trial["TILE"] for trial in second if trial.failed == "compile"}
     assert failed == {4}
     assert {trial.value for trial in second} == {1.0, 2.0, 4.0, None}
+
+
+class TwoWorkers(importlib.import_module("kernel_tuner.runners.simulation").SimulationRunner):
+    """Stands for the parallel runner, which needs Ray and GPUs."""
+
+    def __init__(self, *args, num_workers=None):
+        super().__init__(*args[:3], *args[4:])
+        self.num_workers = num_workers
+        self.batches = []
+
+    def available_parallelism(self):
+        return 2 if self.num_workers is None else self.num_workers
+
+    def run(self, parameter_space, tuning_options):
+        self.batches.append(len(parameter_space))
+        return super().run(parameter_space, tuning_options)
+
+
+@pytest.fixture
+def parallel(monkeypatch):
+    made = []
+
+    def runner(*args, **options):
+        made.append(TwoWorkers(*args, **options))
+        return made[-1]
+
+    module = types.ModuleType("kernel_tuner.runners.parallel")
+    module.ParallelRunner = runner
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    return made
+
+
+def test_the_parallel_runner_gives_all_its_workers(cache, parallel):
+    options = {"strategy_options": {"max_fevals": 7}, "parallel": True, "simulation_mode": False}
+    strategies = importlib.import_module("kernel_tuner.interface")._STRATEGY_PARALLEL
+    before = list(strategies)
+    simulated(cache, "random_search", ours.tune_kernel, **options)
+    simulated(cache, BacoStrategy("random_search", batch=3), ours.tune_kernel, **options)
+    simulated(cache, BacoStrategy("random_search"), **options)  # Kernel Tuner's own function
+    assert [runner.num_workers for runner in parallel] == [None, None, 1]
+    assert [one.batches for one in parallel] == [[2, 2, 2, 1], [3, 3, 1], [1] * 7]
+    assert strategies == before

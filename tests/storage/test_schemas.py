@@ -106,3 +106,16 @@ def test_t4_as_kernel_tuner_writes_it(tmp_path: Path) -> None:
     assert found.outcomes[0].repeats == (2.0, 4.0)
     assert found.outcomes[0].metrics["energy"] == 5.0
     assert found.outcomes[4].failed == "compile"
+
+
+def test_kernel_tuner_goes_on_with_a_cache_of_ours(tmp_path: Path) -> None:
+    path = tmp_path / "cache.json"
+    write(FOUND, path, "kernel_tuner")
+    util = pytest.importorskip("kernel_tuner.util")
+    known = util.read_cache(str(path), open_cache=True)["cache"]
+    row = {"block_size_x": 1024, "kind": "float2", "time": 0.5, "times": [0.5]}
+    util.store_cache("1024,float2", row, str(path), known)
+    found = read(path)
+    assert found.rows == (*FOUND.rows, (1024, "float2"))
+    assert found.outcomes[: len(FOUND)] == FOUND.outcomes
+    assert found.outcomes[-1].value == 0.5
