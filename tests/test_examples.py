@@ -24,6 +24,12 @@ def skip_without_target(name):
             cl.get_platforms()
         except cl.Error:
             pytest.skip("needs an OpenCL driver")
+    if name.startswith("cupy"):
+        cupy = pytest.importorskip("cupy")
+        if not cupy.cuda.is_available():
+            pytest.skip("needs a CUDA device")
+    if name.startswith("taco") and shutil.which("taco") is None:
+        pytest.skip("needs the program taco")
 
 
 @pytest.mark.parametrize("script", sorted(EXAMPLES.glob("*.py")), ids=lambda p: p.name)

@@ -37,6 +37,12 @@ def count(default: int = 1, high: int = 2**20) -> Domain:
     return Domain(lambda v: _whole(v) and 1 <= v <= high, wanted, default)
 
 
+def number_below(bound: int, default: int = 0) -> Domain:
+    """Return the domain of whole numbers from 0 that are less than ``bound``."""
+    wanted = f"a whole number from 0 to {bound - 1}"
+    return Domain(lambda v: _whole(v) and 0 <= v < bound, wanted, default)
+
+
 def switch(default: bool = False) -> Domain:
     """Return the domain of what is on or off: true or false, or 1 or 0."""
     return Domain(lambda v: isinstance(v, (bool, int)) and v in (0, 1), "true or false", default)

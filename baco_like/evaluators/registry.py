@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from baco_like.evaluators import command, halide, isolated, opencl
+from baco_like.evaluators import command, cuda, halide, isolated, opencl
 from baco_like.evaluators.c_loop_nest import LoopNestEvaluator
 from baco_like.evaluators.protocol import Evaluator
 from baco_like.evaluators.replay import ReplayEvaluator
@@ -28,6 +28,7 @@ It checks everything and has no effect: what has to be made (folders, programs) 
 KINDS: Mapping[str, Factory] = {
     "command": command.from_table,
     "c_loop_nest": LoopNestEvaluator.from_table,
+    "cupy": cuda.from_table,
     "function": isolated.from_table,
     "halide": halide.from_table,
     "opencl": opencl.from_table,

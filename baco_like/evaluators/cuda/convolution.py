@@ -1,0 +1,87 @@
+"""A 2-D convolution in CUDA, with the parameters of van Werkhoven et al. and of the 2022 survey (Table V).
+
+The filter is 15 by 15 as there. That a tile of the image does not fit in shared memory, or its sums in registers, is
+found by trying.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from baco_like._typing import Rng
+from baco_like.evaluators.domains import count, switch
+from baco_like.spaces.categorical import Categorical
+from baco_like.spaces.ordinal import Ordinal
+from baco_like.spaces.space import Space
+
+FILTER = 15
+KERNEL = "convolution"
+SOURCE = Path(__file__).with_suffix(".cu").read_text(encoding="ascii")
+CONSTANTS = {"weights": 1}
+
+DOMAINS = {
+    "block_size_x": count(16),
+    "block_size_y": count(16),
+    "tile_size_x": count(),
+    "tile_size_y": count(),
+    "use_padding": switch(),
+    "read_only": switch(),
+}
+
+
+def space(size: int) -> Space:
+    """Return the space: threads of a block, pixels of a thread, padding in shared memory, the read-only cache.
+
+    Args:
+        size: Rows of the result; any size has the same space.
+    """
+    blocks = [1, 2, 4, 8, 16, 32, 48, 64, 80, 96, 112, 128]
+    tiles = list(range(1, 9))
+    return Space(
+        {
+            "block_size_x": Ordinal(blocks, log=True, default=16),
+            "block_size_y": Ordinal([1, 2, 4, 8, 16, 32], log=True, default=16),
+            "tile_size_x": Ordinal(tiles, log=True, default=1),
+            "tile_size_y": Ordinal(tiles, log=True, default=1),
+            "use_padding": Categorical([False, True], default=False),
+            "read_only": Categorical([False, True], default=False),
+        },
+        constraints=[
+            "32 <= block_size_x * block_size_y <= 1024",
+            "not use_padding or block_size_x % 32 != 0",
+        ],
+    )
+
+
+def inputs(size: int, rng: Rng) -> tuple[NDArray[Any], ...]:
+    """Return the image, ``(size + FILTER - 1,)`` squared, and the filter."""
+    rows = size + FILTER - 1
+    image = rng.uniform(0.0, 1.0, (rows, rows)).astype(np.float32)
+    return image, rng.uniform(-1.0, 1.0, (FILTER, FILTER)).astype(np.float32)
+
+
+def expected(image: NDArray[Any], weights: NDArray[Any]) -> NDArray[Any]:
+    """Return the result, ``(size, size)``, computed in double precision."""
+    size = image.shape[0] - FILTER + 1
+    total = np.zeros((size, size))
+    for v in range(FILTER):
+        for u in range(FILTER):
+            total += float(weights[v, u]) * image[v : v + size, u : u + size]
+    return total.astype(np.float32)
+
+
+def macros(size: int) -> dict[str, int]:
+    """Return what the source wants to know besides the configuration."""
+    return {"SIZE": size, "FILTER": FILTER}
+
+
+def launch(config: Mapping[str, Any], size: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the grid and the block: as many blocks as cover the result."""
+    block = (config["block_size_x"], config["block_size_y"])
+    covered = (block[0] * config["tile_size_x"], block[1] * config["tile_size_y"])
+    return (-(-size // covered[0]), -(-size // covered[1])), block

@@ -1,0 +1,35 @@
+"""A CUDA kernel, tuned from Python: a stencil over time with eight parameters, 858,320 valid configurations.
+
+Run it with: python examples/cupy_hotspot.py [EVALUATIONS]
+Needs a GPU and the extra `cupy`; without, it says what is missing and ends with 1.
+"""
+
+import sys
+
+from baco_like import MaxEvals, Optimizer, run
+from baco_like.evaluators.cuda import Settings, cupy_evaluator, hotspot
+from baco_like.evaluators.repeats import Repeats
+from baco_like.exceptions import BacoError
+
+SIZE = 2048
+
+
+def main(evaluations):
+    space = hotspot.space(SIZE)
+    rule = Repeats(least=3, most=15, relative_error=0.02, slow_ratio=3.0)
+    evaluator = cupy_evaluator(space, Settings("hotspot", SIZE, repeats=rule, timeout=2.0))
+    optimizer = Optimizer(space, seed=1, objective="time")
+    try:
+        run(optimizer, evaluator, MaxEvals(evaluations))
+    finally:
+        evaluator.close()
+    for trial in optimizer.trials:
+        print(trial.failed or f"{trial.value:.3f} ms", dict(trial.metrics))
+    print(f"best {optimizer.best_value:.3f} ms with {optimizer.best_config}")
+
+
+if __name__ == "__main__":
+    try:
+        main(int(sys.argv[1]) if len(sys.argv) > 1 else 60)
+    except BacoError as error:
+        raise SystemExit(str(error)) from None
