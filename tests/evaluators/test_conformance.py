@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import shutil
 import sys
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from baco_like.evaluators import command
 from baco_like.evaluators.c_loop_nest import LoopNestEvaluator, Settings
+from baco_like.evaluators.executors.evaluator import ExecutorEvaluator
 from baco_like.evaluators.function import FunctionEvaluator
 from baco_like.evaluators.isolated import IsolatedEvaluator
 from baco_like.evaluators.protocol import Evaluator
@@ -27,6 +30,8 @@ from baco_like.spaces.space import Space
 from baco_like.testing.evaluators import CHECKS, Case, Check
 
 POOL = ThreadPoolExecutor(2)
+for _ in range(2):
+    POOL.submit(time.sleep, 0.05)  # both threads are there before anything is counted
 XS = [{"x": x} for x in (1, 2, 3, 4)]
 TILES = [{"ti": 1}, {"ti": 5}, {"ti": 4}]
 
@@ -65,6 +70,7 @@ def isolated(folder: Path) -> Evaluator:
 CASES: dict[str, tuple[Callable[[Path], Evaluator], list[dict[str, int]]]] = {
     "function": (function, XS),
     "function in a pool": (lambda folder: FunctionEvaluator(fn, executor=POOL), XS),
+    "executor": (lambda folder: ExecutorEvaluator(partial(FunctionEvaluator, fn), POOL), XS),
     "command": (by_command(0), XS),
     "command, built ahead": (by_command(2), XS),
     "c_loop_nest": (loop_nest(0), TILES),
