@@ -1,4 +1,4 @@
-"""The command line: ``baco-like tune | serve | compare | repair | strategies``.
+"""The command line: ``baco-like tune | serve | compare | repair | export | strategies``.
 
 Whatever a user can get wrong ends with one line on standard error and exit code 2, before anything is written. A bug
 of ours is not dressed up so: its traceback is shown.
@@ -112,7 +112,38 @@ def _parser() -> argparse.ArgumentParser:
         help="another journal of the same run, for a damaged record 0",
     )
     mend.set_defaults(command=_repair)
+    export = commands.add_parser(
+        "export", help="write a journal, or results of another tool, in a format of another tool"
+    )
+    export.add_argument(
+        "source", type=Path, metavar="SOURCE", help="a journal, T4, Kernel Tuner, KTT, CSV"
+    )
+    export.add_argument("target", type=Path, metavar="TARGET", help="no such file may exist")
+    export.add_argument(
+        "--format",
+        required=True,
+        choices=("t4", "kernel_tuner", "ktt", "baco", "csv"),
+        help="of the target; a name that ends in .gz is compressed",
+    )
+    export.add_argument(
+        "--objective", metavar="NAME", help="the measurement that counts (default: the file's)"
+    )
+    export.set_defaults(command=_export)
     return parser
+
+
+def _export(args: argparse.Namespace) -> int:
+    from baco_like.storage.recordings import read, write
+
+    found = read(args.source, args.objective)
+    if args.target.exists():
+        raise RunFileError(f"{args.target} exists; name another file")
+    try:
+        count = write(found, args.target, args.format)
+    except (ValueError, OSError) as error:
+        raise RunFileError(f"{args.target} cannot be written: {error}") from error
+    say("\n".join([*found.notes, f"wrote {count} results to {args.target}"]))
+    return 0
 
 
 def _repair(args: argparse.Namespace) -> int:

@@ -1,0 +1,59 @@
+"""``baco-like export``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from baco_like import Optimizer, Space, cli
+from baco_like.storage.recordings import FORMATS, read
+
+
+@pytest.fixture
+def journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(cli, "_end_by_signals", lambda: None)  # of this process
+    opt = Optimizer(Space({"x": [1, 2, 4]}), storage=tmp_path / "run.jsonl", objective="time")
+    for value in (1.5, 2.5):
+        opt.observe(opt.suggest(), value)
+    return tmp_path / "run.jsonl"
+
+
+@pytest.mark.parametrize("kind", sorted(FORMATS))
+def test_a_journal_in_every_format(
+    journal: Path, kind: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target = journal.with_name("results.gz")
+    assert cli.main(["export", str(journal), str(target), "--format", kind]) == 0
+    assert capsys.readouterr().out == f"wrote 2 results to {target}\n"
+    assert [one.value for one in read(target).outcomes] == [1.5, 2.5]
+
+
+def test_from_one_format_to_another(journal: Path) -> None:
+    names = [str(journal.with_name(name)) for name in ("a", "b")]
+    assert cli.main(["export", str(journal), names[0], "--format", "ktt"]) == 0
+    assert cli.main(["export", names[0], names[1], "--format", "t4"]) == 0
+    assert read(names[1]).outcomes == read(journal).outcomes
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["no.jsonl", "new", "--format", "t4"], "no.jsonl: cannot be read"),
+        (["run.jsonl", "run.jsonl", "--format", "t4"], "run.jsonl exists; name another file"),
+        (["run.jsonl", "none/new", "--format", "t4"], "none/new cannot be written"),
+        (["run.jsonl", "new", "--format", "t4", "--objective", "power"], "is 'time', not 'power'"),
+    ],
+)
+def test_a_mistake_is_one_line(
+    journal: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    options: list[str],
+    message: str,
+) -> None:
+    monkeypatch.chdir(journal.parent)
+    assert cli.main(["export", *options]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert message in line
+    assert not Path("new").exists()
