@@ -26,7 +26,7 @@ from baco_like.storage.table_csv import from_table, is_table, table_bytes
 
 __all__ = ["FORMATS", "Recording", "read", "recorded_trials", "write"]
 
-FORMATS: Mapping[str, Callable[[Recording], bytes]] = {
+FORMATS: Mapping[str, Callable[..., bytes]] = {
     "t4": t4_bytes,
     "kernel_tuner": cache_bytes,
     "ktt": ktt_bytes,
@@ -34,6 +34,8 @@ FORMATS: Mapping[str, Callable[[Recording], bytes]] = {
     "csv": table_bytes,
 }
 """What makes the content of a file, by the format's name."""
+
+_WITHOUT_METADATA = ("baco", "csv")
 
 _TRIED = (
     "a journal of baco-like, T4 results (JSON with 'results'), a cache of Kernel Tuner's (JSON with 'cache'), "
@@ -67,13 +69,20 @@ def read(path: str | os.PathLike[str], objective: str | None = None) -> Recordin
     return found
 
 
-def write(found: Recording, path: str | os.PathLike[str], kind: str) -> int:
+def write(
+    found: Recording,
+    path: str | os.PathLike[str],
+    kind: str,
+    metadata: Mapping[str, Any] | None = None,
+) -> int:
     """Write recorded results, all or nothing, and return how many there were.
 
     Args:
         found: What is written.
         path: A name that ends in ``.gz`` is compressed.
         kind: One of `FORMATS`.
+        metadata: What the file says of itself besides, such as ``device_name``, ``kernel_name`` and ``problem_size`` of
+            a cache of Kernel Tuner's; not in CSV.
 
     Raises:
         ValueError: There is no such format, or it cannot hold this; the message says why.
@@ -81,7 +90,10 @@ def write(found: Recording, path: str | os.PathLike[str], kind: str) -> int:
     """
     if kind not in FORMATS:
         raise ValueError(f"the format {kind!r} is unknown; it is one of {', '.join(FORMATS)}")
-    replace_file(Path(path), FORMATS[kind](found))
+    if metadata and kind in _WITHOUT_METADATA:
+        raise ValueError(f"a file of the format {kind!r} has no place for metadata; leave it out")
+    data = FORMATS[kind](found, metadata) if metadata else FORMATS[kind](found)
+    replace_file(Path(path), data)
     return len(found)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -102,6 +103,15 @@ def test_what_the_whole_says_stays_too(journal: Path, tmp_path: Path) -> None:
     assert same(read(tmp_path / "csv"), replace(found, goal=None, described=None, domains={}))
 
 
+def test_what_a_file_says_of_itself(tmp_path: Path) -> None:
+    found = Recording(("x",), ((1,),), (Outcome.success(0, (1.0,)),), "time", "ms")
+    for kind, place in (("t4", "metadata"), ("ktt", "Metadata"), ("kernel_tuner", None)):
+        write(found, tmp_path / kind, kind, {"device_name": "none of ours"})
+        told = json.loads((tmp_path / kind).read_text())
+        assert (told if place is None else told[place])["device_name"] == "none of ours"
+        assert same(read(tmp_path / kind), found)
+
+
 def test_a_plain_row_has_nothing_of_ours(tmp_path: Path) -> None:
     outcome = Outcome.success(0, (1.5, 2.5, 2.0), extra={"seconds": {"compile": 0.1, "run": 0.3}})
     failure = Outcome.failure(1, "compile", "no such register")
@@ -124,6 +134,8 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
         write(found, path, "ktt")
     with pytest.raises(ValueError, match="'t5' is unknown; it is one of t4, kernel_tuner"):
         write(found, path, "t5")
+    with pytest.raises(ValueError, match="'csv' has no place for metadata"):
+        write(found, path, "csv", {"device": "none"})
     wrong = replace(found.outcomes[0], extra={"note": math.nan})
     for kind in EXACT[:2]:
         with pytest.raises(ValueError, match="JSON"):
@@ -425,3 +437,13 @@ def test_an_optimizer_without_observations(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="no entries"):
         Optimizer(SPACE).export("t4", tmp_path / "file")
     assert not list(tmp_path.iterdir())
+
+
+def test_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    page = Path(__file__).parents[2] / "docs" / "formats.md"
+    names: dict[str, Any] = {}
+    for code in re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL):
+        exec(code, names)
+    assert names["found"].outcomes == read("run.jsonl").outcomes
+    assert len(names["again"].trials) == 6
