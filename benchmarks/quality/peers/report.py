@@ -15,6 +15,7 @@ from .figures import FULL, Runs, Table
 from .problems import Problem, problem
 
 OURS = "auto"
+GP = "Optuna GP"
 BUDGETS = {60: "60", 220: "220", FULL: "full"}
 FRACTIONS = (20, 40, 60, 100, 220)
 OBSERVED = (50, 100, 200)
@@ -71,8 +72,13 @@ def _group(table: Table, names: Sequence[str]) -> list[str]:
         f"How many times fewer evaluations {OURS} needs for the mean final best of each peer:",
         _factors(table, names, ranked),
     ]
-    parts += ["CPU, ms:", _costs(table, names, ranked)]
-    return parts
+    parts += ["CPU, ms:", _costs(table, names, ranked), _against_gp(table, names)]
+    absent = {peer for peer, name in table if name in names} - set(ranked)
+    if absent:
+        parts.append(
+            f"Not here, because not run on all of these spaces: {', '.join(sorted(absent))}."
+        )
+    return [part for part in parts if part]
 
 
 def of(table: Table, peer: str, names: Iterable[str]) -> list[Runs]:
@@ -215,6 +221,29 @@ def _costs(table: Table, names: Sequence[str], ranked: Sequence[str]) -> str:
         lines.append([peer, *cells, _number(figures.milliseconds_to(each, 60))])
     head = [f"a suggestion at {n} observations" for n in OBSERVED]
     return quality.table(["peer", *head, "an evaluation, the first 60"], lines)
+
+
+def _against_gp(table: Table, names: Sequence[str]) -> str:
+    """Compare the CPU of a suggestion with that of Optuna's Gaussian process, on the spaces where both have it."""
+    told = []
+    for n in OBSERVED:
+        both = [
+            name
+            for name in names
+            if all(
+                (peer, name) in table
+                and not math.isnan(figures.milliseconds([table[peer, name]], n))
+                for peer in (OURS, GP)
+            )
+        ]
+        if both:
+            ours, theirs = (figures.milliseconds(of(table, p, both), n) for p in (OURS, GP))
+            told.append(f"{n} observations {ours:.3g} and {theirs:.3g} ({len(both)} spaces)")
+    return (
+        f"A suggestion of {OURS} and of {GP} on the same spaces, ms: {'; '.join(told)}."
+        if told
+        else ""
+    )
 
 
 def _number(x: float) -> str:
