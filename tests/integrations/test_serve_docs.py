@@ -1,5 +1,6 @@
 """The pages on `serve` and on other tools say what is so."""
 
+import importlib
 import json
 import re
 import subprocess
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import baco_like
+from baco_like.exceptions import MissingExtra
 from baco_like.strategies.registry import STRATEGIES
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -48,15 +50,22 @@ def test_the_session_goes_as_the_page_says_and_its_files_are_data(tmp_path):
 def test_every_call_of_the_table_exists():
     pytest.importorskip("optuna")  # one of the names needs it
     page = (DOCS / "your_tool_our_call.md").read_text()
-    (imports,) = blocks("your_tool_our_call.md", "python")
+    imports, large = blocks("your_tool_our_call.md", "python")
     names = {}
     exec(imports, names)
+    for module, name in re.findall(r"from (\S+) import (\w+)", large):
+        try:
+            names[name] = getattr(importlib.import_module(module), name)
+        except MissingExtra:
+            names[name] = None
     ours = "\n".join(line.split(" | ")[2] for line in page.splitlines() if line.count(" | ") == 2)
     calls = re.findall(r"([A-Za-z_.]+)\(", " ".join(re.findall(r"`([^`]*)`", ours)))
     known = {
         "fn": None,
         "ProcessPoolExecutor": None,
         "create_study": None,
+        "GenerationStrategy": None,
+        "TuneConfig": None,
         "opt": baco_like.Optimizer,
     }
     assert len(calls) > 60
