@@ -41,16 +41,16 @@ def serve(settings: Mapping[str, Any]) -> Callable[[Any, Report], Any]:
     sys.path[:0] = settings["path"]
     module, _, name = settings["function"].partition(":")
     function = getattr(importlib.import_module(module), name)
-    failures = (
-        *DEFAULT_FAILURES,
-        MemoryError,
-    )  # there is a limit, and nobody else's memory is short
-    call = Call(function, settings["objective"], failures, 1, 0)
+    # There is a limit of memory, and nobody else's is short.
+    failures = (*DEFAULT_FAILURES, MemoryError)
 
     def handle(request: Any, report: Report) -> Any:
-        report.stage("run", settings["timeout"])
+        def limited(trial: Trial) -> Any:
+            report.stage("run", settings["timeout"])
+            return function(trial)
+
         trial = Trial(request["id"], plain(request["config"]))
-        outcome = call(trial)
+        outcome = Call(limited, settings["objective"], failures, settings["repeats"], 0)(trial)
         return {
             "outcome": observed_event([trial.completed(outcome)])["outcomes"][0],
             "problem": outcome.problem,
@@ -71,6 +71,7 @@ class IsolatedEvaluator:
         timeout: Seconds for one call.
         memory: Bytes of address space that a worker may have, what Python itself needs included; or None.
         workers: How many calls may run at once, each in a process of its own.
+        repeats: Calls per trial; the median counts.
         objective: Which metric counts where the function returns a mapping.
         path: Folders to be searched for the module first.
     """
@@ -82,16 +83,18 @@ class IsolatedEvaluator:
         timeout: float,
         memory: int | None = None,
         workers: int = 1,
+        repeats: int = 1,
         objective: str = "value",
         path: Sequence[str] = (),
     ) -> None:
-        if workers < 1:
-            raise EvaluatorError(f"workers = {workers}: expected 1 or more")
+        if workers < 1 or repeats < 1:
+            raise EvaluatorError(f"workers = {workers}, repeats = {repeats}: expected 1 or more")
         if ":" not in function:
             raise EvaluatorError(f"function = {function!r}: expected 'package.module:function'")
         settings = {
             "function": function,
             "timeout": timeout,
+            "repeats": repeats,
             "objective": objective,
             "path": list(path),
         }
@@ -196,12 +199,14 @@ def from_table(
     if ":" not in function:
         raise table.wrong("function", function, "'module:function'")
     repeats = Repeats.from_table(table, 1)
+    fixed = repeats.relative_error is None and repeats.slow_ratio is None
     evaluator = IsolatedEvaluator(
         function,
         timeout=table.positive("timeout", 60.0),
         memory=table.bytes("memory") if table.has("memory") else None,
         workers=table.whole("workers", 1, low=1),
+        repeats=repeats.least if fixed else 1,
         objective=table.text("metric", "value"),
         path=[str(folder)],
     )
-    return evaluator if repeats.most == 1 else RepeatedEvaluator(evaluator, repeats)
+    return evaluator if fixed else RepeatedEvaluator(evaluator, repeats)

@@ -38,6 +38,12 @@ def slow(trial: Any) -> float:
     return 1.0
 
 
+def half(trial: Any) -> float:
+    """Take a part of a second, so that four of them take longer than one."""
+    time.sleep(0.3)
+    return 1.0
+
+
 def misbehave(trial: Any) -> float:
     """Do what the parameter ``does`` says, after leaving a temporary file."""
     tempfile.mkstemp()

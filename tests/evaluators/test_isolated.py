@@ -88,8 +88,15 @@ def test_the_kind_function_of_a_toml_file(tmp_path: Path) -> None:
     (tmp_path / "own_objective.py").write_text("def f(trial):\n    return {'ms': trial['x'] * 2}\n")
     table = Table("evaluator", {"kind": "function", "function": "own_objective:f", "metric": "ms"})
     assert evaluate(registry.create(table, SPACE, "ms", tmp_path), x=2).value == 4.0
-    again = Table("evaluator", {**table.entries, "repeats": 3})
-    assert evaluate(registry.create(again, SPACE, "ms", tmp_path), x=2).repeats == (4.0,) * 3
+    for more, count in (({}, 3), ({"max_repeats": 9, "relative_error": 0.1}, 3)):
+        again = Table("evaluator", {**table.entries, "repeats": 3, **more})
+        outcome = evaluate(registry.create(again, SPACE, "ms", tmp_path), x=2)
+        assert outcome.repeats == (4.0,) * count
+
+
+def test_each_call_has_its_own_limit() -> None:
+    evaluator = make("half", timeout=1.0, repeats=4)
+    assert evaluate(evaluator, x=1).repeats == (1.0,) * 4
 
 
 @pytest.mark.parametrize(
@@ -107,7 +114,7 @@ def test_wrong_tables(entries: dict[str, object], message: str, tmp_path: Path) 
 
 
 def test_wrong_arguments() -> None:
-    with pytest.raises(EvaluatorError, match="workers = 0"):
+    with pytest.raises(EvaluatorError, match="workers = 0, repeats = 1"):
         make("plain", workers=0)
     with pytest.raises(EvaluatorError, match="expected 'package"):
         IsolatedEvaluator("plain", timeout=1.0)
