@@ -33,7 +33,8 @@ class Auto:
         initial: Trials before a model is asked; two must succeed. On smooth spaces one is as good as three, on loop
             orders three are better.
         design: Chooses the first of them.
-        tasks: Related tasks whose results are known.
+        tasks: Related tasks whose results are known; they take the place of all of the design but its first point,
+            which is the hedge against misleading ones.
     """
 
     initial: int = 3
@@ -48,13 +49,13 @@ class Auto:
             return Exhaustive(), f"exhaustive: there are {shown} configurations"
         bayesian = Bayesian(view=with_quantities, failed_as=FAILED_AS)
         where = "all scored" if size is not None and size <= bayesian.scan_limit else "searched"
-        why = f"bayesian: {shown} configurations, {where} by the model after {self.initial} of the design"
+        begun = f"bayesian: {shown} configurations, {where} by the model"
         if self.tasks:
-            then = Transferred(bayesian, self.tasks)
-            return Phased(
-                then, self.initial, self.design
-            ), f"{why}, with what is known of related tasks"
-        return Phased(bayesian, self.initial, self.design), why
+            why = f"{begun} and those of related tasks, after 1 of the design"
+            return Phased(Transferred(bayesian, self.tasks), 1, self.design), why
+        return Phased(
+            bayesian, self.initial, self.design
+        ), f"{begun} after {self.initial} of the design"
 
     def init(self, problem: Problem, rng: Rng) -> Any:
         """Begin with the state of the strategy that is chosen."""

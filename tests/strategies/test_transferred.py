@@ -1,0 +1,179 @@
+"""Bayesian optimization that knows related tasks."""
+
+import math
+
+import numpy as np
+import pytest
+
+from baco_like import (
+    Categorical,
+    Infeasible,
+    Integer,
+    MaxEvals,
+    Optimizer,
+    Permutation,
+    Real,
+    Space,
+    TrialError,
+    WarmStart,
+    tune,
+)
+from baco_like.strategies.auto import Auto
+from baco_like.strategies.transferred import Task
+from baco_like.testing.strategies import (
+    batches_in_any_order,
+    ends_when_exhausted,
+    legal_and_new,
+    only_failures,
+    resume_is_continue,
+)
+
+SPACE = Space(
+    {"a": [1, 2, 4, 8, 16, 32, 64], "b": Integer(1, 12), "c": [True, False]},
+    constraints=["a * b <= 256"],
+)
+
+
+def cost(config):
+    step = 0.0 if config["c"] else 0.5
+    return math.exp(0.4 * (math.log2(config["a"]) - 4) ** 2 + 0.05 * (config["b"] - 7) ** 2 + step)
+
+
+def known(of, n=40):
+    return [(config, of(config)) for config in SPACE.sample(n, seed=2)]
+
+
+def reached(warm_start, evaluations, seed, fn=cost, **options):
+    result = tune(
+        fn,
+        SPACE,
+        stop=MaxEvals(evaluations),
+        seed=seed,
+        warm_start=warm_start,
+        progress=False,
+        **options,
+    )
+    return result.best_value
+
+
+def test_a_related_task_is_worth_evaluations():
+    """Here the other task has its optimum nearby, and values a thousand times as large."""
+
+    def elsewhere(config):
+        return 1000.0 * cost({**config, "b": config["b"] + 1})
+
+    prior = WarmStart(known(elsewhere), "prior")
+    seeds = range(3)
+    with_it = [reached(prior, 6, seed) for seed in seeds]
+    without = [reached(None, 6, seed) for seed in seeds]
+    assert np.mean(np.log(with_it)) < np.mean(np.log(without))
+    assert max(with_it) < 1.3
+
+
+def test_a_task_in_reversed_order_costs_little():
+    prior = WarmStart(known(lambda config: 1.0 / cost(config)), "prior")
+    assert reached(prior, 25, 0) < 1.3
+
+
+@pytest.mark.parametrize("strategy", ["auto", "bayesian", "baco", "smac"])
+def test_strategies_with_a_gaussian_process_take_it(strategy):
+    optimizer = Optimizer(
+        SPACE, strategy=strategy, initial=1, warm_start=WarmStart(known(cost), "prior")
+    )
+    for _ in range(5):
+        trial = optimizer.suggest()
+        optimizer.observe(trial, cost(trial))
+    phases = [optimizer.why(trial).get("phase") for trial in optimizer.trials]
+    assert "sources" in phases
+    assert optimizer.best_value < 2.0
+
+
+def test_maximising_takes_the_highest_of_the_source():
+    prior = WarmStart(known(lambda config: -cost(config)), "prior")
+    assert reached(prior, 5, 0, lambda config: -cost(config), direction="maximize") > -2.0
+
+
+def test_failures_of_the_source_are_avoided_first():
+    def elsewhere(config):
+        return None if config["c"] else cost(config)
+
+    def here(config):
+        if config["c"]:
+            raise Infeasible("as elsewhere")
+        return cost(config)
+
+    prior = WarmStart(known(elsewhere), "prior")
+    result = tune(here, SPACE, stop=MaxEvals(4), warm_start=prior, progress=False)
+    assert [trial["c"] for trial in result.trials[1:]] == [False] * 3
+
+
+def test_first_points_leave_what_fails_here():
+    """The sources' best all fail; before two successes nothing else is known."""
+
+    def here(config):
+        if config["a"] == 16:
+            raise Infeasible("not on this device")
+        return cost(config)
+
+    prior = WarmStart(known(cost), "prior")
+    result = tune(here, SPACE, stop=MaxEvals(14), warm_start=prior, progress=False)
+    assert sum(trial.failed is None for trial in result.trials) >= 6
+
+
+def test_batches_are_distinct_and_predictions_are_the_users():
+    optimizer = Optimizer(SPACE, warm_start=WarmStart(known(cost), "prior"))
+    with pytest.raises(TrialError, match="needs 2 successful"):
+        optimizer.predict([SPACE.sample(1)[0]])
+    first = optimizer.suggest(5)
+    optimizer.observe(first, [cost(trial) for trial in first])
+    second = optimizer.suggest(5)
+    assert len({tuple(trial.config.values()) for trial in [*first, *second]}) == 10
+    mean, std, feasible = optimizer.predict([trial.config for trial in second])
+    assert np.abs(np.log(mean / [cost(trial) for trial in second])).mean() < 0.7
+    assert (std > 0.0).all()
+    assert feasible == pytest.approx(1.0)
+
+
+def test_the_weights_are_in_the_journal_and_names_stay_apart():
+    sources = [WarmStart(known(cost), "prior"), WarmStart(known(lambda c: 1 / cost(c)), "prior")]
+    optimizer = Optimizer(SPACE, warm_start=sources)
+    for _ in range(6):
+        trial = optimizer.suggest()
+        optimizer.observe(trial, cost(trial))
+    noted = [
+        t.tag["hyperparameters"].get("weights", {})
+        for t in optimizer.trials
+        if "hyperparameters" in t.tag
+    ]
+    assert {"list", "this run"} & set().union(*noted)
+    assert set().union(*noted) <= {"list", "list (2)", "this run"}
+
+
+ALL_KINDS = Space(
+    {
+        "x": Real(1e-3, 1.0, log=True),
+        "n": Integer(1, 40),
+        "c": Categorical(["p", "q", "r"]),
+        "o": Permutation(["i", "j", "k"]),
+    },
+    constraints=["n % 2 == 0 or pos(o, 'i') == 0"],
+)
+SMALL = Space({"a": [1, 2, 3, 4], "f": [True, False], "one": [7]}, constraints=["f or a > 1"])
+
+
+@pytest.mark.parametrize(
+    ("check", "space"),
+    [
+        (legal_and_new, ALL_KINDS),
+        (batches_in_any_order, SMALL),
+        (resume_is_continue, ALL_KINDS),
+        (resume_is_continue, SMALL),
+        (only_failures, SMALL),
+        (ends_when_exhausted, SMALL),
+    ],
+)
+def test_it_is_a_strategy(check, space):
+    codes = space.feasible.sample(15, np.random.default_rng(0))
+    values = np.exp(codes[:, 0])
+    values[3] = np.nan
+    check(Auto(tasks=(Task("other", codes, values),)), space)

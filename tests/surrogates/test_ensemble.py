@@ -1,0 +1,170 @@
+"""The ensemble of this task's model and those of related ones, against the formulas written out."""
+
+import json
+from functools import cache
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from baco_like import Integer, Real, Space
+from baco_like.surrogates.ensemble import (
+    EnsembleModel,
+    Member,
+    RankingEnsemble,
+    Source,
+    leave_one_out,
+)
+from baco_like.surrogates.gp.model import FixedGaussianProcess, GaussianProcess, GPModel
+from baco_like.surrogates.protocol import Data, UpdatableModel
+
+SPACE = Space({"x": Real(0.0, 1.0), "k": Integer(0, 9)})
+
+
+def rows(n, seed):
+    return SPACE.feasible.sample(n, np.random.default_rng(seed))
+
+
+def value(codes):
+    return np.sin(5.0 * codes[:, 0]) + 0.1 * (codes[:, 1] - 3.0) ** 2 - 1.0
+
+
+def data(codes, y, variance=0.0):
+    n = len(codes)
+    return Data(codes, np.asarray(y), np.full(n, variance), np.zeros(n, bool))
+
+
+def fitted(codes, y, recipe=None):
+    recipe = recipe or GaussianProcess()
+    return recipe.fit(SPACE, data(codes, y), np.random.default_rng(0))
+
+
+@cache
+def scaled_source(factor):
+    return source_of(lambda codes: factor * value(codes), n=8)
+
+
+def source_of(function, name="source", n=40, slope=1.0):
+    codes = rows(n, 9)
+    return Source(name, fitted(codes, function(codes)), slope)
+
+
+KNOWN = rows(12, 1)
+
+
+@pytest.mark.parametrize("noise", [1e-6, 0.2])
+def test_leave_one_out_is_what_the_model_of_the_others_says(noise):
+    recipe = FixedGaussianProcess(lengthscale=0.4, noise=noise)
+    y = value(KNOWN)
+    mean, deviation = leave_one_out(fitted(KNOWN, y, recipe).posterior)
+    for i in range(len(y)):
+        others = np.arange(len(y)) != i
+        expected, variance = fitted(KNOWN[others], y[others], recipe).predict(KNOWN[[i]])
+        assert mean[i] == pytest.approx(expected[0], abs=1e-6)
+        assert deviation[i] == pytest.approx(np.sqrt(variance[0]), abs=1e-4)
+
+
+def members():
+    recipe = FixedGaussianProcess(lengthscale=0.4, noise=1e-8)
+    source = source_of(value, slope=2.0)
+    rest = fitted(KNOWN, value(KNOWN) - source.mean(KNOWN) - 0.5, recipe)
+    return Member(rest, 0.7, source, 0.5), Member(fitted(KNOWN, value(KNOWN), recipe), 0.3)
+
+
+def test_means_add_up_by_weight_and_variances_by_its_square():
+    first, second = members()
+    new = rows(30, 2)
+    mean, variance = EnsembleModel((first, second), {}).predict(new)
+    promised = first.source.model.predict(new)[0]
+    (rest, spread), (own, width) = first.model.predict(new), second.model.predict(new)
+    assert mean == pytest.approx(0.7 * (0.5 + 2.0 * promised + rest) + 0.3 * own)
+    assert variance == pytest.approx(0.7**2 * spread + 0.3**2 * width)
+
+
+def test_what_is_kept_of_a_source_changes_nothing():
+    source = source_of(value, slope=1.5)
+    many = np.concatenate([rows(600, 3), rows(600, 4)])
+    once = source.mean(many)
+    assert source.mean(many) == pytest.approx(once)
+    assert source.mean(many[:1100][::-1]) == pytest.approx(once[:1100][::-1])
+    assert source.mean(many.copy()) == pytest.approx(once)
+
+
+def test_conditioning_hits_the_told_values_and_believes_its_own():
+    model = EnsembleModel(members(), {})
+    assert isinstance(model, UpdatableModel)
+    flying, new = rows(3, 5), rows(20, 6)
+    told = model.predict(flying)[0] + np.array([0.4, -0.3, 0.0])
+    seen = model.condition(flying, told)
+    assert seen.predict(flying)[0] == pytest.approx(told, abs=1e-4)
+    believed = model.condition(flying, model.predict(flying)[0])
+    assert believed.predict(new)[0] == pytest.approx(model.predict(new)[0], abs=1e-6)
+    assert (believed.predict(new)[1] <= model.predict(new)[1] + 1e-9).all()
+    assert believed.predict(flying)[1].sum() < model.predict(flying)[1].sum()
+
+
+def test_a_task_that_ranks_well_has_the_weight_whatever_its_scale():
+    alike = source_of(lambda codes: 100.0 + 7.0 * value(codes))
+    known = rows(5, 7)
+    model = RankingEnsemble(GaussianProcess(), (alike,)).fit(
+        SPACE, data(known, value(known)), np.random.default_rng(0)
+    )
+    assert isinstance(model, EnsembleModel)
+    assert model.hyperparameters["weights"]["source"] > 0.5
+    new = rows(50, 8)
+    ranks = np.argsort(np.argsort(model.predict(new)[0]))
+    assert np.corrcoef(ranks, np.argsort(np.argsort(value(new))))[0, 1] > 0.8
+
+
+@pytest.mark.parametrize("n", [4, 12])
+def test_a_task_in_reversed_order_is_left_out(n):
+    reversed_ = source_of(lambda codes: -value(codes))
+    recipe = RankingEnsemble(GaussianProcess(), (reversed_,))
+    known = data(KNOWN[:n], value(KNOWN[:n]))
+    model = recipe.fit(SPACE, known, np.random.default_rng(0))
+    own = GaussianProcess().fit(SPACE, known, np.random.default_rng(0))
+    assert isinstance(model, GPModel)
+    assert model.predict(KNOWN)[0] == pytest.approx(own.predict(KNOWN)[0])
+
+
+def test_equal_values_tell_nothing_of_a_source():
+    flat = data(KNOWN, np.zeros(12))
+    model = RankingEnsemble(GaussianProcess(), (source_of(value),)).fit(
+        SPACE, flat, np.random.default_rng(0)
+    )
+    assert isinstance(model, GPModel)
+
+
+def test_the_fit_goes_on_from_what_a_journal_keeps():
+    recipe = RankingEnsemble(
+        GaussianProcess(), (source_of(lambda codes: -value(codes), "bad"), source_of(value, "good"))
+    )
+    known = data(KNOWN[:6], value(KNOWN[:6]))
+    first = recipe.fit(SPACE, known, np.random.default_rng(0))
+    kept = json.loads(json.dumps(dict(first.hyperparameters)))
+    assert kept["differences"][0] is None
+    assert set(kept["weights"]) <= {"good", "this run"}
+    again = [recipe.fit(SPACE, known, np.random.default_rng(1), kept) for _ in range(2)]
+    assert again[0].predict(KNOWN)[0].tolist() == again[1].predict(KNOWN)[0].tolist()
+
+
+@settings(max_examples=10, deadline=None)
+@given(
+    st.integers(2, 9),
+    st.lists(st.sampled_from([-1.0, 0.0, 1e-3, 1.0]), min_size=1, max_size=3),
+    st.booleans(),
+)
+def test_predictions_are_finite_whatever_the_sources(n, factors, censored):
+    sources = tuple(map(scaled_source, factors))
+    known = data(KNOWN[:n], value(KNOWN[:n]))
+    if censored:
+        known = Data(known.codes, known.y, known.variance, np.arange(n) == 0)
+    model = RankingEnsemble(FixedGaussianProcess(noise=1e-3), sources).fit(
+        SPACE, known, np.random.default_rng(0)
+    )
+    mean, variance = model.predict(rows(9, 2))
+    assert np.isfinite(mean).all()
+    assert (np.isfinite(variance) & (variance >= 0.0)).all()
+    if isinstance(model, EnsembleModel):
+        assert sum(member.weight for member in model.members) == pytest.approx(1.0)
