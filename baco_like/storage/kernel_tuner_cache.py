@@ -19,7 +19,15 @@ from baco_like.storage.measurements import (
     one_objective,
     stages,
 )
-from baco_like.storage.recording import Recording, about, as_told, completed, own_part, recording
+from baco_like.storage.recording import (
+    OWN,
+    Recording,
+    about,
+    as_told,
+    completed,
+    own_part,
+    recording,
+)
 
 _WORDS: Mapping[str, str] = {
     "InvalidConfig": "constraints",
@@ -137,8 +145,11 @@ def cache_bytes(found: Recording, metadata: Mapping[str, Any] | None = None) -> 
     Kernel Tuner checks them when it goes on. Of a configuration that was measured twice it sees the first result.
 
     Raises:
-        ValueError: A value is no JSON.
+        ValueError: A value is no JSON, or a parameter has the name of something that was measured.
     """
+    for name in (found.objective, *_STAGES, *_OTHER_TIMES, "times", "__error__", OWN):
+        if name in found.names:
+            raise ValueError(f"a cache of Kernel Tuner has its own {name!r}; rename the parameter")
     rows: dict[str, Any] = {}
     for config, outcome in zip(found.configs, found.outcomes, strict=True):
         row = _row(config, outcome, found.objective)
@@ -172,10 +183,5 @@ def _row(config: Mapping[str, Any], outcome: Outcome, objective: str) -> dict[st
             "__error__": _ERRORS.get(outcome.failed or "", "RuntimeFailedConfig"),
             **times,
         }
-    return {
-        **config,
-        objective: outcome.value,
-        "times": list(outcome.repeats),
-        **outcome.metrics,
-        **times,
-    }
+    repeats = {"times": list(outcome.repeats)}
+    return {**outcome.metrics, **config, objective: outcome.value, **repeats, **times}

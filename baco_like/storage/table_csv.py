@@ -10,7 +10,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from baco_like.records.journal import plain, read_outcome
@@ -97,20 +97,22 @@ def from_table(lines: Sequence[Sequence[str]]) -> Recording:
         LookupError, TypeError, ValueError, AttributeError: It is damaged.
     """
     header = [str(_read_cell(name)) for name in lines[0]]
-    names, title = header[: -len(FIXED) - 1], header[-len(FIXED) - 1]
-    named = re.fullmatch(r"(.*) \[([^\]]*)\]", title, re.DOTALL)
-    objective, unit = (named[1], named[2]) if named else (title, "")
-    found = [_pair(dict(zip(header, line, strict=True)), names, title) for line in lines[1:]]
-    return recording(found, names=tuple(names), objective=objective, unit=unit)
+    count = len(header) - len(FIXED) - 1
+    named = re.fullmatch(r"(.*) \[([^\]]*)\]", header[count], re.DOTALL)
+    objective, unit = (named[1], named[2]) if named else (header[count], "")
+    found = [_pair(line, header) for line in lines[1:]]
+    return recording(found, names=tuple(header[:count]), objective=objective, unit=unit)
 
 
-def _pair(
-    cells: Mapping[str, str], names: Sequence[str], title: str
-) -> tuple[dict[str, Any], Outcome]:
-    config = plain({name: _value(cells[name]) for name in names})
-    told = {"id": 0, "value": _read_cell(cells[title])}
-    told |= {name: _read_cell(cells[name]) for name in FIXED}
-    told |= {name: str(_read_cell(cells[name]) or "") for name in ("failed", "message")}
+def _pair(line: Sequence[str], header: Sequence[str]) -> tuple[dict[str, Any], Outcome]:
+    if len(line) != len(header):
+        raise ValueError(f"{len(line)} cells for {len(header)} columns")
+    count = len(line) - len(FIXED) - 1
+    config = plain(dict(zip(header[:count], map(_value, line[:count]), strict=True)))
+    told = {"id": 0, "value": _read_cell(line[count])}
+    told |= dict(zip(FIXED, map(_read_cell, line[count + 1 :]), strict=True))
+    for name in ("failed", "message"):
+        told[name] = "" if told[name] is None else str(told[name])
     return config, read_outcome(
         {name: part for name, part in told.items() if part not in (None, "")}
     )

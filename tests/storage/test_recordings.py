@@ -63,7 +63,8 @@ stages = st.dictionaries(
 
 @st.composite
 def recordings(draw: Any) -> Recording:
-    names = draw(st.lists(st.text(max_size=5), min_size=1, max_size=3, unique=True))
+    name = st.text(max_size=5) | st.sampled_from(["status", "message", "Name", "value"])
+    names = draw(st.lists(name, min_size=1, max_size=3, unique=True))
     kinds = [draw(columns) for _ in names]
     rows = draw(st.lists(st.tuples(*kinds), min_size=1, max_size=4, unique_by=repr))
     found = []
@@ -109,6 +110,16 @@ def test_what_a_file_says_of_itself(tmp_path: Path) -> None:
         write(found, tmp_path / kind, kind, {"device_name": "none of ours"})
         told = json.loads((tmp_path / kind).read_text())
         assert (told if place is None else told[place])["device_name"] == "none of ours"
+        assert same(read(tmp_path / kind), found)
+
+
+@pytest.mark.parametrize("name", ["time", "times", "compile_time", "__error__", "baco_like"])
+def test_names_that_a_cache_of_kernel_tuner_has_itself(tmp_path: Path, name: str) -> None:
+    found = Recording((name,), ((1,),), (Outcome.success(0, (1.0,)),), "time", "ms")
+    with pytest.raises(ValueError, match=f"its own '{name}'; rename"):
+        write(found, tmp_path / "cache", "kernel_tuner")
+    for kind in ("t4", "ktt", "csv"):
+        write(found, tmp_path / kind, kind)
         assert same(read(tmp_path / kind), found)
 
 
