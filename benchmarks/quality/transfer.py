@@ -6,11 +6,13 @@ The recorded spaces are convolution_milo and dedispersion_milo of the public ben
 T4 files below DIR/recorded (or the folder that BACO_LIKE_DATA names). A run on one device is given what is known of
 another one: nothing, a run of ours there, a random part of its table, its best configurations, or something misleading.
 What counts is how many evaluations it takes to reach a share of the optimum; a run that does not counts as the budget.
+`--costs` also measures what a suggestion costs.
 """
 
 import math
 import os
 import statistics
+import time
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -153,7 +155,7 @@ def report(rows: list[runs.Row], budget: int) -> str:
 
 
 def _table(rows: list[runs.Row], budget: int) -> str:
-    head = ["known before"]
+    head = ["known before", "runs"]
     for share in SHARES:
         head += [f"median to {share:.0%}", f"mean to {share:.0%}", "saved"]
     head.append(f"of optimum after {budget}")
@@ -166,7 +168,7 @@ def _table(rows: list[runs.Row], budget: int) -> str:
 
 
 def _figures(mine: list[runs.Row], rows: list[runs.Row]) -> list[str]:
-    cells = []
+    cells = [f"{len(mine)}"]
     cold = {(r["pair"], r["seed"]): r for r in rows if r["arm"] == "nothing"}
     for share in SHARES:
         counts = [needed(row, share) for row in mine]
@@ -190,6 +192,25 @@ def _figures(mine: list[runs.Row], rows: list[runs.Row]) -> list[str]:
 
 def _reached(row: runs.Row, share: float) -> bool:
     return runs.best_after(row["values"], len(row["values"])) <= row["best"] / share
+
+
+def costs(data: str, evaluations: int = 80) -> str:
+    """Return a table of the processor time of a run's beginning and of one suggestion, with what else a run does."""
+    lines = []
+    for arm in ("nothing", "random 200", "run of 220"):
+        cells = []
+        for kernel, source, device in PAIRS.values():
+            start = warm_start(data, kernel, source, arm, 0)
+            target = space_of(data, kernel, device)
+            began = time.process_time()
+            optimizer = Optimizer(target.space, warm_start=start)
+            optimizer.observe(optimizer.suggest(), 1.0)  # what a space prepares once
+            opened = time.process_time()
+            run(optimizer, ReplayEvaluator(target.recorded), MaxEvals(evaluations + 1))
+            each = (time.process_time() - opened) / evaluations
+            cells.append(f"{opened - began:.2f} s, {1e3 * each:.0f} ms")
+        lines.append([ARMS[arm], *cells])
+    return runs.table(["to the first suggestion, then each", *PAIRS], lines)
 
 
 def plot(rows: list[runs.Row], path: Path) -> None:
@@ -226,6 +247,7 @@ def main() -> None:
     parser.add_argument("--arms", help="separated by commas: " + ", ".join(ARMS))
     parser.add_argument("--pairs", help="separated by semicolons: " + "; ".join(PAIRS))
     parser.add_argument("--plot", type=Path, help="PNG file to write")
+    parser.add_argument("--costs", action="store_true", help="measure the time of suggestions too")
     args = parser.parse_args()
     arms = runs.select(args.arms, ARMS)
     pairs = runs.select(args.pairs, PAIRS, ";")
@@ -250,7 +272,10 @@ def main() -> None:
         "Saved: evaluations fewer than without a warm start, mean over seeds with its 95 % bootstrap interval (seed by "
         f"seed; a run that never gets there counts as {args.budget}). The run on the source has another seed each time."
     )
-    runs.publish(f"{head}\n\n{report(rows, args.budget)}\n\n{explained}", args.table)
+    parts = [head, report(rows, args.budget), explained]
+    if args.costs:
+        parts.append(f"## Processor time\n\n{costs(args.data)}")
+    runs.publish("\n\n".join(parts), args.table)
     if args.plot is not None:
         plot(rows, args.plot)
 

@@ -3,6 +3,7 @@
 import json
 import math
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -399,3 +400,13 @@ def test_values_far_apart_do_no_harm():
     rows = [(config, 1e300 * value) for config, value in pairs(9)]
     optimizer = continued(Optimizer(SPACE, warm_start=WarmStart(rows, "prior")), 5)
     assert np.isfinite(optimizer.predict([{"a": 8, "b": 5, "c": "x"}])[0]).all()
+
+
+# The documentation ---------------------------------------------------------------------------------------------------
+
+
+def test_the_page_works_when_pasted(capsys):
+    page = (Path(__file__).parents[2] / "docs" / "warm_start.md").read_text(encoding="utf-8")
+    code = page.partition("```python\n")[2].partition("```")[0]
+    exec(compile(code, "warm_start.md", "exec"), {})
+    assert capsys.readouterr().out.split()[1:] == ["8", "0"]
