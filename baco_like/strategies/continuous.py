@@ -110,6 +110,10 @@ class UnitBox:
             points[:, axis : axis + m] = _coordinates(parameter, codes[:, column : column + m])
         return points
 
+    def scaled(self, codes: Codes) -> Array:
+        """Return the points of the scaled box that stand for rows of legal codes, ``(n, w)`` -> ``(n, k)``."""
+        return self.to_unit(codes) * self.extents
+
     def from_unit(self, points: Array) -> Codes:
         """Return the legal codes that points stand for, ``(n, k)`` -> ``(n, w)``; see `from_unit`."""
         points = np.clip(points, 0.0, 1.0)

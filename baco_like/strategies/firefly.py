@@ -13,19 +13,11 @@ from typing import final
 import numpy as np
 
 from baco_like._typing import Array, Codes, Rng
-from baco_like.strategies.constraint_handling import aware
 from baco_like.strategies.continuous import UnitBox
 from baco_like.strategies.evolution import Evolution
 from baco_like.strategies.population import Candidates
 from baco_like.strategies.protocol import Problem
-from baco_like.strategies.snapping import (
-    Scatter,
-    Snap,
-    any_points,
-    feasible_points,
-    snap_any,
-    snap_feasible,
-)
+from baco_like.strategies.snapping import AWARE, Landing, placed
 
 
 @final
@@ -56,16 +48,14 @@ class Firefly:
         attraction: The attractiveness B0 of a firefly at no distance.
         absorption: The light absorption gamma: attractiveness is ``B0 exp(-gamma r**2)`` at distance r.
         noise: The length alpha of a random move along every axis of the scaled box, whose longest axis has length 1.
-        scatter: Draws the first positions.
-        snap: Returns the configurations that stand for positions.
+        landing: Draws the first positions, and says which configurations stand for positions.
     """
 
     population: int = 20
     attraction: float = 1.0
     absorption: float = 1.0
     noise: float = 0.2
-    scatter: Scatter = feasible_points
-    snap: Snap = snap_feasible
+    landing: Landing = AWARE
 
     def __post_init__(self) -> None:
         if self.population < 1:
@@ -76,15 +66,13 @@ class Firefly:
 
     def founders(self, problem: Problem, rng: Rng) -> Candidates:
         """Return the candidates of the first population, with positions and whose they are."""
-        box = UnitBox.of(problem.space)
-        positions = self.scatter(problem.space, box, self.population, rng)
-        codes = self.snap(problem.space, box, positions, rng)
-        return Candidates(codes, (positions, np.arange(len(codes))))
+        positions = self.landing.founders(problem.space, self.population, rng)
+        whose = np.arange(len(positions))
+        return self.landing.candidates(problem.space, positions, whose, rng)
 
     def placed(self, problem: Problem, candidates: Candidates, codes: Codes) -> Candidates:
         """Return the candidates with fireflies at given configurations."""
-        box = UnitBox.of(problem.space)
-        return Candidates(codes, (box.to_unit(codes) * box.extents, candidates.moves[1]))
+        return placed(problem.space, candidates, codes)
 
     def gathered(self, problem: Problem, founders: Candidates, costs: Array) -> Fireflies:
         """Return the first fireflies."""
@@ -101,8 +89,7 @@ class Firefly:
             pull = self.attraction * np.exp(-self.absorption * (apart**2).sum()) * apart
         wandering = self.noise * rng.uniform(-0.5, 0.5, pull.shape)
         positions = np.clip(here[movers] + pull + wandering, 0.0, box.extents)
-        codes = self.snap(problem.space, box, positions, rng)
-        return Candidates(codes, (positions, movers))
+        return self.landing.candidates(problem.space, positions, movers, rng)
 
     def replaced(
         self,
@@ -127,9 +114,8 @@ class Firefly:
         darkest = population.costs.argmax()
         if cost >= population.costs[darkest]:
             return population
-        box = UnitBox.of(problem.space)
         positions, costs = population.positions.copy(), population.costs.copy()
-        positions[darkest] = box.to_unit(code[None, :])[0] * box.extents
+        positions[darkest] = UnitBox.of(problem.space).scaled(code[None, :])[0]
         costs[darkest] = cost
         return _compared(positions, costs, population.mover or 0, population.towards)
 
@@ -175,13 +161,11 @@ def firefly(
     Raises:
         ValueError: A setting is unknown or out of range.
     """
-    handled = aware(constraints)
     algorithm = Firefly(
         population=population,
         attraction=attraction,
         absorption=absorption,
         noise=noise,
-        scatter=feasible_points if handled else any_points,
-        snap=snap_feasible if handled else snap_any,
+        landing=Landing.of(constraints),
     )
     return Evolution(lambda budget: algorithm)

@@ -18,14 +18,7 @@ from baco_like.strategies.evolution import Evolution
 from baco_like.strategies.population import Candidates
 from baco_like.strategies.protocol import Problem
 from baco_like.strategies.settings import given
-from baco_like.strategies.snapping import (
-    Scatter,
-    Snap,
-    any_points,
-    feasible_points,
-    snap_any,
-    snap_feasible,
-)
+from baco_like.strategies.snapping import AWARE, Landing, placed
 from baco_like.strategies.survey_defaults import PARTICLE_SWARM
 from baco_like.strategies.survey_defaults import by_budget as table
 
@@ -60,8 +53,8 @@ class ParticleSwarm:
         inertia: The share w of its velocity that a particle keeps.
         cognitive: The pull c1 of its own best place.
         social: The pull c2 of the best place of its neighbours.
-        scatter: Draws the first positions; the first velocities are uniform, up to the lengths of the axes.
-        snap: Returns the configurations that stand for positions.
+        landing: Draws the first positions, and says which configurations stand for positions. The first velocities are
+            uniform, up to the lengths of the axes.
     """
 
     particles: int = 30
@@ -69,8 +62,7 @@ class ParticleSwarm:
     inertia: float = 0.5
     cognitive: float = 3.0
     social: float = 0.5
-    scatter: Scatter = feasible_points
-    snap: Snap = snap_feasible
+    landing: Landing = AWARE
 
     def __post_init__(self) -> None:
         for name in ("particles", "neighbours"):
@@ -83,16 +75,14 @@ class ParticleSwarm:
 
     def founders(self, problem: Problem, rng: Rng) -> Candidates:
         """Return the candidates of the first generation, with positions and velocities."""
-        box = UnitBox.of(problem.space)
-        positions = self.scatter(problem.space, box, self.particles, rng)
-        velocities = rng.uniform(-1.0, 1.0, positions.shape) * box.extents
-        codes = self.snap(problem.space, box, positions, rng)
-        return Candidates(codes, (positions, velocities))
+        extents = UnitBox.of(problem.space).extents
+        positions = self.landing.founders(problem.space, self.particles, rng)
+        velocities = rng.uniform(-1.0, 1.0, positions.shape) * extents
+        return self.landing.candidates(problem.space, positions, velocities, rng)
 
     def placed(self, problem: Problem, candidates: Candidates, codes: Codes) -> Candidates:
         """Return the candidates with particles at given configurations; velocities stay."""
-        box = UnitBox.of(problem.space)
-        return Candidates(codes, (box.to_unit(codes) * box.extents, candidates.moves[1]))
+        return placed(problem.space, candidates, codes)
 
     def gathered(self, problem: Problem, founders: Candidates, costs: Array) -> Swarm:
         """Return the first swarm."""
@@ -109,8 +99,7 @@ class ParticleSwarm:
             + self.social * others * (population.best_positions[self.leaders(population)] - now)
         )
         positions = np.clip(now + velocities, 0.0, box.extents)
-        codes = self.snap(problem.space, box, positions, rng)
-        return Candidates(codes, (positions, velocities))
+        return self.landing.candidates(problem.space, positions, velocities, rng)
 
     def replaced(
         self, problem: Problem, population: Swarm, candidates: Candidates, costs: Array, rng: Rng
@@ -130,9 +119,8 @@ class ParticleSwarm:
         worst = population.best_costs.argmax()
         if cost >= population.best_costs[worst]:
             return population
-        box = UnitBox.of(problem.space)
         positions, costs = population.best_positions.copy(), population.best_costs.copy()
-        positions[worst] = box.to_unit(code[None, :])[0] * box.extents
+        positions[worst] = UnitBox.of(problem.space).scaled(code[None, :])[0]
         costs[worst] = cost
         return replace(population, best_positions=positions, best_costs=costs)
 
@@ -176,6 +164,7 @@ def particle_swarm(
         ValueError: A setting is unknown or out of range.
     """
     handled = aware(constraints)
+    landing = Landing.of(constraints)
     own = given(particles=particles, neighbours=neighbours)
 
     def by_budget(budget: int | None) -> ParticleSwarm:
@@ -187,8 +176,7 @@ def particle_swarm(
             inertia=inertia,
             cognitive=cognitive,
             social=social,
-            scatter=feasible_points if handled else any_points,
-            snap=snap_feasible if handled else snap_any,
+            landing=landing,
         )
 
     by_budget(None)  # wrong settings are refused here, not when the run begins

@@ -66,9 +66,11 @@ class Paths:
 
     def contains(self, codes: Codes) -> Mask:
         """Whether each row is feasible, ``(n, w)`` -> ``(n,)``."""
-        trails = self.trails
-        found = (all(trail.follows(row) for trail in trails) for row in codes.tolist())
-        return np.fromiter(found, bool, len(codes))
+        return np.fromiter((self.feasible(row) for row in codes.tolist()), bool, len(codes))
+
+    def feasible(self, row: Row) -> bool:
+        """Whether a row is feasible."""
+        return all(trail.follows(row) for trail in self.trails)
 
     def hamming(self, row: Row) -> list[tuple[int, float]]:
         """Return the columns and codes of the single changes that make a row feasible, or leave it so."""
@@ -88,23 +90,21 @@ class Paths:
         return changed(row, *changes[rng.integers(len(changes))]) if changes else row
 
     def mended(self, row: Row, neighbour: Callable[[], Row | None]) -> Row:
-        """Return a neighbour of an infeasible row, or the nearest row by index-distance where it has none.
-
-        Which of equally near ones depends on the row only.
-        """
+        """Return a neighbour of an infeasible row, or the nearest row where it has none."""
         key = tuple(row)
         found = self.lonely.get(key)
         if found is None:
             near = neighbour()
             if near is not None:
                 return near
-            found = self._nearest(row)
+            found = self.nearest(row)
             if len(self.lonely) >= _LONELY:
                 self.lonely.clear()
             self.lonely[key] = found
         return found
 
-    def _nearest(self, row: Row) -> Row:
+    def nearest(self, row: Row) -> Row:
+        """Return a feasible row at the least index-distance; which of equally near ones depends on the row only."""
         rng = np.random.default_rng(np.array(row).view(np.uint32))
         found = self.assembled(trail.nearest(row, rng) for trail in self.trails)
         assert found is not None

@@ -10,13 +10,14 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from baco_like._typing import Array, Codes, Rng
+from baco_like._typing import Array, Codes, Ints, Rng
 from baco_like.spaces.feasible.chain import Chain
 from baco_like.spaces.repair import cascade, nearest
 from baco_like.spaces.space import Space
-from baco_like.strategies.constraint_handling import uniform_founders
+from baco_like.strategies.constraint_handling import aware, uniform_founders
 from baco_like.strategies.continuous import UnitBox
 from baco_like.strategies.paths import Paths, changed, contains
+from baco_like.strategies.population import Candidates
 from baco_like.strategies.trail import Row
 
 Snap = Callable[[Space, UnitBox, Array, Rng], Codes]
@@ -31,7 +32,7 @@ _NEIGHBOURS = 256
 
 def feasible_points(space: Space, box: UnitBox, n: int, rng: Rng) -> Array:
     """Return the points of the scaled box that stand for distinct uniform feasible rows, ``(<= n, k)``."""
-    return box.to_unit(uniform_founders(space, n, rng)) * box.extents
+    return box.scaled(uniform_founders(space, n, rng))
 
 
 def any_points(space: Space, box: UnitBox, n: int, rng: Rng) -> Array:
@@ -67,13 +68,56 @@ def snap_feasible(space: Space, box: UnitBox, points: Array, rng: Rng) -> Codes:
     return codes
 
 
+@final
+@dataclass(frozen=True)
+class Landing:
+    """How an algorithm that moves through the scaled box comes to configurations.
+
+    Attributes:
+        scatter: Draws the first points.
+        snap: Returns the configurations that stand for points.
+    """
+
+    scatter: Scatter
+    snap: Snap
+
+    @classmethod
+    def of(cls, constraints: str) -> Landing:
+        """Return the one for a setting, ``aware`` or ``penalty``.
+
+        Raises:
+            ValueError: It is neither.
+        """
+        return AWARE if aware(constraints) else cls(any_points, snap_any)
+
+    def founders(self, space: Space, n: int, rng: Rng) -> Array:
+        """Return the points of a first population, at most so many, ``(<= n, k)``."""
+        return self.scatter(space, UnitBox.of(space), n, rng)
+
+    def candidates(
+        self, space: Space, positions: Array, other: Array | Ints, rng: Rng
+    ) -> Candidates:
+        """Return the candidates at some positions, ``(n, k)``, with something else that belongs to each."""
+        codes = self.snap(space, UnitBox.of(space), positions, rng)
+        return Candidates(codes, (positions, other))
+
+
+AWARE = Landing(feasible_points, snap_feasible)
+"""Only feasible configurations stand for points."""
+
+
+def placed(space: Space, candidates: Candidates, codes: Codes) -> Candidates:
+    """Return candidates that stand exactly at given configurations, ``(n, w)``; what else belongs to them stays."""
+    return Candidates(codes, (UnitBox.of(space).scaled(codes), candidates.moves[1]))
+
+
 def _nearest_of_some(space: Space, box: UnitBox, points: Array, codes: Codes, rng: Rng) -> Codes:
     """Return the neighbour of each infeasible row that is nearest to its point."""
     near, owner = cascade(space, codes, rng, _NEIGHBOURS)
     cut = np.flatnonzero(np.bincount(owner, minlength=len(codes)) == _NEIGHBOURS)
     near = np.concatenate([near, nearest(space, codes[cut], rng)])
     owner = np.concatenate([owner, cut])
-    distances = ((box.to_unit(near) * box.extents - points[owner]) ** 2).sum(axis=1)
+    distances = ((box.scaled(near) - points[owner]) ** 2).sum(axis=1)
     order = np.lexsort([distances, owner])
     _, first = np.unique(owner[order], return_index=True)
     return near[order[first]]
@@ -106,7 +150,7 @@ class Grid:
                 rows = np.tile(box.fixed, (count, 1))
                 rows[:, column] = np.arange(count)
                 axes[column] = axis
-                centres[column] = (box.to_unit(rows)[:, axis] * box.extents[axis]).tolist()
+                centres[column] = box.scaled(rows)[:, axis].tolist()
             _GRIDS[space.feasible] = cls(axes, centres)
         return _GRIDS[space.feasible]
 

@@ -113,7 +113,7 @@ def test_fireflies_are_not_moved_to_what_is_evaluated():
 def test_settings_of_the_papers():
     assert create("firefly", {}).by_budget(None) == Firefly()
     unaware = create("firefly", {"constraints": "penalty"}).by_budget(25)
-    assert (unaware.population, unaware.snap) == (20, snap_any)
+    assert (unaware.population, unaware.landing.snap) == (20, snap_any)
 
 
 @pytest.mark.parametrize(

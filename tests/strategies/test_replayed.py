@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from baco_like import Integer, Ordinal, Permutation, Real, Space
+from baco_like import Categorical, Integer, Ordinal, Permutation, Real, Space
 from baco_like.optimizer import Optimizer
 from baco_like.records.history import History, row_keys
 from baco_like.strategies.protocol import Problem
@@ -215,20 +215,39 @@ def test_extreme_values_stay_finite(value):
     assert all(math.isfinite(answer) for answer in state.answers)
 
 
-@given(st.integers(0, 10**6))
+LISTED = Space(
+    {"a": Integer(0, 12), "c": Categorical(["p", "q", "r"]), "b": Integer(0, 9)},
+    constraints=["a % 4 == b % 3", "c != 'p' or a > 5"],
+)
+
+
+@pytest.mark.parametrize("space", [BENT, LISTED], ids=["bent", "listed"])
+@given(seed=st.integers(0, 10**6))
 @settings(max_examples=25, deadline=None)
-def test_every_point_stands_for_a_feasible_row_and_a_row_for_itself(seed):
+def test_every_point_stands_for_a_feasible_row_and_a_row_for_itself(space, seed):
     rng = np.random.default_rng(seed)
-    box = RepairedBox.of(BENT)
+    box = RepairedBox.of(space)
     for row in box.starts(4, rng):
         assert (box.row(box.point(row))[1] == row).all()
     point = rng.random(box.axes)
     key, row = box.row(point)
-    assert BENT.feasible.contains(row[None, :])[0]
-    assert (key, row.tolist()) == (box.row(point)[0], RepairedBox.of(BENT).row(point)[1].tolist())
+    assert space.feasible.contains(row[None, :])[0]
+    assert (key, row.tolist()) == (box.row(point)[0], RepairedBox.of(space).row(point)[1].tolist())
     inside = box.unit.from_unit(point[None, :])
-    if BENT.feasible.contains(inside)[0]:
+    if space.feasible.contains(inside)[0]:
         assert np.allclose(row, inside[0], rtol=1e-9)
+
+
+@given(seed=st.integers(0, 10**6))
+@settings(max_examples=25, deadline=None)
+def test_no_feasible_row_is_nearer_than_the_one_that_a_point_stands_for(seed):
+    box = RepairedBox.of(LISTED)
+    point = np.random.default_rng(seed).random(box.axes)
+    inside = box.unit.from_unit(point[None, :])
+    rows = np.concatenate([box.row(point)[1][None, :], LISTED.feasible.listed])
+    apart = np.abs(rows - inside)
+    apart[:, 1] = apart[:, 1] > 0  # the categorical one
+    assert apart[0].sum() == apart.sum(axis=1).min()
 
 
 def test_steps_are_whole_values_and_pass_the_keys_of_a_permutation():
