@@ -112,6 +112,7 @@ def recording(found: Sequence[tuple[Mapping[str, Any], Outcome]], **known: Any) 
 
     Raises:
         RunFileError: There is no row.
+        ValueError: An outcome says both that it ran and that it failed, or neither.
     """
     if not found:
         raise RunFileError("it has no entries")
@@ -119,6 +120,7 @@ def recording(found: Sequence[tuple[Mapping[str, Any], Outcome]], **known: Any) 
     kept = [(config, outcome) for config, outcome in found if set(config) == set(names)]
     if not kept:
         raise RunFileError(f"no row has the parameters {', '.join(names)}")
+    _check(outcome for _, outcome in kept)
     left = len(found) - len(kept)
     notes = (f"rows with other parameters than {', '.join(names)} that were left out: {left}",)
     return Recording(
@@ -128,6 +130,23 @@ def recording(found: Sequence[tuple[Mapping[str, Any], Outcome]], **known: Any) 
         notes=notes if left else (),
         **known,
     )
+
+
+def _check(outcomes: Iterable[Outcome]) -> None:
+    for one in outcomes:
+        has = (one.value is not None, bool(one.failed), one.bound is not None)
+        if has != _HAS.get(one.status):
+            raise ValueError(
+                f"status {one.status.value!r} with value {one.value}, failed {one.failed!r}"
+            )
+
+
+_HAS: Mapping[Status, tuple[bool, bool, bool]] = {
+    Status.OK: (True, False, False),
+    Status.FAILED: (False, True, False),
+    Status.CENSORED: (False, True, True),
+}
+"""Whether an outcome has a value, a failure word and a bound."""
 
 
 def recorded_trials(trials: Iterable[Trial], **known: Any) -> Recording:

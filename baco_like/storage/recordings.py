@@ -60,9 +60,9 @@ def read(path: str | os.PathLike[str], objective: str | None = None) -> Recordin
     try:
         found = from_journal(place) if text.startswith('{"crc":"') else _read(text, objective)
     except RunFileError as error:
-        raise RunFileError(f"{place}: {error}") from None
+        raise RunFileError(f"{place}: {_line(error)}") from None
     except (LookupError, TypeError, ValueError, AttributeError, csv.Error) as error:
-        told = f"{type(error).__name__}: {error}"
+        told = f"{type(error).__name__}: {_line(error)}"
         raise RunFileError(f"{place}: a damaged file of results ({told})") from None
     if objective not in (None, found.objective):
         raise RunFileError(f"{place}: its objective is {found.objective!r}, not {objective!r}")
@@ -95,6 +95,10 @@ def write(
     data = FORMATS[kind](found, metadata) if metadata else FORMATS[kind](found)
     replace_file(Path(path), data)
     return len(found)
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split())[:500]
 
 
 def _read(text: str, objective: str | None) -> Recording:

@@ -403,6 +403,10 @@ def test_samples_there_and_back(tmp_path: Path) -> None:
         ("a,b\n", "no entries"),
         ("a,b\n1,2,3\n", "damaged"),
         ("Value,Valid\n1,True\n", "lacks parameters and an objective"),
+        (
+            "x,v,status,failed,message,bound,sem,repeats,metrics,extra\n1,,ok,,,,,,,\n",
+            "damaged.*'ok'",
+        ),
         ("x,v,status,failed,message,bound,sem,repeats,metrics,extra\n1,2,what,,,,,,,\n", "damaged"),
     ],
 )
