@@ -12,21 +12,19 @@ import numpy as np
 
 from baco_like.evaluators import process
 from baco_like.evaluators.bench import StageFailure
-from baco_like.evaluators.c_loop_nest_harness import HARNESS, WRONG_RESULT, Report, read_report
+from baco_like.evaluators.c_loop_nest_harness import HARNESS
 from baco_like.evaluators.c_loop_nest_source import (
     Schedule,
     compiler_flags,
     kernel_source,
     violation,
 )
+from baco_like.evaluators.harnessed import HarnessedKernel, Limits
 from baco_like.evaluators.process import Finished
 from baco_like.evaluators.stop import Stop
 from baco_like.evaluators.workplace import Workplace
 from baco_like.exceptions import EvaluatorError
 from baco_like.records.trial import Trial
-
-_COLD = 2.0
-"""A warm-up may take so many times what a configuration may that is not clearly slower than the best."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +55,11 @@ class Settings:
     memory: int | None = None
     cpus: frozenset[int] | None = None
 
+    @property
+    def limits(self) -> Limits:
+        """What concerns the runs of it."""
+        return Limits(self.timeout, self.scale, self.warmup, self.memory, self.cpus)
+
 
 class LoopNestBench:
     """Builds kernels from schedules.
@@ -82,7 +85,7 @@ class LoopNestBench:
         self._lock = threading.Lock()
         self._tolerance: float | None = None
 
-    def build(self, trial: Trial, seconds: dict[str, float]) -> BuiltKernel:
+    def build(self, trial: Trial, seconds: dict[str, float]) -> HarnessedKernel:
         """Compile the kernel of a configuration.
 
         Raises:
@@ -107,7 +110,8 @@ class LoopNestBench:
             program.unlink(missing_ok=True)
             word = "timeout" if built.timed_out else "compile"
             raise StageFailure(word, f"build: {built.describe()}")
-        return BuiltKernel(settings, program, tolerance, seconds, self._stop)
+        inputs = (str(settings.size), "A.f32", "B.f32", "R.f32")
+        return HarnessedKernel(program, inputs, tolerance, settings.limits, seconds, self._stop)
 
     def close(self) -> None:
         """End compilers that are running, and remove the temporary folder."""
@@ -141,80 +145,6 @@ class LoopNestBench:
             },  # for what a killed compiler leaves
             stop=self._stop,
         )
-
-
-@dataclass(frozen=True)
-class BuiltKernel:
-    """A compiled kernel.
-
-    Attributes:
-        settings: How it is measured.
-        program: The file.
-        tolerance: Largest difference from the reference.
-        seconds: Wall time by stage.
-        stop: Ends it.
-    """
-
-    settings: Settings
-    program: Path
-    tolerance: float
-    seconds: dict[str, float]
-    stop: Stop
-
-    def measure(self, count: int, limit: float | None) -> tuple[float, ...]:
-        """Run it in a child process: a warm-up whose result is checked, ``count`` timed runs, and the check again.
-
-        Raises:
-            StageFailure: The result is wrong, it crashes, or it takes too long.
-        """
-        settings = self.settings
-        whole = max(settings.timeout, 1e-3)
-        first = whole if limit is None else min(whole, max(limit / settings.scale, 1e-3))
-        cold = min(whole, _COLD * first)
-        finished = self._run(count, (cold, first, whole))
-        self.seconds["run"] = self.seconds.get("run", 0.0) + finished.seconds
-        return self._judged(count, finished, first)
-
-    def discard(self) -> None:
-        """Remove the file."""
-        self.program.unlink(missing_ok=True)
-
-    def _run(self, count: int, limits: tuple[float, float, float]) -> Finished:
-        settings = self.settings
-        counts = (settings.warmup, count)
-        return process.run(
-            [
-                *(str(self.program), str(settings.size), "A.f32", "B.f32", "R.f32"),
-                *(repr(self.tolerance), *map(str, counts), *(f"{one:.6f}" for one in limits)),
-            ],
-            # the harness's own limits come first
-            timeout=settings.timeout * sum(counts) + 10.0,
-            folder=self.program.parent,
-            memory=settings.memory,
-            cpus=settings.cpus,
-            stop=self.stop,
-        )
-
-    def _judged(self, count: int, finished: Finished, first: float) -> tuple[float, ...]:
-        report = read_report(finished.out)
-        values = tuple(seconds * self.settings.scale for seconds in report.seconds)
-        if finished.ok and len(values) == count:
-            return values
-        overtime = finished.timed_out or finished.signal == "SIGALRM"
-        if overtime and not values:
-            message = f"run: stopped after {finished.seconds:.3g} s, the limit of a run being {first:.3g} s"
-            raise StageFailure("timeout", message, bound=first * self.settings.scale)
-        word, message = self._failure(finished, report, overtime)
-        raise StageFailure(word, f"run: {message}", repeats=values)
-
-    def _failure(self, finished: Finished, report: Report, overtime: bool) -> tuple[str, str]:
-        if overtime:
-            return "timeout", f"a repeat was stopped after {self.settings.timeout:g} s"
-        if finished.code == WRONG_RESULT and report.error is not None:
-            return "correctness", (
-                f"differs from the reference by {report.error:.3g}, tolerance {self.tolerance:.3g}"
-            )
-        return "runtime", finished.describe()
 
 
 def _write_matrices(settings: Settings, folder: Path) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from baco_like.evaluators import command, cuda, halide, isolated, opencl
+from baco_like.evaluators import command, cuda, halide, isolated, opencl, taco
 from baco_like.evaluators.c_loop_nest import LoopNestEvaluator
 from baco_like.evaluators.protocol import Evaluator
 from baco_like.evaluators.replay import ReplayEvaluator
@@ -33,6 +33,7 @@ KINDS: Mapping[str, Factory] = {
     "halide": halide.from_table,
     "opencl": opencl.from_table,
     "replay": ReplayEvaluator.from_table,
+    "taco": taco.from_table,
 }
 
 

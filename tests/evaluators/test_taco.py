@@ -1,0 +1,290 @@
+"""Kernels of taco: the layout of tensors, the spaces, and what may go wrong, with a program in taco's place."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from baco_like.evaluators import registry
+from baco_like.evaluators.domains import completed
+from baco_like.evaluators.repeats import Repeats
+from baco_like.evaluators.staged import StagedEvaluator
+from baco_like.evaluators.table import Table
+from baco_like.evaluators.taco import Settings, taco_evaluator, tensors
+from baco_like.evaluators.taco.templates import TEMPLATES
+from baco_like.exceptions import EvaluatorError, RunFileError
+from baco_like.records.trial import Outcome, Status, Trial
+from baco_like.spaces.space import Space
+
+HERE = Path(__file__).parent
+COMPARISON = HERE.parents[1] / "benchmarks" / "quality" / "taco.py"
+EINSUMS = {
+    "spmm": "ij,jk->ik",
+    "sddmm": "ij,ik,kj->ij",
+    "mttkrp": "iklm,kj,lj,mj->ij",
+    "spmv": "ij,j->i",
+    "ttv": "ijk,k->ij",
+}
+
+needs_cc = pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
+
+
+@pytest.fixture
+def taco(tmp_path: Path) -> str:
+    """A program in taco's place."""
+    program = tmp_path / "taco"
+    program.write_text(f"#!{sys.executable}\n{(HERE / 'fake_taco.py').read_text()}")
+    program.chmod(0o755)
+    return str(program)
+
+
+def settings(problem: str, taco: str, **changed: Any) -> Settings:
+    plain = {"flags": ("-O1",), "repeats": Repeats(2, 2), "size": 40, "columns": 5}
+    return Settings(problem, taco=taco, **{**plain, **changed})
+
+
+def evaluate(evaluator: StagedEvaluator, config: Mapping[str, Any]) -> Outcome:
+    evaluator.submit(Trial(1, config))
+    (outcome,) = evaluator.wait()
+    return outcome
+
+
+def as_array(tensor: tensors.Sparse) -> np.ndarray:
+    array = np.zeros(tensor.shape)
+    array[tuple(tensor.places.T)] = tensor.values
+    return array
+
+
+@needs_cc
+@pytest.mark.parametrize("problem", TEMPLATES)
+def test_operands_and_results_are_where_taco_has_them(problem: str, taco: str) -> None:
+    template = TEMPLATES[problem]
+    evaluator = taco_evaluator(template.space(), settings(problem, taco, size=12, columns=3))
+    outcome = evaluate(evaluator, template.reference())
+    assert outcome.status is Status.OK, outcome.message
+    assert len(outcome.repeats) == 2
+    assert set(outcome.extra["seconds"]) == {"compile", "run"}
+    evaluator.close()
+
+
+FAULTS: list[tuple[Mapping[str, Any], str | None, str]] = [
+    ({"chunk": 2}, "compile", "taco: ended by SIGABRT: what():  Error at transformations.cpp"),
+    ({"chunk": 4}, "compile", "undeclared"),
+    ({"chunk": 8}, "correctness", "differs from the reference"),
+    ({"chunk": 32}, "timeout", "stopped after"),
+    ({"chunk": 64}, "runtime", "SIGSEGV"),
+    ({"chunk": 128}, "runtime", "exit code 73"),
+    ({"chunk": 128, "omp_threads": 2, "omp_chunk": 4, "omp_schedule": "dynamic"}, None, ""),
+    ({"chunk": 256}, "timeout", "taco: stopped after 1"),
+]
+
+
+@needs_cc
+def test_what_may_go_wrong(taco: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAKE_TACO", "faulty")
+    limits = {"timeout": 0.3, "build_timeout": 1.0}
+    chosen = Space({"chunk": [2**p for p in range(1, 9)]})
+    evaluator = taco_evaluator(chosen, settings("spmm", taco, **limits))
+    for config, word, message in FAULTS:
+        outcome = evaluate(evaluator, config)
+        assert outcome.failed == word, (config, outcome.message)
+        assert message in outcome.message
+        assert outcome.bound == (300.0 if config["chunk"] == 32 else None)
+    evaluator.close()
+
+
+@needs_cc
+def test_a_tensor_from_a_file(taco: str, tmp_path: Path) -> None:
+    file = tmp_path / "B.mtx"
+    tensors.write(file, tensors.made((9, 7), np.random.default_rng(0)))
+    entries = {"problem": "spmm", "tensor": "B.mtx", "columns": 3, "flags": ["-O1"], "repeats": 1}
+    made = Table("evaluator", {"kind": "taco", "taco": "./taco", **entries})
+    evaluator = registry.create(made, Space({"chunk": [16, 512]}), "us", tmp_path)
+    assert evaluate(evaluator, {"chunk": 16}).status is Status.OK
+    evaluator.close()
+    other = taco_evaluator(Space({"chunk": [2, 4]}), settings("ttv", taco, tensor=file))
+    with pytest.raises(EvaluatorError, match="has 2 dimensions, the kernel wants 3"):
+        evaluate(other, {})
+    other.close()
+
+
+def test_the_command_line() -> None:
+    template = TEMPLATES["spmm"]
+    config = {**template.reference(), "order": ("i0", "i1", "k", "jpos1", "jpos0"), "unroll": 4}
+    assert template.commands(config) == (
+        "split(i,i0,i1,16),pos(j,jpos,B),split(jpos,jpos0,jpos1,4),reorder(i0,i1,k,jpos1,jpos0),"
+        "parallelize(i0,CPUThread,NoRaces),parallelize(k,CPUVector,IgnoreRaces)"
+    )
+
+
+def test_spaces_are_those_of_the_paper() -> None:
+    sizes = {name: template.space().feasible_size for name, template in TEMPLATES.items()}
+    assert sizes["spmm"] == 46656
+    assert sizes["sddmm"] == 77760
+    mttkrp = TEMPLATES["mttkrp"].space(threads=64)
+    assert (
+        mttkrp.size == 9 * 7 * 2 * 100 * 120
+    )  # 1.5e6; the artifact ignores the order, 5 of 120 are right
+    assert mttkrp.feasible_size == 680400 * 5 // 120
+
+
+@pytest.mark.parametrize("problem", TEMPLATES)
+def test_spaces_are_of_what_is_understood(problem: str) -> None:
+    template = TEMPLATES[problem]
+    space = template.space()
+    assert space.contains(space.default_config)
+    assert space.contains(template.reference())
+    for config in space.sample(20, seed=1):
+        assert completed(problem, template.domains, config) == config
+        assert "{" not in template.commands(config)
+
+
+@pytest.mark.parametrize(
+    ("problem", "orders"), [("spmm", 12), ("sddmm", 20), ("mttkrp", 5), ("spmv", 4), ("ttv", 24)]
+)
+def test_orders_that_are_known_to_work(problem: str, orders: int) -> None:
+    template = TEMPLATES[problem]
+    space, reference = template.space(), template.reference()
+    every = itertools.permutations(template.loops)
+    assert sum(space.contains({**reference, "order": order}) for order in every) == orders
+
+
+@pytest.mark.parametrize("problem", TEMPLATES)
+def test_references_against_dense_sums(problem: str) -> None:
+    template, rng = TEMPLATES[problem], np.random.default_rng(1)
+    shape = (6, 5, 4, 3)[: len(template.formats["B"])]
+    tensor = tensors.made(shape, rng)
+    operands = template.operands(tensor, 2, rng)
+    whole = as_array(tensor)
+    assert np.allclose(
+        template.expected(tensor, operands), np.einsum(EINSUMS[problem], whole, *operands)
+    )
+
+
+@pytest.mark.parametrize("formats", ["dd", "ds", "ss", "sd"])
+def test_layouts_hold_the_tensor(formats: str) -> None:
+    tensor = tensors.made((7, 9), np.random.default_rng(2))
+    kept = tensors.stored(tensor, formats)
+    found, at = np.zeros(tensor.shape), 0
+
+    def rows() -> list[tuple[int, int]]:
+        level = kept.levels[0]
+        return list(enumerate(range(7))) if level is None else list(enumerate(level[1]))
+
+    for position, row in rows():
+        level = kept.levels[1]
+        if level is None:
+            found[row] = kept.values[position * 9 : position * 9 + 9]
+            continue
+        for at in range(level[0][position], level[0][position + 1]):
+            found[row, level[1][at]] = kept.values[at]
+    assert (found == as_array(tensor)).all()
+
+
+@pytest.mark.parametrize("name", ["B.mtx", "B.tns"])
+def test_files(name: str, tmp_path: Path) -> None:
+    tensor = tensors.made((8, 6) if name == "B.mtx" else (8, 6, 5), np.random.default_rng(3))
+    tensors.write(tmp_path / name, tensor)
+    again = tensors.read(tmp_path / name)
+    assert (again.places == tensor.places).all()
+    assert (again.values == tensor.values).all()
+    (tmp_path / name).write_text("none of this is a number")
+    with pytest.raises(EvaluatorError, match="cannot be read"):
+        tensors.read(tmp_path / name)
+
+
+def test_made_tensors_have_rows_of_different_lengths() -> None:
+    tensor = tensors.made((400, 4000), np.random.default_rng(4))
+    lengths = np.bincount(tensor.places[:, 0], minlength=400)
+    assert 14 < lengths.mean() < 18
+    assert lengths.max() > 5 * np.median(lengths)
+    again = tensors.made((400, 4000), np.random.default_rng(4))
+    assert (again.values == tensor.values).all()
+
+
+@pytest.mark.parametrize(
+    ("entries", "parameters", "message"),
+    [
+        ({"problem": "spmn"}, {"chunk": [2, 4]}, "did you mean 'spm"),
+        ({"sizes": 3}, {"chunk": [2, 4]}, "did you mean 'size'"),
+        ({"tensor": "B.mtx"}, {"chunk": [2, 4]}, "size = 10: expected either it or tensor"),
+        ({}, {"chunks": [2, 4]}, "did you mean 'chunk'"),
+        ({}, {"omp_schedule": ["static", "guided"]}, "'guided' is not one of static, dynamic"),
+        (
+            {"taco": "no-such-taco"},
+            {"chunk": [2, 4]},
+            r"taco: the program 'no-such-taco' is not on PATH",
+        ),
+    ],
+)
+def test_wrong_tables(entries: dict[str, Any], parameters: dict[str, Any], message: str) -> None:
+    whole = {"kind": "taco", "problem": "spmm", "size": 10, "taco": sys.executable, **entries}
+    with pytest.raises((RunFileError, EvaluatorError), match=message) as caught:
+        registry.create(Table("evaluator", whole), Space(parameters), "ms", HERE)
+    assert "\n" not in str(caught.value)
+
+
+@needs_cc
+def test_the_papers_comparison(taco: str, tmp_path: Path) -> None:
+    tensors.write(tmp_path / "B.mtx", tensors.made((30, 20), np.random.default_rng(0)))
+    path = f"{Path(taco).parent}{os.pathsep}{os.environ['PATH']}"
+    options = [
+        "--seeds",
+        "1",
+        "--budget",
+        "3",
+        "--threads",
+        "2",
+        "--repeats",
+        "1",
+        "--problems",
+        "spmm,mttkrp",
+    ]
+    chosen = ["--contenders", "uniform sampling", "--data", str(tmp_path)]
+    done = subprocess.run(
+        [sys.executable, "-W", "error", str(COMPARISON), *options, *chosen],
+        env={**os.environ, "PATH": path, "PYTHONPATH": str(COMPARISON.parents[2])},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    head, _, *rows = [line for line in done.stdout.splitlines() if line.startswith("|")]
+    assert "| after 1 | after 2 | after 3 | runs that reach it |" in head
+    assert [row.split(" | ")[:2] for row in rows] == [
+        ["| spmm, B", "uniform sampling"],
+    ]
+    assert all(row.endswith("| 0.0 |") for row in rows)
+
+
+def test_the_comparison_says_what_is_missing(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, str(COMPARISON)],
+        env={**os.environ, "PATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "the program 'taco' is not on PATH" in done.stderr
+
+
+@pytest.mark.skipif(shutil.which("taco") is None, reason="needs the program taco")
+@pytest.mark.parametrize("problem", TEMPLATES)
+def test_taco_itself(problem: str) -> None:
+    template = TEMPLATES[problem]
+    evaluator = taco_evaluator(
+        template.space(), Settings(problem, 50, columns=6, repeats=Repeats(1, 1))
+    )
+    outcome = evaluate(evaluator, template.reference(threads=2))
+    assert outcome.status is Status.OK, outcome.message
+    evaluator.close()
