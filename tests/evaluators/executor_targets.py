@@ -9,15 +9,15 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from baco_like import Infeasible, MaxEvals, Optimizer, Outcome, Space, Trial, run
-from baco_like.evaluators.executors.evaluator import ExecutorEvaluator
+from baco_like import Infeasible, Outcome, Trial
 from baco_like.evaluators.function import FunctionEvaluator
 from baco_like.evaluators.protocol import Evaluator
-from baco_like.evaluators.replay import ReplayEvaluator, load
 
 
 def replay(path: str, seconds: float = 0.0) -> Evaluator:
     """Return the recorded table; each answer takes so long."""
+    from baco_like.evaluators.replay import ReplayEvaluator, load  # only where it is needed
+
     return Slow(ReplayEvaluator(load(path)), seconds)
 
 
@@ -88,6 +88,10 @@ if __name__ == "__main__":
     import sys
 
     from mpi4py.futures import MPIPoolExecutor
+
+    from baco_like import MaxEvals, Optimizer, Space, run
+    from baco_like.evaluators.executors.evaluator import ExecutorEvaluator
+    from baco_like.evaluators.replay import load
 
     table = load(sys.argv[1])
     with MPIPoolExecutor() as pool:

@@ -64,7 +64,7 @@ def loop_nest(ahead: int) -> Callable[[Path], Evaluator]:
 
 def isolated(folder: Path) -> Evaluator:
     path = [str(Path(__file__).parent)]
-    return IsolatedEvaluator("objective_targets:plain", timeout=60.0, workers=2, path=path)
+    return IsolatedEvaluator("objective_targets:plain", timeout=60.0, path=path)
 
 
 CASES: dict[str, tuple[Callable[[Path], Evaluator], list[dict[str, int]]]] = {
@@ -73,7 +73,6 @@ CASES: dict[str, tuple[Callable[[Path], Evaluator], list[dict[str, int]]]] = {
     "executor": (lambda folder: ExecutorEvaluator(partial(FunctionEvaluator, fn), POOL), XS),
     "command": (by_command(0), XS),
     "command, built ahead": (by_command(2), XS),
-    "c_loop_nest": (loop_nest(0), TILES),
     "c_loop_nest, built ahead": (loop_nest(1), TILES),
     "isolated": (isolated, XS),
     "repeated": (lambda folder: RepeatedEvaluator(function(folder), Repeats(2, 2)), XS),
@@ -83,7 +82,7 @@ CASES: dict[str, tuple[Callable[[Path], Evaluator], list[dict[str, int]]]] = {
         XS,
     ),
 }
-NEEDS_CC = ("c_loop_nest", "c_loop_nest, built ahead")
+NEEDS_CC = ("c_loop_nest, built ahead",)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")

@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from multiprocessing import get_context
@@ -83,21 +83,22 @@ def dask(workers: int) -> Iterator[Any]:
         yield client
 
 
-@pytest.mark.parametrize(
-    "pool",
-    [
-        lambda: ThreadPoolExecutor(4),
-        lambda: ProcessPoolExecutor(2, mp_context=get_context("spawn")),
-        lambda: ProcessLanes(2),
-    ],
-    ids=["threads", "processes", "lanes"],
-)
-def test_pools_give_the_sequential_results(
-    pool: Callable[[], Executor], table: Path, sequential: list[str]
+@pytest.fixture(scope="module")
+def lanes() -> Iterator[ProcessLanes]:
+    """Two processes for all tests of this file, as starting them takes a while."""
+    with ProcessLanes(2) as made:
+        yield made
+
+
+def test_threads_and_processes_give_the_sequential_results(
+    table: Path, sequential: list[str], lanes: ProcessLanes
 ) -> None:
-    with pool() as executor:
-        make = partial(executor_targets.replay, str(table), 0.001)
-        assert results(ExecutorEvaluator(make, executor)) == sequential
+    make = partial(executor_targets.replay, str(table), 0.001)
+    with ThreadPoolExecutor(4) as threads:
+        assert results(ExecutorEvaluator(make, threads)) == sequential
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as processes:
+        assert results(ExecutorEvaluator(make, processes)) == sequential
+    assert results(ExecutorEvaluator(make, lanes)) == sequential
 
 
 @pytest.mark.filterwarnings("ignore")  # of a cluster whose workers are killed
@@ -391,34 +392,23 @@ def evaluate(evaluator: Evaluator, configs: list[dict[str, Any]]) -> dict[int, O
     return found
 
 
-def test_a_death_costs_one_call_in_lanes(tmp_path: Path) -> None:
+def test_a_death_costs_one_call_in_lanes(lanes: ProcessLanes, tmp_path: Path) -> None:
     does = ["live", "die once", "fail", "live", "die", "live"]
     configs = [{"x": x, "does": what} for x, what in enumerate(does)]
-    with ProcessLanes(2) as lanes:
-        make = partial(executor_targets.noted, str(tmp_path))
-        evaluator = ExecutorEvaluator(make, lanes, attempts=2)
-        found = evaluate(evaluator, configs)
-        assert [found[i].status.value for i in range(6)] == [
-            "ok",
-            "ok",
-            "failed",
-            "ok",
-            "abandoned",
-            "ok",
-        ]
-        assert begun(tmp_path) == [0, 1, 1, 2, 3, 4, 4, 5]  # nothing twice without need
-        with pytest.raises(TypeError, match="a mistake"):
-            evaluate(evaluator, [{"x": 9, "does": "wrong"}])
-    with pytest.raises(RuntimeError, match="shut down"):
-        lanes.submit(print)
+    evaluator = ExecutorEvaluator(partial(executor_targets.noted, str(tmp_path)), lanes, attempts=2)
+    found = evaluate(evaluator, configs)
+    statuses = [found[i].status.value for i in range(6)]
+    assert statuses == ["ok", "ok", "failed", "ok", "abandoned", "ok"]
+    assert begun(tmp_path) == [0, 1, 1, 2, 3, 4, 4, 5]  # nothing twice without need
+    with pytest.raises(TypeError, match="a mistake"):
+        evaluate(evaluator, [{"x": 9, "does": "wrong"}])
 
 
-def test_lanes_replace_a_process_that_dies_idle() -> None:
-    with ProcessLanes(1) as lanes:
-        first = lanes.submit(os.getpid).result()
-        os.kill(first, signal.SIGKILL)
-        time.sleep(0.3)
-        assert lanes.submit(os.getpid).result() != first
+def test_lanes_replace_a_process_that_dies_idle(lanes: ProcessLanes) -> None:
+    first = lanes.submit(os.getpid).result()
+    os.kill(first, signal.SIGKILL)
+    time.sleep(0.3)
+    assert all(lanes.submit(os.getpid).result() != first for _ in range(2))
 
 
 def test_lanes_queue_cancel_and_wait() -> None:
@@ -434,6 +424,8 @@ def test_lanes_queue_cancel_and_wait() -> None:
     dropped = other.submit(os.getpid)
     other.shutdown(cancel_futures=True)
     assert (held.done(), dropped.cancelled()) == (True, True)
+    with pytest.raises(RuntimeError, match="shut down"):
+        other.submit(print)
     with pytest.raises(EvaluatorError, match="workers = 0"):
         ProcessLanes(0)
 
