@@ -244,7 +244,7 @@ def _result(future: Any) -> Outcome:
     except concurrent.futures.BrokenExecutor as error:
         raise EvaluatorError(
             f"the executor has lost a worker ({error}); a function that can crash its process "
-            "is better run as a command (evaluators.command)"
+            "is better run apart (evaluators.isolated)"
         ) from error
     return outcome
 
