@@ -13,6 +13,16 @@ from baco_like.exceptions import RunFileError
 _LARGEST = 2**30
 
 
+def is_packed(path: Path) -> bool:
+    """Whether a file is compressed by gzip.
+
+    Raises:
+        OSError: It cannot be read.
+    """
+    with path.open("rb") as file:
+        return file.read(2) == b"\x1f\x8b"
+
+
 def read_text(path: Path) -> str:
     """Return the text of a file, unpacked where it is compressed by gzip.
 
@@ -20,9 +30,7 @@ def read_text(path: Path) -> str:
         RunFileError: It cannot be read, or has more than a gibibyte.
     """
     try:
-        with path.open("rb") as file:
-            packed = file.read(2) == b"\x1f\x8b"
-        with gzip.open(path) if packed else path.open("rb") as stream:
+        with gzip.open(path) if is_packed(path) else path.open("rb") as stream:
             data = stream.read(_LARGEST + 1)
     except (OSError, EOFError) as error:
         raise RunFileError(f"{path}: cannot be read: {error}") from None

@@ -83,4 +83,7 @@ def milliseconds(seconds: Any) -> float:
 
 def numbers(values: Iterable[Any]) -> tuple[float, ...]:
     """Return those of the values that are finite numbers."""
-    return tuple(one for one in map(finite_number, values) if one is not None)
+    found = (  # nearly all are floats already, and there may be millions
+        one if type(one) is float and math.isfinite(one) else finite_number(one) for one in values
+    )
+    return tuple(one for one in found if one is not None)

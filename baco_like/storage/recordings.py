@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from baco_like.exceptions import RunFileError
-from baco_like.storage.files import read_text, replace_file
+from baco_like.storage.files import is_packed, read_text, replace_file
 from baco_like.storage.journal_recording import from_journal
 from baco_like.storage.kernel_tuner_cache import cache_bytes, cut_off_cache, from_cache
 from baco_like.storage.ktt import from_ktt, ktt_bytes
@@ -58,7 +58,7 @@ def read(path: str | os.PathLike[str], objective: str | None = None) -> Recordin
     place = Path(path)
     text = read_text(place)
     try:
-        found = from_journal(place) if text.startswith('{"crc":"') else _read(text, objective)
+        found = _journal(place) if text.startswith('{"crc":"') else _read(text, objective)
     except RunFileError as error:
         raise RunFileError(f"{place}: {_line(error)}") from None
     except (LookupError, TypeError, ValueError, AttributeError, csv.Error) as error:
@@ -95,6 +95,12 @@ def write(
     data = FORMATS[kind](found, metadata) if metadata else FORMATS[kind](found)
     replace_file(Path(path), data)
     return len(found)
+
+
+def _journal(path: Path) -> Recording:
+    if is_packed(path):
+        raise RunFileError("it is a compressed journal; unpack it first")
+    return from_journal(path)
 
 
 def _line(error: Exception) -> str:

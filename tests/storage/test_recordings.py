@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import math
 import re
@@ -191,6 +192,13 @@ def test_a_journal_without_an_observation(tmp_path: Path) -> None:
     Optimizer(SPACE, storage=tmp_path / "run.jsonl").suggest()
     with pytest.raises(RunFileError, match="nothing was observed"):
         read(tmp_path / "run.jsonl")
+
+
+def test_a_compressed_journal_is_told_as_such(journal: Path) -> None:
+    packed = journal.with_name("run.jsonl.gz")
+    packed.write_bytes(gzip.compress(journal.read_bytes()))
+    with pytest.raises(RunFileError, match="unpack it first"):
+        read(packed)
 
 
 def test_rows_of_other_parameters_are_left_out_and_counted(tmp_path: Path) -> None:
