@@ -166,7 +166,7 @@ def _readings(value: Any) -> list[Any]:
     if isinstance(value, list):
         return [tuple(value)]
     if not isinstance(value, str):
-        return [value, str(value)]
+        return [] if value is None else [value, str(value)]
     text = value.strip()
     words: dict[str, Any] = {"true": True, "false": False}
     return [value, text, *(words[w] for w in [text.lower()] if w in words), *_numbers(text)]

@@ -105,6 +105,8 @@ def earlier(start: WarmStart, space: Space, objective: str, goal: Goal, rng: Rng
     if isinstance(data, str | os.PathLike):
         data = read(data, start.objective)
     names, rows, known_goal = _results(data, space, objective)
+    if start.mode == "prior":  # what was never tried there says nothing of that task
+        rows = [(config, outcome) for config, outcome in rows if outcome.failed != "constraints"]
     if known_goal not in (None, goal):
         raise ConfigError(
             f"warm start {start.source}: its values are to {known_goal}, this run is to {goal}; "

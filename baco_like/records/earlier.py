@@ -56,15 +56,11 @@ class Earlier:
         if part["mode"] not in MODES:
             raise ValueError(f"there is no warm start of mode {part['mode']!r:.40}")
         rows = [(plain(row["config"]), read_outcome(row)) for row in part["rows"]]
-        found, left_out, notes = part["found"], part["left_out"], part["notes"]
-        return cls(
-            part["mode"],
-            str(part["source"]),
-            numbered(rows),
-            int(found),
-            {str(reason): int(count) for reason, count in left_out.items()},
-            tuple(map(str, notes)),
-        )
+        found, left_out = part["found"], dict(part["left_out"])
+        if not all(type(count) is int for count in (found, *left_out.values())):
+            raise ValueError(f"counts are {found!r:.40} and {left_out!r:.80}")
+        notes = tuple(map(str, part["notes"]))
+        return cls(part["mode"], str(part["source"]), numbered(rows), found, left_out, notes)
 
 
 def numbered(

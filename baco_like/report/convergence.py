@@ -51,7 +51,7 @@ def plot_convergence(history: History, objective: Objective, path: Path) -> None
 
     figure = Figure(figsize=(7, 4), layout="constrained")
     axes = figure.subplots()
-    numbers = np.arange(1, len(history) + 1)
+    numbers = np.arange(1, len(history) + 1) - history.warm  # what was known before is left of 1
     values = np.array([np.nan if t.value is None else t.value for t in history.trials])
     axes.plot(numbers, values, "o", ms=4, color=_SEEN, label="evaluation", zorder=1)
     axes.step(
@@ -67,7 +67,12 @@ def plot_convergence(history: History, objective: Objective, path: Path) -> None
     start = model_start(history.trials)
     if start is not None:
         axes.axvline(
-            start - 0.5, color=_PHASE, ls="--", lw=1.2, label="model phase begins", zorder=2
+            start - history.warm - 0.5,
+            color=_PHASE,
+            ls="--",
+            lw=1.2,
+            label="model phase begins",
+            zorder=2,
         )
     seen = values[~np.isnan(values)]
     if len(seen) and seen.min() > 0 and seen.max() / seen.min() > 5:
@@ -80,7 +85,7 @@ def plot_convergence(history: History, objective: Objective, path: Path) -> None
 
 
 def _mark_failures(axes: Any, history: History) -> None:
-    failed = [i for i, t in enumerate(history.trials, 1) if t.failed]
+    failed = [i for i, t in enumerate(history.trials, 1 - history.warm) if t.failed]
     if failed:
         axes.plot(
             failed,

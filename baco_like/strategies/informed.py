@@ -31,5 +31,5 @@ def informed(strategy: Strategy[Any], tasks: Sequence[Task]) -> Strategy[Any]:
         return Transferred(strategy, tuple(tasks))
     raise StrategyError(
         f"strategy {type(strategy).__name__} has no Gaussian process that a related task could inform; "
-        "take strategy='auto', or the task's best configurations as first points"
+        "take strategy='auto', or WarmStart(..., mode='configs') for the task's best configurations"
     )

@@ -79,10 +79,11 @@ class Transferred:
     def ask(
         self, problem: Problem, history: History, state: _Sources, n: int, rng: Rng
     ) -> Sequence[Proposal]:
-        """Return n points."""
+        """Return n points; the note on each says what the tasks weighed, where any did."""
         if history.where(Status.OK).sum() < NEEDED:
             return self._first(problem, history, state, n, rng)
-        return self._with(state, history).ask(problem, history, state.inner, n, rng)
+        proposals = self._with(state, history).ask(problem, history, state.inner, n, rng)
+        return [_weighed(proposal) for proposal in proposals]
 
     def tell(self, problem: Problem, state: _Sources, observation: Trial, rng: Rng) -> _Sources:
         """There is nothing to remember: the history holds it all."""
@@ -127,7 +128,7 @@ class Transferred:
         if not isinstance(found, GaussianProcess | FixedGaussianProcess):
             raise StrategyError(
                 f"a related task informs Gaussian processes, not a {type(found).__name__}; take strategy='auto', "
-                "or the task's best configurations as first points"
+                "or WarmStart(..., mode='configs') for the task's best configurations"
             )
         return found
 
@@ -156,6 +157,13 @@ class Transferred:
             lambda codes: problem.taken(history, codes),
         )
         return [Proposal(row, {"phase": "sources"}) for row in rows]
+
+
+def _weighed(proposal: Proposal) -> Proposal:
+    weights = proposal.tag.get("hyperparameters", {}).get("weights")
+    return (
+        proposal if weights is None else replace(proposal, tag={**proposal.tag, "weights": weights})
+    )
 
 
 def _known(history: History) -> Mask:

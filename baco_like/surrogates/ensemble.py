@@ -27,7 +27,7 @@ from baco_like.surrogates.ranking import held_out_losses, pairs, ranking_losses,
 Gaussian = GaussianProcess | FixedGaussianProcess
 
 _MANY = 1000
-"""What a source says of so many configurations is kept: they are the listed ones of the space, at every suggestion."""
+"""What a source says of so many rows that cannot change is kept: they are the listed ones, at every suggestion."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +50,7 @@ class Source:
         if self._kept and self._kept[0][0] is codes:
             return self.slope * self._kept[0][1]
         mean, _ = self.model.predict(codes)
-        if len(codes) >= _MANY:
+        if len(codes) >= _MANY and not codes.flags.writeable:
             self._kept[:] = [(codes, mean)]
         return self.slope * mean
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from baco_like import (
     ConfigError,
+    Infeasible,
     Integer,
     JournalError,
     MaxEvals,
@@ -184,6 +185,12 @@ def test_known_constraints_do_not_concern_a_related_task():
     rows = [*pairs(6), ({"a": 32, "b": 9, "c": "x"}, 1.0)]
     (part,) = Optimizer(SPACE, warm_start=WarmStart(rows, "prior")).warm_start
     assert len(part.trials) == 7
+
+
+def test_what_was_never_tried_elsewhere_says_nothing_of_that_task():
+    rows = [*pairs(6), ({"a": 32, "b": 9, "c": "x"}, Infeasible("", "constraints"))]
+    (part,) = Optimizer(SPACE, warm_start=WarmStart(rows, "prior")).warm_start
+    assert (part.found, len(part.trials)) == (6, 6)
 
 
 @pytest.mark.parametrize(

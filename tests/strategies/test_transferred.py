@@ -140,11 +140,7 @@ def test_the_weights_are_in_the_journal_and_names_stay_apart():
     for _ in range(6):
         trial = optimizer.suggest()
         optimizer.observe(trial, cost(trial))
-    noted = [
-        t.tag["hyperparameters"].get("weights", {})
-        for t in optimizer.trials
-        if "hyperparameters" in t.tag
-    ]
+    noted = [optimizer.why(trial).get("weights", {}) for trial in optimizer.trials]
     assert {"list", "this run"} & set().union(*noted)
     assert set().union(*noted) <= {"list", "list (2)", "this run"}
 

@@ -86,6 +86,11 @@ def test_what_is_kept_of_a_source_changes_nothing():
     source = source_of(value, slope=1.5)
     many = np.concatenate([rows(600, 3), rows(600, 4)])
     once = source.mean(many)
+    many[:, 0] = many[::-1, 0]  # the same array with other rows
+    assert source.mean(many) == pytest.approx(source.mean(many.copy()))
+    many[:, 0] = many[::-1, 0]
+    many.flags.writeable = False
+    assert source.mean(many) == pytest.approx(once)
     assert source.mean(many) == pytest.approx(once)
     assert source.mean(many[:1100][::-1]) == pytest.approx(once[:1100][::-1])
     assert source.mean(many.copy()) == pytest.approx(once)

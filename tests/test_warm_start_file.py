@@ -1,0 +1,107 @@
+"""Warm starts in the TOML file of ``baco-like tune``."""
+
+import json
+
+import pytest
+
+from baco_like import Optimizer, WarmStart, cli
+from baco_like.exceptions import RunFileError
+from baco_like.runfile import read
+
+FILE = """
+[space.tile]
+type = "ordinal"
+values = [8, 16, 32, 64]
+[space.fast]
+type = "categorical"
+values = ["no", "yes"]
+[evaluator]
+kind = "replay"
+file = "table.json"
+[budget]
+evaluations = 3
+"""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    rows = [
+        {"tile": tile, "fast": fast, "time": tile / (1 + (fast == "yes"))}
+        for tile in (8, 16, 32, 64)
+        for fast in ("no", "yes")
+    ]
+    names = ["tile", "fast"]
+    table = {
+        "tune_params_keys": names,
+        "tune_params": {name: list({row[name] for row in rows}) for name in names},
+        "cache": {f"{row['tile']},{row['fast']}": row for row in rows},
+    }
+    (tmp_path / "table.json").write_text(json.dumps(table))
+    return tmp_path
+
+
+def written(folder, text):
+    path = folder / "job.toml"
+    path.write_text(FILE + text)
+    return path
+
+
+def test_relative_files_and_several_sources(folder):
+    text = """
+[[warm_start]]
+file = "table.json"
+[[warm_start]]
+file = "old/run.jsonl"
+mode = "configs"
+best = 2
+"""
+    assert read(written(folder, text)).warm_start == (
+        WarmStart(folder / "table.json"),
+        WarmStart(folder / "old" / "run.jsonl", "configs", best=2),
+    )
+
+
+def test_a_run_begins_with_it_and_resumes_without_the_source(folder, capsys):
+    text = '[warm_start]\nfile = "known.json"\nmode = "configs"\nbest = 1\n'
+    (folder / "known.json").write_text((folder / "table.json").read_text())
+    path, out = written(folder, text), folder / "out"
+    assert cli.main(["tune", str(path), "--out", str(out), "--budget", "2"]) == 0
+    assert json.loads((out / "best.json").read_text())["value"] == 4.0
+    (folder / "known.json").unlink()
+    assert cli.main(["tune", str(path), "--out", str(out), "--resume"]) == 0
+    assert len(Optimizer.load(out / "run.jsonl").trials) == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[warm_start]\n", "needs the key 'file'"),
+        ('[warm_start]\nfile = "x"\nmod = "data"\n', "did you mean 'mode'"),
+        ('[warm_start]\nfile = "x"\nmode = "priors"\n', "did you mean 'prior'"),
+        ('[warm_start]\nfile = "x"\nbest = 0\n', "1 or more"),
+    ],
+)
+def test_mistakes_are_named(folder, text, message):
+    with pytest.raises(RunFileError, match=message):
+        read(written(folder, text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[warm_start]\nfile = "missing.json"\n',
+        '[warm_start]\nfile = "table.json"\nmode = "prior"\n[optimizer]\nstrategy = "random_search"\n',
+    ],
+)
+def test_what_cannot_be_used_ends_in_one_line(folder, text, capsys):
+    out = folder / "out"
+    assert cli.main(["tune", str(written(folder, text)), "--out", str(out)]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+    assert not out.exists()
+
+
+def test_a_value_that_is_no_table(folder):
+    path = folder / "job.toml"
+    path.write_text('warm_start = "table.json"\n' + FILE)
+    with pytest.raises(RunFileError, match="must be a table"):
+        read(path)
