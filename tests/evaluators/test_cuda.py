@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import importlib.util
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import cuda_on_cpu
 import numpy as np
 import nvrtc_library
 import pytest
@@ -25,6 +27,7 @@ from baco_like.evaluators.cuda import (
 from baco_like.evaluators.cuda.metered import MeteredEvaluator, Metering
 from baco_like.evaluators.cuda.nvrtc import CompileError, Compiler
 from baco_like.evaluators.domains import completed
+from baco_like.evaluators.reference import difference
 from baco_like.evaluators.repeats import Repeats
 from baco_like.evaluators.table import Table
 from baco_like.exceptions import EvaluatorError, MissingExtra, RunFileError
@@ -276,6 +279,17 @@ def stencil(temperature: np.ndarray, power: np.ndarray) -> np.ndarray:
         now[:-1] += along
         now[1:] -= along
     return now
+
+
+@pytest.mark.skipif(shutil.which("c++") is None, reason="needs a C++ compiler")
+@pytest.mark.parametrize("module", MODULES.values())
+def test_kernels_of_ours_are_right_on_the_cpu(module: ModuleType, tmp_path: Path) -> None:
+    size = {"pnpoly": 700, "gemm": 64}.get(module.KERNEL, 45)
+    config = completed("cupy", module.DOMAINS, SMALL[module.KERNEL])
+    arrays = module.inputs(size, np.random.default_rng(1))
+    expected = module.expected(*arrays)
+    found = cuda_on_cpu.result(module, config, size, arrays, expected, tmp_path)
+    assert difference(found, expected, 1e-5) is None
 
 
 @pytest.mark.gpu
