@@ -15,13 +15,14 @@ import platform
 import subprocess
 import time
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from baco_like import MaxEvals, Optimizer, Space, runfile
 from baco_like.records.objective import Objective
-from baco_like.records.trial import Trial
+from baco_like.records.trial import Outcome, Trial
 from baco_like.storage.t4 import write_t4
 from baco_like.tuner import run
 
@@ -63,10 +64,27 @@ def unrest(trial: Trial) -> float:
     return trial.value / min(trial.repeats) if trial.value is not None else 0.0
 
 
+def shortened(trial: Trial) -> Trial:
+    """Return a trial in as few digits as say something, the stages those of the format, its message cut."""
+    outcome, seconds = trial.outcome, dict(trial.extra.get("seconds", {}))
+    if "launch" in seconds:
+        seconds["run"] = seconds.get("run", 0.0) + seconds.pop("launch")
+    extra = {"seconds": {name: short(taken) for name, taken in seconds.items()}}
+    if outcome.value is not None:
+        repeats = tuple(map(short, outcome.repeats))
+        return trial.completed(Outcome.success(trial.id, repeats, extra=extra))
+    message = " ".join(outcome.message.split())[:120]
+    return trial.completed(replace(outcome, message=message, extra=extra))
+
+
+def short(number: float) -> float:
+    return float(f"{number:.5g}")
+
+
 def write(
     folder: Path, name: str, space: Space, trials: list[Trial], objective: Objective, compiler: str
 ) -> None:
-    trials = in_order(space, trials)
+    trials = [shortened(trial) for trial in in_order(space, trials)]
     metadata = {
         "machine": platform.machine(),
         "compiler": compiler,
