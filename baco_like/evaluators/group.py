@@ -12,6 +12,7 @@ import secrets
 import signal
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 _MARK = "_BACO_LIKE_MARK"
@@ -20,6 +21,10 @@ _MARK = "_BACO_LIKE_MARK"
 _PROC = Path("/proc")
 
 _ROUNDS = 20
+"""So often is looked for more."""
+
+_FEW = 256
+"""To ask for so many numbers is faster than to list all processes of a large machine."""
 
 
 def new_mark() -> str:
@@ -88,14 +93,19 @@ def kill_marked(mark: str, since: int) -> None:
 def _killed(mark: str, since: int, last: int | None) -> int:
     """Kill the processes with a mark; return how many there were."""
     wanted, count = f"{_MARK}={mark}".encode(), 0
-    for number in _numbers():
-        if number == since or not _follows(number, since, last):
-            continue
+    for number in _candidates(since, last):
         with contextlib.suppress(OSError):
             if wanted in (_PROC / str(number) / "environ").read_bytes().split(b"\0"):
                 os.kill(number, signal.SIGKILL)
                 count += 1
     return count
+
+
+def _candidates(since: int, last: int | None) -> Iterable[int]:
+    """Return the numbers of processes that may have been started after one; few are tried, many are looked up."""
+    if last is not None and 0 < last - since <= _FEW:
+        return range(since + 1, last + 1)
+    return (one for one in _numbers() if one != since and _follows(one, since, last))
 
 
 def _follows(number: int, since: int, last: int | None) -> bool:

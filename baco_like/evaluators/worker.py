@@ -50,6 +50,7 @@ from typing import Any
 
 from baco_like.evaluators import group, guardian
 from baco_like.evaluators.exchange import Channel, Exchange
+from baco_like.evaluators.pinning import pinned
 from baco_like.evaluators.workplace import Workplace
 from baco_like.exceptions import EvaluatorError
 from baco_like.records.trial import Outcome
@@ -141,6 +142,7 @@ class Worker:
             than the kernels may have; not for CUDA, which reserves far more than it uses.
         environment: Variables to set beside the caller's own.
         folder: Where it runs; by default where the caller runs.
+        cpus: The CPUs that it may use; None: those of the caller.
         start_timeout: Seconds for its start: the imports and the call of ``target``.
     """
 
@@ -152,9 +154,10 @@ class Worker:
         memory: int | None = None,
         environment: Mapping[str, str] | None = None,
         folder: Path | None = None,
+        cpus: frozenset[int] | None = None,
         start_timeout: float = 120.0,
     ) -> None:
-        self._plan = _Plan(target, settings, memory, dict(environment or {}), folder)
+        self._plan = _Plan(target, settings, memory, dict(environment or {}), folder, cpus)
         self._start_timeout = start_timeout
         self._lock = threading.Lock()
         self._running: _Running | None = None
@@ -232,6 +235,7 @@ class _Plan:
     memory: int | None
     environment: Mapping[str, str]
     folder: Path | None
+    cpus: frozenset[int] | None
 
 
 class _Running:
@@ -242,7 +246,8 @@ class _Running:
         theirs, requests = os.pipe()
         replies, answers = os.pipe()
         try:
-            child = _process(plan, (theirs, answers), str(workplace.folder), mark)
+            with pinned(plan.cpus):
+                child = _process(plan, (theirs, answers), str(workplace.folder), mark)
         except BaseException:
             os.close(requests)
             os.close(replies)

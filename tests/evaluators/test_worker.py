@@ -210,6 +210,14 @@ def test_what_cannot_start_is_an_error(worker: Worker, target: str, message: str
         Worker(target).request(None, timeout=5.0)
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="pinning is of Linux")
+def test_it_may_be_pinned(worker: Worker) -> None:
+    cpu = min(os.sched_getaffinity(0))
+    pinned = Worker("worker_targets:misbehaving", settings={"limit": 5.0}, cpus=frozenset({cpu}))
+    assert ask(pinned, "cpus") == [cpu]
+    pinned.close()
+
+
 def test_closing_is_idempotent_and_not_the_end(worker: Worker) -> None:
     first = ask(worker, "pid")
     worker.close()

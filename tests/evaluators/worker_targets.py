@@ -111,6 +111,7 @@ def _allocate(size: int) -> int:
 ACTIONS: dict[str, Callable[..., Any]] = {
     "echo": lambda *values: list(values),
     "pid": os.getpid,
+    "cpus": lambda: sorted(os.sched_getaffinity(0)),
     "environment": os.environ.get,
     "print": lambda text: print(text, flush=True),
     "folder": os.getcwd,
