@@ -110,6 +110,12 @@ seconds = 1.5
     assert (run.strategy, run.seed, run.initial, dict(run.settings)) == ("auto", 0, None, {})
 
 
+def test_confirmation(tmp_path: Path) -> None:
+    assert runfile.read(write(tmp_path, GOOD)).top == 0
+    run = runfile.read(write(tmp_path, GOOD + "\n[confirmation]\ntop = 2\n"))
+    assert (run.top, run.rounds) == (2, 5)
+
+
 MISTAKES: list[tuple[str, str, type[BacoError], str]] = [
     ("[budget]", "[budjet]", RunFileError, r"no table \[budjet\]; did you mean 'budget'"),
     ("[evaluator]", "[[evaluator]]", RunFileError, r"^evaluator = .*expected a table"),
@@ -154,6 +160,14 @@ MISTAKES: list[tuple[str, str, type[BacoError], str]] = [
     ("known = [", "known = [3, ", RunFileError, "an array of texts"),
     ("{tile}", "{tyle}", RunFileError, "did you mean 'tile'"),
     ('run = "echo', 'run = "no-such-program', EvaluatorError, "no-such-program"),
+    ("[optimizer]", "[confirmation]\ntop = 0\n[optimizer]", RunFileError, "top = 0"),
+    ("[optimizer]", "[confirmation]\nbest = 2\n[optimizer]", RunFileError, "one of top, rounds"),
+    (
+        'goal = "minimize"\n\n[evaluator]',
+        'goal = "maximize"\n\n[evaluator]\nslow_ratio = 3',
+        RunFileError,
+        r"slow_ratio = 3: expected goal = .minimize",
+    ),
     ("evaluations = 60", "evaluations = 60 60", RunFileError, "not a TOML file.*line"),
     ("[space.eps]", "[space.tile]", RunFileError, "not a TOML file"),
     ("[space.eps]", "[space]\ntype = 3\n[space.eps]", RunFileError, "a table"),
@@ -240,8 +254,8 @@ def test_the_example_of_commands_is_right_wherever_it_is_feasible() -> None:
     for i, config in enumerate(run.space.sample(5, seed=3)):
         evaluator.submit(Trial(i, config))
         (outcome,) = evaluator.wait()
-        assert outcome.status is Status.OK, outcome.message
-        assert len(outcome.repeats) == 5
+        assert outcome.status is not Status.FAILED, outcome.message  # some are clearly slower
+        assert 1 <= len(outcome.repeats or outcome.extra["repeats"]) <= 12
     evaluator.close()
     assert sorted(EXAMPLES.iterdir()) == before
 
