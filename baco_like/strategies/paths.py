@@ -26,6 +26,9 @@ from baco_like.strategies.trail import Row, Step, Trail
 _VALUES = 1024
 """Parameters of more values are left to arrays."""
 
+_UNORDERED = 64
+"""So are categorical parameters of more: all their values count as adjacent."""
+
 _FEW = 24
 """More rows at a time are tested faster with arrays."""
 
@@ -152,17 +155,16 @@ def _paths(space: Space) -> Paths | None:
 def _steps(factor: Factor) -> tuple[Step, ...] | None:
     """Return the steps of a factor, or None where some parameter is not a scalar of a few values."""
     if isinstance(factor, FreeScalar):
-        if factor.count > _VALUES:
+        if not _few_values(factor.count, factor.ordered):
             return None
         return (_alone(factor, factor.ordered, np.arange(factor.count, dtype=np.float64)),)
+    if not isinstance(factor, Listed | TreeGroup):
+        return None
+    domains = (factor.domain,) if isinstance(factor, Listed) else factor.domains
+    if any(one.width > 1 or not _few_values(one.size, one.ordered) for one in domains):
+        return None
     if isinstance(factor, Listed):
-        domain = factor.domain
-        small = domain.width == 1 and domain.size <= _VALUES
-        return (_alone(factor, domain.ordered, domain.codes[:, 0]),) if small else None
-    if not isinstance(factor, TreeGroup):
-        return None
-    if any(domain.width > 1 or domain.size > _VALUES for domain in factor.domains):
-        return None
+        return (_alone(factor, factor.domain.ordered, factor.domain.codes[:, 0]),)
     return tuple(
         Step(
             int(factor.columns[i]),
@@ -175,6 +177,10 @@ def _steps(factor: Factor) -> tuple[Step, ...] | None:
         )
         for i, (domain, level) in enumerate(zip(factor.domains, factor.tree.levels, strict=True))
     )
+
+
+def _few_values(count: int, ordered: bool) -> bool:
+    return count <= (_VALUES if ordered else _UNORDERED)
 
 
 def _alone(factor: Factor, ordered: bool, codes: Array) -> Step:

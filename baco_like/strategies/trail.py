@@ -249,7 +249,8 @@ class Trail:
             trail.append(ways)
         if not counts:
             return None
-        rank, node = int(rng.random() * counts[0]), 0
+        total, node = counts[0], 0
+        rank = min(int(rng.random() * total), total - 1)  # rounding, where there are very many
         path: list[float] = []
         for ways in reversed(trail):
             node, code, rank = _way(ways[node], rank)

@@ -151,10 +151,18 @@ def test_mutations_are_hamming_neighbours_each_as_likely(space):
 
 
 @pytest.mark.parametrize(
-    "parameter", [Permutation(["i", "j", "k"]), Real(0.0, 1.0), Integer(0, 5000)], ids=str
+    "parameter",
+    [
+        Permutation(["i", "j", "k"]),
+        Real(0.0, 1.0),
+        Integer(0, 5000),
+        Categorical([str(i) for i in range(100)]),
+    ],
+    ids=lambda p: type(p).__name__,
 )
 def test_other_spaces_have_no_paths(parameter):
     space = Space({"a": Integer(0, 3), "p": parameter})
+    assert Paths.of(Space({"a": Integer(0, 3)})) is not None
     assert Paths.of(space) is None
     rows = space.feasible.sample(4, np.random.default_rng(0))
     assert contains(space, rows).all()
