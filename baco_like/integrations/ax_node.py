@@ -29,12 +29,9 @@ except ImportError:
 __all__ = ["BacoNode"]
 
 _SPACE = Space({"any": [0, 1]})
-_DONE = (
-    TrialStatus.COMPLETED,
-    TrialStatus.FAILED,
-    TrialStatus.ABANDONED,
-    TrialStatus.EARLY_STOPPED,
-)
+_DONE = ("COMPLETED", "FAILED", "ABANDONED", "EARLY_STOPPED", "STALE")
+_RETRYABLE = ("FAILED", "STALE")
+"""By name, because not every version of Ax has all of them."""
 
 
 class BacoNode(ExternalGenerationNode):  # type: ignore[misc]  # Ax's types need all of its packages
@@ -107,7 +104,7 @@ class BacoNode(ExternalGenerationNode):  # type: ignore[misc]  # Ax's types need
             self._run = self._begun(experiment)
         values = _values(data)
         for key, parameters, status, reason in _arms(experiment):
-            if status in _DONE and key not in self._seen:
+            if status.name in _DONE and key not in self._seen:
                 self._take(parameters, values.get(key, {}), status, reason, experiment)
                 self._seen.add(key)
 
@@ -153,7 +150,7 @@ class BacoNode(ExternalGenerationNode):  # type: ignore[misc]  # Ax's types need
             return
         trial = self._pending(config)
         word, message = _failure(values, status, reason, experiment)
-        if status is TrialStatus.FAILED and word is None:
+        if status.name in _RETRYABLE and word is None:
             if trial is not None:
                 self.optimizer.abandon(trial, reason)
             return
@@ -211,7 +208,7 @@ def _failure(
         return word, reason
     if status is TrialStatus.ABANDONED:
         return "runtime", reason
-    if status is TrialStatus.FAILED:
+    if status.name in _RETRYABLE:
         return None, reason
     config = experiment.optimization_config
     for constraint in config.outcome_constraints:

@@ -133,10 +133,14 @@ def test_a_failed_one_may_come_back():
     node = BacoNode(Space({"x": [1, 2]}))
     ranges = [RangeParameterConfig(name="x", bounds=(1, 2), parameter_type="int")]
     ax = client(node, parameters=ranges)
-    ((index, values),) = ax.get_next_trials(max_trials=1).items()
+    (index,) = ax.get_next_trials(max_trials=1)
     ax.mark_trial_failed(index, "the node was lost")
-    again = ax.get_next_trials(max_trials=2)
-    assert values in again.values()
+    (index,) = ax.get_next_trials(max_trials=1)
+    ax._experiment.trials[index].mark_stale(unsafe=True)
+    assert len(node.optimizer.pending) == 1
+    again = ax.get_next_trials(max_trials=2).values()
+    assert {"x": 1} in again
+    assert {"x": 2} in again
     assert node.optimizer.trials == []
 
 
