@@ -267,7 +267,7 @@ def test_a_parameter_that_the_space_lacks_must_have_had_one_value():
 MODES = st.sampled_from(["data", "configs", "prior"])
 
 
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(
     starts=st.lists(
         st.tuples(MODES, st.integers(0, 3), st.integers(4, 14)), min_size=1, max_size=2

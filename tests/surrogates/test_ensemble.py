@@ -47,7 +47,9 @@ def scaled_source(factor):
 
 def source_of(function, name="source", n=40, slope=1.0):
     codes = rows(n, 9)
-    return Source(name, fitted(codes, function(codes)), slope)
+    recipe = FixedGaussianProcess(lengthscale=0.5, noise=1e-4)
+    y = function(codes)
+    return Source(name, fitted(codes, (y - y.mean()) / max(y.std(), 1e-9), recipe), slope)
 
 
 KNOWN = rows(12, 1)
