@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import os
 import tempfile
-import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -75,22 +73,34 @@ class Device:
         """What NVRTC calls it, such as ``sm_90``."""
         return f"sm_{self.cupy.cuda.Device(self.number).compute_capability}"
 
-    def load(self, binary: Binary) -> tuple[Any, Any]:
-        """Return the module of a binary and the kernel in it."""
-        descriptor, path = tempfile.mkstemp(suffix=".cubin")
-        with os.fdopen(descriptor, "wb") as file:
+    def load(
+        self, binary: Binary, constants: Mapping[str, NDArray[Any]]
+    ) -> tuple[Any, dict[str, Any]]:
+        """Load a kernel.
+
+        Args:
+            binary: The kernel.
+            constants: What its ``__constant__`` arrays are like, by name.
+
+        Returns:
+            The kernel and these arrays.
+        """
+        cupy = self.cupy
+        with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
             file.write(binary.code)
-        module = self.cupy.RawModule(path=path)
-        weakref.finalize(module, Path(path).unlink, missing_ok=True)
-        return module, module.get_function(binary.symbol)
+            file.flush()
+            module = cupy.RawModule(path=file.name)
+            function = module.get_function(binary.symbol)
+            arrays = {
+                name: cupy.ndarray(like.shape, like.dtype, module.get_global(name))
+                for name, like in constants.items()
+            }
+        cupy.clear_memo()  # or CuPy would keep the module after the kernel
+        return function, arrays
 
     def empty(self, like: NDArray[Any]) -> Any:
         """Return an array on the device, with anything in it."""
         return self.cupy.empty(like.shape, like.dtype)
-
-    def constant(self, module: Any, name: str, like: NDArray[Any]) -> Any:
-        """Return a module's ``__constant__`` array."""
-        return self.cupy.ndarray(like.shape, like.dtype, module.get_global(name))
 
     def fill(self, arrays: Sequence[tuple[Any, NDArray[Any]]], poisoned: Sequence[Any]) -> None:
         """Copy to arrays on the device, and fill others with what no kernel writes."""

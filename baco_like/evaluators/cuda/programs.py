@@ -129,18 +129,17 @@ class Programs:
             self._buffers = _Buffers.of(self)
         macros = {**config, **problem.macros(self.size)}
         name = problem.KERNEL.format(**{key: text_of(value) for key, value in macros.items()})
-        module, function = device.load(self.compiler.compile(problem.SOURCE, name, macros))
-        constants = [
-            (device.constant(module, symbol, self.inputs[index]), self.inputs[index])
-            for symbol, index in self._buffers.constants.items()
-        ]
+        constants = {symbol: self.inputs[i] for symbol, i in self._buffers.constants.items()}
+        binary = self.compiler.compile(problem.SOURCE, name, macros)
+        function, arrays = device.load(binary, constants)
         grid, block = problem.launch(config, self.size)
         launches = _optional(problem, "launches", [()], config, self.size)
         shared = _optional(problem, "shared_memory", 0, config, self.size)
         if shared > _SHARED:
             function.max_dynamic_shared_size_bytes = shared
         plan = _Launches(tuple(grid), tuple(block), shared, _scalars(launches))
-        return Launched(self, function, constants, self._buffers, plan)
+        filled = [(arrays[symbol], values) for symbol, values in constants.items()]
+        return Launched(self, function, filled, self._buffers, plan)
 
 
 def _optional(problem: ModuleType, name: str, default: Any, *arguments: Any) -> Any:
