@@ -6,9 +6,8 @@ First table: the run files of examples/, the default configuration and random on
 and 10 ms, evaluated (in another process, with limits, compared with a reference) and called directly in this one, in
 turns, to see that it takes the same time in both. Overhead is the time that an evaluation takes once it is compiled
 (and launched for the first time, where drivers compile in that) less that of its runs and what launching them costs
-here as well. Wanted: at most 3 ms an
-evaluation at 0.1 ms, at most 5 % of the runs at 10 ms. On a machine that does other things too, real-time priority
-keeps them out: chrt -f 1 python ...
+here as well. Wanted: at most 3 ms an evaluation at 0.1 ms, at most 5 % of the runs at 10 ms. On a machine that does
+other things too, real-time priority keeps them out: chrt -f 1 python ...
 """
 
 import argparse
@@ -301,15 +300,17 @@ def rows(label: str, make: Callable[[], str]) -> str:
         return f"| {label} | not here: {' '.join(str(error).split())[:120]} |"
 
 
-def report(evaluations: int, rounds: int) -> list[str]:
-    lines = [
+def targets(evaluations: int) -> list[str]:
+    head = [
         "| target | evaluations | failures | default, ms | best, ms | worst / best | s per evaluation |",
         "|---|---:|---|---:|---:|---:|---:|",
     ]
-    for file in sorted(EXAMPLES.glob("*.toml")):
-        lines.append(rows(file.name, lambda file=file: target_row(file, evaluations)))
-    lines += [
-        "",
+    files = [file for file in sorted(EXAMPLES.glob("*.toml")) if file.stem != "replay"]
+    return [*head, *(rows(f.name, lambda f=f: target_row(f, evaluations)) for f in files)]
+
+
+def overhead(rounds: int) -> list[str]:
+    lines = [
         "| target | direct call, ms | measured, ms | overhead, ms an evaluation | least | of the runs |",
         "|---|---:|---:|---:|---:|---:|",
     ]
@@ -326,11 +327,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--evaluations", type=int, default=40)
-    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--evaluations", type=int, default=40, help="0: not the first table")
+    parser.add_argument("--rounds", type=int, default=15, help="0: not the second table")
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
-    text = "\n".join(report(args.evaluations, args.rounds)) + "\n"
+    tables = [targets(args.evaluations)] * (args.evaluations > 0)
+    tables += [overhead(args.rounds)] * (args.rounds > 0)
+    text = "\n\n".join("\n".join(lines) for lines in tables) + "\n"
     print(text)
     if args.out:
         args.out.write_text(text)

@@ -10,10 +10,11 @@ It may say what its parameters can be (``DOMAINS``), so that wrong spaces are to
 
 from __future__ import annotations
 
+import functools
 import importlib
 import importlib.util
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -21,9 +22,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from baco_like.evaluators.domains import Domain
+from baco_like.evaluators.domains import Domain, check_parameters, completed
 from baco_like.evaluators.table import shown, suggestion
 from baco_like.exceptions import EvaluatorError, RunFileError
+from baco_like.spaces.parameter import Parameter
 
 
 def resolved(name: str, package: str, known: Iterable[str], folder: Path) -> str:
@@ -83,6 +85,26 @@ def opened(
     inputs = problem.inputs(size, np.random.default_rng(seed))
     arrays = tuple(np.ascontiguousarray(array) for array in inputs)
     return problem, arrays, np.ascontiguousarray(problem.expected(*arrays))
+
+
+def completion(
+    name: str, place: str, parameters: Mapping[str, Parameter]
+) -> Callable[[Mapping[str, Any]], Mapping[str, Any]]:
+    """Return what fills in the parameters that a space leaves out; those of a user's file are left as they are.
+
+    Args:
+        name: The problem's, for messages.
+        place: As for `load`.
+        parameters: Of the space.
+
+    Raises:
+        EvaluatorError: One is not understood, or one of its values.
+    """
+    domains = domains_of(place)
+    if domains is None:
+        return dict
+    check_parameters(name, domains, parameters)
+    return functools.partial(completed, name, domains)
 
 
 def domains_of(place: str) -> Mapping[str, Domain] | None:

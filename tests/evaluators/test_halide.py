@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
@@ -142,7 +143,8 @@ def table(**entries: Any) -> Table:
 
 
 def test_a_run_file_makes_it() -> None:
-    evaluator = registry.create(table(threads=1), matmul.space(SIZE), "us", HERE)
+    asked = table(threads=1, cpus=[min(os.sched_getaffinity(0))], memory="8GiB")
+    evaluator = registry.create(asked, matmul.space(SIZE), "us", HERE)
     assert evaluator.capacity == 1
     evaluator.close()
 

@@ -9,14 +9,12 @@ one of which half are refused for reasons that no known constraint tells (``matm
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from baco_like.evaluators.domains import check_parameters, completed
 from baco_like.evaluators.kernels import FIVE_TIMES, KernelBench, time_scale
-from baco_like.evaluators.problems import domains_of, resolved
+from baco_like.evaluators.pinning import cpus_from_table
+from baco_like.evaluators.problems import completion, resolved
 from baco_like.evaluators.repeats import KEYS as REPEATS
 from baco_like.evaluators.repeats import Repeats
 from baco_like.evaluators.serving import Plan
@@ -40,6 +38,7 @@ KEYS = (
     "threads",
     "target",
     "memory",
+    "cpus",
 )
 
 
@@ -58,6 +57,7 @@ class Settings:
         threads: Threads of Halide's pool; None leaves it to Halide, which takes one per core.
         target: Halide's target, such as ``host`` or ``host-no_asserts``.
         memory: Bytes of address space of the worker, or None.
+        cpus: The CPUs that the worker may use, or None: all.
         scale: What a second is in the objective's unit.
     """
 
@@ -71,6 +71,7 @@ class Settings:
     threads: int | None = None
     target: str = "host"
     memory: int | None = None
+    cpus: frozenset[int] | None = None
     scale: float = 1e3
 
     @property
@@ -95,13 +96,7 @@ def halide_evaluator(space: Space, settings: Settings, folder: Path = Path()) ->
     if importlib.util.find_spec("halide") is None:
         raise MissingExtra("halide", "halide")
     place = resolved(settings.problem, __name__, PROBLEMS, folder)
-    domains = domains_of(place)
-    if domains is not None:
-        check_parameters(settings.problem, domains, space.parameters)
-
-    def complete(config: Mapping[str, Any]) -> Mapping[str, Any]:
-        return config if domains is None else completed(settings.problem, domains, config)
-
+    complete = completion(settings.problem, place, space.parameters)
     worker = Worker(
         f"{__name__}.pipelines:serve",
         settings={
@@ -112,6 +107,7 @@ def halide_evaluator(space: Space, settings: Settings, folder: Path = Path()) ->
             "plan": settings.plan.to_dict(),
         },
         memory=settings.memory,
+        cpus=settings.cpus,
         environment=_threads(settings.threads),
     )
     bench = KernelBench(worker, settings.plan, settings.scale, complete)
@@ -147,6 +143,7 @@ def from_table(table: Table, space: Space, unit: str, folder: Path) -> StagedEva
         threads=table.whole("threads", low=1) if table.has("threads") else None,
         target=table.text("target", "host"),
         memory=table.bytes("memory") if table.has("memory") else None,
+        cpus=cpus_from_table(table),
         scale=time_scale(table, unit, "halide"),
     )
     return halide_evaluator(space, settings, folder)

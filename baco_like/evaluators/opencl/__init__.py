@@ -10,14 +10,12 @@ size). The kernel's arguments are the inputs and the output.
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from baco_like.evaluators.domains import check_parameters, completed
 from baco_like.evaluators.kernels import FIVE_TIMES, KernelBench, time_scale
-from baco_like.evaluators.problems import domains_of, resolved
+from baco_like.evaluators.pinning import cpus_from_table
+from baco_like.evaluators.problems import completion, resolved
 from baco_like.evaluators.repeats import KEYS as REPEATS
 from baco_like.evaluators.repeats import Repeats
 from baco_like.evaluators.serving import Plan
@@ -42,6 +40,7 @@ KEYS = (
     "tolerance",
     "input_seed",
     "memory",
+    "cpus",
 )
 
 
@@ -61,6 +60,7 @@ class Settings:
         tolerance: Largest difference from the reference, relative to the reference's largest element.
         input_seed: Seed of the inputs.
         memory: Bytes of address space of the worker, or None.
+        cpus: The CPUs that the worker may use, or None: all.
         scale: What a second is in the objective's unit.
     """
 
@@ -75,6 +75,7 @@ class Settings:
     tolerance: float = 1e-5
     input_seed: int = 0
     memory: int | None = None
+    cpus: frozenset[int] | None = None
     scale: float = 1e3
 
     @property
@@ -99,13 +100,7 @@ def opencl_evaluator(space: Space, settings: Settings, folder: Path = Path()) ->
     if importlib.util.find_spec("pyopencl") is None:
         raise MissingExtra("pyopencl", "opencl")
     place = resolved(settings.problem, __name__, PROBLEMS, folder)
-    domains = domains_of(place)
-    if domains is not None:
-        check_parameters(settings.problem, domains, space.parameters)
-
-    def complete(config: Mapping[str, Any]) -> Mapping[str, Any]:
-        return config if domains is None else completed(settings.problem, domains, config)
-
+    complete = completion(settings.problem, place, space.parameters)
     worker = Worker(
         f"{__name__}.programs:serve",
         settings={
@@ -118,6 +113,7 @@ def opencl_evaluator(space: Space, settings: Settings, folder: Path = Path()) ->
             "plan": settings.plan.to_dict(),
         },
         memory=settings.memory,
+        cpus=settings.cpus,
     )
     bench = KernelBench(worker, settings.plan, settings.scale, complete)
     return StagedEvaluator(bench, settings.repeats)
@@ -149,6 +145,7 @@ def from_table(table: Table, space: Space, unit: str, folder: Path) -> StagedEva
         tolerance=table.positive("tolerance", 1e-5),
         input_seed=table.whole("input_seed", 0),
         memory=table.bytes("memory") if table.has("memory") else None,
+        cpus=cpus_from_table(table),
         scale=time_scale(table, unit, "opencl"),
     )
     return opencl_evaluator(space, settings, folder)
