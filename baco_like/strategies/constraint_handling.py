@@ -78,7 +78,7 @@ def cascade_neighbour(space: Space, codes: Codes, rng: Rng) -> Codes:
     """Return a random feasible neighbour of each infeasible row, by the first definition that has any (Algorithm 3).
 
     The definitions are strictly adjacent, adjacent and Hamming; the nearest row by index-distance is the last resort.
-    With permutations, reals or parameters of over 1,024 values it is one of at most 16 random neighbours.
+    With permutations, reals or parameters of many values (see `Paths`) it is one of at most 16 random neighbours.
     """
     bad = np.flatnonzero(~contains(space, codes))
     repaired = codes.copy()

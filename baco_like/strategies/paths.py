@@ -45,7 +45,7 @@ Definition = Callable[[Step, float], Sequence[float]]
 @final
 @dataclass(frozen=True, eq=False)
 class Paths:
-    """A feasible set in which every parameter is a scalar of a few values.
+    """A feasible set in which every parameter is a scalar of a few values: at most 1,024, a categorical one 64.
 
     Attributes:
         trails: Those of its factors.

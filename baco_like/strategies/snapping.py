@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -49,8 +50,8 @@ def snap_feasible(space: Space, box: UnitBox, points: Array, rng: Rng) -> Codes:
     """Return the nearest configuration of each point, or, if that is infeasible, its neighbour nearest to the point.
 
     The neighbours are those of `constraint_handling.cascade_neighbour`, their distance to the point is the Euclidean
-    one in the scaled box (Algorithm 2). With permutations, reals or parameters of over 1,024 values it is the nearest
-    of at most 256 random neighbours and, if there are more, the nearest row by index-distance.
+    one in the scaled box (Algorithm 2). With permutations, reals or parameters of many values (see `Paths`) it is the
+    nearest of at most 256 random neighbours and, if there are more, the nearest row by index-distance.
     """
     codes = box.from_unit(points / box.extents)
     bad = np.flatnonzero(~contains(space, codes))
@@ -155,13 +156,13 @@ class Grid:
         return _GRIDS[space.feasible]
 
     def distances(self, point: Row) -> Distances:
-        """Return how far codes stand from a point."""
+        """Return how far codes stand from a point, infinitely where there is no such value."""
 
         def squared(column: int, code: float) -> float:
             axis, centres = self.axes[column], self.centres[column]
-            if axis < 0 or not 0 <= code < len(centres):
-                return 0.0  # a constant, or no value at all
-            return (centres[int(code)] - point[axis]) ** 2
+            if axis < 0:
+                return 0.0  # a constant
+            return (centres[int(code)] - point[axis]) ** 2 if 0 <= code < len(centres) else math.inf
 
         return squared
 
