@@ -13,7 +13,7 @@ from baco_like.evaluators.bench import StageFailure
 from baco_like.evaluators.repeats import Repeats
 from baco_like.evaluators.serving import Plan
 from baco_like.evaluators.table import Table, per_second
-from baco_like.evaluators.worker import STAGE_WORDS, Reply, Worker
+from baco_like.evaluators.worker import Reply, Worker
 from baco_like.exceptions import RunFileError
 from baco_like.records.trial import Trial
 
@@ -159,7 +159,8 @@ class _Compiled:
         repeats = self._repeats(reply)
         if reply.ok:
             return StageFailure("correctness", f"check: {reply.value['problem']}", repeats=repeats)
-        word = "timeout" if reply.timed_out else STAGE_WORDS.get(reply.stage, "runtime")
+        word = "compile" if reply.stage == "compile" else "runtime"
+        word = "timeout" if reply.timed_out else word
         message = reply.describe().strip()[:_MESSAGE_LENGTH]
         return StageFailure(word, message, bound=bound, repeats=repeats)
 

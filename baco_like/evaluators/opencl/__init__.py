@@ -51,7 +51,7 @@ class Settings:
     Attributes:
         problem: One of `PROBLEMS`, or the path of a file that is a problem.
         size: The problem's size: rows of the result.
-        platform: Part of the platform's name, such as ``Portable`` for PoCL; empty for the first one.
+        platform: Part of the platform's name or version, such as ``Portable`` for PoCL; empty for the first one.
         device: Number of the device within it.
         options: Further options of the OpenCL compiler.
         repeats: Measured launches after the first, which is not.

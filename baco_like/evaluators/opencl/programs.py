@@ -51,7 +51,7 @@ def _start_cold() -> None:
 
 
 def chosen(platform: str, device: int) -> Any:
-    """Return a device: of the first platform in whose name ``platform`` occurs, whatever the case.
+    """Return a device: of the first platform in whose name or version ``platform`` occurs, whatever the case.
 
     Raises:
         EvaluatorError: There is no such platform, or it has fewer devices.
@@ -62,8 +62,9 @@ def chosen(platform: str, device: int) -> Any:
         platforms = cl.get_platforms()
     except cl.Error as error:
         raise EvaluatorError(f"there is no OpenCL platform on this machine ({error})") from None
-    names = [one.name for one in platforms]
-    found = [one for one in platforms if platform.lower() in one.name.lower()]
+    names = [f"{one.name}, {one.version}" for one in platforms]
+    pairs = zip(platforms, names, strict=True)
+    found = [one for one, name in pairs if platform.lower() in name.lower()]
     if not found:
         raise EvaluatorError(f"no OpenCL platform is named {platform!r}; there is {names}")
     devices = found[0].get_devices()
@@ -82,26 +83,26 @@ class _Programs:
     device: Any
     inputs: tuple[NDArray[Any], ...]
     expected: NDArray[Any]
-    opened: _Opened | None = field(default=None, init=False)
+    session: _Session | None = field(default=None, init=False)
 
     def compile(self, config: Mapping[str, Any]) -> Kernel:
         import pyopencl as cl
 
-        if self.opened is None or self.opened.failed:
-            self.opened = _Opened.on(self.device, self.inputs, self.expected)
-        opened = self.opened
+        if self.session is None or self.session.failed:
+            self.session = _Session.on(self.device, self.inputs, self.expected)
+        session = self.session
         words = {name: text_of(value) for name, value in config.items()}
         words |= {name: str(value) for name, value in self.problem.macros(self.size).items()}
         options = [*self.options, *(f"-D{name}={text}" for name, text in words.items())]
-        program = cl.Program(opened.context, self.problem.SOURCE)
+        program = cl.Program(session.context, self.problem.SOURCE)
         program.build(options=options, devices=[self.device])
         kernel = cl.Kernel(program, self.problem.KERNEL)
-        kernel.set_args(*opened.buffers, opened.output)
-        return _Launched(opened, kernel, self.inputs, *self.problem.launch(config, self.size))
+        kernel.set_args(*session.buffers, session.output)
+        return _Launched(session, kernel, self.inputs, *self.problem.launch(config, self.size))
 
 
 @dataclass
-class _Opened:
+class _Session:
     """A context with its queue and its buffers; one in which a launch has failed may be of no more use."""
 
     context: Any
@@ -112,7 +113,7 @@ class _Opened:
     failed: bool = False
 
     @classmethod
-    def on(cls, device: Any, inputs: tuple[NDArray[Any], ...], expected: NDArray[Any]) -> _Opened:
+    def on(cls, device: Any, inputs: tuple[NDArray[Any], ...], expected: NDArray[Any]) -> _Session:
         import pyopencl as cl
 
         context = cl.Context([device])
@@ -133,7 +134,7 @@ class _Opened:
 
 @dataclass(frozen=True)
 class _Launched:
-    opened: _Opened
+    session: _Session
     kernel: Any
     inputs: tuple[NDArray[Any], ...]
     whole: tuple[int, ...]
@@ -141,32 +142,34 @@ class _Launched:
 
     def prepare(self) -> None:
         self._require_local_memory()
-        self.opened.refill(self.inputs)
+        self.session.refill(self.inputs)
 
     def run(self) -> float:
         import pyopencl as cl
 
         try:
             event = cl.enqueue_nd_range_kernel(
-                self.opened.queue, self.kernel, self.whole, self.group
+                self.session.queue, self.kernel, self.whole, self.group
             )
             event.wait()
         except cl.Error:
-            self.opened.failed = True
+            self.session.failed = True
             raise
         return float(event.profile.end - event.profile.start) * 1e-9
 
     def result(self) -> NDArray[Any]:
         import pyopencl as cl
 
-        cl.enqueue_copy(self.opened.queue, self.opened.host, self.opened.output, is_blocking=True)
-        return self.opened.host
+        cl.enqueue_copy(
+            self.session.queue, self.session.host, self.session.output, is_blocking=True
+        )
+        return self.session.host
 
     def _require_local_memory(self) -> None:
         """Some drivers end the process where a kernel needs too much, and some let it run."""
         import pyopencl as cl
 
-        device = self.opened.queue.device
+        device = self.session.queue.device
         wanted = self.kernel.get_work_group_info(cl.kernel_work_group_info.LOCAL_MEM_SIZE, device)
         if wanted > device.local_mem_size:
             raise OutOfResources(
