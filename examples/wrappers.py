@@ -11,7 +11,7 @@ from pathlib import Path
 
 from baco_like import MaxEvals, Optimizer, Space, run
 from baco_like.evaluators.confirmation import confirm
-from baco_like.evaluators.isolated import IsolatedEvaluator
+from baco_like.evaluators.isolated import isolated_function
 from baco_like.evaluators.repeats import Repeats
 from baco_like.evaluators.result_cache import ResultCache
 from baco_like.evaluators.wrappers.cached import CachedEvaluator
@@ -39,7 +39,7 @@ def wrong(trial, outcome):
 
 def evaluator(cache):
     here = Path(__file__)
-    apart = IsolatedEvaluator(f"{here.stem}:kernel", timeout=10, workers=2, path=[str(here.parent)])
+    apart = isolated_function(f"{here.stem}:kernel", timeout=10, workers=2, path=[str(here.parent)])
     noisy = RepeatedEvaluator(apart, Repeats(2, 30, relative_error=0.05, slow_ratio=4))
     return CachedEvaluator(CheckedEvaluator(noisy, wrong), ResultCache(cache, {"kernel": 1}))
 

@@ -58,6 +58,9 @@ from baco_like.records.trial import Outcome
 STAGE_WORDS: Mapping[str, str] = {"compile": "compile", "check": "correctness"}
 """Failure words by stage; in any other stage a failure is ``runtime``."""
 
+_MESSAGE_LENGTH = 4000
+"""Characters kept of what a handler has raised; compilers may print megabytes."""
+
 _PARTING = 2.0
 """Seconds that an idle process has to end by itself when it is closed."""
 
@@ -97,10 +100,15 @@ class Reply:
         return self.error is None and self.ended is None
 
     def describe(self) -> str:
-        """Return one line: the stage, what happened, and the last line the process wrote if it died."""
+        """Return the stage, what happened, and the last line that the process wrote if it died.
+
+        It is one line, unless the handler has raised a message of several.
+        """
+        if self.error is not None:
+            return f"{self.stage}: {self.error[:_MESSAGE_LENGTH]}"
         lines = [line.strip() for line in self.said.splitlines() if line.strip()]
         last = f": {lines[-1][:300]}" if self.ended is not None and lines else ""
-        return f"{self.stage}: {self.error or self.ended or 'done'}{last}"
+        return f"{self.stage}: {self.ended or 'done'}{last}"
 
     def failure(self, trial_id: int, words: Mapping[str, str] = STAGE_WORDS) -> Outcome:
         """Return the failed outcome of a request that is not `ok`.
@@ -260,9 +268,7 @@ class _Running:
             os.set_blocking(descriptor, False)
         guard = contextlib.ExitStack()
         guard.enter_context(guardian.guarded(child.pid))
-        self._reaping = (
-            threading.Lock()
-        )  # what is reaped must not be signalled: its number may be another's
+        self._reaping = threading.Lock()  # the number of what is reaped may be another's
         self._child, self.channel = child, Channel(child, requests, replies)
         self._finalizer = weakref.finalize(
             self, _ended, child, mark, self.channel, guard, workplace, os.getpid()

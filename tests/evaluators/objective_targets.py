@@ -44,6 +44,19 @@ def half(trial: Any) -> float:
     return 1.0
 
 
+def dangerous(seconds: float) -> Any:
+    """Return an evaluator in this process."""
+    from baco_like.evaluators.function import FunctionEvaluator  # not needed by commands
+
+    def fn(trial: Any) -> float:
+        if trial["x"] == 1:
+            ctypes.string_at(0)
+        time.sleep(seconds if trial["x"] == 2 else 0)
+        return float(trial["x"])
+
+    return FunctionEvaluator(fn)
+
+
 def misbehave(trial: Any) -> float:
     """Do what the parameter ``does`` says, after leaving a temporary file."""
     tempfile.mkstemp()

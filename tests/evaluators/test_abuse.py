@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from baco_like.evaluators import command, guardian
-from baco_like.evaluators.isolated import IsolatedEvaluator
+from baco_like.evaluators.isolated import isolated_function
 from baco_like.evaluators.protocol import Evaluator
 from baco_like.evaluators.table import Table
 from baco_like.records.trial import Outcome, Trial
@@ -51,7 +51,7 @@ def by_command(folder: Path) -> Evaluator:
 
 
 def by_isolation(folder: Path) -> Evaluator:
-    return IsolatedEvaluator(
+    return isolated_function(
         "objective_targets:misbehave", timeout=LIMIT["function"], memory=MEMORY, path=[str(HERE)]
     )
 

@@ -16,7 +16,7 @@ from baco_like.evaluators import command
 from baco_like.evaluators.c_loop_nest import LoopNestEvaluator, Settings
 from baco_like.evaluators.executors.evaluator import ExecutorEvaluator
 from baco_like.evaluators.function import FunctionEvaluator
-from baco_like.evaluators.isolated import IsolatedEvaluator
+from baco_like.evaluators.isolated import isolated_function
 from baco_like.evaluators.protocol import Evaluator
 from baco_like.evaluators.repeats import Repeats
 from baco_like.evaluators.result_cache import ResultCache
@@ -64,7 +64,7 @@ def loop_nest(ahead: int) -> Callable[[Path], Evaluator]:
 
 def isolated(folder: Path) -> Evaluator:
     path = [str(Path(__file__).parent)]
-    return IsolatedEvaluator("objective_targets:plain", timeout=60.0, path=path)
+    return isolated_function("objective_targets:plain", timeout=60.0, path=path)
 
 
 CASES: dict[str, tuple[Callable[[Path], Evaluator], list[dict[str, int]]]] = {

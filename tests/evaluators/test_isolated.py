@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from baco_like.evaluators import registry
-from baco_like.evaluators.isolated import IsolatedEvaluator
+from baco_like.evaluators.isolated import isolated_evaluator, isolated_function
 from baco_like.evaluators.protocol import Evaluator
 from baco_like.evaluators.table import Table
+from baco_like.evaluators.workers import WorkersEvaluator
 from baco_like.exceptions import EvaluatorError, RunFileError
 from baco_like.records.trial import Outcome, Trial
 from baco_like.spaces.space import Space
@@ -19,8 +20,8 @@ HERE = Path(__file__).parent
 SPACE = Space({"x": [1, 2, 3, 4]})
 
 
-def make(name: str, timeout: float = 30.0, workers: int = 1, **more: object) -> IsolatedEvaluator:
-    return IsolatedEvaluator(
+def make(name: str, timeout: float = 30.0, workers: int = 1, **more: object) -> WorkersEvaluator:
+    return isolated_function(
         f"objective_targets:{name}",
         timeout=timeout,
         workers=workers,
@@ -66,7 +67,7 @@ def test_what_is_no_number_is_told_as_a_problem() -> None:
     ],
 )
 def test_mistakes_end_the_run(function: str, message: str) -> None:
-    evaluator = IsolatedEvaluator(function, timeout=30.0, path=[str(HERE)])
+    evaluator = isolated_function(function, timeout=30.0, path=[str(HERE)])
     with pytest.raises(EvaluatorError, match=message):
         evaluate(evaluator, x=1)
     evaluator.close()
@@ -113,8 +114,30 @@ def test_wrong_tables(entries: dict[str, object], message: str, tmp_path: Path) 
         registry.create(Table("evaluator", {"kind": "function", **entries}), SPACE, "", tmp_path)
 
 
+def test_any_evaluator_can_be_put_apart() -> None:
+    """One that crashes its process for 1, sleeps for 2 and answers 3; the limit is the only time that this takes."""
+    evaluator = isolated_evaluator(
+        "objective_targets:dangerous", {"seconds": 60}, timeout=2.0, path=[str(HERE)]
+    )
+    outcomes = []
+    for number in (1, 2, 3):
+        evaluator.submit(Trial(number, {"x": number}))
+        outcomes += evaluator.wait()
+    evaluator.close()
+    assert [(one.trial_id, one.failed) for one in outcomes] == [
+        (1, "runtime"),
+        (2, "timeout"),
+        (3, None),
+    ]
+    assert "SIGSEGV" in outcomes[0].message
+
+
 def test_wrong_arguments() -> None:
-    with pytest.raises(EvaluatorError, match="workers = 0, repeats = 1"):
+    with pytest.raises(EvaluatorError, match="workers = 0"):
         make("plain", workers=0)
+    with pytest.raises(EvaluatorError, match="repeats = 0"):
+        make("plain", repeats=0)
+    with pytest.raises(EvaluatorError, match="timeout = 0"):
+        make("plain", timeout=0)
     with pytest.raises(EvaluatorError, match="expected 'package"):
-        IsolatedEvaluator("plain", timeout=1.0)
+        isolated_function("plain", timeout=1.0)
