@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -41,6 +41,7 @@ class Template:
         shape: Returns a made sparse operand's dimensions from its rows.
         columns: Size of the index that is only in dense operands and the result, or None where there is none.
         expected: Computes the result from the operands.
+        pairs: Which of the loops are two in the schedule, one right within the other.
     """
 
     expression: str
@@ -52,6 +53,7 @@ class Template:
     shape: Callable[[int], tuple[int, ...]]
     columns: str | None
     expected: Expected
+    pairs: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def domains(self) -> Mapping[str, Domain]:
@@ -95,7 +97,8 @@ class Template:
 
     def commands(self, config: Mapping[str, Any]) -> str:
         """Return the schedule of a configuration."""
-        return self.schedule.format(**{**config, "order": ",".join(config["order"])})
+        order = ",".join(self.pairs.get(loop, loop) for loop in config["order"])
+        return self.schedule.format(**{**config, "order": order})
 
     def operands(self, tensor: Sparse, columns: int, rng: np.random.Generator) -> list[Any]:
         """Return the dense operands that fit a sparse one, in the order of the expression."""
@@ -211,12 +214,14 @@ TEMPLATES: Mapping[str, Template] = {
         expression="A(i,j)=B(i,k,l,m)*C(k,j)*D(l,j)*E(m,j)",
         formats={"A": "dd", "B": "dsss", "C": "dd", "D": "dd", "E": "dd"},
         loops=("i1", "k", "l", "m", "j"),
-        schedule=f"{_ROW_SPLIT}reorder(i0,{{order}}),unroll(i1,{{unroll}}),parallelize(i0,CPUThread,NoRaces)",
+        schedule=f"{_ROW_SPLIT}pos(m,mpos,B),split(mpos,mpos0,mpos1,{{unroll}}),"
+        "reorder(i0,{order}),parallelize(i0,CPUThread,NoRaces)",
         factors={"chunk": 1024, "unroll": 1024},
         constraints=("unroll < chunk", *_before("i1", "k", "l", "m")),
         shape=lambda rows: (rows, 64, 48, 32),
         columns="j",
         expected=_mttkrp,
+        pairs={"m": "mpos0,mpos1"},
     ),
     "spmv": Template(
         expression="A(i)=B(i,j)*C(j)",
