@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from baco_like.evaluators.cuda.device import Device
-from baco_like.evaluators.cuda.energy import Meter
+from baco_like.evaluators.cuda.energy import Meter, Reading
 from baco_like.evaluators.cuda.nvrtc import Compiler
 from baco_like.evaluators.problems import load
 from baco_like.evaluators.serving import Kernel, Plan, Server
@@ -67,7 +67,7 @@ class Handler:
         self._server = Server(programs.compile, programs.expected, plan)
 
     def __call__(self, request: Mapping[str, Any], report: Report) -> Any:
-        """Answer a request.
+        """Answer a request, or end the process where the device is lost: this configuration is to blame, not the next.
 
         Args:
             request: With ``meter`` and ``count``: what is known of the kernel that ran last, after so many
@@ -77,8 +77,15 @@ class Handler:
         Returns:
             For ``meter`` the kernel's ``metrics`` and lists of ``energy`` (joules a run) and ``power`` (watts).
         """
-        if "meter" not in request:
+        try:
+            if "meter" in request:
+                return self._metered(request, report)
             return self._server(request, report)
+        except Exception as error:
+            self._programs.device.leave_if_lost(error)
+            raise
+
+    def _metered(self, request: Mapping[str, Any], report: Report) -> dict[str, Any]:
         kernel, seconds = self._programs.last, request["meter"]
         if kernel is None:
             raise LookupError("no kernel has run")
@@ -150,8 +157,9 @@ def _optional(problem: ModuleType, name: str, default: Any, *arguments: Any) -> 
 
 def _scalars(launches: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     """Return the arguments with a width that kernels can know: whole numbers are ``int``, others ``float``."""
-    kinds = {int: np.int32, float: np.float32}
-    return [tuple(kinds.get(type(v), lambda v: v)(v) for v in one) for one in launches]
+    return [
+        tuple(np.int32(v) if isinstance(v, int) else np.float32(v) for v in one) for one in launches
+    ]
 
 
 @dataclass(frozen=True)
@@ -211,8 +219,8 @@ class Launched:
         self._programs.last = self
         while self._cold > 0:
             self._cold -= 1
-            self._guarded(lambda: self._device.timed(self._launch))
-        self._seconds = self._guarded(lambda: self._device.timed(self._launch))
+            self._device.timed(self._launch)
+        self._seconds = self._device.timed(self._launch)
         return self._seconds
 
     def result(self) -> NDArray[Any]:
@@ -221,7 +229,7 @@ class Launched:
         return self._host
 
     def metrics(self) -> dict[str, float]:
-        """Return registers of a thread, bytes that it spills, and static shared bytes of a block."""
+        """Return registers of a thread, bytes of local memory of it, and shared bytes of a block."""
         function = self._function
         return {
             "registers": function.num_regs,
@@ -229,23 +237,13 @@ class Launched:
             "shared_bytes": function.shared_size_bytes + self._launches.shared,
         }
 
-    def metered(self, meter: Meter, seconds: float) -> Any:
+    def metered(self, meter: Meter, seconds: float) -> Reading:
         """Return the energy of one run and the power meanwhile, from runs without pause for so many seconds."""
         batch = max(1, math.ceil(_BATCH / max(self._seconds, 1e-6)))
-        return self._guarded(
-            lambda: meter.read(lambda: self._device.run(self._launch, batch), batch, seconds)
-        )
+        return meter.read(lambda: self._device.run(self._launch, batch), batch, seconds)
 
     def _launch(self) -> None:
         arrays = [array for array, _ in self._buffers.inputs] + self._buffers.written
         plan = self._launches
         for scalars in plan.scalars:
             self._function(plan.grid, plan.block, (*arrays, *scalars), shared_mem=plan.shared)
-
-    def _guarded(self, call: Callable[[], Any]) -> Any:
-        """Call, and end the process where the device is lost: this configuration is to blame, not the next."""
-        try:
-            return call()
-        except Exception as error:
-            self._device.leave_if_lost(error)
-            raise
