@@ -16,6 +16,9 @@ COLOURS = ("#d55e00", "#0072b2", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7
 LOWEST = -0.75
 """Scores below are cut off."""
 
+NEAR, APART = 0.9, 0.05
+"""Labels of points within so many powers of ten are so far apart in the score."""
+
 TICKS = (1, 3, 10, 30, 100, 300)
 
 SHOWN = 7
@@ -101,13 +104,22 @@ def costs(table: Table, names: Sequence[str], ranked: Sequence[str], path: Path)
         if found is None or np.isnan(cost):
             continue
         points.append((cost, max(found.value, LOWEST), peer))
-    for i, (x, y, peer) in enumerate(sorted(points)):
+    for x, y, peer, place in _placed(points):
         axes.plot([x], [y], "o", color=COLOURS[0] if peer == "auto" else COLOURS[1])
-        place = (5, 4 if i % 2 else -9)
-        axes.annotate(peer, (x, y), place, textcoords="offset points", fontsize=8)
+        arrow = {"arrowstyle": "-", "lw": 0.5, "color": "#7f7f7f"}
+        axes.annotate(peer, (x, y), (1.25 * x, place), fontsize=8, va="center", arrowprops=arrow)
     axes.set_xscale("log")
     axes.set_xlim(right=axes.get_xlim()[1] * 3)
     axes.grid(alpha=0.3)
     axes.set_xlabel("CPU of an evaluation, mean of the first 60, ms")
     axes.set_ylabel(f"score of the median curve @60 (below {LOWEST}: drawn there)")
     figure.savefig(path, dpi=130)
+
+
+def _placed(points: list[tuple[float, float, str]]) -> list[tuple[float, float, str, float]]:
+    """Return the points with heights for their labels, apart where they are close to each other."""
+    found: list[tuple[float, float, str, float]] = []
+    for x, y, peer in sorted(points, key=lambda one: -one[1]):
+        near = [place for a, _, _, place in found if abs(np.log10(a / x)) < NEAR]
+        found.append((x, y, peer, min([y, *(place - APART for place in near)])))
+    return found
