@@ -1,4 +1,4 @@
-"""BaCO's comparison on kernels of TACO (2023, Tables 5 to 9), run on this machine; needs the program taco on PATH.
+"""BaCO's comparison on kernels of TACO (2023, Tables 5 to 8), run on this machine; needs the program taco on PATH.
 
     OMP_NUM_THREADS=1 python benchmarks/quality/taco.py [--data DIR] [--out rows.jsonl] [--table results/taco.md]
 

@@ -1,6 +1,6 @@
 """Sparse kernels as templates of schedules: SpMM, SDDMM and MTTKRP with BaCO's spaces (2023), SpMV and TTV with ours.
 
-The expressions are those of the paper's Section 5.1. SpMM and SDDMM have the parameters and known constraints of its
+The expressions are those of the paper's Section 5.2. SpMM and SDDMM have the parameters and known constraints of its
 artifact, 4.7e4 and 7.8e4 configurations (Table 3). In its MTTKRP neither the permutation nor the unroll factor reaches
 the schedule; here they do, and the order in which the levels of the tensor have to be is a known constraint. Its SpMV
 splits the coordinates of a compressed level, which gives wrong sums; ours splits its positions. Its TTV has hidden
