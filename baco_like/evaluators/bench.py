@@ -79,4 +79,7 @@ class Bench(Protocol):
         """
 
     def close(self) -> None:
-        """End builds that are running, and remove what was made for all of them; the next `build` makes it again."""
+        """End builds that are running, and remove what was made for all of them; the next `build` makes it again.
+
+        It may be called again and again until builds in other threads have ended.
+        """

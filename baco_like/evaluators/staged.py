@@ -18,6 +18,9 @@ from baco_like.records.trial import Outcome, Trial
 _SLICE = 0.5
 """Seconds of one wait for a build: Ctrl-C that comes just before a wait is seen after it."""
 
+_MOMENT = 0.02
+"""Seconds between two words to builds that they end."""
+
 
 @dataclass(frozen=True)
 class _Job:
@@ -81,7 +84,9 @@ class StagedEvaluator:
         self._queue.clear()
         for future in self._building:
             future.cancel()
-        self._bench.close()
+        while not all(future.done() for future in self._building):
+            self._bench.close()  # again: a build may have begun just after
+            concurrent.futures.wait(self._building, _MOMENT)
         for future in self._building:
             with contextlib.suppress(BaseException):
                 future.result().discard()
@@ -89,6 +94,7 @@ class StagedEvaluator:
         if self._pool is not None:
             self._pool.shutdown()
         self._pool = None
+        self._bench.close()
 
     def _first_built(self) -> Future[Built]:
         while True:

@@ -17,6 +17,9 @@ from baco_like.records.trial import Outcome, Trial
 _SLICE = 0.5
 """Seconds of one wait: Ctrl-C that comes just before a wait is seen after it."""
 
+_MOMENT = 0.02
+"""Seconds between two kills of what has to end."""
+
 
 def answer(trial: Trial, outcome: Outcome) -> dict[str, Any]:
     """Return an outcome as a handler answers it to a `WorkersEvaluator`."""
@@ -98,10 +101,12 @@ class WorkersEvaluator:
         """End what runs, with its processes."""
         for future in self._futures:
             future.cancel()
+        while not all(future.done() for future in self._futures):
+            for worker in self._workers:
+                worker.kill()  # again: a request may have begun just after
+            concurrent.futures.wait(self._futures, _MOMENT)
         self._futures.clear()
         if self._pool is not None:
-            for worker in self._workers:
-                worker.kill()
             self._pool.shutdown()
             self._pool = None
         for worker in self._workers:

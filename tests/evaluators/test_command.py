@@ -349,9 +349,11 @@ def test_builds_ahead_have_folders_of_their_own(tmp_path: Path, temporary: Path)
 
 def test_closing_ends_a_build(tmp_path: Path) -> None:
     evaluator = make(Space({"n": [1, 2]}), tmp_path, build="sleep 60", run="true", ahead=1)
-    evaluator.submit(Trial(0, {"n": 1}))
     started = time.monotonic()
-    evaluator.close()
+    for pause in (0.0, 0.0, 0.1):  # before it has begun, or while it runs
+        evaluator.submit(Trial(0, {"n": 1}))
+        time.sleep(pause)
+        evaluator.close()
     assert time.monotonic() - started < 30
 
 

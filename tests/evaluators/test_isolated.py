@@ -75,11 +75,12 @@ def test_mistakes_end_the_run(function: str, message: str) -> None:
 
 def test_closing_does_not_wait_for_what_runs() -> None:
     evaluator = make("slow", timeout=60.0, workers=2)
-    for number in range(3):
-        evaluator.submit(Trial(number, {"x": 1}))
-    time.sleep(0.2)
     started = time.monotonic()
-    evaluator.close()
+    for pause in (0.0, 0.2):  # while workers start, or run
+        for number in range(3):
+            evaluator.submit(Trial(number, {"x": 1}))
+        time.sleep(pause)
+        evaluator.close()
     assert time.monotonic() - started < 30
     with pytest.raises(EvaluatorError, match="without a submitted trial"):
         evaluator.wait()
