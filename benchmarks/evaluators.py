@@ -270,7 +270,8 @@ def target_row(file: Path, evaluations: int) -> str:
     asked = runfile.read(file)
     kind = asked.evaluator_table.text("kind")
     evaluator = asked.evaluator()
-    configs = [asked.space.default_config, *asked.space.sample(evaluations - 1, seed=0)]
+    plain = asked.space.default_config
+    configs = [*([plain] if plain else []), *asked.space.sample(evaluations, seed=0)][:evaluations]
     started = time.perf_counter()
     try:
         outcomes = [evaluated(evaluator, i, config)[0] for i, config in enumerate(configs)]
@@ -284,18 +285,19 @@ def target_row(file: Path, evaluations: int) -> str:
     )
     values = [one.value for one in outcomes if one.value is not None]
     failures = ", ".join(f"{count} {word}" for word, count in words.items()) or "none"
-    default = "-" if outcomes[0].value is None else f"{outcomes[0].value:.3g}"
+    default = "-" if plain is None or outcomes[0].value is None else f"{outcomes[0].value:.3g}"
+    best = f"{min(values):.3g} | {max(values) / min(values):.0f}" if values else "- | -"
     return (
-        f"| {kind} ({file.name}) | {len(outcomes)} | {failures} | {default} | {min(values):.3g} | "
-        f"{max(values) / min(values):.0f} | {each:.2f} |"
+        f"| {kind} ({file.name}) | {len(outcomes)} | {failures} | {default} | {best} | {each:.2f} |"
     )
 
 
 def rows(label: str, make: Callable[[], str]) -> str:
     """Return a row of a table, or why there is none: a target that is not here is no error."""
-    print(label, file=sys.stderr)
     try:
-        return make()
+        row = make()
+        print(row, file=sys.stderr)
+        return row
     except (BacoError, ImportError, OSError, subprocess.SubprocessError) as error:
         return f"| {label} | not here: {' '.join(str(error).split())[:120]} |"
 
@@ -331,8 +333,8 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=15, help="0: not the second table")
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
-    tables = [targets(args.evaluations)] * (args.evaluations > 0)
-    tables += [overhead(args.rounds)] * (args.rounds > 0)
+    tables = [targets(args.evaluations)] if args.evaluations > 0 else []
+    tables += [overhead(args.rounds)] if args.rounds > 0 else []
     text = "\n\n".join("\n".join(lines) for lines in tables) + "\n"
     print(text)
     if args.out:

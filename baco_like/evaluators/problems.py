@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from baco_like.evaluators.domains import Domain, check_parameters, completed
+from baco_like.evaluators.serving import aligned
 from baco_like.evaluators.table import shown, suggestion
 from baco_like.exceptions import EvaluatorError, RunFileError
 from baco_like.spaces.parameter import Parameter
@@ -83,7 +84,7 @@ def opened(
     """
     problem = load(place)
     inputs = problem.inputs(size, np.random.default_rng(seed))
-    arrays = tuple(np.ascontiguousarray(array) for array in inputs)
+    arrays = tuple(aligned(array, number) for number, array in enumerate(inputs))
     return problem, arrays, np.ascontiguousarray(problem.expected(*arrays))
 
 

@@ -17,6 +17,9 @@ from numpy.typing import NDArray
 from baco_like.evaluators.reference import difference
 from baco_like.evaluators.worker_main import Report
 
+_PAGE, _SHIFT = 4096, 320
+"""Bytes."""
+
 
 class Kernel(Protocol):
     """A kernel that is compiled and has its inputs."""
@@ -155,3 +158,19 @@ def _config(told: Mapping[str, Any]) -> dict[str, Any]:
 def poison(array: NDArray[Any]) -> None:
     """Fill an array with what no kernel writes by chance: NaN, or -1 in whole numbers."""
     array.view(np.uint8).fill(0xFF)
+
+
+def aligned(array: NDArray[Any], number: int) -> NDArray[Any]:
+    """Return a copy whose place in memory is the same in every process: vectors that are not aligned take longer.
+
+    Args:
+        array: In any order.
+        number: Of the array among those of a kernel; each begins at another place within a page, as addresses that
+            differ by whole pages get into each other's way in caches.
+    """
+    shift = number * _SHIFT % _PAGE
+    raw = np.empty(array.nbytes + 2 * _PAGE, np.uint8)
+    start = -raw.ctypes.data % _PAGE + shift
+    copy: NDArray[Any] = raw[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
+    copy[...] = array
+    return copy

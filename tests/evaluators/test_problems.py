@@ -35,6 +35,7 @@ def test_a_file_is_found_from_the_folder_and_its_arrays_are_contiguous(folder: P
     module, (array,), expected = opened(place, 4, seed=1)
     assert module.__name__ == "mine"
     assert array.flags.c_contiguous
+    assert array.ctypes.data % 4096 == 0
     assert expected.flags.c_contiguous
     assert (expected == 2 * array).all()
     (again,) = opened(place, 4, seed=1)[1]

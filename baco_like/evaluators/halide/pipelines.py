@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from baco_like.evaluators.problems import opened
-from baco_like.evaluators.serving import Kernel, Plan, Server, poison
+from baco_like.evaluators.serving import Kernel, Plan, Server, aligned, poison
 
 
 def serve(settings: Mapping[str, Any]) -> Server:
@@ -25,7 +24,7 @@ def serve(settings: Mapping[str, Any]) -> Server:
     pipelines = _Pipelines(
         problem,
         tuple(hl.Buffer(array) for array in arrays),
-        np.empty_like(expected),
+        aligned(expected, len(arrays)),
         hl.Target(settings["target"]),
     )
     return Server(pipelines.compile, expected, Plan(**settings["plan"]))
