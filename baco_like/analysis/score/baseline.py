@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from math import ceil
 
 import numpy as np
@@ -95,11 +96,18 @@ class Baseline:
 
         Where they would be less than two apart, they are moved apart.
         """
-        first, last = budget(self.costs, start), budget(self.costs, cutoff)
-        if last - first < 2:
-            last += 2 if first == 0 else 1
-            first = max(0, first - 1)
-        return first, last
+        known = self._evaluations.get((cutoff, start))
+        if known is None:
+            first, last = budget(self.costs, start), budget(self.costs, cutoff)
+            if last - first < 2:
+                last += 2 if first == 0 else 1
+                first = max(0, first - 1)
+            known = self._evaluations[cutoff, start] = first, last
+        return known
+
+    @cached_property
+    def _evaluations(self) -> dict[tuple[float, float], tuple[int, int]]:
+        return {}  # bootstraps ask for the same ones hundreds of times
 
     def time_range(self, cutoff: float = CUTOFF, start: float = START) -> tuple[float, float]:
         """Return the first and the last second that count: `evaluations` times the median time of one.

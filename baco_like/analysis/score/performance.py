@@ -129,6 +129,8 @@ def _ranks(costs: Array, baseline: Baseline) -> Array:
 
 
 def _median_costs(ranks: Array, baseline: Baseline) -> Array:
+    if not np.isnan(ranks).any():  # far faster
+        return _at_rank(np.median(ranks, axis=0), baseline)
     worst = float(len(baseline.costs) - 1)
     ranks = np.where(np.isnan(ranks).all(axis=0), worst, ranks)
     return _at_rank(np.nanmedian(ranks, axis=0), baseline)
