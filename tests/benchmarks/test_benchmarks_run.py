@@ -100,6 +100,7 @@ def test_recording(tmp_path: Path) -> None:
             {None: 1697, "compile": 480, "runtime": 336, "correctness": 237, "timeout": 130},
         ),
         ("halide", {None: 5040, "compile": 1920, "runtime": 1680}),
+        ("blur", {None: 1918, "compile": 1032, "runtime": 722}),
     ],
 )
 def test_recorded_tables_cover_their_spaces(name: str, failures: dict[str | None, int]) -> None:
