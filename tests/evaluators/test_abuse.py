@@ -24,7 +24,7 @@ from baco_like.spaces.space import Space
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 HERE = Path(__file__).parent
-LIMIT = {"command": 1.5, "function": 0.5}  # the former has an interpreter to start
+LIMIT = {"command": 2.0, "function": 1.0}  # the former has an interpreter to start
 MEMORY = 2 << 30
 MISDEEDS = {
     "segfault": ("runtime", ["SIGSEGV"]),
