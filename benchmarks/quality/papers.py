@@ -18,6 +18,7 @@ import importlib.util
 import os
 import signal
 import sys
+from collections import Counter
 from operator import itemgetter
 from pathlib import Path
 
@@ -27,7 +28,7 @@ import runs
 from claims import BUDGETS, Entry, Evidence, Part
 
 from baco_like.comparison.plan import complete
-from baco_like.comparison.runs import Contender, Job
+from baco_like.comparison.runs import Contender, Job, Run
 from baco_like.comparison.spaces import RecordedSpace, find
 from baco_like.comparison.store import Specification, Store
 from baco_like.exceptions import BacoError
@@ -127,6 +128,25 @@ def wanted(
     return jobs, missing
 
 
+def counted(parts: list[Part], found: list[Run]) -> str:
+    """Return how many runs the entries have."""
+    runs_of = Counter((run.label, run.space) for run in found)
+    slow = {entry.label for part in parts for entry in part.entries if entry.slow}
+    said = []
+    for title, some in (
+        (
+            "Runs of an entry on a space",
+            [n for (label, _), n in runs_of.items() if label not in slow],
+        ),
+        (
+            "of SMAC and the Bayesian packages",
+            [n for (label, _), n in runs_of.items() if label in slow],
+        ),
+    ):
+        said.append(f"{title}: {min(some)} to {max(some)}" if some else f"{title}: none")
+    return "; ".join(said) + "."
+
+
 def specification(jobs: list[Job]) -> Specification:
     return Specification(
         {"version": importlib.metadata.version("baco-like")},
@@ -160,6 +180,7 @@ def main() -> None:
     text.append(claims.EXPLAINED)
     if len(found) < len(jobs):
         text.append(f"Not finished: {len(found)} of {len(jobs)} runs; the same command goes on.")
+    text.append(counted(parts, found))
     text += [f"## {part.title}\n\n{part.report(evidence)}" for part in parts]
     runs.publish("\n\n".join(text), args.table)
 
