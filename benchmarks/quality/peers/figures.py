@@ -26,7 +26,7 @@ Array = np.ndarray
 FULL = 10**9
 """As a number of evaluations: the methodology's budget of each space."""
 
-RESAMPLES = 400
+RESAMPLES = 200
 
 
 @dataclass(frozen=True, eq=False)
