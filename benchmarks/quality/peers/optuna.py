@@ -1,7 +1,8 @@
 """Optuna's samplers, by ask and tell.
 
-Numbers are suggested by their index, the rest as categoricals. What a known constraint excludes is told as a violated
-constraint with the worst value so far, which both samplers model, and is asked for anew; a hidden failure likewise.
+Numbers are suggested by their index, the rest as categoricals. What a known constraint excludes is asked for anew. To
+TPE it and a hidden failure are told as failed trials, which it leaves out (as violated constraints it does far worse);
+to the Gaussian process, which would ask for a failed trial again, as violated constraints with the worst value so far.
 """
 
 from typing import Any
@@ -30,5 +31,8 @@ def run(measure: Measure, seed: int, sampler: str) -> None:
     while True:
         trial = study.ask(distributions)
         cost = measure(problem.row_of([trial.params.get(name, 0) for name in problem.names]))
-        trial.set_constraint("runs", 0.0 if cost is not None else 1.0)
-        study.tell(trial, measure.worst if cost is None else cost)
+        if cost is None and sampler == "TPESampler":
+            study.tell(trial, state=package.trial.TrialState.FAIL)
+        else:
+            trial.set_constraint("runs", 0.0 if cost is not None else 1.0)
+            study.tell(trial, measure.worst if cost is None else cost)
