@@ -125,16 +125,16 @@ def _verdict(table: Table, names: Sequence[str], ranked: Sequence[str]) -> str:
     for n, shown in BUDGETS.items():
         found = {peer: figures.overall(of(table, peer, names), n, False) for peer in ranked}
         ours = found.get(OURS)
-        others = {k: v.value for k, v in found.items() if v is not None and k not in OWN}
-        if ours is None or not others:
+        others = {k: v for k, v in found.items() if v is not None and k not in OWN}
+        if ours is None or ours.runs == 1 or not others:
             continue
-        best = max(others, key=lambda peer: others[peer])
-        ahead = "above" if ours.low > others[best] else "not above"
+        best = max(others, key=lambda peer: others[peer].value)
+        ahead = "above" if ours.low > others[best].value else "not above"
         told.append(
             f"@{shown} the interval of {OURS} ({ours.low:.2f} to {ours.high:.2f}) is {ahead} the best peer's score "
-            f"({best}, {others[best]:.2f})"
+            f"({best}, {others[best].value:.2f}, {others[best].runs} runs a space or more)"
         )
-    return "; ".join(told) + "."
+    return "; ".join(told) + "." if told else ""
 
 
 OWN = ("auto", "bayesian", "baco", "random")
