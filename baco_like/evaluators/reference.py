@@ -119,7 +119,7 @@ def numbers(path: Path, dtype: str) -> NDArray[Any]:
         ValueError: It holds something else.
     """
     if dtype == "npy":
-        found: NDArray[Any] = np.load(path, allow_pickle=False)
+        found: NDArray[Any] = np.load(path)  # which refuses pickled objects
         return found
     if dtype == "text":
         words = path.read_text(encoding="utf-8").replace(",", " ").split()
