@@ -1,10 +1,10 @@
 """A Gaussian process of this task together with those of related ones, weighted by how well they rank what is known.
 
 Feurer, Letham and Bakshy 2018 (see `baco_like.surrogates.ranking`): the ensemble's posterior is normal with mean
-sum_i w_i mean_i and variance sum_i w_i^2 variance_i (section 3, Eq. 2). Two things differ. A related task is not
+sum_i w_i mean_i and variance sum_i w_i^2 variance_i. Two things differ. A related task is not
 believed where this one has been seen to differ: its predictions, moved to the scale of this task, are the prior mean of
-a Gaussian process of the differences (as in Golovin et al., "Google Vizier", KDD 2017, section 3.3.2), and that is the
-member of the ensemble. As such a member has seen the observations, it is judged without the one that is asked about, as
+a Gaussian process of the differences (as in Golovin et al., "Google Vizier", KDD 2017), and that is the member of the
+ensemble. As such a member has seen the observations, it is judged without the one that is asked about, as
 the target's own model is. And because it could learn even a task in reversed order by heart, a source must rank better
 than chance by itself, or it is left out.
 """

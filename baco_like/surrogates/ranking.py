@@ -1,7 +1,7 @@
 """How much models of other tasks are worth for this one, by how they rank what is known of it.
 
 Ranking-weighted Gaussian process ensembles: Feurer, Letham and Bakshy, "Scalable Meta-Learning for Bayesian
-Optimization using Ranking-Weighted Gaussian Process Ensembles" (AutoML workshop at ICML 2018), section 4. Only ranks
+Optimization using Ranking-Weighted Gaussian Process Ensembles" (AutoML workshop at ICML 2018). Only ranks
 count, so a task whose values are all ten times as large, or in another unit, is as good as one of equal values.
 """
 
@@ -18,7 +18,7 @@ GUARD = 95.0
 def ranking_losses(drawn: Array, y: Array) -> Array:
     """Return for each drawn function how many ordered pairs it ranks otherwise than the values do.
 
-    The loss of the paper's Eq. 3: sum over j, k of [(f_j < f_k) xor (y_j < y_k)]; pairs of equal values do not count.
+    The paper's ranking loss: sum over j, k of [(f_j < f_k) xor (y_j < y_k)]; pairs of equal values do not count.
 
     Args:
         drawn: Functions drawn from a model, at the observed points, ``(s, n)``.
@@ -59,9 +59,9 @@ def pairs(y: Array) -> int:
 def ranking_weights(sources: Array, target: Array) -> Array:
     """Return the weights of the sources, then that of the target; they add up to 1.
 
-    A weight is the share of the draws in which the model's loss is the least of all (the paper's Eq. 4); equal losses
+    A weight is the share of the draws in which the model's loss is the least of all (the paper's weights); equal losses
     share a draw. So that many useless sources do not take weight from the target by chance, those whose median loss is
-    above the 95th percentile of the target's are left out first (section 4, "preventing weight dilution").
+    above the 95th percentile of the target's are left out first (the paper's guard against weight dilution).
 
     Args:
         sources: Losses by source and draw, ``(m, s)``.
