@@ -49,7 +49,7 @@ class Effort:
     fitted_rows: int = 400
     seen_rows: int = 2000
     steps: int = 60
-    follow_steps: int = 4
+    follow_steps: int = 3
     tolerance: float = 1e-5
 
     def __post_init__(self) -> None:
