@@ -36,7 +36,7 @@ class LocalSearch:
         kept: Share of the climbers, the highest, that go on after a step; 1 gives none up.
     """
 
-    candidates: int = 2_000
+    candidates: int = 1_500
     starts: int = 20
     values: int = 24
     steps: int = 100
