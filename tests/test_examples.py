@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
-BUDGETS = {"halide_blur.py": "6", "opencl_gemm.py": "3"}
+BUDGETS = {"halide_blur.py": "6", "opencl_gemm.py": "3", "compiler_flags.py": "4"}
+NEED_COMPILER = {"own_loop.py", "loop_nest.py", "compiler_flags.py"}
 
 
 def skip_without_target(name):
@@ -34,7 +35,7 @@ def skip_without_target(name):
 
 @pytest.mark.parametrize("script", sorted(EXAMPLES.glob("*.py")), ids=lambda p: p.name)
 def test_script(script, tmp_path):
-    if script.name == "own_loop.py" and shutil.which("cc") is None:
+    if script.name in NEED_COMPILER and shutil.which("cc") is None:
         pytest.skip("needs a C compiler")
     skip_without_target(script.name)
     command = [sys.executable, "-W", "error", script, BUDGETS.get(script.name, "12")]

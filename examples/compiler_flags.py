@@ -1,0 +1,53 @@
+"""Flags and tiles of a C program, tuned from Python by the commands that build, run and check it.
+
+Run it with: python examples/compiler_flags.py [EVALUATIONS]
+"""
+
+import re
+import sys
+from pathlib import Path
+
+from baco_like import Categorical, MaxEvals, Optimizer, Ordinal, Space, run
+from baco_like.evaluators.command import CommandBench, Commands
+from baco_like.evaluators.measure import Measure
+from baco_like.evaluators.repeats import Repeats
+from baco_like.evaluators.staged import StagedEvaluator
+from baco_like.evaluators.template import Template, variable_names
+
+BUILD = (
+    "cc {level} -march=native -DTILE_Y={tile} -DTILE_X=256 -DORDER=y,x,v,u -DUNROLL={unroll} "
+    "convolution.c -lm -o {workdir}/convolution"
+)
+
+
+def main(evaluations):
+    space = Space(
+        {
+            "tile": Ordinal([8, 16, 32, 64, 128, 256], log=True, default=256),
+            "unroll": Ordinal([1, 2, 4, 8], log=True, default=1),
+            "level": Categorical(["-O1", "-O2", "-O3", "-Ofast"], default="-O2"),
+        }
+    )
+    places = (*space.names, "workdir")
+    commands = Commands(
+        build=Template.parse(BUILD, places, "build"),
+        run=Template.parse("{workdir}/convolution time", places, "run"),
+        check=Template.parse("{workdir}/convolution check", places, "check"),
+        measure=Measure("regex", re.compile(r"time: (\S+)")),
+        variables=variable_names(places),
+        folder=Path(__file__).parent,
+        timeout=5.0,
+    )
+    evaluator = StagedEvaluator(CommandBench(commands), Repeats(3, 3))
+    optimizer = Optimizer(space, seed=1, objective="time")
+    try:
+        run(optimizer, evaluator, MaxEvals(evaluations))
+    finally:
+        evaluator.close()
+    plain = optimizer.trials[0]
+    print(f"default {plain.value:.3f} ms, best {optimizer.best_value:.3f} ms")
+    print(optimizer.best_config)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 40)
