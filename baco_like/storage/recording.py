@@ -111,7 +111,7 @@ def recording(found: Sequence[tuple[Mapping[str, Any], Outcome]], **known: Any) 
     Rows that have other parameters than the first one are left out, with a note.
 
     Raises:
-        RunFileError: There is no row.
+        RunFileError: There is no row, or a parameter's value is neither a scalar nor a tuple of scalars.
         ValueError: An outcome says both that it ran and that it failed, or neither.
     """
     if not found:
@@ -120,6 +120,7 @@ def recording(found: Sequence[tuple[Mapping[str, Any], Outcome]], **known: Any) 
     kept = [(config, outcome) for config, outcome in found if set(config) == set(names)]
     if not kept:
         raise RunFileError(f"no row has the parameters {', '.join(names)}")
+    _check_values(config for config, _ in kept)
     _check(outcome for _, outcome in kept)
     left = len(found) - len(kept)
     notes = (f"rows with other parameters than {', '.join(names)} that were left out: {left}",)
@@ -130,6 +131,18 @@ def recording(found: Sequence[tuple[Mapping[str, Any], Outcome]], **known: Any) 
         notes=notes if left else (),
         **known,
     )
+
+
+def _check_values(configs: Iterable[Mapping[str, Any]]) -> None:
+    for config in configs:
+        for name, value in config.items():
+            try:
+                hash(value)
+            except TypeError:
+                raise RunFileError(
+                    f"parameter {name!r} has the value {value!r:.80}; expected a number, a text, true, false or a list "
+                    "of these"
+                ) from None
 
 
 def _check(outcomes: Iterable[Outcome]) -> None:

@@ -6,7 +6,9 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -21,6 +23,8 @@ def child() -> Iterator[tuple[subprocess.Popen[bytes], str]]:
     made = subprocess.Popen(
         ["sleep", "60"], env={**os.environ, **group.marked(mark)}, start_new_session=True
     )
+    while mark.encode() not in Path(f"/proc/{made.pid}/environ").read_bytes():
+        time.sleep(0.001)  # a program that has just begun has no environment yet
     yield made, mark
     made.kill()
     made.wait()

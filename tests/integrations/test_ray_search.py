@@ -7,6 +7,7 @@ import importlib
 import math
 import pickle
 import re
+import signal
 import sys
 from pathlib import Path
 
@@ -123,9 +124,11 @@ def test_without_the_package_the_extra_is_named(monkeypatch):
 
 @pytest.fixture(scope="module")
 def cluster():
+    handler = signal.getsignal(signal.SIGINT)  # Ray Tune replaces it, for good
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
     yield
     ray.shutdown()
+    signal.signal(signal.SIGINT, handler)
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -470,3 +470,11 @@ def test_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         exec(code, names)
     assert names["found"].outcomes == read("run.jsonl").outcomes
     assert len(names["again"].trials) == 6
+
+
+def test_a_value_that_no_parameter_can_have_is_refused(tmp_path):
+    row = {"configuration": {"a": {"b": 1}}, "invalidity": "correct", "measurements": []}
+    path = tmp_path / "odd.json"
+    path.write_text(json.dumps({"results": [row], "schema_version": "1.0.0"}))
+    with pytest.raises(RunFileError, match="'a' has the value"):
+        read(path)
