@@ -67,9 +67,13 @@ def test_a_lost_result_is_seen(
 
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_a_reader_that_fails_or_acts_is_seen(
-    module: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    module: Any,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     fuzz, harness, mutations = module("fuzz"), module("harness"), module("mutations")
+    monkeypatch.setattr(fuzz, "MEMORY", 2**20)  # a fork has what other tests have loaded
 
     def read(path: Path) -> None:
         if b"NaN" in path.read_bytes():
