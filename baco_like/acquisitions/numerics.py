@@ -36,9 +36,11 @@ def log_h(z: Array) -> Array:
     from scipy.special import erfcx, ndtr
 
     z = np.asarray(z, dtype=float)
-    near = np.maximum(z, -1.0)
-    density = np.exp(-0.5 * near * near - HALF_LOG_2PI)
-    result = np.log(density + near * ndtr(near))
+    result = np.empty_like(z)
+    near = ~(z < -1.0)
+    if near.any():
+        n = z[near]
+        result[near] = np.log(np.exp(-0.5 * n * n - HALF_LOG_2PI) + n * ndtr(n))
     middle = (z < -1.0) & (z >= FAR)
     if middle.any():
         m = z[middle]

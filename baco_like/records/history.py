@@ -43,16 +43,19 @@ class _Buffer:
         self.keys: dict[bytes, list[int]] = {}
         self.codes = np.empty((16, width))
         self.numbers = np.empty((16, 4))  # cost, lower bound of the cost, variance, status
+        self.inside = np.empty(16, dtype=np.bool_)
 
     def add(self, trial: Trial, code: Array, numbers: tuple[float, ...]) -> None:
         n = len(self.trials)
         if n == len(self.codes):
             self.codes = np.concatenate([self.codes, np.empty_like(self.codes)])
             self.numbers = np.concatenate([self.numbers, np.empty_like(self.numbers)])
+            self.inside = np.concatenate([self.inside, np.empty_like(self.inside)])
         self.codes[n] = code
         self.numbers[n] = numbers
         self.ids[trial.id] = n
-        if not np.isnan(code).any():
+        self.inside[n] = not np.isnan(code).any()
+        if self.inside[n]:
             self.keys.setdefault(row_keys(code[None, :])[0], []).append(n)
         self.trials.append(trial)
 
@@ -158,8 +161,7 @@ class History:
     def where(self, status: Status) -> Mask:
         """Return which observed trials inside the space have this status, ``(n,)``."""
         found = np.equal(self._buffer.numbers[: self._length, 3], _STATUSES.index(status))
-        inside = ~np.isnan(self._buffer.codes[: self._length]).any(axis=1)
-        return np.asarray(found & inside)
+        return np.asarray(found & self._buffer.inside[: self._length])
 
     @property
     def pending_codes(self) -> Codes:
@@ -249,6 +251,8 @@ class History:
 
     def assuming(self, codes: Codes) -> History:
         """Return the history in which these rows are in flight as trials without a configuration, ``(n, w)``."""
+        if not len(codes):
+            return self
         return self.suggested([Trial(self.next_id + i, {}) for i in range(len(codes))], codes)
 
     def checked(self, outcomes: Sequence[Outcome]) -> tuple[Trial, ...]:

@@ -172,6 +172,8 @@ class Space:
                 not checked.
         """
         rows = np.empty((len(configs), self.width), dtype=np.float64)
+        if not len(configs):
+            return rows
         for config in configs:
             if len(config) != len(self.names):
                 raise ConfigError(self._wrong_names(config))

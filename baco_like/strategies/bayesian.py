@@ -132,7 +132,7 @@ class Bayesian:
         start = _incumbents(history)
         proposals: list[Proposal] = []
         flying, chosen = history.pending_codes, history
-        for _ in range(n):
+        for left in reversed(range(n)):
             model, incumbent = self._assuming(problem.space, fitted, flying, rng)
             score = self._believed(problem.space, self.acquisition.bind(model, incumbent), history)
             score = weighted(score, fitted.feasibility, minimum)
@@ -140,7 +140,8 @@ class Bayesian:
             if not len(found):
                 break
             proposals.append(Proposal(found[0], _note(fitted, found, history.goal)))
-            flying, chosen = np.concatenate([flying, found]), chosen.assuming(found)
+            if left:
+                flying, chosen = np.concatenate([flying, found]), chosen.assuming(found)
         return proposals
 
     def tell(self, problem: Problem, state: int, observation: Trial, rng: Rng) -> int:

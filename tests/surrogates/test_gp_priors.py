@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from baco_like.surrogates.gp.prior import Flat, Gamma, LogNormal
+from baco_like.surrogates.gp.prior import Flat, Gamma, LogNormal, Priors
 
 PRIORS = [Gamma(3.0, 6.0), Gamma(1.1, 0.05), LogNormal(0.5, 1.3), Flat(0.1, 4.0)]
 X = np.geomspace(1e-3, 30.0, 15)
@@ -34,6 +34,20 @@ def test_draws_are_positive_and_repeat(prior):
     assert drawn.shape == (3, 4)
     assert np.all(drawn > 0.0)
     np.testing.assert_array_equal(drawn, prior.sample((3, 4), np.random.default_rng(5)))
+
+
+@pytest.mark.parametrize("noise", [Gamma(1.1, 10.0), LogNormal(0.1, 1.0)])
+def test_the_joint_prior_is_one_prior_for_each_number(noise):
+    priors = Priors(Gamma(3.0, 6.0), Gamma(2.0, 0.5), noise)
+    joint, each = priors.joint(2), [priors.lengthscale] * 2 + [priors.outputscale, noise]
+    x = np.abs(np.random.default_rng(2).normal(size=(5, 4))) + 0.01
+    columns = [prior.log_density(x[:, i]) for i, prior in enumerate(each)]
+    np.testing.assert_allclose(joint.log_density(x), np.transpose(columns), rtol=1e-12)
+    slopes = [prior.gradient(x[0, i]) for i, prior in enumerate(each)]
+    np.testing.assert_allclose(joint.gradient(x[0]), slopes, rtol=1e-12)
+    drawn = joint.sample((4000, 4), np.random.default_rng(3))
+    means = [drawn[:, i].mean() for i in range(3)]
+    np.testing.assert_allclose(means, [0.5, 0.5, 4.0], rtol=0.1)
 
 
 def test_flat_draws_keep_to_their_range():

@@ -22,7 +22,7 @@ import numpy as np
 
 from baco_like._typing import Array, Ints
 from baco_like.surrogates.gp.kernel import Kernel
-from baco_like.surrogates.gp.prior import Priors
+from baco_like.surrogates.gp.prior import Prior, Priors
 
 LOG_2PI = math.log(2.0 * math.pi)
 
@@ -85,6 +85,11 @@ class Evidence:
         return np.ascontiguousarray(self.squares.reshape(p, n * n))
 
     @cached_property
+    def prior(self) -> Prior:
+        """The prior of all hyperparameters as one vector, ``(..., p + 2)``."""
+        return self.priors.joint(len(self.squares))
+
+    @cached_property
     def _workspace(self) -> Array:
         """Three matrices that every evaluation overwrites: fresh ones would cost more than what is done in them."""
         n = len(self.y)
@@ -125,8 +130,9 @@ class Evidence:
         likelihood = -0.5 * float(residual @ alpha) - half_logdet - 0.5 * n * LOG_2PI
         inverse = dpotri(factor, lower=1, overwrite_c=1)[0]
         gradient = self._likelihood_gradient(h, residual, alpha, inverse, slope)
-        density, density_gradient = self._prior(h)
-        return likelihood + density, gradient + density_gradient
+        values = np.exp(theta)
+        density = float(self.prior.log_density(values).sum())
+        return likelihood + density, gradient + values * self.prior.gradient(values)
 
     def _likelihood_gradient(
         self, h: Hyperparameters, residual: Array, alpha: Array, inverse: Array, slope: Array
@@ -148,16 +154,6 @@ class Evidence:
         signal = float(alpha @ (residual - noises * alpha)) - (n - float(diagonal @ noises))
         noise = h.noise * float(alpha @ alpha - diagonal.sum())
         return np.concatenate([by_lengthscale, [0.5 * signal, 0.5 * noise]])
-
-    def _prior(self, h: Hyperparameters) -> tuple[float, Array]:
-        scale, noise = np.array([h.outputscale]), np.array([h.noise])
-        parts = (
-            (self.priors.lengthscale, h.lengthscales),
-            (self.priors.outputscale, scale),
-            (self.priors.noise, noise),
-        )
-        density = sum(float(prior.log_density(x).sum()) for prior, x in parts)
-        return density, np.concatenate([x * prior.gradient(x) for prior, x in parts])
 
     def subset(self, rows: Ints) -> Evidence:
         """Return the evidence of some rows only."""
@@ -193,9 +189,7 @@ class Evidence:
             fit = fit - (ones * solved).sum(axis=1) ** 2 / (ones**2).sum(axis=1)
         half_logdet = np.log(factors[:, rows, rows]).sum(axis=1)
         likelihood = -0.5 * fit - half_logdet - 0.5 * n * LOG_2PI
-        density = self.priors.lengthscale.log_density(values[:, :-2]).sum(axis=1)
-        density = density + self.priors.outputscale.log_density(values[:, -2])
-        score = likelihood + density + self.priors.noise.log_density(values[:, -1])
+        score = likelihood + self.prior.log_density(values).sum(axis=1)
         return np.where(np.isfinite(score), score, -math.inf)
 
 

@@ -127,14 +127,7 @@ def _bounds(groups: int) -> list[tuple[float, float]]:
 def _draws(evidence: Evidence, count: int, rng: Rng) -> Array:
     """Return the logarithms of prior draws, within the bounds, ``(count, p + 2)``."""
     groups = evidence.squares.shape[0]
-    priors = evidence.priors
-    drawn = np.column_stack(
-        [
-            priors.lengthscale.sample((count, groups), rng),
-            priors.outputscale.sample((count,), rng),
-            priors.noise.sample((count,), rng),
-        ]
-    )
+    drawn = evidence.prior.sample((count, groups + 2), rng)
     low, high = np.array(_bounds(groups)).T
     return np.clip(np.log(drawn), low, high)
 

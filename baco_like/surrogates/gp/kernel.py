@@ -42,22 +42,18 @@ class Kernel:
 
 
 def _matern52(squared: Array, spare: Array) -> Array:
-    s = np.sqrt(squared, out=squared)
-    s *= SQRT5
-    value = np.multiply(s, 1.0 / 3.0, out=spare)
+    value = np.multiply(squared, 5.0 / 3.0, out=spare)
+    falling = _falling(squared, -SQRT5, squared)
+    value -= falling
     value += 1.0
-    value *= s
-    value += 1.0
-    value *= _decay(s)
+    value *= np.exp(falling, out=falling)
     return value
 
 
 def _matern52_slope(squared: Array, spare: Array, slope: Array) -> tuple[Array, Array]:
-    s = np.sqrt(squared, out=slope)
-    s *= SQRT5
-    np.copyto(spare, s)
-    decay = _decay(spare)
-    slope += 1.0
+    falling = _falling(squared, -SQRT5, slope)
+    decay = np.exp(falling, out=spare)
+    np.subtract(1.0, falling, out=slope)
     slope *= decay
     value = np.multiply(squared, decay, out=squared)
     value *= 5.0 / 3.0
@@ -67,10 +63,9 @@ def _matern52_slope(squared: Array, spare: Array, slope: Array) -> tuple[Array, 
 
 
 def _matern32(squared: Array, spare: Array) -> Array:
-    s = np.sqrt(squared, out=squared)
-    s *= SQRT3
-    value = np.add(s, 1.0, out=spare)
-    value *= _decay(s)
+    falling = _falling(squared, -SQRT3, squared)
+    value = np.subtract(1.0, falling, out=spare)
+    value *= np.exp(falling, out=falling)
     return value
 
 
@@ -90,10 +85,9 @@ def _rbf_slope(squared: Array, spare: Array, slope: Array) -> tuple[Array, Array
     return value, np.multiply(value, -0.5, out=slope)
 
 
-def _decay(s: Array) -> Array:
-    """Overwrite an array by exp(-s)."""
-    np.negative(s, out=s)
-    return np.exp(s, out=s)
+def _falling(squared: Array, rate: float, out: Array) -> Array:
+    """Return the distances times a negative rate: what the exponential is taken of."""
+    return np.multiply(np.sqrt(squared, out=out), rate, out=out)
 
 
 def _normal_frequencies(count: int, columns: int, rng: Rng) -> Array:
@@ -131,6 +125,11 @@ def squared_distances(features: Features, owner: Ints, groups: int) -> Array:
         groups: Number of parameters.
     """
     n = len(features)
+    if np.array_equal(owner, np.arange(groups)):
+        columns = np.ascontiguousarray(features.T)
+        squared = columns[:, :, None] - columns[:, None, :]
+        squared *= squared
+        return squared
     squared = np.zeros((groups, n, n))
     for column, group in enumerate(owner):
         x = features[:, column]

@@ -21,7 +21,7 @@ from baco_like.surrogates.gp.kernel import (
 WAVES = 1024
 """Random Fourier features of a drawn function."""
 
-BLOCK = 2**15
+BLOCK = 2**16
 """Numbers in a working array while predicting, so that it stays in the processor's cache."""
 
 JITTERS = (0.0, 1e-10, 1e-8, 1e-6, 1e-4, 1e-2, 1.0)
@@ -216,8 +216,8 @@ def safe_cholesky(matrix: Array) -> Array:
     size = max(float(np.mean(np.diagonal(matrix))), 1e-12)
     for jitter in JITTERS:
         try:
-            factor = np.linalg.cholesky(matrix + jitter * size * np.eye(len(matrix)))
-            return np.asarray(factor, dtype=float)
+            lifted = matrix + jitter * size * np.eye(len(matrix)) if jitter else matrix
+            return np.asarray(np.linalg.cholesky(lifted), dtype=float)
         except np.linalg.LinAlgError:
             continue
     raise np.linalg.LinAlgError(

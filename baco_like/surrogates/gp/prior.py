@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -35,18 +36,23 @@ class Gamma:
     """Density proportional to x^(concentration - 1) exp(-rate x).
 
     Attributes:
-        concentration: Shape; above 1 the density vanishes at 0.
-        rate: One over the scale; the mean is concentration / rate.
+        concentration: Shape; above 1 the density vanishes at 0. An array has one for each number.
+        rate: One over the scale; the mean is concentration / rate. Likewise.
     """
 
-    concentration: float
-    rate: float
+    concentration: float | Array
+    rate: float | Array
+
+    @cached_property
+    def _constant(self) -> float | Array:
+        from scipy.special import gammaln
+
+        return self.concentration * np.log(self.rate) - gammaln(self.concentration)
 
     def log_density(self, x: Array) -> Array:
         """Return the log density."""
-        a, b = self.concentration, self.rate
-        constant = a * math.log(b) - math.lgamma(a)
-        return np.asarray((a - 1.0) * np.log(x) - b * x + constant)
+        density = (self.concentration - 1.0) * np.log(x) - self.rate * x
+        return np.asarray(density + self._constant)
 
     def gradient(self, x: Array) -> Array:
         """Return the derivative of the log density."""
@@ -113,6 +119,25 @@ class Flat:
 
 
 @dataclass(frozen=True)
+class _Each:
+    """One prior for each number of the last axis."""
+
+    parts: tuple[Prior, ...]
+
+    def log_density(self, x: Array) -> Array:
+        each = [prior.log_density(x[..., i]) for i, prior in enumerate(self.parts)]
+        return np.stack(each, axis=-1)
+
+    def gradient(self, x: Array) -> Array:
+        each = [prior.gradient(x[..., i]) for i, prior in enumerate(self.parts)]
+        return np.stack(each, axis=-1)
+
+    def sample(self, shape: tuple[int, ...], rng: Rng) -> Array:
+        each = [prior.sample(shape[:-1], rng) for prior in self.parts]
+        return np.stack(each, axis=-1)
+
+
+@dataclass(frozen=True)
 class Priors:
     """The priors of a Gaussian process whose features lie in [0, 1] and whose values are standardised.
 
@@ -130,6 +155,16 @@ class Priors:
     lengthscale: Prior = Gamma(1.2, 0.5)
     outputscale: Prior = Gamma(1.5, 0.2)
     noise: Prior = Gamma(1.1, 10.0)
+
+    def joint(self, lengthscales: int) -> Prior:
+        """Return the prior of the vector of lengthscales, outputscale and noise, ``(..., lengthscales + 2)``."""
+        parts = [self.lengthscale] * lengthscales + [self.outputscale, self.noise]
+        gammas = [one for one in parts if isinstance(one, Gamma)]
+        if len(gammas) < len(parts):
+            return _Each(tuple(parts))
+        return Gamma(
+            np.array([one.concentration for one in gammas]), np.array([one.rate for one in gammas])
+        )
 
 
 FLAT_PRIORS = Priors(Flat(0.05, 5.0), Flat(0.1, 10.0), Flat(1e-5, 0.5))
