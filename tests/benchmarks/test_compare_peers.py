@@ -163,6 +163,19 @@ def test_scores_agree_with_the_definition(peers: Any, tiny: Any) -> None:
     assert peers.figures.milliseconds_to([runs], 10) == pytest.approx(10.0)
 
 
+def test_what_is_expected_of_random_is_the_mean_of_random_runs(peers: Any, tiny: Any) -> None:
+    rng = np.random.default_rng(0)
+    rows = [
+        {"values": [None if np.isnan(v) else float(v) for v in rng.permutation(tiny.costs)[:20]]}
+        for _ in range(4000)
+    ]
+    runs = peers.figures.Runs(tiny, rows)
+    each = runs.mean_scores(20)
+    assert abs(each.mean() - runs.random_score(20)) < 4 * each.std() / np.sqrt(len(each))
+    at = np.arange(1, 6)
+    np.testing.assert_allclose(runs.costs(at).mean(axis=0), runs.expected_of_random(at), rtol=0.02)
+
+
 def test_never_better_than_the_worst_is_worse_than_random(peers: Any, tiny: Any) -> None:
     last = tiny.evaluations
     worst = peers.figures.Runs(tiny, [made([None] * last, last)])

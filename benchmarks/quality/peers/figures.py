@@ -123,8 +123,21 @@ class Runs:
     def worse_than_random(self, evaluations: int) -> tuple[int, int]:
         """Return at how many of the counted evaluations the mean curve is worse than random search's expectation."""
         at = self.counted(evaluations)
-        expected = random_curve(self.problem.costs, int(at[-1]))[at - 1]
-        return int((self.costs(at).mean(axis=0) > expected).sum()), len(at)
+        return int((self.costs(at).mean(axis=0) > self.expected_of_random(at)).sum()), len(at)
+
+    def random_score(self, evaluations: int) -> float:
+        """Return the score of random search's expected curve, as `mean_scores` of endless runs of it would have it."""
+        at = self.counted(evaluations)
+        random = self.problem.baseline.at_evaluations(at)
+        left = random - self.problem.baseline.optimum
+        return float(((random - self.expected_of_random(at))[left > 0] / left[left > 0]).mean())
+
+    def expected_of_random(self, at: Array) -> Array:
+        """Return the expected best cost of random search, as in `costs` the worst there is before a success, exact."""
+        costs = np.where(
+            np.isnan(self.problem.costs), self.problem.baseline.costs[-1], self.problem.costs
+        )
+        return random_curve(costs, int(at[-1]))[at - 1]
 
 
 def known_until(row: Row) -> float:

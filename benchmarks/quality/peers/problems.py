@@ -25,6 +25,7 @@ OUTSIDE = -1
 """The number of a row that a known constraint excludes."""
 
 COMPILER = Path(__file__).parents[2] / "recorded"
+_COMPILER = ("loop_nest", "hidden", "halide", "blur")
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,8 +93,7 @@ def names(data: Path | None) -> dict[str, str]:
     found = dict.fromkeys(_gpu(data), "gpu")
     return {
         **found,
-        "loop_nest": "compiler",
-        "hidden": "compiler",
+        **dict.fromkeys(_COMPILER, "compiler"),
         **dict.fromkeys(_MADE, "synthetic"),
     }
 
@@ -104,7 +104,7 @@ def problem(name: str, data: Path | None) -> Problem:
     if name in _MADE:
         space, costs = _MADE[name]()
         return Problem(name, "synthetic", space, _rows(space), costs)
-    if name in ("loop_nest", "hidden"):
+    if name in _COMPILER:
         described = json.loads((COMPILER / f"{name}.space.json").read_text(encoding="utf-8"))
         return _recorded(name, "compiler", Space.from_dict(described), COMPILER / f"{name}.json.gz")
     table = _gpu(data)[name]

@@ -184,9 +184,11 @@ def _against_random(table: Table, names: Sequence[str]) -> str:
             own = table.get((peer, name))
             found = None if own is None else figures.overall([own], until, True)
             cells.append(_interval(found))
-        worse, of_all = runs.scored(until).worse_than_random(until)
-        lines.append([f"{name}{star}", *cells, f"{worse} of {of_all}"])
-    head = ["space", f"score, {OURS}", "score, random"]
+        long = runs.scored(until)
+        worse, of_all = long.worse_than_random(until)
+        expected = f"{long.random_score(until):.2f}"
+        lines.append([f"{name}{star}", cells[0], expected, cells[1], f"{worse} of {of_all}"])
+    head = ["space", f"score, {OURS}", "score expected of random, exact", "score, random's runs"]
     return quality.table(
         [*head, "evaluations at which its mean is worse than expected of random"], lines
     )
@@ -290,7 +292,9 @@ EXPLAINED = """\
 Score: 0 is random search (calculated, by the methodology), 1 the optimum from the first evaluation on; the mean from
 the methodology's first evaluation to @60, @220 or its budget, whichever comes first, and over the spaces. The cost is
 that of the median rank of the runs, or (mean curve) the mean cost of the runs, the worst cost of the space before a
-run's first success. In brackets 95 % bootstrap intervals over runs. An evaluation is a configuration that runs or
-fails; one that a known constraint excludes, or that was asked for before, is answered but not counted. No peer is
-given a default configuration. A run that ends by itself keeps its best. `-`: not enough evaluations. CPU is that of
-the whole process; a suggestion is one question, those that were excluded or repeated among them."""
+run's first success; so the mean curve of random search itself is below 0 where costs spread over decades, and its
+exact expectation, failures counted alike, stands beside. In brackets 95 % bootstrap intervals over runs. An
+evaluation is a configuration that runs or fails; one that a known constraint excludes, or that was asked for before,
+is answered but not counted. No peer is given a default configuration. A run that ends by itself keeps its best. `-`:
+not enough evaluations. CPU is that of the whole process; a suggestion is one question, those that were excluded or
+repeated among them."""
