@@ -7,15 +7,17 @@ export OMP_NUM_THREADS=1
 out=$1
 part() { nice -n 10 python benchmarks/quality/compare.py --data "$DATA" --out "$out" --processes 1 "$@"; }
 
-fast="random,Kernel Tuner GA,Kernel Tuner DE,Kernel Tuner PSO,Kernel Tuner greedy ILS,Kernel Tuner SA"
-fast="$fast,Kernel Tuner dual annealing,Kernel Tuner tabu grey wolf,Kernel Tuner bayes_opt,pyATF DE,pyATF AUC bandit"
+fast="Kernel Tuner GA,Kernel Tuner DE,Kernel Tuner PSO,Kernel Tuner greedy ILS,Kernel Tuner SA"
+fast="$fast,Kernel Tuner dual annealing,Kernel Tuner tabu grey wolf,pyATF DE,pyATF AUC bandit"
 slow="Optuna GP,SMAC3,scikit-optimize GP"
 
-part --spaces gpu --peers "auto,$fast,Kernel Tuner hybrid VNDX" --seeds 20
+part --spaces gpu --peers "auto,random,$fast,Kernel Tuner bayes_opt,Kernel Tuner hybrid VNDX" --seeds 20
+part --spaces gpu --peers "$slow" --budget 60 --exactly --limit 240 --seeds 20
 part --spaces gpu --peers "Optuna TPE,bayesian,baco" --budget 60 --exactly --seeds 20
-part --spaces gpu --peers "$slow" --budget 60 --exactly --seeds 5
 part --spaces convolution_milo/A4000 --peers "Optuna GP" --budget 220 --exactly --limit 240 --seeds 1
-part --spaces compiler,synthetic --peers "auto,$fast,Optuna TPE" --budget 100 --exactly --limit 60 --seeds 20
+part --spaces compiler,synthetic --peers "auto,random" --seeds 20
+part --spaces compiler,synthetic --peers "$fast" --limit 30 --seeds 20
+part --spaces compiler,synthetic --peers "Kernel Tuner bayes_opt,Optuna TPE" --budget 60 --exactly --limit 30 --seeds 20
 # not on synthetic_flags, where its search for a neighbour takes seconds
 part --spaces loop_nest,hidden,synthetic_passes,synthetic_tiles --peers "Kernel Tuner hybrid VNDX" \
     --budget 100 --exactly --limit 60 --seeds 20
