@@ -125,7 +125,7 @@ def squared_distances(features: Features, owner: Ints, groups: int) -> Array:
         groups: Number of parameters.
     """
     n = len(features)
-    if np.array_equal(owner, np.arange(groups)):
+    if np.array_equal(owner, np.arange(groups)):  # one column each, as a rule: all at once
         columns = np.ascontiguousarray(features.T)
         squared = columns[:, :, None] - columns[:, None, :]
         squared *= squared
