@@ -95,10 +95,19 @@ class Runs:
     def mean_scores(self, evaluations: int) -> Array:
         """Return the score of each run, whose mean is the score of the mean curve, ``(runs,)``."""
         at = self.counted(evaluations)
+        return self._scores_of(self.costs(at), at)
+
+    def random_score(self, evaluations: int) -> float:
+        """Return the score of random search's expected curve, as `mean_scores` of endless runs of it would have it."""
+        at = self.counted(evaluations)
+        return float(self._scores_of(self.expected_of_random(at), at))
+
+    def _scores_of(self, costs: Array, at: Array) -> Array:
+        """Return the scores of curves of the best cost at some evaluations, ``(..., evaluations)`` -> ``(...)``."""
         random = self.problem.baseline.at_evaluations(at)
         left = random - self.problem.baseline.optimum
         some = left > 0
-        return ((random - self.costs(at)) / np.where(some, left, 1.0))[:, some].mean(axis=1)
+        return ((random - costs)[..., some] / left[some]).mean(axis=-1)
 
     def costs(self, at: Sequence[int] | Array) -> Array:
         """Return the best costs after numbers of evaluations, the worst there is before the first success."""
@@ -124,13 +133,6 @@ class Runs:
         """Return at how many of the counted evaluations the mean curve is worse than random search's expectation."""
         at = self.counted(evaluations)
         return int((self.costs(at).mean(axis=0) > self.expected_of_random(at)).sum()), len(at)
-
-    def random_score(self, evaluations: int) -> float:
-        """Return the score of random search's expected curve, as `mean_scores` of endless runs of it would have it."""
-        at = self.counted(evaluations)
-        random = self.problem.baseline.at_evaluations(at)
-        left = random - self.problem.baseline.optimum
-        return float(((random - self.expected_of_random(at))[left > 0] / left[left > 0]).mean())
 
     def expected_of_random(self, at: Array) -> Array:
         """Return the expected best cost of random search, as in `costs` the worst there is before a success, exact."""

@@ -24,8 +24,10 @@ Values = tuple[Any, ...]
 OUTSIDE = -1
 """The number of a row that a known constraint excludes."""
 
-COMPILER = Path(__file__).parents[2] / "recorded"
-_COMPILER = ("loop_nest", "hidden", "halide", "blur")
+RECORDED = Path(__file__).parents[2] / "recorded"
+
+COMPILER = ("loop_nest", "hidden", "halide", "blur")
+"""Names of the recorded compiler spaces there."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +95,7 @@ def names(data: Path | None) -> dict[str, str]:
     found = dict.fromkeys(_gpu(data), "gpu")
     return {
         **found,
-        **dict.fromkeys(_COMPILER, "compiler"),
+        **dict.fromkeys(COMPILER, "compiler"),
         **dict.fromkeys(_MADE, "synthetic"),
     }
 
@@ -104,9 +106,9 @@ def problem(name: str, data: Path | None) -> Problem:
     if name in _MADE:
         space, costs = _MADE[name]()
         return Problem(name, "synthetic", space, _rows(space), costs)
-    if name in _COMPILER:
-        described = json.loads((COMPILER / f"{name}.space.json").read_text(encoding="utf-8"))
-        return _recorded(name, "compiler", Space.from_dict(described), COMPILER / f"{name}.json.gz")
+    if name in COMPILER:
+        described = json.loads((RECORDED / f"{name}.space.json").read_text(encoding="utf-8"))
+        return _recorded(name, "compiler", Space.from_dict(described), RECORDED / f"{name}.json.gz")
     table = _gpu(data)[name]
     assert data is not None
     described = json.loads((data / "spaces" / f"{table.parent.name}.json").read_text("utf-8"))
