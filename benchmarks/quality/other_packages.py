@@ -2,7 +2,8 @@
 
 Each package is a generator that yields a configuration and is sent its cost, None where it failed or lies outside the
 space. A configuration that comes again is answered from memory and counts as no evaluation, as the papers had it; a run
-of which nothing but repetitions comes ends.
+of which nothing but repetitions comes ends. The Bayesian packages are asked as often as their own loops would ask, 20
+and 200 times, repetitions included.
 """
 
 import contextlib
@@ -191,7 +192,7 @@ def _config(
 
 PACKAGES: Mapping[str, tuple[Callable[..., Walk], int]] = {
     "pyatf": (pyatf_technique, 50),
-    "scikit-optimize": (scikit_optimize, 2),
-    "bayesian-optimization": (bayesian_optimization, 2),
+    "scikit-optimize": (scikit_optimize, 1),
+    "bayesian-optimization": (bayesian_optimization, 1),
 }
 """How each starts, and after how many times its budget in questions, repetitions included, a run ends at the latest."""
