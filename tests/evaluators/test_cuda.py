@@ -26,7 +26,7 @@ from baco_like.evaluators.cuda import (
 )
 from baco_like.evaluators.cuda.metered import MeteredEvaluator, Metering
 from baco_like.evaluators.cuda.nvrtc import CompileError, Compiler
-from baco_like.evaluators.domains import completed
+from baco_like.evaluators.kernels.domains import completed
 from baco_like.evaluators.reference import difference
 from baco_like.evaluators.repeats import Repeats
 from baco_like.evaluators.table import Table

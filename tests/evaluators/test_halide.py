@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 from baco_like.evaluators import registry
-from baco_like.evaluators.domains import completed
 from baco_like.evaluators.halide import (
     PROBLEMS,
     Settings,
@@ -21,6 +20,7 @@ from baco_like.evaluators.halide import (
     matmul,
     matmul_hidden,
 )
+from baco_like.evaluators.kernels.domains import completed
 from baco_like.evaluators.repeats import Repeats
 from baco_like.evaluators.staged import StagedEvaluator
 from baco_like.evaluators.table import Table

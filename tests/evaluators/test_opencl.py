@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from baco_like.evaluators import registry
-from baco_like.evaluators.domains import completed
+from baco_like.evaluators.kernels.domains import completed
 from baco_like.evaluators.opencl import PROBLEMS, Settings, convolution, gemm, opencl_evaluator
 from baco_like.evaluators.repeats import Repeats
 from baco_like.evaluators.staged import StagedEvaluator

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from baco_like.evaluators import registry
-from baco_like.evaluators.domains import completed
+from baco_like.evaluators.kernels.domains import completed
 from baco_like.evaluators.repeats import Repeats
 from baco_like.evaluators.staged import StagedEvaluator
 from baco_like.evaluators.table import Table

@@ -2,10 +2,10 @@
 
 Needs the extra ``cupy`` and a GPU. Problems of ours are a 2-D convolution (``convolution``), a matrix multiplication
 (``gemm``), points in a polygon (``pnpoly``) and a stencil over time (``hotspot``), each with a function
-``space(size)``. A file of your own is a problem too: see `baco_like.evaluators.problems`, with ``SOURCE`` (CUDA C++),
-``KERNEL`` (its name, or an instance of a template with placeholders: ``"scale<{tile}>"``), ``macros(size)`` (what the
-source wants to know besides the parameters, which are macros by their names) and ``launch(config, size)`` (grid and
-block). The kernel's arguments are the inputs and the output. Further names a file may have:
+``space(size)``. A file of your own is a problem too: see `baco_like.evaluators.kernels.problems`, with ``SOURCE``
+(CUDA C++), ``KERNEL`` (its name, or an instance of a template with placeholders: ``"scale<{tile}>"``), ``macros(size)``
+(what the source wants to know besides the parameters, which are macros by their names) and ``launch(config, size)``
+(grid and block). The kernel's arguments are the inputs and the output. Further names a file may have:
 
 - ``CONSTANTS``: inputs by number that are no arguments but ``__constant__`` arrays, by their names;
 - ``scratch(size)``: arrays as large as further ones that the kernel writes to, arguments after the output;
@@ -22,12 +22,12 @@ from pathlib import Path
 from typing import Any
 
 from baco_like.evaluators.cuda.metered import MeteredEvaluator, Metering
-from baco_like.evaluators.domains import check_parameters, completed
 from baco_like.evaluators.kernels import FIVE_TIMES, KernelBench, time_scale
-from baco_like.evaluators.problems import domains_of, resolved
+from baco_like.evaluators.kernels.domains import check_parameters, completed
+from baco_like.evaluators.kernels.problems import domains_of, resolved
+from baco_like.evaluators.kernels.serving import Plan
 from baco_like.evaluators.repeats import KEYS as REPEATS
 from baco_like.evaluators.repeats import Repeats
-from baco_like.evaluators.serving import Plan
 from baco_like.evaluators.staged import StagedEvaluator
 from baco_like.evaluators.table import Table
 from baco_like.evaluators.worker import Worker

@@ -3,7 +3,8 @@
 Needs the extra ``halide``. Problems of ours are a matrix multiplication whose schedules are all right (``matmul``),
 one of which half are refused for reasons that no known constraint tells (``matmul_hidden``) and a blur in two stages
 (``blur``); each has a function ``space(size)``. A file of your own is a problem too: see
-`baco_like.evaluators.problems`, with a function ``build(config, *buffers)`` that returns the scheduled `halide.Func`.
+`baco_like.evaluators.kernels.problems`, with a function ``build(config, *buffers)`` that returns the scheduled
+`halide.Func`.
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from baco_like.evaluators.kernels import FIVE_TIMES, KernelBench, time_scale
-from baco_like.evaluators.pinning import cpus_from_table
-from baco_like.evaluators.problems import completion, resolved
+from baco_like.evaluators.kernels.problems import completion, resolved
+from baco_like.evaluators.kernels.serving import Plan
+from baco_like.evaluators.processes.pinning import cpus_from_table
 from baco_like.evaluators.repeats import KEYS as REPEATS
 from baco_like.evaluators.repeats import Repeats
-from baco_like.evaluators.serving import Plan
 from baco_like.evaluators.staged import StagedEvaluator
 from baco_like.evaluators.table import Table
 from baco_like.evaluators.worker import Worker

@@ -1,10 +1,10 @@
 """OpenCL kernels: built, launched, checked and timed by events in a worker process.
 
- Needs the extra ``opencl`` and a driver; PoCL runs kernels on the CPU. Problems of ours are a 2-D convolution
+Needs the extra ``opencl`` and a driver; PoCL runs kernels on the CPU. Problems of ours are a 2-D convolution
 (``convolution``) and a matrix multiplication (``gemm``), each with a function ``space(size)``. A file of your own is
-a problem too: see `baco_like.evaluators.problems`, with ``SOURCE``, ``KERNEL``, ``macros(size)`` (what the source
-wants to know besides the parameters, which are macros by their names) and ``launch(config, size)`` (global and local
-size). The kernel's arguments are the inputs and the output.
+a problem too: see `baco_like.evaluators.kernels.problems`, with ``SOURCE``, ``KERNEL``, ``macros(size)`` (what the
+source wants to know besides the parameters, which are macros by their names) and ``launch(config, size)`` (global and
+local size). The kernel's arguments are the inputs and the output.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from baco_like.evaluators.kernels import FIVE_TIMES, KernelBench, time_scale
-from baco_like.evaluators.pinning import cpus_from_table
-from baco_like.evaluators.problems import completion, resolved
+from baco_like.evaluators.kernels.problems import completion, resolved
+from baco_like.evaluators.kernels.serving import Plan
+from baco_like.evaluators.processes.pinning import cpus_from_table
 from baco_like.evaluators.repeats import KEYS as REPEATS
 from baco_like.evaluators.repeats import Repeats
-from baco_like.evaluators.serving import Plan
 from baco_like.evaluators.staged import StagedEvaluator
 from baco_like.evaluators.table import Table
 from baco_like.evaluators.worker import Worker

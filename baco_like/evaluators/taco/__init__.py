@@ -13,17 +13,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from baco_like.evaluators.domains import check_parameters, completed
-from baco_like.evaluators.harnessed import Limits
 from baco_like.evaluators.kernels import FIVE_TIMES, time_scale
-from baco_like.evaluators.pinning import check_cpus, cpus_from_table
+from baco_like.evaluators.kernels.domains import check_parameters, completed
+from baco_like.evaluators.kernels.harnessed import Limits
+from baco_like.evaluators.processes.pinning import check_cpus, cpus_from_table
+from baco_like.evaluators.processes.workplace import require_program
 from baco_like.evaluators.repeats import KEYS as REPEATS
 from baco_like.evaluators.repeats import Repeats
 from baco_like.evaluators.staged import StagedEvaluator
 from baco_like.evaluators.table import Table, shown, suggestion
 from baco_like.evaluators.taco.bench import Operands, TacoBench, Tools
 from baco_like.evaluators.taco.templates import TEMPLATES
-from baco_like.evaluators.workplace import require_program
 from baco_like.exceptions import EvaluatorError, RunFileError
 from baco_like.spaces.space import Space
 

@@ -10,15 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from baco_like.evaluators import process
 from baco_like.evaluators.bench import StageFailure
-from baco_like.evaluators.harnessed import HarnessedKernel, Limits
-from baco_like.evaluators.process import Finished
-from baco_like.evaluators.stop import Stop
+from baco_like.evaluators.kernels.harnessed import HarnessedKernel, Limits
+from baco_like.evaluators.processes import process
+from baco_like.evaluators.processes.process import Finished
+from baco_like.evaluators.processes.stop import Stop
+from baco_like.evaluators.processes.workplace import Workplace
 from baco_like.evaluators.taco import tensors
 from baco_like.evaluators.taco.harness import HARNESS, caller
 from baco_like.evaluators.taco.templates import Template
-from baco_like.evaluators.workplace import Workplace
 from baco_like.exceptions import EvaluatorError
 from baco_like.records.trial import Trial
 

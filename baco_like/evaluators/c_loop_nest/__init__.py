@@ -15,14 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from baco_like.evaluators.c_loop_nest_bench import LoopNestBench, Settings
-from baco_like.evaluators.c_loop_nest_source import DOMAINS, Schedule, kernel_source, violation
-from baco_like.evaluators.pinning import check_cpus, cpus_from_table
+from baco_like.evaluators.c_loop_nest.bench import LoopNestBench, Settings
+from baco_like.evaluators.c_loop_nest.source import DOMAINS, Schedule, kernel_source, violation
+from baco_like.evaluators.processes.pinning import check_cpus, cpus_from_table
+from baco_like.evaluators.processes.workplace import require_program
 from baco_like.evaluators.repeats import KEYS as REPEATS_KEYS
 from baco_like.evaluators.repeats import Repeats
 from baco_like.evaluators.staged import StagedEvaluator
 from baco_like.evaluators.table import Table, per_second, shown, suggestion
-from baco_like.evaluators.workplace import require_program
 from baco_like.exceptions import EvaluatorError, RunFileError
 from baco_like.records.trial import Outcome, Trial
 from baco_like.spaces.parameter import Parameter

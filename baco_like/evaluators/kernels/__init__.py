@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from baco_like.evaluators.bench import StageFailure
+from baco_like.evaluators.kernels.serving import Plan
 from baco_like.evaluators.repeats import Repeats
-from baco_like.evaluators.serving import Plan
 from baco_like.evaluators.table import Table, per_second
 from baco_like.evaluators.worker import Reply, Worker
 from baco_like.exceptions import RunFileError
@@ -40,7 +40,7 @@ class KernelBench:
     crash or a wrong result in a worker that has run others before counts only if it happens again in a new one.
 
     Args:
-        worker: Serves a `baco_like.evaluators.serving.Server`.
+        worker: Serves a `baco_like.evaluators.kernels.serving.Server`.
         plan: Its limits.
         scale: What a second is in the objective's unit.
         complete: Returns a configuration with what the space has left out, or raises `EvaluatorError`.

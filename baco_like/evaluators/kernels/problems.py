@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from baco_like.evaluators.domains import Domain, check_parameters, completed
-from baco_like.evaluators.serving import aligned
+from baco_like.evaluators.kernels.domains import Domain, check_parameters, completed
+from baco_like.evaluators.kernels.serving import aligned
 from baco_like.evaluators.table import shown, suggestion
 from baco_like.exceptions import EvaluatorError, RunFileError
 from baco_like.spaces.parameter import Parameter

@@ -10,19 +10,19 @@ from typing import Any
 
 import numpy as np
 
-from baco_like.evaluators import process
 from baco_like.evaluators.bench import StageFailure
-from baco_like.evaluators.c_loop_nest_harness import HARNESS
-from baco_like.evaluators.c_loop_nest_source import (
+from baco_like.evaluators.c_loop_nest.harness import HARNESS
+from baco_like.evaluators.c_loop_nest.source import (
     Schedule,
     compiler_flags,
     kernel_source,
     violation,
 )
-from baco_like.evaluators.harnessed import HarnessedKernel, Limits
-from baco_like.evaluators.process import Finished
-from baco_like.evaluators.stop import Stop
-from baco_like.evaluators.workplace import Workplace
+from baco_like.evaluators.kernels.harnessed import HarnessedKernel, Limits
+from baco_like.evaluators.processes import process
+from baco_like.evaluators.processes.process import Finished
+from baco_like.evaluators.processes.stop import Stop
+from baco_like.evaluators.processes.workplace import Workplace
 from baco_like.exceptions import EvaluatorError
 from baco_like.records.trial import Trial
 
