@@ -13,7 +13,8 @@ import importlib.util
 from dataclasses import dataclass
 from pathlib import Path
 
-from baco_like.evaluators.kernels import FIVE_TIMES, KernelBench, time_scale
+from baco_like.evaluators.kernels import FIVE_TIMES, KernelBench, measuring, time_scale
+from baco_like.evaluators.kernels import KEYS as KERNEL_KEYS
 from baco_like.evaluators.kernels.problems import completion, resolved
 from baco_like.evaluators.kernels.serving import Plan
 from baco_like.evaluators.processes.pinning import cpus_from_table
@@ -32,10 +33,7 @@ KEYS = (
     "problem",
     "size",
     *REPEATS,
-    "timeout",
-    "build_timeout",
-    "tolerance",
-    "input_seed",
+    *KERNEL_KEYS,
     "threads",
     "target",
     "memory",
@@ -137,10 +135,7 @@ def from_table(table: Table, space: Space, unit: str, folder: Path) -> StagedEva
         problem=table.text("problem"),
         size=table.whole("size", low=1),
         repeats=Repeats.from_table(table, 5),
-        timeout=table.positive("timeout", 10.0),
-        build_timeout=table.positive("build_timeout", 30.0),
-        tolerance=table.positive("tolerance", 1e-5),
-        input_seed=table.whole("input_seed", 0),
+        **measuring(table),
         threads=table.whole("threads", low=1) if table.has("threads") else None,
         target=table.text("target", "host"),
         memory=table.bytes("memory") if table.has("memory") else None,
