@@ -296,7 +296,7 @@ def test_flags() -> None:
 
 def test_every_field_of_a_schedule_has_a_domain_that_holds_its_default() -> None:
     assert {field.name for field in fields(Schedule)} == set(DOMAINS)
-    assert schedule_of(asdict(Schedule())) == Schedule()
+    assert schedule_of(asdict(Schedule())) == schedule_of({}) == Schedule()
     assert violation(Schedule(), 7) is None
 
 
