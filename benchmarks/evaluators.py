@@ -30,9 +30,10 @@ os.environ.setdefault("POCL_MAX_PTHREAD_COUNT", "1")  # what else the machine do
 import numpy as np
 
 from baco_like import BacoError, Space, runfile
-from baco_like.evaluators import c_loop_nest_source, halide, registry
-from baco_like.evaluators.domains import completed
+from baco_like.evaluators import halide, registry
+from baco_like.evaluators.c_loop_nest import source as loop_nest_source
 from baco_like.evaluators.halide import matmul, pipelines
+from baco_like.evaluators.kernels.domains import completed
 from baco_like.evaluators.opencl import convolution, programs
 from baco_like.evaluators.staged import StagedEvaluator
 from baco_like.evaluators.table import Table
@@ -154,9 +155,9 @@ def function(folder: Path, size: int) -> Case:
 
 def c_loop_nest(folder: Path, size: int) -> Case:
     config = {"opt": "-O2"}
-    schedule = c_loop_nest_source.Schedule(**config)
-    source = c_loop_nest_source.kernel_source(schedule, size)
-    kernel = compiled(source, folder, c_loop_nest_source.compiler_flags(schedule)).kernel
+    schedule = loop_nest_source.Schedule(**config)
+    source = loop_nest_source.kernel_source(schedule, size)
+    kernel = compiled(source, folder, loop_nest_source.compiler_flags(schedule)).kernel
     arrays = [np.ones((size, size), np.float32) for _ in range(3)]
     evaluator = made(Space({"opt": ["-O2", "-O3"]}), folder, kind="c_loop_nest", size=size)
     return Case(evaluator, config, lambda: called_with(kernel, arrays), REPEATS + 1)

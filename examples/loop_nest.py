@@ -6,8 +6,7 @@ Run it with: python examples/loop_nest.py [EVALUATIONS]
 import sys
 
 from baco_like import MaxEvals, Optimizer, Ordinal, Permutation, Space, run
-from baco_like.evaluators.c_loop_nest import LoopNestEvaluator
-from baco_like.evaluators.c_loop_nest_bench import Settings
+from baco_like.evaluators.c_loop_nest import LoopNestEvaluator, Settings
 
 LOOPS = ["io", "jo", "ko", "ii", "ji", "ki"]  # from tile to tile, then within a tile
 TILES = Ordinal([1, 4, 8, 16, 32, 64], log=True, default=1)

@@ -317,7 +317,7 @@ def test_a_run_that_breaks_off_writes_its_results(toml, tmp_path):
     text = toml.read_text().splitlines()
     toml.write_text("\n".join('run = "./once"' if x.startswith("run") else x for x in text))
     monkey = (
-        "from baco_like.evaluators import process\n"
+        "from baco_like.evaluators.processes import process\n"
         "from baco_like.exceptions import EvaluatorError\n"
         "import baco_like.evaluators.command as c, sys\nfrom baco_like.cli import main\n"
         "real, calls = c.CommandBench.build, []\n"

@@ -12,20 +12,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from baco_like.evaluators import process
 from baco_like.evaluators.bench import StageFailure
 from baco_like.evaluators.measure import Measure
-from baco_like.evaluators.pinning import check_cpus, cpus_from_table
-from baco_like.evaluators.process import Finished
+from baco_like.evaluators.processes import process
+from baco_like.evaluators.processes.pinning import check_cpus, cpus_from_table
+from baco_like.evaluators.processes.process import Finished
+from baco_like.evaluators.processes.stop import Stop
+from baco_like.evaluators.processes.workplace import require_program, temporary_folder
 from baco_like.evaluators.reference import KEYS as REFERENCE_KEYS
 from baco_like.evaluators.reference import Reference
 from baco_like.evaluators.repeats import KEYS as REPEATS_KEYS
 from baco_like.evaluators.repeats import Repeats
 from baco_like.evaluators.staged import StagedEvaluator
-from baco_like.evaluators.stop import Stop
 from baco_like.evaluators.table import Table, per_second
 from baco_like.evaluators.template import Template, text_of, variable_names
-from baco_like.evaluators.workplace import require_program, temporary_folder
 from baco_like.exceptions import EvaluatorError, RunFileError
 from baco_like.records.trial import Trial
 from baco_like.spaces.space import Space

@@ -7,11 +7,11 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
-from baco_like.evaluators.executors.size import workers_of
+from baco_like.evaluators.executors.protocol import SubmitsCalls, workers_of
 from baco_like.evaluators.failures import DEFAULT_FAILURES, failure_word
 from baco_like.exceptions import EvaluatorError
 from baco_like.records.reading import finite_number, outcome_from, outcome_of_exception
@@ -24,13 +24,6 @@ _POLL = 0.01
 
 _SLICE = 0.5
 """Seconds of one wait for the others: Ctrl-C that comes just before a wait is seen after it."""
-
-
-class SubmitsCalls(Protocol):
-    """What is needed of an executor; its futures need ``done()``, ``result()`` and ``cancel()``."""
-
-    def submit(self, fn: Callable[..., Any], /, *args: Any) -> Any:
-        """Start a call and return its future."""
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from baco_like.evaluators.process import Finished
+from baco_like.evaluators.processes.process import Finished
 from baco_like.evaluators.table import Table, shown, suggestion
 from baco_like.exceptions import RunFileError
 from baco_like.records.reading import finite_number

@@ -48,10 +48,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from baco_like.evaluators import group, guardian
-from baco_like.evaluators.exchange import Channel, Exchange
-from baco_like.evaluators.pinning import pinned
-from baco_like.evaluators.workplace import Workplace
+from baco_like.evaluators.processes import group, guardian
+from baco_like.evaluators.processes.exchange import Channel, Exchange
+from baco_like.evaluators.processes.pinning import pinned
+from baco_like.evaluators.processes.workplace import Workplace
 from baco_like.exceptions import EvaluatorError
 from baco_like.records.trial import Outcome
 
@@ -66,7 +66,7 @@ _PARTING = 2.0
 
 _BOOT = (
     "import sys; sys.path[:] = sys.argv[3].split('\\n'); "
-    "from baco_like.evaluators.worker_main import main; main(int(sys.argv[1]), int(sys.argv[2]))"
+    "from baco_like.evaluators.processes.worker_main import main; main(int(sys.argv[1]), int(sys.argv[2]))"
 )
 
 

@@ -21,10 +21,10 @@ from typing import Any
 import numpy as np
 import runs
 
+from baco_like.evaluators.processes.workplace import require_program
 from baco_like.evaluators.repeats import Repeats
 from baco_like.evaluators.taco import Settings, taco_evaluator, tensors
 from baco_like.evaluators.taco.templates import TEMPLATES
-from baco_like.evaluators.workplace import require_program
 from baco_like.exceptions import EvaluatorError
 from baco_like.records.trial import Trial
 from baco_like.strategies.registry import create

@@ -14,7 +14,7 @@ from pathlib import Path
 from harness import Report, arguments, chosen, scratch
 from mutations import CANARY, TOKENS
 
-from baco_like.evaluators import process
+from baco_like.evaluators.processes import process
 from baco_like.evaluators.template import Template, text_of
 from baco_like.exceptions import BacoError
 from baco_like.integrations.scenario import read_scenario

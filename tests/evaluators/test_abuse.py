@@ -15,8 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from baco_like.evaluators import command, guardian
+from baco_like.evaluators import command
 from baco_like.evaluators.isolated import isolated_function
+from baco_like.evaluators.processes import guardian
 from baco_like.evaluators.protocol import Evaluator
 from baco_like.evaluators.table import Table
 from baco_like.records.trial import Outcome, Trial

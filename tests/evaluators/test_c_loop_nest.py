@@ -14,10 +14,8 @@ from typing import Any
 
 import pytest
 
-from baco_like.evaluators import c_loop_nest_bench
-from baco_like.evaluators.c_loop_nest import LoopNestEvaluator, Settings, schedule_of
-from baco_like.evaluators.c_loop_nest_harness import read_report
-from baco_like.evaluators.c_loop_nest_source import (
+from baco_like.evaluators.c_loop_nest import LoopNestEvaluator, Settings, bench, schedule_of
+from baco_like.evaluators.c_loop_nest.source import (
     DOMAINS,
     LOOPS,
     PRAGMAS,
@@ -26,6 +24,7 @@ from baco_like.evaluators.c_loop_nest_source import (
     kernel_source,
     violation,
 )
+from baco_like.evaluators.kernels.harnessed import read_report
 from baco_like.evaluators.protocol import SourceProvider
 from baco_like.evaluators.repeats import Repeats
 from baco_like.evaluators.table import Table
@@ -124,7 +123,7 @@ def with_kernel(monkeypatch: pytest.MonkeyPatch, body: str) -> LoopNestEvaluator
     """Return an evaluator whose every kernel has this body."""
     source = "#include <stdlib.h>\n#include <string.h>\n#include <unistd.h>\n#include <math.h>\n"
     source += f"void kernel(const float *A, const float *B, float *C) {{ {body} }}\n"
-    monkeypatch.setattr(c_loop_nest_bench, "kernel_source", lambda schedule, size: source)
+    monkeypatch.setattr(bench, "kernel_source", lambda schedule, size: source)
     return LoopNestEvaluator(Space({"ti": [1, 2]}), Settings(SIZE, timeout=0.3), Repeats(2, 2))
 
 
@@ -297,7 +296,7 @@ def test_flags() -> None:
 
 def test_every_field_of_a_schedule_has_a_domain_that_holds_its_default() -> None:
     assert {field.name for field in fields(Schedule)} == set(DOMAINS)
-    assert schedule_of(asdict(Schedule())) == Schedule()
+    assert schedule_of(asdict(Schedule())) == schedule_of({}) == Schedule()
     assert violation(Schedule(), 7) is None
 
 
@@ -310,7 +309,7 @@ def test_a_torn_report_is_read_as_far_as_it_goes() -> None:
 @needs_cc
 def test_warm_ups_and_more_repeats_where_they_are_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
     """The kernel counts its calls in a file: two warm-ups and two repeats a process."""
-    monkeypatch.setattr(c_loop_nest_bench, "kernel_source", lambda schedule, size: counting())
+    monkeypatch.setattr(bench, "kernel_source", lambda schedule, size: counting())
     settings = Settings(SIZE, warmup=2)
     rule = Repeats(2, 4, relative_error=1e-9)
     evaluator = LoopNestEvaluator(Space({"ti": [1, 2]}), settings, rule)
@@ -333,9 +332,7 @@ def test_a_kernel_that_is_clearly_slower_is_stopped(monkeypatch: pytest.MonkeyPa
     """The first one counts, the second one sleeps for longer than the test may take."""
     bodies = iter([f"{RIGHT} usleep(10000);", f"{RIGHT} sleep(60);"])
     head = "#include <unistd.h>\nvoid kernel(const float *A, const float *B, float *C) { "
-    monkeypatch.setattr(
-        c_loop_nest_bench, "kernel_source", lambda schedule, size: f"{head}{next(bodies)} }}\n"
-    )
+    monkeypatch.setattr(bench, "kernel_source", lambda schedule, size: f"{head}{next(bodies)} }}\n")
     settings = Settings(SIZE, timeout=60.0)
     evaluator = LoopNestEvaluator(Space({"ti": [1, 2]}), settings, Repeats(2, 2, slow_ratio=3.0))
     fast, slow = evaluate(evaluator, ti=1), evaluate(evaluator, ti=2)
@@ -362,7 +359,7 @@ def test_memory_and_cpus_reach_the_kernel(monkeypatch: pytest.MonkeyPatch) -> No
     for memory, word in ((None, None), (256 << 20, "runtime")):
         head = "#include <stdlib.h>\nvoid kernel(const float *A, const float *B, float *C) { "
         source = f"{head}{body} }}\n"
-        monkeypatch.setattr(c_loop_nest_bench, "kernel_source", lambda a, b, s=source: s)
+        monkeypatch.setattr(bench, "kernel_source", lambda a, b, s=source: s)
         cpus = frozenset({min(os.sched_getaffinity(0))}) if sys.platform == "linux" else None
         settings = Settings(SIZE, memory=memory, cpus=cpus)
         evaluator = LoopNestEvaluator(Space({"ti": [1, 2]}), settings, Repeats())

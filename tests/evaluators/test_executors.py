@@ -26,8 +26,8 @@ from baco_like import EvaluatorError, MaxEvals, Optimizer, Outcome, Space, Statu
 from baco_like.evaluators.executors.evaluator import ExecutorEvaluator
 from baco_like.evaluators.executors.lanes import ProcessLanes
 from baco_like.evaluators.executors.lost import LostWorker, is_lost
+from baco_like.evaluators.executors.protocol import workers_of
 from baco_like.evaluators.executors.ray import RayExecutor
-from baco_like.evaluators.executors.size import workers_of
 from baco_like.evaluators.protocol import Evaluator
 from baco_like.exceptions import MissingExtra
 

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
+from kernel_checks import check_refusal, evaluate
 
 from baco_like.evaluators import registry
-from baco_like.evaluators.domains import completed
 from baco_like.evaluators.halide import (
-    PROBLEMS,
     Settings,
     blur,
     halide_evaluator,
@@ -22,10 +19,8 @@ from baco_like.evaluators.halide import (
     matmul_hidden,
 )
 from baco_like.evaluators.repeats import Repeats
-from baco_like.evaluators.staged import StagedEvaluator
 from baco_like.evaluators.table import Table
-from baco_like.exceptions import EvaluatorError, RunFileError
-from baco_like.records.trial import Outcome, Status, Trial
+from baco_like.records.trial import Status
 from baco_like.spaces.space import Space
 
 pytest.importorskip("halide")
@@ -39,25 +34,6 @@ def settings(problem: str, **changed: Any) -> Settings:
     return Settings(
         problem, SIZE, repeats=Repeats(2, 2), **{"threads": 2, "timeout": 2.0, **changed}
     )
-
-
-def evaluate(evaluator: StagedEvaluator, config: Mapping[str, Any]) -> Outcome:
-    evaluator.submit(Trial(1, config))
-    (outcome,) = evaluator.wait()
-    return outcome
-
-
-def test_every_problem_is_listed() -> None:
-    assert tuple(MODULES) == PROBLEMS
-
-
-@pytest.mark.parametrize("module", MODULES.values())
-def test_spaces_are_of_what_is_understood(module: ModuleType) -> None:
-    space = module.space(SIZE)
-    assert set(space.parameters) <= set(module.DOMAINS)
-    assert space.contains(space.default_config)
-    for config in space.sample(50, seed=2):
-        assert completed("halide", module.DOMAINS, config) == config
 
 
 def check(problem: str, cases: list[tuple[dict[str, Any], str | None, str]]) -> None:
@@ -162,11 +138,4 @@ def test_a_run_file_makes_it() -> None:
     ],
 )
 def test_wrong_tables(entries: dict[str, Any], parameters: dict[str, Any], message: str) -> None:
-    with pytest.raises((RunFileError, EvaluatorError), match=message) as caught:
-        registry.create(table(**entries), Space(parameters), "ms", HERE)
-    assert "\n" not in str(caught.value)
-
-
-def test_the_unit_is_one_of_time() -> None:
-    with pytest.raises(RunFileError, match="measures time, not 'W'"):
-        registry.create(table(), matmul.space(SIZE), "W", HERE)
+    check_refusal(table(**entries), parameters, message)

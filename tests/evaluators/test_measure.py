@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from baco_like.evaluators.measure import Measure
-from baco_like.evaluators.process import Finished
+from baco_like.evaluators.processes.process import Finished
 from baco_like.evaluators.table import Table
 from baco_like.exceptions import RunFileError
 

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
+from kernel_checks import check_refusal, evaluate
 
 from baco_like.evaluators import registry
-from baco_like.evaluators.domains import completed
+from baco_like.evaluators.kernels.domains import completed
 from baco_like.evaluators.opencl import PROBLEMS, Settings, convolution, gemm, opencl_evaluator
 from baco_like.evaluators.repeats import Repeats
-from baco_like.evaluators.staged import StagedEvaluator
 from baco_like.evaluators.table import Table
-from baco_like.exceptions import EvaluatorError, RunFileError
-from baco_like.records.trial import Outcome, Status, Trial
+from baco_like.exceptions import EvaluatorError
+from baco_like.records.trial import Status
 from baco_like.spaces.space import Space
 
 cl = pytest.importorskip("pyopencl")
@@ -39,26 +37,6 @@ needs_device = pytest.mark.skipif(not platforms(), reason="needs an OpenCL drive
 
 def settings(problem: str, **changed: Any) -> Settings:
     return Settings(problem, SIZE, repeats=Repeats(2, 2), **{"build_timeout": 60.0, **changed})
-
-
-def evaluate(evaluator: StagedEvaluator, config: Mapping[str, Any]) -> Outcome:
-    evaluator.submit(Trial(1, config))
-    (outcome,) = evaluator.wait()
-    return outcome
-
-
-def test_every_problem_is_listed() -> None:
-    assert tuple(MODULES) == PROBLEMS
-
-
-@pytest.mark.parametrize("module", MODULES.values())
-def test_spaces_are_of_what_is_understood(module: ModuleType) -> None:
-    space = module.space(128)
-    assert set(space.parameters) == set(module.DOMAINS)
-    assert completed("opencl", module.DOMAINS, {}) == space.default_config
-    assert space.contains(space.default_config)
-    for config in space.sample(50, seed=2):
-        assert completed("opencl", module.DOMAINS, config) == config
 
 
 CONFIGS = {
@@ -157,11 +135,4 @@ def test_a_run_file_makes_it() -> None:
     ],
 )
 def test_wrong_tables(entries: dict[str, Any], parameters: dict[str, Any], message: str) -> None:
-    with pytest.raises((RunFileError, EvaluatorError), match=message) as caught:
-        registry.create(table(**entries), Space(parameters), "ms", HERE)
-    assert "\n" not in str(caught.value)
-
-
-def test_the_unit_is_one_of_time() -> None:
-    with pytest.raises(RunFileError, match="measures time, not 'W'"):
-        registry.create(table(), gemm.space(SIZE), "W", HERE)
+    check_refusal(table(**entries), parameters, message)

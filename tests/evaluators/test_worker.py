@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from baco_like.evaluators import group, guardian
+from baco_like.evaluators.processes import group, guardian
 from baco_like.evaluators.worker import Worker
 from baco_like.exceptions import EvaluatorError
 from baco_like.records.trial import Status

@@ -2,10 +2,10 @@
 
 Needs the extra ``cupy`` and a GPU. Problems of ours are a 2-D convolution (``convolution``), a matrix multiplication
 (``gemm``), points in a polygon (``pnpoly``) and a stencil over time (``hotspot``), each with a function
-``space(size)``. A file of your own is a problem too: see `baco_like.evaluators.problems`, with ``SOURCE`` (CUDA C++),
-``KERNEL`` (its name, or an instance of a template with placeholders: ``"scale<{tile}>"``), ``macros(size)`` (what the
-source wants to know besides the parameters, which are macros by their names) and ``launch(config, size)`` (grid and
-block). The kernel's arguments are the inputs and the output. Further names a file may have:
+``space(size)``. A file of your own is a problem too: see `baco_like.evaluators.kernels.problems`, with ``SOURCE``
+(CUDA C++), ``KERNEL`` (its name, or an instance of a template with placeholders: ``"scale<{tile}>"``), ``macros(size)``
+(what the source wants to know besides the parameters, which are macros by their names) and ``launch(config, size)``
+(grid and block). The kernel's arguments are the inputs and the output. Further names a file may have:
 
 - ``CONSTANTS``: inputs by number that are no arguments but ``__constant__`` arrays, by their names;
 - ``scratch(size)``: arrays as large as further ones that the kernel writes to, arguments after the output;
@@ -16,18 +16,17 @@ block). The kernel's arguments are the inputs and the output. Further names a fi
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from baco_like.evaluators.cuda.metered import MeteredEvaluator, Metering
-from baco_like.evaluators.domains import check_parameters, completed
-from baco_like.evaluators.kernels import FIVE_TIMES, KernelBench, time_scale
-from baco_like.evaluators.problems import domains_of, resolved
+from baco_like.evaluators.kernels import FIVE_TIMES, KernelBench, measuring, time_scale
+from baco_like.evaluators.kernels import KEYS as KERNEL_KEYS
+from baco_like.evaluators.kernels.problems import completion, resolved
+from baco_like.evaluators.kernels.serving import Plan
 from baco_like.evaluators.repeats import KEYS as REPEATS
 from baco_like.evaluators.repeats import Repeats
-from baco_like.evaluators.serving import Plan
 from baco_like.evaluators.staged import StagedEvaluator
 from baco_like.evaluators.table import Table
 from baco_like.evaluators.worker import Worker
@@ -47,10 +46,7 @@ KEYS = (
     "flush",
     "energy_seconds",
     "energy_repeats",
-    "timeout",
-    "build_timeout",
-    "tolerance",
-    "input_seed",
+    *KERNEL_KEYS,
 )
 
 TIME_ONLY = Metering()
@@ -120,13 +116,7 @@ def cupy_evaluator(space: Space, settings: Settings, folder: Path = Path()) -> M
             raise MissingExtra(package, "cupy")
     _check_energy(settings)
     place = resolved(settings.problem, __name__, PROBLEMS, folder)
-    domains = domains_of(place)
-    if domains is not None:
-        check_parameters(settings.problem, domains, space.parameters)
-
-    def complete(config: Mapping[str, Any]) -> Mapping[str, Any]:
-        return config if domains is None else completed(settings.problem, domains, config)
-
+    complete = completion(settings.problem, place, space.parameters)
     worker = Worker(f"{__name__}.programs:serve", settings=_told(settings, place))
     bench = KernelBench(worker, settings.plan, settings.scale, complete)
     return MeteredEvaluator(StagedEvaluator(bench, settings.repeats), worker, metering)
@@ -183,10 +173,7 @@ def from_table(table: Table, space: Space, unit: str, folder: Path) -> MeteredEv
         warmup=table.whole("warmup", 1, low=1),
         flush=table.flag("flush", True),
         metering=_metering(table, joules),
-        timeout=table.positive("timeout", 10.0),
-        build_timeout=table.positive("build_timeout", 30.0),
-        tolerance=table.positive("tolerance", 1e-5),
-        input_seed=table.whole("input_seed", 0),
+        **measuring(table),
         scale=1e3 if joules is not None else time_scale(table, unit, "cupy"),
     )
     return cupy_evaluator(space, settings, folder)

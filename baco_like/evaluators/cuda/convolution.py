@@ -1,7 +1,7 @@
 """A 2-D convolution in CUDA, with the parameters of van Werkhoven et al. and of the 2022 survey (Table V).
 
-The filter is 15 by 15 as there. That a tile of the image does not fit in shared memory, or its sums in registers, is
-found by trying.
+The filter is 15 by 15 as there; what is computed is that of `baco_like.evaluators.opencl.convolution`. That a tile of
+the image does not fit in shared memory, or its sums in registers, is found by trying.
 """
 
 from __future__ import annotations
@@ -10,14 +10,27 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from baco_like._typing import Rng
-from baco_like.evaluators.domains import count, switch
+from baco_like.evaluators.kernels.domains import count, switch
+from baco_like.evaluators.opencl.convolution import expected, image_and_filter
 from baco_like.spaces.categorical import Categorical
 from baco_like.spaces.ordinal import Ordinal
 from baco_like.spaces.space import Space
+
+__all__ = [
+    "CONSTANTS",
+    "DOMAINS",
+    "FILTER",
+    "KERNEL",
+    "SOURCE",
+    "expected",
+    "inputs",
+    "launch",
+    "macros",
+    "space",
+]
 
 FILTER = 15
 KERNEL = "convolution"
@@ -60,19 +73,7 @@ def space(size: int) -> Space:
 
 def inputs(size: int, rng: Rng) -> tuple[NDArray[Any], ...]:
     """Return the image, ``(size + FILTER - 1,)`` squared, and the filter."""
-    rows = size + FILTER - 1
-    image = rng.uniform(0.0, 1.0, (rows, rows)).astype(np.float32)
-    return image, rng.uniform(-1.0, 1.0, (FILTER, FILTER)).astype(np.float32)
-
-
-def expected(image: NDArray[Any], weights: NDArray[Any]) -> NDArray[Any]:
-    """Return the result, ``(size, size)``, computed in double precision."""
-    size = image.shape[0] - FILTER + 1
-    total = np.zeros((size, size))
-    for v in range(FILTER):
-        for u in range(FILTER):
-            total += float(weights[v, u]) * image[v : v + size, u : u + size]
-    return total.astype(np.float32)
+    return image_and_filter(size, FILTER, rng)
 
 
 def macros(size: int) -> dict[str, int]:

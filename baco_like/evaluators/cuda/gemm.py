@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from baco_like.evaluators.domains import count
+from baco_like.evaluators.kernels.domains import count
 from baco_like.evaluators.opencl.gemm import CONSTRAINTS, expected, inputs, macros
 from baco_like.evaluators.opencl.gemm import DOMAINS as OPENCL_DOMAINS
 from baco_like.exceptions import SpaceError

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from baco_like._typing import Rng
-from baco_like.evaluators.domains import count, number_below, switch
+from baco_like.evaluators.kernels.domains import count, number_below, switch
 from baco_like.spaces.categorical import Categorical
 from baco_like.spaces.ordinal import Ordinal
 from baco_like.spaces.space import Space

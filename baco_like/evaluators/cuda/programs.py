@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from baco_like.evaluators.cuda.device import Device
 from baco_like.evaluators.cuda.energy import Meter, Reading
 from baco_like.evaluators.cuda.nvrtc import Compiler
-from baco_like.evaluators.problems import load
-from baco_like.evaluators.serving import Kernel, Plan, Server
+from baco_like.evaluators.kernels.problems import load
+from baco_like.evaluators.kernels.serving import Kernel, Plan, Server
+from baco_like.evaluators.processes.worker_main import Report
 from baco_like.evaluators.template import text_of
-from baco_like.evaluators.worker_main import Report
 
 _BATCH = 0.01
 """Seconds of launches without pause between two looks at the meter."""
@@ -27,7 +27,7 @@ _SHARED = 48 * 1024
 
 
 def serve(settings: Mapping[str, Any]) -> Callable[[Mapping[str, Any], Report], Any]:
-    """Return the handler of requests: those of `baco_like.evaluators.serving.Server`, and ``meter``.
+    """Return the handler of requests: those of `baco_like.evaluators.kernels.serving.Server`, and ``meter``.
 
     Raises:
         EvaluatorError: There is no such device, or NVRTC does not compile for it.

@@ -12,8 +12,7 @@ from typing import Any
 
 from baco_like.evaluators.executors.calls import evaluate, release
 from baco_like.evaluators.executors.lost import is_lost
-from baco_like.evaluators.executors.size import workers_of
-from baco_like.evaluators.function import SubmitsCalls
+from baco_like.evaluators.executors.protocol import SubmitsCalls, workers_of
 from baco_like.evaluators.protocol import Evaluator
 from baco_like.exceptions import EvaluatorError
 from baco_like.records.trial import Outcome, Status, Trial

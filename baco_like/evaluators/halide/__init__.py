@@ -3,7 +3,8 @@
 Needs the extra ``halide``. Problems of ours are a matrix multiplication whose schedules are all right (``matmul``),
 one of which half are refused for reasons that no known constraint tells (``matmul_hidden``) and a blur in two stages
 (``blur``); each has a function ``space(size)``. A file of your own is a problem too: see
-`baco_like.evaluators.problems`, with a function ``build(config, *buffers)`` that returns the scheduled `halide.Func`.
+`baco_like.evaluators.kernels.problems`, with a function ``build(config, *buffers)`` that returns the scheduled
+`halide.Func`.
 """
 
 from __future__ import annotations
@@ -12,12 +13,13 @@ import importlib.util
 from dataclasses import dataclass
 from pathlib import Path
 
-from baco_like.evaluators.kernels import FIVE_TIMES, KernelBench, time_scale
-from baco_like.evaluators.pinning import cpus_from_table
-from baco_like.evaluators.problems import completion, resolved
+from baco_like.evaluators.kernels import FIVE_TIMES, KernelBench, measuring, time_scale
+from baco_like.evaluators.kernels import KEYS as KERNEL_KEYS
+from baco_like.evaluators.kernels.problems import completion, resolved
+from baco_like.evaluators.kernels.serving import Plan
+from baco_like.evaluators.processes.pinning import cpus_from_table
 from baco_like.evaluators.repeats import KEYS as REPEATS
 from baco_like.evaluators.repeats import Repeats
-from baco_like.evaluators.serving import Plan
 from baco_like.evaluators.staged import StagedEvaluator
 from baco_like.evaluators.table import Table
 from baco_like.evaluators.worker import Worker
@@ -31,10 +33,7 @@ KEYS = (
     "problem",
     "size",
     *REPEATS,
-    "timeout",
-    "build_timeout",
-    "tolerance",
-    "input_seed",
+    *KERNEL_KEYS,
     "threads",
     "target",
     "memory",
@@ -136,10 +135,7 @@ def from_table(table: Table, space: Space, unit: str, folder: Path) -> StagedEva
         problem=table.text("problem"),
         size=table.whole("size", low=1),
         repeats=Repeats.from_table(table, 5),
-        timeout=table.positive("timeout", 10.0),
-        build_timeout=table.positive("build_timeout", 30.0),
-        tolerance=table.positive("tolerance", 1e-5),
-        input_seed=table.whole("input_seed", 0),
+        **measuring(table),
         threads=table.whole("threads", low=1) if table.has("threads") else None,
         target=table.text("target", "host"),
         memory=table.bytes("memory") if table.has("memory") else None,

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from baco_like._typing import Rng
-from baco_like.evaluators.domains import choice, count, order_of, switch
+from baco_like.evaluators.kernels.domains import choice, count, order_of, switch
 from baco_like.spaces.categorical import Categorical
 from baco_like.spaces.ordinal import Ordinal
 from baco_like.spaces.permutation import Permutation

@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from baco_like.evaluators.domains import choice
 from baco_like.evaluators.halide import matmul
 from baco_like.evaluators.halide.matmul import LOOPS, TILES, expected, inputs
+from baco_like.evaluators.kernels.domains import choice
 from baco_like.spaces.categorical import Categorical
 from baco_like.spaces.ordinal import Ordinal
 from baco_like.spaces.permutation import Permutation

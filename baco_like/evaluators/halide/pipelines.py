@@ -10,8 +10,8 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from baco_like.evaluators.problems import opened
-from baco_like.evaluators.serving import Kernel, Plan, Server, aligned, poison
+from baco_like.evaluators.kernels.problems import opened
+from baco_like.evaluators.kernels.serving import Kernel, Plan, Server, aligned, poison
 
 
 def serve(settings: Mapping[str, Any]) -> Server:

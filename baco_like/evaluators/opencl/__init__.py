@@ -1,10 +1,10 @@
 """OpenCL kernels: built, launched, checked and timed by events in a worker process.
 
- Needs the extra ``opencl`` and a driver; PoCL runs kernels on the CPU. Problems of ours are a 2-D convolution
+Needs the extra ``opencl`` and a driver; PoCL runs kernels on the CPU. Problems of ours are a 2-D convolution
 (``convolution``) and a matrix multiplication (``gemm``), each with a function ``space(size)``. A file of your own is
-a problem too: see `baco_like.evaluators.problems`, with ``SOURCE``, ``KERNEL``, ``macros(size)`` (what the source
-wants to know besides the parameters, which are macros by their names) and ``launch(config, size)`` (global and local
-size). The kernel's arguments are the inputs and the output.
+a problem too: see `baco_like.evaluators.kernels.problems`, with ``SOURCE``, ``KERNEL``, ``macros(size)`` (what the
+source wants to know besides the parameters, which are macros by their names) and ``launch(config, size)`` (global and
+local size). The kernel's arguments are the inputs and the output.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ import importlib.util
 from dataclasses import dataclass
 from pathlib import Path
 
-from baco_like.evaluators.kernels import FIVE_TIMES, KernelBench, time_scale
-from baco_like.evaluators.pinning import cpus_from_table
-from baco_like.evaluators.problems import completion, resolved
+from baco_like.evaluators.kernels import FIVE_TIMES, KernelBench, measuring, time_scale
+from baco_like.evaluators.kernels import KEYS as KERNEL_KEYS
+from baco_like.evaluators.kernels.problems import completion, resolved
+from baco_like.evaluators.kernels.serving import Plan
+from baco_like.evaluators.processes.pinning import cpus_from_table
 from baco_like.evaluators.repeats import KEYS as REPEATS
 from baco_like.evaluators.repeats import Repeats
-from baco_like.evaluators.serving import Plan
 from baco_like.evaluators.staged import StagedEvaluator
 from baco_like.evaluators.table import Table
 from baco_like.evaluators.worker import Worker
@@ -35,10 +36,7 @@ KEYS = (
     "device",
     "options",
     *REPEATS,
-    "timeout",
-    "build_timeout",
-    "tolerance",
-    "input_seed",
+    *KERNEL_KEYS,
     "memory",
     "cpus",
 )
@@ -140,10 +138,7 @@ def from_table(table: Table, space: Space, unit: str, folder: Path) -> StagedEva
         device=table.whole("device", 0),
         options=tuple(table.texts("options", [])),
         repeats=Repeats.from_table(table, 5),
-        timeout=table.positive("timeout", 10.0),
-        build_timeout=table.positive("build_timeout", 30.0),
-        tolerance=table.positive("tolerance", 1e-5),
-        input_seed=table.whole("input_seed", 0),
+        **measuring(table),
         memory=table.bytes("memory") if table.has("memory") else None,
         cpus=cpus_from_table(table),
         scale=time_scale(table, unit, "opencl"),

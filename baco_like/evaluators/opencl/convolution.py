@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from baco_like._typing import Rng
-from baco_like.evaluators.domains import count, switch
+from baco_like.evaluators.kernels.domains import count, switch
 from baco_like.spaces.categorical import Categorical
 from baco_like.spaces.ordinal import Ordinal
 from baco_like.spaces.space import Space
@@ -62,17 +62,23 @@ def space(size: int) -> Space:
 
 def inputs(size: int, rng: Rng) -> tuple[NDArray[Any], ...]:
     """Return the image, ``(size + FILTER - 1,)`` squared, and the filter."""
-    rows = size + FILTER - 1
+    return image_and_filter(size, FILTER, rng)
+
+
+def image_and_filter(size: int, across: int, rng: Rng) -> tuple[NDArray[Any], ...]:
+    """Return an image, ``(size + across - 1,)`` squared, and a filter, ``(across, across)``."""
+    rows = size + across - 1
     image = rng.uniform(0.0, 1.0, (rows, rows)).astype(np.float32)
-    return image, rng.uniform(-1.0, 1.0, (FILTER, FILTER)).astype(np.float32)
+    return image, rng.uniform(-1.0, 1.0, (across, across)).astype(np.float32)
 
 
 def expected(image: NDArray[Any], weights: NDArray[Any]) -> NDArray[Any]:
     """Return the result, ``(size, size)``, computed in double precision."""
-    size = image.shape[0] - FILTER + 1
+    across = len(weights)
+    size = len(image) - across + 1
     total = np.zeros((size, size))
-    for v in range(FILTER):
-        for u in range(FILTER):
+    for v in range(across):
+        for u in range(across):
             total += float(weights[v, u]) * image[v : v + size, u : u + size]
     return total.astype(np.float32)
 

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from baco_like.evaluators.problems import opened
-from baco_like.evaluators.serving import Kernel, Plan, Server, poison
+from baco_like.evaluators.kernels.problems import opened
+from baco_like.evaluators.kernels.serving import Kernel, Plan, Server, poison
 from baco_like.evaluators.template import text_of
 from baco_like.exceptions import EvaluatorError
 

@@ -7,23 +7,22 @@ Needs the program ``taco`` on PATH (or where the settings say) and a C compiler 
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping
+import functools
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from baco_like.evaluators.domains import check_parameters, completed
-from baco_like.evaluators.harnessed import Limits
-from baco_like.evaluators.kernels import FIVE_TIMES, time_scale
-from baco_like.evaluators.pinning import check_cpus, cpus_from_table
+from baco_like.evaluators.kernels import FIVE_TIMES, measuring, time_scale
+from baco_like.evaluators.kernels import KEYS as KERNEL_KEYS
+from baco_like.evaluators.kernels.domains import check_parameters, completed
+from baco_like.evaluators.kernels.harnessed import Limits
+from baco_like.evaluators.processes.pinning import check_cpus, cpus_from_table
+from baco_like.evaluators.processes.workplace import program_from_table, require_program
 from baco_like.evaluators.repeats import KEYS as REPEATS
 from baco_like.evaluators.repeats import Repeats
 from baco_like.evaluators.staged import StagedEvaluator
 from baco_like.evaluators.table import Table, shown, suggestion
 from baco_like.evaluators.taco.bench import Operands, TacoBench, Tools
 from baco_like.evaluators.taco.templates import TEMPLATES
-from baco_like.evaluators.workplace import require_program
 from baco_like.exceptions import EvaluatorError, RunFileError
 from baco_like.spaces.space import Space
 
@@ -39,10 +38,7 @@ KEYS = (
     *REPEATS,
     "warmup",
     "ahead",
-    "timeout",
-    "build_timeout",
-    "tolerance",
-    "input_seed",
+    *KERNEL_KEYS,
     "memory",
     "cpus",
 )
@@ -115,8 +111,7 @@ def taco_evaluator(space: Space, settings: Settings, ahead: int = 0) -> StagedEv
             f"problem = {shown(settings.problem)}; {suggestion(settings.problem, TEMPLATES)}"
         )
     template = TEMPLATES[settings.problem]
-    domains = template.domains
-    check_parameters(settings.problem, domains, space.parameters)
+    check_parameters(settings.problem, template.domains, space.parameters)
     taco, compiler = (
         require_program(getattr(settings, name), Path.cwd(), f"[evaluator] {name}")
         for name in ("taco", "compiler")
@@ -126,14 +121,17 @@ def taco_evaluator(space: Space, settings: Settings, ahead: int = 0) -> StagedEv
     if settings.cpus is not None:
         check_cpus(settings.cpus, "cpus")
 
-    def complete(config: Mapping[str, Any]) -> Mapping[str, Any]:
-        return completed(settings.problem, domains, config)
-
     operands = Operands(
         template, settings.size, settings.tensor, settings.columns, settings.input_seed
     )
     tools = Tools(taco, compiler, settings.flags, settings.build_timeout)
-    bench = TacoBench(operands, tools, settings.limits, settings.tolerance, complete)
+    bench = TacoBench(
+        operands,
+        tools,
+        settings.limits,
+        settings.tolerance,
+        functools.partial(completed, settings.problem, template.domains),
+    )
     return StagedEvaluator(bench, settings.repeats, ahead)
 
 
@@ -159,22 +157,14 @@ def from_table(table: Table, space: Space, unit: str, folder: Path) -> StagedEva
         size=1 if given else table.whole("size", low=1),
         tensor=folder / table.text("tensor") if given else None,
         columns=table.whole("columns", 64, low=1),
-        taco=_program(table, "taco", "taco", folder),
-        compiler=_program(table, "compiler", "cc", folder),
+        taco=program_from_table(table, "taco", Settings.taco, folder),
+        compiler=program_from_table(table, "compiler", Settings.compiler, folder),
         flags=tuple(table.texts("flags", list(FLAGS))),
         repeats=Repeats.from_table(table, 5),
         warmup=table.whole("warmup", 1, low=1),
-        timeout=table.positive("timeout", 10.0),
-        build_timeout=table.positive("build_timeout", 60.0),
-        tolerance=table.positive("tolerance", 1e-9),
-        input_seed=table.whole("input_seed", 0),
+        **measuring(table),
         memory=table.bytes("memory") if table.has("memory") else None,
         cpus=cpus_from_table(table),
         scale=time_scale(table, unit, "taco"),
     )
     return taco_evaluator(space, settings, table.whole("ahead", 0))
-
-
-def _program(table: Table, key: str, default: str, folder: Path) -> str:
-    name = table.text(key, default)
-    return str(folder / name) if os.sep in name else name

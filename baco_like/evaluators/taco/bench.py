@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from baco_like.evaluators import process
 from baco_like.evaluators.bench import StageFailure
-from baco_like.evaluators.harnessed import HarnessedKernel, Limits
-from baco_like.evaluators.process import Finished
-from baco_like.evaluators.stop import Stop
+from baco_like.evaluators.kernels.harnessed import HarnessedKernel, Limits
+from baco_like.evaluators.kernels.workshop import Workshop
 from baco_like.evaluators.taco import tensors
 from baco_like.evaluators.taco.harness import HARNESS, caller
 from baco_like.evaluators.taco.templates import Template
-from baco_like.evaluators.workplace import Workplace
 from baco_like.exceptions import EvaluatorError
 from baco_like.records.trial import Trial
 
@@ -114,10 +111,9 @@ class TacoBench:
         complete: Callable[[Mapping[str, Any]], Mapping[str, Any]],
     ) -> None:
         self._operands, self._tools, self._limits = operands, tools, limits
-        self._relative, self._complete = tolerance, complete
-        self._workplace, self._stop = Workplace(), Stop()
-        self._lock = threading.Lock()
-        self._tolerance: float | None = None
+        self._complete = complete
+        write = partial(_write, operands, tolerance)
+        self._workshop = Workshop(tools.compiler, tools.build_timeout, HARNESS, write)
 
     def build(self, trial: Trial, seconds: dict[str, float]) -> HarnessedKernel:
         """Have the kernel of a configuration written and compiled.
@@ -127,8 +123,9 @@ class TacoBench:
             EvaluatorError: A value is not understood, the operands cannot be made, or the harness does not compile.
         """
         config = self._complete(trial)
-        tolerance = self._prepared()
-        folder, name = self._workplace.folder, f"kernel-{trial.id}"
+        workshop = self._workshop
+        tolerance = workshop.prepared()
+        folder, name = workshop.folder, f"kernel-{trial.id}"
         source, call, program = (folder / end for end in (f"{name}.c", f"{name}-call.c", name))
         call.write_text(caller(source.name, len(self._operands.template.formats)), encoding="ascii")
         try:
@@ -144,15 +141,12 @@ class TacoBench:
                 file.unlink(missing_ok=True)
         inputs, threads = ("operands.bin",), _threads(config)
         return HarnessedKernel(
-            program, inputs, tolerance, self._limits, seconds, self._stop, threads
+            program, inputs, tolerance, self._limits, seconds, workshop.stop, threads
         )
 
     def close(self) -> None:
         """End programs that are running, and remove the temporary folder."""
-        self._stop.set()
-        self._stop = Stop()
-        self._workplace.close()
-        self._tolerance = None
+        self._workshop.close()
 
     def _taco_command(self, config: Mapping[str, Any], source: Path) -> list[str]:
         template = self._operands.template
@@ -162,36 +156,16 @@ class TacoBench:
         return [self._tools.taco, template.expression, *formats, schedule, *end]
 
     def _built(self, command: Sequence[str], stage: str, seconds: dict[str, float]) -> None:
-        finished = self._finished(command)
+        finished = self._workshop.run(command)
         seconds["compile"] = seconds.get("compile", 0.0) + finished.seconds
         if not finished.ok:
             word = "timeout" if finished.timed_out else "compile"
             raise StageFailure(word, f"{stage}: {finished.describe()}")
 
-    def _prepared(self) -> float:
-        """Make operands, reference and harness where they are not there yet; return the absolute tolerance."""
-        with self._lock:
-            if self._tolerance is None:
-                folder = self._workplace.folder
-                scale = self._operands.write(folder / "operands.bin")
-                (folder / "harness.c").write_text(HARNESS, encoding="ascii")
-                compiler = self._tools.compiler
-                finished = self._finished([compiler, "-O2", "-c", "harness.c", "-o", "harness.o"])
-                if not finished.ok:
-                    raise EvaluatorError(
-                        f"the compiler {compiler!r} fails on the harness: {finished.describe()}"
-                    )
-                self._tolerance = self._relative * scale
-            return self._tolerance
 
-    def _finished(self, command: Sequence[str]) -> Finished:
-        return process.run(
-            command,
-            timeout=self._tools.build_timeout,
-            folder=self._workplace.folder,
-            environment={"TMPDIR": str(self._workplace.folder)},  # for what a killed tool leaves
-            stop=self._stop,
-        )
+def _write(operands: Operands, tolerance: float, folder: Path) -> float:
+    """Write operands and reference; return the absolute tolerance."""
+    return tolerance * operands.write(folder / "operands.bin")
 
 
 def _threads(config: Mapping[str, Any]) -> dict[str, str]:

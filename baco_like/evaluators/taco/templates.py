@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from baco_like.evaluators.domains import Domain, choice, count, order_of
+from baco_like.evaluators.kernels.domains import Domain, choice, count, order_of
 from baco_like.evaluators.taco.tensors import Sparse
 from baco_like.spaces.categorical import Categorical
 from baco_like.spaces.ordinal import Ordinal

@@ -7,9 +7,6 @@ hangs dies even where its parent has died.
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass
-
 HARNESS = r"""
 #define _POSIX_C_SOURCE 200809L
 #define _XOPEN_SOURCE 700
@@ -83,35 +80,3 @@ int main(int argc, char **argv)
     return check(C, R, count, tolerance) ? 3 : 0; /* a race may have shown only now */
 }
 """
-
-WRONG_RESULT = 3
-"""Exit code for a result that differs from the reference."""
-
-
-@dataclass(frozen=True)
-class Report:
-    """What the harness has printed.
-
-    Attributes:
-        seconds: Time of each run after the warm-up.
-        error: Largest difference from the reference, if that was too large.
-    """
-
-    seconds: tuple[float, ...]
-    error: float | None
-
-
-def read_report(out: str) -> Report:
-    """Read the harness's lines; what a crash has torn off is left out."""
-    seconds: list[float] = []
-    error: float | None = None
-    for line in out.splitlines():
-        try:
-            entry = json.loads(line)
-        except ValueError:
-            continue
-        if isinstance(entry, dict) and isinstance(entry.get("seconds"), float):
-            seconds.append(entry["seconds"])
-        elif isinstance(entry, dict) and isinstance(entry.get("error"), (int, float)):
-            error = float(entry["error"])
-    return Report(tuple(seconds), error)

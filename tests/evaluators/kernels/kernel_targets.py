@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from baco_like.evaluators.serving import Plan, Server, poison
+from baco_like.evaluators.kernels.serving import Plan, Server, poison
 
 EXPECTED = np.arange(1.0, 7.0, dtype=np.float32).reshape(2, 3)
 

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from baco_like.evaluators import process
 from baco_like.evaluators.bench import StageFailure
-from baco_like.evaluators.c_loop_nest_harness import HARNESS
-from baco_like.evaluators.c_loop_nest_source import (
+from baco_like.evaluators.c_loop_nest.harness import HARNESS
+from baco_like.evaluators.c_loop_nest.source import (
     Schedule,
     compiler_flags,
     kernel_source,
     violation,
 )
-from baco_like.evaluators.harnessed import HarnessedKernel, Limits
-from baco_like.evaluators.process import Finished
-from baco_like.evaluators.stop import Stop
-from baco_like.evaluators.workplace import Workplace
-from baco_like.exceptions import EvaluatorError
+from baco_like.evaluators.kernels.harnessed import HarnessedKernel, Limits
+from baco_like.evaluators.kernels.workshop import Workshop
 from baco_like.records.trial import Trial
 
 
@@ -81,9 +77,9 @@ class LoopNestBench:
         schedule_of: Callable[[Mapping[str, Any]], Schedule],
     ) -> None:
         self._settings, self._compiler, self._schedule_of = settings, compiler, schedule_of
-        self._workplace, self._stop = Workplace(), Stop()
-        self._lock = threading.Lock()
-        self._tolerance: float | None = None
+        self._workshop = Workshop(
+            compiler, settings.build_timeout, HARNESS, partial(_write, settings)
+        )
 
     def build(self, trial: Trial, seconds: dict[str, float]) -> HarnessedKernel:
         """Compile the kernel of a configuration.
@@ -96,13 +92,14 @@ class LoopNestBench:
         problem = violation(schedule, settings.size)
         if problem:
             raise StageFailure("constraints", problem)
-        tolerance = self._prepared()
+        tolerance = self._workshop.prepared()
         name = f"kernel-{trial.id}"
-        source, program = (self._workplace.folder / end for end in (f"{name}.c", name))
+        source, program = (self._workshop.folder / end for end in (f"{name}.c", name))
         source.write_text(kernel_source(schedule, settings.size), encoding="ascii")
         try:
             flags = compiler_flags(schedule)
-            built = self._compile([*flags, source.name, "harness.o", "-lm", "-o", program.name])
+            files = (source.name, "harness.o", "-lm", "-o", program.name)
+            built = self._workshop.run([self._compiler, *flags, *files])
         finally:
             source.unlink(missing_ok=True)
         seconds["compile"] = built.seconds
@@ -111,48 +108,20 @@ class LoopNestBench:
             word = "timeout" if built.timed_out else "compile"
             raise StageFailure(word, f"build: {built.describe()}")
         inputs = (str(settings.size), "A.f32", "B.f32", "R.f32")
-        return HarnessedKernel(program, inputs, tolerance, settings.limits, seconds, self._stop)
+        stop = self._workshop.stop
+        return HarnessedKernel(program, inputs, tolerance, settings.limits, seconds, stop)
 
     def close(self) -> None:
         """End compilers that are running, and remove the temporary folder."""
-        self._stop.set()
-        self._stop = Stop()
-        self._workplace.close()
-        self._tolerance = None
-
-    def _prepared(self) -> float:
-        """Make inputs, reference and harness where they are not there yet; return the absolute tolerance."""
-        with self._lock:
-            if self._tolerance is None:
-                folder = self._workplace.folder
-                tolerance = self._settings.tolerance * _write_matrices(self._settings, folder)
-                (folder / "harness.c").write_text(HARNESS, encoding="ascii")
-                finished = self._compile(["-O2", "-c", "harness.c", "-o", "harness.o"])
-                if not finished.ok:
-                    raise EvaluatorError(
-                        f"the compiler {self._compiler!r} fails on the harness: {finished.describe()}"
-                    )
-                self._tolerance = tolerance
-            return self._tolerance
-
-    def _compile(self, arguments: Sequence[str]) -> Finished:
-        return process.run(
-            [self._compiler, *arguments],
-            timeout=self._settings.build_timeout,
-            folder=self._workplace.folder,
-            environment={
-                "TMPDIR": str(self._workplace.folder)
-            },  # for what a killed compiler leaves
-            stop=self._stop,
-        )
+        self._workshop.close()
 
 
-def _write_matrices(settings: Settings, folder: Path) -> float:
-    """Write inputs and reference; return the largest of ``|A| |B|``, by which errors scale."""
+def _write(settings: Settings, folder: Path) -> float:
+    """Write inputs and reference; return the absolute tolerance. Errors scale with the largest of ``|A| |B|``."""
     rng = np.random.default_rng(settings.input_seed)
     shape = (settings.size, settings.size)
     a, b = (rng.uniform(-1.0, 1.0, shape).astype(np.float32) for _ in range(2))
     wide_a, wide_b = a.astype(np.float64), b.astype(np.float64)
     for name, matrix in (("A", a), ("B", b), ("R", (wide_a @ wide_b).astype(np.float32))):
         (folder / f"{name}.f32").write_bytes(matrix.tobytes())
-    return float((np.abs(wide_a) @ np.abs(wide_b)).max())
+    return settings.tolerance * float((np.abs(wide_a) @ np.abs(wide_b)).max())

@@ -8,9 +8,10 @@ ki), and the six may stand in any order.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+
+from baco_like.evaluators.kernels.domains import Domain, choice, order_of
 
 LOOPS = ("io", "jo", "ko", "ii", "ji", "ki")
 PRAGMAS = ("none", "ivdep", "omp simd")
@@ -58,32 +59,33 @@ class Schedule:
     threads: int = 1
 
 
-def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= 2**20
+_COUNT = Domain(
+    lambda v: isinstance(v, int) and not isinstance(v, bool) and 1 <= v <= 2**20,
+    "a whole number, 1 or more",
+    default=1,
+)
 
-
-DOMAINS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
-    "order": (
-        lambda v: isinstance(v, tuple) and sorted(v) == sorted(LOOPS),
-        f"a permutation of {', '.join(LOOPS)}",
-    ),
-    "ti": (_is_count, "a whole number, 1 or more"),
-    "tj": (_is_count, "a whole number, 1 or more"),
-    "tk": (_is_count, "a whole number, 1 or more"),
-    "unroll": (_is_count, "a whole number, 1 or more"),
-    "pragma": (lambda v: v in PRAGMAS, f"one of {', '.join(PRAGMAS)}"),
-    "opt": (
+DOMAINS: Mapping[str, Domain] = {
+    "order": order_of(*LOOPS),
+    "ti": _COUNT,
+    "tj": _COUNT,
+    "tk": _COUNT,
+    "unroll": _COUNT,
+    "pragma": choice(*PRAGMAS),
+    "opt": Domain(
         lambda v: isinstance(v, str) and re.fullmatch(r"-O([0-3sgz]|fast)", v) is not None,
         "-O0, -O1, -O2, -O3, -Os or -Ofast",
+        default=Schedule.opt,
     ),
-    "march": (
+    "march": Domain(
         lambda v: isinstance(v, str) and re.fullmatch(r"[A-Za-z0-9][\w.+-]*", v) is not None,
         "generic, native or a name for -march=",
+        default=Schedule.march,
     ),
-    "fast_math": (lambda v: isinstance(v, bool), "true or false"),
-    "threads": (_is_count, "a whole number, 1 or more"),
+    "fast_math": Domain(lambda v: isinstance(v, bool), "true or false", default=False),
+    "threads": _COUNT,
 }
-"""Per field of `Schedule`: whether a value is understood, and what would be."""
+"""Per field of `Schedule`."""
 
 
 def violation(schedule: Schedule, size: int) -> str | None:

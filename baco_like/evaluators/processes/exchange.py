@@ -16,8 +16,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from baco_like.evaluators import group
-from baco_like.evaluators.kept import Kept
+from baco_like.evaluators.processes import group
+from baco_like.evaluators.processes.kept import Kept
 
 _LONGEST_LINE = 64 << 20
 """Bytes of a line; a process that writes a longer one is ended."""

@@ -19,10 +19,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from baco_like.evaluators import group, guardian
-from baco_like.evaluators.kept import Kept
-from baco_like.evaluators.pinning import pinned
-from baco_like.evaluators.stop import Stop
+from baco_like.evaluators.processes import group, guardian
+from baco_like.evaluators.processes.kept import Kept
+from baco_like.evaluators.processes.pinning import pinned
+from baco_like.evaluators.processes.stop import Stop
 from baco_like.exceptions import EvaluatorError
 
 _GRACE = 0.3

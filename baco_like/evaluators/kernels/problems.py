@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from baco_like.evaluators.domains import Domain, check_parameters, completed
-from baco_like.evaluators.serving import aligned
+from baco_like.evaluators.kernels.domains import Domain, check_parameters, completed
+from baco_like.evaluators.kernels.serving import aligned
 from baco_like.evaluators.table import shown, suggestion
 from baco_like.exceptions import EvaluatorError, RunFileError
 from baco_like.spaces.parameter import Parameter
@@ -101,14 +101,14 @@ def completion(
     Raises:
         EvaluatorError: One is not understood, or one of its values.
     """
-    domains = domains_of(place)
+    domains = _domains_of(place)
     if domains is None:
         return dict
     check_parameters(name, domains, parameters)
     return functools.partial(completed, name, domains)
 
 
-def domains_of(place: str) -> Mapping[str, Domain] | None:
+def _domains_of(place: str) -> Mapping[str, Domain] | None:
     """Return what the parameters of a problem of ours can be; None for a user's file, which is not run here."""
     if os.sep in place:
         return None

@@ -8,9 +8,9 @@ import threading
 
 import pytest
 
-from baco_like.evaluators import process
-from baco_like.evaluators.pinning import check_cpus, cpus_from_table, pinned
-from baco_like.evaluators.stop import Stop
+from baco_like.evaluators.processes import process
+from baco_like.evaluators.processes.pinning import check_cpus, cpus_from_table, pinned
+from baco_like.evaluators.processes.stop import Stop
 from baco_like.evaluators.table import Table
 from baco_like.exceptions import EvaluatorError, RunFileError
 

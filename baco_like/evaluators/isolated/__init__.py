@@ -14,12 +14,12 @@ from typing import Any
 
 from baco_like.evaluators.failures import DEFAULT_FAILURES
 from baco_like.evaluators.function import Call
+from baco_like.evaluators.isolated.workers import WorkersEvaluator, answer
+from baco_like.evaluators.processes.worker_main import Report
 from baco_like.evaluators.protocol import Evaluator
 from baco_like.evaluators.repeats import KEYS as REPEATS_KEYS
 from baco_like.evaluators.repeats import Repeats
 from baco_like.evaluators.table import Table
-from baco_like.evaluators.worker_main import Report
-from baco_like.evaluators.workers import WorkersEvaluator, answer
 from baco_like.evaluators.wrappers.repeated import RepeatedEvaluator
 from baco_like.exceptions import EvaluatorError
 from baco_like.records.journal import plain

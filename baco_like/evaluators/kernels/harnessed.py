@@ -1,20 +1,23 @@
 """A compiled kernel within a harness that loads its inputs, checks its result and takes the times, in a child process.
 
 The harness's arguments are what it loads, the tolerance, the warm-ups, the repeats, and three limits in seconds: of the
-first warm-up, of the first repeat, of any other run. It prints what `c_loop_nest_harness.read_report` reads.
+first warm-up, of the first repeat, of any other run. It prints what `read_report` reads.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from baco_like.evaluators import process
 from baco_like.evaluators.bench import StageFailure
-from baco_like.evaluators.c_loop_nest_harness import WRONG_RESULT, Report, read_report
-from baco_like.evaluators.process import Finished
-from baco_like.evaluators.stop import Stop
+from baco_like.evaluators.processes import process
+from baco_like.evaluators.processes.process import Finished
+from baco_like.evaluators.processes.stop import Stop
+
+WRONG_RESULT = 3
+"""Exit code for a result that differs from the reference."""
 
 _COLD = 2.0
 """A warm-up may take so many times what a configuration may that is not clearly slower than the best."""
@@ -116,3 +119,32 @@ class HarnessedKernel:
                 f"differs from the reference by {report.error:.3g}, tolerance {self.tolerance:.3g}"
             )
         return "runtime", finished.describe()
+
+
+@dataclass(frozen=True)
+class Report:
+    """What the harness has printed.
+
+    Attributes:
+        seconds: Time of each run after the warm-up.
+        error: Largest difference from the reference, if that was too large.
+    """
+
+    seconds: tuple[float, ...]
+    error: float | None
+
+
+def read_report(out: str) -> Report:
+    """Read the harness's lines; what a crash has torn off is left out."""
+    seconds: list[float] = []
+    error: float | None = None
+    for line in out.splitlines():
+        try:
+            entry = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(entry, dict) and isinstance(entry.get("seconds"), float):
+            seconds.append(entry["seconds"])
+        elif isinstance(entry, dict) and isinstance(entry.get("error"), (int, float)):
+            error = float(entry["error"])
+    return Report(tuple(seconds), error)

@@ -7,23 +7,23 @@ tile sizes, categories and switches. Parameters that a space leaves out keep the
 
 from __future__ import annotations
 
-import os
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from baco_like.evaluators.c_loop_nest_bench import LoopNestBench, Settings
-from baco_like.evaluators.c_loop_nest_source import DOMAINS, Schedule, kernel_source, violation
-from baco_like.evaluators.pinning import check_cpus, cpus_from_table
+from baco_like.evaluators.c_loop_nest.bench import LoopNestBench, Settings
+from baco_like.evaluators.c_loop_nest.source import DOMAINS, Schedule, kernel_source, violation
+from baco_like.evaluators.kernels import FIVE_TIMES, measuring, time_scale
+from baco_like.evaluators.kernels import KEYS as KERNEL_KEYS
+from baco_like.evaluators.kernels.domains import check_parameters, completed, values_of
+from baco_like.evaluators.processes.pinning import check_cpus, cpus_from_table
+from baco_like.evaluators.processes.workplace import program_from_table, require_program
 from baco_like.evaluators.repeats import KEYS as REPEATS_KEYS
 from baco_like.evaluators.repeats import Repeats
 from baco_like.evaluators.staged import StagedEvaluator
-from baco_like.evaluators.table import Table, per_second, shown, suggestion
-from baco_like.evaluators.workplace import require_program
-from baco_like.exceptions import EvaluatorError, RunFileError
+from baco_like.evaluators.table import Table
+from baco_like.exceptions import EvaluatorError
 from baco_like.records.trial import Outcome, Trial
 from baco_like.spaces.parameter import Parameter
 from baco_like.spaces.space import Space
@@ -34,21 +34,13 @@ KEYS = (
     "kind",
     "size",
     "compiler",
-    "timeout",
-    "build_timeout",
-    "tolerance",
-    "input_seed",
+    *KERNEL_KEYS,
     "warmup",
     "memory",
     "cpus",
     "ahead",
     *REPEATS_KEYS,
 )
-
-FIVE = Repeats(5, 5)
-
-_LISTED = 4096
-"""Up to so many values of a parameter are checked in advance; more are checked as they come."""
 
 
 class LoopNestEvaluator:
@@ -71,9 +63,9 @@ class LoopNestEvaluator:
     """
 
     def __init__(
-        self, space: Space, settings: Settings, repeats: Repeats = FIVE, ahead: int = 0
+        self, space: Space, settings: Settings, repeats: Repeats = FIVE_TIMES, ahead: int = 0
     ) -> None:
-        _check_space(space.parameters)
+        check_parameters("c_loop_nest", DOMAINS, space.parameters)
         compiler = require_program(settings.compiler, Path.cwd(), "[evaluator] compiler")
         if _may_use_threads(space.parameters):
             _require_openmp(compiler)
@@ -99,28 +91,19 @@ class LoopNestEvaluator:
             EvaluatorError: As for the constructor.
         """
         table.only(KEYS)
-        scale = per_second(unit)
-        if scale is None:
-            raise RunFileError(
-                f"[{table.name}] kind 'c_loop_nest' measures time, not {unit!r}; "
-                'write unit = "ms" (s, ms, us or ns) into [objective]'
-            )
-        compiler = table.text("compiler", "cc")
+        scale = time_scale(table, unit, "c_loop_nest")
         return cls(
             space,
             Settings(
                 size=table.whole("size", low=1),
-                compiler=str(folder / compiler) if os.sep in compiler else compiler,
-                timeout=table.positive("timeout", 10.0),
-                build_timeout=table.positive("build_timeout", 60.0),
-                tolerance=table.positive("tolerance", 1e-5),
-                input_seed=table.whole("input_seed", 0),
+                compiler=program_from_table(table, "compiler", Settings.compiler, folder),
+                **measuring(table),
                 scale=scale,
                 warmup=table.whole("warmup", 1, low=1),
                 memory=table.bytes("memory") if table.has("memory") else None,
                 cpus=cpus_from_table(table),
             ),
-            Repeats.from_table(table, FIVE.least),
+            Repeats.from_table(table, FIVE_TIMES.least),
             table.whole("ahead", 0),
         )
 
@@ -170,32 +153,11 @@ def schedule_of(config: Mapping[str, Any]) -> Schedule:
     Raises:
         EvaluatorError: A parameter or a value is not understood.
     """
-    for name, value in config.items():
-        if name not in DOMAINS:
-            raise EvaluatorError(
-                f"c_loop_nest has no parameter {name!r}; {suggestion(name, DOMAINS)}"
-            )
-        understood, wanted = DOMAINS[name]
-        if not understood(value):
-            raise EvaluatorError(f"c_loop_nest parameter {name!r}: {shown(value)} is not {wanted}")
-    return Schedule(**config)
-
-
-def _check_space(parameters: Mapping[str, Parameter]) -> None:
-    for name, parameter in parameters.items():
-        for value in _values(parameter):
-            schedule_of({name: value})
-
-
-def _values(parameter: Parameter) -> list[Any]:
-    """Return the values of a parameter, or one of them where they cannot be listed."""
-    if parameter.width == 1 and parameter.cardinality <= _LISTED:
-        return parameter.decode(np.arange(parameter.cardinality, dtype=np.float64)[:, None])
-    return parameter.decode(parameter.sample(1, np.random.default_rng(0)))
+    return Schedule(**completed("c_loop_nest", DOMAINS, config))
 
 
 def _may_use_threads(parameters: Mapping[str, Parameter]) -> bool:
-    return "threads" in parameters and max(_values(parameters["threads"])) > 1
+    return "threads" in parameters and max(values_of(parameters["threads"])) > 1
 
 
 def _require_openmp(compiler: str) -> None:

@@ -17,6 +17,7 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
+from baco_like.evaluators.table import Table
 from baco_like.exceptions import EvaluatorError
 
 
@@ -98,6 +99,12 @@ def require_program(program: str, folder: Path, purpose: str) -> str:
             f"{purpose}: the program {program!r} {where}; install it or name another"
         )
     return found
+
+
+def program_from_table(table: Table, key: str, default: str, folder: Path) -> str:
+    """Read a key that names a program: by its name, or by a path that begins at ``folder``."""
+    program = table.text(key, default)
+    return str(folder / program) if os.sep in program else program
 
 
 class Workplace:

@@ -1,4 +1,4 @@
-"""A bench of kernels that live in a persistent worker process: what such targets have in common on this side."""
+"""What targets of generated kernels have in common: here their settings, and a bench of kernels in a worker process."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from baco_like.evaluators.bench import StageFailure
+from baco_like.evaluators.kernels.serving import Plan
 from baco_like.evaluators.repeats import Repeats
-from baco_like.evaluators.serving import Plan
 from baco_like.evaluators.table import Table, per_second
 from baco_like.evaluators.worker import Reply, Worker
 from baco_like.exceptions import RunFileError
@@ -28,7 +28,23 @@ _MESSAGE_LENGTH = 4000
 
 FIVE_TIMES = Repeats(5, 5)
 
+KEYS = ("timeout", "build_timeout", "tolerance", "input_seed")
+"""Keys of every target's table, read by `measuring`."""
+
 Complete = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+
+
+def measuring(table: Table) -> dict[str, Any]:
+    """Return the fields of a target's settings that `KEYS` give; what a table leaves out keeps the settings' default.
+
+    Raises:
+        RunFileError: A value is wrong.
+    """
+    limits = ("timeout", "build_timeout", "tolerance")
+    given: dict[str, Any] = {key: table.positive(key) for key in limits if table.has(key)}
+    if table.has("input_seed"):
+        given["input_seed"] = table.whole("input_seed")
+    return given
 
 
 class KernelBench:
@@ -40,7 +56,7 @@ class KernelBench:
     crash or a wrong result in a worker that has run others before counts only if it happens again in a new one.
 
     Args:
-        worker: Serves a `baco_like.evaluators.serving.Server`.
+        worker: Serves a `baco_like.evaluators.kernels.serving.Server`.
         plan: Its limits.
         scale: What a second is in the objective's unit.
         complete: Returns a configuration with what the space has left out, or raises `EvaluatorError`.

@@ -1,9 +1,17 @@
-"""How many calls an executor can run at once."""
+"""What is needed of an executor, and how many calls it can run at once."""
 
 from __future__ import annotations
 
 import os
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Protocol
+
+
+class SubmitsCalls(Protocol):
+    """What is needed of an executor; its futures need ``done()``, ``result()`` and ``cancel()``."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any) -> Any:
+        """Start a call and return its future."""
 
 
 def workers_of(executor: Any) -> int:

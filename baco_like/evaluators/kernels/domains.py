@@ -83,11 +83,11 @@ def check_parameters(
 ) -> None:
     """Raise `EvaluatorError` if a parameter, or one of its values, is not understood."""
     for name, parameter in parameters.items():
-        for value in _values(parameter):
+        for value in values_of(parameter):
             completed(kind, domains, {name: value})
 
 
-def _values(parameter: Parameter) -> Sequence[Any]:
+def values_of(parameter: Parameter) -> Sequence[Any]:
     """Return the values of a parameter, or one of them where they cannot be listed."""
     if parameter.width == 1 and parameter.cardinality <= _LISTED:
         return parameter.decode(np.arange(parameter.cardinality, dtype=np.float64)[:, None])
