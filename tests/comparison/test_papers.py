@@ -117,11 +117,20 @@ def test_bayesian_packages_propose_what_constraints_exclude(
     from baco_like.comparison.runs import Budget, Contender, Job
     from baco_like.comparison.spaces import OUTSIDE, find
 
+    asked = []
+    propose = other_packages._config
+
+    def counted(*arguments: Any) -> Any:
+        asked.append(propose(*arguments))
+        return asked[-1]
+
     monkeypatch.setattr(other_packages, "FIRST", 12)
+    monkeypatch.setattr(other_packages, "_config", counted)
     (tmp_path / "a.json").write_text(json.dumps(table(4)))
     (one,), _ = find(tmp_path, "minimize")
     run = other_packages.do(Job(one.place, Contender(name, name), 1, Budget(14)))
-    assert len(run.rows) == 14
+    assert len(asked) == 14 + 1  # the last one is not evaluated
+    assert len(run.rows) == len({tuple(config.values()) for config in asked[:14]})
     failed = np.isnan(one.costs[run.rows])
     assert failed.any()
     assert not failed.all()

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from claims.bayesian import BAYESIAN, PACKAGES, RIVALS, report_bayesian
-from claims.constraints import AWARE, PYATF, UNAWARE, report_constraints, report_pyatf
+from claims.constraints import AWARE, HALF_AS_MANY, PYATF, UNAWARE, report_constraints, report_pyatf
 from claims.difficulty import report_difficulty
 from claims.evidence import EXPLAINED, LOW, MEDIUM, Entry, Evidence, Part
 from claims.stochastic import ALL_NOISY, STOCHASTIC, STOCHASTIC_BUDGETS, report_stochastic
@@ -17,7 +17,7 @@ BUDGETS = (*LOW, *MEDIUM)
 PARTS: Mapping[str, Part] = {
     "constraints": Part(
         "Constraint-aware against unaware (2025, section V-B)",
-        [*AWARE.values(), *UNAWARE.values()],
+        [*AWARE.values(), *UNAWARE.values(), HALF_AS_MANY],
         100,
         report_constraints,
     ),

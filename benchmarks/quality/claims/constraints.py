@@ -49,6 +49,13 @@ UNAWARE = {
     name: Entry(f"{name}, unaware", strategy, {**settings, "constraints": "penalty"})
     for name, (strategy, settings, _) in TABLE_IV.items()
 }
+HALF_AS_MANY = Entry(
+    "DE, aware, 8 members a parameter",
+    TABLE_IV["DE"][0],
+    {**TABLE_IV["DE"][1], "population_per_parameter": 8, "constraints": "aware"},
+)
+"""Evaluates as many first members as the unaware one with 16, where half of a space is infeasible and that is free."""
+
 PYATF = [
     Entry(f"pyATF {technique}", "pyatf", {"technique": technique})
     for technique in (
@@ -116,6 +123,8 @@ def report_constraints(evidence: Evidence) -> str:
         said.append(
             f"- {name}: {verdict(*won[1:])}; where penalised candidates are charged: {verdict(*dearly[1:])}."
         )
+    if evidence.has(HALF_AS_MANY) and evidence.has(UNAWARE["DE"]):
+        said.append(_said_of_half(evidence))
     head = ["", "aware", "unaware", "unaware, charged", "aware, over time", "unaware, over time"]
     head += ["gain", "gain if charged", "gain in the paper"]
     density = [1 - one.space.feasible_size / one.space.size for one in evidence.spaces.values()]
@@ -124,8 +133,17 @@ def report_constraints(evidence: Evidence) -> str:
 Both variants have the hyperparameters of Table IV. An unaware strategy's infeasible candidates are answered with a
 penalty: in the paper's program at no cost, here also charged as evaluations that fail. Score over evaluations unless
 said. The paper finds the gain largest on sparse spaces (98 % infeasible); of these spaces {sparse} is infeasible."""
-    left = evidence.left_out([*AWARE.values(), *UNAWARE.values()])
+    left = evidence.left_out([*AWARE.values(), *UNAWARE.values(), HALF_AS_MANY])
     return "\n\n".join([text, runs.table(head, lines), "\n".join(said) + left])
+
+
+def _said_of_half(evidence: Evidence) -> str:
+    half, free = (list(evidence.curves(one).values()) for one in (HALF_AS_MANY, UNAWARE["DE"]))
+    difference, low, high = gain(evidence, half, free)
+    return f"""\
+- Why DE differs: its first members, 16 a parameter, are most of such a run, and half of the unaware one's are
+  infeasible and cost nothing, so that it breeds sooner. Aware with 8 a parameter: {scored(evidence, half)},
+  a gain of {difference:+.3f} ({low:+.3f} to {high:+.3f}) over unaware with 16."""
 
 
 def report_pyatf(evidence: Evidence) -> str:
