@@ -11,6 +11,8 @@ from baco_like._typing import Array, Codes, Rng
 from baco_like.records.history import History
 from baco_like.records.trial import Proposal, Trial
 from baco_like.spaces.design import middle
+from baco_like.spaces.permutation import Permutation
+from baco_like.spaces.space import Space
 from baco_like.strategies.bayesian import Bayesian, with_quantities
 from baco_like.strategies.exhaustive import Exhaustive
 from baco_like.strategies.phased import Design, Phased
@@ -23,6 +25,21 @@ FEW = 3
 FAILED_AS = 0.75
 """Quantile of the successes that the model of the values is told of a failure: half as many failures, measured."""
 
+FIRST_POINTS = (3, 10)
+"""Fewest and most."""
+
+
+def first_points(space: Space) -> int:
+    """Return how many trials come before a model is asked: 3, or more where there are many orders to choose from.
+
+    As many as the bits that number the orders (9 for six loops), but at most 10. Of an order few trials tell little,
+    and a model of three stays near the best of them for long.
+    """
+    active = (space.parameters[name] for name in space.active)
+    orders = (math.factorial(len(p.elements)) for p in active if isinstance(p, Permutation))
+    fewest, most = FIRST_POINTS
+    return min(most, max(fewest, int(sum(math.log2(n) for n in orders))))
+
 
 @final
 @dataclass(frozen=True)
@@ -30,14 +47,13 @@ class Auto:
     """Chooses by the size of the space, and says so in the tag of its first proposals.
 
     Attributes:
-        initial: Trials before a model is asked; two must succeed. On smooth spaces one is as good as three, on loop
-            orders three are better.
+        initial: Trials before a model is asked; two must succeed. None stands for `first_points`.
         design: Chooses the first of them.
         tasks: Related tasks whose results are known; they take the place of all of the design but its first point,
             which is the hedge against misleading ones.
     """
 
-    initial: int = 3
+    initial: int | None = None
     design: Design = middle
     tasks: tuple[Task, ...] = field(default=(), repr=False)
 
@@ -53,9 +69,8 @@ class Auto:
         if self.tasks:
             why = f"{begun} and those of related tasks, after 1 of the design"
             return Phased(Transferred(bayesian, self.tasks), 1, self.design), why
-        return Phased(
-            bayesian, self.initial, self.design
-        ), f"{begun} after {self.initial} of the design"
+        initial = first_points(problem.space) if self.initial is None else self.initial
+        return Phased(bayesian, initial, self.design), f"{begun} after {initial} of the design"
 
     def init(self, problem: Problem, rng: Rng) -> Any:
         """Begin with the state of the strategy that is chosen."""

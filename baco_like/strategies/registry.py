@@ -112,7 +112,7 @@ def _kernel_tuner_bo(
     return Phased(then, initial, _design(design))
 
 
-def _auto(initial: int = 3, design: str = "middle") -> Strategy[Any]:
+def _auto(initial: int | None = None, design: str = "middle") -> Strategy[Any]:
     """The recommended strategy: Bayesian optimization that also sees quantities the space names."""
     from baco_like.strategies.auto import Auto
 

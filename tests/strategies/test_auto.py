@@ -1,8 +1,9 @@
 import numpy as np
 import pytest
 
-from baco_like import Optimizer, Space
+from baco_like import Optimizer, Permutation, Space
 from baco_like.exceptions import TrialError
+from baco_like.strategies.auto import first_points
 from baco_like.strategies.bayesian import Bayesian, with_quantities
 from baco_like.strategies.phased import Phased
 
@@ -28,6 +29,19 @@ def test_hardly_any_configurations_are_run_through():
     opt.observe(trials, [1.0, 2.0, 3.0])
     with pytest.raises(TrialError, match="no model"):
         opt.predict([{"a": 1}])
+
+
+@pytest.mark.parametrize(("loops", "points"), [(0, 3), (3, 3), (5, 6), (6, 9), (20, 10)])
+def test_many_orders_are_given_more_first_points(loops, points):
+    orders = {"order": Permutation(range(loops))} if loops else {}
+    space = Space({"tile": [1, 2, 4, 8, 16], **orders})
+    assert first_points(space) == points
+    opt = Optimizer(space, seed=1)
+    for cost in range(1, points + 1):
+        trial = opt.suggest()
+        assert trial.tag["phase"] == "design"
+        opt.observe(trial, cost)
+    assert opt.suggest().tag.get("phase") != "design"
 
 
 def failures(strategy, seed):
