@@ -87,9 +87,10 @@ def curves(table: Table, names: Sequence[str], ranked: Sequence[str], path: Path
 
 
 def _ratio(runs: Runs) -> tuple[np.ndarray, np.ndarray]:
-    longest = int(min(runs.curves.shape[1], max(figures.known_until(row) for row in runs.rows)))
-    at = np.arange(1, longest + 1)
-    means = [runs.lasting(n).costs([n]).mean() for n in at]
+    """Return numbers of evaluations and the ratio after each, as far as all of the runs are known."""
+    known = int(min(runs.curves.shape[1], *(figures.known_until(row) for row in runs.rows)))
+    at = np.arange(1, known + 1)
+    means = [runs.costs([n]).mean() for n in at]
     return at, runs.problem.baseline.optimum / np.array(means)
 
 
