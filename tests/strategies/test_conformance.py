@@ -29,7 +29,7 @@ SPACES = {
 
 
 def _short(name):
-    shorter = settings_of(name).get("initial", 0) > 6
+    shorter = (settings_of(name).get("initial") or 0) > 6
     return create(name, {"initial": 6} if shorter else {})
 
 
