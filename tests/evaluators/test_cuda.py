@@ -248,6 +248,9 @@ def test_what_the_compiler_says() -> None:
 def test_the_references_are_what_they_say() -> None:
     image, weights = convolution.inputs(20, np.random.default_rng(1))
     assert (image.shape, weights.shape) == ((34, 34), (15, 15))
+    windows = np.lib.stride_tricks.sliding_window_view(image, weights.shape)
+    sums = np.einsum("yxvu,vu->yx", windows, weights)
+    assert np.allclose(convolution.expected(image, weights), sums, atol=1e-4)
     temperature, power = hotspot.inputs(9, np.random.default_rng(2))
     assert np.allclose(hotspot.expected(temperature, power), stencil(temperature, power), atol=1e-5)
     points, star, slopes = pnpoly.inputs(500, np.random.default_rng(3))
