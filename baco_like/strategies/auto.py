@@ -36,9 +36,9 @@ def first_points(space: Space) -> int:
     and a model of three stays near the best of them for long.
     """
     active = (space.parameters[name] for name in space.active)
-    orders = (math.factorial(len(p.elements)) for p in active if isinstance(p, Permutation))
+    bits = sum(math.log2(p.cardinality) for p in active if isinstance(p, Permutation))
     fewest, most = FIRST_POINTS
-    return min(most, max(fewest, int(sum(math.log2(n) for n in orders))))
+    return min(most, max(fewest, int(bits)))
 
 
 @final

@@ -90,8 +90,7 @@ def _ratio(runs: Runs) -> tuple[np.ndarray, np.ndarray]:
     """Return numbers of evaluations and the ratio after each, as far as all of the runs are known."""
     known = int(min(runs.curves.shape[1], *(figures.known_until(row) for row in runs.rows)))
     at = np.arange(1, known + 1)
-    means = [runs.costs([n]).mean() for n in at]
-    return at, runs.problem.baseline.optimum / np.array(means)
+    return at, runs.problem.baseline.optimum / runs.costs(at).mean(axis=0)
 
 
 def costs(table: Table, names: Sequence[str], ranked: Sequence[str], path: Path) -> None:
