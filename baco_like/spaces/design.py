@@ -118,21 +118,23 @@ def maximin(space: Space, n: int, rng: Rng, taken: Taken) -> Codes:
 
 
 def middle(space: Space, n: int, rng: Rng, taken: Taken) -> Codes:
-    """Return the feasible row that is nearest to the middle of every parameter's scale, and uniform ones after it.
+    """Return the feasible rows that are nearest to the middle of every parameter's scale, the nearest first.
 
-    The extremes of block sizes, unroll factors and the like are seldom good: one configuration from the middle tells a
-    model where to begin. Scales are those of `baco_like.spaces.quantities`; a large space is searched among many
-    random rows, and chance decides between equals.
+    The extremes of block sizes, unroll factors and the like are seldom good: a configuration from the middle tells a
+    model where to begin, and its neighbours what matters there. Asked for one by one the rows are the same as at once.
+    Scales are those of `baco_like.spaces.quantities`; a large space is searched among many random rows, and chance
+    decides between equals.
     """
     count = space.feasible.count
     few = count is not None and count <= _SEARCHED
-    rows = space.feasible.listed if few else space.feasible.sample(_SEARCHED, rng)
-    rows = rows[~taken(rows)] if n else rows[:0]
+    rows = space.feasible.listed if few else distinct(space.feasible.sample(_SEARCHED, rng))
+    rows = rng.permutation(rows[~taken(rows)] if n else rows[:0])
     off = ((space.quantities.own_features(rows) - 0.5) ** 2).sum(axis=1)
-    nearest = np.flatnonzero(np.isclose(off, off.min(initial=np.inf)))
-    first = rows[rng.permutation(nearest)[:1]]
-    rest = uniform(space, n - len(first), rng, lambda codes: taken(codes) | _among(codes, first))
-    return np.concatenate([first, rest])
+    nearest = rows[np.argsort(off.round(9), kind="stable")[:n]]
+    rest = uniform(
+        space, n - len(nearest), rng, lambda codes: taken(codes) | _among(codes, nearest)
+    )
+    return np.concatenate([nearest, rest])
 
 
 def _completed(space: Space, n: int, rng: Rng, taken: Taken, rows: Codes) -> Codes:

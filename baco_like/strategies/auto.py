@@ -18,12 +18,18 @@ from baco_like.strategies.exhaustive import Exhaustive
 from baco_like.strategies.phased import Design, Phased
 from baco_like.strategies.protocol import Problem, Strategy, predictive
 from baco_like.strategies.transferred import Task, Transferred
+from baco_like.surrogates.gp.model import GaussianProcess
+from baco_like.surrogates.gp.prior import LogNormal, Priors
 
 FEW = 3
 """A space of at most so many configurations is run through: a model would have nothing to choose from."""
 
 FAILED_AS = 0.75
 """Quantile of the successes that the model of the values is told of a failure: half as many failures, measured."""
+
+PRIORS = Priors(lengthscale=LogNormal(4.0, 1.0))
+"""The most probable lengthscale is about that of BaCO's kind of density, but a tenth of it, or ten times as much, is
+likelier: what the first trials, all from one region, say of a parameter is undone sooner. Measured."""
 
 FIRST_POINTS = (3, 10)
 """Fewest and most."""
@@ -63,7 +69,8 @@ class Auto:
         shown = "an unknown number of" if size is None else "endless" if math.isinf(size) else size
         if size is not None and size <= FEW:
             return Exhaustive(), f"exhaustive: there are {shown} configurations"
-        bayesian = Bayesian(view=with_quantities, failed_as=FAILED_AS)
+        surrogate = GaussianProcess(priors=PRIORS)
+        bayesian = Bayesian(surrogate, view=with_quantities, failed_as=FAILED_AS)
         where = "all scored" if size is not None and size <= bayesian.scan_limit else "searched"
         begun = f"bayesian: {shown} configurations, {where} by the model"
         if self.tasks:

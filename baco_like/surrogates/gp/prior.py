@@ -9,6 +9,7 @@ priors serves every space.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
@@ -120,21 +121,26 @@ class Flat:
 
 @dataclass(frozen=True)
 class _Each:
-    """One prior for each number of the last axis."""
+    """The priors of the last axis: those of the lengthscales, of the outputscale and of the noise."""
 
-    parts: tuple[Prior, ...]
+    lengthscale: Prior
+    outputscale: Prior
+    noise: Prior
+
+    def _parts(self, x: Array) -> Iterator[tuple[Prior, Array]]:
+        yield self.lengthscale, x[..., :-2]
+        yield self.outputscale, x[..., -2:-1]
+        yield self.noise, x[..., -1:]
 
     def log_density(self, x: Array) -> Array:
-        each = [prior.log_density(x[..., i]) for i, prior in enumerate(self.parts)]
-        return np.stack(each, axis=-1)
+        return np.concatenate([p.log_density(part) for p, part in self._parts(x)], axis=-1)
 
     def gradient(self, x: Array) -> Array:
-        each = [prior.gradient(x[..., i]) for i, prior in enumerate(self.parts)]
-        return np.stack(each, axis=-1)
+        return np.concatenate([p.gradient(part) for p, part in self._parts(x)], axis=-1)
 
     def sample(self, shape: tuple[int, ...], rng: Rng) -> Array:
-        each = [prior.sample(shape[:-1], rng) for prior in self.parts]
-        return np.stack(each, axis=-1)
+        empty = np.empty(shape)
+        return np.concatenate([p.sample(x.shape, rng) for p, x in self._parts(empty)], axis=-1)
 
 
 @dataclass(frozen=True)
@@ -144,8 +150,8 @@ class Priors:
     The most probable lengthscale, 1.2, is what the fit gives a parameter of which nothing is known: its values are
     taken to be alike until they prove different. With a shorter one each change of a flag that never changed before
     looks like a leap into the unknown, and the search stays with small steps around its first successes. Chosen on
-    recorded GPU kernels, loop orders, compiler flags and BaCO's rs_cot_1024 problem; neighbours of these numbers, and
-    log-normal densities with the same mode, do as well.
+    recorded GPU kernels, loop orders, compiler flags and BaCO's rs_cot_1024 problem; neighbours of these numbers do as
+    well.
 
     Attributes:
         lengthscale: Of every parameter's lengthscale.
@@ -162,7 +168,7 @@ class Priors:
         parts = [self.lengthscale] * lengthscales + [self.outputscale, self.noise]
         gammas = [one for one in parts if isinstance(one, Gamma)]
         if len(gammas) < len(parts):
-            return _Each(tuple(parts))
+            return _Each(self.lengthscale, self.outputscale, self.noise)
         return Gamma(
             np.array([one.concentration for one in gammas]), np.array([one.rate for one in gammas])
         )
