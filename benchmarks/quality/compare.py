@@ -29,7 +29,9 @@ def arguments() -> argparse.Namespace:
     parser.set_defaults(budget=220)
     parser.add_argument("--data", type=Path, default=os.environ.get("BACO_LIKE_DATA"))
     parser.add_argument("--peers", help=f"separated by commas, of {', '.join(peers.PEERS)}")
-    parser.add_argument("--spaces", help="names or groups (gpu, compiler, synthetic), likewise")
+    parser.add_argument(
+        "--spaces", help="names or groups (gpu, compiler, synthetic, modelled), likewise"
+    )
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--limit", type=float, default=120.0, help="CPU seconds of one run")
     parser.add_argument(

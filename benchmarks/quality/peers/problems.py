@@ -7,7 +7,7 @@ tuple of its elements). Peers that know no permutations see one parameter that c
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from baco_like import Categorical, Integer, Permutation, Space
 from baco_like.analysis.score import Baseline
 from baco_like.evaluators.recorded import load
 
-from . import synthetic
+from . import modelled, synthetic
 
 Values = tuple[Any, ...]
 
@@ -36,7 +36,7 @@ class Problem:
 
     Attributes:
         name: In rows and tables.
-        group: ``gpu``, ``compiler`` or ``synthetic``.
+        group: ``gpu``, ``compiler``, ``synthetic`` or ``modelled``.
         space: With its known constraints, without defaults.
         rows: All feasible configurations.
         costs: What each costs, NaN if it fails, ``(n,)``.
@@ -96,7 +96,7 @@ def names(data: Path | None) -> dict[str, str]:
     return {
         **found,
         **dict.fromkeys(COMPILER, "compiler"),
-        **dict.fromkeys(_MADE, "synthetic"),
+        **{name: group for name, (group, _) in _MADE.items()},
     }
 
 
@@ -104,8 +104,9 @@ def names(data: Path | None) -> dict[str, str]:
 def problem(name: str, data: Path | None) -> Problem:
     """Return a problem by its name."""
     if name in _MADE:
-        space, costs = _MADE[name]()
-        return Problem(name, "synthetic", space, _rows(space), costs)
+        group, make = _MADE[name]
+        space, costs = make()
+        return Problem(name, group, space, _rows(space), costs)
     if name in COMPILER:
         described = json.loads((RECORDED / f"{name}.space.json").read_text(encoding="utf-8"))
         return _recorded(name, "compiler", Space.from_dict(described), RECORDED / f"{name}.json.gz")
@@ -150,8 +151,23 @@ def _without_defaults(document: Any) -> Any:
     return document
 
 
-_MADE: Mapping[str, Callable[[], tuple[Space, np.ndarray]]] = {
-    "synthetic_flags": synthetic.flags,
-    "synthetic_tiles": synthetic.tiles,
-    "synthetic_passes": synthetic.passes,
+_KERNELS = {
+    "gemm": modelled.gemm,
+    "hotspot": modelled.hotspot,
+    "pnpoly": modelled.pnpoly,
+    "expdist": modelled.expdist,
+}
+
+_DEVICES = {"narrow": modelled.NARROW, "wide": modelled.WIDE}
+
+_MADE: Mapping[str, tuple[str, Callable[[], tuple[Space, np.ndarray]]]] = {
+    **{
+        f"synthetic_{make.__name__}": ("synthetic", make)
+        for make in (synthetic.flags, synthetic.tiles, synthetic.passes)
+    },
+    **{
+        f"{name}/{device}": ("modelled", partial(make, known))
+        for name, make in _KERNELS.items()
+        for device, known in _DEVICES.items()
+    },
 }

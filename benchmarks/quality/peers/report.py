@@ -52,6 +52,7 @@ TITLES = {
     "gpu": "Recorded GPU spaces",
     "compiler": "Recorded compiler spaces",
     "synthetic": "Spaces made in code",
+    "modelled": "Kernels by a model of two GPUs",
 }
 
 
