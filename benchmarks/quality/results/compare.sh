@@ -21,4 +21,6 @@ part --spaces compiler,synthetic --peers "Kernel Tuner bayes_opt,Optuna TPE" --b
 # not on synthetic_flags, where its search for a neighbour takes seconds
 part --spaces loop_nest,hidden,synthetic_passes,synthetic_tiles --peers "Kernel Tuner hybrid VNDX" \
     --budget 100 --exactly --limit 60 --seeds 20
+part --spaces modelled --peers "auto,random,$fast" --budget 220 --exactly --limit 30 --seeds 20
+part --spaces modelled --peers "Optuna TPE,bayesian,baco" --budget 60 --exactly --limit 30 --seeds 20
 part --seeds 0 --table benchmarks/quality/results/compare.md
