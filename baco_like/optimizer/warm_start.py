@@ -23,7 +23,7 @@ from baco_like.records.trial import Outcome, Status, Trial
 from baco_like.spaces.space import Space
 from baco_like.storage.recording import Recording
 from baco_like.storage.recordings import read
-from baco_like.strategies.transferred import Task
+from baco_like.strategies.model_based.transferred import Task
 from baco_like.surrogates.gp.fit import chosen_rows
 
 _FAILED_AS = 0.75

@@ -13,11 +13,11 @@ from baco_like.records.trial import Proposal, Trial
 from baco_like.spaces.design import middle
 from baco_like.spaces.permutation import Permutation
 from baco_like.spaces.space import Space
-from baco_like.strategies.bayesian import Bayesian, with_quantities
+from baco_like.strategies.composed.phased import Design, Phased
 from baco_like.strategies.exhaustive import Exhaustive
-from baco_like.strategies.phased import Design, Phased
+from baco_like.strategies.model_based.bayesian import Bayesian, with_quantities
+from baco_like.strategies.model_based.transferred import Task, Transferred
 from baco_like.strategies.protocol import Problem, Strategy, predictive
-from baco_like.strategies.transferred import Task, Transferred
 from baco_like.surrogates.gp.model import GaussianProcess
 from baco_like.surrogates.gp.prior import LogNormal, Priors
 

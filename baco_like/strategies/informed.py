@@ -8,11 +8,11 @@ from typing import Any
 
 from baco_like.exceptions import StrategyError
 from baco_like.strategies.auto import Auto
-from baco_like.strategies.bayesian import Bayesian
-from baco_like.strategies.interleaved import Interleaved
-from baco_like.strategies.phased import Phased
+from baco_like.strategies.composed.interleaved import Interleaved
+from baco_like.strategies.composed.phased import Phased
+from baco_like.strategies.model_based.bayesian import Bayesian
+from baco_like.strategies.model_based.transferred import Task, Transferred
 from baco_like.strategies.protocol import Strategy
-from baco_like.strategies.transferred import Task, Transferred
 
 
 def informed(strategy: Strategy[Any], tasks: Sequence[Task]) -> Strategy[Any]:

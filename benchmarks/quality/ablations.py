@@ -24,8 +24,8 @@ from baco_like.evaluators.recorded import Recorded, load
 from baco_like.evaluators.replay import ReplayEvaluator
 from baco_like.searches.local import LocalSearch
 from baco_like.searches.sampled import SampledSearch
-from baco_like.strategies.bayesian import Bayesian
-from baco_like.strategies.phased import Phased
+from baco_like.strategies.composed.phased import Phased
+from baco_like.strategies.model_based.bayesian import Bayesian
 from baco_like.strategies.random_search import RandomSearch
 from baco_like.surrogates.constant import ConstantFeasibility
 from baco_like.surrogates.forest import RandomForest

@@ -21,8 +21,8 @@ from ablations import EverywhereFeasible
 from baco_like import Infeasible, Space
 from baco_like.evaluators.function import FunctionEvaluator
 from baco_like.searches.sampled import SampledSearch
-from baco_like.strategies.bayesian import Bayesian
-from baco_like.strategies.phased import Phased
+from baco_like.strategies.composed.phased import Phased
+from baco_like.strategies.model_based.bayesian import Bayesian
 from baco_like.strategies.random_search import RandomSearch
 from baco_like.strategies.registry import create
 from baco_like.surrogates.forest import RandomForest

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from baco_like import Integer, Permutation, Space
-from baco_like.strategies.crossover import (
+from baco_like.strategies.moves.crossover import (
     CROSSOVERS,
     disruptive_uniform,
     one_point,

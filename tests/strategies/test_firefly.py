@@ -3,12 +3,12 @@ import pytest
 from population_runs import Run, in_order
 
 from baco_like import Categorical, Integer, Space
-from baco_like.strategies.continuous import UnitBox
-from baco_like.strategies.evolution import Evolution
-from baco_like.strategies.firefly import Fireflies, Firefly
+from baco_like.strategies.geometry.continuous import UnitBox
+from baco_like.strategies.populations.evolution import Evolution
+from baco_like.strategies.populations.firefly import Fireflies, Firefly
+from baco_like.strategies.populations.snapping import feasible_points, snap_any, snap_feasible
 from baco_like.strategies.protocol import Problem
 from baco_like.strategies.registry import create
-from baco_like.strategies.snapping import feasible_points, snap_any, snap_feasible
 
 SPACE = Space(
     {"a": Integer(0, 99), "seven": [7], "b": Integer(0, 49), "c": Categorical(["p", "q", "r"])},

@@ -7,11 +7,9 @@ from scipy.stats import beta
 
 from baco_like import Categorical, Integer, Permutation, Real, Space
 from baco_like.spaces.neighbourhood import hamming
-from baco_like.strategies.constraint_handling import cascade_neighbour, uniform_founders
-from baco_like.strategies.crossover import one_point
-from baco_like.strategies.evolution import Evolution
-from baco_like.strategies.genetic_algorithm import GeneticAlgorithm
-from baco_like.strategies.mutation import (
+from baco_like.strategies.moves.constraint_handling import cascade_neighbour, uniform_founders
+from baco_like.strategies.moves.crossover import one_point
+from baco_like.strategies.moves.mutation import (
     OneIn,
     PerGene,
     any_steps,
@@ -19,8 +17,10 @@ from baco_like.strategies.mutation import (
     inserted,
     swapped,
 )
+from baco_like.strategies.moves.selection import BetaRank, Tournament
+from baco_like.strategies.populations.evolution import Evolution
+from baco_like.strategies.populations.genetic_algorithm import GeneticAlgorithm
 from baco_like.strategies.registry import create
-from baco_like.strategies.selection import BetaRank, Tournament
 
 SPACE = Space(
     {"seven": [7], "a": Integer(0, 7), "b": Integer(0, 7), "c": Categorical(["p", "q", "r"]),

@@ -8,7 +8,7 @@ from population_runs import Run
 
 from baco_like import Integer, Permutation, Space
 from baco_like.spaces.neighbourhood import hamming
-from baco_like.strategies.genetic_local_search import restricted_tournament, tournament
+from baco_like.strategies.local.genetic_local_search import restricted_tournament, tournament
 from baco_like.strategies.registry import create
 
 RNG = np.random.default_rng

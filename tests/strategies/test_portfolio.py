@@ -13,14 +13,14 @@ from baco_like.optimizer import Optimizer
 from baco_like.records.trial import Proposal
 from baco_like.spaces.design import uniform
 from baco_like.storage.memory import MemoryJournal
-from baco_like.strategies.bandit import (
+from baco_like.strategies.composed.bandit import (
     AreaUnderCurve,
     RoundRobin,
     Uses,
     area_under_curve,
     chosen,
 )
-from baco_like.strategies.portfolio import Portfolio
+from baco_like.strategies.composed.portfolio import Portfolio
 from baco_like.strategies.protocol import Problem
 from baco_like.strategies.registry import create
 

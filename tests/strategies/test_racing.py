@@ -11,9 +11,9 @@ from scipy.stats import t as student
 
 from baco_like import Categorical, Ordinal, Permutation, Real, Space
 from baco_like.optimizer import Optimizer
-from baco_like.strategies.elite_draws import Draws, around
-from baco_like.strategies.friedman import worse_than_best
-from baco_like.strategies.racing import Racing
+from baco_like.strategies.racing.elite_draws import Draws, around
+from baco_like.strategies.racing.friedman import worse_than_best
+from baco_like.strategies.racing.iterated_racing import Racing
 
 SPACE = Space({name: Ordinal(list(range(12))) for name in "abcd"}, constraints=["a + b <= 18"])
 

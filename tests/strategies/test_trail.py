@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from baco_like import Categorical, Integer, Ordinal, Permutation, Real, Space
 from baco_like.spaces.neighbourhood import hamming
 from baco_like.spaces.repair import nearest
-from baco_like.strategies.paths import Paths, contains
+from baco_like.strategies.geometry.paths import Paths, contains
 
 SPACES = {
     "one tree": Space(

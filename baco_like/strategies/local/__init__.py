@@ -1,1 +1,1 @@
-"""What the local searches are made of: neighbourhoods, scans of them, hill climbing, perturbation, and the walk."""
+"""Local searches: multi-start, iterated, tabu, annealing, genetic, and what they are made of."""

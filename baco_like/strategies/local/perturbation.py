@@ -12,7 +12,7 @@ from baco_like._typing import Array, Codes, Ints, Rng
 from baco_like.spaces.moves import DRAWS, Place, places, used
 from baco_like.spaces.repair import nearest
 from baco_like.spaces.space import Space
-from baco_like.strategies.mutation import inserted, swapped
+from baco_like.strategies.moves.mutation import inserted, swapped
 
 _MOST_BITS = 64
 """Of a parameter: the paper's have at most half as many values."""

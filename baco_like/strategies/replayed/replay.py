@@ -27,10 +27,10 @@ import numpy as np
 from baco_like._typing import Array, Rng
 from baco_like.records.history import History, row_keys
 from baco_like.records.trial import Proposal, Trial
+from baco_like.strategies.geometry.repaired_box import RepairedBox
 from baco_like.strategies.memo import Memo
-from baco_like.strategies.program import Program, Recipe
 from baco_like.strategies.protocol import Problem
-from baco_like.strategies.repaired_box import RepairedBox
+from baco_like.strategies.replayed.program import Program, Recipe
 
 C = TypeVar("C")
 

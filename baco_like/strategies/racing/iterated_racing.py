@@ -22,11 +22,11 @@ from baco_like.records.history import History, row_keys
 from baco_like.records.trial import Proposal, Trial
 from baco_like.spaces.design import uniform
 from baco_like.spaces.rows import distinct
-from baco_like.strategies.continuous import UnitBox
-from baco_like.strategies.elite_draws import Draws, around
-from baco_like.strategies.friedman import worse_than_best
+from baco_like.strategies.geometry.continuous import UnitBox
 from baco_like.strategies.memo import Memo
 from baco_like.strategies.protocol import Problem
+from baco_like.strategies.racing.elite_draws import Draws, around
+from baco_like.strategies.racing.friedman import worse_than_best
 from baco_like.strategies.survey_defaults import RACING, UNKNOWN_BUDGET, resolved
 
 _MOST_ROUNDS = 5

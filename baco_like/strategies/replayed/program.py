@@ -1,4 +1,4 @@
-"""Algorithms in stages, which `baco_like.strategies.replayed` makes strategies of."""
+"""Algorithms in stages, which `baco_like.strategies.replayed.replay` makes strategies of."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Protocol, TypeVar
 
 from baco_like._typing import Array, Rng
+from baco_like.strategies.geometry.repaired_box import RepairedBox
 from baco_like.strategies.protocol import Problem
-from baco_like.strategies.repaired_box import RepairedBox
 
 C = TypeVar("C")
 

@@ -13,7 +13,7 @@ from baco_like.acquisitions.feasibility import draw_minimum, weighted
 from baco_like.exceptions import StrategyError, TrialError
 from baco_like.records.history import History
 from baco_like.records.trial import Proposal, Status, Trial
-from baco_like.strategies.bayesian import Bayesian
+from baco_like.strategies.model_based.bayesian import Bayesian
 from baco_like.strategies.protocol import Problem
 from baco_like.surrogates.ensemble import Gaussian, RankingEnsemble, Source
 from baco_like.surrogates.gp.model import FixedGaussianProcess, GaussianProcess

@@ -15,11 +15,11 @@ from baco_like._typing import Array, Codes, Ints, Rng
 from baco_like.spaces.feasible.chain import Chain
 from baco_like.spaces.repair import cascade, nearest
 from baco_like.spaces.space import Space
-from baco_like.strategies.constraint_handling import aware, uniform_founders
-from baco_like.strategies.continuous import UnitBox
-from baco_like.strategies.paths import Paths, changed, contains
-from baco_like.strategies.population import Candidates
-from baco_like.strategies.trail import Row
+from baco_like.strategies.geometry.continuous import UnitBox
+from baco_like.strategies.geometry.paths import Paths, changed, contains
+from baco_like.strategies.geometry.trail import Row
+from baco_like.strategies.moves.constraint_handling import aware, uniform_founders
+from baco_like.strategies.populations.population import Candidates
 
 Snap = Callable[[Space, UnitBox, Array, Rng], Codes]
 """Returns the configurations at points of the scaled box (`UnitBox.extents`), ``(n, k)`` -> ``(n, w)``."""

@@ -16,11 +16,11 @@ from typing import final
 import numpy as np
 
 from baco_like._typing import Array, Rng
-from baco_like.strategies.local_minimiser import LocalMinimiser, check_method
-from baco_like.strategies.program import Objective
+from baco_like.strategies.geometry.repaired_box import RepairedBox
 from baco_like.strategies.protocol import Problem
-from baco_like.strategies.repaired_box import RepairedBox
-from baco_like.strategies.replayed import Replayed
+from baco_like.strategies.replayed.local_minimiser import LocalMinimiser, check_method
+from baco_like.strategies.replayed.program import Objective
+from baco_like.strategies.replayed.replay import Replayed
 from baco_like.strategies.survey_defaults import DUAL_ANNEALING, resolved
 
 _TAIL = 1e8

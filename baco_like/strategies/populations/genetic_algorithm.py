@@ -9,7 +9,7 @@ import numpy as np
 
 from baco_like._typing import Array, Codes, Rng
 from baco_like.spaces.rows import distinct
-from baco_like.strategies.constraint_handling import (
+from baco_like.strategies.moves.constraint_handling import (
     Founders,
     Repair,
     any_founders,
@@ -18,9 +18,8 @@ from baco_like.strategies.constraint_handling import (
     uniform_founders,
     unrepaired,
 )
-from baco_like.strategies.crossover import CROSSOVERS, Crossover, one_point
-from baco_like.strategies.evolution import Evolution
-from baco_like.strategies.mutation import (
+from baco_like.strategies.moves.crossover import CROSSOVERS, Crossover, one_point
+from baco_like.strategies.moves.mutation import (
     Mutation,
     OneIn,
     PerGene,
@@ -28,9 +27,10 @@ from baco_like.strategies.mutation import (
     any_steps,
     feasible_steps,
 )
-from baco_like.strategies.population import Candidates
+from baco_like.strategies.moves.selection import BetaRank, Selection, Tournament
+from baco_like.strategies.populations.evolution import Evolution
+from baco_like.strategies.populations.population import Candidates
 from baco_like.strategies.protocol import Problem
-from baco_like.strategies.selection import BetaRank, Selection, Tournament
 from baco_like.strategies.settings import given, named
 from baco_like.strategies.survey_defaults import GENETIC_ALGORITHM, resolved
 

@@ -23,9 +23,9 @@ import numpy as np
 from baco_like._typing import Array, Codes, Ints, Rng
 from baco_like.records.history import History, row_keys
 from baco_like.records.trial import Proposal, Trial
+from baco_like.strategies.geometry.paths import contains
 from baco_like.strategies.memo import Memo
-from baco_like.strategies.paths import contains
-from baco_like.strategies.population import Algorithm, Candidates, Penalised
+from baco_like.strategies.populations.population import Algorithm, Candidates, Penalised
 from baco_like.strategies.protocol import Problem
 
 _SILENT = 10

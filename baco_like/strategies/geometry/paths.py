@@ -21,7 +21,7 @@ from baco_like.spaces.feasible.free import FreeScalar, Listed
 from baco_like.spaces.feasible.group import TreeGroup
 from baco_like.spaces.moves import every_value_used
 from baco_like.spaces.space import Space
-from baco_like.strategies.trail import Row, Step, Trail
+from baco_like.strategies.geometry.trail import Row, Step, Trail
 
 _VALUES = 1024
 """Parameters of more values are left to arrays."""

@@ -10,10 +10,10 @@ import numpy as np
 from baco_like._typing import Array, Rng
 from baco_like.records.history import row_keys
 from baco_like.strategies.local.climbing import IMPROVEMENTS
+from baco_like.strategies.local.local_search import uniform_row
 from baco_like.strategies.local.neighbourhoods import NEIGHBOURHOODS, Neighbourhoods
 from baco_like.strategies.local.scan import neighbours_of
 from baco_like.strategies.local.walk import Walk, Walking
-from baco_like.strategies.local_search import uniform_row
 from baco_like.strategies.protocol import Problem
 from baco_like.strategies.settings import given, named
 from baco_like.strategies.survey_defaults import BEST_TABU, FIRST_TABU, resolved

@@ -18,7 +18,7 @@ from baco_like.spaces.neighbourhood import hamming
 from baco_like.spaces.parameter import Parameter
 from baco_like.spaces.real import Real
 from baco_like.spaces.space import Space
-from baco_like.strategies.paths import Paths
+from baco_like.strategies.geometry.paths import Paths
 
 Step = Callable[[Space, Codes, Mask, Rng], Codes]
 """Changes the marked genes, ``(n, genes)``, of rows, ``(n, w)``: `feasible_steps` or `any_steps`."""

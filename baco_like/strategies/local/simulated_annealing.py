@@ -8,10 +8,10 @@ from typing import final
 
 from baco_like._typing import Array, Rng
 from baco_like.strategies.local.climbing import Climber
+from baco_like.strategies.local.local_search import check_share, uniform_row
 from baco_like.strategies.local.neighbourhoods import NEIGHBOURHOODS, Neighbourhoods
 from baco_like.strategies.local.perturbation import changes, perturbed
 from baco_like.strategies.local.walk import Point, Walk, Walking
-from baco_like.strategies.local_search import check_share, uniform_row
 from baco_like.strategies.protocol import Problem
 from baco_like.strategies.settings import given, named
 from baco_like.strategies.survey_defaults import (

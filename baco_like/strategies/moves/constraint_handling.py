@@ -15,11 +15,11 @@ from baco_like._typing import Codes, Mask, Rng
 from baco_like.spaces import design
 from baco_like.spaces.repair import cascade, nearest
 from baco_like.spaces.space import Space
-from baco_like.strategies.continuous import UnitBox
-from baco_like.strategies.mutation import one_of_each
-from baco_like.strategies.paths import Paths, changed, contains
+from baco_like.strategies.geometry.continuous import UnitBox
+from baco_like.strategies.geometry.paths import Paths, changed, contains
+from baco_like.strategies.geometry.trail import Row
+from baco_like.strategies.moves.mutation import one_of_each
 from baco_like.strategies.settings import named
-from baco_like.strategies.trail import Row
 
 Founders = Callable[[Space, int, Rng], Codes]
 """Draws the configurations of a first population, at most so many; fewer only where there are no more."""

@@ -10,8 +10,8 @@ import numpy as np
 from baco_like._typing import Array, Codes, Rng
 from baco_like.records.history import row_keys
 from baco_like.spaces.space import Space
-from baco_like.strategies.continuous import UnitBox
-from baco_like.strategies.paths import Paths, contains
+from baco_like.strategies.geometry.continuous import UnitBox
+from baco_like.strategies.geometry.paths import Paths, contains
 
 _KEPT = 100_000
 """Repaired rows that are kept."""

@@ -12,13 +12,13 @@ from typing import final
 import numpy as np
 
 from baco_like._typing import Array, Codes, Ints, Rng
-from baco_like.strategies.constraint_handling import aware
-from baco_like.strategies.continuous import UnitBox
-from baco_like.strategies.evolution import Evolution
-from baco_like.strategies.population import Candidates
+from baco_like.strategies.geometry.continuous import UnitBox
+from baco_like.strategies.moves.constraint_handling import aware
+from baco_like.strategies.populations.evolution import Evolution
+from baco_like.strategies.populations.population import Candidates
+from baco_like.strategies.populations.snapping import AWARE, Landing, placed
 from baco_like.strategies.protocol import Problem
 from baco_like.strategies.settings import given
-from baco_like.strategies.snapping import AWARE, Landing, placed
 from baco_like.strategies.survey_defaults import PARTICLE_SWARM
 from baco_like.strategies.survey_defaults import by_budget as table
 

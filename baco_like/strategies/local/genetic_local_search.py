@@ -13,15 +13,15 @@ import numpy as np
 
 from baco_like._typing import Array, Codes, Rng
 from baco_like.spaces.space import Space
-from baco_like.strategies.constraint_handling import cascade_neighbour, uniform_founders
-from baco_like.strategies.crossover import CROSSOVERS, Crossover
 from baco_like.strategies.local.climbing import Climber
+from baco_like.strategies.local.local_search import uniform_row
 from baco_like.strategies.local.neighbourhoods import NEIGHBOURHOODS, Neighbourhoods
 from baco_like.strategies.local.scan import Scan
 from baco_like.strategies.local.walk import Walk, Walking
-from baco_like.strategies.local_search import uniform_row
+from baco_like.strategies.moves.constraint_handling import cascade_neighbour, uniform_founders
+from baco_like.strategies.moves.crossover import CROSSOVERS, Crossover
+from baco_like.strategies.moves.selection import Tournament
 from baco_like.strategies.protocol import Problem
-from baco_like.strategies.selection import Tournament
 from baco_like.strategies.settings import given, named
 from baco_like.strategies.survey_defaults import GENETIC_LOCAL_SEARCH, resolved
 

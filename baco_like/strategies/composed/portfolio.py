@@ -17,7 +17,7 @@ import numpy as np
 from baco_like._typing import Rng
 from baco_like.records.history import History
 from baco_like.records.trial import Proposal, Trial
-from baco_like.strategies.bandit import AreaUnderCurve, Rule, Use, Uses, chosen
+from baco_like.strategies.composed.bandit import AreaUnderCurve, Rule, Use, Uses, chosen
 from baco_like.strategies.protocol import Problem, Strategy
 
 

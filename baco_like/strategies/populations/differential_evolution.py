@@ -15,7 +15,8 @@ import numpy as np
 
 from baco_like._typing import Array, Codes, Rng
 from baco_like.records.history import row_keys
-from baco_like.strategies.constraint_handling import (
+from baco_like.strategies.geometry.continuous import UnitBox
+from baco_like.strategies.moves.constraint_handling import (
     Founders,
     Repair,
     any_founders,
@@ -25,10 +26,9 @@ from baco_like.strategies.constraint_handling import (
     uniform_founders,
     unrepaired,
 )
-from baco_like.strategies.continuous import UnitBox
-from baco_like.strategies.differential_mutation import METHODS, random_others
-from baco_like.strategies.evolution import Evolution
-from baco_like.strategies.population import Candidates
+from baco_like.strategies.populations.differential_mutation import METHODS, random_others
+from baco_like.strategies.populations.evolution import Evolution
+from baco_like.strategies.populations.population import Candidates
 from baco_like.strategies.protocol import Problem
 from baco_like.strategies.settings import given, named
 from baco_like.strategies.survey_defaults import DIFFERENTIAL_EVOLUTION, resolved

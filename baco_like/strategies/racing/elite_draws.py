@@ -9,7 +9,7 @@ import numpy as np
 from baco_like._typing import Codes, Rng
 from baco_like.spaces.categorical import Categorical
 from baco_like.spaces.space import Space
-from baco_like.strategies.continuous import UnitBox
+from baco_like.strategies.geometry.continuous import UnitBox
 
 
 @dataclass(frozen=True)

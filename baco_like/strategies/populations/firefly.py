@@ -13,11 +13,11 @@ from typing import final
 import numpy as np
 
 from baco_like._typing import Array, Codes, Rng
-from baco_like.strategies.continuous import UnitBox
-from baco_like.strategies.evolution import Evolution
-from baco_like.strategies.population import Candidates
+from baco_like.strategies.geometry.continuous import UnitBox
+from baco_like.strategies.populations.evolution import Evolution
+from baco_like.strategies.populations.population import Candidates
+from baco_like.strategies.populations.snapping import AWARE, Landing, placed
 from baco_like.strategies.protocol import Problem
-from baco_like.strategies.snapping import AWARE, Landing, placed
 
 
 @final

@@ -14,10 +14,10 @@ from typing import final
 import numpy as np
 
 from baco_like._typing import Array, Rng
-from baco_like.strategies.program import Objective
+from baco_like.strategies.geometry.repaired_box import RepairedBox
 from baco_like.strategies.protocol import Problem
-from baco_like.strategies.repaired_box import RepairedBox
-from baco_like.strategies.replayed import Replayed
+from baco_like.strategies.replayed.program import Objective
+from baco_like.strategies.replayed.replay import Replayed
 
 _LOOKUPS = 200
 """Known answers in a row after which the search is begun elsewhere."""

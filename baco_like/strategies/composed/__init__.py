@@ -1,0 +1,1 @@
+"""Strategies made of strategies: one after the other, interleaved, a portfolio."""

@@ -1,0 +1,1 @@
+"""Changes of configurations: mutation, crossover, selection, and what known constraints make of them."""

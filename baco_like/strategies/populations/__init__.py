@@ -1,0 +1,1 @@
+"""Algorithms that breed generations: genetic, differential evolution, particle swarm, firefly."""

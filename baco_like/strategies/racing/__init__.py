@@ -1,0 +1,1 @@
+"""Iterated racing for noisy values."""

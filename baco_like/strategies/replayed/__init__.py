@@ -1,0 +1,1 @@
+"""Algorithms that own their loop, rerun until they ask for something new."""
