@@ -33,6 +33,8 @@ SPACE = Space(
     constraints=["a * b <= 256"],
 )
 
+EVERYTHING = SPACE.decode(SPACE.feasible.listed)
+
 
 def cost(config):
     step = 0.0 if config["c"] else 0.5
@@ -103,8 +105,12 @@ def test_failures_of_the_source_are_avoided_first():
         return cost(config)
 
     prior = WarmStart(known(elsewhere), "prior")
-    result = tune(here, SPACE, stop=MaxEvals(4), warm_start=prior, progress=False)
-    assert [trial["c"] for trial in result.trials[1:]] == [False] * 3
+    best = min(cost(config) for config in EVERYTHING if not config["c"])
+    for seed in range(8):
+        result = tune(here, SPACE, stop=MaxEvals(12), seed=seed, warm_start=prior, progress=False)
+        assert result.best_value == best
+        until = next(i for i, trial in enumerate(result.trials) if trial.value == best)
+        assert not any(trial["c"] for trial in result.trials[1:until])  # the first is the design's
 
 
 def test_first_points_leave_what_fails_here():
