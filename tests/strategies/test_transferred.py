@@ -33,8 +33,6 @@ SPACE = Space(
     constraints=["a * b <= 256"],
 )
 
-EVERYTHING = SPACE.decode(SPACE.feasible.listed)
-
 
 def cost(config):
     step = 0.0 if config["c"] else 0.5
@@ -96,21 +94,22 @@ def test_maximising_takes_the_highest_of_the_source():
 
 
 def test_failures_of_the_source_are_avoided_first():
+    """What ran there on either side of them promises most just where it failed."""
+
     def elsewhere(config):
-        return None if config["c"] else cost(config)
+        return None if config["a"] == 16 else cost(config)
 
     def here(config):
-        if config["c"]:
+        if config["a"] == 16:
             raise Infeasible("as elsewhere")
         return cost(config)
 
     prior = WarmStart(known(elsewhere), "prior")
-    best = min(cost(config) for config in EVERYTHING if not config["c"])
     for seed in range(8):
-        result = tune(here, SPACE, stop=MaxEvals(12), seed=seed, warm_start=prior, progress=False)
-        assert result.best_value == best
-        until = next(i for i, trial in enumerate(result.trials) if trial.value == best)
-        assert not any(trial["c"] for trial in result.trials[1:until])  # the first is the design's
+        result = tune(here, SPACE, stop=MaxEvals(4), seed=seed, warm_start=prior, progress=False)
+        told = [trial["a"] for trial in result.trials if trial.tag.get("phase") == "sources"]
+        assert told
+        assert 16 not in told
 
 
 def test_first_points_leave_what_fails_here():
