@@ -60,7 +60,7 @@ def run(recorded: RecordedSpace, job: Job) -> Run:
     known: set[Any] = set()
     clock, asked, begun = 0.0, 0, time.process_time()
     config = next(walk)
-    while not job.budget.spent(len(rows), clock) and asked < patience * job.budget.evaluations:
+    while True:
         row = recorded.row(config)
         key = tuple(config.values()) if row == OUTSIDE else row
         if key not in known:
@@ -68,6 +68,9 @@ def run(recorded: RecordedSpace, job: Job) -> Run:
             rows.append(row)
             clock += float(np.nan_to_num(recorded.seconds[row]))
         asked += 1
+        spent = job.budget.spent(len(rows), clock)
+        if spent or asked >= patience * job.budget.evaluations:
+            break
         cost = float(recorded.costs[row])
         config = walk.send(None if math.isnan(cost) else cost)
     return Run(*job.key, np.array(rows, dtype=np.int64), time.process_time() - begun)
