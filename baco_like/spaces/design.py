@@ -121,7 +121,7 @@ def middle(space: Space, n: int, rng: Rng, taken: Taken) -> Codes:
     """Return the feasible rows that are nearest to the middle of every parameter's scale, the nearest first.
 
     The extremes of block sizes, unroll factors and the like are seldom good: a configuration from the middle tells a
-    model where to begin, and its neighbours what matters there. Asked for one by one the rows are the same as at once.
+    model where to begin, and its neighbours what matters there. One by one they are as near as at once.
     Scales are those of `baco_like.spaces.quantities`; a large space is searched among many random rows, and chance
     decides between equals.
     """

@@ -1,4 +1,4 @@
-"""Our default against other packages on recorded GPU spaces, recorded compiler spaces and spaces made in code.
+"""Our default against other packages: recorded GPU and compiler spaces, spaces made in code, modelled kernels.
 
     OMP_NUM_THREADS=1 python benchmarks/quality/compare.py --data DIR --out rows.jsonl [--table results/compare.md]
 

@@ -201,27 +201,28 @@ def test_made_spaces_are_what_they_are(peers: Any, name: str) -> None:
     [
         ("gemm", 116_928, (0, 0)),
         ("hotspot", 82_984, (0, 0)),
-        ("pnpoly", 4_092, (0.05, 0)),
-        ("expdist", 122_304, (0.3, 0.2)),
+        ("pnpoly", 4_092, (0.070, 0)),
+        ("expdist", 122_304, (0.356, 0.241)),
     ],
 )
 def test_modelled_kernels_are_what_they_are(
     peers: Any, name: str, rows: int, failing: tuple[float, float]
 ) -> None:
     make = getattr(peers.modelled, name)
-    for device, least in zip((peers.modelled.NARROW, peers.modelled.WIDE), failing, strict=True):
+    for device, share in zip((peers.modelled.NARROW, peers.modelled.WIDE), failing, strict=True):
         space, costs = make(device)
         assert len(costs) == space.feasible.count == rows
         assert np.array_equal(costs, make(device)[1], equal_nan=True)
-        assert least <= np.isnan(costs).mean() <= least + 0.1
+        assert np.isnan(costs).mean() == pytest.approx(share, abs=5e-4)
         some = costs[~np.isnan(costs)]
         assert 0 < some.min() < 0.6 * np.median(some)
 
 
 def test_a_block_that_does_not_fit_runs_nowhere(peers: Any) -> None:
     device = peers.modelled.NARROW
-    threads, registers, shared = np.array([[1024, 32, 0], [1024, 255, 0], [32, 32, 2**20]]).T
-    assert device.blocks(threads, registers, shared).tolist() == [1, 0, 0]
+    rows = [[1024, 32, 0], [1024, 255, 0], [32, 32, 49_152], [32, 32, 49_153]]
+    threads, registers, shared = np.array(rows).T
+    assert device.blocks(threads, registers, shared).tolist() == [1, 0, 2, 0]
 
 
 def script(*arguments: str) -> str:

@@ -44,6 +44,26 @@ def test_many_orders_are_given_more_first_points(loops, points):
     assert opt.suggest().tag.get("phase") != "design"
 
 
+def test_first_points_are_distinct_also_where_values_are_noisy():
+    opt = Optimizer(KERNEL, seed=1, noise="repeat")
+    seen = []
+    for cost in (3.0, 2.0, 1.0):
+        trial = opt.suggest()
+        assert trial.tag["phase"] == "design"
+        seen.append(tuple(trial.config.values()))
+        opt.observe(trial, cost)
+    assert len(set(seen)) == 3
+
+
+def test_a_parameter_of_which_nothing_is_known_gets_the_most_probable_lengthscale():
+    opt = Optimizer(KERNEL, seed=1)
+    for _ in range(3):
+        opt.observe(opt.suggest(), 1.0)
+    # One in which the first points do not differ has the mode of a log-normal density of median 4 and spread 1.
+    lengthscales = opt.suggest().tag["hyperparameters"]["lengthscales"]
+    assert min(lengthscales) == pytest.approx(4.0 * np.exp(-1.0), rel=1e-3)
+
+
 def failures(strategy, seed):
     opt = Optimizer(KERNEL, seed=seed, strategy=strategy)
     for _ in range(40):

@@ -45,9 +45,8 @@ class Phased:
         missing = min(n, max(0, self.initial - len(history) - len(history.pending)))
         rows = np.empty((0, problem.space.width))
         if missing:
-            rows = self.design(
-                problem.space, missing, rng, lambda codes: problem.taken(history, codes)
-            )
+            # A design repeats nothing, also where the strategy after it may (`noise="repeat"`).
+            rows = self.design(problem.space, missing, rng, history.taken)
         first = [Proposal(row, {"phase": "design"}) for row in rows]
         if len(first) == n:
             return first

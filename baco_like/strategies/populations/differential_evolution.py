@@ -2,7 +2,7 @@
 
 Members are configurations. Their points are the middles of their values' intervals in the unit box, so that rounding
 a mutant to the nearest index and clipping it is the box's way back to configurations; reals are not rounded, and
-permutations have a random key for each element (see `continuous.py`).
+permutations have a random key for each element (see `geometry/continuous.py`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Firefly algorithm (Yang 2009) in the scaled box of `continuous.UnitBox`, as in Willemsen et al., section IV-C.
+"""Firefly algorithm (Yang 2009) in the scaled box of `geometry/continuous.py`, as in Willemsen et al., section IV-C.
 
 One firefly after the other is compared with all; it moves towards every one that is brighter, and is evaluated after
 each move. Then all are sorted by brightness and it begins again. What is evaluated is the configuration nearest to a

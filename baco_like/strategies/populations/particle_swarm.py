@@ -1,6 +1,6 @@
 """Particle swarm optimization (Kennedy and Eberhart 1995; Willemsen et al., section IV-C and Algorithm 2).
 
-Particles fly through the scaled box of `continuous.UnitBox`. What is evaluated is the configuration nearest to a
+Particles fly through the scaled box of `geometry/continuous.py`. What is evaluated is the configuration nearest to a
 particle, or a feasible neighbour of it; the particle itself is not moved there.
 """
 

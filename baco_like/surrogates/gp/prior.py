@@ -120,8 +120,8 @@ class Flat:
 
 
 @dataclass(frozen=True)
-class _Each:
-    """The priors of the last axis: those of the lengthscales, of the outputscale and of the noise."""
+class _Grouped:
+    """The prior of the vector of lengthscales, outputscale and noise, ``(..., lengthscales + 2)``."""
 
     lengthscale: Prior
     outputscale: Prior
@@ -133,14 +133,16 @@ class _Each:
         yield self.noise, x[..., -1:]
 
     def log_density(self, x: Array) -> Array:
-        return np.concatenate([p.log_density(part) for p, part in self._parts(x)], axis=-1)
+        each = [prior.log_density(part) for prior, part in self._parts(x)]
+        return np.concatenate(each, axis=-1)
 
     def gradient(self, x: Array) -> Array:
-        return np.concatenate([p.gradient(part) for p, part in self._parts(x)], axis=-1)
+        each = [prior.gradient(part) for prior, part in self._parts(x)]
+        return np.concatenate(each, axis=-1)
 
     def sample(self, shape: tuple[int, ...], rng: Rng) -> Array:
-        empty = np.empty(shape)
-        return np.concatenate([p.sample(x.shape, rng) for p, x in self._parts(empty)], axis=-1)
+        parts = self._parts(np.empty(shape))
+        return np.concatenate([prior.sample(part.shape, rng) for prior, part in parts], axis=-1)
 
 
 @dataclass(frozen=True)
@@ -168,7 +170,7 @@ class Priors:
         parts = [self.lengthscale] * lengthscales + [self.outputscale, self.noise]
         gammas = [one for one in parts if isinstance(one, Gamma)]
         if len(gammas) < len(parts):
-            return _Each(self.lengthscale, self.outputscale, self.noise)
+            return _Grouped(self.lengthscale, self.outputscale, self.noise)
         return Gamma(
             np.array([one.concentration for one in gammas]), np.array([one.rate for one in gammas])
         )

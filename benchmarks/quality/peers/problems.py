@@ -151,13 +151,6 @@ def _without_defaults(document: Any) -> Any:
     return document
 
 
-_KERNELS = {
-    "gemm": modelled.gemm,
-    "hotspot": modelled.hotspot,
-    "pnpoly": modelled.pnpoly,
-    "expdist": modelled.expdist,
-}
-
 _DEVICES = {"narrow": modelled.NARROW, "wide": modelled.WIDE}
 
 _MADE: Mapping[str, tuple[str, Callable[[], tuple[Space, np.ndarray]]]] = {
@@ -166,8 +159,8 @@ _MADE: Mapping[str, tuple[str, Callable[[], tuple[Space, np.ndarray]]]] = {
         for make in (synthetic.flags, synthetic.tiles, synthetic.passes)
     },
     **{
-        f"{name}/{device}": ("modelled", partial(make, known))
-        for name, make in _KERNELS.items()
+        f"{make.__name__}/{device}": ("modelled", partial(make, known))
+        for make in (modelled.gemm, modelled.hotspot, modelled.pnpoly, modelled.expdist)
         for device, known in _DEVICES.items()
     },
 }
