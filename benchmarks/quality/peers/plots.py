@@ -64,21 +64,18 @@ def curves(table: Table, names: Sequence[str], ranked: Sequence[str], path: Path
             at, ratio = _ratio(table[peer, name])
             style = {"lw": 2.4 if peer == "auto" else 1.3, "ls": ":" if peer == "random" else "-"}
             (handles[peer],) = axes.plot(at, ratio, color=colour, **style)
-        axes.axvline(
-            table[next(p for p in ranked if (p, name) in table), name].problem.evaluations,
-            color="#9a9a9a",
-            lw=1,
-            ls="--",
-        )
-        axes.set_title(name, fontsize=10)
         axes.set_xscale("log")
+        budget = table[next(p for p in ranked if (p, name) in table), name].problem.evaluations
+        if budget <= axes.get_xlim()[1]:
+            axes.axvline(budget, color="#9a9a9a", lw=1, ls="--")
+        axes.set_title(name, fontsize=10)
         axes.set_xticks(TICKS, [str(n) for n in TICKS])
         axes.set_ylim(0, 1.02)
         axes.grid(alpha=0.3)
     for axes in cells[len(names) :]:
         axes.set_visible(False)
     for axes in cells[: len(names)][-3:]:
-        axes.set_xlabel("evaluations (dashed: the methodology's budget)")
+        axes.set_xlabel("evaluations (dashed: the methodology's budget, where runs are as long)")
     figure.supylabel("optimum / mean best so far", fontsize=10)
     figure.legend(
         list(handles.values()), list(handles), loc="outside lower center", ncols=4, frameon=False
