@@ -1,11 +1,9 @@
 """The examples of the documentation work when pasted, those of one page together, in the order they stand there."""
 
-import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from pasted import blocks, run
 
 DOCS = Path(__file__).parents[1] / "docs"
 
@@ -35,20 +33,13 @@ ELSEWHERE = {
 """Pages with excerpts, or for a program, file, device or minutes of the reader's; what they show is in `examples`."""
 
 
-def blocks(page):
-    return re.findall(r"```python\n(.*?)```", (DOCS / f"{page}.md").read_text(), re.S)
-
-
 def test_every_page_with_examples_is_known():
-    assert {path.stem for path in DOCS.glob("*.md") if blocks(path.stem)} == set(NEEDED) | ELSEWHERE
+    assert {page.stem for page in DOCS.glob("*.md") if blocks(page)} == set(NEEDED) | ELSEWHERE
 
 
 @pytest.mark.parametrize("page", NEEDED)
 def test_the_pages_python_runs(page, tmp_path):
     if (package := NEEDED[page]) is not None:
         pytest.importorskip(package)
-    script = tmp_path / "page.py"
-    script.write_text("\n".join(blocks(page)))
-    command = [sys.executable, script.name]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = run(DOCS / f"{page}.md", tmp_path)
     assert done.returncode == 0, done.stderr

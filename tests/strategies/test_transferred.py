@@ -93,23 +93,24 @@ def test_maximising_takes_the_highest_of_the_source():
     assert reached(prior, 5, 0, lambda config: -cost(config), direction="maximize") > -2.0
 
 
-def test_failures_of_the_source_are_avoided_first():
-    """What ran there on either side of them promises most just where it failed."""
+@pytest.mark.parametrize(("name", "value"), [("c", True), ("a", 16)])
+def test_failures_of_the_source_are_avoided_first(name, value):
+    """Nothing ran with that ``c``; on either side of that ``a`` much did, and promises most just where it failed."""
 
     def elsewhere(config):
-        return None if config["a"] == 16 else cost(config)
+        return None if config[name] == value else cost(config)
 
     def here(config):
-        if config["a"] == 16:
+        if config[name] == value:
             raise Infeasible("as elsewhere")
         return cost(config)
 
     prior = WarmStart(known(elsewhere), "prior")
     for seed in range(8):
         result = tune(here, SPACE, stop=MaxEvals(4), seed=seed, warm_start=prior, progress=False)
-        told = [trial["a"] for trial in result.trials if trial.tag.get("phase") == "sources"]
+        told = [trial[name] for trial in result.trials if trial.tag.get("phase") == "sources"]
         assert told
-        assert 16 not in told
+        assert value not in told
 
 
 def test_first_points_leave_what_fails_here():

@@ -16,6 +16,7 @@ from baco_like import Ordinal, Space
 
 Array = np.ndarray
 Values = dict[str, Array]
+Pairs = list[tuple[str, str]]
 
 MOST_BLOCKS = 16
 """Blocks that a multiprocessor runs at once, at most."""
@@ -128,7 +129,15 @@ def gemm(device: Device) -> Made:
     time *= (
         device.tail((n / v["MWG"]) * (n / v["NWG"]), blocks, 3) * device.occupied(threads) / threads
     )
-    pairs = "VWM VWN, MDIMA VWM, NDIMB VWN, MWG MDIMC, NWG NDIMC, STRM SA, STRN SB"
+    pairs = [
+        ("VWM", "VWN"),
+        ("MDIMA", "VWM"),
+        ("NDIMB", "VWN"),
+        ("MWG", "MDIMC"),
+        ("NWG", "NDIMC"),
+        ("STRM", "SA"),
+        ("STRN", "SB"),
+    ]
     return space, _rough(time, blocks < 1, v, pairs, 0)
 
 
@@ -171,10 +180,11 @@ def hotspot(device: Device) -> Made:
     arithmetic *= 1 + 0.12 * ((width % 32 == 0) & (tx % 2 == 0))
     time = _overlapped(arithmetic, moved) * device.tail(grid, blocks, 4)
     time = time * device.occupied(threads) / threads + passes * 4e-6
-    pairs = (
-        "tile_size_x tile_size_y, temporal_tiling_factor loop_unroll_factor_t, "
-        "block_size_x tile_size_x"
-    )
+    pairs = [
+        ("tile_size_x", "tile_size_y"),
+        ("temporal_tiling_factor", "loop_unroll_factor_t"),
+        ("block_size_x", "tile_size_x"),
+    ]
     return space, _rough(time, blocks < 1, v, pairs, 1)
 
 
@@ -201,7 +211,8 @@ def pnpoly(device: Device) -> Made:
     time *= device.tail(np.ceil(2e7 / (threads * tile)), blocks, 3)
     time *= device.occupied(threads) / threads
     fails = (blocks < 1) | (registers * threads > 0.85 * device.registers)
-    return space, _rough(time, fails, v, "tile_size use_method, between_method tile_size", 2)
+    pairs = [("tile_size", "use_method"), ("between_method", "tile_size")]
+    return space, _rough(time, fails, v, pairs, 2)
 
 
 def expdist(device: Device) -> Made:
@@ -234,9 +245,11 @@ def expdist(device: Device) -> Made:
     time /= device.reached(threads, blocks, work)
     time = time * device.tail(grid, blocks, 8) + grid * 7.5e-8 + 3e-6 * np.log2(y_blocks + 1)
     fails = (threads > 1024) | (blocks < 1)
-    pairs = (
-        "tile_size_x tile_size_y, use_shared_mem loop_unroll_factor_x, block_size_x block_size_y"
-    )
+    pairs = [
+        ("tile_size_x", "tile_size_y"),
+        ("use_shared_mem", "loop_unroll_factor_x"),
+        ("block_size_x", "block_size_y"),
+    ]
     return space, _rough(time, fails, v, pairs, 3)
 
 
@@ -256,11 +269,11 @@ def _overlapped(arithmetic: Array, memory: Array) -> Array:
     return np.maximum(arithmetic, memory) + 0.35 * np.minimum(arithmetic, memory)
 
 
-def _rough(time: Array, fails: Array, values: Values, pairs: str, seed: int) -> Array:
+def _rough(time: Array, fails: Array, values: Values, pairs: Pairs, seed: int) -> Array:
     """Return milliseconds with what no model explains: a random factor of each pair of values, and of each row."""
     rng = np.random.default_rng(seed)
     factor = rng.normal(0, 0.02, len(time))
-    for pair in pairs.split(", "):
-        first, second = (np.unique(values[name], return_inverse=True)[1] for name in pair.split())
+    for pair in pairs:
+        first, second = (np.unique(values[name], return_inverse=True)[1] for name in pair)
         factor += rng.normal(0, 0.05, (first.max() + 1, second.max() + 1))[first, second]
     return np.where(fails, np.nan, 1e3 * time * np.exp(factor))
