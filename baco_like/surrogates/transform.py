@@ -1,10 +1,11 @@
-"""The scale on which values are modelled: logarithms if all are positive, then standardised.
+"""The scale on which values are modelled: logarithms if all have the same sign, then standardised.
 
 Run times spread over orders of magnitude, and what counts is ratios; in BaCO's ablation (section
-5.3, Fig. 9) leaving the logarithms out cost most. Where a value is zero or negative, ``asinh`` of
-the robustly standardised value takes the logarithm's place: it is linear about the median and a
-logarithm of either sign far from it. Both are monotone, so the order of the values, and with it the
-best, is kept.
+5.3, Fig. 9) leaving the logarithms out cost most. The same holds of rates, which are maximised and
+so are negative costs: there it is minus the logarithm of the rate, that of the time but for a
+constant. Where signs differ or a value is zero, ``asinh`` of the robustly standardised value takes
+the logarithm's place: it is linear about the median and a logarithm of either sign far from it. All
+are monotone, so the order of the values, and with it the best, is kept.
 """
 
 from __future__ import annotations
@@ -149,7 +150,35 @@ class Transform:
         return _saturating(_saturating(u, self.width, 1.0) + self.centre, self.unit, 1.0)
 
 
-def fit_transform(y: Array) -> Transform:
+@dataclass(frozen=True)
+class Mirrored:
+    """The scale of the values with the opposite sign, turned round: for negative values.
+
+    Attributes:
+        opposite: The scale of -y.
+    """
+
+    opposite: Transform
+
+    def forward(self, y: Array) -> Array:
+        """Return values on the model's scale; to a logarithm zero is the greatest negative number."""
+        return -self.opposite.forward(-np.asarray(y, dtype=float))
+
+    def backward(self, z: Array) -> Array:
+        """Return values in the user's unit, the inverse of `forward`; finite if ``z`` is."""
+        return -self.opposite.backward(-np.asarray(z, dtype=float))
+
+    def forward_variance(self, y: Array, variance: Array) -> Array:
+        """Return variances of values on the model's scale, to first order (delta method)."""
+        return self.opposite.forward_variance(-np.asarray(y, dtype=float), variance)
+
+    def moments(self, mean: Array, variance: Array) -> tuple[Array, Array]:
+        """Return mean and variance in the user's unit of values normal on the model's scale."""
+        centre, spread = self.opposite.moments(-np.asarray(mean, dtype=float), variance)
+        return -centre, spread
+
+
+def fit_transform(y: Array) -> Transform | Mirrored:
     """Return the transform whose values of ``y`` have mean 0 and population variance 1 (or 0).
 
     Args:
@@ -161,6 +190,12 @@ def fit_transform(y: Array) -> Transform:
     y = np.asarray(y, dtype=float)
     if y.size == 0 or not np.all(np.isfinite(y)):
         raise ValueError("a transform needs one or more finite values; leave failures out")
+    if np.all(y < 0.0):
+        return Mirrored(_fit(-y))
+    return _fit(y)
+
+
+def _fit(y: Array) -> Transform:
     if np.all(y > 0.0):
         rough = Transform("log", 1.0, 0.0, 1.0, 0.0, 1.0)
     else:

@@ -55,6 +55,27 @@ def test_first_points_are_distinct_also_where_values_are_noisy():
     assert len(set(seen)) == 3
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_a_rate_maximised_gives_the_run_of_the_time_minimised(seed):
+    """Powers of two, whose logarithms are exact mirror images, so that rounding decides nothing."""
+
+    def exponent(config):
+        return abs(config["tile"] - 3) + abs(config["bx"] - 48) // 16 + config["by"]
+
+    def run(direction):
+        opt = Optimizer(KERNEL, seed=seed, direction=direction)
+        for _ in range(20):
+            trial = opt.suggest()
+            if trial["by"] == 8:
+                opt.observe(trial, failed="runtime")
+            else:
+                k = exponent(trial.config)
+                opt.observe(trial, 2.0**k if direction == "minimize" else 2.0**-k)
+        return [trial.config for trial in opt.history.trials]
+
+    assert run("maximize") == run("minimize")
+
+
 def test_a_parameter_of_which_nothing_is_known_gets_the_most_probable_lengthscale():
     opt = Optimizer(KERNEL, seed=1)
     for _ in range(3):

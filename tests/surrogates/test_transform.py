@@ -6,10 +6,11 @@ from hypothesis import strategies as st
 from baco_like.surrogates.transform import fit_transform, standardise
 
 POSITIVE = st.lists(st.floats(1e-300, 1e300), min_size=1, max_size=30)
+NEGATIVE = st.lists(st.floats(-1e300, -1e-300), min_size=1, max_size=30)
 ANY = st.lists(st.floats(-1e300, 1e300, allow_subnormal=False), min_size=1, max_size=30)
 
 
-@given(st.one_of(POSITIVE, ANY))
+@given(st.one_of(POSITIVE, NEGATIVE, ANY))
 def test_values_become_standard_and_keep_their_order(values):
     y = np.array(values)
     z = fit_transform(y).forward(y)
@@ -28,6 +29,23 @@ def test_backward_inverts_a_logarithm(values):
     np.testing.assert_allclose(transform.backward(transform.forward(y)), y, rtol=1e-9)
 
 
+@given(st.lists(st.integers(-900, 900), min_size=1, max_size=30))
+def test_a_rate_is_modelled_as_the_time_that_it_stands_for(exponents):
+    times = np.ldexp(1.0, exponents)
+    np.testing.assert_allclose(
+        fit_transform(-1.0 / times).forward(-1.0 / times),
+        fit_transform(times).forward(times),
+        atol=1e-9,
+    )
+
+
+@given(NEGATIVE)
+def test_backward_inverts_a_mirrored_logarithm(values):
+    y = np.array(values)
+    transform = fit_transform(y)
+    np.testing.assert_allclose(transform.backward(transform.forward(y)), y, rtol=1e-9)
+
+
 @given(st.lists(st.floats(-1e4, 1e4), min_size=1, max_size=30))
 def test_backward_inverts_asinh(values):
     y = np.array([*values, 0.0])
@@ -37,7 +55,7 @@ def test_backward_inverts_asinh(values):
     np.testing.assert_allclose(transform.backward(transform.forward(y)), y, atol=1e-9 * scale)
 
 
-@given(ANY, st.floats(-1e6, 1e6), st.floats(0.0, 1e6))
+@given(st.one_of(NEGATIVE, ANY), st.floats(-1e6, 1e6), st.floats(0.0, 1e6))
 def test_everything_that_comes_back_is_finite(values, mean, variance):
     transform = fit_transform(np.array(values))
     z = np.array([mean])
@@ -47,7 +65,7 @@ def test_everything_that_comes_back_is_finite(values, mean, variance):
     assert moments[1] >= 0.0
 
 
-@given(ANY)
+@given(st.one_of(NEGATIVE, ANY))
 def test_known_variances_stay_finite(values):
     y = np.array(values)
     variance = fit_transform(y).forward_variance(y, np.full(len(y), 1e10))
@@ -55,7 +73,9 @@ def test_known_variances_stay_finite(values):
     assert np.all(variance >= 0.0)
 
 
-@pytest.mark.parametrize("y", [[1.0, 2.0, 9.0, 4.0], [-3.0, 0.5, 2.0, 60.0]])
+@pytest.mark.parametrize(
+    "y", [[1.0, 2.0, 9.0, 4.0], [-3.0, 0.5, 2.0, 60.0], [-60.0, -2.0, -0.5, -3.0]]
+)
 @pytest.mark.parametrize(("mean", "variance"), [(0.3, 0.2), (-1.1, 0.01), (0.8, 0.6)])
 def test_moments_are_those_of_many_draws(y, mean, variance):
     transform = fit_transform(np.array(y))
@@ -68,7 +88,9 @@ def test_moments_are_those_of_many_draws(y, mean, variance):
     assert found_variance[0] == pytest.approx(weights @ (values - centre) ** 2, rel=1e-6)
 
 
-@pytest.mark.parametrize("y", [[1.0, 2.0, 9.0, 4.0], [-3.0, 0.5, 2.0, 60.0]])
+@pytest.mark.parametrize(
+    "y", [[1.0, 2.0, 9.0, 4.0], [-3.0, 0.5, 2.0, 60.0], [-60.0, -2.0, -0.5, -3.0]]
+)
 def test_known_variance_follows_the_slope(y):
     values = np.array(y)
     transform = fit_transform(values)
@@ -86,8 +108,9 @@ def test_equal_values_become_zeros():
 
 
 def test_a_zero_bound_is_no_trouble_for_a_logarithm():
-    transform = fit_transform(np.array([1.0, 2.0]))
-    assert np.isfinite(transform.forward(np.array([0.0])))[0]
+    for values in ([1.0, 2.0], [-2.0, -1.0]):
+        transform = fit_transform(np.array(values))
+        assert np.isfinite(transform.forward(np.array([0.0])))[0]
 
 
 @pytest.mark.parametrize("y", [[], [1.0, np.nan], [np.inf]])
@@ -96,7 +119,7 @@ def test_values_that_cannot_be_modelled_are_refused(y):
         fit_transform(np.array(y))
 
 
-@given(st.one_of(POSITIVE, ANY))
+@given(st.one_of(POSITIVE, NEGATIVE, ANY))
 def test_standardised_without_a_logarithm(values):
     y = np.array(values)
     scale = standardise(y)

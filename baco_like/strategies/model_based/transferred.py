@@ -18,7 +18,7 @@ from baco_like.strategies.protocol import Problem
 from baco_like.surrogates.ensemble import Gaussian, RankingEnsemble, Source
 from baco_like.surrogates.gp.model import FixedGaussianProcess, GaussianProcess
 from baco_like.surrogates.protocol import Data
-from baco_like.surrogates.transform import Scale, Transform
+from baco_like.surrogates.transform import Mirrored, Scale, Transform
 
 NEEDED = 2
 """Successes that a model of the target needs; before, the sources alone are asked."""
@@ -172,6 +172,8 @@ def _known(history: History) -> Mask:
 
 def _slope(source: Scale, target: Scale) -> float:
     """Return what one unit of the source's scale is on the target's, if the tasks differ by a factor."""
+    if isinstance(source, Mirrored) and isinstance(target, Mirrored):
+        return _slope(source.opposite, target.opposite)
     if not (isinstance(source, Transform) and isinstance(target, Transform)):
         return 1.0
     if source.kind != target.kind:
