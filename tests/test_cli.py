@@ -305,7 +305,7 @@ def test_a_bug_of_ours_is_not_dressed_up_as_a_mistake_in_the_input(monkeypatch):
     def broken(args):
         raise ValueError("a bug")
 
-    monkeypatch.setattr(cli, "_strategies", broken)
+    monkeypatch.setattr(cli.strategies, "strategies", broken)
     monkeypatch.setattr(signal, "signal", lambda number, handler: None)
     with pytest.raises(ValueError, match="a bug"):
         cli.main(["strategies"])

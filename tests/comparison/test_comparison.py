@@ -16,7 +16,7 @@ import pytest
 
 from baco_like.analysis.score import CUTOFF
 from baco_like.cli import main
-from baco_like.comparison.command import contenders
+from baco_like.commands.compare import contenders
 from baco_like.comparison.figures import charged, clock, curves_of, cutoff_of, figures, last_costs
 from baco_like.comparison.plan import Plan, budget_on, complete
 from baco_like.comparison.pool import done

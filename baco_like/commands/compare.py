@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from baco_like.commands.arguments import INTERRUPTED, count, seed
 from baco_like.exceptions import JournalError, MissingExtra
 from baco_like.report.output import say
 
@@ -19,11 +20,10 @@ if TYPE_CHECKING:
 
 _STORE = "runs.jsonl"
 _OUT = Path("runs/compare")
-_INTERRUPTED = 130
 
 
-def add_to(commands: Any, count: Callable[[str], int], seed: Callable[[str], int]) -> None:
-    """Add the sub-command to argparse's; ``count`` and ``seed`` read numbers from 1 and from 0."""
+def add_to(commands: Any) -> None:
+    """Add the sub-command to argparse's."""
     parser = commands.add_parser(
         "compare",
         help="compare strategies on recorded spaces",
@@ -141,7 +141,7 @@ def compare(args: argparse.Namespace) -> int:
             runs = complete(plan.jobs, store, args.jobs, sys.stderr)
         except KeyboardInterrupt:
             say(f"interrupted; the same command goes on, its finished runs are in {place}")
-            return _INTERRUPTED
+            return INTERRUPTED
     _report(plan, runs, args.out)
     return 0
 
