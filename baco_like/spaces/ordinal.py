@@ -10,10 +10,11 @@ from typing import Any, final
 
 import numpy as np
 
-from baco_like._typing import Array, Codes, Column, Features, Mask, Rng
+from baco_like._typing import Array, Codes, Column, Features
 from baco_like.exceptions import SpaceError
 from baco_like.spaces import distances
 from baco_like.spaces import prior as priors
+from baco_like.spaces.listed import Listed
 from baco_like.spaces.values import (
     Lookup,
     Value,
@@ -21,7 +22,6 @@ from baco_like.spaces.values import (
     domain_values,
     indices,
     is_number,
-    legal_indices,
     shown,
     value_column,
 )
@@ -29,7 +29,7 @@ from baco_like.spaces.values import (
 
 @final
 @dataclass(frozen=True, init=False)
-class Ordinal:
+class Ordinal(Listed):
     """Listed values in an order; the code is the index.
 
     Numbers are sorted, and their distance is that of the numbers. Strings keep the order given (``"small", "medium",
@@ -89,52 +89,6 @@ class Ordinal:
         }
         for name, value in made.items():
             object.__setattr__(self, name, value)
-
-    @property
-    def width(self) -> int:
-        """One code column."""
-        return 1
-
-    @property
-    def cardinality(self) -> int | float:
-        """Number of values."""
-        return len(self.values)
-
-    def contains(self, value: Any) -> bool:
-        """Whether it is one of the values; ``2.0`` is where ``2`` is, ``True`` is not where ``1`` is."""
-        return self._lookup.find(value) is not None
-
-    def encode(self, values: Sequence[Any]) -> Codes:
-        """Return indices, ``(n, 1)``.
-
-        Raises:
-            ConfigError: A value is not in the domain.
-        """
-        return self._lookup.encode(values)
-
-    def decode(self, codes: Codes) -> list[Any]:
-        """Return the values at these indices."""
-        return [self.values[index] for index in indices(codes)]
-
-    def column(self, codes: Codes) -> Column:
-        """Return the values as one array, ``(n, 1)`` -> ``(n,)``; ints and floats mixed are an array of floats."""
-        return self._column[indices(codes)]
-
-    def legal(self, codes: Codes) -> Mask:
-        """Whether each code is an index."""
-        return legal_indices(codes, len(self.values))
-
-    def sample(self, n: int, rng: Rng) -> Codes:
-        """Return n indices from the prior, by default uniform."""
-        if self.prior is not None:
-            return priors.sample_weighted(self.prior, n, rng).astype(np.float64)[:, None]
-        return rng.integers(0, len(self.values), size=(n, 1)).astype(np.float64)
-
-    def log_density(self, codes: Codes) -> Array:
-        """Return log of the prior's probability over that of no prior, ``(n, 1)`` -> ``(n,)``."""
-        if self.prior is None:
-            return np.zeros(len(codes))
-        return priors.weights_log_density(self.prior)[indices(codes)]
 
     def distance(self, a: Codes, b: Codes) -> Array:
         """Return the difference of the numbers, of their logarithms with ``log``, or of the indices of strings."""
