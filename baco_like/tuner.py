@@ -19,6 +19,7 @@ from baco_like.exceptions import FailureWarning, SpaceExhausted
 from baco_like.optimizer import Callback, Optimizer
 from baco_like.records.history import Goal, History, Noise
 from baco_like.records.journal import Journal
+from baco_like.records.reading import without_bound
 from baco_like.records.stopping import StopRule
 from baco_like.records.trial import Outcome, Status, Trial
 from baco_like.report.progress import Progress, Silent, progress_on
@@ -128,7 +129,7 @@ class _Flight:
     def land(self) -> None:
         """Wait for outcomes and record them."""
         self.landed += self.evaluator.wait()
-        landed = [_without_bound(o, self.optimizer.options.direction) for o in self.landed]
+        landed = [without_bound(o, self.optimizer.options.direction) for o in self.landed]
         outcomes = [o for o in landed if o.status is not Status.ABANDONED]
         if outcomes:
             self.optimizer.complete(outcomes)
@@ -147,22 +148,13 @@ class _Flight:
                 self.landed += self.evaluator.collect(timeout)
         pending, goal = self.optimizer.history.pending, self.optimizer.options.direction
         done = [
-            _without_bound(o, goal)
+            without_bound(o, goal)
             for o in self.landed
             if o.trial_id in pending and o.status is not Status.ABANDONED
         ]
         with contextlib.suppress(Exception):
             if done:
                 self.optimizer.complete(done)
-
-
-def _without_bound(outcome: Outcome, goal: Goal) -> Outcome:
-    """Return a plain failure for a run that was stopped while maximising: "at least so much" tells nothing there."""
-    if outcome.bound is None or goal == "minimize":
-        return outcome
-    return Outcome.failure(
-        outcome.trial_id, outcome.failed or "timeout", outcome.message, extra=outcome.extra
-    )
 
 
 def _loop(flight: _Flight, stop: StopRule) -> str:

@@ -722,6 +722,18 @@ def test_repeats_of_any_size_are_kept(space, tmp_path, repeats):
     assert seen.sem is None or math.isfinite(seen.sem)
 
 
+def test_tuples_among_the_options_are_the_lists_that_a_journal_makes_of_them(space, tmp_path):
+    same = {
+        "strategy": "portfolio",
+        "settings": {"arms": ("random_search", "tabu_search")},
+        "context": {"shape": (1, 2)},
+    }
+    Optimizer(space, storage=tmp_path / "j", **same)
+    Optimizer(space, storage=tmp_path / "j", **same)
+    with pytest.raises(JournalError, match=r"shape was \[1, 2\], now \[1, 3\]"):
+        Optimizer(space, storage=tmp_path / "j", **{**same, "context": {"shape": (1, 3)}})
+
+
 def test_columns_of_parameters_are_never_overwritten():
     space = Space({"value": [1, 2, 3], "id": [10, 20], "status": ["x", "y"]})
     opt = Optimizer(space, strategy="random_search")

@@ -15,15 +15,17 @@ def exploration_factor(
 
     Args:
         mean_variance: Mean posterior variance over the candidates now.
-        best: Best value so far, in the user's unit.
-        initial_mean: Mean value of the first sample, in the user's unit.
+        best: Best cost so far, in the user's unit. Where both are negative they are rates that are maximised; what is
+            left of the time that a rate stands for is the inverse ratio.
+        initial_mean: Mean cost of the first sample, in the user's unit.
         initial_variance: Mean posterior variance over the candidates after the first sample.
 
     Returns:
         The factor. Where the two ratios have no meaning (a zero, or values of either sign) that
         ratio counts as 1, which the formula gives for an initial sample without improvement.
     """
-    left = best / initial_mean if initial_mean != 0.0 else 1.0
+    now, then = (initial_mean, best) if initial_mean < 0.0 else (best, initial_mean)
+    left = now / then if then != 0.0 else 1.0
     if not math.isfinite(left) or left < 0.0:
         left = 1.0
     explored = mean_variance / initial_variance if initial_variance > 0.0 else 1.0

@@ -56,6 +56,7 @@ def tune(args: argparse.Namespace) -> int:
     from baco_like.report.progress import progress_on
     from baco_like.runfile import read
     from baco_like.runlock import sole_runner
+    from baco_like.spaces.space import in_words
 
     plan = read(args.file)
     stop, total = _stop(plan, args.budget)
@@ -71,7 +72,7 @@ def tune(args: argparse.Namespace) -> int:
         if not args.resume:
             refuse_journal(folder)  # again: somebody may have been faster
         optimizer = _optimizer(plan, folder / JOURNAL, args.seed, total)
-        say(f"{plan.space.feasible_size} feasible configurations; results go to {folder}")
+        say(f"{in_words(plan.space.feasible_size)} feasible configurations; results go to {folder}")
         shown = progress_on(sys.stdout, total, plan.objective.unit)
         reason = _run(plan, optimizer, evaluator, stop, shown, folder)
     if reason is None:

@@ -56,11 +56,17 @@ def suggestion(
         trials += _from_strategy(problem, beyond, strategy, state, ask.seed, missing)
     if not trials and not again:
         raise SpaceExhausted(
-            f"all feasible configurations are observed or pending ({len(history)} observed, "
+            f"{_all(problem)} are observed or pending ({len(history)} observed, "
             f"{len(history.pending)} pending); stop here, or enlarge the space"
         )
     until = None if ask.lease is None else ask.time + ask.lease
     return suggested_event(trials, dequeued, again, until)
+
+
+def _all(problem: Problem) -> str:
+    if problem.space.feasible.count is None:
+        return "all feasible configurations that many draws find"
+    return "all feasible configurations"
 
 
 def _from_queue(problem: Problem, history: History, n: int) -> tuple[list[Trial], int]:
@@ -84,6 +90,8 @@ def _from_strategy(
     problem: Problem, history: History, strategy: Strategy[Any], state: Any, seed: int, n: int
 ) -> list[Trial]:
     number = history.next_id
+    count = problem.space.feasible.count
+    n = n if count is None else min(n, count)
     asked = strategy.ask(problem, history, state, n, generator(seed, Purpose.ASK, number))
     codes = np.array([p.code for p in asked]).reshape(-1, problem.space.width)
     _check(problem, history, type(strategy).__name__, asked, codes, n)

@@ -49,7 +49,7 @@ from baco_like.storage.journal_recording import run_recording
 from baco_like.storage.jsonl import JsonlJournal
 from baco_like.storage.recordings import write
 from baco_like.strategies.informed import informed
-from baco_like.strategies.protocol import Predictive, Strategy
+from baco_like.strategies.protocol import Prediction, Predictive, Strategy
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -208,7 +208,8 @@ class Optimizer:
         Trials whose lease has ended come first, then enqueued configurations, then the strategy's.
 
         Raises:
-            SpaceExhausted: Every feasible configuration is observed or pending.
+            SpaceExhausted: Every feasible configuration is observed or pending; where they cannot be counted, every one
+                that many draws find.
             JournalError: It could not be recorded; nothing has changed.
         """
         count = 1 if n is None else whole("n", n, 1)
@@ -371,7 +372,7 @@ class Optimizer:
         return None if self.best is None else self.best.value
 
     def recommend(self) -> Trial | None:
-        """Return the observed trial that the model expects to be best: the better choice under noise.
+        """Return the observed trial that the model expects to be best, by the median: the better choice under noise.
 
         Without a model, or with too little data for one, it is `best`.
         """
@@ -380,11 +381,10 @@ class Optimizer:
         if best is None or not candidates or not isinstance(self._strategy, Predictive):
             return best
         try:
-            mean, _, _ = self.predict([t.config for t in candidates])
+            expected = self._predicted([t.config for t in candidates])
         except TrialError:
             return best
-        sign = 1.0 if self._now.options.direction == "minimize" else -1.0
-        return candidates[int(np.argmin(sign * mean))]
+        return candidates[int(np.argmin(expected.median))]
 
     def predict(self, configs: Sequence[Config]) -> tuple[Array, Array, Array]:
         """Return mean, standard deviation (user's unit) and probability of feasibility, each ``(n,)``.
@@ -393,17 +393,20 @@ class Optimizer:
             TrialError: The strategy has no model, or too little is observed.
             ConfigError: A configuration does not belong to the space.
         """
+        found = self._predicted(configs)
+        sign = 1.0 if self._now.options.direction == "minimize" else -1.0
+        return sign * found.mean, found.std, found.feasible
+
+    def _predicted(self, configs: Sequence[Config]) -> Prediction:
+        """Return what the strategy expects, of costs; raises as `predict` does."""
         if not isinstance(self._strategy, Predictive):
             raise TrialError(
                 f"strategy {type(self._strategy).__name__} has no model to predict with; use strategy='bayesian'"
             )
         codes = self._space.encode(list(configs))
         rng = generator(self._now.options.seed, Purpose.MODEL, len(self._now.history))
-        mean, std, feasible = self._strategy.predict(
-            self._now.problem, self._now.history, self._now.state, codes, rng
-        )
-        sign = 1.0 if self._now.options.direction == "minimize" else -1.0
-        return sign * mean, std, feasible
+        now = self._now
+        return self._strategy.predict(now.problem, now.history, now.state, codes, rng)
 
     def why(self, trial: Trial) -> dict[str, Any]:
         """Return where a trial came from and what the model expected of it when it was suggested."""

@@ -18,7 +18,7 @@ from baco_like.optimizer.matching import Matching
 from baco_like.records.earlier import MODES, Earlier, Mode, numbered
 from baco_like.records.header import Options, whole
 from baco_like.records.history import Goal, History
-from baco_like.records.reading import outcome_from
+from baco_like.records.reading import outcome_from, without_bound
 from baco_like.records.trial import Outcome, Status, Trial
 from baco_like.spaces.space import Space
 from baco_like.storage.recording import Recording
@@ -112,6 +112,7 @@ def earlier(start: WarmStart, space: Space, objective: str, goal: Goal, rng: Rng
             f"warm start {start.source}: its values are to {known_goal}, this run is to {goal}; "
             "give a list of (configuration, value) with values that this run may have"
         )
+    rows = [(config, without_bound(outcome, goal)) for config, outcome in rows]
     matching = Matching.of(start.source, start.mode, space, names, rows, rng)
     used = _USES[start.mode](start, matching.rows, goal, rng)
     return Earlier(

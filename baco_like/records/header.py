@@ -17,7 +17,7 @@ import numpy as np
 from baco_like.exceptions import JournalError
 from baco_like.records.earlier import Earlier
 from baco_like.records.history import Goal, Noise
-from baco_like.records.journal import SCHEMA, Event, plain
+from baco_like.records.journal import SCHEMA, Event, normalised, plain
 from baco_like.spaces.given import difference
 from baco_like.spaces.space import Space
 
@@ -142,8 +142,13 @@ class Header:
         """
         found = difference(self.space, space.to_dict())
         way = ", or baco_like.migrate(OLD, NEW, space) for a changed space" if found else ""
+        # As JSON reads them back: a tuple in the settings or the context is a list in the journal.
+        had, given = (
+            normalised({"event": "opened", "options": asdict(one)})["options"]
+            for one in (self.options, options)
+        )
         for part in fields(Options):
-            old, new = getattr(self.options, part.name), getattr(options, part.name)
+            old, new = had[part.name], given[part.name]
             if part.name == "context":
                 found += _context_differences(old, new)
             elif part.name != "budget" and old != new:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from baco_like.exceptions import Infeasible, TrialError
+from baco_like.records.history import Goal
 from baco_like.records.trial import Outcome
 
 
@@ -54,8 +55,8 @@ def outcome_from(
         extra: Anything else as JSON values.
 
     Raises:
-        TrialError: A mapping without the objective, both a value and a failure, or a bound that is
-            no finite number.
+        TrialError: A mapping without the objective, both a value and a failure, a bound that is
+            no finite number, or an ``extra["metrics"]`` that is no mapping where texts are to be kept there.
     """
     notes = dict(extra or {})
     word = _failure_word(failed)
@@ -72,7 +73,13 @@ def outcome_from(
         failure = Outcome.failure(trial_id, "runtime", message or reading.problem, extra=notes)
         return replace(failure, problem=reading.problem)
     if reading.unread:
-        notes["metrics"] = {**notes.get("metrics", {}), **reading.unread}
+        had = notes.get("metrics", {})
+        if not isinstance(had, Mapping):
+            raise TrialError(
+                f"trial {trial_id}: extra['metrics'] = {_shown(had)}: expected a mapping, as texts among the metrics "
+                "are kept there too; use another key"
+            )
+        notes["metrics"] = {**had, **reading.unread}
     found = Outcome.success(trial_id, reading.repeats, metrics=reading.metrics, extra=notes)
     return replace(found, message=message)
 
@@ -90,6 +97,15 @@ def outcome_of_exception(
     text = " ".join(str(error).split())
     message = f"{type(error).__name__}: {text}" if text else type(error).__name__
     return Outcome.failure(trial_id, word, message[:2000], extra=extra)
+
+
+def without_bound(outcome: Outcome, goal: Goal) -> Outcome:
+    """Return a plain failure for a run that was stopped while maximising: "at least so much" tells nothing there."""
+    if outcome.bound is None or goal == "minimize":
+        return outcome
+    return Outcome.failure(
+        outcome.trial_id, outcome.failed or "timeout", outcome.message, extra=outcome.extra
+    )
 
 
 @dataclass(frozen=True)

@@ -151,7 +151,8 @@ def median(repeats: tuple[float, ...]) -> float:
 def _unit(repeats: tuple[float, ...]) -> float:
     """Return a power of two by which the numbers can be divided so that their squares are harmless."""
     largest = max(map(abs, repeats))
-    return 2.0 ** (math.frexp(largest)[1] - 1) if largest > 1e100 else 1.0
+    harmless = largest == 0.0 or 1e-100 < largest < 1e100
+    return 1.0 if harmless else 2.0 ** max(math.frexp(largest)[1] - 1, -1022)
 
 
 @dataclass(frozen=True, eq=False)

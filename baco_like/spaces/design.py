@@ -27,7 +27,11 @@ _LISTED = 2**20
 """A feasible set of at most this size is listed when random draws find nothing new."""
 
 _FRUITLESS = 20
-"""Draws without a new row after which it is listed, or, if it cannot be, counts as exhausted."""
+"""Batches of draws without a new row after which it is listed. If it cannot be, it counts as exhausted after so many
+draws for each row that they met: one of N rows is missed by 20 N draws once in 500 million times."""
+
+_MOST_DRAWN = 2**22
+"""Draws without a new row after which a set that cannot be listed counts as exhausted in any case."""
 
 _POOL = 50
 """Candidates of a maximin design, or of a prior that few feasible rows follow, for each row wanted."""
@@ -38,7 +42,9 @@ _DRAWN = 2**16
 _BATCH = 2**14
 
 _SEARCHED = 2**14
-"""Feasible rows among which the middle of a space is sought."""
+"""Feasible rows among which the middle of a space is sought; fewer where hardly a draw is feasible."""
+
+_LEAST_SEARCHED = 2**8
 
 
 def uniform(space: Space, n: int, rng: Rng, taken: Taken) -> Codes:
@@ -127,7 +133,8 @@ def middle(space: Space, n: int, rng: Rng, taken: Taken) -> Codes:
     """
     count = space.feasible.count
     few = count is not None and count <= _SEARCHED
-    rows = space.feasible.listed if few else distinct(space.feasible.sample(_SEARCHED, rng))
+    drawn = max(_LEAST_SEARCHED, int(_SEARCHED * min(1.0, 16.0 * space.acceptance)))
+    rows = space.feasible.listed if few else distinct(space.feasible.sample(drawn, rng))
     rows = rng.permutation(rows[~taken(rows)] if n else rows[:0])
     off = ((space.quantities.own_features(rows) - 0.5) ** 2).sum(axis=1)
     nearest = rows[np.argsort(off.round(9), kind="stable")[:n]]
@@ -155,15 +162,35 @@ def _without_replacement(space: Space, n: int, rng: Rng, taken: Taken, draw: Dra
         rows = distinct(np.concatenate([rows, drawn]))
         fruitless = 0 if len(rows) > before else fruitless + 1
         if fruitless == _FRUITLESS:
-            return _topped_up(space, n, rng, taken, rows)
+            if _is_listed(space):
+                return _topped_up(space, n, rng, taken, rows)
+            new = _one_more(space, rng, taken, rows, draw)
+            if not len(new):
+                return rows
+            rows, fruitless = np.concatenate([rows, new]), 0
     return rows[:n]
 
 
-def _topped_up(space: Space, n: int, rng: Rng, taken: Taken, rows: Codes) -> Codes:
-    """Return the rows with as many of the others as are left, by listing the feasible set where it can be."""
+def _is_listed(space: Space) -> bool:
     count = space.feasible.count
-    if count is None or count > _LISTED:
-        return rows[:n]
+    return count is not None and count <= _LISTED
+
+
+def _one_more(space: Space, rng: Rng, taken: Taken, rows: Codes, draw: Draw) -> Codes:
+    """Return a row that is neither taken nor among these; none where enough draws to meet all do not find one."""
+    met, drawn = rows, 0
+    while drawn < min(_FRUITLESS * max(len(met), 8), _MOST_DRAWN):
+        some = draw(max(64, len(met)), rng)
+        drawn += len(some)
+        met = distinct(np.concatenate([met, some]))
+        free = some[~taken(some) & ~_among(some, rows)]
+        if len(free):
+            return free[:1]
+    return rows[:0]
+
+
+def _topped_up(space: Space, n: int, rng: Rng, taken: Taken, rows: Codes) -> Codes:
+    """Return the rows with as many of the others as are left, by listing the feasible set."""
     left = [rows[:0]]
     for some in space.feasible.iterate():
         left.append(some[~taken(some) & ~_among(some, rows)])

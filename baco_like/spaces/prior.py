@@ -123,6 +123,8 @@ def sample_density(
     from scipy.special import log_ndtr, ndtri_exp
 
     low, high = _standardised(density, np.array([start, end]), log)
+    if _flat(low, high):
+        return start + (end - start) * u
     flip = low > 0  # the lower tail is the accurate one
     if flip:
         low, high = -high, -low
@@ -144,6 +146,8 @@ def density_log(density: Density, places: Array, start: float, end: float, log: 
             relative: Array = np.log(at / mean)
         return relative
     low, high = _standardised(density, np.array([start, end]), log).tolist()
+    if _flat(low, high):
+        return np.zeros(len(places))
     z = _standardised(density, places, log)
     result: Array = (
         -0.5 * z * z - 0.5 * math.log(2 * math.pi) - _log_mass(low, high) + math.log(high - low)
@@ -183,6 +187,11 @@ def _centre(density: Gaussian, log: bool) -> float:
 def _standardised(density: Gaussian, places: Array, log: bool) -> Array:
     result: Array = (places - _centre(density, log)) / density.std
     return result
+
+
+def _flat(low: float, high: float) -> bool:
+    """Whether a normal density hardly changes between the ends, where differences of its mass would be rounding."""
+    return (high - low) * max(1.0, abs(low), abs(high)) < 1e-7
 
 
 def _log_mass(low: float, high: float) -> float:

@@ -103,14 +103,15 @@ def _gather(space: Space, tables: Mapping[str, Array], names: Iterable[str]) -> 
 
 
 def _positive(space: Space) -> dict[str, Ordinal]:
-    """Return the active parameters that are lists of positive numbers."""
+    """Return the active parameters that are lists of positive numbers whose logarithms differ."""
     found = {}
     for name in space.active:
         parameter = space.parameters[name]
         if not isinstance(parameter, Ordinal):
             continue
         numbers = [float(value) for value in parameter.values if is_number(value)]
-        if len(numbers) == len(parameter.values) and min(numbers) > 0:
+        positive = len(numbers) == len(parameter.values) and min(numbers) > 0
+        if positive and len(np.unique(_logarithms(parameter))) == len(numbers):
             found[name] = parameter
     return found
 

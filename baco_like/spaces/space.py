@@ -111,10 +111,7 @@ class Space:
 
         It was estimated when the space was made; a small one means slow sampling.
         """
-        return math.prod(
-            (one.acceptance for one in self.feasible.factors if isinstance(one, Rejection)),
-            start=1.0,
-        )
+        return _acceptance(self.feasible)
 
     @cached_property
     def default_config(self) -> dict[str, Any] | None:
@@ -429,3 +426,21 @@ class Space:
         return (
             f"the configuration {' and '.join(parts)}; the parameters are {', '.join(self.names)}"
         )
+
+
+def in_words(size: int | float | None) -> str:
+    """Return a `Space.feasible_size` as it stands before "configurations"."""
+    if size is None:
+        return "an unknown number of"
+    return "endless" if math.isinf(size) else str(size)
+
+
+def _acceptance(chain: Chain) -> float:
+    """Return the share of draws that every stage of rejection keeps; a superset may itself be drawn by rejection."""
+    found = 1.0
+    for factor in chain.factors:
+        if isinstance(factor, Rejection):
+            found *= factor.acceptance
+            if isinstance(factor.superset, Chain):
+                found *= _acceptance(factor.superset)
+    return found

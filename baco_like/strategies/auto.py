@@ -7,17 +7,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, final
 
-from baco_like._typing import Array, Codes, Rng
+from baco_like._typing import Codes, Rng
 from baco_like.records.history import History
 from baco_like.records.trial import Proposal, Trial
 from baco_like.spaces.design import middle
 from baco_like.spaces.permutation import Permutation
-from baco_like.spaces.space import Space
+from baco_like.spaces.space import Space, in_words
 from baco_like.strategies.composed.phased import Design, Phased
 from baco_like.strategies.exhaustive import Exhaustive
 from baco_like.strategies.model_based.bayesian import Bayesian, with_quantities
 from baco_like.strategies.model_based.transferred import Task, Transferred
-from baco_like.strategies.protocol import Problem, Strategy, predictive
+from baco_like.strategies.protocol import Prediction, Problem, Strategy, predictive
 from baco_like.surrogates.gp.model import GaussianProcess
 from baco_like.surrogates.gp.prior import LogNormal, Priors
 
@@ -66,7 +66,7 @@ class Auto:
     def choice(self, problem: Problem) -> tuple[Strategy[Any], str]:
         """Return the strategy for a problem, and why in one line."""
         size = problem.space.feasible_size
-        shown = "an unknown number of" if size is None else "endless" if math.isinf(size) else size
+        shown = in_words(size)
         if size is not None and size <= FEW:
             return Exhaustive(), f"exhaustive: there are {shown} configurations"
         surrogate = GaussianProcess(priors=PRIORS)
@@ -99,7 +99,7 @@ class Auto:
 
     def predict(
         self, problem: Problem, history: History, state: Any, codes: Codes, rng: Rng
-    ) -> tuple[Array, Array, Array]:
+    ) -> Prediction:
         """Return what the model predicts.
 
         Raises:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
@@ -75,14 +75,31 @@ class Strategy(Protocol[S]):
         """Return the state after one more observation; its tag may be somebody else's."""
 
 
+class Prediction(NamedTuple):
+    """What a model expects of n configurations.
+
+    Attributes:
+        mean: Of the cost in the user's unit, ``(n,)``.
+        std: Its standard deviation, ``(n,)``.
+        feasible: Probability of feasibility, ``(n,)``.
+        median: Of the cost in the user's unit, ``(n,)``. It ranks configurations: where logarithms are modelled, the
+            mean also grows with what is not known.
+    """
+
+    mean: Array
+    std: Array
+    feasible: Array
+    median: Array
+
+
 @runtime_checkable
 class Predictive(Protocol):
     """A strategy that can say what it expects of configurations."""
 
     def predict(
         self, problem: Problem, history: History, state: Any, codes: Codes, rng: Rng
-    ) -> tuple[Array, Array, Array]:
-        """Return mean, standard deviation (user's unit) and probability of feasibility, each ``(n,)``.
+    ) -> Prediction:
+        """Return what the model expects of these configurations.
 
         Raises:
             TrialError: Too little has been observed.

@@ -33,6 +33,9 @@ class Scale(Protocol):
     def forward(self, y: Array) -> Array:
         """Return values on the model's scale."""
 
+    def backward(self, z: Array) -> Array:
+        """Return values in the user's unit, the inverse of `forward`; finite if ``z`` is."""
+
     def forward_variance(self, y: Array, variance: Array) -> Array:
         """Return variances of values on the model's scale, to first order."""
 
@@ -61,6 +64,10 @@ class Standardised:
     def forward(self, y: Array) -> Array:
         """Return standardised values."""
         return (np.asarray(y, dtype=float) / self.unit - self.mean) / self.deviation
+
+    def backward(self, z: Array) -> Array:
+        """Return values in the user's unit, the inverse of `forward`."""
+        return _saturating(np.asarray(z, dtype=float) * self.deviation + self.mean, self.unit, 1.0)
 
     def forward_variance(self, y: Array, variance: Array) -> Array:
         """Return variances on the model's scale."""

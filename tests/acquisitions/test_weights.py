@@ -83,6 +83,12 @@ def test_exploration_factor_is_the_papers():
     assert exploration_factor(0.0, 8.0, 20.0, 0.6) == 0.0
 
 
+def test_exploration_shrinks_as_a_rate_grows():
+    """Costs are negative rates: 10 items a second at first and 40 now are times of 4 and 1."""
+    assert exploration_factor(0.5, -40.0, -10.0, 1.0) == pytest.approx(0.5 / 4)
+    assert exploration_factor(0.5, -40.0, -10.0, 1.0) == exploration_factor(0.5, 1.0, 4.0, 1.0)
+
+
 @pytest.mark.parametrize(
     ("best", "mean", "variance", "expected"),
     [(-5.0, 5.0, 1.0, 0.5), (3.0, 0.0, 1.0, 0.5), (2.0, 4.0, 0.0, 0.5), (1e308, 1e-308, 1.0, 0.5)],

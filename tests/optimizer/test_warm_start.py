@@ -417,3 +417,15 @@ def test_the_page_works_when_pasted(capsys):
     code = page.partition("```python\n")[2].partition("```")[0]
     exec(compile(code, "warm_start.md", "exec"), {})
     assert capsys.readouterr().out.split()[1:] == ["8", "0"]
+
+
+def test_a_bound_of_another_tool_means_nothing_to_a_run_that_maximises(tmp_path):
+    first = Optimizer(SPACE, seed=1)
+    for value in (8.0, 3.0, 5.0):
+        first.observe(first.suggest(), value)
+    first.observe(first.suggest(), failed="timeout", bound=50.0)
+    path = tmp_path / "results.csv"
+    first.export("csv", path)  # which does not say that the run was to minimise
+    second = Optimizer(SPACE, "maximize", seed=1, warm_start=path)
+    assert [t.bound for t in second.trials] == [None] * 4
+    assert second.trials[-1].failed == "timeout"

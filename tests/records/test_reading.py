@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from baco_like.exceptions import Infeasible, TrialError
 from baco_like.records.reading import finite_number, outcome_from, outcome_of_exception
-from baco_like.records.trial import Outcome, Status
+from baco_like.records.trial import Outcome, Status, standard_error
 
 
 class Hostile:
@@ -202,3 +202,14 @@ def test_best_is_never_nan_whatever_is_observed(value: Any) -> None:
 def test_finite_floats_stay_bit_for_bit(value: float) -> None:
     assert finite_number(value) == value
     assert math.copysign(1, outcome_from(0, value).repeats[0]) == math.copysign(1, value)
+
+
+def test_texts_among_the_metrics_need_a_mapping_to_be_kept_in():
+    with pytest.raises(TrialError, match=r"extra\['metrics'\] = \[1\].*another key"):
+        outcome_from(0, {"value": 1.0, "note": "x"}, extra={"metrics": [1]})
+
+
+def test_small_repeats_have_a_standard_error():
+    found = outcome_from(0, [1e-200, 2e-200])
+    assert found.sem == pytest.approx(5e-201)
+    assert standard_error((5e-324, 1.5e-323)) == 5e-324

@@ -182,3 +182,13 @@ def test_integers_with_log_are_spread_by_factors(design: Callable) -> None:
     octaves = np.histogram(np.log2([row["x"] for row in rows]), 5, (0, 10))[0]
     assert octaves.max() < 40  # evenly over values, 48 would be in the last fifth of the scale
     assert octaves[1:].min() >= 4
+
+
+def test_what_cannot_be_counted_is_exhausted_all_the_same():
+    """Every one of 1,025 numbers among 2 million is found; a fixed number of fruitless draws misses some."""
+    space = Space({"x": Integer(0, 2**21)}, ["x % 2048 == 0"])
+    assert space.feasible.count is None
+    rng = np.random.default_rng(0)
+    rows = uniform(space, 1025, rng, lambda codes: np.zeros(len(codes), bool))
+    assert sorted(rows[:, 0]) == list(range(0, 2**21 + 1, 2048))
+    assert len(uniform(space, 1, rng, lambda codes: np.ones(len(codes), bool))) == 0

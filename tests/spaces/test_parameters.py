@@ -483,3 +483,11 @@ def test_any_permutation(order, elements):
     assert parameter.decode(codes) == [value]
     for place, element in enumerate(value):
         assert codes[0, parameter.index(element)] == place
+
+
+@pytest.mark.parametrize("std", [1e15, 1e17, 1e300])
+def test_a_prior_that_is_flat_on_the_range_is_none(std):
+    parameter = Real(0, 1, prior=Gaussian(0.5, std))
+    drawn = parameter.sample(1000, np.random.default_rng(0))
+    assert len(np.unique(drawn)) == 1000
+    np.testing.assert_array_equal(parameter.log_density(drawn), 0.0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
@@ -13,6 +14,7 @@ from hypothesis import given, settings
 
 from baco_like.exceptions import ConfigError, SpaceError
 from baco_like.spaces.categorical import Categorical
+from baco_like.spaces.feasible import growth
 from baco_like.spaces.integer import Integer
 from baco_like.spaces.ordinal import Ordinal
 from baco_like.spaces.permutation import Permutation
@@ -89,6 +91,13 @@ def test_acceptance_is_stated() -> None:
     both = Space({"x": Real(0, 1), "i": Integer(1, 2**40)}, ["x < 0.5", "i < 2**39"])
     assert both.acceptance == pytest.approx(0.25, abs=0.12)
     assert both.feasible_size == np.inf
+    with patch.object(growth, "MAX_EDGES", 2):  # rejection from what is itself drawn by rejection
+        nested = Space({n: list(range(4)) for n in "abcd"}, ["a != b", "b != c", "c != d"])
+    draws = np.random.default_rng(0).integers(0, 4, size=(20_000, 4))
+    assert nested.feasible_size is None
+    assert nested.acceptance == pytest.approx(
+        (np.diff(draws, axis=1) != 0).all(axis=1).mean(), rel=0.2
+    )
     assert "unknown feasible" in repr(Space({"i": Integer(1, 2**40)}, ["i < 2**39"]))
 
 

@@ -31,6 +31,30 @@ def test_hardly_any_configurations_are_run_through():
         opt.predict([{"a": 1}])
 
 
+def test_hardly_any_noisy_configurations_are_measured_in_turn():
+    opt = Optimizer(Space({"a": [1, 2, 3]}), seed=1, noise="repeat")
+    asked = []
+    for i in range(9):
+        trial = opt.suggest()
+        asked.append(trial["a"])
+        opt.observe(trial, failed="runtime") if i == 1 else opt.observe(trial, 1.0)
+    assert asked == [1, 2, 3, 1, 3, 1, 3, 1, 3]
+
+
+@pytest.mark.parametrize("values", [[2**53 + 1, 2**53 + 2], [10**17 + i for i in range(5)]])
+def test_numbers_with_equal_logarithms_have_their_own_features(values):
+    opt = Optimizer(Space({"a": values, "b": [1, 2, 3, 4]}), seed=1)
+    for _ in range(8):
+        trial = opt.suggest()
+        opt.observe(trial, float(trial["b"]))
+    assert len(opt.trials) == 8
+
+
+def test_more_are_asked_for_than_there_are():
+    opt = Optimizer(KERNEL, seed=1)
+    assert len(opt.suggest(10**6)) == KERNEL.feasible_size
+
+
 @pytest.mark.parametrize(("loops", "points"), [(0, 3), (3, 3), (5, 6), (6, 9), (20, 10)])
 def test_many_orders_are_given_more_first_points(loops, points):
     orders = {"order": Permutation(range(loops))} if loops else {}

@@ -185,3 +185,34 @@ def test_every_first_design_is_distinct_and_feasible(design):
 def test_an_unknown_design():
     with pytest.raises(ValueError, match="latin_hypercube"):
         Optimizer(MIXED, settings={"design": "lhs"})
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+@pytest.mark.parametrize("bound", [-1e6, -20.0, -1.0, 0.0, 0.01, 1.0, 20.0, 6e4])
+def test_no_bound_makes_the_model_a_cliff(sign, bound):
+    """Values of one sign are modelled by their logarithms, where a bound of 0 is infinitely far."""
+    space = Space({"x": Ordinal(list(range(30)))})
+    opt = Optimizer(space, seed=1)
+    for x in range(0, 28, 3):
+        opt.observe({"x": x}, (5.0 + x) if sign > 0 else -1.0 * (40.0 - x))
+    opt.observe({"x": 29}, failed="timeout", bound=bound)
+    told = {t["x"]: t.value for t in opt.trials if t.value is not None}
+    mean, std, _ = opt.predict([{"x": x} for x in told])
+    np.testing.assert_allclose(mean, list(told.values()), rtol=0.2)
+    assert (std < 5.0).all()
+
+
+def test_the_recommended_trial_of_a_rate_is_that_of_the_time():
+    """The mean of a log-normal belief grows with its spread, for times away from the best and for rates towards it."""
+    space = Space({"x": Ordinal(list(range(30)))})
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        points = rng.integers(0, 30, size=12)
+        logs = 0.1 * points + rng.normal(scale=1.5, size=12)
+        chosen = []
+        for direction, sign in (("minimize", 1.0), ("maximize", -1.0)):
+            opt = Optimizer(space, direction, seed=1, noise="repeat")
+            for x, log in zip(points.tolist(), logs.tolist(), strict=True):
+                opt.observe({"x": x}, float(np.exp(sign * log)))
+            chosen.append(opt.recommend().config)
+        assert chosen[0] == chosen[1]

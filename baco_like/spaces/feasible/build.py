@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from baco_like.spaces.constraint import Constraint
 from baco_like.spaces.feasible.chain import Chain
 from baco_like.spaces.feasible.conflict import conflict, emptiness
 from baco_like.spaces.feasible.domain import full_domain
-from baco_like.spaces.feasible.extensions import extensions
+from baco_like.spaces.feasible.extensions import Extensions, extensions
 from baco_like.spaces.feasible.factor import Factor
 from baco_like.spaces.feasible.free import Continuous, FreePermutation, FreeScalar, Listed
 from baco_like.spaces.feasible.group import TreeGroup
@@ -116,10 +117,10 @@ def _factor(part: Part) -> Factor | None:
     tested = [c for c in part.constraints if loose.intersection(c.parameters)]
     if tested:
         return _rejected(part, [c for c in tested if not _reads_one_permutation(part, c)])
-    try:
+    with contextlib.suppress(TooLarge):
         return _listed(part)
-    except TooLarge:
-        return _rejected(part, [_widest(part)])
+    # Not while the exception is handled: it would keep the tree that grew too large.
+    return _rejected(part, [_widest(part)])
 
 
 def _free(part: Part) -> Factor:
@@ -138,18 +139,32 @@ def _free(part: Part) -> Factor:
 def _permutation(part: Part, name: str) -> Factor | None:
     """Return the factor of a permutation whose constraints read nothing else, or None where it is empty."""
     parameter, columns = part.parameters[name], part.columns[name]
-    rules, others = order_rules(name, parameter, part.constraints)
-    if not others:
-        return extensions(columns, rules)
-    if not _unlistable(parameter):
+    _, others = order_rules(name, parameter, part.constraints)
+    if others and not _unlistable(parameter):
         return _listed(part)
-    inside = np.arange(parameter.width)
-    ordered = len(others) < len(part.constraints)
-    superset = extensions(inside, rules) if ordered else FreePermutation(inside)
+    ordered = [c for c in part.constraints if not any(c is other for other in others)]
+    superset, untold = _orders(name, parameter, ordered)
     if superset is None:
         return None
+    tested = [*untold, *others]
+    if not tested:
+        return replace(superset, columns=columns)
     places = {name: (parameter, slice(0, parameter.width))}
-    return rejection(columns, Chain(parameter.width, (superset,)), places, others)
+    return rejection(columns, Chain(parameter.width, (superset,)), places, tested)
+
+
+def _orders(
+    name: str, parameter: Parameter, ordered: Sequence[Constraint]
+) -> tuple[Extensions | FreePermutation | None, Sequence[Constraint]]:
+    """Return the permutations that satisfy as many rules as a tree holds, or None for none, and the other rules."""
+    inside = np.arange(parameter.width)
+    kept = len(ordered)
+    while kept:
+        rules, _ = order_rules(name, parameter, ordered[:kept])
+        with contextlib.suppress(TooLarge):
+            return extensions(inside, rules), ordered[kept:]
+        kept = 3 * kept // 4
+    return FreePermutation(inside), ordered
 
 
 def _unlistable(parameter: Parameter) -> bool:

@@ -11,6 +11,7 @@ from baco_like.exceptions import SpaceError
 from baco_like.spaces.constraint import Constraint
 from baco_like.spaces.feasible.domain import Domain, full_domain
 from baco_like.spaces.feasible.extensions import extensions
+from baco_like.spaces.feasible.growth import TooLarge
 from baco_like.spaces.feasible.ordering import order
 from baco_like.spaces.feasible.precedence import order_rules
 from baco_like.spaces.feasible.rules import Rule, bind, evaluate, prepared, tightened
@@ -73,7 +74,10 @@ def _tests(parameters: Mapping[str, Parameter], constraints: Sequence[Constraint
 
 def _no_order(name: str, parameter: Parameter, constraints: Sequence[Constraint]) -> bool:
     rules, _ = order_rules(name, parameter, constraints)
-    return extensions(np.arange(parameter.width), rules) is None
+    try:
+        return extensions(np.arange(parameter.width), rules) is None
+    except TooLarge:
+        return False
 
 
 def _refuted(domains: Sequence[Domain], rules: Sequence[Rule]) -> bool:

@@ -17,6 +17,7 @@ import numpy as np
 
 from baco_like._typing import Array, Codes, Ints, Mask, Rng
 from baco_like.spaces.feasible.distance import nearest_paths
+from baco_like.spaces.feasible.growth import TooLarge
 from baco_like.spaces.feasible.ragged import adjacent_swaps
 from baco_like.spaces.feasible.ranking import (
     Ranks,
@@ -27,6 +28,9 @@ from baco_like.spaces.feasible.ranking import (
     rank_dtype,
 )
 from baco_like.spaces.feasible.tree import Edges, Tree, finish
+
+MAX_EDGES = 2**23
+"""Of the tree of orders: some seconds and half a gigabyte."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,7 +186,11 @@ class Extensions:
 
 
 def extensions(columns: Ints, rules: OrderRules) -> Extensions | None:
-    """Return the permutations that satisfy the rules, or None where there are none."""
+    """Return the permutations that satisfy the rules, or None where there are none.
+
+    Raises:
+        TooLarge: The rules leave too many sets of elements that may come first.
+    """
     mentioned = rules.mentioned
     others = np.setdiff1d(np.arange(len(columns)), mentioned)
     levels = _levels(rules, mentioned, len(columns))
@@ -200,7 +208,10 @@ def _levels(rules: OrderRules, mentioned: Ints, m: int) -> Sequence[Edges] | Non
     )  # the set of elements that must stand before each one
     sets = np.zeros(1, dtype=np.int64)
     levels: list[Edges] = []
+    edges = 0
     for place in range(m):
+        if len(sets) * (k + 1) > 4 * MAX_EDGES:
+            raise TooLarge
         allowed = np.empty((len(sets), k + 1), dtype=np.bool_)
         allowed[:, :k] = (sets[:, None] & bits) == 0
         allowed[:, :k] &= (sets[:, None] & needs) == needs
@@ -210,6 +221,9 @@ def _levels(rules: OrderRules, mentioned: Ints, m: int) -> Sequence[Edges] | Non
         node, symbol = np.nonzero(allowed)
         if len(node) == 0:
             return None
+        edges += len(node)
+        if edges > MAX_EDGES:
+            raise TooLarge
         after = sets[node] | np.append(bits, 0)[symbol]
         distinct, child = np.unique(after, return_inverse=True)
         levels.append(Edges(len(sets), k + 1, node, symbol, child))

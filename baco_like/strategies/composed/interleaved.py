@@ -8,10 +8,10 @@ from typing import Any, final
 
 import numpy as np
 
-from baco_like._typing import Array, Codes, Rng
+from baco_like._typing import Codes, Rng
 from baco_like.records.history import History
 from baco_like.records.trial import Proposal, Trial
-from baco_like.strategies.protocol import Problem, Strategy, predictive
+from baco_like.strategies.protocol import Prediction, Problem, Strategy, predictive
 from baco_like.strategies.random_search import RandomSearch
 
 
@@ -59,7 +59,7 @@ class Interleaved:
 
     def predict(
         self, problem: Problem, history: History, state: Any, codes: Codes, rng: Rng
-    ) -> tuple[Array, Array, Array]:
+    ) -> Prediction:
         """Return what the other strategy predicts.
 
         Raises:

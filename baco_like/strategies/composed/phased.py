@@ -8,12 +8,12 @@ from typing import Any, final
 
 import numpy as np
 
-from baco_like._typing import Array, Codes, Mask, Rng
+from baco_like._typing import Codes, Mask, Rng
 from baco_like.records.history import History
 from baco_like.records.trial import Proposal, Trial
 from baco_like.spaces.design import uniform
 from baco_like.spaces.space import Space
-from baco_like.strategies.protocol import Problem, Strategy, predictive
+from baco_like.strategies.protocol import Prediction, Problem, Strategy, predictive
 
 Design = Callable[[Space, int, Rng, Callable[[Codes], Mask]], Codes]
 """Chooses n distinct feasible rows that are not taken, such as the functions of `baco_like.spaces.design`."""
@@ -58,7 +58,7 @@ class Phased:
 
     def predict(
         self, problem: Problem, history: History, state: Any, codes: Codes, rng: Rng
-    ) -> tuple[Array, Array, Array]:
+    ) -> Prediction:
         """Return what the later strategy predicts.
 
         Raises:

@@ -28,7 +28,7 @@ from baco_like.searches.local import LocalSearch
 from baco_like.searches.protocol import Search
 from baco_like.spaces.design import uniform
 from baco_like.spaces.space import Space
-from baco_like.strategies.protocol import Problem
+from baco_like.strategies.protocol import Prediction, Problem
 from baco_like.surrogates.feasibility import ForestFeasibility
 from baco_like.surrogates.gp.model import GaussianProcess
 from baco_like.surrogates.protocol import (
@@ -150,8 +150,8 @@ class Bayesian:
 
     def predict(
         self, problem: Problem, history: History, state: int, codes: Codes, rng: Rng
-    ) -> tuple[Array, Array, Array]:
-        """Return mean and standard deviation of the cost in the user's unit, and the probability of feasibility.
+    ) -> Prediction:
+        """Return what the models expect.
 
         Raises:
             TrialError: Fewer than two trials have succeeded.
@@ -162,8 +162,10 @@ class Bayesian:
                 f"predict needs {_NEEDED} successful trials, there are {successes}; observe more first"
             )
         fitted = self._fit(problem.space, history, state, rng)
-        mean, variance = fitted.transform.moments(*fitted.model.predict(codes))
-        return mean, np.sqrt(variance), fitted.feasibility.probability(codes)
+        centre, spread = fitted.model.predict(codes)
+        mean, variance = fitted.transform.moments(centre, spread)
+        feasible = fitted.feasibility.probability(codes)
+        return Prediction(mean, np.sqrt(variance), feasible, fitted.transform.backward(centre))
 
     def _believed(self, space: Space, score: Score, history: History) -> Score:
         """Return the score with the user's belief, where a parameter has a prior."""
@@ -179,9 +181,9 @@ class Bayesian:
         return self.scan if count is not None and count <= self.scan_limit else self.search
 
     def _fit(self, space: Space, history: History, seed: int, rng: Rng) -> _Fitted:
-        ok, censored = history.where(Status.OK), history.where(Status.CENSORED)
+        ok = history.where(Status.OK)
         transform = self.scale(history.costs[ok])
-        costs = np.where(censored, history.bounds, history.costs)
+        censored, costs = _told_of_bounds(history)
         seen = ok | censored
         incumbent = float(transform.forward(costs[seen])[ok[seen]].min())
         if self.failed_as is not None:
@@ -236,6 +238,17 @@ class Bayesian:
 
 def _known(history: History) -> Mask:
     return history.where(Status.OK) | history.where(Status.CENSORED) | history.where(Status.FAILED)
+
+
+def _told_of_bounds(history: History) -> tuple[Mask, Array]:
+    """Return which censored values the model is told of, and all costs with bounds in their place.
+
+    A bound up to the best cost says nothing. One beyond the worst cost is told as that: a time limit of a minute
+    among runs of milliseconds would make the landscape a cliff.
+    """
+    costs = history.costs[history.where(Status.OK)]
+    told = history.where(Status.CENSORED) & (history.bounds > costs.min())
+    return told, np.where(told, np.minimum(history.bounds, costs.max()), history.costs)
 
 
 def _taken(problem: Problem, history: History) -> Any:

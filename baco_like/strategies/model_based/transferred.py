@@ -14,7 +14,7 @@ from baco_like.exceptions import StrategyError, TrialError
 from baco_like.records.history import History
 from baco_like.records.trial import Proposal, Status, Trial
 from baco_like.strategies.model_based.bayesian import Bayesian
-from baco_like.strategies.protocol import Problem
+from baco_like.strategies.protocol import Prediction, Problem
 from baco_like.surrogates.ensemble import Gaussian, RankingEnsemble, Source
 from baco_like.surrogates.gp.model import FixedGaussianProcess, GaussianProcess
 from baco_like.surrogates.protocol import Data
@@ -91,8 +91,8 @@ class Transferred:
 
     def predict(
         self, problem: Problem, history: History, state: _Sources, codes: Codes, rng: Rng
-    ) -> tuple[Array, Array, Array]:
-        """Return mean and standard deviation of the cost in the user's unit, and the probability of feasibility.
+    ) -> Prediction:
+        """Return what the models expect.
 
         Raises:
             TrialError: Fewer than two trials have succeeded.
