@@ -916,3 +916,8 @@ def test_first_points_are_read_in_the_new_space(tmp_path):
     Optimizer(old, storage=tmp_path / "own", initial=points)
     migrate(tmp_path / "own", tmp_path / "newer", Space({"a": Integer(1, 5)}))
     assert dict(Optimizer.load(tmp_path / "newer").suggest()) == {"a": 4}
+
+
+def test_a_space_may_be_given_by_its_parameters():
+    opt = Optimizer({"a": [1, 2, 3]}, seed=1)
+    assert opt.space == Space({"a": [1, 2, 3]})

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from baco_like.commands.arguments import INTERRUPTED, count, seed
-from baco_like.exceptions import JournalError, MissingExtra
+from baco_like.exceptions import EvaluatorError, JournalError, MissingExtra
 from baco_like.report.output import say
 
 if TYPE_CHECKING:
@@ -161,14 +161,21 @@ def _report(plan: Plan, runs: Sequence[Run], folder: Path) -> None:
 
     Raises:
         JournalError: A file cannot be written.
+        EvaluatorError: A space cannot be scored with this budget.
     """
     import numpy as np
 
+    from baco_like.analysis.score import NothingToScore
     from baco_like.comparison.figures import figures
     from baco_like.comparison.table import comma_separated, markdown
 
     budgets = {name: budget.evaluations for name, budget in plan.budgets.items()}
-    found = figures(runs, plan.recorded, budgets, np.random.default_rng(0))
+    try:
+        found = figures(runs, plan.recorded, budgets, np.random.default_rng(0))
+    except NothingToScore as error:
+        raise EvaluatorError(
+            f"{error}; give another --budget or leave such a space out, the runs are in {folder / _STORE}"
+        ) from None
     text = markdown(found)
     try:
         (folder / "table.md").write_text(text, encoding="utf-8")

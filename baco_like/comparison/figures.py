@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -11,6 +12,7 @@ from baco_like._typing import Array, Ints, Mask, Rng
 from baco_like.analysis.score import (
     CUTOFF,
     Baseline,
+    NothingToScore,
     Performance,
     aggregate,
     aggregate_curve,
@@ -65,7 +67,8 @@ class Figures:
         counts: Finished runs, ``(contenders, spaces)``.
         budgets: Evaluations of a run, by space.
         evaluations: Standing over evaluations, by label.
-        time: Standing over simulated time, by label; empty where a table does not tell the times.
+        time: Standing over simulated time, by label; empty where a table does not tell the times, or a contender has
+            no success within them.
         fractions: Mean of optimum / best at the end of the budget, ``(contenders, spaces)``; NaN with an optimum of 0.
         contests: Who is significantly better at the end of the budget, by space.
         milliseconds: Mean CPU time of a suggestion, by label.
@@ -240,16 +243,18 @@ def _over_time(
 ) -> dict[str, Standing]:
     if any(np.isnan(one.baseline.median_seconds) for one in spaces.values()):
         return {}
-    return {
-        label: over_time(
-            curves,
-            {n: clock(grouped[label, n], one) for n, one in spaces.items()},
-            spaces,
-            cutoffs,
-            rng,
-        )
-        for label, curves in by_label.items()
-    }
+    with contextlib.suppress(NothingToScore):
+        return {
+            label: over_time(
+                curves,
+                {n: clock(grouped[label, n], one) for n, one in spaces.items()},
+                spaces,
+                cutoffs,
+                rng,
+            )
+            for label, curves in by_label.items()
+        }
+    return {}
 
 
 def over_time(

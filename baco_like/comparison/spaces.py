@@ -34,7 +34,7 @@ class Place:
     Attributes:
         name: In tables and plots: the path below the folder that was given, without its ending.
         path: The file of the table.
-        goal: What is wanted of its values; the files do not say.
+        goal: What is wanted of its values; most files do not say.
         digest: Of everything above and the file's content; runs on another content are not comparable.
     """
 
@@ -99,18 +99,33 @@ def read(place: Place) -> RecordedSpace:
     """Read a recorded space.
 
     Raises:
-        EvaluatorError: The table cannot be read, or has no two different values.
+        EvaluatorError: The table cannot be read, has no two different values, says that it has another goal, or is
+            so small that random search is at the optimum at once.
         SpaceError: The description beside it is wrong.
     """
     recorded = load(place.path)
     if len({e.value for e in recorded.entries.values() if e.value is not None}) < 2:
         raise EvaluatorError(f"{place.path}: there are no two values; there is nothing to find")
+    if recorded.goal not in (None, place.goal):
+        raise EvaluatorError(
+            f"{place.path}: its values are to {recorded.goal}, not to {place.goal}; compare it by itself with "
+            f"--direction {recorded.goal}"
+        )
     described = _described(place.path)
     if described.exists():
         space = Space.from_dict(json.loads(described.read_text(encoding="utf-8")))
     else:
         space = Space.from_dataframe(_feasible_configs(recorded))
-    return RecordedSpace(place, space, recorded)
+    found = RecordedSpace(place, space, recorded)
+    first, last = found.baseline.evaluations()
+    if (
+        not found.baseline.at_evaluations(np.arange(max(first, 1), last + 1)).max()
+        > found.baseline.optimum
+    ):
+        raise EvaluatorError(
+            f"{place.path}: random search is at the optimum at once; the space is too small to score"
+        )
+    return found
 
 
 def _feasible_configs(recorded: Recorded) -> Iterable[dict[str, Any]]:

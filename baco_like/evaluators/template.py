@@ -6,6 +6,7 @@ its word whatever it contains, and no shell sees it.
 
 from __future__ import annotations
 
+import contextlib
 import re
 import shlex
 import string
@@ -18,6 +19,9 @@ from baco_like.exceptions import EvaluatorError, RunFileError
 
 _Part = tuple[str, str | None]
 """A literal text and the name of the placeholder behind it, or None at the end of a word."""
+
+
+_OF_A_SHELL = frozenset({"|", "||", "&&", "&", ";", ">", ">>", "<", "2>", "2>&1", "&>"})
 
 
 @dataclass(frozen=True)
@@ -41,8 +45,8 @@ class Template:
             where: What messages call it, such as ``[evaluator] build``.
 
         Raises:
-            RunFileError: A quote or brace is not closed, a placeholder is unknown, or there is no
-                word.
+            RunFileError: A quote or brace is not closed, a placeholder is unknown, there is no
+                word, or one that means something to a shell only.
         """
         known = list(names)
         try:
@@ -51,6 +55,11 @@ class Template:
             raise RunFileError(f"{where} = {shown(text)}: {error}") from None
         if not words:
             raise RunFileError(f"{where} = {shown(text)}: the command is empty")
+        for word in _OF_A_SHELL.intersection(_as_written(text)):
+            raise RunFileError(
+                f"{where} = {shown(text)}: {word!r} needs a shell, and none sees the command; write a script, or "
+                "sh -c '...' with the parameters from the environment ($BACO_NAME)"
+            )
         return cls(tuple(_parts(word, known, where) for word in words))
 
     @property
@@ -67,11 +76,32 @@ class Template:
         return frozenset(name for word in self.words for _, name in word if name is not None)
 
     def fill(self, texts: Mapping[str, str]) -> list[str]:
-        """Return the words with every placeholder replaced by its text."""
-        return [
+        """Return the words with every placeholder replaced by its text.
+
+        A word of placeholders alone that becomes empty is left out: an optional flag that is not given.
+        """
+        filled = [
             "".join(text + (texts[name] if name is not None else "") for text, name in word)
             for word in self.words
         ]
+        return [
+            text
+            for text, word in zip(filled, self.words, strict=True)
+            if text or not _vanishes(word)
+        ]
+
+
+def _as_written(text: str) -> list[str]:
+    """Return the words with their quotes."""
+    lexer = shlex.shlex(text, posix=False)
+    lexer.whitespace_split, lexer.commenters = True, ""
+    with contextlib.suppress(ValueError):
+        return list(lexer)
+    return []  # what is quoted within quotes only POSIX shells understand
+
+
+def _vanishes(word: tuple[_Part, ...]) -> bool:
+    return all(not text and name is not None for text, name in word)
 
 
 def _parts(word: str, known: Sequence[str], where: str) -> tuple[_Part, ...]:

@@ -62,7 +62,7 @@ class Optimizer:
     """Suggests configurations and learns from what came of them.
 
     Args:
-        space: Where to look.
+        space: Where to look: a `Space`, or what one is built from.
         direction: ``minimize`` or ``maximize``.
         seed: The run's only seed; the same seed and observations give the same suggestions.
         objective: Name of the observed value.
@@ -98,7 +98,7 @@ class Optimizer:
 
     def __init__(
         self,
-        space: Space,
+        space: Space | Mapping[str, Any],
         direction: Goal = "minimize",
         seed: int = 0,
         *,
@@ -114,6 +114,7 @@ class Optimizer:
         context: Mapping[str, Any] | None = None,
         lease: float | None = None,
     ) -> None:
+        space = space if isinstance(space, Space) else Space(space)
         wanted = None if initial is None or not isinstance(initial, Sequence) else list(initial)
         recipe, description = chosen(strategy, settings or {}, initial)
         options = Options(

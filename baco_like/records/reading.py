@@ -49,7 +49,7 @@ def outcome_from(
         objective: Which key of a mapping is the objective.
         failed: The failure word, or True for ``runtime``; None and False mean that ``value``
             counts.
-        message: What the failing tool said.
+        message: What the failing tool said: a text, bytes, or the exception itself.
         bound: The true value is at least this: a censored outcome, of word ``timeout`` unless
             ``failed`` says otherwise.
         extra: Anything else as JSON values.
@@ -58,7 +58,7 @@ def outcome_from(
         TrialError: A mapping without the objective, both a value and a failure, a bound that is
             no finite number, or an ``extra["metrics"]`` that is no mapping where texts are to be kept there.
     """
-    notes = dict(extra or {})
+    notes, message = dict(extra or {}), _text(message)
     word = _failure_word(failed)
     if word is not None or bound is not None:
         if value is not None:
@@ -114,6 +114,12 @@ class _Reading:
     problem: str = ""
     metrics: Mapping[str, float] = field(default_factory=dict)
     unread: Mapping[str, str] = field(default_factory=dict)
+
+
+def _text(message: object) -> str:
+    if isinstance(message, bytes):
+        return message.decode(errors="replace")
+    return message if isinstance(message, str) else str(message)
 
 
 def _failure_word(failed: str | bool | None) -> str | None:
@@ -186,8 +192,19 @@ def finite_number(value: object) -> float | None:
     return number if math.isfinite(number) else None
 
 
+def finite_number_in(text: str) -> float | None:
+    """Return the finite number that a text is, or None."""
+    try:
+        return finite_number(float(text))
+    except ValueError:
+        return None
+
+
 def _problem(value: object) -> str:
     if isinstance(value, str):
+        number = finite_number_in(value)
+        if number is not None:
+            return f"the value {_shown(value)} is a text; give float({_shown(value)})"
         return value.strip()[:2000] or "the value is an empty text"
     return f"the value {_shown(value)} is not a finite number"
 

@@ -18,7 +18,7 @@ def scored_starts(
     score: Score, space: Space, draws: int, start: Codes, starts: int, pool: Pool, rng: Rng
 ) -> tuple[Codes, Array]:
     """Return the start rows and the best of uniform draws, with their scores; the pool gets all that is scored."""
-    rows = np.concatenate([start, space.feasible.sample(draws, rng)])
+    rows = np.concatenate([start, space.feasible.sample(space.affordable(draws), rng)])
     scores = comparable(score(rows))
     pool.add(rows, scores)
     return chosen_starts(rows, scores, len(start), starts, rng)

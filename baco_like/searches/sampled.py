@@ -27,5 +27,5 @@ class SampledSearch:
         self, score: Score, space: Space, n: int, rng: Rng, start: Codes, taken: Taken
     ) -> Codes:
         """Return the n best rows of the sample that are not taken; ``start`` has no influence."""
-        rows = distinct(space.feasible.sample(self.candidates, rng))
+        rows = distinct(space.feasible.sample(space.affordable(self.candidates), rng))
         return best_free_rows(rows, score(rows), n, rng, taken)[0]

@@ -12,6 +12,7 @@ import numpy as np
 
 from baco_like._typing import Column, Mask
 from baco_like.exceptions import SpaceError
+from baco_like.spaces.described import described
 from baco_like.spaces.language.columns import Kind, extent, plain_values
 from baco_like.spaces.language.exact import Arrangement
 from baco_like.spaces.parameter import Parameter
@@ -27,7 +28,7 @@ class CallableConstraint:
 
     Attributes:
         function: What is called, with one argument for each parameter, or with one mapping of them all.
-        text: Its name and place, for messages.
+        text: Its name, or what a lambda says.
         parameters: The parameters it reads.
         mapping: Whether it takes a mapping.
     """
@@ -84,7 +85,7 @@ def constraint_of(
     Raises:
         SpaceError: An argument is no parameter, or the arguments cannot be told.
     """
-    text = _described(function)
+    text = described(function)
     arguments = _arguments(function, text, parameters)
     needed = [one for one in arguments if one.default is inspect.Parameter.empty]
     if len(needed) == 1 and needed[0].name not in parameters:
@@ -129,15 +130,6 @@ def _arguments(
                 f"constraint {text!r} takes {one.name!r} by position only; remove the '/'"
             )
     return arguments
-
-
-def _described(function: Callable[..., Any]) -> str:
-    """Return a callable's name, and the file and line of a lambda, which has none."""
-    name = getattr(function, "__name__", type(function).__name__)
-    code = getattr(function, "__code__", None)
-    if name != "<lambda>" or code is None:
-        return str(name)
-    return f"lambda {', '.join(code.co_varnames[: code.co_argcount])} (line {code.co_firstlineno})"
 
 
 _IGNORED = frozenset({"CACHE", "EXTENDED_ARG", "NOP", "RESUME"})

@@ -44,8 +44,6 @@ _BATCH = 2**14
 _SEARCHED = 2**14
 """Feasible rows among which the middle of a space is sought; fewer where hardly a draw is feasible."""
 
-_LEAST_SEARCHED = 2**8
-
 
 def uniform(space: Space, n: int, rng: Rng, taken: Taken) -> Codes:
     """Return rows drawn uniformly without replacement."""
@@ -133,7 +131,7 @@ def middle(space: Space, n: int, rng: Rng, taken: Taken) -> Codes:
     """
     count = space.feasible.count
     few = count is not None and count <= _SEARCHED
-    drawn = max(_LEAST_SEARCHED, int(_SEARCHED * min(1.0, 16.0 * space.acceptance)))
+    drawn = space.affordable(_SEARCHED)
     rows = space.feasible.listed if few else distinct(space.feasible.sample(drawn, rng))
     rows = rng.permutation(rows[~taken(rows)] if n else rows[:0])
     off = ((space.quantities.own_features(rows) - 0.5) ** 2).sum(axis=1)

@@ -145,7 +145,7 @@ def _products(
     wanted = [f for f in named if len(set(f)) > 1 and all(name in logs for name in f)]
     if not wanted:
         return {}
-    rows = space.feasible.sample(_DRAWN, np.random.default_rng(0))
+    rows = space.feasible.sample(space.affordable(_DRAWN), np.random.default_rng(0))
     found = {}
     for factors in wanted:
         gather = _gather(space, logs, factors)

@@ -41,6 +41,8 @@ Config = Mapping[str, Any]
 
 _ROWS_OF_A_FRAME = 1_000_000
 
+_LEAST_DRAWN = 64
+
 _TABLED = 4096
 """Parameters of at most so many values have a table of features."""
 
@@ -112,6 +114,10 @@ class Space:
         It was estimated when the space was made; a small one means slow sampling.
         """
         return _acceptance(self.feasible)
+
+    def affordable(self, draws: int) -> int:
+        """Return how many of so many random rows are worth their time: fewer where hardly a draw is kept."""
+        return min(draws, max(_LEAST_DRAWN, int(draws * 16.0 * self.acceptance)))
 
     @cached_property
     def default_config(self) -> dict[str, Any] | None:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from baco_like import Optimizer, Space
 from baco_like.analysis.score import CUTOFF
 from baco_like.cli import main
 from baco_like.commands.compare import contenders
@@ -120,9 +121,42 @@ def test_maximising_flips_the_costs_and_is_another_space(folder: Path) -> None:
     assert up.place.digest != down.place.digest
 
 
-def test_a_description_beside_a_table_is_its_space(tmp_path: Path) -> None:
-    from baco_like import Space
+def test_a_table_with_another_goal_and_one_too_small_to_score_are_left_out(
+    folder: Path, tmp_path: Path
+) -> None:
+    rates = Optimizer(Space({"x": list(range(40))}), "maximize", seed=1, strategy="exhaustive")
+    pair = Optimizer(Space({"x": [1, 2]}), seed=1, strategy="exhaustive")
+    for opt, name in ((rates, "rates"), (pair, "pair")):
+        for trial in opt.suggest(opt.space.feasible_size):
+            opt.observe(trial, 1.0 + trial["x"])
+        opt.export("t4", tmp_path / f"{name}.json")
+    (tmp_path / "one.json").write_bytes((folder / "one.json").read_bytes())
+    found, notes = find(tmp_path, "minimize")
+    assert [one.place.name for one in found] == ["one"]
+    assert "pair.json: random search is at the optimum at once" in notes[0]
+    assert "rates.json: its values are to maximize, not to minimize" in notes[1]
+    assert [one.place.name for one in find(tmp_path / "rates.json", "maximize")[0]] == ["rates"]
 
+
+def test_a_budget_too_small_to_score_is_one_line(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = [
+        "--strategies",
+        "random_search",
+        "--spaces",
+        str(folder / "one.json"),
+        "--repeats",
+        "2",
+    ]
+    assert main(["compare", *given, "--budget", "1", "--out", str(tmp_path), "--jobs", "1"]) in (
+        0,
+        2,
+    )
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_a_description_beside_a_table_is_its_space(tmp_path: Path) -> None:
     (tmp_path / "t.json").write_text(json.dumps(t4(5)))
     space = Space({"x": list(range(5)), "y": [1, 2]}, constraints=["x + y > 1"])
     (tmp_path / "t.space.json").write_text(json.dumps(space.to_dict()))

@@ -105,3 +105,17 @@ def test_variable_names() -> None:
     }
     with pytest.raises(RunFileError, match="both become BACO_N; rename one"):
         variable_names(["n", "N"])
+
+
+def test_an_optional_flag_that_is_not_given_is_no_word() -> None:
+    template = Template.parse("cc {flag} -o 'a b' {flag}x '' {x}{y}", ["flag", "x", "y"], "build")
+    assert template.fill({"flag": "", "x": "", "y": ""}) == ["cc", "-o", "a b", "x", ""]
+    assert template.fill({"flag": "-g", "x": "", "y": "1"})[1] == "-g"
+
+
+@pytest.mark.parametrize("text", ["cc x.c 2>&1 | tee log", "cd src && make", "run > log"])
+def test_what_only_a_shell_understands_is_refused(text: str) -> None:
+    with pytest.raises(RunFileError, match=r"needs a shell.*sh -c"):
+        Template.parse(text, [], "[evaluator] run")
+    assert Template.parse(f"sh -c '{text}'", [], "run").fill({})[2] == text
+    assert Template.parse("awk -F '|' x", [], "run").fill({}) == ["awk", "-F", "|", "x"]

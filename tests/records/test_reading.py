@@ -213,3 +213,12 @@ def test_small_repeats_have_a_standard_error():
     found = outcome_from(0, [1e-200, 2e-200])
     assert found.sem == pytest.approx(5e-201)
     assert standard_error((5e-324, 1.5e-323)) == 5e-324
+
+
+@pytest.mark.parametrize("message", [ValueError("gone"), b"gone", "gone"])
+def test_a_message_is_whatever_a_script_has_at_hand(message):
+    assert outcome_from(0, failed="compile", message=message).message == "gone"
+
+
+def test_a_number_in_a_text_is_told_the_way_out():
+    assert outcome_from(0, "1.5").message == "the value '1.5' is a text; give float('1.5')"

@@ -113,8 +113,17 @@ class TestByName:
         config = {"x": 2, "s": "a", "r": 0.5}
         assert from_callable(lambda s, x: False, PARAMETERS).explain(config) == "s = 'a', x = 2"
 
-    def test_a_lambda_is_shown_by_its_arguments_and_line(self):
-        assert from_callable(lambda x, s: True, PARAMETERS).text.startswith("lambda x, s (line ")
+    def test_a_lambda_is_shown_by_what_it_says(self):
+        assert from_callable(lambda x, s: x > 1, PARAMETERS).text == "lambda x, s: x > 1"
+        least = 2
+        outside = from_callable(lambda x: x > least, PARAMETERS)
+        assert outside.text == "lambda x: x > least with least = 2"
+        first, second = (from_callable(f, PARAMETERS).text for f in (lambda x: x > 1, lambda x: x < 1))  # fmt: skip
+        assert first != second
+        assert first.startswith("lambda x (code ")
+        written = from_callable(eval("lambda x: x > 1"), PARAMETERS).text
+        assert written == from_callable(eval("lambda x: x > 1"), PARAMETERS).text
+        assert written != from_callable(eval("lambda x: x > 2"), PARAMETERS).text
 
     @pytest.mark.parametrize(
         ("function", "word"),

@@ -4,13 +4,14 @@ import ast
 import math
 import operator
 import pickle
+import re
 
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from baco_like.exceptions import ExpressionError
+from baco_like.exceptions import ExpressionError, SpaceError
 from baco_like.spaces.categorical import Categorical
 from baco_like.spaces.constraint import Constraint
 from baco_like.spaces.expression import Expression, parse
@@ -21,6 +22,7 @@ from baco_like.spaces.language.writer import write
 from baco_like.spaces.ordinal import Ordinal
 from baco_like.spaces.permutation import Permutation
 from baco_like.spaces.real import Real
+from baco_like.spaces.space import Space
 
 PARAMETERS = {
     "x": Integer(-3, 5),
@@ -557,3 +559,18 @@ class TestStructure:
 
     def test_the_limit_of_bits_is_the_documented_one(self):
         assert exact.MAX_BITS == 4096
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("a > 1 && a < 3", "write 'and' for '&&'"),
+        ("a > 1 || a < 3", "write 'or' for '||'"),
+        ("!(a > 1)", "write 'not' for '!'"),
+        ("a = 1", "write '==' for '='"),
+    ],
+)
+def test_operators_of_c_are_told_as_python_writes_them(text: str, hint: str) -> None:
+    with pytest.raises(SpaceError, match=re.escape(hint)):
+        Space({"a": [1, 2, 3]}, constraints=[text])
+    Space({"a": [1, 2, 3]}, constraints=["a >= 1", "a != 2", "a == 1 or a <= 3"])

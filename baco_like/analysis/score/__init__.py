@@ -20,6 +20,7 @@ from baco_like.analysis.score.errors import (
     mean_deviation_factor,
 )
 from baco_like.analysis.score.performance import (
+    NothingToScore,
     Performance,
     aggregate,
     aggregate_curve,
@@ -32,6 +33,7 @@ __all__ = [
     "CUTOFF",
     "START",
     "Baseline",
+    "NothingToScore",
     "Performance",
     "aggregate",
     "aggregate_curve",

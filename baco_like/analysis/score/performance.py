@@ -18,6 +18,10 @@ POINTS = 10_000
 """Times at which a score over time is taken; the methodology's package has as many."""
 
 
+class NothingToScore(ValueError):
+    """Random search is at the optimum at once, or no run has a success within the budget."""
+
+
 @dataclass(frozen=True, eq=False)
 class Performance:
     """How a strategy does on one space.
@@ -146,7 +150,9 @@ def _performance(at: Array, costs: Array, random: Array, baseline: Baseline) -> 
     left = random - baseline.optimum
     some = left > 0
     if not some.any():
-        raise ValueError("random search is at the optimum at once; the space is too small to score")
+        raise NothingToScore(
+            "random search is at the optimum at once; the space is too small to score"
+        )
     return Performance(at[some], (random - costs)[some] / left[some], costs[some])
 
 
@@ -158,7 +164,7 @@ def _costs_over_time(curves: Array, seconds: Array, at: Array, baseline: Baselin
     margin = 0.1 + 0.25 * len(curves) / max(curves.size, 1)
     near = (at[0] * (1 - margin) <= when) & (when <= at[-1] * (1 + margin))
     if not near.any():
-        raise ValueError(f"no run has a success within {at[-1]:.3g} seconds; run longer")
+        raise NothingToScore(f"no run has a success within {at[-1]:.3g} seconds; run longer")
     model = IsotonicRegression(increasing=False, out_of_bounds="clip")
     model.fit(when[near], _ranks(curves[near], baseline))
     costs = _at_rank(model.predict(at), baseline)

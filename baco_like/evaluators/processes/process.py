@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import resource
 import selectors
 import signal
@@ -24,6 +25,8 @@ from baco_like.evaluators.processes.kept import Kept
 from baco_like.evaluators.processes.pinning import pinned
 from baco_like.evaluators.processes.stop import Stop
 from baco_like.exceptions import EvaluatorError
+
+_LINKER = re.compile(r"(\S*[/-])?(ld|lld|ld\.\w+): ")
 
 _GRACE = 0.3
 """Seconds between SIGTERM and SIGKILL."""
@@ -58,7 +61,7 @@ class Finished:
         return self.code == 0 and not self.timed_out
 
     def describe(self) -> str:
-        """Return one line: how it ended, and its first line with "error", or else its last."""
+        """Return one line: how it ended, and its first line with "error" or of the linker, or else its last."""
         if self.timed_out:
             end = f"stopped after {self.seconds:.3g} s"
         else:
@@ -66,7 +69,7 @@ class Finished:
         said = [line.strip() for line in (self.err or self.out).splitlines() if line.strip()]
         if not said:
             return end
-        errors = (line for line in said if "error" in line.lower())
+        errors = (line for line in said if "error" in line.lower() or _LINKER.match(line))
         return f"{end}: {next(errors, said[-1])[:300]}"
 
 

@@ -93,9 +93,11 @@ def _nothing(domains: Sequence[Domain], rules: Sequence[Rule], work: list[int]) 
     stack: list[tuple[int, dict[int, Ints], int]] = [(0, {}, 1)]
     while stack:
         level, columns, rows = stack.pop()
-        if level == len(chosen) or work[0] <= 0:
+        if level == len(chosen):
             return False
         work[0] -= rows * sizes[chosen[level]]
+        if work[0] < 0:  # before as many rows are made
+            return False
         columns = _extended(domains, rules, chosen[: level + 1], columns, rows)
         kept = len(columns[chosen[level]])
         for begin in range(0, kept, _BLOCK):

@@ -66,9 +66,21 @@ def parsed(text: str) -> tuple[ast.expr, int]:
             return ast.parse(text.strip(), mode="eval").body, shift
     except SyntaxError as error:
         offset = error.offset or len(text.strip())  # 0: at the end
-        raise Refused(error.msg or "not an expression", shift + max(1, offset)) from None
+        why = (error.msg or "not an expression") + _hint(text)
+        raise Refused(why, shift + max(1, offset)) from None
     except (ValueError, MemoryError, RecursionError) as error:
         raise Refused(f"cannot be read ({str(error) or type(error).__name__})") from None
+
+
+_OF_C = {"&&": "and", "||": "or", "!": "not"}
+
+
+def _hint(text: str) -> str:
+    """Return how Python writes the first operator of C in a text."""
+    found = re.search(r"&&|\|\||!(?!=)|(?<![=!<>])=(?!=)", text)
+    if found is None:
+        return ""
+    return f"; write {_OF_C.get(found.group(), '==')!r} for {found.group()!r}"
 
 
 def _check_size(text: str) -> None:

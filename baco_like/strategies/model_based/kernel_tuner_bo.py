@@ -161,7 +161,7 @@ def _candidates(space: Space, most: int, rng: Rng) -> Codes:
     count = space.feasible.count
     if count is not None and count <= most:
         return space.feasible.listed
-    return space.feasible.sample(most, rng)
+    return space.feasible.sample(space.affordable(most), rng)
 
 
 def _scores(name: str, mean: Array, variance: Array, incumbent: float, factor: float) -> Array:
