@@ -158,6 +158,11 @@ class History:
         """Squared standard errors of the costs, ``(n,)``; NaN where there are no repeats."""
         return _frozen(self._buffer.numbers[: self._length, 2])
 
+    @property
+    def inside(self) -> Mask:
+        """Which observed trials lie in the space, ``(n,)``: all but some that were imported."""
+        return self._buffer.inside[: self._length].copy()
+
     def where(self, status: Status) -> Mask:
         """Return which observed trials inside the space have this status, ``(n,)``."""
         found = np.equal(self._buffer.numbers[: self._length, 3], _STATUSES.index(status))

@@ -42,7 +42,7 @@ from baco_like.surrogates.protocol import (
 )
 from baco_like.surrogates.transform import FitScale, Scale, fit_transform
 
-_NEEDED = 2
+NEEDED = 2
 """Successes that a model of the values needs."""
 
 _INCUMBENTS = 5
@@ -124,7 +124,7 @@ class Bayesian:
 
         Before there are two successes the points are uniform draws among those that are likely to run.
         """
-        if history.where(Status.OK).sum() < _NEEDED:
+        if history.where(Status.OK).sum() < NEEDED:
             return self._explore(problem, history, state, n, rng)
         fitted = self._fit(problem.space, history, state, rng)
         minimum = draw_minimum(rng, self.largest_minimum)
@@ -157,9 +157,9 @@ class Bayesian:
             TrialError: Fewer than two trials have succeeded.
         """
         successes = int(history.where(Status.OK).sum())
-        if successes < _NEEDED:
+        if successes < NEEDED:
             raise TrialError(
-                f"predict needs {_NEEDED} successful trials, there are {successes}; observe more first"
+                f"predict needs {NEEDED} successful trials, there are {successes}; observe more first"
             )
         fitted = self._fit(problem.space, history, state, rng)
         centre, spread = fitted.model.predict(codes)
@@ -222,7 +222,7 @@ class Bayesian:
         return self.surrogate.fit(self.view(space), guessed, rng, model.hyperparameters), incumbent
 
     def _feasibility(self, space: Space, history: History, seed: int) -> FeasibilityModel:
-        known = _known(history)
+        known = history.inside
         ran = ~history.where(Status.FAILED)[known]
         return self.feasibility.fit(self.view(space), history.codes[known], ran, seed)
 
@@ -230,14 +230,10 @@ class Bayesian:
         self, problem: Problem, history: History, state: int, n: int, rng: Rng
     ) -> list[Proposal]:
         draws = uniform(problem.space, 20 * n, rng, _taken(problem, history))
-        if _known(history).any() and len(draws):
+        if history.inside.any() and len(draws):
             probability = self._feasibility(problem.space, history, state).probability(draws)
             draws = draws[np.argsort(-probability, kind="stable")]
         return [Proposal(row, {"phase": "explore"}) for row in draws[:n]]
-
-
-def _known(history: History) -> Mask:
-    return history.where(Status.OK) | history.where(Status.CENSORED) | history.where(Status.FAILED)
 
 
 def _told_of_bounds(history: History) -> tuple[Mask, Array]:

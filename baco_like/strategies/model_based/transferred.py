@@ -8,20 +8,17 @@ from typing import final
 
 import numpy as np
 
-from baco_like._typing import Array, Codes, Mask, Rng
+from baco_like._typing import Array, Codes, Rng
 from baco_like.acquisitions.feasibility import draw_minimum, weighted
 from baco_like.exceptions import StrategyError, TrialError
 from baco_like.records.history import History
 from baco_like.records.trial import Proposal, Status, Trial
-from baco_like.strategies.model_based.bayesian import Bayesian
+from baco_like.strategies.model_based.bayesian import NEEDED, Bayesian
 from baco_like.strategies.protocol import Prediction, Problem
 from baco_like.surrogates.ensemble import Gaussian, RankingEnsemble, Source
 from baco_like.surrogates.gp.model import FixedGaussianProcess, GaussianProcess
 from baco_like.surrogates.protocol import Data
 from baco_like.surrogates.transform import Mirrored, Scale, Transform
-
-NEEDED = 2
-"""Successes that a model of the target needs; before, the sources alone are asked."""
 
 STEEPEST = 100.0
 """No slope is larger: the first values may differ by next to nothing."""
@@ -142,7 +139,7 @@ class Transferred:
             means = [source.model.predict(codes)[0] for source in state.models]
             return np.asarray(-np.mean(means, axis=0))
 
-        known = _known(history)
+        known = history.inside
         ran = ~history.where(Status.FAILED)[known]
         feasible = self.then.feasibility.fit(
             self.then.view(space), history.codes[known], ran, state.inner
@@ -164,10 +161,6 @@ def _weighed(proposal: Proposal) -> Proposal:
     return (
         proposal if weights is None else replace(proposal, tag={**proposal.tag, "weights": weights})
     )
-
-
-def _known(history: History) -> Mask:
-    return history.where(Status.OK) | history.where(Status.CENSORED) | history.where(Status.FAILED)
 
 
 def _slope(source: Scale, target: Scale) -> float:
