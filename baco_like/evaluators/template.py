@@ -24,15 +24,20 @@ _Part = tuple[str, str | None]
 _OF_A_SHELL = frozenset({"|", "||", "&&", "&", ";", ">", ">>", "<", "2>", "2>&1", "&>"})
 
 
+_OPTIONAL = re.compile(r"\{[^{}]+\?\}")
+
+
 @dataclass(frozen=True)
 class Template:
     """A command line, split into words, each with its placeholders.
 
     Attributes:
         words: Per word its parts.
+        optional: Which words are left out where they are empty.
     """
 
     words: tuple[tuple[_Part, ...], ...]
+    optional: frozenset[int] = frozenset()
 
     @classmethod
     def parse(cls, text: str, names: Iterable[str], where: str) -> Template:
@@ -40,7 +45,7 @@ class Template:
 
         Args:
             text: Quotes and backslashes as in a shell; ``{name}`` is a placeholder, ``{{`` and
-                ``}}`` are braces.
+                ``}}`` are braces. A word ``{name?}`` is left out where its text is empty.
             names: The placeholders that may stand in it.
             where: What messages call it, such as ``[evaluator] build``.
 
@@ -60,7 +65,9 @@ class Template:
                 f"{where} = {shown(text)}: {word!r} needs a shell, and none sees the command; write a script, or "
                 "sh -c '...' with the parameters from the environment ($BACO_NAME)"
             )
-        return cls(tuple(_parts(word, known, where) for word in words))
+        optional = frozenset(i for i, word in enumerate(words) if _OPTIONAL.fullmatch(word))
+        words = [word.replace("?}", "}") if i in optional else word for i, word in enumerate(words)]
+        return cls(tuple(_parts(word, known, where) for word in words), optional)
 
     @property
     def program(self) -> str | None:
@@ -76,19 +83,12 @@ class Template:
         return frozenset(name for word in self.words for _, name in word if name is not None)
 
     def fill(self, texts: Mapping[str, str]) -> list[str]:
-        """Return the words with every placeholder replaced by its text.
-
-        A word of placeholders alone that becomes empty is left out: an optional flag that is not given.
-        """
-        filled = [
+        """Return the words with every placeholder replaced by its text, without optional ones that are empty."""
+        filled = (
             "".join(text + (texts[name] if name is not None else "") for text, name in word)
             for word in self.words
-        ]
-        return [
-            text
-            for text, word in zip(filled, self.words, strict=True)
-            if text or not _vanishes(word)
-        ]
+        )
+        return [text for i, text in enumerate(filled) if text or i not in self.optional]
 
 
 def _as_written(text: str) -> list[str]:
@@ -98,10 +98,6 @@ def _as_written(text: str) -> list[str]:
     with contextlib.suppress(ValueError):
         return list(lexer)
     return []  # what is quoted within quotes only POSIX shells understand
-
-
-def _vanishes(word: tuple[_Part, ...]) -> bool:
-    return all(not text and name is not None for text, name in word)
 
 
 def _parts(word: str, known: Sequence[str], where: str) -> tuple[_Part, ...]:

@@ -13,7 +13,7 @@ from baco_like.records.trial import Proposal, Trial
 from baco_like.spaces.design import middle
 from baco_like.spaces.permutation import Permutation
 from baco_like.spaces.space import Space, in_words
-from baco_like.strategies.composed.phased import Design, Phased
+from baco_like.strategies.composed.phased import Design, Phased, check_initial
 from baco_like.strategies.exhaustive import Exhaustive
 from baco_like.strategies.model_based.bayesian import Bayesian, with_quantities
 from baco_like.strategies.model_based.transferred import Task, Transferred
@@ -57,11 +57,17 @@ class Auto:
         design: Chooses the first of them.
         tasks: Related tasks whose results are known; they take the place of all of the design but its first point,
             which is the hedge against misleading ones.
+
+    Raises:
+        ValueError: ``initial`` is negative.
     """
 
     initial: int | None = None
     design: Design = middle
     tasks: tuple[Task, ...] = field(default=(), repr=False)
+
+    def __post_init__(self) -> None:
+        check_initial(self.initial or 0)
 
     def choice(self, problem: Problem) -> tuple[Strategy[Any], str]:
         """Return the strategy for a problem, and why in one line."""

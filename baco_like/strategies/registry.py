@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from numbers import Integral, Real
 from typing import Any
 
 from baco_like.spaces.design import (
@@ -225,7 +226,8 @@ def create(name: str, settings: Mapping[str, Any]) -> Strategy[Any]:
     """Return the strategy with this name.
 
     Raises:
-        ValueError: The name is unknown, or it has no such setting; the message lists what there is.
+        ValueError: The name is unknown, it has no such setting, or a value is of another kind; the message says what
+            there is.
     """
     known = settings_of(name)
     wrong = [key for key in settings if key not in known]
@@ -234,7 +236,32 @@ def create(name: str, settings: Mapping[str, Any]) -> Strategy[Any]:
         raise ValueError(
             f"strategy {name!r} has no setting {wrong[0]!r}; its settings are: {allowed}"
         )
+    kinds = inspect.signature(STRATEGIES[name]).parameters
+    for key, value in settings.items():
+        if not _is_of_kind(value, str(kinds[key].annotation)):
+            raise ValueError(
+                f"strategy {name!r}: {key} = {value!r}; it takes {kinds[key].annotation}"
+            )
     return STRATEGIES[name](**settings)
+
+
+_KINDS: Mapping[str, type | tuple[type, ...]] = {
+    "int": Integral,
+    "float": Real,
+    "str": str,
+    "bool": bool,
+    "None": type(None),
+}
+
+
+def _is_of_kind(value: Any, annotation: str) -> bool:
+    """Whether a value is of one of the plain kinds of an annotation; what is not plain is left to the strategy."""
+    kinds = [kind.strip() for kind in annotation.split("|")]
+    if not _KINDS.keys() >= set(kinds):
+        return True
+    if isinstance(value, bool):
+        return "bool" in kinds
+    return any(isinstance(value, _KINDS[kind]) for kind in kinds)
 
 
 def settings_of(name: str) -> dict[str, Any]:

@@ -108,9 +108,13 @@ def test_variable_names() -> None:
 
 
 def test_an_optional_flag_that_is_not_given_is_no_word() -> None:
-    template = Template.parse("cc {flag} -o 'a b' {flag}x '' {x}{y}", ["flag", "x", "y"], "build")
-    assert template.fill({"flag": "", "x": "", "y": ""}) == ["cc", "-o", "a b", "x", ""]
-    assert template.fill({"flag": "-g", "x": "", "y": "1"})[1] == "-g"
+    template = Template.parse("cc {flag?} -o 'a b' {flag}x '' {flag}", ["flag"], "build")
+    assert template.placeholders == {"flag"}
+    assert template.fill({"flag": ""}) == ["cc", "-o", "a b", "x", "", ""]
+    assert template.fill({"flag": "-g"}) == ["cc", "-g", "-o", "a b", "-gx", "", "-g"]
+    for wrong in ("cc {flag?}x", "cc {falg?}"):
+        with pytest.raises(RunFileError, match="unknown placeholder"):
+            Template.parse(wrong, ["flag"], "build")
 
 
 @pytest.mark.parametrize("text", ["cc x.c 2>&1 | tee log", "cd src && make", "run > log"])

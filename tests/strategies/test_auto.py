@@ -1,3 +1,5 @@
+import re
+
 import numpy as np
 import pytest
 
@@ -176,3 +178,22 @@ def test_quantities_of_the_constraints_help():
     seeing = [mean_best("auto", seed) for seed in range(12)]
     blind = [mean_best("bayesian", seed) for seed in range(12)]
     assert np.mean(seeing) < 0.9 * np.mean(blind)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "settings", "message"),
+    [
+        ("auto", {"initial": "a"}, "strategy 'auto': initial = 'a'; it takes int | None"),
+        ("auto", {"initial": True}, "initial = True; it takes int | None"),
+        ("auto", {"initial": -1}, "initial = -1: expected 0 or more"),
+        ("bayesian", {"initial": -1}, "initial = -1: expected 0 or more"),
+        ("genetic_algorithm", {"population": "x"}, "population = 'x'; it takes int"),
+        ("simulated_annealing", {"temperature": "hot"}, "temperature = 'hot'; it takes"),
+    ],
+)
+def test_a_setting_of_another_kind_is_refused_before_anything_is_written(
+    tmp_path, strategy, settings, message
+):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        Optimizer(KERNEL, strategy=strategy, settings=settings, storage=tmp_path / "j")
+    assert not (tmp_path / "j").exists()

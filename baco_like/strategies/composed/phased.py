@@ -19,6 +19,16 @@ Design = Callable[[Space, int, Rng, Callable[[Codes], Mask]], Codes]
 """Chooses n distinct feasible rows that are not taken, such as the functions of `baco_like.spaces.design`."""
 
 
+def check_initial(number: int) -> None:
+    """Refuse a negative number of trials.
+
+    Raises:
+        ValueError: It is negative.
+    """
+    if number < 0:
+        raise ValueError(f"initial = {number}: expected 0 or more trials before the model")
+
+
 @final
 @dataclass(frozen=True)
 class Phased:
@@ -28,11 +38,17 @@ class Phased:
         then: The strategy after the design; it sees every observation from the start.
         initial: Trials of the first phase; observed and pending ones of any origin count.
         design: Chooses the rows of the first phase.
+
+    Raises:
+        ValueError: ``initial`` is negative.
     """
 
     then: Strategy[Any]
     initial: int = 10
     design: Design = uniform
+
+    def __post_init__(self) -> None:
+        check_initial(self.initial)
 
     def init(self, problem: Problem, rng: Rng) -> Any:
         """Begin with the state of the later strategy."""
