@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import dis
 import inspect
 from collections.abc import Callable, Mapping
@@ -89,6 +90,12 @@ def constraint_of(
     arguments = _arguments(function, text, parameters)
     needed = [one for one in arguments if one.default is inspect.Parameter.empty]
     if len(needed) == 1 and needed[0].name not in parameters:
+        near = difflib.get_close_matches(needed[0].name, parameters, 1, cutoff=0.8)
+        if near:  # otherwise its name says that it is the whole configuration
+            raise SpaceError(
+                f"constraint {text!r} has the argument {needed[0].name!r}, which is no parameter; did you mean "
+                f"{near[0]!r}? A mapping of all parameters needs another name, such as config"
+            )
         names = _subscripts(function, needed[0].name)
         known = names is not None and all(name in parameters for name in names)
         read = tuple(names or ()) if known and names else tuple(parameters)

@@ -238,3 +238,11 @@ class TestMappings:
             return conf["x"] >= 0 and inner(dict(conf))
 
         assert from_callable(outer, PARAMETERS).parameters == tuple(PARAMETERS)
+
+
+def test_a_misspelt_argument_is_not_taken_for_the_whole_configuration():
+    space = {"tile": Ordinal([2, 4, 8]), "x": Ordinal([1, 2])}
+    with pytest.raises(SpaceError, match="'tille', which is no parameter; did you mean 'tile'"):
+        from_callable(lambda tille: tille != 8, space)
+    assert from_callable(lambda t: t["tile"] != 8, space).mapping
+    assert from_callable(lambda config: config["tile"] != 8, space).mapping
