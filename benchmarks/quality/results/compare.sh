@@ -14,7 +14,12 @@ slow="Optuna GP,SMAC3,scikit-optimize GP"
 part --spaces gpu --peers "auto,random,$fast,Kernel Tuner bayes_opt,Kernel Tuner hybrid VNDX" --seeds 20
 part --spaces gpu --peers "$slow" --budget 60 --exactly --limit 240 --seeds 20
 part --spaces gpu --peers "Optuna TPE,bayesian,baco" --budget 60 --exactly --seeds 20
-part --spaces convolution_milo/A4000 --peers "Optuna GP" --budget 220 --exactly --limit 240 --seeds 1
+# the methodology's budgets of the other two spaces are 51 and 40
+longer="convolution_milo/A4000,dedispersion_milo/A4000,dedispersion_milo/MI250X"
+part --spaces convolution/RTX_3060_laptop --peers "Optuna GP,scikit-optimize GP" --budget 116 --exactly --limit 400 --seeds 20
+part --spaces "$longer" --peers "Optuna GP,scikit-optimize GP" --budget 220 --exactly --limit 400 --seeds 20
+part --spaces convolution/RTX_3060_laptop --peers SMAC3 --budget 116 --exactly --limit 600 --seeds 10
+part --spaces "$longer" --peers SMAC3 --budget 220 --exactly --limit 600 --seeds 10
 part --spaces compiler,synthetic --peers "auto,random" --seeds 20
 part --spaces compiler,synthetic --peers "$fast" --limit 30 --seeds 20
 part --spaces compiler,synthetic --peers "Kernel Tuner bayes_opt,Optuna TPE" --budget 60 --exactly --limit 30 --seeds 20
