@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from baco_like._typing import Array
-from baco_like.analysis.score import Baseline
+from baco_like.analysis.score import Baseline, NothingToScore, score
 from baco_like.evaluators.recorded import Entry, Recorded, load
 from baco_like.exceptions import BacoError, EvaluatorError
 from baco_like.records.history import Goal
@@ -117,14 +117,10 @@ def read(place: Place) -> RecordedSpace:
     else:
         space = Space.from_dataframe(_feasible_configs(recorded))
     found = RecordedSpace(place, space, recorded)
-    first, last = found.baseline.evaluations()
-    if (
-        not found.baseline.at_evaluations(np.arange(max(first, 1), last + 1)).max()
-        > found.baseline.optimum
-    ):
-        raise EvaluatorError(
-            f"{place.path}: random search is at the optimum at once; the space is too small to score"
-        )
+    try:
+        score(found.baseline.costs[None, :1], found.baseline)  # any run will do
+    except NothingToScore as error:
+        raise EvaluatorError(f"{place.path}: {error}") from None
     return found
 
 
