@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         JournalError,
         SpaceError,
         SpaceExhausted,
+        SpaceWarning,
         TrialError,
     )
     from baco_like.optimizer import Optimizer, WarmStart, migrate
@@ -45,6 +46,7 @@ _HOME = {
         "JournalError",
         "SpaceError",
         "SpaceExhausted",
+        "SpaceWarning",
         "TrialError",
     ),
     "optimizer": ("Optimizer", "WarmStart", "migrate"),
@@ -85,6 +87,7 @@ __all__ = [
     "Space",
     "SpaceError",
     "SpaceExhausted",
+    "SpaceWarning",
     "Status",
     "Target",
     "Trial",

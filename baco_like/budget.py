@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -33,9 +34,13 @@ class Rule:
         return AllOf((self, other))
 
 
-def _positive(name: str, value: float) -> None:
+def _check_number(name: str, wanted: str, value: float) -> None:
     if isinstance(value, str) or not isinstance(value, SupportsFloat):
-        raise TypeError(f"{name} must be a positive number, not {value!r}")
+        raise TypeError(f"{name} must be {wanted}, not {value!r}")
+
+
+def _positive(name: str, value: float) -> None:
+    _check_number(name, "a positive number", value)
     if not value > 0:
         raise ValueError(f"{name} must be positive, not {value!r}")
 
@@ -129,6 +134,11 @@ class Target(Rule):
     """End when a value is at least as good as this one, in the user's unit."""
 
     value: float
+
+    def __post_init__(self) -> None:
+        _check_number("Target(value)", "a number", self.value)
+        if math.isnan(self.value):
+            raise ValueError("Target(value) must be a number, not nan")
 
     @override
     def reason(self, history: History, seconds: float) -> str | None:

@@ -98,6 +98,10 @@ class BacoWarning(UserWarning):
     """Base of the package's warnings."""
 
 
+class SpaceWarning(BacoWarning):
+    """A space says what can hardly be meant: a default that cannot be run, a test for a value that does not exist."""
+
+
 class WarmStartWarning(BacoWarning):
     """Some of the results of a warm start cannot be used."""
 

@@ -71,7 +71,13 @@ def test_any_and_all():
 
 
 @pytest.mark.parametrize(
-    "make", [lambda: MaxEvals(0), lambda: MaxTime(-1), lambda: NoImprovement(3, 1.5)]
+    "make",
+    [
+        lambda: MaxEvals(0),
+        lambda: MaxTime(-1),
+        lambda: NoImprovement(3, 1.5),
+        lambda: Target(float("nan")),
+    ],
 )
 def test_wrong_arguments(make):
     with pytest.raises(ValueError, match="must be"):
@@ -94,6 +100,7 @@ def test_numbers_of_numpy_are_taken_as_they_are_meant():
         (lambda: MaxEvals("3"), r"MaxEvals\(evaluations\).*'3'"),
         (lambda: MaxFailures(None), r"MaxFailures\(failures\).*None"),
         (lambda: NoImprovement(2.0), r"NoImprovement\(evaluations\).*2\.0"),
+        (lambda: Target("a"), r"Target\(value\).*'a'"),
         (lambda: MaxTime("9"), r"MaxTime\(seconds\).*'9'"),
         (lambda: MaxEvals(4) | 60, "60 is no stopping rule"),
         (lambda: MaxEvals(4) & MaxTime, "MaxTime.* is no stopping rule"),

@@ -27,6 +27,7 @@ from baco_like import (
     Real,
     Space,
     SpaceExhausted,
+    SpaceWarning,
     Status,
     TrialError,
     migrate,
@@ -276,6 +277,8 @@ def test_maximise(space):
         ({"strategy": "random_search", "initial": 5}, "no setting 'initial'"),
         ({"settings": {"inital": 5}}, "no setting 'inital'"),
         ({"strategy": RandomSearch(), "initial": 5}, "go with a strategy's name"),
+        ({"strategy": None}, "strategy = None: give a name"),
+        ({"strategy": RandomSearch}, "strategy = .*RandomSearch.*: give a name"),
     ],
 )
 def test_wrong_arguments_name_the_way_out(space, arguments, message, tmp_path):
@@ -614,6 +617,22 @@ def test_callbacks_that_call_back_or_fail_lose_nothing(space, tmp_path):
     assert ids(Optimizer.load(tmp_path / "j").trials) == [0, 1, 2, 3, 4]
 
 
+def test_every_callback_hears_of_a_trial_also_after_one_that_fails(space):
+    heard = []
+
+    def fails(opt, trial):
+        heard.append(("fails", trial.id))
+        raise ZeroDivisionError
+
+    def listens(opt, trial):
+        heard.append(("listens", trial.id))
+
+    opt = Optimizer(space, strategy="random_search", callbacks=[listens, fails, listens])
+    with pytest.raises(ZeroDivisionError):
+        opt.observe(opt.suggest(), 1.0)
+    assert heard == [("listens", 0), ("fails", 0), ("listens", 0)]
+
+
 def test_anothers_events_survive_a_callback_that_fails(space, tmp_path):
     def fails(opt, trial):
         raise ZeroDivisionError
@@ -693,7 +712,9 @@ def test_the_default_configuration_comes_first():
     points = [{"a": 1, "b": 1, "c": 3}]
     assert dict(Optimizer(space, seed=1, initial=points).suggest()) == points[0]
     infeasible = Space({"a": Ordinal([1, 2, 4], default=4)}, constraints=["a < 4"])
-    assert Optimizer(infeasible).suggest()["a"] < 4
+    with pytest.warns(SpaceWarning, match="a < 4 violated: 4; change a default"):
+        assert Optimizer(infeasible).suggest()["a"] < 4
+    assert Optimizer(infeasible, initial=[{"a": 1}]).suggest()["a"] == 1
 
 
 def test_what_the_values_depend_on_is_compared_on_resume(space, tmp_path):
@@ -916,6 +937,31 @@ def test_first_points_are_read_in_the_new_space(tmp_path):
     Optimizer(old, storage=tmp_path / "own", initial=points)
     migrate(tmp_path / "own", tmp_path / "newer", Space({"a": Integer(1, 5)}))
     assert dict(Optimizer.load(tmp_path / "newer").suggest()) == {"a": 4}
+
+
+def test_what_was_evaluated_before_a_change_does_not_come_again_where_trials_may_repeat(tmp_path):
+    old = Space({"a": Integer(1, 9)})
+    points = [{"a": 4}, {"a": 5}, {"a": 6}]
+    arguments = {"strategy": "random_search", "noise": "repeat"}
+    opt = Optimizer(old, storage=tmp_path / "old", initial=points, **arguments)
+    opt.observe(opt.suggest(), 1.0)
+    opt.suggest()
+    new = Space({"a": Integer(1, 50)})
+    assert migrate(tmp_path / "old", tmp_path / "new", new).waiting == 2
+    again = Optimizer(new, storage=tmp_path / "new", initial=points, **arguments)
+    assert [t["a"] for t in again.suggest(2)] == [5, 6]
+    assert not again.history.queue
+
+
+def test_a_default_that_is_new_comes_first_in_the_new_space(tmp_path):
+    old = Space({"a": Integer(1, 9, default=2)})
+    opt = Optimizer(old, strategy="random_search", storage=tmp_path / "old")
+    opt.observe(opt.suggest(), 1.0)
+    new = Space({"a": Integer(1, 9, default=3)})
+    migrate(tmp_path / "old", tmp_path / "new", new)
+    again = Optimizer(new, strategy="random_search", storage=tmp_path / "new")
+    assert [t["a"] for t in again.trials] == [2]
+    assert again.suggest()["a"] == 3
 
 
 def test_a_space_may_be_given_by_its_parameters():

@@ -148,7 +148,8 @@ class FunctionEvaluator:
         _check_failures(failures)
         self._call = Call(fn, objective, tuple(failures), repeats, retries)
         self._executor = executor
-        self._capacity = max_pending if max_pending is not None else _capacity(executor)
+        workers = _capacity(executor)
+        self._capacity = workers if max_pending is None else max_pending
         self._queue: deque[Trial] = deque()
         self._futures: dict[int, Any] = {}
         self._error: BaseException | None = None
@@ -265,7 +266,13 @@ def _check_failures(failures: object) -> None:
 
 
 def _capacity(executor: SubmitsCalls | None) -> int:
-    return 1 if executor is None else workers_of(executor)
+    if executor is None:
+        return 1
+    if isinstance(executor, type) or not callable(getattr(executor, "submit", None)):
+        raise EvaluatorError(
+            f"executor = {executor!r}: expected an executor such as ThreadPoolExecutor(4)"
+        )
+    return workers_of(executor)
 
 
 def _some_done(futures: Mapping[int, Any]) -> list[int]:

@@ -35,8 +35,11 @@ def distributions(space: Space) -> dict[str, BaseDistribution]:
     """Return the space's parameters as Optuna's distributions, such as ``study.ask`` takes.
 
     Raises:
-        SpaceError: A permutation has more than seven elements, or two orders of it would be one text.
+        SpaceError: A permutation has more than seven elements, or two orders of it would be one text; or ``space`` is
+            no `Space`.
     """
+    if not isinstance(space, Space):
+        raise SpaceError(f"space = {space!r:.60}: make a Space of it once, space = Space(...)")
     return {name: _distribution(name, one) for name, one in space.parameters.items()}
 
 

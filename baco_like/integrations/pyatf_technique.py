@@ -45,7 +45,8 @@ class BacoTechnique(SearchTechnique1D):  # type: ignore[misc]  # pyATF has no ty
             cost of the very last evaluation; that trial stays pending.
 
     Raises:
-        SpaceError: The search space is empty, lacks 1D access, or has values that no parameter can have.
+        SpaceError: The search space is none of pyATF's, is empty, lacks 1D access, or has values that no parameter
+            can have.
         ValueError: There is no such strategy or setting.
     """
 
@@ -139,6 +140,10 @@ class BacoTechnique(SearchTechnique1D):  # type: ignore[misc]  # pyATF has no ty
 
 def _read(search_space: SearchSpace) -> tuple[Translation, dict[Row, int]]:
     """Return the space, and the number that pyATF gives to each configuration."""
+    if not isinstance(search_space, SearchSpace):
+        raise SpaceError(
+            f"search_space = {search_space!r:.60}: give the tuner's SearchSpace(..., enable_1d_access=True)"
+        )
     size = search_space.constrained_size
     if size < 1:
         raise SpaceError("no configuration satisfies the constraints of the search space")

@@ -19,6 +19,7 @@ from baco_like.integrations.streams import (
     to_stderr,
 )
 from baco_like.optimizer import Optimizer
+from baco_like.optimizer.opening import default_first
 from baco_like.records.trial import Outcome, Trial
 from baco_like.runlock import sole_runner
 from baco_like.strategies.registry import settings_of
@@ -106,6 +107,7 @@ def _optimizer(
         budget=scenario.evaluations,
         strategy=name,
         settings={key: value for key, value in wanted.items() if key in known},
+        initial=default_first(scenario.space),  # that it cannot run is among the scenario's notes
         storage=journal,
     )
 

@@ -12,6 +12,7 @@ import time
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
@@ -32,6 +33,7 @@ from baco_like.optimizer.opening import (
     lease_of,
     restored,
     split,
+    warn_of_default,
 )
 from baco_like.optimizer.state import Now, advanced, begun
 from baco_like.optimizer.telling import check_bounds, legal, told
@@ -121,6 +123,8 @@ class Optimizer:
             direction, seed, objective, budget, noise, description, dict(context or {})
         )
         heard = tuple(callbacks)
+        if wanted is None:
+            warn_of_default(space)
         points = [
             legal(space, point) for point in (default_first(space) if wanted is None else wanted)
         ]
@@ -490,8 +494,9 @@ class Optimizer:
         try:
             while self._news:
                 trial = self._news.popleft()
-                for callback in self._callbacks:
-                    callback(self, trial)
+                with ExitStack() as everyone:  # hears of it, also when an earlier one raises
+                    for callback in reversed(self._callbacks):
+                        everyone.callback(callback, self, trial)
         finally:
             self._announcing = False
 

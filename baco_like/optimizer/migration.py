@@ -15,7 +15,7 @@ from baco_like.optimizer.opening import default_first, records_of
 from baco_like.optimizer.state import advanced, begun
 from baco_like.records.earlier import Earlier, numbered
 from baco_like.records.header import Header
-from baco_like.records.journal import Event, enqueued_event, observed_event
+from baco_like.records.journal import Event, enqueued_event, observed_event, suggested_event
 from baco_like.records.trial import Status, Trial
 from baco_like.spaces.given import difference
 from baco_like.spaces.space import Space
@@ -73,10 +73,16 @@ def migrate(old: str | os.PathLike[str], new: str | os.PathLike[str], space: Spa
     pending = [trial.config for trial in past.history.pending.values()]
     waiting = [reading(config) for config in (*pending, *past.history.queue)]
     legal = [config for config in waiting if config is not None]
+    changed = Header(space.to_dict(), header.options, _first_points(header, reading), earlier)
+    queue = begun(changed, space, RandomSearch()).history.queue
+    known = [*(trial.config for trial in observed), *legal]
+    fresh = [config for config in changed.queue if config not in known]
     events: list[Event] = [
-        Header(space.to_dict(), header.options, _first_points(header, reading), earlier).event(),
+        changed.event(),
+        # What the header enqueues was suggested before, or waits; where trials may repeat it would come once more.
+        *([suggested_event([], dequeued=len(queue))] if queue else []),
         *(observed_event([trial]) for trial in observed),
-        *([enqueued_event(legal)] if legal else []),
+        *([enqueued_event([*fresh, *legal])] if fresh or legal else []),
     ]
     write_journal(Path(new), events)
     inside = sum(space.contains(trial.config) for trial in observed)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import gc
 import os
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from baco_like.exceptions import JournalError
+from baco_like.exceptions import JournalError, SpaceWarning
 from baco_like.records.header import Header, describe, whole
 from baco_like.records.journal import START, Event, Journal, Mark
 from baco_like.records.reading import finite_number
@@ -29,9 +30,27 @@ def journal_of(storage: str | os.PathLike[str] | Journal | None) -> Journal:
 
 def default_first(space: Space) -> list[dict[str, Any]]:
     """Return the default configuration where every parameter has a default and it is feasible, else nothing."""
-    config = space.default_config
+    config = _given_default(space)
+    return [config] if config is not None and space.contains(config) else []
+
+
+def warn_of_default(space: Space) -> None:
+    """Warn where every parameter has a default, but they violate a constraint together."""
+    config = _given_default(space)
+    broken = [] if config is None else space.explain(config)
+    if broken:
+        warnings.warn(
+            f"the default configuration is not evaluated first, it is infeasible: {'; '.join(broken)}; "
+            "change a default, or give first points with initial=[...]",
+            SpaceWarning,
+            stacklevel=3,
+        )
+
+
+def _given_default(space: Space) -> dict[str, Any] | None:
+    """Return the default configuration, unless it is merely that all parameters are constant."""
     varied = any(parameter.default is not None for parameter in space.parameters.values())
-    return [config] if config is not None and varied and space.contains(config) else []
+    return space.default_config if varied else None
 
 
 def lease_of(seconds: float | None) -> float | None:
@@ -94,6 +113,11 @@ def chosen(
         None if initial is None or isinstance(initial, Sequence) else whole("initial", initial, 1)
     )
     if not isinstance(strategy, str):
+        methods = [getattr(strategy, name, None) for name in ("init", "ask", "tell")]
+        if isinstance(strategy, type) or not all(map(callable, methods)):
+            raise ValueError(
+                f"strategy = {strategy!r}: give a name such as 'auto', or an object with init, ask and tell"
+            )
         if settings or size is not None:
             raise ValueError(
                 "settings= and initial=<int> go with a strategy's name; set them on the object"

@@ -26,6 +26,7 @@ from baco_like.spaces.language.columns import plain_values
 from baco_like.spaces.language.partly import Term, known_terms
 from baco_like.spaces.language.products import products
 from baco_like.spaces.language.reader import read
+from baco_like.spaces.language.strangers import Stranger, strangers
 from baco_like.spaces.language.tree import Node
 from baco_like.spaces.language.vector import Inexact, truth
 from baco_like.spaces.language.vectorised import vectorise
@@ -141,6 +142,10 @@ class Expression:
     def products(self) -> list[tuple[str, ...]]:
         """Return the factors of every product of parameters that the condition names; see `language.products`."""
         return products(self._tree)
+
+    def strangers(self) -> list[Stranger]:
+        """Return parameters and values that they are tested for and never have; see `language.strangers`."""
+        return strangers(self._tree, self._read)
 
     def precedences(self, name: str) -> tuple[tuple[object, object], ...] | None:
         """Return pairs (earlier, later) if the condition says nothing but that, of the elements of one permutation.

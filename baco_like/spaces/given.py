@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeAlias
 
-from baco_like.exceptions import SpaceError
+from baco_like.exceptions import SpaceError, SpaceWarning
 from baco_like.spaces.constraint import Constraint, from_callable
 from baco_like.spaces.expression import Expression, parse
 from baco_like.spaces.formats.kernel_tuner import values_parameter
@@ -70,6 +71,18 @@ def constraint(given: GivenConstraint, parameters: Mapping[str, Parameter]) -> C
             f"the parameters are {', '.join(parameters)}"
         )
     return made
+
+
+def warn_of_strangers(constraints: Iterable[Constraint]) -> None:
+    """Warn of values that a constraint tests a parameter for and that the parameter never has."""
+    for one in constraints:
+        for name, value in one.strangers() if isinstance(one, Expression) else ():
+            warnings.warn(
+                f"constraint {one.text!r} tests {name} for {value!r}, which is none of its values; "
+                "correct whichever is misspelt",
+                SpaceWarning,
+                stacklevel=3,
+            )
 
 
 def conjuncts(one: Constraint) -> list[Constraint]:

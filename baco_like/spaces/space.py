@@ -88,6 +88,7 @@ class Space:
         self.constraints = tuple(
             given.constraint(one, self.parameters) for one in given.several(constraints)
         )
+        given.warn_of_strangers(self.constraints)
         split = [part for one in self.constraints for part in given.conjuncts(one)]
         self.feasible: Chain = build(self.parameters, split)
         self.notes: tuple[str, ...] = ()

@@ -163,9 +163,18 @@ def test_retries_until_it_works_and_no_longer() -> None:
 
 @pytest.mark.parametrize(
     "settings",
-    [{"repeats": 0}, {"repeats": True}, {"retries": -1}, {"max_pending": 0}, {"repeats": 1.5}],
+    [
+        {"repeats": 0},
+        {"repeats": True},
+        {"retries": -1},
+        {"max_pending": 0},
+        {"repeats": 1.5},
+        {"executor": 4},
+        {"executor": concurrent.futures.ThreadPoolExecutor},
+        {"executor": 4, "max_pending": 2},
+    ],
 )
-def test_wrong_counts_are_told(settings: dict[str, Any]) -> None:
+def test_wrong_arguments_are_named(settings: dict[str, Any]) -> None:
     with pytest.raises(EvaluatorError, match=next(iter(settings))):
         FunctionEvaluator(square, **settings)
 

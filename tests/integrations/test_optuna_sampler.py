@@ -80,6 +80,11 @@ def test_a_permutation_that_optuna_cannot_hold(elements, named):
         BacoSampler(Space({"p": Permutation(elements)}))
 
 
+def test_a_mapping_is_no_space_here():
+    with pytest.raises(SpaceError, match="make a Space of it once"):
+        BacoSampler({"a": [1, 2]})
+
+
 def test_an_objective_gets_our_values_and_they_are_feasible_and_new():
     heard = []
 

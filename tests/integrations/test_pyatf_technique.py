@@ -147,6 +147,8 @@ def test_what_cannot_be_is_refused():
         BacoTechnique(none)
     with pytest.raises(ValueError, match="bayesain"):
         BacoTechnique(search_space(), "bayesain")
+    with pytest.raises(SpaceError, match="enable_1d_access=True"):
+        BacoTechnique({"a": [1, 2]})
 
 
 def test_other_errors_of_a_cost_function_come_out():

@@ -574,3 +574,24 @@ def test_operators_of_c_are_told_as_python_writes_them(text: str, hint: str) -> 
     with pytest.raises(SpaceError, match=re.escape(hint)):
         Space({"a": [1, 2, 3]}, constraints=[text])
     Space({"a": [1, 2, 3]}, constraints=["a >= 1", "a != 2", "a == 1 or a <= 3"])
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("s != 'A'", [("s", "A")]),
+        ("'A' == s or y == 1", [("s", "A")]),
+        ("s in ('a', 'B', 'C')", [("s", "B"), ("s", "C")]),
+        ("s not in ['B'] and not s == 'B'", [("s", "B")]),
+        ("y == '2'", [("y", "2")]),
+        ("x != '2'", [("x", "2")]),
+        ("s == 1", [("s", 1)]),
+        ("at(p, 0) == 'k'", [("p", "k")]),
+        ("at(p, 0) == 'i' or at(p, 1) == 3", []),
+        ("s == 'a' or s in ('b', '') or b == 1 or o == True", []),
+        ("y != 4 and y in (3, 5) and m == 1", []),
+        ("x == 99", []),
+    ],
+)
+def test_values_that_a_parameter_never_has_are_found(text, found):
+    assert parse(text, PARAMETERS).strangers() == found

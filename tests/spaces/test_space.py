@@ -12,7 +12,7 @@ import pytest
 from brute_force import Case, cases
 from hypothesis import given, settings
 
-from baco_like.exceptions import ConfigError, SpaceError
+from baco_like.exceptions import ConfigError, SpaceError, SpaceWarning
 from baco_like.spaces.categorical import Categorical
 from baco_like.spaces.feasible import growth
 from baco_like.spaces.integer import Integer
@@ -307,3 +307,10 @@ def test_constants_in_constraints() -> None:
 def test_names_that_are_no_identifiers() -> None:
     space = Space({"block size": [1, 2], "a": [1, 2]}, ["a > 1"])
     assert space.sample(1)[0]["a"] == 2
+
+
+def test_a_misspelt_value_is_warned_of() -> None:
+    parameters = {"schedule": ["static", "dynamic"], "chunk": [1, 8]}
+    with pytest.warns(SpaceWarning, match="tests schedule for 'Dynamic', which is none of its"):
+        space = Space(parameters, ["schedule != 'Dynamic' or chunk == 8"])
+    assert space.feasible_size == 4
