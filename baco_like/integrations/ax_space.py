@@ -9,6 +9,7 @@ from baco_like.exceptions import MissingExtra, SpaceError
 from baco_like.integrations.permutation_text import with_texts, without_texts
 from baco_like.spaces.categorical import Categorical
 from baco_like.spaces.integer import Integer
+from baco_like.spaces.language.writer import write_name
 from baco_like.spaces.ordinal import Ordinal
 from baco_like.spaces.parameter import Parameter
 from baco_like.spaces.real import Real
@@ -56,7 +57,9 @@ def _parameter(name: str, one: Any) -> Parameter:
 
 def _text(weights: Mapping[str, float], bound: float, equality: bool) -> str:
     """Return a linear constraint as an expression."""
-    total = " + ".join(f"{float(weight)!r} * {name}" for name, weight in weights.items())
+    total = " + ".join(
+        f"{float(weight)!r} * {write_name(name)}" for name, weight in weights.items()
+    )
     return f"{total} {'==' if equality else '<='} {float(bound)!r}"
 
 

@@ -3,7 +3,8 @@
 The syntax and the meaning are Python's, for what is allowed: numbers, strings, bools and names of parameters;
 ``+ - * / // % **``, comparisons also in chains, ``and or not``, ``in`` a list or a ``range``, ``a if test else b``;
 ``min max abs ceil floor round int sqrt log log2 log10``; for permutations ``pos(p, element)`` (the element's place,
-outermost 0) and ``at(p, place)`` (the element there; -1 is the innermost).
+outermost 0) and ``at(p, place)`` (the element there; -1 is the innermost). A parameter whose name is none in Python is
+``value('unroll-loops')``, or ``pos('loop-order', element)``.
 
 Integers are exact at any size up to 4,096 bits. A configuration on which the text cannot be computed - division by
 zero, a logarithm of 0, text among numbers - does not satisfy it, not even under ``not``; as in Python, what ``and``,

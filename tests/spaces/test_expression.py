@@ -595,3 +595,48 @@ def test_operators_of_c_are_told_as_python_writes_them(text: str, hint: str) -> 
 )
 def test_values_that_a_parameter_never_has_are_found(text, found):
     assert parse(text, PARAMETERS).strangers() == found
+
+
+ODD = {
+    "unroll-loops": Ordinal([1, 2, 4]),
+    "if": Integer(0, 3),
+    "loop-order": Permutation(["i", "j", "k"]),
+    "value": Integer(0, 1),
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "holds"),
+    [
+        ("value('unroll-loops') < 4", lambda u, i, p, v: u < 4),
+        ("value < value('if') <= value('unroll-loops')", lambda u, i, p, v: v < i <= u),
+        (
+            "pos('loop-order', 'i') < pos('loop-order', 'k') and value('value') == 1",
+            lambda u, i, p, v: p.index("i") < p.index("k") and v == 1,
+        ),
+        ("at('loop-order', -1) == 'j'", lambda u, i, p, v: p[-1] == "j"),
+    ],
+)
+def test_names_that_python_does_not_have(text, holds):
+    space = Space(ODD, [text])
+    wanted = [c for c in Space(ODD) if holds(*c.values())]
+    assert sorted(map(str, space)) == sorted(map(str, wanted))
+    node = read(text, ODD)
+    assert read(write(node, {"loop-order": ("i", "j", "k")}), ODD) == node
+    assert all(read(part.text, ODD) for part in parse(text, ODD).conjuncts())
+    assert Space.from_dict(space.to_dict()) == space
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("unroll-loops < 4", r"unknown name 'unroll'.*written value\('unroll-loops'\)"),
+        ("value('loop-order') == 1", r"pos\('loop-order', element\)"),
+        ("value(if_) == 1", "in quotes"),
+        ("value('x', 'y') == 1", "in quotes"),
+        ("pos(3, 'i') == 0", "pos takes a permutation and an element"),
+    ],
+)
+def test_how_to_write_such_names_is_told(text, hint):
+    with pytest.raises(ExpressionError, match=hint):
+        parse(text, ODD)

@@ -14,6 +14,7 @@ from baco_like.spaces.categorical import Categorical
 from baco_like.spaces.formats.description import SpaceDescription, named
 from baco_like.spaces.formats.kernel_tuner import values_parameter
 from baco_like.spaces.integer import Integer
+from baco_like.spaces.language.writer import write_name
 from baco_like.spaces.ordinal import Ordinal
 from baco_like.spaces.parameter import Parameter
 from baco_like.spaces.prior import Gaussian
@@ -108,14 +109,14 @@ def _text(package: Any, clause: Any) -> str:
         return word.join(f"({_text(package, part)})" for part in clause.components)
     if isinstance(clause, package.ForbiddenInClause):
         values = [plain(value) for value in clause.values]
-        return f"{_name(clause.hyperparameter)} in {values!r}"
+        return f"{write_name(clause.hyperparameter.name)} in {values!r}"
     sign = _sign(clause)
     if hasattr(clause, "left"):
-        return f"{_name(clause.left)} {sign} {_name(clause.right)}"
+        return f"{write_name(clause.left.name)} {sign} {write_name(clause.right.name)}"
     one, value = clause.hyperparameter, plain(clause.value)
     if sign != "==" and isinstance(one, package.OrdinalHyperparameter):
-        return f"{_name(one)} in {_beyond(one, sign, value)!r}"
-    return f"{_name(one)} {sign} {value!r}"
+        return f"{write_name(one.name)} in {_beyond(one, sign, value)!r}"
+    return f"{write_name(one.name)} {sign} {value!r}"
 
 
 def _sign(clause: Any) -> str:
@@ -133,11 +134,3 @@ def _beyond(one: Any, sign: str, value: Any) -> list[Any]:
     return {"<": values[:at], "<=": values[: at + 1], ">": values[at + 1 :], ">=": values[at:]}[
         sign
     ]
-
-
-def _name(one: Any) -> str:
-    if not one.name.isidentifier():
-        raise SpaceError(
-            f"parameter {one.name!r} is in a forbidden clause, and a constraint cannot name it; rename it"
-        )
-    return str(one.name)

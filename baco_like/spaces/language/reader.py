@@ -17,6 +17,7 @@ from baco_like.exceptions import ExpressionError
 from baco_like.spaces.language import exact, tree
 from baco_like.spaces.language.source import BINARY, COMPARISONS, MAX_DEPTH, Refused, parsed
 from baco_like.spaces.language.tree import Node
+from baco_like.spaces.language.writer import write_name
 from baco_like.spaces.parameter import Parameter
 from baco_like.spaces.permutation import Permutation
 
@@ -133,20 +134,26 @@ def _name(node: ast.Name, context: _Context, depth: int) -> Node:
     alias = context.dialect.aliases.get(node.id)
     if node.id not in context.parameters and alias is not None:
         return alias
-    if node.id not in context.parameters:
-        context.refuse(node, f"unknown name {node.id!r}; {_known(context)}")
-    if isinstance(context.parameters[node.id], Permutation):
+    return _parameter(node, node.id, context)
+
+
+def _parameter(node: ast.expr, name: str, context: _Context) -> Node:
+    if name not in context.parameters:
+        context.refuse(node, f"unknown name {name!r}; {_known(context)}")
+    if isinstance(context.parameters[name], Permutation):
+        shown = write_name(name, "{!r}")
         context.refuse(
-            node,
-            f"{node.id!r} is a permutation; use pos({node.id}, element) or at({node.id}, place)",
+            node, f"{name!r} is a permutation; use pos({shown}, element) or at({shown}, place)"
         )
-    return tree.Name(node.id)
+    return tree.Name(name)
 
 
 def _known(context: _Context) -> str:
     names = list(context.parameters)
     shown = ", ".join(names[:20]) + (", ..." if len(names) > 20 else "")
-    return f"the parameters are {shown}"
+    quoted = [name for name in names if write_name(name) != name]
+    hint = f"; one that is no name in Python is written {write_name(quoted[0])}" if quoted else ""
+    return f"the parameters are {shown}{hint}"
 
 
 def _unary(node: ast.UnaryOp, context: _Context, depth: int) -> Node:
@@ -281,13 +288,28 @@ def _constant_argument(node: ast.expr, context: _Context, depth: int) -> object:
     return found.value
 
 
+def _named(node: ast.Call, name: str, context: _Context, depth: int) -> Node:
+    target = _quoted(node.args[0]) if len(node.args) == 1 else None
+    if target is None:
+        context.refuse(node, f"{name} takes the name of one parameter, in quotes")
+    return _parameter(node, target, context)
+
+
+def _quoted(node: ast.expr) -> str | None:
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
+
+
+def _target(node: ast.expr) -> str | None:
+    return node.id if isinstance(node, ast.Name) else _quoted(node)
+
+
 def _permutation(
     node: ast.Call, name: str, context: _Context, depth: int
 ) -> tuple[str, Permutation, object]:
-    if len(node.args) != 2 or not isinstance(node.args[0], ast.Name):
+    target = _target(node.args[0]) if len(node.args) == 2 else None
+    if target is None:
         what = "an element" if name == "pos" else "a place"
         context.refuse(node, f"{name} takes a permutation and {what}")
-    target = node.args[0].id
     parameter = context.parameters.get(target)
     if parameter is None:
         context.refuse(node.args[0], f"unknown name {target!r}; {_known(context)}")
@@ -325,6 +347,7 @@ def _where(node: ast.Call, name: str, context: _Context, depth: int) -> Node:
 _CALLS: Mapping[str, Callable[[ast.Call, str, _Context, int], Node]] = {
     **dict.fromkeys(exact.FUNCTIONS, _function),
     "range": _range,
+    "value": _named,
     "pos": _position,
     "at": _at,
     "where": _where,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from keyword import iskeyword
 from typing import Any
 
 from baco_like.spaces.language import tree
@@ -35,11 +36,11 @@ def write(node: Node, elements: Elements) -> str:
         case tree.Literal(value=value):
             return repr(value)
         case tree.Name(name=name):
-            return name
+            return write_name(name)
         case tree.Position(name=name, element=element):
-            return f"pos({name}, {elements[name][element]!r})"
+            return f"pos({write_name(name, '{!r}')}, {elements[name][element]!r})"
         case tree.At(name=name, place=place):
-            return f"at({name}, {place})"
+            return f"at({write_name(name, '{!r}')}, {place})"
         case tree.Span(numbers=numbers):
             return repr(numbers)
         case tree.Listed(elements=inner):
@@ -60,6 +61,12 @@ def write(node: Node, elements: Elements) -> str:
         case tree.Choice(test=test, body=body, otherwise=otherwise):
             first = f"{_inside(body, _OR, elements)} if {_inside(test, _OR, elements)}"
             return f"{first} else {_inside(otherwise, _CHOICE, elements)}"
+
+
+def write_name(name: str, quoted: str = "value({!r})") -> str:
+    """Return a parameter's name, put into ``quoted`` where Python's grammar has no such name (``unroll-loops``)."""
+    plain = name.isidentifier() and not iskeyword(name)
+    return name if plain else quoted.format(name)
 
 
 def comparison(node: tree.Comparison, sides: Sequence[str]) -> str:
