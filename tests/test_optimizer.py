@@ -33,6 +33,7 @@ from baco_like import (
     migrate,
 )
 from baco_like.evaluators.function import FunctionEvaluator
+from baco_like.exceptions import BacoWarning
 from baco_like.storage.jsonl import JsonlJournal
 from baco_like.storage.memory import MemoryJournal
 from baco_like.strategies.exhaustive import Exhaustive
@@ -967,3 +968,36 @@ def test_a_default_that_is_new_comes_first_in_the_new_space(tmp_path):
 def test_a_space_may_be_given_by_its_parameters():
     opt = Optimizer({"a": [1, 2, 3]}, seed=1)
     assert opt.space == Space({"a": [1, 2, 3]})
+
+
+def test_what_a_known_constraint_excludes_is_predicted_not_to_run():
+    space = Space({"a": [1, 2, 4, 8], "b": [1, 2, 4, 8]}, constraints=["a * b <= 16"])
+    opt = Optimizer(space, strategy="bayesian", seed=1)
+    for trial in opt.suggest(6):
+        opt.observe(trial, float(trial["a"] * trial["b"]))
+    _, _, feasible = opt.predict([{"a": 8, "b": 8}, {"a": 1, "b": 1}])
+    assert feasible.tolist() == [0.0, 1.0]
+    with pytest.raises(ConfigError, match=r"write predict\(\[config\]\)"):
+        opt.predict({"a": 1, "b": 1})
+    with pytest.raises(TrialError, match="why takes a trial"):
+        opt.why({"a": 1, "b": 1})
+
+
+def test_what_a_file_cannot_hold_is_told(tmp_path):
+    opt = Optimizer({"a": [1, 2]}, strategy="exhaustive")
+    opt.observe(opt.suggest(2), [1.0, 2.0])
+    opt.observe({"a": 4}, 3.0, imported=True)
+    with pytest.warns(BacoWarning, match="1 of 3 results are not in run.csv"):
+        assert opt.export("baco", tmp_path / "run.csv") == 2
+    assert opt.export("csv", tmp_path / "all.csv") == 3
+    opt.observe({"a": 1, "b": 4}, 3.0, imported=True)
+    with pytest.warns(BacoWarning, match="left out: 1"):
+        assert opt.export("t4", tmp_path / "run.json") == 3
+
+
+def test_a_parameter_that_is_new_without_a_default_is_told(tmp_path):
+    old = Optimizer({"a": [1, 2]}, strategy="exhaustive", storage=tmp_path / "old")
+    old.observe(old.suggest(), 1.0)
+    with pytest.warns(SpaceWarning, match="'b' is new and has no default"):
+        assert migrate(tmp_path / "old", tmp_path / "new", {"a": [1, 2], "b": [1, 2]}).inside == 0
+    assert migrate(tmp_path / "old", tmp_path / "third", {"a": [1, 2, 4]}).inside == 1

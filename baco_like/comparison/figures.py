@@ -210,7 +210,7 @@ def last_costs(curves: Array, recorded: RecordedSpace, evaluations: int) -> Arra
 
 def _fraction(curves: Array, recorded: RecordedSpace, evaluations: int) -> float:
     optimum = recorded.baseline.optimum
-    if optimum == 0:
+    if optimum == 0 or optimum < 0 < np.nanmax(recorded.costs):
         return float("nan")
     return float(fraction_of_optimum(at_budgets(curves, [evaluations]), optimum).mean())
 

@@ -22,7 +22,13 @@ import numpy as np
 from baco_like._optional import require
 from baco_like._random import Purpose, generator
 from baco_like._typing import Array
-from baco_like.exceptions import ConfigError, FailureWarning, JournalConflict, TrialError
+from baco_like.exceptions import (
+    BacoWarning,
+    ConfigError,
+    FailureWarning,
+    JournalConflict,
+    TrialError,
+)
 from baco_like.optimizer.asking import Ask, suggestion
 from baco_like.optimizer.opening import (
     chosen,
@@ -394,10 +400,15 @@ class Optimizer:
     def predict(self, configs: Sequence[Config]) -> tuple[Array, Array, Array]:
         """Return mean, standard deviation (user's unit) and probability of feasibility, each ``(n,)``.
 
+        The probability is 0 where a known constraint excludes the configuration.
+
         Raises:
             TrialError: The strategy has no model, or too little is observed.
-            ConfigError: A configuration does not belong to the space.
+            ConfigError: A configuration has a value that is not in its parameter's domain; or it is no list of
+                configurations.
         """
+        if isinstance(configs, Mapping):
+            raise ConfigError("predict takes a list of configurations; write predict([config])")
         found = self._predicted(configs)
         sign = 1.0 if self._now.options.direction == "minimize" else -1.0
         return sign * found.mean, found.std, found.feasible
@@ -411,10 +422,18 @@ class Optimizer:
         codes = self._space.encode(list(configs))
         rng = generator(self._now.options.seed, Purpose.MODEL, len(self._now.history))
         now = self._now
-        return self._strategy.predict(now.problem, now.history, now.state, codes, rng)
+        found = self._strategy.predict(now.problem, now.history, now.state, codes, rng)
+        inside = self._space.feasible.contains(codes)
+        return found._replace(feasible=np.where(inside, found.feasible, 0.0))
 
     def why(self, trial: Trial) -> dict[str, Any]:
-        """Return where a trial came from and what the model expected of it when it was suggested."""
+        """Return where a trial came from and what the model expected of it when it was suggested.
+
+        Raises:
+            TrialError: It is no trial.
+        """
+        if not isinstance(trial, Trial):
+            raise TrialError(f"why takes a trial, not {trial!r:.80}; trials are in `trials`")
         note = dict(trial.tag) if isinstance(trial.tag, Mapping) else {}
         return {"origin": trial.origin, **{k: v for k, v in note.items() if k != "hyperparameters"}}
 
@@ -432,7 +451,9 @@ class Optimizer:
         return result
 
     def export(self, kind: str, path: str | os.PathLike[str]) -> int:
-        """Write the observed trials as a file of another tool's, all or nothing, and return how many there are.
+        """Write the observed trials as a file of another tool's, all or nothing, and return how many it holds.
+
+        A warning tells of trials that it cannot hold, such as imported ones with other parameters than the space has.
 
         Args:
             kind: ``t4``, ``kernel_tuner`` (a cache file), ``ktt``, ``baco`` (its CSV of samples) or ``csv`` (a table).
@@ -443,7 +464,10 @@ class Optimizer:
             OSError: The file cannot be written.
         """
         found = run_recording(self.trials, self._space.to_dict(), self._now.options)
-        return write(found, path, kind)
+        written = write(found, path, kind)
+        for note in found.notes:
+            warnings.warn(f"{Path(path).name}: {note}", BacoWarning, stacklevel=2)
+        return written
 
     def should_stop(self, rule: StopRule) -> str | None:
         """Return why the run should end, or None."""

@@ -6,18 +6,20 @@ The old journal stays as it is, and the new one is written whole or not at all.
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from baco_like.exceptions import SpaceWarning
 from baco_like.optimizer.opening import default_first, records_of
 from baco_like.optimizer.state import advanced, begun
 from baco_like.records.earlier import Earlier, numbered
 from baco_like.records.header import Header
 from baco_like.records.journal import Event, enqueued_event, observed_event, suggested_event
 from baco_like.records.trial import Status, Trial
-from baco_like.spaces.given import difference
+from baco_like.spaces.given import GivenParameter, difference
 from baco_like.spaces.space import Space
 from baco_like.storage.jsonl import write_journal
 from baco_like.strategies.random_search import RandomSearch
@@ -44,26 +46,33 @@ class Migration:
     dropped: int
 
 
-def migrate(old: str | os.PathLike[str], new: str | os.PathLike[str], space: Space) -> Migration:
+def migrate(
+    old: str | os.PathLike[str],
+    new: str | os.PathLike[str],
+    space: Space | Mapping[str, GivenParameter],
+) -> Migration:
     """Write a journal for a changed space from an existing one; go on with ``Optimizer(space, storage=new, ...)``.
 
-    A parameter that the old space lacks is taken to have had its default. An observation counts if its configuration,
-    read so, is feasible in the new space and every parameter that the new space lacks had its default. All others are
-    kept as imported observations. Trials get new numbers in the order of arrival; what was pending or enqueued is
-    suggested next. Of a warm start's results those are kept that count in the new space.
+    A parameter that the old space lacks is taken to have had its default; where it has none, no observation counts, and
+    a warning says so. An observation counts if its configuration, read so, is feasible in the new space and every
+    parameter that the new space lacks had its default. All others are kept as imported observations. Trials get new
+    numbers in the order of arrival; what was pending or enqueued is suggested next. Of a warm start's results those are
+    kept that count in the new space.
 
     Args:
         old: The journal of the old space; it stays as it is.
         new: The new journal; there must be no such file.
-        space: The new space.
+        space: The new space, or what one is built from.
 
     Raises:
         JournalError: The old journal cannot be read, or the new one cannot be written.
     """
+    space = space if isinstance(space, Space) else Space(space)
     header, _, records = records_of(Path(old))
     before = Space.from_dict({**header.space, "constraints": []})  # callables cannot be written
     past, _ = advanced(begun(header, before, RandomSearch()), records, RandomSearch(), str(old))
     reading = _Reading(before, space, _defaults(before), _defaults(space))
+    _warn_of_unknown(reading)
     earlier = tuple(
         found for part in header.earlier if (found := _earlier(part, reading)) is not None
     )
@@ -112,6 +121,17 @@ class _Reading:
         read = {name: config.get(name, default) for name, default in self.new.items()}
         return (
             self.space.decode(self.space.encode([read]))[0] if self.space.contains(read) else None
+        )
+
+
+def _warn_of_unknown(reading: _Reading) -> None:
+    unknown = [n for n, value in reading.new.items() if value is None and n not in reading.old]
+    if unknown:
+        warnings.warn(
+            f"no observation counts in the new space: {unknown[0]!r} is new and has no default; "
+            "give it the one that was meant",
+            SpaceWarning,
+            stacklevel=3,
         )
 
 

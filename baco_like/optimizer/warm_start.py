@@ -13,15 +13,15 @@ import numpy as np
 
 from baco_like._random import Purpose, generator
 from baco_like._typing import Array, Rng
-from baco_like.exceptions import ConfigError, JournalError, WarmStartWarning
+from baco_like.exceptions import ConfigError, JournalError, RunFileError, WarmStartWarning
 from baco_like.optimizer.matching import Matching
 from baco_like.records.earlier import MODES, Earlier, Mode, numbered
 from baco_like.records.header import Options, whole
 from baco_like.records.history import Goal, History
-from baco_like.records.reading import outcome_from, without_bound
+from baco_like.records.reading import number_in, outcome_from, without_bound
 from baco_like.records.trial import Outcome, Status, Trial
 from baco_like.spaces.space import Space
-from baco_like.storage.recording import Recording
+from baco_like.storage.recording import Recording, by_measurement
 from baco_like.storage.recordings import read
 from baco_like.strategies.model_based.transferred import Task
 from baco_like.surrogates.gp.fit import chosen_rows
@@ -48,7 +48,8 @@ class WarmStart:
             device, another size), whose model helps as far as it ranks what this run observes.
         best: With ``configs``: how many.
         rows: With ``prior``: at most so many results are used, the best half and others drawn from the rest.
-        objective: Which measurement of the file counts, where it has several; None is the one that it names itself.
+        objective: Which measurement of the source counts, where it has several. None is the one of the run's name; a
+            source that has no such measurement must name one that says no more than ``value``, or the run must.
 
     Raises:
         ValueError: An argument has a wrong value.
@@ -101,10 +102,8 @@ def earlier(start: WarmStart, space: Space, objective: str, goal: Goal, rng: Rng
         JournalError: It is a damaged journal.
         ValueError: It is no source.
     """
-    data = start.data
-    if isinstance(data, str | os.PathLike):
-        data = read(data, start.objective)
-    names, rows, known_goal = _results(data, space, objective)
+    source = _opened(start, space, objective)
+    rows, known_goal = _measured(start, source, objective)
     if start.mode == "prior":  # what was never tried there says nothing of that task
         rows = [(config, outcome) for config, outcome in rows if outcome.failed != "constraints"]
     if known_goal not in (None, goal):
@@ -113,7 +112,7 @@ def earlier(start: WarmStart, space: Space, objective: str, goal: Goal, rng: Rng
             "give a list of (configuration, value) with values that this run may have"
         )
     rows = [(config, without_bound(outcome, goal)) for config, outcome in rows]
-    matching = Matching.of(start.source, start.mode, space, names, rows, rng)
+    matching = Matching.of(start.source, start.mode, space, source.names, rows, rng)
     used = _USES[start.mode](start, matching.rows, goal, rng)
     return Earlier(
         start.mode,
@@ -192,32 +191,97 @@ def _task(part: Earlier, name: str, space: Space, goal: Goal) -> Task:
 
 # Where results come from ----------------------------------------------------------------------------------------
 
+_ANY_NAME = "value"
+"""The objective of a run that gives it no name; it says nothing of what is measured."""
 
-def _results(data: Any, space: Space, objective: str) -> tuple[set[str], list[Row], Goal | None]:
-    """Return the names of the parameters, the results, and the goal of the source where it is known."""
+
+@dataclass(frozen=True)
+class _Source:
+    """What a source has: its parameters, results and, where they are known, its goal and objective."""
+
+    names: set[str]
+    rows: list[Row]
+    goal: Goal | None = None
+    objective: str | None = None
+
+
+def _opened(start: WarmStart, space: Space, objective: str) -> _Source:
+    data, wanted = start.data, start.objective or objective
+    if isinstance(data, str | os.PathLike):
+        data = _file(data, start.objective, objective)
     if isinstance(data, Recording):
         recorded: list[Row] = list(zip(data.configs, data.outcomes, strict=True))
-        return set(data.names), recorded, data.goal
+        return _Source(set(data.names), recorded, data.goal, data.objective)
     history = getattr(data, "history", None)
     if isinstance(history, History):
         rows = _of_trials(history.trials)
-        return set(history.space.names), rows, history.goal
+        name = getattr(getattr(data, "options", None), "objective", None)
+        return _Source(set(history.space.names), rows, history.goal, name)
     if hasattr(data, "columns") and hasattr(data, "to_dict"):
-        rows = _of_table(data, space, objective)
+        rows = _of_table(start.source, data, space, wanted)
     elif isinstance(data, Iterable) and not isinstance(data, Mapping):
-        rows = _of_pairs(list(data), objective)
+        rows = _of_pairs(start.source, list(data), wanted)
     else:
         raise ValueError(
             f"warm_start = {data!r:.60}: give a path, an Optimizer, a DataFrame or a list of (configuration, value)"
         )
-    return {name for config, _ in rows for name in config}, rows, None
+    return _Source({name for config, _ in rows for name in config}, rows)
+
+
+def _file(path: str | os.PathLike[str], given: str | None, objective: str) -> Recording:
+    """Read a file by the measurement that is given, else by the run's, else by the one that the file names."""
+    if given is not None:
+        return read(path, given)
+    try:
+        return read(path, objective)
+    except RunFileError:
+        return read(path)
+
+
+def _measured(start: WarmStart, source: _Source, objective: str) -> tuple[list[Row], Goal | None]:
+    """Return the results by the measurement that counts, and its goal where it is known.
+
+    Raises:
+        ConfigError: The source has another objective, and no such measurement.
+    """
+    told, wanted = source.objective, start.objective or objective
+    if told in (None, wanted):
+        return source.rows, source.goal
+    found = by_measurement(source.rows, wanted, told)
+    if any(outcome.status is Status.OK for _, outcome in found):
+        return found, None
+    if start.objective is None and _ANY_NAME in (told, objective):
+        return source.rows, source.goal
+    raise ConfigError(
+        f"warm start {start.source}: its objective is {told!r}, and it has no measurement {wanted!r}; "
+        f"if {told!r} is what this run measures, write WarmStart(..., objective={told!r})"
+    )
+
+
+def _numbers_of(source: str, values: Sequence[Any]) -> list[Any]:
+    """Return values with texts that are numbers as these; warn of other texts, which count as failures."""
+    found = [_number_or_text(value) if isinstance(value, str) else value for value in values]
+    texts = [value for value in found if isinstance(value, str)]
+    if texts:
+        warnings.warn(
+            f"warm start {source}: {len(texts)} of {len(values)} values are texts and count as failures, "
+            f"such as {texts[0]!r:.100}",
+            WarmStartWarning,
+            stacklevel=8,
+        )
+    return found
+
+
+def _number_or_text(text: str) -> float | str:
+    number = number_in(text)
+    return text if number is None else number
 
 
 def _of_trials(trials: Iterable[Trial]) -> list[Row]:
     return [(trial.config, trial.outcome) for trial in trials if trial.outcome is not None]
 
 
-def _of_table(table: Any, space: Space, objective: str) -> list[Row]:
+def _of_table(source: str, table: Any, space: Space, objective: str) -> list[Row]:
     """Return the rows of a DataFrame, such as `Optimizer.to_dataframe` makes it; further columns are not read."""
     columns = list(table.columns)
     if objective not in columns:
@@ -226,23 +290,31 @@ def _of_table(table: Any, space: Space, objective: str) -> list[Row]:
         )
     word = "failed" if "failed" in columns and "failed" not in space.parameters else None
     found: list[Row] = []
-    for row in table.to_dict("records"):
+    records = table.to_dict("records")
+    values = _numbers_of(source, [row[objective] for row in records])
+    for row, measured in zip(records, values, strict=True):
         config = {name: row[name] for name in space.names if name in row}
         failed = row[word] if word is not None and isinstance(row[word], str) else None
-        value = None if failed is not None else row[objective]
+        value = None if failed is not None else measured
         found.append((config, outcome_from(len(found), value, objective, failed)))
     return found
 
 
-def _of_pairs(rows: Sequence[Any], objective: str) -> list[Row]:
+def _of_pairs(source: str, rows: Sequence[Any], objective: str) -> list[Row]:
     if rows and all(isinstance(row, Trial) for row in rows):
         return _of_trials(rows)
-    found: list[Row] = []
     for row in rows:
+        if isinstance(row, str | os.PathLike):
+            raise ValueError(
+                f"warm_start: {str(row)!r:.80} is a path in a list; write [WarmStart(path), ...] for several files"
+            )
         if not isinstance(row, Sequence) or len(row) != 2 or not isinstance(row[0], Mapping):
             raise ValueError(f"warm_start: {row!r:.80} is not (configuration, value)")
-        found.append((row[0], outcome_from(len(found), row[1], objective)))
-    return found
+    values = _numbers_of(source, [value for _, value in rows])
+    return [
+        (config, outcome_from(i, value, objective))
+        for i, ((config, _), value) in enumerate(zip(rows, values, strict=True))
+    ]
 
 
 # What is taken of them ------------------------------------------------------------------------------------------

@@ -192,7 +192,7 @@ def finite_number(value: object) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _number_in(text: str) -> float | None:
+def number_in(text: str) -> float | None:
     """Return the finite number that a text is, or None."""
     try:
         return finite_number(float(text))
@@ -202,7 +202,7 @@ def _number_in(text: str) -> float | None:
 
 def _problem(value: object) -> str:
     if isinstance(value, str):
-        number = _number_in(value)
+        number = number_in(value)
         if number is not None:
             return f"the value {_shown(value)} is a text; give float({_shown(value)})"
         return value.strip()[:2000] or "the value is an empty text"

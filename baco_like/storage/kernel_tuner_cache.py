@@ -13,6 +13,7 @@ from baco_like.records.trial import Outcome, Status
 from baco_like.storage.files import json_bytes
 from baco_like.storage.measurements import (
     failure,
+    goal_of,
     measured,
     milliseconds,
     numbers,
@@ -69,8 +70,8 @@ def from_cache(document: Mapping[str, Any], objective: str | None = None) -> Rec
     objective = one_objective(document.get("objective", "time"), objective, measurements)
     domains = {name: tuple(map(_hashable, document["tune_params"][name])) for name in names}
     found = [_pair(row, names, objective) for row in rows]
-    known = {"objective": objective, "unit": _unit(objective), "domains": domains}
-    return as_told(recording(found, names=names, **known), document)
+    known = {"objective": objective, "unit": _unit(objective), "goal": goal_of(objective)}
+    return as_told(recording(found, names=names, domains=domains, **known), document)
 
 
 def _unit(objective: str) -> str:

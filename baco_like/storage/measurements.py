@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from baco_like.exceptions import RunFileError
+from baco_like.records.history import Goal
 from baco_like.records.reading import finite_number
 from baco_like.records.trial import Outcome, Status, standard_error
 
@@ -32,6 +33,20 @@ def one_objective(told: Any, wanted: str | None, known: Collection[Any]) -> str:
             f"it has several objectives ({', '.join(map(str, names))}); name the one that counts"
         )
     return str(names[0]) if wanted is None else wanted
+
+
+_MAXIMISED = frozenset(
+    {"fitness"}
+    | {f"{size}FLOP/{per}" for size in "GT" for per in "sJ"}
+    | {f"{size}FLOPS/W" for size in "GT"}
+    | {f"{size}B/s" for size in "GT"}
+)
+"""Objectives of Kernel Tuner's of which more is better."""
+
+
+def goal_of(objective: str) -> Goal | None:
+    """Return ``maximize`` for an objective that Kernel Tuner maximises unless it is told otherwise, else None."""
+    return "maximize" if objective in _MAXIMISED else None
 
 
 def measured(

@@ -162,6 +162,35 @@ _HAS: Mapping[Status, tuple[bool, bool, bool]] = {
 """Whether an outcome has a value, a failure word and a bound."""
 
 
+def by_measurement(
+    rows: Iterable[tuple[Mapping[str, Any], Outcome]], objective: str, instead_of: str
+) -> list[tuple[Mapping[str, Any], Outcome]]:
+    """Return results with another of their measurements as the value.
+
+    What ran without it is left out, and bounds, which are of the old objective, are plain failures.
+
+    Args:
+        rows: Configurations with their outcomes.
+        objective: Name of the measurement.
+        instead_of: Name of what is the value now; it becomes a measurement.
+    """
+    found = []
+    for config, outcome in rows:
+        if outcome.status is Status.CENSORED:
+            word = outcome.failed or "timeout"
+            outcome = Outcome.failure(outcome.trial_id, word, outcome.message, extra=outcome.extra)
+        elif outcome.status is Status.OK:
+            if objective not in outcome.metrics or outcome.value is None:
+                continue
+            metrics = {**outcome.metrics, instead_of: outcome.value}
+            value = metrics.pop(objective)
+            outcome = Outcome.success(
+                outcome.trial_id, (value,), metrics=metrics, extra=outcome.extra
+            )
+        found.append((config, outcome))
+    return found
+
+
 def recorded_trials(trials: Iterable[Trial], **known: Any) -> Recording:
     """Return the recording of the trials that have come out, in our own names of the stages.
 
@@ -260,7 +289,7 @@ def as_told(found: Recording, told: Any) -> Recording:
     own = told.get(OWN) if isinstance(told, Mapping) else None
     if own is None:
         return found
-    goal, described = own.get("goal"), own.get("space")
+    goal, described = own.get("goal", found.goal), own.get("space")
     if goal not in (None, "minimize", "maximize") or not isinstance(described, dict | None):
         raise ValueError(f"its part {OWN!r} is wrong")
     domains = own.get("domains", {name: list(one) for name, one in found.domains.items()})

@@ -10,17 +10,20 @@ import csv
 import io
 import json
 import os
+import warnings
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from baco_like.exceptions import RunFileError
+from baco_like.exceptions import BacoWarning, RunFileError
+from baco_like.records.trial import Status
 from baco_like.storage.files import is_packed, read_text, replace_file
 from baco_like.storage.journal_recording import from_journal
 from baco_like.storage.kernel_tuner_cache import cache_bytes, cut_off_cache, from_cache
 from baco_like.storage.ktt import from_ktt, ktt_bytes
-from baco_like.storage.recording import Recording, recorded_trials
-from baco_like.storage.samples_csv import from_samples, samples_bytes
+from baco_like.storage.recording import Recording, by_measurement, recorded_trials
+from baco_like.storage.samples_csv import from_samples, samples_bytes, writable
 from baco_like.storage.t4 import from_t4, t4_bytes
 from baco_like.storage.table_csv import from_table, is_table, table_bytes
 
@@ -64,9 +67,28 @@ def read(path: str | os.PathLike[str], objective: str | None = None) -> Recordin
     except (LookupError, TypeError, ValueError, AttributeError, csv.Error) as error:
         told = f"{type(error).__name__}: {_line(error)}"
         raise RunFileError(f"{place}: a damaged file of results ({told})") from None
-    if objective not in (None, found.objective):
-        raise RunFileError(f"{place}: its objective is {found.objective!r}, not {objective!r}")
-    return found
+    return found if objective in (None, found.objective) else _measured(place, found, objective)
+
+
+def _measured(place: Path, found: Recording, objective: str) -> Recording:
+    """Return a recording by another measurement than the file's objective."""
+    pairs = zip(found.configs, found.outcomes, strict=True)
+    kept = by_measurement(pairs, objective, found.objective)
+    if not any(outcome.status is Status.OK for _, outcome in kept):
+        raise RunFileError(
+            f"{place}: its objective is {found.objective!r}, and it has no measurement {objective!r}"
+        )
+    left = len(found) - len(kept)
+    notes = (f"rows without the measurement {objective!r} that were left out: {left}",) * bool(left)
+    return replace(
+        found,
+        rows=tuple(tuple(config[name] for name in found.names) for config, _ in kept),
+        outcomes=tuple(replace(outcome, trial_id=i) for i, (_, outcome) in enumerate(kept)),
+        objective=objective,
+        unit="",
+        goal=None,
+        notes=(*found.notes, *notes),
+    )
 
 
 def write(
@@ -75,7 +97,7 @@ def write(
     kind: str,
     metadata: Mapping[str, Any] | None = None,
 ) -> int:
-    """Write recorded results, all or nothing, and return how many there were.
+    """Write recorded results, all or nothing, and return how many there are; a warning tells of those that cannot be.
 
     Args:
         found: What is written.
@@ -92,9 +114,17 @@ def write(
         raise ValueError(f"the format {kind!r} is unknown; it is one of {', '.join(FORMATS)}")
     if metadata and kind in _WITHOUT_METADATA:
         raise ValueError(f"a file of the format {kind!r} has no place for metadata; leave it out")
-    data = FORMATS[kind](found, metadata) if metadata else FORMATS[kind](found)
+    kept = writable(found) if kind == "baco" else found
+    data = FORMATS[kind](kept, metadata) if metadata else FORMATS[kind](kept)
     replace_file(Path(path), data)
-    return len(found)
+    if len(kept) < len(found):
+        warnings.warn(
+            f"{len(found) - len(kept)} of {len(found)} results are not in {Path(path).name}: a file of the format "
+            f"{kind!r} holds values of the space only",
+            BacoWarning,
+            stacklevel=3,
+        )
+    return len(kept)
 
 
 def _journal(path: Path) -> Recording:

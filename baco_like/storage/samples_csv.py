@@ -6,6 +6,7 @@ import csv
 import io
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -207,5 +208,19 @@ def samples_bytes(found: Recording) -> bytes:
     Raises:
         SpaceError: A name or a value cannot stand in such a file.
     """
-    layout = Layout(found.parameters, found.objective, Feasibility(required=True))
-    return csv_text(found.trials, layout).encode("utf-8")
+    return csv_text(found.trials, _layout_of(found)).encode("utf-8")
+
+
+def writable(found: Recording) -> Recording:
+    """Return the results whose values the parameters have; only they can stand in such a file."""
+    layout = _layout_of(found)
+    kept = [i for i, trial in enumerate(found.trials) if _writable(trial, layout)]
+    return replace(
+        found,
+        rows=tuple(found.rows[i] for i in kept),
+        outcomes=tuple(found.outcomes[i] for i in kept),
+    )
+
+
+def _layout_of(found: Recording) -> Layout:
+    return Layout(found.parameters, found.objective, Feasibility(required=True))

@@ -18,6 +18,7 @@ from baco_like.records.trial import FAILURE_WORDS, Outcome, Status, Trial
 from baco_like.storage.files import json_bytes, replace_file
 from baco_like.storage.measurements import (
     failure,
+    goal_of,
     measured,
     milliseconds,
     numbers,
@@ -174,7 +175,8 @@ def from_t4(document: Mapping[str, Any], objective: str | None = None) -> Record
     texts = str(metadata.get("autotuner", "")) == "KTT"
     found = [_pair(row, objective, per_second, texts) for row in results]
     told = _named(results[0], objective).get("unit", "") if results else ""
-    return as_told(recording(found, objective=objective, unit=told or unit), metadata)
+    known = {"objective": objective, "unit": told or unit, "goal": goal_of(objective)}
+    return as_told(recording(found, **known), metadata)
 
 
 def _objective(results: Sequence[Mapping[str, Any]], wanted: str | None) -> str:

@@ -429,3 +429,87 @@ def test_a_bound_of_another_tool_means_nothing_to_a_run_that_maximises(tmp_path)
     second = Optimizer(SPACE, "maximize", seed=1, warm_start=path)
     assert [t.bound for t in second.trials] == [None] * 4
     assert second.trials[-1].failed == "timeout"
+
+
+# Which measurement counts -----------------------------------------------------------------------------------------
+
+
+def measured_run(**storage):
+    """A run whose time and energy rank configurations the other way round."""
+    opt = Optimizer({"a": [1, 2, 4, 8]}, strategy="exhaustive", objective="time", **storage)
+    for trial in opt.suggest(4):
+        opt.observe(trial, {"time": float(trial["a"]), "energy": 10.0 - trial["a"]})
+    return opt
+
+
+@pytest.mark.parametrize("kind", ["optimizer", "journal", "t4", "kernel_tuner", "ktt"])
+@pytest.mark.parametrize("given", [None, "energy"])
+def test_another_measurement_of_the_source_is_found_by_its_name(tmp_path, kind, given):
+    source = measured_run(storage=tmp_path / "old.jsonl")
+    if kind == "journal":
+        source = tmp_path / "old.jsonl"
+    elif kind != "optimizer":
+        source.export(kind, tmp_path / "old.json")
+        source = tmp_path / "old.json"
+    warm = WarmStart(source, objective=given)
+    opt = Optimizer({"a": [1, 2, 4, 8]}, objective="energy", warm_start=warm)
+    assert opt.best_value == 2.0
+    assert opt.best_config == {"a": 8}
+    assert {t.outcome.metrics["time"] for t in opt.trials} == {1.0, 2.0, 4.0, 8.0}
+
+
+@pytest.mark.parametrize("mode", ["data", "configs", "prior"])
+def test_another_objective_is_refused_unless_it_is_named(mode):
+    space = {"a": [1, 2, 4, 8]}
+    with pytest.raises(
+        ConfigError, match=r"is 'time', .* no measurement 'power'.*objective='time'"
+    ):
+        Optimizer(space, objective="power", warm_start=WarmStart(measured_run(), mode))
+    with pytest.raises(ConfigError, match="no measurement 'power'"):
+        Optimizer(space, warm_start=WarmStart(measured_run(), mode, objective="power"))
+    named = WarmStart(measured_run(), mode, objective="time")
+    assert Optimizer(space, objective="power", warm_start=named).warm_start[0].found == 4
+    assert Optimizer(space, warm_start=WarmStart(measured_run(), mode)).warm_start[0].found == 4
+
+
+def test_what_ran_without_the_measurement_is_no_result_of_it():
+    old = measured_run()
+    old.observe({"a": 1}, 0.5, imported=True)
+    assert len(Optimizer(old.space, objective="energy", warm_start=old).trials) == 4
+
+
+def test_a_rate_of_kernel_tuner_s_is_to_be_maximised(tmp_path):
+    rows = {
+        str(n): {"a": n, "GFLOP/s": 100.0 / n, "time": float(n), "times": [float(n)]}
+        for n in (1, 2)
+    }
+    cache = {
+        "tune_params_keys": ["a"],
+        "tune_params": {"a": [1, 2]},
+        "objective": "GFLOP/s",
+        "cache": rows,
+    }
+    (tmp_path / "c.json").write_text(json.dumps(cache))
+    with pytest.raises(ConfigError, match="to maximize, this run is to minimize"):
+        Optimizer({"a": [1, 2]}, warm_start=tmp_path / "c.json")
+    fast = Optimizer({"a": [1, 2]}, objective="time", warm_start=tmp_path / "c.json")
+    assert fast.best_config == {"a": 1}
+
+
+def test_a_column_of_a_table_of_results_is_found_by_its_name(tmp_path):
+    (tmp_path / "t.csv").write_text("a,energy,time\n1,9,1\n2,8,2\n4,7,4\n")
+    opt = Optimizer({"a": [1, 2, 4]}, objective="energy", warm_start=tmp_path / "t.csv")
+    assert opt.best_config == {"a": 4}
+
+
+def test_values_that_are_texts():
+    space = Space({"a": [1, 2, 3, 4]})
+    rows = [({"a": 1}, "1.5"), ({"a": 2}, " 0 "), ({"a": 3}, None), ({"a": 4}, "n/a")]
+    with pytest.warns(WarmStartWarning, match=r"1 of 4 values are texts .* such as 'n/a'"):
+        opt = Optimizer(space, warm_start=rows)
+    assert [t.value for t in opt.trials] == [1.5, 0.0, None, None]
+
+
+def test_several_paths_are_written_as_several_warm_starts():
+    with pytest.raises(ValueError, match=r"write \[WarmStart\(path\)"):
+        Optimizer({"a": [1, 2]}, warm_start=["a.json", "b.json"])

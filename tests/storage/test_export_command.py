@@ -42,7 +42,10 @@ def test_from_one_format_to_another(journal: Path) -> None:
         (["no.jsonl", "new", "--format", "t4"], "no.jsonl: cannot be read"),
         (["run.jsonl", "run.jsonl", "--format", "t4"], "run.jsonl exists; name another file"),
         (["run.jsonl", "none/new", "--format", "t4"], "none/new cannot be written"),
-        (["run.jsonl", "new", "--format", "t4", "--objective", "power"], "is 'time', not 'power'"),
+        (
+            ["run.jsonl", "new", "--format", "t4", "--objective", "power"],
+            "is 'time', and it has no measurement 'power'",
+        ),
     ],
 )
 def test_a_mistake_is_one_line(

@@ -22,10 +22,13 @@ def fraction_of_optimum(curves: Array, optimum: float) -> Array:
         optimum: The least cost of the space.
 
     Raises:
-        ValueError: The optimum is 0, of which nothing is a fraction.
+        ValueError: The optimum is 0, of which nothing is a fraction, or costs have either sign.
     """
-    if optimum == 0:
-        raise ValueError("optimum = 0; there is no fraction of it, use `mean_absolute_error`")
+    if optimum == 0 or (optimum < 0 and bool((np.asarray(curves) > 0).any())):
+        raise ValueError(
+            f"optimum = {optimum:g}, and costs are not all of its sign; there is no fraction of it, use "
+            "`mean_absolute_error`"
+        )
     fractions = optimum / curves if optimum > 0 else curves / optimum
     return np.where(np.isnan(curves), 0.0, fractions)
 

@@ -65,8 +65,7 @@ def _parameter(package: Any, one: Any, notes: list[str]) -> Parameter:
         return values_parameter(one.name, [one.value])
     default = plain(one.default_value)
     if isinstance(one, package.CategoricalHyperparameter):
-        weights = None if one.weights is None else [float(weight) for weight in one.weights]
-        return named(one.name, Categorical, one.choices, default=default, prior=weights)
+        return _categorical(one, default, notes)
     if isinstance(one, package.OrdinalHyperparameter):
         return _ordinal(one, default)
     floats = (package.UniformFloatHyperparameter, package.NormalFloatHyperparameter)
@@ -80,6 +79,18 @@ def _parameter(package: Any, one: Any, notes: list[str]) -> Parameter:
     bounds = (plain(one.lower), plain(one.upper))
     prior = _prior(package, one, notes)
     return named(one.name, kind, *bounds, log=bool(one.log), default=default, prior=prior)
+
+
+def _categorical(one: Any, default: Any, notes: list[str]) -> Parameter:
+    if one.weights is None:
+        return named(one.name, Categorical, one.choices, default=default)
+    weights = {choice: float(w) for choice, w in zip(one.choices, one.weights, strict=True)}
+    never = [choice for choice, weight in weights.items() if weight == 0.0]
+    if never:
+        notes.append(f"parameter {one.name!r}: choices of weight 0 were left out: {never!r:.100}")
+    kept = {choice: weight for choice, weight in weights.items() if choice not in never}
+    default = None if default in never else default
+    return named(one.name, Categorical, list(kept), default=default, prior=list(kept.values()))
 
 
 def _ordinal(one: Any, default: Any) -> Parameter:

@@ -7,10 +7,11 @@ configurations are neither fitted nor proposed again; constant parameters are no
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Protocol, final
+from typing import Any, Protocol, final
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from baco_like.acquisitions.multi import EI, ORDER, POI, AdvancedMulti, Turns
 from baco_like.acquisitions.numerics import log_ei, log_pi
 from baco_like.acquisitions.pending import condition_on_pending
 from baco_like.records.history import History
+from baco_like.records.reading import finite_number
 from baco_like.records.trial import Proposal, Status, Trial
 from baco_like.searches.ranking import best_free_rows
 from baco_like.spaces.space import Space
@@ -79,6 +81,9 @@ class KernelTunerBO:
         wrong = [name for name in self.acquisitions if name not in ORDER]
         if wrong or not self.acquisitions:
             raise ValueError(f"acquisitions must be from {ORDER}, not {self.acquisitions!r}")
+        factor = None if self.exploration is None else finite_number(self.exploration)
+        if self.exploration is not None and (factor is None or factor < 0.0):
+            raise ValueError(f"exploration = {self.exploration}: expected a number from 0, or None")
 
     def init(self, problem: Problem, rng: Rng) -> State:
         """Begin with all acquisitions."""
@@ -99,7 +104,7 @@ class KernelTunerBO:
         assert isinstance(model, UpdatableModel)
         rows = _candidates(problem.space, self.candidates, rng)
         sign = 1.0 if history.goal == "minimize" else -1.0
-        told = {"phase": "model", "sign": sign, "median": float(np.median(costs))}
+        told = {"phase": "model", "sign": sign, "median": _within(np.median, costs)}
         flying, chosen, found = history.pending_codes, history, []
         for i in range(n):
             believed = condition_on_pending(model, flying)
@@ -147,8 +152,18 @@ class KernelTunerBO:
 def _against(state: State, costs: Array, mean_variance: float) -> dict[str, float]:
     """Return what the exploration factor is measured against: that of the state, or of now at the first proposal."""
     if state.initial_mean is None or state.initial_variance is None:
-        return {"initial_mean": float(costs.mean()), "initial_variance": mean_variance}
+        return {"initial_mean": _within(np.mean, costs), "initial_variance": mean_variance}
     return {"initial_mean": state.initial_mean, "initial_variance": state.initial_variance}
+
+
+def _within(statistic: Callable[[Array], Any], costs: Array) -> float:
+    """Return the mean or median, also where the sum of the costs is beyond the range of doubles."""
+    with np.errstate(over="ignore"):
+        found = float(statistic(costs))
+    if math.isfinite(found):
+        return found
+    shrunk = 2.0 ** -len(costs).bit_length()
+    return float(statistic(costs * shrunk)) / shrunk
 
 
 def _flying_turns(history: History) -> int:

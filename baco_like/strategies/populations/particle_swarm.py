@@ -12,6 +12,7 @@ from typing import final
 import numpy as np
 
 from baco_like._typing import Array, Codes, Ints, Rng
+from baco_like.records.reading import finite_number
 from baco_like.strategies.geometry.continuous import UnitBox
 from baco_like.strategies.moves.constraint_handling import aware
 from baco_like.strategies.populations.evolution import Evolution
@@ -70,7 +71,7 @@ class ParticleSwarm:
             if count is not None and count < 1:
                 raise ValueError(f"{name} {count} is too small; at least 1")
         for name in ("inertia", "cognitive", "social"):
-            if not np.isfinite(getattr(self, name)):
+            if finite_number(getattr(self, name)) is None:
                 raise ValueError(f"{name} {getattr(self, name)} must be a finite number")
 
     def founders(self, problem: Problem, rng: Rng) -> Candidates:
