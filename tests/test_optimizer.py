@@ -1001,3 +1001,30 @@ def test_a_parameter_that_is_new_without_a_default_is_told(tmp_path):
     with pytest.warns(SpaceWarning, match="'b' is new and has no default"):
         assert migrate(tmp_path / "old", tmp_path / "new", {"a": [1, 2], "b": [1, 2]}).inside == 0
     assert migrate(tmp_path / "old", tmp_path / "third", {"a": [1, 2, 4]}).inside == 1
+
+
+@pytest.mark.parametrize("direction", ["minimize", "maximize"])
+def test_a_lucky_measurement_is_not_recommended_against_many_good_ones(direction):
+    sign = 1.0 if direction == "minimize" else -1.0
+    opt = Optimizer(
+        {"a": list(range(9))}, direction, strategy="random_search", noise="repeat", seed=1
+    )
+    assert opt.recommend() is None
+    for a, value in enumerate((20.0, 21.0, 19.0, 22.0)):
+        opt.observe({"a": a}, sign * value)
+    assert opt.recommend() is opt.best  # nothing is known of the noise
+    for value in (17.0, 23.0, 15.0, 21.0, 18.0, 16.0, 13.0, 12.0):
+        opt.observe({"a": 7}, sign * value)
+    for value in (21.0, 25.0, 29.0):
+        opt.observe({"a": 6}, sign * value)
+    opt.observe({"a": 8}, sign * 11.5)
+    assert opt.best_config == {"a": 8}
+    assert opt.recommend().config == {"a": 7}
+    assert opt.recommend().value == sign * 17.0  # nearest to the mean of 7
+
+
+def test_repeats_that_agree_leave_the_best_the_best():
+    opt = Optimizer({"a": [1, 2, 4]}, strategy="random_search", noise="repeat")
+    for a in (4, 2, 1, 1, 2, 4):
+        opt.observe({"a": a}, float(a))
+    assert opt.recommend().config == {"a": 1}

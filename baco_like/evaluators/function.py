@@ -163,14 +163,18 @@ class FunctionEvaluator:
         """Start the evaluation, or queue it where there is no executor.
 
         Raises:
+            EvaluatorError: The executor has lost a worker.
             Exception: What the next `wait` would raise; nothing is started then.
         """
         self._raise_kept()
         shipped = replace(trial, config=dict(trial.config), tag=None, outcome=None)
         if self._executor is None:
             self._queue.append(shipped)
-        else:
+            return
+        try:
             self._futures[trial.id] = self._executor.submit(self._call, shipped)
+        except concurrent.futures.BrokenExecutor as error:
+            raise _lost_worker(error) from error
 
     def wait(self) -> Sequence[Outcome]:
         """Block until at least one trial is done; outcomes come in the order of trial numbers.
@@ -236,11 +240,16 @@ def _result(future: Any) -> Outcome:
     try:
         outcome: Outcome = future.result()
     except concurrent.futures.BrokenExecutor as error:
-        raise EvaluatorError(
-            f"the executor has lost a worker ({error}); a function that can crash its process "
-            "is better run apart (evaluators.isolated)"
-        ) from error
+        raise _lost_worker(error) from error
     return outcome
+
+
+def _lost_worker(error: Exception) -> EvaluatorError:
+    return EvaluatorError(
+        f"the executor has lost a worker ({error}); what was in flight is pending and comes first when the run goes "
+        "on, unless its failure is told: observe(trial, failed='runtime') for a trial of `pending`. A function that "
+        "can crash its process is better run apart (evaluators.isolated)"
+    )
 
 
 def _check_counts(fn: object, repeats: int, retries: int, max_pending: int | None) -> None:

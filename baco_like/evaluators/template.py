@@ -6,7 +6,6 @@ its word whatever it contains, and no shell sees it.
 
 from __future__ import annotations
 
-import contextlib
 import re
 import shlex
 import string
@@ -21,8 +20,11 @@ _Part = tuple[str, str | None]
 """A literal text and the name of the placeholder behind it, or None at the end of a word."""
 
 
-_OF_A_SHELL = frozenset({"|", "||", "&&", "&", ";", ">", ">>", "<", "2>", "2>&1", "&>"})
+_OF_A_SHELL = re.compile(r"&&|\|\||[0-9&]?>>?(?:&[0-9])?|[|&;<`]|\$[\w({]")
+"""What a shell would act on, outside of quotes."""
 
+_PLAIN = re.compile(r"\\.|'[^']*'|\"(?:\\.|[^\"\\])*\"|\{[^{}]*\}", re.DOTALL)
+"""What is quoted, and placeholders."""
 
 _OPTIONAL = re.compile(r"\{[^{}]+\?\}")
 
@@ -51,7 +53,7 @@ class Template:
 
         Raises:
             RunFileError: A quote or brace is not closed, a placeholder is unknown, there is no
-                word, or one that means something to a shell only.
+                word, or something outside of quotes is for a shell only.
         """
         known = list(names)
         try:
@@ -60,10 +62,10 @@ class Template:
             raise RunFileError(f"{where} = {shown(text)}: {error}") from None
         if not words:
             raise RunFileError(f"{where} = {shown(text)}: the command is empty")
-        for word in _OF_A_SHELL.intersection(_as_written(text)):
+        if found := _OF_A_SHELL.search(_PLAIN.sub(" ", text)):
             raise RunFileError(
-                f"{where} = {shown(text)}: {word!r} needs a shell, and none sees the command; write a script, or "
-                "sh -c '...' with the parameters from the environment ($BACO_NAME)"
+                f"{where} = {shown(text)}: {found[0]!r} needs a shell, and none sees the command; write a script, or "
+                "sh -c '...' with the parameters from the environment ($BACO_NAME), or quote what is meant as it stands"
             )
         optional = frozenset(i for i, word in enumerate(words) if _OPTIONAL.fullmatch(word))
         words = [word.replace("?}", "}") if i in optional else word for i, word in enumerate(words)]
@@ -89,15 +91,6 @@ class Template:
             for word in self.words
         )
         return [text for i, text in enumerate(filled) if text or i not in self.optional]
-
-
-def _as_written(text: str) -> list[str]:
-    """Return the words with their quotes."""
-    lexer = shlex.shlex(text, posix=False)
-    lexer.whitespace_split, lexer.commenters = True, ""
-    with contextlib.suppress(ValueError):
-        return list(lexer)
-    return []  # what is quoted within quotes only POSIX shells understand
 
 
 def _parts(word: str, known: Sequence[str], where: str) -> tuple[_Part, ...]:

@@ -41,6 +41,7 @@ from baco_like.optimizer.opening import (
     split,
     warn_of_default,
 )
+from baco_like.optimizer.recommending import best_by_repeats
 from baco_like.optimizer.state import Now, advanced, begun
 from baco_like.optimizer.telling import check_bounds, legal, told
 from baco_like.optimizer.warm_start import WarmStart, check_same, read_all, tasks_of, warm_starts
@@ -385,16 +386,17 @@ class Optimizer:
     def recommend(self) -> Trial | None:
         """Return the observed trial that the model expects to be best, by the median: the better choice under noise.
 
-        Without a model, or with too little data for one, it is `best`.
+        Without a model, or with too little data for one, it is one of the configuration whose repeated measurements
+        promise most, and where none was repeated, `best`.
         """
-        best = self.best
+        other = best_by_repeats(self.history) or self.best
         candidates = [t for t in self.trials if t.value is not None and t.origin != "imported"]
-        if best is None or not candidates or not isinstance(self._strategy, Predictive):
-            return best
+        if other is None or not candidates or not isinstance(self._strategy, Predictive):
+            return other
         try:
             expected = self._predicted([t.config for t in candidates])
         except TrialError:
-            return best
+            return other
         return candidates[int(np.argmin(expected.median))]
 
     def predict(self, configs: Sequence[Config]) -> tuple[Array, Array, Array]:

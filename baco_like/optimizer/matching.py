@@ -12,6 +12,7 @@ from baco_like.exceptions import ConfigError
 from baco_like.records.earlier import Mode
 from baco_like.records.trial import Outcome
 from baco_like.spaces.parameter import Parameter
+from baco_like.spaces.permutation import Permutation
 from baco_like.spaces.space import Space
 
 Row = tuple[Mapping[str, Any], Outcome]
@@ -156,15 +157,24 @@ def _inside(space: Space, rows: list[Row], reasons: Counter[str]) -> list[Row]:
 
 def fitting(parameter: Parameter, value: Any) -> Any | None:
     """Return the parameter's own value that is meant, or None; texts of tables and lists of JSON are understood."""
-    for guess in _readings(value):
+    guesses = _orders(parameter, value) if isinstance(parameter, Permutation) else _readings(value)
+    for guess in guesses:
         if parameter.contains(guess):
             return parameter.decode(parameter.encode([guess]))[0]
     return None
 
 
+def _orders(parameter: Permutation, value: Any) -> list[Any]:
+    """Return the orders that a value may mean: ``i,j,k``, ``('i', 'j', 'k')`` and lists with texts of numbers too."""
+    parts = value.strip().strip("()[]").split(",") if isinstance(value, str) else value
+    if not isinstance(parts, Sequence):
+        return []
+    known = {str(element): element for element in parameter.elements}
+    texts = [str(part).strip().strip("'\"") for part in parts]
+    return [tuple(parts), tuple(known.get(text) for text in texts)]
+
+
 def _readings(value: Any) -> list[Any]:
-    if isinstance(value, list):
-        return [tuple(value)]
     if not isinstance(value, str):
         return [] if value is None else [value, str(value)]
     text = value.strip()

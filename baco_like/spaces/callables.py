@@ -71,7 +71,10 @@ class CallableConstraint:
         except ArithmeticError:
             return False
         except Exception as error:
-            raise SpaceError(f"constraint {self.text!r} failed on {config}: {error!r}") from error
+            whole = "; its argument is no parameter's name, so it gets the whole configuration"
+            raise SpaceError(
+                f"constraint {self.text!r} failed on {config}: {error!r}{whole if self.mapping else ''}"
+            ) from error
 
     def explain(self, config: Mapping[str, Any]) -> str:
         """Return the values that it read."""

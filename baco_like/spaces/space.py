@@ -291,7 +291,10 @@ class Space:
         return lines
 
     def sample(self, n: int, seed: int = 0) -> list[dict[str, Any]]:
-        """Return n feasible configurations, independent and uniform (with repetition)."""
+        """Return n feasible configurations, independent and uniform (with repetition).
+
+        A real, or an integer with ``log``, that no constraint reads is uniform on its scale.
+        """
         return self.decode(self.feasible.sample(n, generator(seed, Purpose.SAMPLE)))
 
     def satisfied(self, codes: Codes) -> Mask:

@@ -142,6 +142,8 @@ def test_fractions_of_the_optimum():
     assert sc.fraction_of_optimum(np.array([-50.0, -100.0]), -100.0).tolist() == [0.5, 1]
     with pytest.raises(ValueError, match="optimum = 0"):
         sc.fraction_of_optimum(np.ones(2), 0.0)
+    with pytest.raises(ValueError, match="optimum = -2"):
+        sc.fraction_of_optimum(np.array([1.0, -1.0]), -2.0)
 
 
 def test_at_budgets():

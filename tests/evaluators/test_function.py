@@ -269,6 +269,10 @@ def test_a_lost_worker_is_an_evaluator_error() -> None:
         evaluator.submit(trials(1)[0])
         with pytest.raises(EvaluatorError, match="lost a worker"):
             evaluator.wait()
+        with pytest.raises(
+            EvaluatorError, match="lost a worker"
+        ):  # also where it is noticed on the way in
+            evaluator.submit(trials(1)[0])
 
 
 class ForeignFuture:

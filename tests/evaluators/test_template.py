@@ -117,9 +117,24 @@ def test_an_optional_flag_that_is_not_given_is_no_word() -> None:
             Template.parse(wrong, ["flag"], "build")
 
 
-@pytest.mark.parametrize("text", ["cc x.c 2>&1 | tee log", "cd src && make", "run > log"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "cc x.c 2>&1 | tee log",
+        "cd src && make",
+        "run > log",
+        "run >log",
+        "run 2>/dev/null",
+        "run|tee log",
+        "run; ls",
+        "run $HOME",
+        "run $(nproc)",
+        "run `nproc`",
+    ],
+)
 def test_what_only_a_shell_understands_is_refused(text: str) -> None:
     with pytest.raises(RunFileError, match=r"needs a shell.*sh -c"):
         Template.parse(text, [], "[evaluator] run")
     assert Template.parse(f"sh -c '{text}'", [], "run").fill({})[2] == text
     assert Template.parse("awk -F '|' x", [], "run").fill({}) == ["awk", "-F", "|", "x"]
+    assert Template.parse('x "a > $b" c\\;d', [], "run").fill({}) == ["x", "a > $b", "c;d"]

@@ -86,6 +86,14 @@ def test_parameters_of_every_kind():
     assert all(space.contains(dict(source.sample_configuration())) for _ in range(20))
 
 
+def test_choices_that_are_never_drawn_are_left_out():
+    source = cs.ConfigurationSpace()
+    source.add(cs.CategoricalHyperparameter("c", ["a", "b", "z"], weights=[1, 3, 0]))
+    space = Space.from_configspace(source)
+    assert space.parameters["c"] == Categorical(["a", "b"], default="b", prior=[1, 3])
+    assert space.notes == ("parameter 'c': choices of weight 0 were left out: ['z']",)
+
+
 def test_clauses_may_name_what_python_cannot():
     source = cs.ConfigurationSpace()
     depth = cs.UniformIntegerHyperparameter("model:depth", 1, 4, 1)

@@ -160,6 +160,15 @@ def test_texts_of_tables_and_lists_of_json_are_values():
     assert [type(value) for value in found[1].values()] == [int, tuple, bool]
 
 
+@pytest.mark.parametrize("text", ["j,2,i", "j, 2, i", "('j', 2, 'i')", "[j,'2',i]"])
+def test_orders_as_texts(text):
+    space = Space({"p": Permutation(["i", "j", 2])})
+    rows = [({"p": text}, 3.0)]
+    assert Optimizer(space, warm_start=rows).best_config == {"p": ("j", 2, "i")}
+    with pytest.raises(ConfigError, match="another value of 'p'"):
+        Optimizer(space, warm_start=[({"p": "j,2"}, 3.0)])
+
+
 # What does not fit --------------------------------------------------------------------------------------------------
 
 

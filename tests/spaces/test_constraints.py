@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pytest
 
+from baco_like import Space
 from baco_like.exceptions import SpaceError
 from baco_like.spaces.categorical import Categorical
 from baco_like.spaces.constraint import Constraint, from_callable
@@ -246,3 +247,8 @@ def test_a_misspelt_argument_is_not_taken_for_the_whole_configuration():
         from_callable(lambda tille: tille != 8, space)
     assert from_callable(lambda t: t["tile"] != 8, space).mapping
     assert from_callable(lambda config: config["tile"] != 8, space).mapping
+
+
+def test_an_argument_that_is_no_parameter_is_named_where_it_fails():
+    with pytest.raises(SpaceError, match="its argument is no parameter's name"):
+        Space({"a": [1, 2]}, [lambda z: z > 1])

@@ -13,6 +13,7 @@ from brute_force import Case, cases
 from hypothesis import given, settings
 
 from baco_like.exceptions import ConfigError, SpaceError, SpaceWarning
+from baco_like.optimizer import Optimizer
 from baco_like.spaces.categorical import Categorical
 from baco_like.spaces.feasible import growth
 from baco_like.spaces.integer import Integer
@@ -314,3 +315,14 @@ def test_a_misspelt_value_is_warned_of() -> None:
     with pytest.warns(SpaceWarning, match="tests schedule for 'Dynamic', which is none of its"):
         space = Space(parameters, ["schedule != 'Dynamic' or chunk == 8"])
     assert space.feasible_size == 4
+
+
+def test_logarithmic_integers_are_drawn_on_their_scale() -> None:
+    space = Space({"a": Integer(1, 10**6, log=True), "b": [1, 2]})
+    numbers = [config["a"] for config in space.sample(2000, seed=1)]
+    shares = np.histogram(np.log10(numbers), bins=6, range=(0, 6))[0] / 2000
+    # The first tenth of the scale is 1 alone, which stands for what lies from 0.5 to 1.5.
+    assert np.all(np.abs(shares[1:] - 0.16) < 0.04)
+    assert shares[0] > 0.15
+    drawn = [Optimizer(space, seed=i, strategy="random_search").suggest()["a"] for i in range(60)]
+    assert 300 < np.exp(np.mean(np.log(drawn))) < 10_000

@@ -478,3 +478,19 @@ def test_a_value_that_no_parameter_can_have_is_refused(tmp_path):
     path.write_text(json.dumps({"results": [row], "schema_version": "1.0.0"}))
     with pytest.raises(RunFileError, match="'a' has the value"):
         read(path)
+
+
+def test_any_measurement_of_a_journal_may_count(tmp_path):
+    opt = Optimizer(
+        {"a": [1, 2, 4]}, strategy="exhaustive", objective="time", storage=tmp_path / "j"
+    )
+    opt.observe(opt.suggest(), {"time": 1.0, "energy": 9.0})
+    opt.observe(opt.suggest(), failed="timeout", bound=5.0)
+    opt.observe(opt.suggest(), 3.0)
+    found = read(tmp_path / "j", objective="energy")
+    assert (found.objective, found.goal, len(found)) == ("energy", None, 2)
+    assert (found.outcomes[0].value, found.outcomes[0].metrics) == (9.0, {"time": 1.0})
+    assert (found.outcomes[1].failed, found.outcomes[1].bound) == ("timeout", None)
+    assert found.notes == ("rows without the measurement 'energy' that were left out: 1",)
+    with pytest.raises(RunFileError, match="is 'time', and it has no measurement 'power'"):
+        read(tmp_path / "j", objective="power")

@@ -73,3 +73,20 @@ def test_features_are_evenly_spaced_and_constants_are_left_out():
 def test_wrong_settings(wrong):
     with pytest.raises(ValueError, match=r"acquisition|initail"):
         create("kernel_tuner_bo", wrong)
+
+
+def test_values_near_the_largest_double():
+    opt = Optimizer({"a": list(range(30)), "b": [1, 2]}, strategy="kernel_tuner_bo", seed=1)
+    for _ in range(26):
+        trial = opt.suggest()
+        opt.observe(trial, 1e308 + 1e306 * abs(trial["a"] - 12))
+    assert opt.best_config["a"] == 12
+    told = [t.tag["initial_mean"] for t in opt.trials if "initial_mean" in (t.tag or {})]
+    assert told
+    assert all(1e308 < mean < 1.3e308 for mean in told)
+
+
+@pytest.mark.parametrize("factor", [float("nan"), float("inf"), -1.0])
+def test_an_exploration_that_is_no_factor_is_refused(factor):
+    with pytest.raises(ValueError, match="exploration = "):
+        create("kernel_tuner_bo", {"exploration": factor})

@@ -167,3 +167,9 @@ def test_settings_of_the_papers():
 def test_wrong_settings_are_refused_at_once(settings, message):
     with pytest.raises(ValueError, match=message):
         create("particle_swarm", settings)
+
+
+@pytest.mark.parametrize("factor", [float("nan"), 10**400])
+def test_a_factor_beyond_numbers_is_refused(factor):
+    with pytest.raises(ValueError, match="must be a finite number"):
+        create("particle_swarm", {"inertia": factor})

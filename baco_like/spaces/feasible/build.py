@@ -25,6 +25,7 @@ from baco_like.spaces.feasible.ordering import order
 from baco_like.spaces.feasible.precedence import order_rules
 from baco_like.spaces.feasible.rejection import Hopeless, rejection
 from baco_like.spaces.feasible.rules import bind, holds, prepared, tightened
+from baco_like.spaces.integer import Integer
 from baco_like.spaces.parameter import Parameter
 
 LISTED_VALUES = 2**20
@@ -133,7 +134,11 @@ def _free(part: Part) -> Factor:
         return Listed(columns, full_domain(name, parameter))
     if parameter.width > 1:
         return FreePermutation(columns)
-    return FreeScalar(columns, int(parameter.cardinality), not isinstance(parameter, Categorical))
+    ordered = not isinstance(parameter, Categorical)
+    scaled = None
+    if isinstance(parameter, Integer) and parameter.log:  # whatever its prior says
+        scaled = Integer(parameter.low, parameter.high, log=True)
+    return FreeScalar(columns, int(parameter.cardinality), ordered, scaled)
 
 
 def _permutation(part: Part, name: str) -> Factor | None:

@@ -20,6 +20,7 @@ from baco_like.spaces.feasible.ranking import (
     permutation_ranks,
     permutations_from_ranks,
 )
+from baco_like.spaces.integer import Integer
 from baco_like.spaces.parameter import Parameter
 from baco_like.spaces.real import Real
 from baco_like.spaces.shares import at_shares
@@ -34,23 +35,27 @@ _CELLS = 2**22
 class FreeScalar:
     """All values of a scalar parameter with a finite cardinality; its codes are the indices themselves.
 
-    ``ordered`` says that neighbouring codes are close values (not so for a categorical parameter).
+    ``ordered`` says that neighbouring codes are close values (not so for a categorical parameter). ``scaled``, where it
+    is not None, draws evenly on the scale of a logarithmic integer, as `Continuous` does.
     """
 
     columns: Ints
     count: int
     ordered: bool
+    scaled: Integer | None = None
 
     def contains(self, codes: Codes) -> Mask:
         """Whether each row is a legal code."""
         return self.rank(codes) >= 0
 
     def sample(self, n: int, rng: Rng) -> Codes:
-        """Return n independent uniform rows."""
+        """Return n independent rows, uniform on the parameter's scale."""
+        if self.scaled is not None:
+            return self.scaled.sample(n, rng)
         return self.unrank(rng.integers(0, self.count, n))
 
     def walk(self, n: int, rng: Rng) -> Codes:
-        """Return n uniform rows: the tree has one level."""
+        """Return n such rows: the tree has one level."""
         return self.sample(n, rng)
 
     def rank(self, codes: Codes) -> Ranks:
