@@ -17,10 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
-import numpy as np
-
 from baco_like._optional import require
-from baco_like._random import Purpose, generator
 from baco_like._typing import Array
 from baco_like.exceptions import (
     BacoWarning,
@@ -41,7 +38,8 @@ from baco_like.optimizer.opening import (
     split,
     warn_of_default,
 )
-from baco_like.optimizer.recommending import best_by_repeats
+from baco_like.optimizer.predicting import predicted
+from baco_like.optimizer.recommending import recommended
 from baco_like.optimizer.state import Now, advanced, begun
 from baco_like.optimizer.telling import check_bounds, legal, told
 from baco_like.optimizer.warm_start import WarmStart, check_same, read_all, tasks_of, warm_starts
@@ -58,7 +56,7 @@ from baco_like.storage.journal_recording import run_recording
 from baco_like.storage.jsonl import JsonlJournal
 from baco_like.storage.recordings import write
 from baco_like.strategies.informed import informed
-from baco_like.strategies.protocol import Prediction, Predictive, Strategy
+from baco_like.strategies.protocol import Strategy
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -389,15 +387,7 @@ class Optimizer:
         Without a model, or with too little data for one, it is one of the configuration whose repeated measurements
         promise most, and where none was repeated, `best`.
         """
-        other = best_by_repeats(self.history) or self.best
-        candidates = [t for t in self.trials if t.value is not None and t.origin != "imported"]
-        if other is None or not candidates or not isinstance(self._strategy, Predictive):
-            return other
-        try:
-            expected = self._predicted([t.config for t in candidates])
-        except TrialError:
-            return other
-        return candidates[int(np.argmin(expected.median))]
+        return recommended(self._now, self._strategy)
 
     def predict(self, configs: Sequence[Config]) -> tuple[Array, Array, Array]:
         """Return mean, standard deviation (user's unit) and probability of feasibility, each ``(n,)``.
@@ -409,24 +399,9 @@ class Optimizer:
             ConfigError: A configuration has a value that is not in its parameter's domain; or it is no list of
                 configurations.
         """
-        if isinstance(configs, Mapping):
-            raise ConfigError("predict takes a list of configurations; write predict([config])")
-        found = self._predicted(configs)
+        found = predicted(self._now, self._strategy, configs)
         sign = 1.0 if self._now.options.direction == "minimize" else -1.0
         return sign * found.mean, found.std, found.feasible
-
-    def _predicted(self, configs: Sequence[Config]) -> Prediction:
-        """Return what the strategy expects, of costs; raises as `predict` does."""
-        if not isinstance(self._strategy, Predictive):
-            raise TrialError(
-                f"strategy {type(self._strategy).__name__} has no model to predict with; use strategy='bayesian'"
-            )
-        codes = self._space.encode(list(configs))
-        rng = generator(self._now.options.seed, Purpose.MODEL, len(self._now.history))
-        now = self._now
-        found = self._strategy.predict(now.problem, now.history, now.state, codes, rng)
-        inside = self._space.feasible.contains(codes)
-        return found._replace(feasible=np.where(inside, found.feasible, 0.0))
 
     def why(self, trial: Trial) -> dict[str, Any]:
         """Return where a trial came from and what the model expected of it when it was suggested.

@@ -1,13 +1,32 @@
-"""Which configuration is best where the same one was measured several times, and no model says it."""
+"""Which of the observed configurations to take: by the model, else by repeated measurements, else the best one."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
 from baco_like._typing import Array, Ints
+from baco_like.exceptions import TrialError
+from baco_like.optimizer.predicting import predicted
+from baco_like.optimizer.state import Now
 from baco_like.records.history import History
 from baco_like.records.trial import Status, Trial
+from baco_like.strategies.protocol import Predictive, Strategy
 from baco_like.surrogates.transform import fit_transform
+
+
+def recommended(now: Now, strategy: Strategy[Any]) -> Trial | None:
+    """Return the trial that `Optimizer.recommend` answers with, or None before the first success."""
+    other = best_by_repeats(now.history) or now.history.best()
+    candidates = [t for t in now.history.trials if t.value is not None and t.origin != "imported"]
+    if other is None or not candidates or not isinstance(strategy, Predictive):
+        return other
+    try:
+        expected = predicted(now, strategy, [t.config for t in candidates])
+    except TrialError:
+        return other
+    return candidates[int(np.argmin(expected.median))]
 
 
 def best_by_repeats(history: History) -> Trial | None:
