@@ -83,6 +83,7 @@ class Reply:
         seconds: Wall time by stage.
         notes: What the handler has noted, in order.
         said: What the process wrote to standard output and standard error meanwhile, the ends of it.
+        place: File and line where the handler has raised, if it has.
     """
 
     value: Any
@@ -93,6 +94,7 @@ class Reply:
     seconds: Mapping[str, float]
     notes: tuple[Any, ...]
     said: str
+    place: str = ""
 
     @property
     def ok(self) -> bool:
@@ -137,6 +139,7 @@ def _reply(exchange: Exchange) -> Reply:
         seconds=exchange.seconds,
         notes=tuple(exchange.notes),
         said=exchange.said.text(),
+        place="" if error is None else error.get("place", ""),
     )
 
 

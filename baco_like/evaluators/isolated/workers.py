@@ -134,7 +134,10 @@ class WorkersEvaluator:
 
     def _read(self, trial: Trial, reply: Reply) -> Outcome:
         if reply.error is not None:
-            raise EvaluatorError(f"{self._name} raised {reply.error}")
+            raise EvaluatorError(
+                f"{self._name} raised {reply.error} at {reply.place}, for {dict(trial.config)!r:.200}; where a "
+                "configuration cannot run, raise baco_like.Infeasible"
+            )
         if not reply.ok:
             return reply.failure(trial.id)
         outcome = read_outcome({**reply.value["outcome"], "id": trial.id})

@@ -11,6 +11,7 @@ import json
 import os
 import resource
 import time
+import traceback
 from collections.abc import Callable, Mapping
 from typing import IO, Any
 
@@ -85,6 +86,11 @@ def _answer(handler: Handler, request: Any, report: Report) -> None:
 
 
 def told(error: Exception) -> dict[str, str]:
-    """Return what is told of an exception: its class, with the package it comes from, and its message."""
+    """Return what is told of an exception: its class, with the package it comes from, its message and its place."""
     kind = type(error)
-    return {"kind": f"{kind.__module__.split('.')[0]}.{kind.__name__}", "message": str(error)}
+    frames = traceback.extract_tb(error.__traceback__)
+    return {
+        "kind": f"{kind.__module__.split('.')[0]}.{kind.__name__}",
+        "message": str(error),
+        "place": f"{frames[-1].filename}:{frames[-1].lineno}" if frames else "",
+    }
