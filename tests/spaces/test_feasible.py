@@ -387,3 +387,16 @@ def test_too_many_order_rules_for_a_tree_are_partly_tested_on_draws() -> None:
     assert space.acceptance > 0.01
     rows = space.feasible.sample(100, RNG(0))
     assert (rows[:, 0::2] < rows[:, 1::2]).all()
+
+
+@pytest.mark.parametrize("factors", [6, 13, 20])
+def test_products_beyond_64_bits_are_merged_by_their_values(factors):
+    """Each factor is 2**e with e from 0 to 8; the orders of a product of 2**30 are coefficients of a power."""
+    sizes = [2**e for e in range(9)]
+    names = [f"t{i}" for i in range(factors)]
+    space = Space(dict.fromkeys(names, sizes), [" * ".join(names) + " == 2**30"])
+    ways = np.array([1], dtype=object)
+    for _ in range(factors):
+        ways = np.convolve(ways, np.ones(9, dtype=object))
+    assert space.feasible_size == ways[30]
+    assert all(math.prod(config.values()) == 2**30 for config in space.sample(50, seed=1))

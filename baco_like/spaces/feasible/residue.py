@@ -29,6 +29,10 @@ _WORTHWHILE = 2**9
 """Fewer partial configurations are told apart by their values, which is quicker."""
 
 
+_BY_ROW = 2**16
+"""More partial configurations than this have no part of an expression computed row by row (some microseconds each)."""
+
+
 def futures(
     domains: Sequence[Domain], pending: Sequence[Rule], positions: Mapping[int, Ints], n: int
 ) -> Numbering:
@@ -51,7 +55,7 @@ def futures(
             tables.append(rule)
             continue
         found = _terms(rule, frozenset(domains[i].name for i in bound))
-        if found is None:
+        if found is None or (n > _BY_ROW and any(term.by_row for term in found)):
             raw.update(bound)
         else:
             terms |= {term.node: term for term in found}
@@ -126,6 +130,10 @@ def _distinct(values: npt.NDArray[Any]) -> Numbering:
         if span < _WIDEST:
             distinct, number = numbered(numbers - low, span)
             return number, len(distinct)
+    if values.dtype == object:  # of any types, which no order can be relied on for
+        numbers_of: dict[Any, int] = {}
+        told = [numbers_of.setdefault((type(v), v), len(numbers_of)) for v in values.tolist()]
+        return np.array(told, dtype=np.int64), len(numbers_of)
     found, number = np.unique(values, return_inverse=True)
     return number, len(found)
 

@@ -9,11 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import reduce
+from typing import Any
 
-from baco_like.spaces.language import tree
-from baco_like.spaces.language.columns import Kind
+import numpy as np
+
+from baco_like.spaces.language import exact, tree
+from baco_like.spaces.language.columns import Extent, Kind, plain_values
 from baco_like.spaces.language.tree import Node
-from baco_like.spaces.language.vector import Inexact, Vector
+from baco_like.spaces.language.vector import Columns, Inexact, Result, Vector
 from baco_like.spaces.language.vectorised import vectorise
 from baco_like.spaces.parameter import Parameter
 
@@ -28,11 +31,13 @@ class Term:
         node: The part; equal parts of several conditions have equal nodes.
         names: The parameters it reads.
         vector: Its values as a function of their columns.
+        by_row: Whether they are computed row by row, which is slow: numbers beyond 64 bits, logarithms.
     """
 
     node: Node
     names: frozenset[str]
     vector: Vector
+    by_row: bool = False
 
 
 def known_terms(
@@ -44,14 +49,42 @@ def known_terms(
     reordered, all known operands make one part.
 
     Returns:
-        The parts, or None where one of them cannot be computed for whole columns.
+        The parts, or None where the operands of a sum or product cannot be told to be integers.
     """
     try:
-        return [
-            Term(part, frozenset(tree.names(part)), vectorise(part, parameters))
-            for part in dict.fromkeys(_parts(node, known, parameters))
-        ]
+        parts = dict.fromkeys(_parts(node, known, parameters))
     except Inexact:
+        return None
+    return [_term(part, parameters) for part in parts]
+
+
+def _term(part: Node, parameters: Mapping[str, Parameter]) -> Term:
+    names = frozenset(tree.names(part))
+    try:
+        return Term(part, names, vectorise(part, parameters))
+    except Inexact:
+        return Term(part, names, _by_row(part, parameters), by_row=True)
+
+
+def _by_row(part: Node, parameters: Mapping[str, Parameter]) -> Vector:
+    """Return a part's values as Python objects, computed as `exact` does."""
+    read = tree.names(part)
+    function = exact.function(part, read)
+
+    def run(columns: Columns) -> Result:
+        rows = zip(*(plain_values(parameters[name], columns[name]) for name in read), strict=True)
+        found = [_value(function, row) for row in rows]
+        defined = (0 if one is None else one for one in found)
+        values = np.fromiter(defined, dtype=object, count=len(found))
+        return values, np.array([one is None for one in found], dtype=np.bool_)
+
+    return Vector(Extent(Kind.OBJECT), run)
+
+
+def _value(function: exact.Function, row: exact.Row) -> Any:
+    try:
+        return function(row)
+    except exact.UNDEFINED:
         return None
 
 
