@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Mapping
+import warnings
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,7 +27,7 @@ from baco_like.evaluators.repeats import Repeats
 from baco_like.evaluators.staged import StagedEvaluator
 from baco_like.evaluators.table import Table, per_second
 from baco_like.evaluators.template import Template, text_of, variable_names
-from baco_like.exceptions import EvaluatorError, RunFileError
+from baco_like.exceptions import BacoWarning, EvaluatorError, RunFileError
 from baco_like.records.trial import Trial
 from baco_like.spaces.space import Space
 
@@ -146,7 +147,9 @@ def from_table(table: Table, space: Space, unit: str, folder: Path) -> StagedEva
         raise RunFileError("[space.workdir]: {workdir} is the trial's folder; rename the parameter")
     _check_texts(space)
     repeats = Repeats.from_table(table, 1)
-    bench = CommandBench(_commands(table, (*names, "workdir"), unit, folder))
+    commands = _commands(table, (*names, "workdir"), unit, folder)
+    bench = CommandBench(commands)
+    _warn_of_unused(commands, space.active)
     return StagedEvaluator(bench, repeats, table.whole("ahead", 0))
 
 
@@ -168,6 +171,21 @@ def _commands(table: Table, places: tuple[str, ...], unit: str, folder: Path) ->
         memory=table.bytes("memory") if table.has("memory") else None,
         cpus=cpus_from_table(table),
     )
+
+
+def _warn_of_unused(commands: Commands, parameters: Sequence[str]) -> None:
+    """Warn of parameters that no command names while others are named: a forgotten ``-DTILE={tile}``."""
+    parts = [one for one in (commands.build, commands.run, commands.check) if one is not None]
+    named = frozenset(name for part in parts for name in part.placeholders)
+    text = " ".join(part.literal for part in parts)
+    unused = [p for p in parameters if p not in named and commands.variables[p] not in text]
+    if unused and named.intersection(parameters):
+        warnings.warn(
+            f"no command names the parameter {unused[0]!r}: write {{{unused[0]}}} where it belongs; programs see it "
+            f"as ${commands.variables[unused[0]]} only",
+            BacoWarning,
+            stacklevel=2,
+        )
 
 
 def _check_texts(space: Space) -> None:

@@ -84,6 +84,11 @@ class Template:
         """Names of the placeholders in it."""
         return frozenset(name for word in self.words for _, name in word if name is not None)
 
+    @property
+    def literal(self) -> str:
+        """All of it but the placeholders."""
+        return " ".join(text for word in self.words for text, _ in word)
+
     def fill(self, texts: Mapping[str, str]) -> list[str]:
         """Return the words with every placeholder replaced by its text, without optional ones that are empty."""
         filled = (

@@ -17,7 +17,7 @@ import pytest
 from baco_like.evaluators import command
 from baco_like.evaluators.staged import StagedEvaluator
 from baco_like.evaluators.table import Table
-from baco_like.exceptions import EvaluatorError, RunFileError
+from baco_like.exceptions import BacoWarning, EvaluatorError, RunFileError
 from baco_like.records.trial import Outcome, Status, Trial
 from baco_like.spaces.categorical import Categorical
 from baco_like.spaces.permutation import Permutation
@@ -237,7 +237,16 @@ def test_a_missing_folder_is_told(space: Space, tmp_path: Path) -> None:
         make(space, tmp_path / "absent", run="true")
 
 
+def test_a_parameter_that_no_command_names_is_told(space: Space, tmp_path: Path) -> None:
+    with pytest.warns(
+        BacoWarning, match=r"parameter 'text': write \{text\} .* as \$BACO_TEXT only"
+    ):
+        make(space, tmp_path, run="sh -c 'echo $BACO_ORDER' {tile} {flag}")
+    make(space, tmp_path, run="sh script.sh")  # which may read all of them from its environment
+
+
 @needs_cc
+@pytest.mark.filterwarnings("ignore:no command names the parameter")  # two of four are enough here
 def test_a_real_build(space: Space, tmp_path: Path) -> None:
     (tmp_path / "k.c").write_text(
         "#include <stdio.h>\n"
