@@ -23,6 +23,7 @@ from typing_extensions import override
 
 from baco_like._typing import Column, Mask
 from baco_like.spaces.language import exact, tree
+from baco_like.spaces.language.bounds import bounds
 from baco_like.spaces.language.columns import plain_values
 from baco_like.spaces.language.partly import Term, known_terms
 from baco_like.spaces.language.products import products
@@ -143,6 +144,10 @@ class Expression:
     def products(self) -> list[tuple[str, ...]]:
         """Return the factors of every product of parameters that the condition names; see `language.products`."""
         return products(self._tree)
+
+    def bounds(self, name: str) -> tuple[float, float]:
+        """Return between which numbers comparisons with constants keep a parameter; see `language.bounds`."""
+        return bounds(self._tree, name)
 
     def strangers(self) -> list[Stranger]:
         """Return parameters and values that they are tested for and never have; see `language.strangers`."""

@@ -89,7 +89,7 @@ def test_acceptance_is_stated() -> None:
     assert "unknown feasible" not in repr(example())
     half = Space({"x": Real(0, 1), "y": Real(0, 1), "n": [1, 2]}, ["x < y"])
     assert half.acceptance == pytest.approx(0.5, abs=0.2)
-    both = Space({"x": Real(0, 1), "i": Integer(1, 2**40)}, ["x < 0.5", "i < 2**39"])
+    both = Space({"x": Real(0, 1), "i": Integer(1, 2**40)}, ["x * x < 0.25", "i < 2**39"])
     assert both.acceptance == pytest.approx(0.25, abs=0.12)
     assert both.feasible_size == np.inf
     with patch.object(growth, "MAX_EDGES", 2):  # rejection from what is itself drawn by rejection
@@ -326,3 +326,23 @@ def test_logarithmic_integers_are_drawn_on_their_scale() -> None:
     assert shares[0] > 0.15
     drawn = [Optimizer(space, seed=i, strategy="random_search").suggest()["a"] for i in range(60)]
     assert 300 < np.exp(np.mean(np.log(drawn))) < 10_000
+
+
+def test_bounds_of_reals_leave_no_draw_in_vain() -> None:
+    space = Space(
+        {"x": Real(1e-9, 1, log=True), "y": Real(0, 1), "a": [1, 2, 3]},
+        constraints=["1e-8 < x <= 2e-8", "0.999999 <= y", "a * y > 1.5"],
+    )
+    assert space.acceptance > 0.5
+    rows = space.sample(200, seed=1)
+    assert all(1e-8 < c["x"] <= 2e-8 and c["y"] >= 0.999999 and c["a"] > 1 for c in rows)
+    places = np.log([c["x"] for c in rows]) - np.log(1e-8)
+    assert abs(places.mean() / np.log(2) - 0.5) < 0.08  # even on the parameter's scale
+    assert not space.contains({"x": 1e-8, "y": 1.0, "a": 2})
+    assert space.contains({"x": 2e-8, "y": 0.999999, "a": 2})
+    with pytest.raises(SpaceError, match=r"'x > 2'.* is satisfied by no configuration"):
+        Space({"x": Real(0, 1)}, ["x > 2"])
+    with pytest.raises(SpaceError, match="'x > 0.5' and 'x < 0.4'"):
+        Space({"x": Real(0, 1)}, ["x > 0.5", "x < 0.4"])
+    either = Space({"x": Real(0, 1)}, ["x < 0.1 or x > 0.9"])
+    assert {c["x"] < 0.5 for c in either.sample(40)} == {True, False}

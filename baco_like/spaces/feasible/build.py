@@ -13,6 +13,7 @@ from baco_like._typing import Ints
 from baco_like.exceptions import SpaceError
 from baco_like.spaces.categorical import Categorical
 from baco_like.spaces.constraint import Constraint
+from baco_like.spaces.expression import Expression
 from baco_like.spaces.feasible.chain import Chain
 from baco_like.spaces.feasible.conflict import conflict, emptiness
 from baco_like.spaces.feasible.domain import full_domain
@@ -27,6 +28,7 @@ from baco_like.spaces.feasible.rejection import Hopeless, rejection
 from baco_like.spaces.feasible.rules import bind, holds, prepared, tightened
 from baco_like.spaces.integer import Integer
 from baco_like.spaces.parameter import Parameter
+from baco_like.spaces.real import Real
 
 LISTED_VALUES = 2**20
 """A constrained parameter with more values is left to rejection instead of listing them."""
@@ -219,6 +221,23 @@ def _listed(part: Part) -> Factor | None:
     return TreeGroup(columns, levels, tree)
 
 
+def _narrowed(name: str, parameter: Parameter, tested: Sequence[Constraint]) -> Parameter | None:
+    """Return a real between the bounds that constraints give it, so that few draws are in vain; others as they are.
+
+    None where there is nothing between the bounds.
+    """
+    if not isinstance(parameter, Real):
+        return parameter
+    found = [c.bounds(name) for c in tested if isinstance(c, Expression)]
+    low = max([float(parameter.low), *(least for least, _ in found)])
+    high = min([float(parameter.high), *(most for _, most in found)])
+    if low > high:
+        return None
+    if low == high or (low, high) == (parameter.low, parameter.high):
+        return parameter
+    return Real(low, high, log=parameter.log)
+
+
 def _rejected(part: Part, tested: Sequence[Constraint]) -> Factor | None:
     """Return a factor that draws from what the other constraints leave and tests these, or None where it is empty."""
     names = list(part.parameters)
@@ -229,8 +248,14 @@ def _rejected(part: Part, tested: Sequence[Constraint]) -> Factor | None:
     }
     inside = {name: np.arange(at.start, at.stop) for name, at in slices.items()}
     rest = [c for c in part.constraints if not any(c is other for other in tested)]
+    drawn: dict[str, Parameter] = {}
+    for name, parameter in part.parameters.items():
+        narrowed = _narrowed(name, parameter, tested)
+        if narrowed is None:
+            return None
+        drawn[name] = narrowed
     factors: list[Factor] = []
-    for group in groups(Part(part.parameters, inside, tuple(rest))):
+    for group in groups(Part(drawn, inside, tuple(rest))):
         factor = _factor(group)
         if factor is None:
             return None
