@@ -18,8 +18,8 @@ part --spaces gpu --peers "Optuna TPE,bayesian,baco" --budget 60 --exactly --see
 longer="convolution_milo/A4000,dedispersion_milo/A4000,dedispersion_milo/MI250X"
 part --spaces convolution/RTX_3060_laptop --peers "Optuna GP,scikit-optimize GP" --budget 116 --exactly --limit 400 --seeds 20
 part --spaces "$longer" --peers "Optuna GP,scikit-optimize GP" --budget 220 --exactly --limit 400 --seeds 20
-part --spaces convolution/RTX_3060_laptop --peers SMAC3 --budget 116 --exactly --limit 600 --seeds 10
-part --spaces "$longer" --peers SMAC3 --budget 220 --exactly --limit 600 --seeds 10
+part --spaces convolution/RTX_3060_laptop --peers SMAC3 --budget 116 --exactly --limit 600 --seeds 20
+part --spaces "$longer" --peers SMAC3 --budget 220 --exactly --limit 600 --seeds 20
 part --spaces compiler,synthetic --peers "auto,random" --seeds 20
 part --spaces compiler,synthetic --peers "$fast" --limit 30 --seeds 20
 part --spaces compiler,synthetic --peers "Kernel Tuner bayes_opt,Optuna TPE" --budget 60 --exactly --limit 30 --seeds 20
@@ -29,5 +29,5 @@ part --spaces loop_nest,hidden,synthetic_passes,synthetic_tiles --peers "Kernel 
 part --spaces modelled --peers "auto,random,$fast" --budget 220 --exactly --limit 30 --seeds 20
 part --spaces modelled --peers "Optuna TPE,bayesian,baco" --budget 60 --exactly --limit 30 --seeds 20
 # costs over three decades: 20 runs say little of a mean
-part --spaces halide --peers auto --budget 60 --exactly --first-seed 20 --seeds 80
+part --spaces halide --peers auto --budget 60 --exactly --first-seed 20 --seeds 280
 part --seeds 0 --table benchmarks/quality/results/compare.md
