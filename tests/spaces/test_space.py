@@ -342,7 +342,7 @@ def test_bounds_of_reals_leave_no_draw_in_vain() -> None:
     assert space.contains({"x": 2e-8, "y": 0.999999, "a": 2})
     with pytest.raises(SpaceError, match=r"'x > 2'.* is satisfied by no configuration"):
         Space({"x": Real(0, 1)}, ["x > 2"])
-    with pytest.raises(SpaceError, match="'x > 0.5' and 'x < 0.4'"):
+    with pytest.raises(SpaceError, match=r"'x > 0\.5' and 'x < 0\.4'"):
         Space({"x": Real(0, 1)}, ["x > 0.5", "x < 0.4"])
     either = Space({"x": Real(0, 1)}, ["x < 0.1 or x > 0.9"])
     assert {c["x"] < 0.5 for c in either.sample(40)} == {True, False}
