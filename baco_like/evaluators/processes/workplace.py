@@ -5,6 +5,7 @@ A folder's name tells the process that made it, so that what a killed one has le
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import functools
 import os
@@ -43,8 +44,21 @@ def remove(folder: Path) -> None:
 
 
 def _made() -> Path:
-    _sweep(tempfile.gettempdir())
+    place = tempfile.gettempdir()
+    _sweep(place)
+    _remove_own_at_exit(place)
     return Path(tempfile.mkdtemp(prefix=f"baco-{_system()}-{os.getpid()}-"))
+
+
+@functools.cache
+def _remove_own_at_exit(place: str) -> None:
+    """Remove what a signal has left behind that came while a folder was made or removed."""
+
+    def own() -> None:
+        for folder in Path(place).glob(f"baco-{_system()}-{os.getpid()}-*"):
+            remove(folder)
+
+    atexit.register(own)
 
 
 @functools.cache
