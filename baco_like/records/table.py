@@ -6,6 +6,9 @@ from typing import Any
 
 from baco_like.records.trial import Trial
 
+OURS = ("status", "failed", "message", "bound", "sem", "repeats", "origin")
+"""The columns between the objective and the metrics."""
+
 
 def table_row(trial: Trial, objective: str) -> dict[str, Any]:
     """Return id, parameters, value, status, failure, spread, origin and metrics of an observed trial.

@@ -88,7 +88,9 @@ def _pair(
     own = own_part(row)
     if own is not None:
         return own
-    return plain({name: row[name] for name in names}), cache_outcome(row, names, objective)
+    return plain({name: row[name] for name in names if name in row}), cache_outcome(
+        row, names, objective
+    )
 
 
 def cache_outcome(row: Mapping[str, Any], names: Sequence[str], objective: str) -> Outcome:

@@ -19,6 +19,7 @@ from typing import Any
 from baco_like.exceptions import BacoWarning, RunFileError
 from baco_like.records.trial import Status
 from baco_like.storage.files import is_packed, read_text, replace_file
+from baco_like.storage.frame_csv import from_frame, is_frame
 from baco_like.storage.journal_recording import from_journal
 from baco_like.storage.kernel_tuner_cache import cache_bytes, cut_off_cache, from_cache
 from baco_like.storage.ktt import from_ktt, ktt_bytes
@@ -172,7 +173,9 @@ def _from_csv(text: str, objective: str | None) -> Recording:
     """Read a CSV file; a line that a crash has cut off at its end is left out."""
     whole = text[: text.rfind("\n") + 1]
     lines = list(filter(None, csv.reader(io.StringIO(whole, newline=""), skipinitialspace=True)))
-    return from_table(lines) if is_table(lines[0]) else from_samples(lines, objective)
+    if is_table(lines[0]):
+        return from_table(lines)
+    return from_frame(lines) if is_frame(lines[0]) else from_samples(lines, objective)
 
 
 def _first_line(text: str) -> str:

@@ -494,3 +494,39 @@ def test_any_measurement_of_a_journal_may_count(tmp_path):
     assert found.notes == ("rows without the measurement 'energy' that were left out: 1",)
     with pytest.raises(RunFileError, match="is 'time', and it has no measurement 'power'"):
         read(tmp_path / "j", objective="power")
+
+
+@pytest.mark.parametrize("index", [True, False])
+def test_a_data_frame_of_ours_that_pandas_has_written(tmp_path, index):
+    space = Space({"id": [1, 2, 4], "on": [True, False], "p": Permutation(["i", "j"])})
+    opt = Optimizer(space, strategy="exhaustive", objective="time")
+    opt.observe(opt.suggest(), {"time": [1.0, 2.0, 4.0], "energy": 9.0})
+    opt.observe(opt.suggest(), failed="compile", message="no register\nleft, 'sorry'")
+    opt.observe(opt.suggest(), failed="timeout", bound=5.5)
+    opt.observe(opt.suggest(), 3.0)
+    opt.to_dataframe().to_csv(tmp_path / "run.csv", index=index)
+    found = read(tmp_path / "run.csv")
+    assert found.objective == "time"
+    assert found.configs == [dict(trial.config) for trial in opt.trials]
+    told = [
+        replace(t.outcome, trial_id=i, repeats=(), extra={})
+        for i, t in enumerate(opt.trials)
+        if t.outcome is not None
+    ]
+    assert list(found.outcomes) == told
+    again = Optimizer(space, objective="time", warm_start=tmp_path / "run.csv")
+    assert [t.value for t in again.trials] == [2.0, None, None, 3.0]
+    assert read(tmp_path / "run.csv", "energy").outcomes[0].value == 9.0
+
+
+def test_a_row_of_a_cache_that_lacks_a_parameter_is_left_out(tmp_path):
+    row = {"n": 1, "m": 2, "time": 3.0}
+    cache = {
+        "tune_params_keys": ["n", "m"],
+        "tune_params": {"n": [1], "m": [2]},
+        "cache": {"1,2": row, "1": {"n": 1, "time": 2.0}},
+    }
+    (tmp_path / "cache.json").write_text(json.dumps(cache))
+    found = read(tmp_path / "cache.json")
+    assert found.rows == ((1, 2),)
+    assert found.notes == ("rows with other parameters than n, m that were left out: 1",)
