@@ -94,6 +94,12 @@ class RunFile:
         keys = {f"[{table.name}] {key}": value for key, value in table.entries.items()}
         return {"[objective] unit": self.objective.unit, **keys}
 
+    def context_after(self, before: Mapping[str, Any]) -> dict[str, Any]:
+        """Return `context` for a run that goes on from one with another: what only organises the work may differ."""
+        free = [f"[{self.evaluator_table.name}] {key}" for key in registry.ORGANISING]
+        kept = {key: before[key] for key in free if key in before}
+        return {**{k: v for k, v in self.context.items() if k not in free}, **kept}
+
     def evaluator(self) -> Evaluator:
         """Return a new evaluator; it has no effect before its first `Evaluator.wait`.
 

@@ -266,6 +266,19 @@ def test_resume_notices_another_way_to_measure(toml, tmp_path):
     assert (tmp_path / "out" / "run.jsonl").read_bytes() == journal
 
 
+def test_resume_with_another_organisation_of_the_work(toml, tmp_path):
+    text = toml.read_text()
+    assert "repeats = 2" in text
+    toml.write_text(text.replace("repeats = 2", "repeats = 2\nahead = 1"))
+    assert baco("tune", toml, "--out", tmp_path / "out", "--budget", 1).returncode == 0
+    for number, own in enumerate(("", "\nahead = 2", f'\ncache = "{tmp_path / "cache"}"'), 2):
+        toml.write_text(text.replace("repeats = 2", f"repeats = 2{own}"))
+        done = baco("tune", toml, "--out", tmp_path / "out", "--resume", "--budget", number)
+        assert done.returncode == 0, done.stderr
+        found = json.loads((tmp_path / "out" / "best.json").read_text())
+        assert found["evaluations"] == number
+
+
 def wait_for(condition):
     for _ in range(400):
         if condition():

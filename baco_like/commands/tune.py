@@ -126,8 +126,11 @@ def _optimizer(
     from baco_like.optimizer import Optimizer
     from baco_like.optimizer.opening import header_of
 
-    if journal is not None and journal.exists() and seed is None:
-        seed = header_of(journal).options.seed
+    context = plan.context
+    if journal is not None and journal.exists():
+        before = header_of(journal).options
+        context = plan.context_after(before.context)
+        seed = before.seed if seed is None else seed
     default = plan.space.default_config
     return Optimizer(
         plan.space,
@@ -140,7 +143,7 @@ def _optimizer(
         initial=[default] if default is not None else None,
         storage=journal,
         warm_start=plan.warm_start or None,
-        context=plan.context,
+        context=context,
     )
 
 

@@ -18,6 +18,9 @@ from baco_like.spaces.space import Space
 CACHE_KEYS = ("cache", "cache_files")
 """Keys that every kind has: a file of results, and files that these depend on (sources, inputs)."""
 
+ORGANISING = ("ahead", "workers", "cache")
+"""Keys on which no measured value is meant to depend: they say how much goes on at once, and what is kept."""
+
 Factory = Callable[[Table, Space, str, Path], Evaluator]
 """Makes an evaluator from its table, the space, the objective's unit, and the folder of the file.
 

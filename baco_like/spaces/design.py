@@ -44,6 +44,9 @@ _BATCH = 2**14
 _SEARCHED = 2**14
 """Feasible rows among which the middle of a space is sought; fewer where hardly a draw is feasible."""
 
+_VAGUE = 0.1
+"""Share of a space from which on being near to the middle says nothing."""
+
 
 def uniform(space: Space, n: int, rng: Rng, taken: Taken) -> Codes:
     """Return rows drawn uniformly without replacement."""
@@ -129,13 +132,35 @@ def middle(space: Space, n: int, rng: Rng, taken: Taken) -> Codes:
     Scales are those of `baco_like.spaces.quantities`; a large space is searched among many random rows, and chance
     decides between equals.
     """
+    return _nearest(space, n, rng, taken, *_by_distance(space, rng, taken))
+
+
+def distinct_middle(space: Space, n: int, rng: Rng, taken: Taken) -> Codes:
+    """Return what `middle` does where it singles out few configurations, else uniform rows.
+
+    Flags, choices without an order and permutations have no middle. Where they are most of a space, a tenth of it and
+    more is equally near, and alike in the few values that do have one.
+    """
+    rows, off = _by_distance(space, rng, taken)
+    if len(rows) and (off == off.min()).mean() >= _VAGUE:
+        return uniform(space, n, rng, taken)
+    return _nearest(space, n, rng, taken, rows, off)
+
+
+def _by_distance(space: Space, rng: Rng, taken: Taken) -> tuple[Codes, Array]:
+    """Return feasible rows that are not taken, in random order, and how far from the middle they are, squared."""
     count = space.feasible.count
     few = count is not None and count <= _SEARCHED
     drawn = space.affordable(_SEARCHED)
     rows = space.feasible.listed if few else distinct(space.feasible.sample(drawn, rng))
-    rows = rng.permutation(rows[~taken(rows)] if n else rows[:0])
-    off = ((space.quantities.own_features(rows) - 0.5) ** 2).sum(axis=1)
-    nearest = rows[np.argsort(off.round(9), kind="stable")[:n]]
+    rows = rng.permutation(rows[~taken(rows)])
+    off: Array = ((space.quantities.own_features(rows) - 0.5) ** 2).sum(axis=1)
+    return rows, off.round(9)
+
+
+def _nearest(space: Space, n: int, rng: Rng, taken: Taken, rows: Codes, off: Array) -> Codes:
+    """Return the n rows that are least off, completed by random ones."""
+    nearest = rows[np.argsort(off, kind="stable")[:n]]
     rest = uniform(
         space, n - len(nearest), rng, lambda codes: taken(codes) | _among(codes, nearest)
     )

@@ -10,7 +10,7 @@ from typing import Any, final
 from baco_like._typing import Codes, Rng
 from baco_like.records.history import History
 from baco_like.records.trial import Proposal, Trial
-from baco_like.spaces.design import middle
+from baco_like.spaces.design import distinct_middle, middle
 from baco_like.spaces.permutation import Permutation
 from baco_like.spaces.space import Space, in_words
 from baco_like.strategies.composed.phased import Design, Phased, check_initial
@@ -83,7 +83,9 @@ class Auto:
             why = f"{begun} and those of related tasks, after 1 of the design"
             return Phased(Transferred(bayesian, self.tasks), 1, self.design), why
         initial = first_points(problem.space) if self.initial is None else self.initial
-        return Phased(bayesian, initial, self.design), f"{begun} after {initial} of the design"
+        retry = distinct_middle if self.design is middle else None
+        phased = Phased(bayesian, initial, self.design, after_failures=retry)
+        return phased, f"{begun} after {initial} of the design"
 
     def init(self, problem: Problem, rng: Rng) -> Any:
         """Begin with the state of the strategy that is chosen."""

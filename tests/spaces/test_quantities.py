@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from baco_like import Categorical, Integer, Ordinal, Permutation, Real, Space
-from baco_like.spaces.design import middle
+from baco_like.spaces.design import distinct_middle, middle
 from baco_like.spaces.expression import parse
 
 KERNEL = Space(
@@ -149,6 +149,34 @@ def test_equally_middle_rows_are_a_matter_of_chance():
     space = Space({"f": [0, 1], "c": Categorical(["p", "q"])})
     first = {tuple(middle(space, 1, np.random.default_rng(seed), never)[0]) for seed in range(40)}
     assert len(first) == 4
+
+
+FLAGS = Space({**{f"f{i}": [0, 1] for i in range(8)}, "width": [1, 8, 16]})
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_middle_that_singles_few_out_is_kept(seed):
+    rows = [
+        design(KERNEL, 4, np.random.default_rng(seed), never)
+        for design in (middle, distinct_middle)
+    ]
+    np.testing.assert_array_equal(*rows)
+
+
+def test_a_middle_of_hardly_anything_but_flags_is_none():
+    widths = [
+        {c["width"] for c in FLAGS.decode(design(FLAGS, 40, np.random.default_rng(0), never))}
+        for design in (middle, distinct_middle)
+    ]
+    assert widths == [{8}, {1, 8, 16}]
+
+
+@pytest.mark.parametrize("design", [middle, distinct_middle])
+def test_what_is_taken_is_not_chosen_again(design):
+    first = FLAGS.feasible.listed[:760]
+    rows = design(FLAGS, 20, np.random.default_rng(0), among(first))
+    assert len(np.unique(np.concatenate([first, rows]), axis=0)) == 768
+    assert len(design(FLAGS, 0, np.random.default_rng(0), never)) == 0
 
 
 def test_the_middle_of_an_exhausted_space_is_nothing():

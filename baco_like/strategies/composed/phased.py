@@ -10,7 +10,7 @@ import numpy as np
 
 from baco_like._typing import Codes, Mask, Rng
 from baco_like.records.history import History
-from baco_like.records.trial import Proposal, Trial
+from baco_like.records.trial import Proposal, Status, Trial
 from baco_like.spaces.design import uniform
 from baco_like.spaces.space import Space
 from baco_like.strategies.protocol import Prediction, Problem, Strategy, predictive
@@ -38,6 +38,7 @@ class Phased:
         then: The strategy after the design; it sees every observation from the start.
         initial: Trials of the first phase; observed and pending ones of any origin count.
         design: Chooses the rows of the first phase.
+        after_failures: Takes its place as long as everything observed has failed; None is the design itself.
 
     Raises:
         ValueError: ``initial`` is negative.
@@ -46,6 +47,7 @@ class Phased:
     then: Strategy[Any]
     initial: int = 10
     design: Design = uniform
+    after_failures: Design | None = None
 
     def __post_init__(self) -> None:
         check_initial(self.initial)
@@ -62,11 +64,15 @@ class Phased:
         rows = np.empty((0, problem.space.width))
         if missing:
             # A design repeats nothing, also where the strategy after it may (`noise="repeat"`).
-            rows = self.design(problem.space, missing, rng, history.taken)
+            rows = self._design_after(history)(problem.space, missing, rng, history.taken)
         first = [Proposal(row, {"phase": "design"}) for row in rows]
         if len(first) == n:
             return first
         return [*first, *self.then.ask(problem, history.assuming(rows), state, n - len(first), rng)]
+
+    def _design_after(self, history: History) -> Design:
+        failed = len(history) > 0 and not history.where(Status.OK).any()
+        return self.after_failures if failed and self.after_failures is not None else self.design
 
     def tell(self, problem: Problem, state: Any, observation: Trial, rng: Rng) -> Any:
         """Let the later strategy know."""
