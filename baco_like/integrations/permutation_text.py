@@ -58,7 +58,5 @@ def without_texts(values: Mapping[str, Any], space: Space) -> dict[str, Any]:
 
 def _order(parameter: Permutation, value: Any) -> Any:
     """Return a text's order; what is no text of an order comes back as it is, for the space to refuse."""
-    elements = {str(element): element for element in parameter.elements}
-    parts = str(value).split(",") if isinstance(value, str) else []
-    known = parts and all(part in elements for part in parts)
-    return tuple(elements[part] for part in parts) if known else value
+    named = parameter.named(value.split(",")) if isinstance(value, str) else None
+    return value if named is None else named

@@ -169,9 +169,8 @@ def _orders(parameter: Permutation, value: Any) -> list[Any]:
     parts = value.strip().strip("()[]").split(",") if isinstance(value, str) else value
     if not isinstance(parts, Sequence):
         return []
-    known = {str(element): element for element in parameter.elements}
-    texts = [str(part).strip().strip("'\"") for part in parts]
-    return [tuple(parts), tuple(known.get(text) for text in texts)]
+    named = parameter.named(str(part).strip().strip("'\"") for part in parts)
+    return [tuple(parts), *([] if named is None else [named])]
 
 
 def _readings(value: Any) -> list[Any]:

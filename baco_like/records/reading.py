@@ -101,7 +101,12 @@ def outcome_of_exception(
 
 def without_bound(outcome: Outcome, goal: Goal) -> Outcome:
     """Return a plain failure for a run that was stopped while maximising: "at least so much" tells nothing there."""
-    if outcome.bound is None or goal == "minimize":
+    return outcome if goal == "minimize" else unbounded(outcome)
+
+
+def unbounded(outcome: Outcome) -> Outcome:
+    """Return a plain failure for a run that was stopped at a bound, any other outcome as it is."""
+    if outcome.bound is None:
         return outcome
     return Outcome.failure(
         outcome.trial_id, outcome.failed or "timeout", outcome.message, extra=outcome.extra

@@ -93,6 +93,12 @@ class Permutation:
         """Return the number of an element among the elements, or None where it is none."""
         return self._lookup.find(element)
 
+    def named(self, texts: Iterable[str]) -> tuple[Value, ...] | None:
+        """Return the elements that have these texts, or None where one of the texts is none's."""
+        known = {str(element): element for element in self.elements}
+        wanted = list(texts)
+        return tuple(known[text] for text in wanted) if known.keys() >= set(wanted) else None
+
     def _positions(self, value: Any) -> list[int] | None:
         """Return the position of every element, or None for what is no order of them."""
         if isinstance(value, np.ndarray):

@@ -10,6 +10,7 @@ from typing import Any
 from baco_like.exceptions import RunFileError
 from baco_like.records.history import Goal
 from baco_like.records.journal import observed_event, plain, read_outcome
+from baco_like.records.reading import unbounded
 from baco_like.records.trial import Outcome, Status, Trial
 from baco_like.spaces.formats.dataframe import read_dataframe
 from baco_like.spaces.formats.native import parameter_from_dict, space_from_dict
@@ -176,10 +177,8 @@ def by_measurement(
     """
     found = []
     for config, outcome in rows:
-        if outcome.status is Status.CENSORED:
-            word = outcome.failed or "timeout"
-            outcome = Outcome.failure(outcome.trial_id, word, outcome.message, extra=outcome.extra)
-        elif outcome.status is Status.OK:
+        outcome = unbounded(outcome)
+        if outcome.status is Status.OK:
             if objective not in outcome.metrics or outcome.value is None:
                 continue
             metrics = {**outcome.metrics, instead_of: outcome.value}
