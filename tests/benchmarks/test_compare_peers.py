@@ -146,6 +146,24 @@ def test_runs_that_are_too_short_do_not_count(peers: Any, tiny: Any) -> None:
     assert runs.lasting(9).rows == [ended]  # it keeps its best
 
 
+def test_runs_that_are_too_short_can_have_been_at_the_optimum_from_then_on(
+    peers: Any, tiny: Any
+) -> None:
+    figures, optimum = peers.figures, tiny.baseline.optimum
+    long, short = made([3.0] * 8, 8), made([None, 2.5], 2)
+    ended, stopped = made([3.0] * 4, 8), made([4.0] * 3, 8, stopped=True)
+    runs = figures.Runs(tiny, [long, short, ended, stopped]).at_most()
+    assert runs.lasting(10**9).rows == runs.rows
+    found = runs.costs([2, 3, 4, 8, 9, 300])
+    o = optimum
+    assert found.tolist() == [
+        [3.0, 3.0, 3.0, 3.0, o, o],
+        [2.5, o, o, o, o, o],
+        [3.0] * 6,
+        [4.0, 4.0, o, o, o, o],
+    ]
+
+
 def test_scores_agree_with_the_definition(peers: Any, tiny: Any) -> None:
     base = tiny.baseline
     first, last = base.evaluations()

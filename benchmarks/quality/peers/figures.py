@@ -66,6 +66,10 @@ class Runs:
             self._lasting[least] = Runs(self.problem, kept)
         return self._lasting[least]
 
+    def at_most(self) -> "Runs":
+        """Return the runs with the optimum where nothing is known of them any more: none can have been better."""
+        return Runs(self.problem, [_then_the_optimum(row, self.problem) for row in self.rows])
+
     @cached_property
     def _lasting(self) -> dict[float, "Runs"]:
         return {}
@@ -147,6 +151,14 @@ def known_until(row: Row) -> float:
     if row["stopped"]:
         return len(row["values"])
     return row["budget"] if len(row["values"]) >= row["budget"] else math.inf
+
+
+def _then_the_optimum(row: Row, problem: Problem) -> Row:
+    end = known_until(row)
+    if math.isinf(end):  # it ended by itself, and keeps its best
+        return row
+    known = row["values"][: int(end)]
+    return {**row, "values": [*known, problem.baseline.optimum], "budget": FULL, "stopped": False}
 
 
 Table = Mapping[tuple[str, str], Runs]

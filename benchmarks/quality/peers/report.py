@@ -4,6 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -107,11 +108,22 @@ def _scores(table: Table, names: Sequence[str], ranked: Sequence[str]) -> str:
     lines = []
     for peer in ranked:
         each = of(table, peer, names)
-        found = [figures.overall(each, n, mean) for mean in (False, True) for n in BUDGETS]
+        found = [figures.overall(each, n, mean) for mean, n in product((False, True), BUDGETS)]
         counts = ["-" if one is None else str(one.runs) for one in found[: len(BUDGETS)]]
         shown = counts[0] if len(set(counts)) == 1 else " / ".join(counts)
-        lines.append([peer, shown, *(_interval(one) for one in found)])
+        most = _at_most(each)
+        cells = [
+            f"<= {most[n]:.2f}" if one is None and not mean else _interval(one)
+            for (mean, n), one in zip(product((False, True), BUDGETS), found, strict=True)
+        ]
+        lines.append([peer, shown, *cells])
     return quality.table(head, lines)
+
+
+def _at_most(each: Sequence[Runs]) -> dict[int, float]:
+    """Return what the score of the median curve can be by budget, however runs go on that are too short for it."""
+    best = [runs.at_most() for runs in each]
+    return {n: float(np.mean([runs.scores(n, False)[0] for runs in best])) for n in BUDGETS}
 
 
 def _interval(one: figures.Interval | None) -> str:
@@ -135,7 +147,19 @@ def _verdict(table: Table, names: Sequence[str], ranked: Sequence[str]) -> str:
             f"@{shown} the interval of {OURS} ({ours.low:.2f} to {ours.high:.2f}) is {ahead} the best peer's score "
             f"({best}, {others[best].value:.2f}, {others[best].runs} runs a space or more)"
         )
+        short = [peer for peer in ranked if found[peer] is None and peer not in OWN]
+        if short:
+            told[-1] += f" and {_against_shorter(table, names, short, n, ours.low)}"
     return "; ".join(told) + "." if told else ""
+
+
+def _against_shorter(
+    table: Table, names: Sequence[str], short: Sequence[str], n: int, ours: float
+) -> str:
+    most = {peer: _at_most(of(table, peer, names))[n] for peer in short}
+    peer = max(most, key=lambda one: most[one])
+    ahead = "above" if ours > most[peer] else "not above"
+    return f"{ahead} what the peers with shorter runs can have ({peer}, {most[peer]:.2f})"
 
 
 OWN = ("auto", "bayesian", "baco", "random")
@@ -297,5 +321,5 @@ run's first success; so the mean curve of random search itself is below 0 where 
 exact expectation, failures counted alike, stands beside. In brackets 95 % bootstrap intervals over runs. An
 evaluation is a configuration that runs or fails; one that a known constraint excludes, or that was asked for before,
 is answered but not counted. No peer is given a default configuration. A run that ends by itself keeps its best. `-`:
-not enough evaluations. CPU is that of the whole process; a suggestion is one question, those that were excluded or
-repeated among them."""
+not enough evaluations; `<=` what the score would be if every run were at the optimum from its end on. CPU is that of
+the whole process; a suggestion is one question, those that were excluded or repeated among them."""
