@@ -83,8 +83,8 @@ class Auto:
             why = f"{begun} and those of related tasks, after 1 of the design"
             return Phased(Transferred(bayesian, self.tasks), 1, self.design), why
         initial = first_points(problem.space) if self.initial is None else self.initial
-        retry = distinct_middle if self.design is middle else None
-        phased = Phased(bayesian, initial, self.design, after_failures=retry)
+        first = distinct_middle if self.design is middle else None
+        phased = Phased(bayesian, initial, self.design, before_success=first)
         return phased, f"{begun} after {initial} of the design"
 
     def init(self, problem: Problem, rng: Rng) -> Any:

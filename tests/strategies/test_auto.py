@@ -52,8 +52,8 @@ def test_numbers_with_equal_logarithms_have_their_own_features(values):
     assert len(opt.trials) == 8
 
 
-def widths(succeeding: int, points: int = 24) -> set[int]:
-    """Return the widths of the first points after the first trial, one success being the trial of that number."""
+def widths(succeeding: int, points: int = 24) -> list[int]:
+    """Return the widths of the first points, one success being the trial of that number."""
     space = Space({"p": Permutation(range(4)), "width": [1, 8, 16]})
     opt = Optimizer(space, seed=1, settings={"initial": points})
     found = []
@@ -65,12 +65,14 @@ def widths(succeeding: int, points: int = 24) -> set[int]:
             opt.observe(trial, 1.0)
         else:
             opt.observe(trial, failed="compile")
-    return set(found[1:])
+    return found
 
 
-def test_first_points_leave_a_middle_of_orders_where_all_have_failed():
-    assert widths(succeeding=0) == {8}
-    assert widths(succeeding=-1) == {1, 8, 16}
+def test_first_points_of_orders_have_no_middle_until_one_succeeds():
+    assert set(widths(succeeding=-1)) == {1, 8, 16}
+    early = widths(succeeding=11)
+    assert set(early[:12]) == {1, 8, 16}
+    assert set(early[12:]) == {8}
 
 
 def test_more_are_asked_for_than_there_are():

@@ -38,7 +38,7 @@ class Phased:
         then: The strategy after the design; it sees every observation from the start.
         initial: Trials of the first phase; observed and pending ones of any origin count.
         design: Chooses the rows of the first phase.
-        after_failures: Takes its place as long as everything observed has failed; None is the design itself.
+        before_success: Takes its place as long as nothing has succeeded; None is the design itself.
 
     Raises:
         ValueError: ``initial`` is negative.
@@ -47,7 +47,7 @@ class Phased:
     then: Strategy[Any]
     initial: int = 10
     design: Design = uniform
-    after_failures: Design | None = None
+    before_success: Design | None = None
 
     def __post_init__(self) -> None:
         check_initial(self.initial)
@@ -71,8 +71,8 @@ class Phased:
         return [*first, *self.then.ask(problem, history.assuming(rows), state, n - len(first), rng)]
 
     def _design_after(self, history: History) -> Design:
-        failed = len(history) > 0 and not history.where(Status.OK).any()
-        return self.after_failures if failed and self.after_failures is not None else self.design
+        none = not history.where(Status.OK).any()
+        return self.before_success if none and self.before_success is not None else self.design
 
     def tell(self, problem: Problem, state: Any, observation: Trial, rng: Rng) -> Any:
         """Let the later strategy know."""
