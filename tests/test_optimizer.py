@@ -1028,3 +1028,21 @@ def test_repeats_that_agree_leave_the_best_the_best():
     for a in (4, 2, 1, 1, 2, 4):
         opt.observe({"a": a}, float(a))
     assert opt.recommend().config == {"a": 1}
+
+
+def test_nothing_but_trials_in_flight_is_no_end_where_repeats_are_wanted():
+    opt = Optimizer({"a": [1, 2, 3]}, strategy="random_search", noise="repeat")
+    trials = opt.suggest(4)
+    assert len(trials) == 3
+    with pytest.raises(
+        SpaceExhausted, match=r"failed or pending.*observe one of the pending first"
+    ):
+        opt.suggest()
+    opt.observe(trials[0], 1.0)
+    assert opt.suggest()["a"] == trials[0]["a"]
+
+
+@pytest.mark.parametrize("storage", [12, {"path": "x"}, [1]])
+def test_what_is_no_journal_is_refused(storage):
+    with pytest.raises(ValueError, match=r"storage = .*: give a path, a journal, or None"):
+        Optimizer({"a": [1, 2]}, storage=storage)

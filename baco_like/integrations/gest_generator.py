@@ -95,6 +95,7 @@ class BacoGenerator(Generator):  # type: ignore[misc]  # gest-api has no types
             strategy=strategy,
             settings=settings,
         )
+        self._met: set[int] = set()  # suggestions that a point without their _id has answered
 
     @override
     def _validate_vocs(self, vocs: VOCS) -> None:
@@ -139,13 +140,14 @@ class BacoGenerator(Generator):  # type: ignore[misc]  # gest-api has no types
         Raises:
             ValueError: An ``_id`` was not suggested, or stands there twice; an output or a variable is missing.
         """
-        asked = [self._outcome(one, int(one["_id"])) for one in results if "_id" in one]
-        told = [one for one in results if "_id" not in one]
+        asked = [self._outcome(one, int(one["_id"])) for one in results if self._is_asked(one)]
+        told = [one for one in results if not self._is_asked(one)]
         outcomes = [self._outcome(one, i) for i, one in enumerate(told)]
         configs = [self._config(one) for one in told]
         self.optimizer.complete(asked)
         for config, outcome in zip(configs, outcomes, strict=True):
             metrics = {self._objective: outcome.value, **outcome.metrics}
+            before = set(self.optimizer.history.pending)
             self.optimizer.observe(
                 config,
                 None if outcome.failed else metrics,
@@ -153,6 +155,11 @@ class BacoGenerator(Generator):  # type: ignore[misc]  # gest-api has no types
                 message=outcome.message,
                 imported=True,
             )
+            self._met |= before - set(self.optimizer.history.pending)
+
+    def _is_asked(self, result: Mapping[str, Any]) -> bool:
+        """Whether a point answers a suggestion; where one without ``_id`` did so before, it is a second measurement."""
+        return "_id" in result and int(result["_id"]) not in self._met
 
     @override
     def finalize(self) -> None:

@@ -124,13 +124,15 @@ def _chosen(strategy: Any, options: Mapping[str, Any]) -> tuple[Any, dict[str, A
     """Return what Kernel Tuner is given: a strategy, and the options that are left for it."""
     common = {name: value for name, value in options.items() if name in _COMMON}
     own = {name: value for name, value in options.items() if name not in _COMMON}
+    limited = any(common.get(name) is not None for name in ("max_fevals", "time_limit"))
     if strategy is None:
-        limited = any(common.get(name) is not None for name in ("max_fevals", "time_limit"))
         strategy = "auto" if limited else "exhaustive"
     if not isinstance(strategy, str):
         return strategy, dict(options)
     batch = own.pop("batch", None)
     if strategy in EQUALS:
+        if not limited:
+            common |= _generations(own, strategy)
         _warn_of(own, strategy)
         return BacoStrategy(EQUALS[strategy], batch=batch), common
     if strategy not in STRATEGIES:
@@ -139,6 +141,19 @@ def _chosen(strategy: Any, options: Mapping[str, Any]) -> tuple[Any, dict[str, A
             f"{', '.join(sorted({*EQUALS, *STRATEGIES}))}"
         )
     return BacoStrategy(strategy, settings=own, batch=batch), common
+
+
+def _generations(options: dict[str, Any], strategy: str) -> dict[str, Any]:
+    """Return the budget that a population and its generations make; warn where there is no budget at all."""
+    if {"popsize", "maxiter"} <= options.keys():
+        return {"max_fevals": options.pop("popsize") * options.pop("maxiter")}
+    warnings.warn(
+        f"strategy {strategy!r} without max_fevals or time_limit measures every configuration here, where that of "
+        "Kernel Tuner may end sooner; give one of these strategy_options",
+        BacoWarning,
+        stacklevel=4,
+    )
+    return {}
 
 
 def _warn_of(options: Mapping[str, Any], strategy: str) -> None:

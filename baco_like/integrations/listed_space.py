@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from baco_like._typing import Codes
-from baco_like.exceptions import SpaceError
+from baco_like.exceptions import ConfigError, SpaceError
 from baco_like.spaces.space import Space
 from baco_like.spaces.table import TableConstraint
 from baco_like.spaces.values import plain
@@ -35,7 +35,16 @@ class Translation:
         )
 
     def config(self, row: Sequence[Any]) -> dict[str, Any]:
-        """Return a row as a configuration of the space; the inverse of the method `row`."""
+        """Return a row as a configuration of the space; the inverse of the method `row`.
+
+        Raises:
+            ConfigError: It has another number of values.
+        """
+        if len(row) != len(self.space.names):
+            raise ConfigError(
+                f"{row!r:.100} has {len(row)} values for {len(self.space.names)} parameters: "
+                f"{', '.join(self.space.names)}"
+            )
         return dict(zip(self.space.names, map(plain, row), strict=True))
 
 

@@ -6,10 +6,11 @@ and `suggest` asks a trial for a whole configuration in our values.
 
 from __future__ import annotations
 
-import contextlib
 import math
 import secrets
 import threading
+import warnings
+import weakref
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,7 +23,7 @@ from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 from typing_extensions import override
 
-from baco_like.exceptions import ConfigError
+from baco_like.exceptions import BacoWarning, ConfigError, SpaceExhausted
 from baco_like.integrations.optuna_space import distributions, suggest, to_config, to_params
 from baco_like.optimizer import Optimizer
 from baco_like.records.history import Goal, Noise
@@ -31,6 +32,9 @@ from baco_like.spaces.space import Space
 from baco_like.strategies.protocol import Strategy
 
 __all__ = ["BacoSampler", "distributions", "suggest", "to_config", "to_params"]
+
+_DRAWS = 1024
+"""Configurations among which one is sought that has some values given."""
 
 _DONE = (TrialState.COMPLETE, TrialState.FAIL, TrialState.PRUNED)
 
@@ -69,6 +73,8 @@ class _Run:
         """Take in a finished trial; one that lacks parameters of the space says nothing about it."""
         self.seen.add(trial.number)
         ours = self.flying.pop(trial.number, None)
+        if ours is not None and ours.id not in self.optimizer.history.pending:
+            ours = None  # somebody else has run the same meanwhile; this is a second measurement
         whole = {**({} if ours is None else ours.config), **config}
         if len(whole) < len(self.optimizer.space.names):
             return
@@ -78,6 +84,23 @@ class _Run:
         if ours is not None:
             self.optimizer.abandon(ours, "another configuration was evaluated")
         self.optimizer.observe(whole, **_outcome(trial), imported=True)
+
+    def completion(self, fixed: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Return a feasible configuration with some values given, a new one where there is; None if none is found."""
+        space, history = self.optimizer.space, self.optimizer.history
+        draws = space.encode(space.sample(_DRAWS, history.next_id))
+        for name, value in fixed.items():
+            if not space.parameters[name].contains(value):
+                return None
+            draws[:, space.columns[name]] = space.parameters[name].encode([value])
+        draws = draws[space.feasible.contains(draws)]
+        new = draws[~history.taken(draws, self.optimizer.options.noise)]
+        chosen = new if len(new) else draws
+        return space.decode(chosen[:1])[0] if len(chosen) else None
+
+    def known(self) -> dict[str, Any]:
+        """Return a configuration that was suggested before: the best one where there is one."""
+        return self.optimizer.best_config or self.optimizer.space.sample(1)[0]
 
     def exhausted(self) -> bool:
         """Whether every feasible configuration is observed or in flight."""
@@ -109,7 +132,8 @@ class BacoSampler(BaseSampler):
     A failed or pruned trial is learnt as infeasible and its configuration never suggested again; set the trial's user
     attributes ``failed`` (the failure word) and ``message`` to say why. A running trial, also one of another process,
     counts as in flight. Whatever a study already has is data, so a study that is loaded again goes on. Parameters
-    outside the space are sampled independently. When the space is exhausted, ``study.optimize`` ends.
+    outside the space are sampled independently. When the space is exhausted, ``study.optimize`` ends; trials that have
+    begun by then (of other threads, of a study that was exhausted before) measure the best configuration once more.
 
     Args:
         space: Known up front.
@@ -140,7 +164,7 @@ class BacoSampler(BaseSampler):
 
     def _start(self) -> None:
         self._independent = RandomSampler(self._seed)
-        self._runs: dict[str, _Run] = {}
+        self._runs: weakref.WeakKeyDictionary[Study, _Run] = weakref.WeakKeyDictionary()
         self._lock = threading.RLock()
 
     @override
@@ -169,12 +193,10 @@ class BacoSampler(BaseSampler):
             raise ValueError(
                 f"study {study.study_name!r} has {len(study.directions)} objectives; BacoSampler needs one"
             )
-        if study.study_name not in self._runs:
+        if study not in self._runs:
             maximise = study.direction is StudyDirection.MAXIMIZE
-            self._runs[study.study_name] = _Run(
-                self._optimizer("maximize" if maximise else "minimize")
-            )
-        run = self._runs[study.study_name]
+            self._runs[study] = _Run(self._optimizer("maximize" if maximise else "minimize"))
+        run = self._runs[study]
         for trial in study.get_trials(deepcopy=False, states=(*_DONE, TrialState.RUNNING)):
             if trial.number == without or trial.number in run.seen:
                 continue
@@ -195,24 +217,48 @@ class BacoSampler(BaseSampler):
         self, study: Study, trial: FrozenTrial
     ) -> dict[str, BaseDistribution]:
         """Return the space's distributions."""
-        return self._distributions
+        return dict(self._distributions)  # samplers around this one take from it
 
     @override
     def sample_relative(
         self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
-        """Return a whole configuration; nothing for an enqueued trial that brings its own.
+        """Return a whole configuration; of an enqueued trial with some parameters, one that they belong to.
 
         Raises:
-            SpaceExhausted: Every feasible configuration is observed or in flight.
-            ValueError: The study has several objectives.
+            SpaceExhausted: Every feasible configuration is observed or in flight, and this is no ``study.optimize``.
+            ValueError: The study has several objectives; another sampler around this one fixes a parameter.
         """
+        _check_whole(self._distributions, search_space)
         with self._lock:
             run = self._run(study, trial.number)
             if self._whole(trial) is not None:
                 return {}
-            run.flying[trial.number] = run.next()
+            fixed = to_config(trial.system_attrs.get("fixed_params", {}), self._space)
+            if fixed:
+                return to_params(self._completed(run, trial.number, fixed), self._space)
+            try:
+                run.flying[trial.number] = run.next()
+            except SpaceExhausted:
+                if not _stopped(study):
+                    raise
+                return to_params(run.known(), self._space)
             return to_params(run.flying[trial.number].config, self._space)
+
+    def _completed(self, run: _Run, number: int, fixed: Mapping[str, Any]) -> dict[str, Any]:
+        """Return an enqueued trial's configuration, counted as in flight."""
+        found = run.completion(fixed)
+        if found is None:
+            warnings.warn(
+                f"trial {number} was enqueued with {dict(fixed)!r:.200}, and no feasible configuration with that was "
+                "found; the constraints may be violated",
+                BacoWarning,
+                stacklevel=2,
+            )
+            run.flying[number] = run.next()
+            return {**run.flying[number].config, **fixed}
+        run.hold(number, found)
+        return found
 
     @override
     def sample_independent(
@@ -235,12 +281,30 @@ class BacoSampler(BaseSampler):
     ) -> None:
         """End ``study.optimize`` when no configuration is left."""
         with self._lock:
-            run = self._runs.get(study.study_name)
+            run = self._runs.get(study)
             if run is not None and run.exhausted():
-                with contextlib.suppress(RuntimeError):  # nobody is in study.optimize
-                    study.stop()
+                _stopped(study)
 
     @override
     def reseed_rng(self) -> None:
         """Reseed what is sampled independently; our suggestions differ by what is in flight."""
         self._independent.reseed_rng()
+
+
+def _stopped(study: Study) -> bool:
+    """Let ``study.optimize`` end after its running trials; return whether somebody is in it."""
+    try:
+        study.stop()
+    except RuntimeError:
+        return False
+    return True
+
+
+def _check_whole(ours: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
+    """Refuse to suggest a part of a configuration, which constraints could not be kept for."""
+    fixed = [name for name in ours if name not in wanted]
+    if fixed:
+        raise ValueError(
+            f"the sampler around BacoSampler fixes {', '.join(fixed)}; give these one value in the space instead, "
+            "such as Ordinal([3])"
+        )

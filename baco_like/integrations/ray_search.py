@@ -128,24 +128,26 @@ class BacoSearch(Searcher):  # type: ignore[misc]  # Ray has no types
         self, trial_id: str, result: Mapping[str, Any] | None = None, error: bool = False
     ) -> None:
         """Observe the last result of a trial; one that we did not suggest is passed over."""
-        trial = self._trial(trial_id)
-        if trial is None:
+        if trial_id not in self._flying:
             return
+        trial, again = self._asked(trial_id)
         told = dict(result or {})
         value = None if error else finite_number(told.get(self.optimizer.options.objective))
         took = finite_number(told.get("time_total_s"))
         extra = {} if took is None else {"seconds": {"run": took}}
         if value is not None and not told.get("failed"):
-            self.optimizer.observe(trial, value, extra=extra)
+            self.optimizer.observe(trial, value, extra=extra, imported=again)
         else:
             word, message = _failure(told, error)
-            self.optimizer.observe(trial, failed=word, message=message, extra=extra)
+            self.optimizer.observe(trial, failed=word, message=message, extra=extra, imported=again)
         del self._flying[trial_id]
 
-    def _trial(self, trial_id: str) -> Trial | None:
-        if trial_id not in self._flying:
-            return None
-        return self.optimizer.history.pending.get(self._flying[trial_id])
+    def _asked(self, trial_id: str) -> tuple[Trial | dict[str, Any], bool]:
+        """Return what was suggested; its configuration and True where an evaluated point has answered it meanwhile."""
+        trial = self.optimizer.history.find(self._flying[trial_id])
+        assert trial is not None
+        pending = trial.id in self.optimizer.history.pending
+        return (trial, False) if pending else (dict(trial.config), True)
 
     @override
     def add_evaluated_point(

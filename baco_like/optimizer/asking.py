@@ -55,9 +55,12 @@ def suggestion(
         beyond = history.suggested(trials, codes) if trials else history
         trials += _from_strategy(problem, beyond, strategy, state, ask.seed, missing)
     if not trials and not again:
+        if problem.noise == "repeat" and history.pending:
+            taken, way = "failed or pending", "observe one of the pending first"
+        else:
+            taken, way = "observed or pending", "stop here, or enlarge the space"
         raise SpaceExhausted(
-            f"{_all(problem)} are observed or pending ({len(history)} observed, "
-            f"{len(history.pending)} pending); stop here, or enlarge the space"
+            f"{_all(problem)} are {taken} ({len(history)} observed, {len(history.pending)} pending); {way}"
         )
     until = None if ask.lease is None else ask.time + ask.lease
     return suggested_event(trials, dequeued, again, until)

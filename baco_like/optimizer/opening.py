@@ -22,10 +22,18 @@ from baco_like.strategies.registry import create, settings_of
 
 
 def journal_of(storage: str | os.PathLike[str] | Journal | None) -> Journal:
-    """Return the journal that ``storage=`` means."""
+    """Return the journal that ``storage=`` means.
+
+    Raises:
+        ValueError: It is none.
+    """
     if storage is None:
         return MemoryJournal()
-    return JsonlJournal(Path(storage)) if isinstance(storage, (str, os.PathLike)) else storage
+    if isinstance(storage, (str, os.PathLike)):
+        return JsonlJournal(Path(storage))
+    if not isinstance(storage, Journal):
+        raise ValueError(f"storage = {storage!r:.60}: give a path, a journal, or None")
+    return storage
 
 
 def default_first(space: Space) -> list[dict[str, Any]]:

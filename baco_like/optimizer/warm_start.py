@@ -19,6 +19,7 @@ from baco_like.records.earlier import MODES, Earlier, Mode, numbered
 from baco_like.records.header import Options, whole
 from baco_like.records.history import Goal, History
 from baco_like.records.reading import number_in, outcome_from, without_bound
+from baco_like.records.table import column
 from baco_like.records.trial import Outcome, Status, Trial
 from baco_like.spaces.space import Space
 from baco_like.storage.recording import Recording, by_measurement
@@ -284,17 +285,17 @@ def _of_trials(trials: Iterable[Trial]) -> list[Row]:
 def _of_table(source: str, table: Any, space: Space, objective: str) -> list[Row]:
     """Return the rows of a DataFrame, such as `Optimizer.to_dataframe` makes it; further columns are not read."""
     columns = list(table.columns)
-    if objective not in columns:
+    measured_in, word = column(objective, space.parameters), column("failed", space.parameters)
+    if measured_in not in columns:
         raise ValueError(
-            f"warm_start: the table has no column {objective!r}, which the objective is; it has {columns!r:.200}"
+            f"warm_start: the table has no column {measured_in!r}, which the objective is; it has {columns!r:.200}"
         )
-    word = "failed" if "failed" in columns and "failed" not in space.parameters else None
     found: list[Row] = []
     records = table.to_dict("records")
-    values = _numbers_of(source, [row[objective] for row in records])
+    values = _numbers_of(source, [row[measured_in] for row in records])
     for row, measured in zip(records, values, strict=True):
         config = {name: row[name] for name in space.names if name in row}
-        failed = row[word] if word is not None and isinstance(row[word], str) else None
+        failed = row[word] if isinstance(row.get(word), str) else None
         value = None if failed is not None else measured
         found.append((config, outcome_from(len(found), value, objective, failed)))
     return found

@@ -11,7 +11,7 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from baco_like._typing import Codes
 from baco_like.exceptions import JournalError
@@ -44,6 +44,7 @@ class Mark:
 START = Mark()
 
 
+@runtime_checkable
 class Journal(Protocol):
     """An append-only list of events that several writers may share; it holds no state of its readers."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Any
 
 from baco_like.records.trial import Trial
@@ -10,11 +11,13 @@ OURS = ("status", "failed", "message", "bound", "sem", "repeats", "origin")
 """The columns between the objective and the metrics."""
 
 
-def table_row(trial: Trial, objective: str) -> dict[str, Any]:
-    """Return id, parameters, value, status, failure, spread, origin and metrics of an observed trial.
+def column(name: str, parameters: Container[str]) -> str:
+    """Return the name of a column of ours; one that a parameter has begins with ``trial_`` instead."""
+    return f"trial_{name}" if name in parameters else name
 
-    A column of ours that has a parameter's name begins with ``trial_`` instead.
-    """
+
+def table_row(trial: Trial, objective: str) -> dict[str, Any]:
+    """Return id, parameters, value, status, failure, spread, origin and metrics of an observed trial, by `column`."""
     outcome = trial.outcome
     ours = {
         objective: trial.value,
@@ -28,7 +31,6 @@ def table_row(trial: Trial, objective: str) -> dict[str, Any]:
         **(outcome.metrics if outcome is not None else {}),
     }
 
-    def column(name: str) -> str:
-        return f"trial_{name}" if name in trial.config else name
-
-    return {column("id"): trial.id, **trial.config, **{column(k): v for k, v in ours.items()}}
+    config = trial.config
+    named = {column(name, config): value for name, value in ours.items()}
+    return {column("id", config): trial.id, **config, **named}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -41,19 +42,26 @@ def is_number(value: Any) -> bool:
 
 
 def domain_values(values: Iterable[Any], what: str = "values") -> tuple[Value, ...]:
-    """Return the checked plain values of a finite domain, in the order given.
+    """Return the checked plain values of a finite domain, in the order given; those of a set sorted.
 
     Raises:
         SpaceError: No value, not a sequence, or a value that is not an int, finite float, str or bool.
     """
     if isinstance(values, str | bytes) or not isinstance(values, Iterable):
         raise SpaceError(f"{what} must be a list, got {values!r}")
-    found = tuple(plain(value) for value in values)
+    found = tuple(plain(value) for value in ordered(values))
     if not found:
         raise SpaceError(f"the domain is empty; give at least one of its {what}")
     for value in found:
         _check_value(value)
     return found
+
+
+def ordered(values: Iterable[Any]) -> Iterable[Any]:
+    """Return values as they are given, those of a set sorted: its own order differs from process to process."""
+    if not isinstance(values, AbstractSet):
+        return values
+    return sorted(values, key=lambda value: (type(value).__name__, str(value)))
 
 
 def _check_value(value: Any) -> None:

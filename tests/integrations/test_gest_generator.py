@@ -197,3 +197,12 @@ def test_the_page_runs(capsys):
     (code,) = re.findall(r"```python\n(.*?)```", page.read_text(), re.S)
     exec(code, {})
     assert "loops" in capsys.readouterr().out
+
+
+def test_a_suggestion_that_another_point_has_answered_is_measured_twice():
+    made = generator()
+    point, other = made.suggest(2)
+    made.ingest([{"a": point["a"], "b": point["b"], "f": 1.0}])
+    made.ingest([{**point, "f": 2.0}, {**other, "f": 3.0}])
+    assert sorted(trial.value for trial in made.optimizer.trials) == [1.0, 2.0, 3.0]
+    assert not made.optimizer.pending

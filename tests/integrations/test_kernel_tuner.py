@@ -260,6 +260,21 @@ def test_no_strategy_is_the_recommended_one_or_everything(cache):
     assert len(results) == SPACE.feasible_size
 
 
+def test_a_named_strategy_has_the_budget_of_its_generations_or_a_warning(cache):
+    options = {"popsize": 3, "maxiter": 2}
+    results, _ = simulated(cache, "pso", ours.tune_kernel, strategy_options=options)
+    assert len(results) == 6
+    with pytest.warns(BacoWarning, match="'random_sample' without max_fevals or time_limit"):
+        results, _ = simulated(cache, "random_sample", ours.tune_kernel)
+    assert len(results) == SPACE.feasible_size
+
+
+@pytest.mark.parametrize("x0", [[64], [64, 1, 1, 1, 1, 1, 1]])
+def test_a_first_point_of_another_length_is_refused(cache, x0):
+    with pytest.raises(ConfigError, match=f"has {len(x0)} values for"):
+        simulated(cache, "auto", ours.tune_kernel, strategy_options={"x0": x0, "max_fevals": 3})
+
+
 def test_settings_of_ours_and_objects(cache):
     options = {"max_fevals": 6, "initial": 2, "batch": 2}
     results, _ = simulated(cache, "bayesian", ours.tune_kernel, strategy_options=options)
@@ -277,7 +292,7 @@ def test_every_strategy_of_kernel_tuner_that_has_an_equal(cache):
     names = importlib.import_module("kernel_tuner.interface").strategy_map
     for name in ours.EQUALS:
         assert name in names
-        ours._chosen(name, {})  # would raise for a strategy that we do not have
+        ours._chosen(name, {"max_fevals": 1})  # would raise for a strategy that we do not have
 
 
 def test_other_names_are_kernel_tuner_s():

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from baco_like import Categorical, Integer, Ordinal, Permutation, Real, Space, SpaceExhausted
-from baco_like.exceptions import MissingExtra, SpaceError
+from baco_like.exceptions import BacoWarning, MissingExtra, SpaceError
 
 optuna = pytest.importorskip("optuna")
 from optuna.trial import TrialState  # noqa: E402
@@ -155,6 +155,93 @@ def test_the_study_ends_when_the_space_is_exhausted():
     assert len(study.trials) == SMALL.feasible_size == 10
     assert {trial.state for trial in study.trials} == {TrialState.COMPLETE}
     with pytest.raises(SpaceExhausted):
+        study.ask(distributions(SMALL))
+
+
+@pytest.mark.parametrize("failing", [False, True])
+def test_a_study_that_is_exhausted_already_ends_without_an_error(failing):
+    def objective(trial):
+        config = suggest(trial, SMALL)
+        if failing:
+            raise optuna.TrialPruned
+        return float(config["b"] - config["a"])
+
+    study = study_of(SMALL)
+    study.optimize(objective, n_trials=50)
+    study.sampler = BacoSampler(SMALL, seed=2)
+    study.optimize(objective, n_trials=50)
+    assert len(study.trials) == 11
+    assert all(trial.state is not TrialState.FAIL for trial in study.trials)
+    assert failing or to_config(study.trials[10].params, SMALL) == {"a": 4, "b": 0}
+
+
+def test_threads_find_the_end_together():
+    study = study_of(SMALL)
+    study.optimize(lambda trial: float(suggest(trial, SMALL)["b"]), n_trials=50, n_jobs=4)
+    assert 10 <= len(study.trials) <= 13
+    assert {key(to_config(trial.params, SMALL)) for trial in study.trials} == {
+        key(config) for config in SMALL
+    }
+    assert {trial.state for trial in study.trials} == {TrialState.COMPLETE}
+
+
+def test_what_two_run_at_once_is_measured_twice():
+    study = study_of(SMALL)
+    first = study.ask(distributions(SMALL))
+    study.enqueue_trial(first.params)
+    second = study.ask(distributions(SMALL))
+    assert second.params == first.params
+    study.tell(second, 1.0)
+    study.ask(distributions(SMALL))
+    study.tell(first, 2.0)
+    study.ask(distributions(SMALL))
+    assert [trial.value for trial in told(study)] == [1.0, 2.0]
+    assert len({key(trial.config) for trial in told(study)}) == 1
+
+
+def test_studies_of_one_name_are_not_one():
+    sampler = BacoSampler(SMALL, seed=1, strategy="random_search")
+    found = []
+    for direction in ("minimize", "maximize"):
+        study = optuna.create_study(sampler=sampler, study_name="one", direction=direction)
+        study.optimize(lambda trial: float(suggest(trial, SMALL)["b"]), n_trials=10)
+        found.append((len(told(study)), study.best_value, told(study)[0].value))
+        assert sampler._run(study, -1).optimizer.options.direction == direction
+    assert [one[:2] for one in found] == [(10, 0.0), (10, 3.0)]
+
+
+def test_a_trial_that_is_enqueued_in_part_gets_what_belongs_to_it():
+    study = study_of(SMALL)
+    for value in (4, 4, 4, 1):
+        study.enqueue_trial({"a": value})
+    study.enqueue_trial({"b": 3})
+    study.optimize(lambda trial: float(suggest(trial, SMALL)["b"]), n_trials=5)
+    configs = [to_config(trial.params, SMALL) for trial in study.trials]
+    assert [config["a"] for config in configs[:4]] == [4, 4, 4, 1]
+    assert configs[4]["b"] == 3
+    assert all(SMALL.contains(config) for config in configs)
+    assert {config["b"] for config in configs[:2]} == {0, 1}  # the third finds both taken
+    assert len(told(study)) == 5
+
+
+def test_what_no_configuration_can_complete_is_told():
+    given = {"a": 4, "b": 3}
+    space = Space({**SMALL.parameters, "c": [1, 2]}, constraints=["a + b <= 5"])
+    study = study_of(space)
+    study.enqueue_trial(given)
+    with pytest.warns(BacoWarning, match="trial 0 was enqueued with"):
+        asked = study.ask(distributions(space))
+    assert suggest(asked, space) == {**given, "c": asked.params["c"]}
+    study.tell(asked, 1.0)
+    assert [dict(trial.config) for trial in told(study)] == [asked.params]
+    assert not study.sampler._run(study, -1).optimizer.pending
+
+
+@pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
+def test_a_sampler_around_it_that_fixes_a_parameter_is_refused():
+    around = optuna.samplers.PartialFixedSampler({"a": 1}, BacoSampler(SMALL, seed=1))
+    study = optuna.create_study(sampler=around)
+    with pytest.raises(ValueError, match="fixes a; give these one value in the space"):
         study.ask(distributions(SMALL))
 
 

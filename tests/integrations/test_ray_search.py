@@ -81,6 +81,15 @@ def test_what_fails_is_learnt():
     assert [t.value for t in searcher.optimizer.trials[5:]] == [0.5, None]
 
 
+def test_a_trial_whose_configuration_was_told_meanwhile_is_measured_twice():
+    searcher = BacoSearch(SPACE, "time", "min")
+    config = searcher.suggest("t")
+    searcher.add_evaluated_point(config, 1.0)
+    searcher.on_trial_complete("t", {"time": 2.0})
+    assert [trial.value for trial in searcher.optimizer.trials] == [1.0, 2.0]
+    assert not searcher.optimizer.pending
+
+
 def test_nothing_twice_and_an_end():
     searcher = BacoSearch(SPACE, "time", "min")
     asked = [searcher.suggest(f"t{i}") for i in range(SPACE.feasible_size)]

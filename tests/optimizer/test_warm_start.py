@@ -522,3 +522,16 @@ def test_values_that_are_texts():
 def test_several_paths_are_written_as_several_warm_starts():
     with pytest.raises(ValueError, match=r"write \[WarmStart\(path\)"):
         Optimizer({"a": [1, 2]}, warm_start=["a.json", "b.json"])
+
+
+def test_a_table_of_a_run_whose_parameters_have_names_of_its_columns():
+    space = Space({"value": Integer(0, 9), "failed": ["no", "yes"], "y": [1, 2]})
+    source = Optimizer(space, strategy="random_search")
+    for number, trial in enumerate(source.suggest(4)):
+        if number == 1:
+            source.observe(trial, failed="compile")
+        else:
+            source.observe(trial, 1000.0 + trial["y"])
+    again = Optimizer(space, warm_start=source.to_dataframe())
+    told = [(dict(trial.config), trial.value, trial.failed) for trial in again.trials]
+    assert told == [(dict(t.config), t.value, t.failed) for t in source.trials]

@@ -20,6 +20,7 @@ from baco_like.spaces.parameter import Parameter
 from baco_like.spaces.permutation import Permutation
 from baco_like.spaces.prior import Gaussian, PiecewiseLinear
 from baco_like.spaces.real import Real
+from baco_like.spaces.space import Space
 
 BIG = 2**53 + 1
 
@@ -491,3 +492,12 @@ def test_a_prior_that_is_flat_on_the_range_is_none(std):
     drawn = parameter.sample(1000, np.random.default_rng(0))
     assert len(np.unique(drawn)) == 1000
     np.testing.assert_array_equal(parameter.log_density(drawn), 0.0)
+
+
+@pytest.mark.parametrize("kind", [set, frozenset])
+def test_values_of_a_set_have_one_order(kind):
+    texts = [f"-f{i}" for i in range(9)]
+    for made in (Categorical(kind(texts)).values, Permutation(kind(texts)).elements):
+        assert made == tuple(texts)
+    assert Space({"f": kind(texts)}).parameters["f"] == Categorical(texts)
+    assert Categorical(kind([True, "a", 2])).values == (True, 2, "a")

@@ -11,7 +11,7 @@ from baco_like.spaces.constraint import Constraint
 from baco_like.spaces.formats.description import Given, SpaceDescription, named
 from baco_like.spaces.ordinal import Ordinal
 from baco_like.spaces.parameter import Parameter
-from baco_like.spaces.values import is_number, plain
+from baco_like.spaces.values import is_number, ordered, plain
 
 
 def read_kernel_tuner(
@@ -52,6 +52,6 @@ def values_parameter(name: str, values: Iterable[Any], default: Any = None) -> P
     """
     if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
         raise SpaceError(f"parameter {name!r}: its values must be a list, got {values!r:.60}")
-    found = [plain(value) for value in values]
+    found = [plain(value) for value in ordered(values)]
     numeric = bool(found) and all(map(is_number, found))
     return named(name, Ordinal if numeric else Categorical, found, default=default)
