@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -60,9 +61,8 @@ class Place:
     @property
     def ordered(self) -> bool:
         """Whether it is an integer or ordinal: neighbouring codes are neighbouring values."""
-        finite = np.isfinite(self.parameter.cardinality)
         return (
-            bool(finite)
+            self.parameter.cardinality != math.inf
             and self.parameter.width == 1
             and not isinstance(self.parameter, Categorical)
         )

@@ -99,14 +99,14 @@ class Space:
     def size(self) -> int | float:
         """Number of configurations without the constraints: an exact integer, or ``inf``."""
         cardinalities = [p.cardinality for p in self.parameters.values()]
-        if any(math.isinf(c) for c in cardinalities):
+        if math.inf in cardinalities:
             return math.inf
         return math.prod(int(c) for c in cardinalities)
 
     @cached_property
     def feasible_size(self) -> int | float | None:
         """Exact number of feasible configurations; ``inf`` with reals; None where only rejection can tell."""
-        return self.feasible.count if math.isfinite(self.size) else math.inf
+        return self.feasible.count if self.size != math.inf else math.inf
 
     @cached_property
     def acceptance(self) -> float:
@@ -442,7 +442,7 @@ def in_words(size: int | float | None) -> str:
     """Return a `Space.feasible_size` as it stands before "configurations"."""
     if size is None:
         return "an unknown number of"
-    return "endless" if math.isinf(size) else str(size)
+    return "endless" if size == math.inf else str(size)
 
 
 def _acceptance(chain: Chain) -> float:

@@ -6,6 +6,7 @@ model; the user's order of values is the order.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from functools import cached_property
 
@@ -35,7 +36,7 @@ class IndexFeatures:
 
     def _range(self, name: str) -> tuple[float, float]:
         parameter = self._space.parameters[name]
-        if np.isinf(parameter.cardinality):
+        if parameter.cardinality == math.inf:
             low, high = self._space.bounds()[name]
             return float(low), float(high)
         return 0.0, float(parameter.cardinality - 1)

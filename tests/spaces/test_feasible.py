@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
+from collections.abc import Sequence
 from itertools import pairwise, permutations
 from unittest.mock import patch
 
@@ -15,11 +16,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
+from baco_like import Optimizer
 from baco_like.exceptions import ConfigError, SpaceError
 from baco_like.spaces.expression import Expression
 from baco_like.spaces.feasible import ranking, residue, rules
 from baco_like.spaces.feasible.domain import full_domain
-from baco_like.spaces.feasible.extensions import Extensions
+from baco_like.spaces.feasible.extensions import Extensions, OrderRules
+from baco_like.spaces.feasible.interleaved import Interleaved, interleaved
 from baco_like.spaces.feasible.rejection import Rejection
 from baco_like.spaces.integer import Integer
 from baco_like.spaces.permutation import Permutation
@@ -376,17 +379,119 @@ def test_known_products_are_few() -> None:
     assert count == len({x * y * z for x, y, z in itertools.product([1, 2, 3, 4], repeat=3)})
 
 
-def test_too_many_order_rules_for_a_tree_are_partly_tested_on_draws() -> None:
+def test_order_rules_that_fall_apart_need_no_common_tree() -> None:
     """26 elements in 13 pairs leave 3^13 sets that may come first; a tree of them took gigabytes at 28."""
     elements = [f"e{i}" for i in range(26)]
     space = Space(
         {"p": Permutation(elements)},
         [f"pos(p, 'e{i}') < pos(p, 'e{i + 1}')" for i in range(0, 26, 2)],
     )
+    assert isinstance(space.feasible.factors[0], Interleaved)
+    assert space.feasible_size == math.factorial(26) // 2**13
+    rows = space.feasible.sample(100, RNG(0))
+    assert (rows[:, 0::2] < rows[:, 1::2]).all()
+    assert np.array_equal(space.feasible.unindex(space.feasible.index(rows)), rows)
+
+
+def test_too_many_order_rules_for_a_tree_are_partly_tested_on_draws() -> None:
+    elements = [f"e{i}" for i in range(26)]
+    space = Space(
+        {"p": Permutation(elements)},
+        [f"pos(p, 'e{i}') < pos(p, 'e{i + 1}')" for i in range(0, 26, 2)]
+        + ["pos(p, 'e0') != 25"],  # a place ties them together
+    )
     assert space.feasible_size is None
     assert space.acceptance > 0.01
     rows = space.feasible.sample(100, RNG(0))
     assert (rows[:, 0::2] < rows[:, 1::2]).all()
+    assert (rows[:, 0] != 25).all()
+
+
+RULES = [
+    (5, [(0, 3), (1, 4)]),  # two pairs and one alone
+    (6, [(5, 0), (0, 2), (5, 2), (1, 4)]),  # a chain, a pair, one alone
+    (6, [(0, 1), (0, 2), (3, 4), (3, 5)]),  # two trees
+    (6, [(0, 1)]),
+]
+
+
+def grouped(m: int, pairs: Sequence[tuple[int, int]]) -> tuple[Interleaved, np.ndarray]:
+    """Return the orders that satisfy the pairs, and all of them by listing."""
+    before = np.zeros((m, m), dtype=np.bool_)
+    for a, b in pairs:
+        before[a, b] = True
+    found = interleaved(np.arange(m), OrderRules(before, np.ones((m, m), dtype=np.bool_)))
+    assert found is not None
+    everything = np.array(list(permutations(range(m))), dtype=np.float64)
+    good = np.all([everything[:, a] < everything[:, b] for a, b in pairs], axis=0)
+    assert np.array_equal(found.contains(everything), good)
+    return found, everything[good]
+
+
+@pytest.mark.parametrize(("m", "pairs"), RULES)
+def test_interleaved_groups_agree_with_listing(m: int, pairs: list[tuple[int, int]]) -> None:
+    found, listed = grouped(m, pairs)
+    assert found.count == len(listed)
+    ranks = found.rank(listed)
+    assert sorted(ranks.tolist()) == list(range(len(listed)))
+    assert np.array_equal(found.unrank(ranks), listed)
+    assert not found.contains(np.zeros((2, m))).any()
+    assert found.rank(np.zeros((2, m))).tolist() == [-1, -1]
+    for column in range(m):
+        assert np.array_equal(found.used(column), np.unique(listed[:, column]))
+    rows, owner, distance = found.closest_others(listed)
+    assert found.contains(rows).all()
+    assert (distance[np.unique(owner)] == 1).all()
+    swaps = {
+        (i, j)
+        for i, j in itertools.permutations(range(len(listed)), 2)
+        if np.abs(listed[i] - listed[j]).sum() == 2
+    }
+    number = {row.tobytes(): i for i, row in enumerate(listed)}
+    assert {(int(i), number[row.tobytes()]) for i, row in zip(owner, rows, strict=True)} == swaps
+
+
+@pytest.mark.parametrize(("m", "pairs"), RULES)
+def test_interleaved_groups_are_drawn_uniformly(m: int, pairs: list[tuple[int, int]]) -> None:
+    found, listed = grouped(m, pairs)
+    drawn = found.rank(found.sample(40 * len(listed), RNG(1)))
+    times = np.bincount(drawn.astype(np.int64), minlength=len(listed))
+    assert chisquare(times).pvalue > 1e-3
+    assert found.contains(found.walk(200, RNG(2))).all()
+    assert len(np.unique(found.rank(found.walk(60 * len(listed), RNG(3))))) == len(listed)
+
+
+@pytest.mark.parametrize(("m", "pairs"), RULES)
+def test_the_nearest_of_interleaved_groups(m: int, pairs: list[tuple[int, int]]) -> None:
+    found, listed = grouped(m, pairs)
+    assert np.array_equal(found.nearest(listed, RNG(0)), listed)
+    everything = np.array(list(permutations(range(m))), dtype=np.float64)
+    near = found.nearest(everything, RNG(0))
+    assert found.contains(near).all()
+    moved = np.abs(near - everything).sum(axis=1)
+    least = np.abs(everything[:, None] - listed).sum(axis=2).min(axis=1)
+    assert (moved >= least).all()
+    assert moved.mean() < 1.2 * least.mean()
+
+
+def test_a_group_of_rules_that_contradict_leaves_nothing() -> None:
+    before = np.zeros((4, 4), dtype=np.bool_)
+    before[0, 1] = before[1, 0] = True
+    assert interleaved(np.arange(4), OrderRules(before, np.ones((4, 4), dtype=np.bool_))) is None
+
+
+def test_sixty_four_elements_under_many_rules_are_counted_and_drawn() -> None:
+    """Sixteen chains of four: 64! / 4!^16 orders."""
+    elements = [f"e{i}" for i in range(64)]
+    rules = [f"pos(p, 'e{i}') < pos(p, 'e{i + 1}')" for i in range(63) if i % 4 != 3]
+    space = Space({"p": Permutation(elements), "x": [1, 2]}, rules)
+    assert space.feasible_size == 2 * math.factorial(64) // math.factorial(4) ** 16
+    rows = space.feasible.sample(20, RNG(0))
+    assert np.array_equal(space.feasible.unindex(space.feasible.index(rows)), rows)
+    opt = Optimizer(space, strategy="genetic_algorithm")
+    for _ in range(40):
+        trial = opt.suggest()
+        opt.observe(trial, float(trial["p"].index("e3")))
 
 
 @pytest.mark.parametrize("factors", [6, 13, 20])

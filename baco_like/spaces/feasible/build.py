@@ -6,6 +6,7 @@ import contextlib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from baco_like.spaces.feasible.factor import Factor
 from baco_like.spaces.feasible.free import Continuous, FreePermutation, FreeScalar, Listed
 from baco_like.spaces.feasible.group import TreeGroup
 from baco_like.spaces.feasible.growth import TooLarge, grow
+from baco_like.spaces.feasible.interleaved import Interleaved, interleaved
 from baco_like.spaces.feasible.ordering import order
 from baco_like.spaces.feasible.precedence import order_rules
 from baco_like.spaces.feasible.rejection import Hopeless, rejection
@@ -35,6 +37,9 @@ LISTED_VALUES = 2**20
 
 LISTED_ELEMENTS = 9
 """Permutations of more elements are never listed (9! = 362,880)."""
+
+SMALL_TREE = 2**18
+"""Edges up to which one tree holds all order rules, though they fall apart."""
 
 
 @dataclass(frozen=True)
@@ -130,7 +135,7 @@ def _free(part: Part) -> Factor:
     """Return the factor of a parameter without constraints."""
     ((name, parameter),) = part.parameters.items()
     columns = part.columns[name]
-    if math.isinf(parameter.cardinality):
+    if parameter.cardinality == math.inf:
         return Continuous(columns, parameter)
     if parameter.cardinality == 1:
         return Listed(columns, full_domain(name, parameter))
@@ -162,14 +167,15 @@ def _permutation(part: Part, name: str) -> Factor | None:
 
 def _orders(
     name: str, parameter: Parameter, ordered: Sequence[Constraint]
-) -> tuple[Extensions | FreePermutation | None, Sequence[Constraint]]:
+) -> tuple[Extensions | Interleaved | FreePermutation | None, Sequence[Constraint]]:
     """Return the permutations that satisfy as many rules as a tree holds, or None for none, and the other rules."""
     inside = np.arange(parameter.width)
     kept = len(ordered)
     while kept:
         rules, _ = order_rules(name, parameter, ordered[:kept])
-        with contextlib.suppress(TooLarge):
-            return extensions(inside, rules), ordered[kept:]
+        for tree in (partial(extensions, most=SMALL_TREE), interleaved, extensions):
+            with contextlib.suppress(TooLarge):
+                return tree(inside, rules), ordered[kept:]
         kept = 3 * kept // 4
     return FreePermutation(inside), ordered
 

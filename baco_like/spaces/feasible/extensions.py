@@ -185,20 +185,20 @@ class Extensions:
         return codes
 
 
-def extensions(columns: Ints, rules: OrderRules) -> Extensions | None:
+def extensions(columns: Ints, rules: OrderRules, most: int = MAX_EDGES) -> Extensions | None:
     """Return the permutations that satisfy the rules, or None where there are none.
 
     Raises:
-        TooLarge: The rules leave too many sets of elements that may come first.
+        TooLarge: The rules leave so many sets of elements that may come first that the tree has more edges than most.
     """
     mentioned = rules.mentioned
     others = np.setdiff1d(np.arange(len(columns)), mentioned)
-    levels = _levels(rules, mentioned, len(columns))
+    levels = _levels(rules, mentioned, len(columns), most)
     tree = None if levels is None else finish(levels)
     return None if tree is None else Extensions(columns, mentioned, others, tree)
 
 
-def _levels(rules: OrderRules, mentioned: Ints, m: int) -> Sequence[Edges] | None:
+def _levels(rules: OrderRules, mentioned: Ints, m: int, most: int) -> Sequence[Edges] | None:
     """Return the levels of the tree, or None where an early one is empty."""
     k = len(mentioned)
     before = rules.before[np.ix_(mentioned, mentioned)]
@@ -210,7 +210,7 @@ def _levels(rules: OrderRules, mentioned: Ints, m: int) -> Sequence[Edges] | Non
     levels: list[Edges] = []
     edges = 0
     for place in range(m):
-        if len(sets) * (k + 1) > 4 * MAX_EDGES:
+        if len(sets) * (k + 1) > 4 * most:
             raise TooLarge
         allowed = np.empty((len(sets), k + 1), dtype=np.bool_)
         allowed[:, :k] = (sets[:, None] & bits) == 0
@@ -222,7 +222,7 @@ def _levels(rules: OrderRules, mentioned: Ints, m: int) -> Sequence[Edges] | Non
         if len(node) == 0:
             return None
         edges += len(node)
-        if edges > MAX_EDGES:
+        if edges > most:
             raise TooLarge
         after = sets[node] | np.append(bits, 0)[symbol]
         distinct, child = np.unique(after, return_inverse=True)

@@ -281,7 +281,7 @@ def _or_nearest(
 
 def code_range(parameter: Parameter) -> tuple[float, float]:
     """Return the least and the greatest code of a scalar parameter."""
-    if math.isinf(parameter.cardinality):
+    if parameter.cardinality == math.inf:
         assert isinstance(parameter, Real)
         return float(parameter.low), float(parameter.high)
     return 0.0, float(parameter.cardinality - 1)

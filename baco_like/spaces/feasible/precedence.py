@@ -69,8 +69,9 @@ def _all_places(elements: Sequence[int], m: int) -> Ints:
     if len(elements) == 2:
         places = places[places[:, 0] != places[:, 1]]
     rows = np.empty((len(places), m), dtype=np.int64)
+    rows[:, elements] = places
+    free = np.ones(rows.shape, dtype=np.bool_)
+    np.put_along_axis(free, places, False, axis=1)
     others = [e for e in range(m) if e not in elements]
-    for row, taken in zip(rows, places, strict=True):
-        row[elements] = taken
-        row[others] = np.setdiff1d(np.arange(m), taken)
+    rows[:, others] = np.nonzero(free)[1].reshape(len(rows), len(others))
     return rows

@@ -7,6 +7,7 @@ over what satisfies them; only how many tries they need is random.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -140,7 +141,7 @@ class Rejection:
 
     def _pulled(self, best: Array, row: Array) -> Array:
         """Return a feasible row with its reals moved towards another row, by bisection on the way."""
-        reals = [at.start for p, at in self.parameters.values() if np.isinf(p.cardinality)]
+        reals = [at.start for p, at in self.parameters.values() if p.cardinality == math.inf]
         low, high = 0.0, 1.0
         for _ in range(30 if reals else 0):
             middle = 0.5 * (low + high)

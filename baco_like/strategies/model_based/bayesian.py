@@ -175,7 +175,7 @@ class Bayesian:
 
     def search_of(self, space: Space) -> Search:
         """Return how a score is maximised over a space."""
-        if math.isinf(space.size):
+        if space.size == math.inf:
             return self.mixed
         count = space.feasible.count
         return self.scan if count is not None and count <= self.scan_limit else self.search

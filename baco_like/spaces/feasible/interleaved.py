@@ -1,0 +1,212 @@
+"""Permutations under order rules that fall apart: groups of elements without a rule between them.
+
+The orders of all elements are the orders of every group, interleaved in any way: their number is a multinomial
+coefficient times the groups' numbers of orders, and a uniform draw is a uniform interleaving of uniform draws. One tree
+of all of them would have as many nodes as the product of the groups' trees.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.sparse.csgraph import connected_components
+
+from baco_like._typing import Array, Codes, Ints, Mask, Rng
+from baco_like.spaces.feasible.extensions import Extensions, OrderRules, extensions
+from baco_like.spaces.feasible.free import FreePermutation, as_permutations
+from baco_like.spaces.feasible.growth import TooLarge
+from baco_like.spaces.feasible.ragged import adjacent_swaps
+from baco_like.spaces.feasible.ranking import Ranks, is_permutation, rank_dtype
+
+
+@dataclass(frozen=True, eq=False)
+class Interleaved:
+    """The permutations whose groups satisfy their own rules.
+
+    Attributes:
+        columns: Code columns of the space.
+        groups: The orders of each group; the columns are the numbers of its elements, increasing.
+    """
+
+    columns: Ints
+    groups: tuple[Extensions | FreePermutation, ...]
+
+    @cached_property
+    def count(self) -> int:
+        """Exact number of permutations."""
+        return self._interleavings * self._inner
+
+    @property
+    def _interleavings(self) -> int:
+        shared = math.prod(math.factorial(size) for size in self._sizes.tolist())
+        return math.factorial(len(self.columns)) // shared
+
+    @property
+    def _inner(self) -> int:
+        return math.prod(group.count for group in self.groups)
+
+    @property
+    def _sizes(self) -> Ints:
+        return np.array([len(group.columns) for group in self.groups])
+
+    @cached_property
+    def _label(self) -> Ints:
+        """The group of each element."""
+        label = np.empty(len(self.columns), dtype=np.int64)
+        for number, group in enumerate(self.groups):
+            label[group.columns] = number
+        return label
+
+    def contains(self, codes: Codes) -> Mask:
+        """Whether each row is a permutation that satisfies the rules."""
+        good = is_permutation(codes)
+        for group, own in zip(self.groups, self._own(codes), strict=True):
+            good = good & group.contains(own)
+        return good
+
+    def sample(self, n: int, rng: Rng) -> Codes:
+        """Return n independent uniform rows."""
+        labels = rng.permuted(np.tile(self._label, (n, 1)), axis=1)
+        return self._joined(labels, [group.sample(n, rng) for group in self.groups])
+
+    def walk(self, n: int, rng: Rng) -> Codes:
+        """Return n rows drawn place by place (biased): first a group, then what comes next of it."""
+        left = np.tile(self._sizes, (n, 1))
+        labels = np.empty((n, len(self.columns)), dtype=np.int64)
+        for place in range(len(self.columns)):
+            labels[:, place] = np.where(left > 0, rng.random(left.shape), -1.0).argmax(axis=1)
+            left[np.arange(n), labels[:, place]] -= 1
+        return self._joined(labels, [group.walk(n, rng) for group in self.groups])
+
+    def rank(self, codes: Codes) -> Ranks:
+        """Return ranks, or -1: by the interleaving, then by the orders of the groups."""
+        good = self.contains(codes)
+        legal = np.where(good[:, None], codes, self.unrank(np.zeros(1, dtype=np.int64)))
+        ranks = self._interleaving_ranks(self._label[np.argsort(legal, axis=1)])
+        for group, own in zip(self.groups, self._own(legal), strict=True):
+            ranks = ranks * group.count + group.rank(own).astype(ranks.dtype)
+        return np.where(good, ranks, -1)
+
+    def unrank(self, ranks: Ranks) -> Codes:
+        """Return the rows with these ranks."""
+        owns: list[Codes] = []
+        for group in reversed(self.groups):
+            owns.append(group.unrank((ranks % group.count).astype(rank_dtype(group.count))))
+            ranks = ranks // group.count
+        return self._joined(self._interleavings_from_ranks(ranks), owns[::-1])
+
+    def used(self, column: int) -> Array | None:
+        """Return the places at which an element occurs in some row: other groups may come before it or after."""
+        group = self.groups[self._label[column]]
+        found = group.used(int(np.flatnonzero(group.columns == column)[0]))
+        assert found is not None
+        others = np.arange(len(self.columns) - len(group.columns) + 1)
+        return np.unique(found[:, None] + others)
+
+    def nearest(self, codes: Codes, rng: Rng) -> Codes:
+        """Return for each row a feasible one that is near: every group at the least distance, then interleaved.
+
+        An element stands where it was wanted, or right after what must come before it and was wanted later. The nearest
+        of all would be as hard to find as an optimal schedule of one machine under precedence.
+        """
+        wanted = np.empty(codes.shape)
+        within = np.empty(codes.shape)
+        for group in self.groups:
+            targets = codes[:, group.columns]
+            own = group.nearest(as_permutations(targets, rng), rng).astype(np.int64)
+            in_order = np.take_along_axis(targets, np.argsort(own, axis=1), axis=1)
+            latest = np.maximum.accumulate(in_order, axis=1)
+            wanted[:, group.columns] = np.take_along_axis(latest, own, axis=1)
+            within[:, group.columns] = own
+        chance = rng.random((len(codes), len(self.groups)))[:, self._label]
+        order = np.lexsort((within, chance, wanted), axis=1)
+        return np.argsort(order, axis=1).astype(np.float64)
+
+    def closest_others(self, codes: Codes) -> tuple[Codes, Ints, Array]:
+        """Return the adjacent swaps that satisfy the rules; rows that are no permutation have none."""
+        legal = np.flatnonzero(is_permutation(codes))
+        rows, owner = adjacent_swaps(codes[legal])
+        good = self.contains(rows)
+        owner = legal[owner[good]]
+        distance = np.full(len(codes), np.inf)
+        distance[owner] = 1.0
+        return rows[good], owner, distance
+
+    # Groups and their interleaving ---------------------------------------------------------------------------------
+
+    def _own(self, codes: Codes) -> list[Codes]:
+        """Return the permutation of each group, ``(n, m)`` -> ``(n, size)`` each."""
+        return [
+            np.argsort(np.argsort(codes[:, group.columns], axis=1), axis=1).astype(np.float64)
+            for group in self.groups
+        ]
+
+    def _joined(self, labels: Ints, owns: Sequence[Codes]) -> Codes:
+        """Return the rows with these groups by place, ``(n, m)``, and these permutations of the groups."""
+        codes = np.empty(labels.shape)
+        for number, (group, own) in enumerate(zip(self.groups, owns, strict=True)):
+            places = np.nonzero(labels == number)[1].reshape(len(labels), len(group.columns))
+            codes[:, group.columns] = np.take_along_axis(places, own.astype(np.int64), axis=1)
+        return codes
+
+    def _start(self, n: int) -> tuple[Ints, Ranks]:
+        """Return how many of each group are to come, and in how many ways, for n rows."""
+        dtype = rank_dtype(max(self.count, self._interleavings * len(self.columns)))
+        return np.tile(self._sizes, (n, 1)), np.full(n, self._interleavings, dtype=dtype)
+
+    def _interleaving_ranks(self, labels: Ints) -> Ranks:
+        """Return the lexicographic ranks of groups by place, ``(n, m)`` -> ``(n,)``."""
+        rows = np.arange(len(labels))
+        left, ways = self._start(len(labels))
+        ranks = np.zeros_like(ways)
+        for place, label in enumerate(labels.T):
+            to_come = labels.shape[1] - place
+            smaller = np.where(np.arange(left.shape[1]) < label[:, None], left, 0).sum(axis=1)
+            ranks = ranks + ways * smaller.astype(ways.dtype) // to_come
+            ways = ways * left[rows, label].astype(ways.dtype) // to_come
+            left[rows, label] -= 1
+        return ranks
+
+    def _interleavings_from_ranks(self, ranks: Ranks) -> Ints:
+        """Return the groups by place with these ranks; undoes `_interleaving_ranks`."""
+        rows = np.arange(len(ranks))
+        left, ways = self._start(len(ranks))
+        ranks = ranks.astype(ways.dtype)
+        labels = np.empty((len(ranks), len(self.columns)), dtype=np.int64)
+        for place in range(labels.shape[1]):
+            to_come = labels.shape[1] - place
+            ends = ways[:, None] * np.cumsum(left, axis=1).astype(ways.dtype) // to_come
+            label = (ends <= ranks[:, None]).sum(axis=1)
+            own = ways * left[rows, label].astype(ways.dtype) // to_come
+            ranks, ways = ranks - (ends[rows, label] - own), own
+            left[rows, label] -= 1
+            labels[:, place] = label
+        return labels
+
+
+def interleaved(columns: Ints, rules: OrderRules) -> Interleaved | None:
+    """Return the permutations that satisfy rules on pairs of elements, by groups, or None where there are none.
+
+    Raises:
+        TooLarge: There is only one group, a rule restricts the place of an element, which ties all together, or the
+            orders of one group are too many for a tree.
+    """
+    number_of_groups, group_of = connected_components(rules.before, directed=False)
+    if number_of_groups == 1 or not rules.places.all():
+        raise TooLarge
+    alone = np.bincount(group_of)[group_of] == 1
+    groups: list[Extensions | FreePermutation] = []
+    if alone.any():
+        groups.append(FreePermutation(np.flatnonzero(alone)))
+    for number in np.unique(group_of[~alone]):
+        members = np.flatnonzero(group_of == number)
+        everywhere = np.ones((len(members), len(members)), dtype=np.bool_)
+        own = extensions(members, OrderRules(rules.before[np.ix_(members, members)], everywhere))
+        if own is None:
+            return None
+        groups.append(own)
+    return Interleaved(columns, tuple(groups))
