@@ -28,6 +28,10 @@ part --spaces loop_nest,hidden,synthetic_passes,synthetic_tiles --peers "Kernel 
     --budget 100 --exactly --limit 60 --seeds 20
 part --spaces modelled --peers "auto,random,$fast" --budget 220 --exactly --limit 30 --seeds 20
 part --spaces modelled --peers "Optuna TPE,bayesian,baco" --budget 60 --exactly --limit 30 --seeds 20
+part --spaces synthetic --peers "Optuna TPE" --budget 220 --exactly --seeds 20
+part --spaces modelled --peers "Optuna TPE" --budget 220 --exactly --seeds 4
 # costs over three decades: 20 runs say little of a mean
 part --spaces halide --peers auto --budget 60 --exactly --first-seed 20 --seeds 280
+part --spaces loop_nest,hidden,blur --peers auto --budget 60 --exactly --first-seed 20 --seeds 80
+part --spaces "halide,pnpoly/narrow,pnpoly/wide" --peers random --budget 60 --exactly --first-seed 20 --seeds 280
 part --seeds 0 --table benchmarks/quality/results/compare.md
