@@ -18,7 +18,7 @@ import numpy as np
 from baco_like._typing import Array, Codes, Ints, Mask, Rng
 from baco_like.spaces.feasible.distance import nearest_paths
 from baco_like.spaces.feasible.growth import TooLarge
-from baco_like.spaces.feasible.ragged import adjacent_swaps
+from baco_like.spaces.feasible.ragged import swaps_within
 from baco_like.spaces.feasible.ranking import (
     Ranks,
     is_permutation,
@@ -119,13 +119,7 @@ class Extensions:
 
     def closest_others(self, codes: Codes) -> tuple[Codes, Ints, Array]:
         """Return the adjacent swaps that satisfy the rules; rows that are no permutation have none."""
-        legal = np.flatnonzero(is_permutation(codes))
-        rows, owner = adjacent_swaps(codes[legal])
-        good = self.contains(rows)
-        owner = legal[owner[good]]
-        distance = np.full(len(codes), np.inf)
-        distance[owner] = 1.0
-        return rows[good], owner, distance
+        return swaps_within(codes, self.contains)
 
     def _edge_costs(self, codes: Codes) -> list[Array]:
         """Return how far each element would move; the exchangeable ones best stand in the order of their targets."""

@@ -19,7 +19,7 @@ from baco_like._typing import Array, Codes, Ints, Mask, Rng
 from baco_like.spaces.feasible.extensions import Extensions, OrderRules, extensions
 from baco_like.spaces.feasible.free import FreePermutation, as_permutations
 from baco_like.spaces.feasible.growth import TooLarge
-from baco_like.spaces.feasible.ragged import adjacent_swaps
+from baco_like.spaces.feasible.ragged import swaps_within
 from baco_like.spaces.feasible.ranking import Ranks, is_permutation, rank_dtype
 
 
@@ -128,13 +128,7 @@ class Interleaved:
 
     def closest_others(self, codes: Codes) -> tuple[Codes, Ints, Array]:
         """Return the adjacent swaps that satisfy the rules; rows that are no permutation have none."""
-        legal = np.flatnonzero(is_permutation(codes))
-        rows, owner = adjacent_swaps(codes[legal])
-        good = self.contains(rows)
-        owner = legal[owner[good]]
-        distance = np.full(len(codes), np.inf)
-        distance[owner] = 1.0
-        return rows[good], owner, distance
+        return swaps_within(codes, self.contains)
 
     # Groups and their interleaving ---------------------------------------------------------------------------------
 

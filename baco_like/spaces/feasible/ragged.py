@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
-from baco_like._typing import Codes, Ints, Rng
+from baco_like._typing import Array, Codes, Ints, Mask, Rng
+from baco_like.spaces.feasible.ranking import is_permutation
 
 
 def ragged(start: Ints, length: Ints) -> Ints:
@@ -82,6 +85,21 @@ def adjacent_swaps(codes: Codes) -> tuple[Codes, Ints]:
     rows = codes[owner]
     swapped = np.where(rows == place, place + 1, np.where(rows == place + 1, place, rows))
     return swapped.astype(np.float64), owner
+
+
+def swaps_within(codes: Codes, contains: Callable[[Codes], Mask]) -> tuple[Codes, Ints, Array]:
+    """Return the adjacent swaps that are in a set of permutations; rows that are no permutation have none.
+
+    Returns:
+        As `Factor.closest_others`.
+    """
+    legal = np.flatnonzero(is_permutation(codes))
+    rows, owner = adjacent_swaps(codes[legal])
+    good = contains(rows)
+    owner = legal[owner[good]]
+    distance = np.full(len(codes), np.inf)
+    distance[owner] = 1.0
+    return rows[good], owner, distance
 
 
 def all_swaps(codes: Codes) -> tuple[Codes, Ints]:
