@@ -233,7 +233,7 @@ def _space_of(vocs: VOCS) -> Space:
         if all(map(is_number, values)):
             found[name] = Ordinal(values, default=variable.default_value)
         else:
-            found[name] = Categorical(sorted(values, key=lambda one: (type(one).__name__, one)))
+            found[name] = Categorical(set(values))
     return Space(found)
 
 

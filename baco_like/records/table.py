@@ -11,9 +11,13 @@ OURS = ("status", "failed", "message", "bound", "sem", "repeats", "origin")
 """The columns between the objective and the metrics."""
 
 
+MARK = "trial_"
+"""What a column of ours begins with that has a parameter's name."""
+
+
 def column(name: str, parameters: Container[str]) -> str:
-    """Return the name of a column of ours; one that a parameter has begins with ``trial_`` instead."""
-    return f"trial_{name}" if name in parameters else name
+    """Return the name of a column of ours; one that a parameter has begins with `MARK` instead."""
+    return f"{MARK}{name}" if name in parameters else name
 
 
 def table_row(trial: Trial, objective: str) -> dict[str, Any]:

@@ -61,7 +61,12 @@ def ordered(values: Iterable[Any]) -> Iterable[Any]:
     """Return values as they are given, those of a set sorted: its own order differs from process to process."""
     if not isinstance(values, AbstractSet):
         return values
-    return sorted(values, key=lambda value: (type(value).__name__, str(value)))
+    return sorted(values, key=_kind_and_value)
+
+
+def _kind_and_value(value: Any) -> tuple[str, Any]:
+    comparable = value if isinstance(value, int | float | str) else str(value)
+    return type(value).__name__, comparable
 
 
 def _check_value(value: Any) -> None:

@@ -7,36 +7,26 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from baco_like.records.journal import plain, read_outcome
-from baco_like.records.table import OURS
+from baco_like.records.table import MARK, OURS
 from baco_like.records.trial import Outcome
 from baco_like.storage.recording import Recording, recording
 from baco_like.storage.samples_csv import literal
 
-_TRIAL = "trial_"
-"""What a column of ours begins with that has a parameter's name."""
-
 
 def is_frame(header: Sequence[str]) -> bool:
     """Whether these are the columns of such a table, with the index before them or without it."""
-    return _first(header) is not None and _status(header) is not None
+    return _places(header) is not None
 
 
-def _first(header: Sequence[str]) -> int | None:
-    """Return where the numbers of the trials stand."""
-    places = (i for i, name in enumerate(header[:2]) if _ours(name) == "id")
-    first = next(places, None)
-    return None if first == 1 and header[0] else first
-
-
-def _status(header: Sequence[str]) -> int | None:
-    """Return where the column ``status`` stands that the others of ours follow."""
-    names = [_ours(name) for name in header]
+def _places(header: Sequence[str]) -> tuple[int, int] | None:
+    """Return where the numbers of the trials stand, and the column ``status`` that the others of ours follow."""
+    names = [name.removeprefix(MARK) for name in header]
+    first = next((i for i, name in enumerate(names[:2]) if name == "id"), None)
     starts = range(3, len(names) - len(OURS) + 1)
-    return next((i for i in starts if tuple(names[i : i + len(OURS)]) == OURS), None)
-
-
-def _ours(name: str) -> str:
-    return name.removeprefix(_TRIAL)
+    status = next((i for i in starts if tuple(names[i : i + len(OURS)]) == OURS), None)
+    if first is None or status is None or (first == 1 and header[0]):
+        return None
+    return first, status
 
 
 def from_frame(lines: Sequence[Sequence[str]]) -> Recording:
@@ -46,10 +36,9 @@ def from_frame(lines: Sequence[Sequence[str]]) -> Recording:
         RunFileError: There is no row.
         LookupError, TypeError, ValueError: It is damaged.
     """
-    header = lines[0]
-    first, status = _first(header), _status(header)
-    assert first is not None
-    assert status is not None
+    header, places = lines[0], _places(lines[0])
+    assert places is not None
+    first, status = places
     names, objective = tuple(header[first + 1 : status - 1]), header[status - 1]
     found = []
     for line in lines[1:]:

@@ -421,7 +421,7 @@ def grouped(m: int, pairs: Sequence[tuple[int, int]]) -> tuple[Interleaved, np.n
     for a, b in pairs:
         before[a, b] = True
     found = interleaved(np.arange(m), OrderRules(before, np.ones((m, m), dtype=np.bool_)))
-    assert found is not None
+    assert isinstance(found, Interleaved)
     everything = np.array(list(permutations(range(m))), dtype=np.float64)
     good = np.all([everything[:, a] < everything[:, b] for a, b in pairs], axis=0)
     assert np.array_equal(found.contains(everything), good)

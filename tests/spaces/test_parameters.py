@@ -501,3 +501,4 @@ def test_values_of_a_set_have_one_order(kind):
         assert made == tuple(texts)
     assert Space({"f": kind(texts)}).parameters["f"] == Categorical(texts)
     assert Categorical(kind([True, "a", 2])).values == (True, 2, "a")
+    assert Permutation(kind(range(12))).elements == tuple(range(12))

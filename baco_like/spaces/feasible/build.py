@@ -173,7 +173,7 @@ def _orders(
     kept = len(ordered)
     while kept:
         rules, _ = order_rules(name, parameter, ordered[:kept])
-        for tree in (partial(extensions, most=SMALL_TREE), interleaved, extensions):
+        for tree in (partial(extensions, most=SMALL_TREE), interleaved):
             with contextlib.suppress(TooLarge):
                 return tree(inside, rules), ordered[kept:]
         kept = 3 * kept // 4

@@ -18,7 +18,6 @@ from scipy.sparse.csgraph import connected_components
 from baco_like._typing import Array, Codes, Ints, Mask, Rng
 from baco_like.spaces.feasible.extensions import Extensions, OrderRules, extensions
 from baco_like.spaces.feasible.free import FreePermutation, as_permutations
-from baco_like.spaces.feasible.growth import TooLarge
 from baco_like.spaces.feasible.ragged import swaps_within
 from baco_like.spaces.feasible.ranking import Ranks, is_permutation, rank_dtype
 
@@ -182,16 +181,18 @@ class Interleaved:
         return labels
 
 
-def interleaved(columns: Ints, rules: OrderRules) -> Interleaved | None:
-    """Return the permutations that satisfy rules on pairs of elements, by groups, or None where there are none.
+def interleaved(columns: Ints, rules: OrderRules) -> Interleaved | Extensions | None:
+    """Return the permutations that satisfy the rules, by groups, or None where there are none.
+
+    In one tree where they do not fall apart: there is only one group, or a rule restricts the place of an element,
+    which ties all together.
 
     Raises:
-        TooLarge: There is only one group, a rule restricts the place of an element, which ties all together, or the
-            orders of one group are too many for a tree.
+        TooLarge: The orders of one group, or those of all, are too many for a tree.
     """
     number_of_groups, group_of = connected_components(rules.before, directed=False)
     if number_of_groups == 1 or not rules.places.all():
-        raise TooLarge
+        return extensions(columns, rules)
     alone = np.bincount(group_of)[group_of] == 1
     groups: list[Extensions | FreePermutation] = []
     if alone.any():

@@ -111,7 +111,7 @@ def _scores(table: Table, names: Sequence[str], ranked: Sequence[str]) -> str:
         found = [figures.overall(each, n, mean) for mean, n in product((False, True), BUDGETS)]
         counts = ["-" if one is None else str(one.runs) for one in found[: len(BUDGETS)]]
         shown = counts[0] if len(set(counts)) == 1 else " / ".join(counts)
-        most = _at_most(each)
+        most = _at_most(each) if None in found else {}
         cells = [
             f"<= {most[n]:.2f}" if one is None and not mean else _interval(one)
             for (mean, n), one in zip(product((False, True), BUDGETS), found, strict=True)
