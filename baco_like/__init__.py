@@ -9,7 +9,6 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from baco_like.budget import MaxEvals, MaxFailures, MaxTime, NoImprovement, Target
     from baco_like.exceptions import (
         BacoError,
         ConfigError,
@@ -24,18 +23,19 @@ if TYPE_CHECKING:
         TrialError,
     )
     from baco_like.optimizer import Optimizer, WarmStart, migrate
+    from baco_like.parameters.categorical import Categorical
+    from baco_like.parameters.integer import Integer
+    from baco_like.parameters.ordinal import Ordinal
+    from baco_like.parameters.permutation import Permutation
+    from baco_like.parameters.prior import Gaussian, PiecewiseLinear
+    from baco_like.parameters.real import Real
     from baco_like.records.trial import Outcome, Status, Trial
-    from baco_like.spaces.categorical import Categorical
-    from baco_like.spaces.integer import Integer
-    from baco_like.spaces.ordinal import Ordinal
-    from baco_like.spaces.permutation import Permutation
-    from baco_like.spaces.prior import Gaussian, PiecewiseLinear
-    from baco_like.spaces.real import Real
+    from baco_like.running.stopping import MaxEvals, MaxFailures, MaxTime, NoImprovement, Target
+    from baco_like.running.tuner import Result, run, tune
     from baco_like.spaces.space import Space
-    from baco_like.tuner import Result, run, tune
 
 _HOME = {
-    "budget": ("MaxEvals", "MaxFailures", "MaxTime", "NoImprovement", "Target"),
+    "running.stopping": ("MaxEvals", "MaxFailures", "MaxTime", "NoImprovement", "Target"),
     "exceptions": (
         "BacoError",
         "ConfigError",
@@ -51,14 +51,14 @@ _HOME = {
     ),
     "optimizer": ("Optimizer", "WarmStart", "migrate"),
     "records.trial": ("Outcome", "Status", "Trial"),
-    "spaces.categorical": ("Categorical",),
-    "spaces.integer": ("Integer",),
-    "spaces.ordinal": ("Ordinal",),
-    "spaces.permutation": ("Permutation",),
-    "spaces.prior": ("Gaussian", "PiecewiseLinear"),
-    "spaces.real": ("Real",),
+    "parameters.categorical": ("Categorical",),
+    "parameters.integer": ("Integer",),
+    "parameters.ordinal": ("Ordinal",),
+    "parameters.permutation": ("Permutation",),
+    "parameters.prior": ("Gaussian", "PiecewiseLinear"),
+    "parameters.real": ("Real",),
     "spaces.space": ("Space",),
-    "tuner": ("Result", "run", "tune"),
+    "running.tuner": ("Result", "run", "tune"),
 }
 _MODULES = {name: module for module, names in _HOME.items() for name in names}
 

@@ -29,14 +29,15 @@ os.environ.setdefault("POCL_MAX_PTHREAD_COUNT", "1")  # what else the machine do
 
 import numpy as np
 
-from baco_like import BacoError, Space, runfile
+from baco_like import BacoError, Space
+from baco_like.cli import run_file as runfile
 from baco_like.evaluators import halide, registry
 from baco_like.evaluators.c_loop_nest import source as loop_nest_source
+from baco_like.evaluators.gpu.opencl import convolution, programs
 from baco_like.evaluators.halide import matmul, pipelines
 from baco_like.evaluators.kernels.domains import completed
-from baco_like.evaluators.opencl import convolution, programs
+from baco_like.evaluators.settings_table import Table
 from baco_like.evaluators.staged import StagedEvaluator
-from baco_like.evaluators.table import Table
 from baco_like.records.trial import Status, Trial
 
 EXAMPLES = Path(__file__).parents[1] / "examples"

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 
 from baco_like import MaxEvals, Optimizer, Space
-from baco_like.analysis import landscape, score
+from baco_like.benchmarking import landscape, score
 from baco_like.evaluators.replay import ReplayEvaluator, load
-from baco_like.tuner import run
+from baco_like.running.tuner import run
 
 RECORDED = Path(__file__).parents[1] / "benchmarks" / "recorded" / "hidden.json.gz"
 RUNS = 5

@@ -8,11 +8,11 @@ import sys
 from pathlib import Path
 
 from baco_like import Categorical, MaxEvals, Optimizer, Ordinal, Space, run
-from baco_like.evaluators.command import CommandBench, Commands
-from baco_like.evaluators.measure import Measure
+from baco_like.evaluators.command.evaluator import CommandBench, Commands
+from baco_like.evaluators.command.measure import Measure
+from baco_like.evaluators.command.template import Template, variable_names
 from baco_like.evaluators.repeats import Repeats
 from baco_like.evaluators.staged import StagedEvaluator
-from baco_like.evaluators.template import Template, variable_names
 
 BUILD = (
     "cc {level} -march=native -DTILE_Y={tile} -DTILE_X=256 -DORDER=y,x,v,u -DUNROLL={unroll} "

@@ -7,7 +7,7 @@ Needs a GPU and the extra `cupy`; without, it says what is missing and ends with
 import sys
 
 from baco_like import MaxEvals, Optimizer, run
-from baco_like.evaluators.cuda import Settings, cupy_evaluator, hotspot
+from baco_like.evaluators.gpu.cuda import Settings, cupy_evaluator, hotspot
 from baco_like.evaluators.repeats import Repeats
 from baco_like.exceptions import BacoError
 

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from gest_api.vocs import VOCS
 
 from baco_like import Ordinal, Permutation, Space
-from baco_like.integrations.gest_generator import BacoGenerator, variables
+from baco_like.integrations.gest.generator import BacoGenerator, variables
 
 WORKERS = 4
 

@@ -6,7 +6,7 @@ Run it with: python examples/opencl_gemm.py [EVALUATIONS]
 import sys
 
 from baco_like import MaxEvals, Optimizer, run
-from baco_like.evaluators.opencl import Settings, gemm, opencl_evaluator
+from baco_like.evaluators.gpu.opencl import Settings, gemm, opencl_evaluator
 from baco_like.evaluators.repeats import Repeats
 
 SIZE = 256

@@ -8,7 +8,7 @@ import sys
 import optuna
 
 from baco_like import Categorical, Ordinal, Permutation, Space
-from baco_like.integrations.optuna_sampler import BacoSampler, suggest
+from baco_like.integrations.optuna.sampler import BacoSampler, suggest
 
 space = Space(
     {

@@ -19,7 +19,7 @@ from pathlib import Path
 from baco_like import Infeasible, MaxEvals, Optimizer, Space, run
 from baco_like.evaluators.executors.evaluator import ExecutorEvaluator
 from baco_like.evaluators.executors.lanes import ProcessLanes
-from baco_like.evaluators.function import FunctionEvaluator
+from baco_like.evaluators.function.evaluator import FunctionEvaluator
 
 KILL_EVERY = 40
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from baco_like import MaxEvals, Optimizer, Space, run
 from baco_like.evaluators.confirmation import confirm
-from baco_like.evaluators.isolated import isolated_function
+from baco_like.evaluators.function.isolated import isolated_function
 from baco_like.evaluators.repeats import Repeats
 from baco_like.evaluators.result_cache import ResultCache
 from baco_like.evaluators.wrappers.cached import CachedEvaluator

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from baco_like import cli
-from baco_like.records.journal import START
-from baco_like.storage.jsonl import JsonlJournal
+from baco_like.journal.events import START
+from baco_like.journal.json_lines import JsonlJournal
 
 FILE = """
 [space.tile]
@@ -330,9 +330,9 @@ def test_a_run_that_breaks_off_writes_its_results(toml, tmp_path):
     text = toml.read_text().splitlines()
     toml.write_text("\n".join('run = "./once"' if x.startswith("run") else x for x in text))
     monkey = (
-        "from baco_like.evaluators.processes import process\n"
+        "from baco_like.evaluators._processes import process\n"
         "from baco_like.exceptions import EvaluatorError\n"
-        "import baco_like.evaluators.command as c, sys\nfrom baco_like.cli import main\n"
+        "import baco_like.evaluators.command.evaluator as c, sys\nfrom baco_like.cli import main\n"
         "real, calls = c.CommandBench.build, []\n"
         "def build(*arguments):\n"
         "    calls.append(1)\n"

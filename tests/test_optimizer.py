@@ -32,13 +32,13 @@ from baco_like import (
     TrialError,
     migrate,
 )
-from baco_like.evaluators.function import FunctionEvaluator
+from baco_like.evaluators.function.evaluator import FunctionEvaluator
 from baco_like.exceptions import BacoWarning
-from baco_like.storage.jsonl import JsonlJournal
-from baco_like.storage.memory import MemoryJournal
+from baco_like.journal.json_lines import JsonlJournal
+from baco_like.journal.memory import MemoryJournal
+from baco_like.running.tuner import run
 from baco_like.strategies.exhaustive import Exhaustive
 from baco_like.strategies.random_search import RandomSearch
-from baco_like.tuner import run
 
 
 @pytest.fixture

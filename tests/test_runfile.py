@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from baco_like import runfile
+from baco_like.cli import run_file as runfile
 from baco_like.exceptions import BacoError, EvaluatorError, RunFileError, SpaceError
 from baco_like.records.objective import Objective
 from baco_like.records.trial import Status, Trial

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from baco_like import Optimizer, WarmStart, cli
+from baco_like.cli.run_file import read
 from baco_like.exceptions import RunFileError
-from baco_like.runfile import read
 
 FILE = """
 [space.tile]

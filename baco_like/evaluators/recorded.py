@@ -1,6 +1,6 @@
 """Recorded results as a table: every configuration with its value or its failure.
 
-The formats are those of `baco_like.storage.recordings`: T4, Kernel Tuner's caches, KTT, CSV, and our journals.
+The formats are those of `baco_like.results.formats`: T4, Kernel Tuner's caches, KTT, CSV, and our journals.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from baco_like.exceptions import EvaluatorError, JournalError, RunFileError
 from baco_like.records.history import Goal
 from baco_like.records.reading import finite_number
 from baco_like.records.trial import Outcome, median
-from baco_like.storage.recordings import Recording, read
+from baco_like.results.formats import Recording, read
 
 _EXACT = 2**53
 

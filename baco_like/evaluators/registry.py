@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from baco_like.evaluators import command, cuda, halide, isolated, opencl, taco
+from baco_like.evaluators import halide, taco
 from baco_like.evaluators.c_loop_nest import LoopNestEvaluator
+from baco_like.evaluators.command import evaluator as command
+from baco_like.evaluators.function import isolated
+from baco_like.evaluators.gpu import cuda, opencl
 from baco_like.evaluators.protocol import Evaluator
 from baco_like.evaluators.replay import ReplayEvaluator
 from baco_like.evaluators.result_cache import ResultCache, digest
-from baco_like.evaluators.table import Table, shown, suggestion
+from baco_like.evaluators.settings_table import Table, shown, suggestion
 from baco_like.evaluators.wrappers.cached import CachedEvaluator
 from baco_like.exceptions import RunFileError
 from baco_like.spaces.space import Space

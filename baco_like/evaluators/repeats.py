@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from baco_like.evaluators.table import Table
+from baco_like.evaluators.settings_table import Table
 from baco_like.exceptions import EvaluatorError
 from baco_like.records.trial import median, standard_error
 

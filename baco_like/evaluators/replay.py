@@ -10,7 +10,7 @@ from typing import final
 
 from baco_like._random import Purpose, generator
 from baco_like.evaluators.recorded import Entry, Recorded, load, readings
-from baco_like.evaluators.table import Table, shown, suggestion
+from baco_like.evaluators.settings_table import Table, shown, suggestion
 from baco_like.exceptions import EvaluatorError
 from baco_like.records.history import History
 from baco_like.records.trial import Outcome, Trial
@@ -56,7 +56,7 @@ class ReplayEvaluator:
 
         Args:
             table: Keys as in `KEYS`; ``file`` is a path relative to ``folder``, of any format that
-                `baco_like.storage.recordings` reads; ``objective`` names the measurement that counts.
+                `baco_like.results.formats` reads; ``objective`` names the measurement that counts.
             space: It has the table's parameters.
             unit: The objective's unit; not used.
             folder: Where the TOML file stands.

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from baco_like.exceptions import EvaluatorError, JournalError
-from baco_like.records.journal import normalised, observed_event, read_outcome
+from baco_like.journal.events import normalised, observed_event, read_outcome
+from baco_like.journal.lock import locked
 from baco_like.records.trial import Outcome, Status, Trial
-from baco_like.storage.lock import locked
 
 _VERSION = 1
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from baco_like._typing import Codes
+from baco_like.constraints.table import TableConstraint
 from baco_like.exceptions import ConfigError, SpaceError
+from baco_like.parameters.values import plain
 from baco_like.spaces.space import Space
-from baco_like.spaces.table import TableConstraint
-from baco_like.spaces.values import plain
 
 Row = tuple[Any, ...]
 """A configuration of the other tuner: its values in the order of the parameters."""

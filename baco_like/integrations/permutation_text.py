@@ -8,7 +8,7 @@ from itertools import permutations
 from typing import Any
 
 from baco_like.exceptions import SpaceError
-from baco_like.spaces.permutation import Permutation
+from baco_like.parameters.permutation import Permutation
 from baco_like.spaces.space import Space
 
 MOST_ORDERS = 5040

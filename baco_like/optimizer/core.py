@@ -26,8 +26,15 @@ from baco_like.exceptions import (
     JournalConflict,
     TrialError,
 )
-from baco_like.optimizer.asking import Ask, suggestion
-from baco_like.optimizer.opening import (
+from baco_like.journal import events
+from baco_like.journal.events import START, Event, Journal, Mark
+from baco_like.journal.header import Header, Options, whole
+from baco_like.journal.json_lines import JsonlJournal
+from baco_like.journal.warm_start_results import Earlier
+from baco_like.optimizer.observing import check_bounds, legal, told
+from baco_like.optimizer.predictions import predicted
+from baco_like.optimizer.recommendation import recommended
+from baco_like.optimizer.setup import (
     chosen,
     collector_paused,
     default_first,
@@ -38,23 +45,16 @@ from baco_like.optimizer.opening import (
     split,
     warn_of_default,
 )
-from baco_like.optimizer.predicting import predicted
-from baco_like.optimizer.recommending import recommended
 from baco_like.optimizer.state import Now, advanced, begun
-from baco_like.optimizer.telling import check_bounds, legal, told
+from baco_like.optimizer.suggesting import Ask, suggestion
 from baco_like.optimizer.warm_start import WarmStart, check_same, read_all, tasks_of, warm_starts
-from baco_like.records import journal as events
-from baco_like.records.earlier import Earlier
-from baco_like.records.header import Header, Options, whole
 from baco_like.records.history import Goal, History, Noise
-from baco_like.records.journal import START, Event, Journal, Mark
 from baco_like.records.stopping import StopRule
 from baco_like.records.table import table_row
 from baco_like.records.trial import Outcome, Trial
+from baco_like.results.formats import write
+from baco_like.results.journal_file import run_recording
 from baco_like.spaces.space import Space
-from baco_like.storage.journal_recording import run_recording
-from baco_like.storage.jsonl import JsonlJournal
-from baco_like.storage.recordings import write
 from baco_like.strategies.informed import informed
 from baco_like.strategies.protocol import Strategy
 

@@ -9,10 +9,10 @@ from typing import Any
 
 from baco_like._typing import Rng
 from baco_like.exceptions import ConfigError
-from baco_like.records.earlier import Mode
+from baco_like.journal.warm_start_results import Mode
+from baco_like.parameters.permutation import Permutation
+from baco_like.parameters.protocol import Parameter
 from baco_like.records.trial import Outcome
-from baco_like.spaces.parameter import Parameter
-from baco_like.spaces.permutation import Permutation
 from baco_like.spaces.space import Space
 
 Row = tuple[Mapping[str, Any], Outcome]

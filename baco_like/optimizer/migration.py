@@ -13,15 +13,15 @@ from pathlib import Path
 from typing import Any
 
 from baco_like.exceptions import SpaceWarning
-from baco_like.optimizer.opening import default_first, records_of
+from baco_like.journal.events import Event, enqueued_event, observed_event, suggested_event
+from baco_like.journal.header import Header
+from baco_like.journal.json_lines import write_journal
+from baco_like.journal.warm_start_results import Earlier, numbered
+from baco_like.optimizer.setup import default_first, records_of
 from baco_like.optimizer.state import advanced, begun
-from baco_like.records.earlier import Earlier, numbered
-from baco_like.records.header import Header
-from baco_like.records.journal import Event, enqueued_event, observed_event, suggested_event
 from baco_like.records.trial import Status, Trial
-from baco_like.spaces.given import GivenParameter, difference
+from baco_like.spaces.inputs import GivenParameter, difference
 from baco_like.spaces.space import Space
-from baco_like.storage.jsonl import write_journal
 from baco_like.strategies.random_search import RandomSearch
 
 Config = Mapping[str, Any]

@@ -9,10 +9,10 @@ from typing import Any
 
 from baco_like._random import Purpose, generator
 from baco_like.exceptions import ConfigError, JournalError, TrialError
-from baco_like.records.earlier import numbered
-from baco_like.records.header import Header, Options
+from baco_like.journal.events import START, Event, Known, Mark, apply, suggested_configs
+from baco_like.journal.header import Header, Options
+from baco_like.journal.warm_start_results import numbered
 from baco_like.records.history import History
-from baco_like.records.journal import START, Event, Known, Mark, apply, suggested_configs
 from baco_like.records.trial import Trial
 from baco_like.spaces.space import Space
 from baco_like.strategies.protocol import Problem, Strategy

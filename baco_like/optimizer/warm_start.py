@@ -14,17 +14,17 @@ import numpy as np
 from baco_like._random import Purpose, generator
 from baco_like._typing import Array, Rng
 from baco_like.exceptions import ConfigError, JournalError, RunFileError, WarmStartWarning
+from baco_like.journal.header import Options, whole
+from baco_like.journal.warm_start_results import MODES, Earlier, Mode, numbered
 from baco_like.optimizer.matching import Matching
-from baco_like.records.earlier import MODES, Earlier, Mode, numbered
-from baco_like.records.header import Options, whole
 from baco_like.records.history import Goal, History
 from baco_like.records.reading import number_in, outcome_from, without_bound
 from baco_like.records.table import column
 from baco_like.records.trial import Outcome, Status, Trial
+from baco_like.results.formats import read
+from baco_like.results.recording import Recording, by_measurement
 from baco_like.spaces.space import Space
-from baco_like.storage.recording import Recording, by_measurement
-from baco_like.storage.recordings import read
-from baco_like.strategies.model_based.transferred import Task
+from baco_like.strategies.bayesian.transferred import Task
 from baco_like.surrogates.gp.fit import chosen_rows
 
 _FAILED_AS = 0.75

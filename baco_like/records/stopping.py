@@ -8,7 +8,7 @@ from baco_like.records.history import History
 
 
 class StopRule(Protocol):
-    """Says why a run should end; the rules themselves are in `baco_like.budget`."""
+    """Says why a run should end; the rules themselves are in `baco_like.running.stopping`."""
 
     def reason(self, history: History, seconds: float) -> str | None:
         """Return why the run is over, or None while it is not."""

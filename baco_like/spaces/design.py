@@ -11,10 +11,10 @@ from collections.abc import Callable
 import numpy as np
 
 from baco_like._typing import Array, Codes, Mask, Rng
-from baco_like.spaces.integer import Integer
+from baco_like.parameters.integer import Integer
+from baco_like.parameters.unit_scale import at_shares
 from baco_like.spaces.moves import Place, places, used
 from baco_like.spaces.rows import distinct
-from baco_like.spaces.shares import at_shares
 from baco_like.spaces.space import Space
 
 Taken = Callable[[Codes], Mask]
@@ -129,7 +129,7 @@ def middle(space: Space, n: int, rng: Rng, taken: Taken) -> Codes:
 
     The extremes of block sizes, unroll factors and the like are seldom good: a configuration from the middle tells a
     model where to begin, and its neighbours what matters there. One by one they are as near as at once.
-    Scales are those of `baco_like.spaces.quantities`; a large space is searched among many random rows, and chance
+    Scales are those of `spaces.derived_features`; a large space is searched among many random rows, and chance
     decides between equals.
     """
     return _nearest(space, n, rng, taken, *_by_distance(space, rng, taken))

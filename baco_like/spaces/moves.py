@@ -10,7 +10,9 @@ from typing import Literal
 import numpy as np
 
 from baco_like._typing import Array, Codes, Ints, Mask, Rng
-from baco_like.spaces.categorical import Categorical
+from baco_like.parameters.categorical import Categorical
+from baco_like.parameters.protocol import Parameter
+from baco_like.parameters.unit_scale import at_shares, shares_of
 from baco_like.spaces.feasible.factor import Factor
 from baco_like.spaces.feasible.group import TreeGroup
 from baco_like.spaces.feasible.ragged import (
@@ -20,8 +22,6 @@ from baco_like.spaces.feasible.ragged import (
     replaced,
     thinned,
 )
-from baco_like.spaces.parameter import Parameter
-from baco_like.spaces.shares import at_shares, shares_of
 from baco_like.spaces.space import Space
 
 Neighbours = tuple[Codes, Ints]

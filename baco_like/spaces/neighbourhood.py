@@ -14,7 +14,7 @@ import numpy as np
 
 from baco_like._typing import Codes, Rng
 from baco_like.spaces.feasible.ragged import by_owner
-from baco_like.spaces.joint import joint_changes
+from baco_like.spaces.joint_moves import joint_changes
 from baco_like.spaces.moves import (
     Neighbours,
     few_values,

@@ -15,8 +15,9 @@ from baco_like._optional import require
 from baco_like._random import Purpose, generator
 from baco_like._typing import Array, Codes, Features, Ints, Mask
 from baco_like.exceptions import ConfigError, SpaceError
-from baco_like.spaces import given
-from baco_like.spaces.categorical import Categorical
+from baco_like.parameters.categorical import Categorical
+from baco_like.spaces import inputs as given
+from baco_like.spaces.derived_features import Quantities
 from baco_like.spaces.feasible.build import build
 from baco_like.spaces.feasible.chain import Chain
 from baco_like.spaces.feasible.free import code_range
@@ -28,9 +29,8 @@ from baco_like.spaces.formats.description import SpaceDescription
 from baco_like.spaces.formats.kernel_tuner import read_kernel_tuner
 from baco_like.spaces.formats.native import VERSION, space_from_dict
 from baco_like.spaces.formats.t1 import read_t1
-from baco_like.spaces.gather import Gather
-from baco_like.spaces.given import GivenConstraint, GivenParameter
-from baco_like.spaces.quantities import Quantities
+from baco_like.spaces.inputs import GivenConstraint, GivenParameter
+from baco_like.spaces.lookup import Gather
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -232,7 +232,7 @@ class Space:
 
     @cached_property
     def quantities(self) -> Quantities:
-        """The space as a model may see it with further features: see `baco_like.spaces.quantities`."""
+        """The space as a model may see it with further features: see `baco_like.spaces.derived_features`."""
         return Quantities(self)
 
     def log_density(self, codes: Codes) -> Array:

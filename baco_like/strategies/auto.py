@@ -8,15 +8,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any, final
 
 from baco_like._typing import Codes, Rng
+from baco_like.parameters.permutation import Permutation
 from baco_like.records.history import History
 from baco_like.records.trial import Proposal, Trial
 from baco_like.spaces.design import distinct_middle, middle
-from baco_like.spaces.permutation import Permutation
 from baco_like.spaces.space import Space, in_words
-from baco_like.strategies.composed.phased import Design, Phased, check_initial
+from baco_like.strategies.bayesian.bayesian import Bayesian, with_quantities
+from baco_like.strategies.bayesian.transferred import Task, Transferred
+from baco_like.strategies.composite.phased import Design, Phased, check_initial
 from baco_like.strategies.exhaustive import Exhaustive
-from baco_like.strategies.model_based.bayesian import Bayesian, with_quantities
-from baco_like.strategies.model_based.transferred import Task, Transferred
 from baco_like.strategies.protocol import Prediction, Problem, Strategy, predictive
 from baco_like.surrogates.gp.model import GaussianProcess
 from baco_like.surrogates.gp.prior import LogNormal, Priors

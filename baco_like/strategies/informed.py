@@ -8,10 +8,10 @@ from typing import Any
 
 from baco_like.exceptions import StrategyError
 from baco_like.strategies.auto import Auto
-from baco_like.strategies.composed.interleaved import Interleaved
-from baco_like.strategies.composed.phased import Phased
-from baco_like.strategies.model_based.bayesian import Bayesian
-from baco_like.strategies.model_based.transferred import Task, Transferred
+from baco_like.strategies.bayesian.bayesian import Bayesian
+from baco_like.strategies.bayesian.transferred import Task, Transferred
+from baco_like.strategies.composite.interleaved import Interleaved
+from baco_like.strategies.composite.phased import Phased
 from baco_like.strategies.protocol import Strategy
 
 

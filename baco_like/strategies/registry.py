@@ -21,23 +21,23 @@ from baco_like.spaces.design import (
     sobol,
     uniform,
 )
-from baco_like.strategies.composed.phased import Design
+from baco_like.strategies.composite.phased import Design
+from baco_like.strategies.direct.basin_hopping import basin_hopping
+from baco_like.strategies.direct.dual_annealing import dual_annealing
+from baco_like.strategies.direct.pattern_search import pattern_search
+from baco_like.strategies.direct.torczon import torczon
+from baco_like.strategies.evolutionary.differential_evolution import differential_evolution
+from baco_like.strategies.evolutionary.firefly import firefly
+from baco_like.strategies.evolutionary.genetic_algorithm import genetic_algorithm
+from baco_like.strategies.evolutionary.particle_swarm import particle_swarm
 from baco_like.strategies.exhaustive import Exhaustive
 from baco_like.strategies.local.genetic_local_search import genetic_local_search
 from baco_like.strategies.local.local_search import iterated_local_search, multi_start_local_search
 from baco_like.strategies.local.simulated_annealing import simulated_annealing
 from baco_like.strategies.local.tabu_search import tabu_search
-from baco_like.strategies.populations.differential_evolution import differential_evolution
-from baco_like.strategies.populations.firefly import firefly
-from baco_like.strategies.populations.genetic_algorithm import genetic_algorithm
-from baco_like.strategies.populations.particle_swarm import particle_swarm
 from baco_like.strategies.protocol import Strategy
 from baco_like.strategies.racing.iterated_racing import Racing
 from baco_like.strategies.random_search import RandomSearch
-from baco_like.strategies.replayed.basin_hopping import basin_hopping
-from baco_like.strategies.replayed.dual_annealing import dual_annealing
-from baco_like.strategies.replayed.pattern_search import pattern_search
-from baco_like.strategies.replayed.torczon import torczon
 
 Maker = Callable[..., Strategy[Any]]
 
@@ -62,16 +62,16 @@ def _design(name: str) -> Design:
 
 def _bayesian(initial: int = 10, design: str = "uniform") -> Strategy[Any]:
     """Bayesian optimization in BaCO's manner: Gaussian process, learnt feasibility, all or locally searched."""
-    from baco_like.strategies.composed.phased import Phased
-    from baco_like.strategies.model_based.bayesian import Bayesian
+    from baco_like.strategies.bayesian.bayesian import Bayesian
+    from baco_like.strategies.composite.phased import Phased
 
     return Phased(Bayesian(), initial, _design(design))
 
 
 def _random_forest(initial: int = 10, design: str = "uniform") -> Strategy[Any]:
     """Bayesian optimization with a random forest as the model."""
-    from baco_like.strategies.composed.phased import Phased
-    from baco_like.strategies.model_based.bayesian import Bayesian
+    from baco_like.strategies.bayesian.bayesian import Bayesian
+    from baco_like.strategies.composite.phased import Phased
     from baco_like.surrogates.forest import RandomForest
 
     return Phased(Bayesian(surrogate=RandomForest()), initial, _design(design))
@@ -79,8 +79,8 @@ def _random_forest(initial: int = 10, design: str = "uniform") -> Strategy[Any]:
 
 def _baco(initial: int = 10, design: str = "uniform") -> Strategy[Any]:
     """BaCO as published: always by local search, its program's minimum feasibility, every fit from many starts."""
-    from baco_like.strategies.composed.phased import Phased
-    from baco_like.strategies.model_based.bayesian import Bayesian
+    from baco_like.strategies.bayesian.bayesian import Bayesian
+    from baco_like.strategies.composite.phased import Phased
     from baco_like.surrogates.gp.fit import Effort
     from baco_like.surrogates.gp.model import GaussianProcess
 
@@ -97,8 +97,8 @@ def _kernel_tuner_bo(
 ) -> Strategy[Any]:
     """Kernel Tuner's Bayesian optimization; acquisition: advanced_multi, multi, ei; exploration None: contextual."""
     from baco_like.acquisitions.multi import ORDER, AdvancedMulti, Multi
-    from baco_like.strategies.composed.phased import Phased
-    from baco_like.strategies.model_based.kernel_tuner_bo import Judge, KernelTunerBO
+    from baco_like.strategies.bayesian.kernel_tuner_bo import Judge, KernelTunerBO
+    from baco_like.strategies.composite.phased import Phased
     from baco_like.surrogates.gp.model import FixedGaussianProcess
 
     judges: dict[str, Judge] = {"advanced_multi": AdvancedMulti(), "multi": Multi(), "ei": Multi()}
@@ -139,8 +139,8 @@ def _portfolio(
     exploration: float = 0.05,
 ) -> Strategy[Any]:
     """Several strategies share the evaluations; arms: names or settings by name; rule: auc, round_robin."""
-    from baco_like.strategies.composed.bandit import AreaUnderCurve, RoundRobin
-    from baco_like.strategies.composed.portfolio import Portfolio
+    from baco_like.strategies.composite.bandit import AreaUnderCurve, RoundRobin
+    from baco_like.strategies.composite.portfolio import Portfolio
 
     if rule not in ("auc", "round_robin"):
         raise ValueError(f"rule {rule!r} is unknown; choose from auc, round_robin")
@@ -173,9 +173,9 @@ def _smac(
     from baco_like.acquisitions.confidence import LowerConfidenceBound
     from baco_like.acquisitions.improvement import ExpectedImprovement
     from baco_like.acquisitions.protocol import Acquisition
-    from baco_like.strategies.composed.interleaved import Interleaved
-    from baco_like.strategies.composed.phased import Phased
-    from baco_like.strategies.model_based.bayesian import Bayesian
+    from baco_like.strategies.bayesian.bayesian import Bayesian
+    from baco_like.strategies.composite.interleaved import Interleaved
+    from baco_like.strategies.composite.phased import Phased
     from baco_like.surrogates.forest import RandomForest
     from baco_like.surrogates.gp.model import GaussianProcess
     from baco_like.surrogates.protocol import Surrogate

@@ -20,7 +20,7 @@ from typing import Any
 
 from baco_like.evaluators.protocol import Collector, Evaluator
 from baco_like.exceptions import EvaluatorError
-from baco_like.records.journal import normalised, observed_event
+from baco_like.journal.events import normalised, observed_event
 from baco_like.records.trial import FAILURE_WORDS, Outcome, Status, Trial
 
 _PATIENCE = 5.0

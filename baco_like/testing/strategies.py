@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from baco_like.exceptions import SpaceExhausted
+from baco_like.journal.memory import MemoryJournal
 from baco_like.optimizer import Optimizer
 from baco_like.records.history import row_keys
 from baco_like.records.trial import Trial
 from baco_like.spaces.space import Space
-from baco_like.storage.memory import MemoryJournal
 from baco_like.strategies.protocol import Strategy
 
 Check = Callable[[Strategy[Any], Space], None]

@@ -20,12 +20,12 @@ import runs
 
 from baco_like import Space
 from baco_like._typing import Codes, Mask
+from baco_like.acquisitions.optimizers.local import LocalSearch
+from baco_like.acquisitions.optimizers.sampled import SampledSearch
 from baco_like.evaluators.recorded import Recorded, load
 from baco_like.evaluators.replay import ReplayEvaluator
-from baco_like.searches.local import LocalSearch
-from baco_like.searches.sampled import SampledSearch
-from baco_like.strategies.composed.phased import Phased
-from baco_like.strategies.model_based.bayesian import Bayesian
+from baco_like.strategies.bayesian.bayesian import Bayesian
+from baco_like.strategies.composite.phased import Phased
 from baco_like.strategies.random_search import RandomSearch
 from baco_like.surrogates.constant import ConstantFeasibility
 from baco_like.surrogates.forest import RandomForest

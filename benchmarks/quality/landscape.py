@@ -22,10 +22,10 @@ from runs import Row, arguments, completed, provenance, publish, select, table
 from scipy.stats import spearmanr
 
 from baco_like import MaxEvals, Optimizer, Space
-from baco_like.analysis import landscape
+from baco_like.benchmarking import landscape
 from baco_like.evaluators.recorded import Entry, Recorded
 from baco_like.evaluators.replay import ReplayEvaluator, load
-from baco_like.tuner import run
+from baco_like.running.tuner import run
 
 OURS = Path(__file__).parents[1] / "recorded"
 OBSERVED = (50, 100, 200, 400)

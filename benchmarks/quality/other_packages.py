@@ -20,8 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from baco_like.comparison.runs import Job, Run, work
-from baco_like.comparison.spaces import OUTSIDE, RecordedSpace, read
+from baco_like.benchmarking.comparison.runs import Job, Run, work
+from baco_like.benchmarking.comparison.spaces import OUTSIDE, RecordedSpace, read
 
 Config = dict[str, Any]
 Walk = Generator[Config, float | None, None]

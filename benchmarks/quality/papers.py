@@ -27,10 +27,10 @@ import other_packages
 import runs
 from claims import BUDGETS, Entry, Evidence, Part
 
-from baco_like.comparison.plan import complete
-from baco_like.comparison.runs import Contender, Job, Run
-from baco_like.comparison.spaces import RecordedSpace, find
-from baco_like.comparison.store import Specification, Store
+from baco_like.benchmarking.comparison.plan import complete
+from baco_like.benchmarking.comparison.runs import Contender, Job, Run
+from baco_like.benchmarking.comparison.spaces import RecordedSpace, find
+from baco_like.benchmarking.comparison.store import Specification, Store
 from baco_like.exceptions import BacoError
 from baco_like.strategies.registry import STRATEGIES
 

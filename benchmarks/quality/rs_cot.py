@@ -19,10 +19,10 @@ import runs
 from ablations import EverywhereFeasible
 
 from baco_like import Infeasible, Space
-from baco_like.evaluators.function import FunctionEvaluator
-from baco_like.searches.sampled import SampledSearch
-from baco_like.strategies.composed.phased import Phased
-from baco_like.strategies.model_based.bayesian import Bayesian
+from baco_like.acquisitions.optimizers.sampled import SampledSearch
+from baco_like.evaluators.function.evaluator import FunctionEvaluator
+from baco_like.strategies.bayesian.bayesian import Bayesian
+from baco_like.strategies.composite.phased import Phased
 from baco_like.strategies.random_search import RandomSearch
 from baco_like.strategies.registry import create
 from baco_like.surrogates.forest import RandomForest

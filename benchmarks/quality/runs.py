@@ -17,8 +17,8 @@ import numpy as np
 
 from baco_like import MaxEvals, Optimizer, Space
 from baco_like.evaluators.protocol import Evaluator
+from baco_like.running.tuner import run
 from baco_like.strategies.protocol import Strategy
-from baco_like.tuner import run
 
 Row = dict[str, Any]
 Job = tuple[Any, ...]

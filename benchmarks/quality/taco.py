@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import runs
 
-from baco_like.evaluators.processes.workplace import require_program
+from baco_like.evaluators._processes.workplace import require_program
 from baco_like.evaluators.repeats import Repeats
 from baco_like.evaluators.taco import Settings, taco_evaluator, tensors
 from baco_like.evaluators.taco.templates import TEMPLATES

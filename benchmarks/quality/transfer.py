@@ -22,7 +22,7 @@ import numpy as np
 import runs
 
 from baco_like import MaxEvals, Optimizer, WarmStart, run
-from baco_like.comparison.spaces import RecordedSpace, find
+from baco_like.benchmarking.comparison.spaces import RecordedSpace, find
 from baco_like.evaluators.replay import ReplayEvaluator
 
 PAIRS = {

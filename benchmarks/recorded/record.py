@@ -20,11 +20,12 @@ from pathlib import Path
 
 import numpy as np
 
-from baco_like import MaxEvals, Optimizer, Space, runfile
+from baco_like import MaxEvals, Optimizer, Space
+from baco_like.cli import run_file as runfile
 from baco_like.records.objective import Objective
 from baco_like.records.trial import Outcome, Trial
-from baco_like.storage.t4 import write_t4
-from baco_like.tuner import run
+from baco_like.results.t4 import write_t4
+from baco_like.running.tuner import run
 
 
 def record(asked: runfile.RunFile, journal: Path) -> Optimizer:

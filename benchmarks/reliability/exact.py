@@ -16,10 +16,10 @@ from harness import Report, arguments, chosen, scratch
 
 from baco_like import Integer, Optimizer, Ordinal, Real, Space
 from baco_like.evaluators.recorded import load
-from baco_like.integrations.baco_csv import read_csv, write_csv
+from baco_like.integrations.hypermapper.csv_files import read_csv, write_csv
 from baco_like.records.objective import Objective
-from baco_like.storage.columns import Layout
-from baco_like.storage.t4 import write_t4
+from baco_like.results.hypermapper_columns import Layout
+from baco_like.results.t4 import write_t4
 
 CHOSEN = [
     5e-324,

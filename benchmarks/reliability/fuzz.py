@@ -32,16 +32,16 @@ from harness import SPACE, Report, chosen, forked, observe, parser, scratch
 from mutations import CANARY, bytes_changed, document_changed, json_changed
 
 from baco_like import Optimizer, Space, SpaceExhausted
+from baco_like.cli.run_file import read as read_toml
 from baco_like.evaluators.recorded import load
 from baco_like.exceptions import BacoError
-from baco_like.integrations.baco_csv import read_csv, write_csv
-from baco_like.integrations.scenario import read_scenario
-from baco_like.integrations.serve import serve
+from baco_like.integrations.hypermapper.csv_files import read_csv, write_csv
+from baco_like.integrations.hypermapper.scenario import read_scenario
+from baco_like.integrations.hypermapper.serve import serve
+from baco_like.journal.repair import repair
 from baco_like.records.objective import Objective
-from baco_like.runfile import read as read_toml
-from baco_like.storage.columns import Layout
-from baco_like.storage.repair import repair
-from baco_like.storage.t4 import write_t4
+from baco_like.results.hypermapper_columns import Layout
+from baco_like.results.t4 import write_t4
 
 MEMORY = 500
 """MB that a process may use."""

@@ -19,10 +19,10 @@ from pathlib import Path
 from harness import SPACE, Report, arguments, chosen, observe, scratch, value
 
 from baco_like import Optimizer, Outcome
-from baco_like.records.header import Header
-from baco_like.records.journal import observed_event, suggested_event
+from baco_like.journal.events import observed_event, suggested_event
+from baco_like.journal.header import Header
+from baco_like.journal.json_lines import write_journal
 from baco_like.records.trial import Trial
-from baco_like.storage.jsonl import write_journal
 from baco_like.strategies.registry import STRATEGIES
 
 OPENING = """

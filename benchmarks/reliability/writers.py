@@ -27,7 +27,7 @@ from harness import (
 )
 
 from baco_like import JournalError, Optimizer
-from baco_like.storage.lock import locked
+from baco_like.journal.lock import locked
 
 
 def opened(path: Path, lease: float | None = None) -> Optimizer:

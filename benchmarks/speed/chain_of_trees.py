@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
+from baco_like.constraints.protocol import Constraint
 from baco_like.optimizer import Optimizer
-from baco_like.spaces.constraint import Constraint
 from baco_like.spaces.feasible.chain import Chain
 from baco_like.spaces.feasible.rejection import rejection
 from baco_like.spaces.neighbourhood import hamming

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from baco_like import Integer, Space
-from baco_like.acquisitions.belief import believed
 from baco_like.acquisitions.contextual import exploration_factor
 from baco_like.acquisitions.feasibility import draw_minimum, weighted
+from baco_like.acquisitions.prior_weight import believed
 from baco_like.acquisitions.thompson import ThompsonSampling, posterior_draw
 from baco_like.surrogates.gp.model import FixedGaussianProcess
 from baco_like.surrogates.protocol import Data

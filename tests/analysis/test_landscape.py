@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from baco_like import MaxEvals, Optimizer, Permutation, Real, Space
-from baco_like.analysis import landscape
-from baco_like.analysis.landscape import neighbours
+from baco_like.benchmarking import landscape
+from baco_like.benchmarking.landscape import neighbours
 from baco_like.evaluators.replay import Entry, Recorded, ReplayEvaluator
 from baco_like.records.history import History
-from baco_like.tuner import run
+from baco_like.running.tuner import run
 
 DOMAINS = {
     "tile": (8, 16, 32, 64),

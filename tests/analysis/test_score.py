@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from baco_like.analysis import score as sc
+from baco_like.benchmarking import score as sc
 
 COSTS = st.lists(
     st.integers(1, 50).map(float) | st.just(float("nan")), min_size=2, max_size=9

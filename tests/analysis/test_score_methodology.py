@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from baco_like.analysis import score as sc
+from baco_like.benchmarking import score as sc
 from baco_like.evaluators.recorded import load
 
 methodology = pytest.importorskip(

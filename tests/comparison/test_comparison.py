@@ -15,17 +15,24 @@ import numpy as np
 import pytest
 
 from baco_like import Optimizer, Space
-from baco_like.analysis.score import CUTOFF
+from baco_like.benchmarking.comparison.figures import (
+    charged,
+    clock,
+    curves_of,
+    cutoff_of,
+    figures,
+    last_costs,
+)
+from baco_like.benchmarking.comparison.plan import Plan, budget_on, complete
+from baco_like.benchmarking.comparison.pool import done
+from baco_like.benchmarking.comparison.progress import Lines, counter_on
+from baco_like.benchmarking.comparison.runs import Budget, Contender, Job, Run, run
+from baco_like.benchmarking.comparison.spaces import OUTSIDE, RecordedSpace, find
+from baco_like.benchmarking.comparison.store import Specification, Store
+from baco_like.benchmarking.comparison.table import COLUMNS, comma_separated, markdown
+from baco_like.benchmarking.score import CUTOFF
 from baco_like.cli import main
-from baco_like.commands.compare import contenders
-from baco_like.comparison.figures import charged, clock, curves_of, cutoff_of, figures, last_costs
-from baco_like.comparison.plan import Plan, budget_on, complete
-from baco_like.comparison.pool import done
-from baco_like.comparison.progress import Lines, counter_on
-from baco_like.comparison.runs import Budget, Contender, Job, Run, run
-from baco_like.comparison.spaces import OUTSIDE, RecordedSpace, find
-from baco_like.comparison.store import Specification, Store
-from baco_like.comparison.table import COLUMNS, comma_separated, markdown
+from baco_like.cli.compare import contenders
 from baco_like.exceptions import EvaluatorError, JournalError
 from baco_like.strategies.registry import create
 
@@ -408,7 +415,7 @@ def test_only_what_is_missing_is_done(
         worked.append(job.key)
         return real(one, job)
 
-    monkeypatch.setattr("baco_like.comparison.runs.run", counted)
+    monkeypatch.setattr("baco_like.benchmarking.comparison.runs.run", counted)
     stream = Recorder()
     again = complete(plan.jobs, Store.open(path, plan.specification), 1, stream)
     assert worked == [job.key for job in plan.jobs[5:]]
@@ -653,7 +660,7 @@ def test_an_interrupted_comparison_goes_on(
 
 def test_lines_count_and_tell_the_time_left(monkeypatch: Any) -> None:
     now = [100.0]
-    monkeypatch.setattr("baco_like.comparison.progress.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("baco_like.benchmarking.comparison.progress.time.monotonic", lambda: now[0])
     stream = Recorder()
     lines = Lines(10, 4, stream)
     for step in (30.0, 1.0, 20.0):

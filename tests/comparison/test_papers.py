@@ -114,8 +114,8 @@ def test_bayesian_packages_propose_what_constraints_exclude(
     pytest.importorskip({"scikit-optimize": "skopt", "bayesian-optimization": "bayes_opt"}[name])
     import other_packages
 
-    from baco_like.comparison.runs import Budget, Contender, Job
-    from baco_like.comparison.spaces import OUTSIDE, find
+    from baco_like.benchmarking.comparison.runs import Budget, Contender, Job
+    from baco_like.benchmarking.comparison.spaces import OUTSIDE, find
 
     asked = []
     propose = other_packages._config

@@ -4,7 +4,7 @@ import subprocess
 
 import numpy as np
 
-from baco_like.evaluators.template import text_of
+from baco_like.evaluators.command.template import text_of
 
 HEADER = r"""
 #include <pthread.h>
@@ -57,7 +57,7 @@ template <class... A> static void launched(unsigned x, unsigned y, A... argument
 
 
 def result(problem, config, size, arrays, expected, folder):
-    """Return what the kernel of a configuration writes, launched as `baco_like.evaluators.cuda` does."""
+    """Return what the kernel of a configuration writes, launched as `baco_like.evaluators.gpu.cuda` does."""
     grid, block = ((*shape, 1)[:2] for shape in problem.launch(config, size))
     launch = LAUNCH.replace("@X@", str(block[0])).replace("@Y@", str(block[1]))
     source = [HEADER, problem.SOURCE, launch.replace("@KERNEL@", problem.KERNEL), "int main()\n{"]

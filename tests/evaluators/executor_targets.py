@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from baco_like import Infeasible, Outcome, Trial
-from baco_like.evaluators.function import FunctionEvaluator
+from baco_like.evaluators.function.evaluator import FunctionEvaluator
 from baco_like.evaluators.protocol import Evaluator
 
 

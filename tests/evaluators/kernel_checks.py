@@ -10,7 +10,7 @@ import pytest
 
 from baco_like.evaluators import registry
 from baco_like.evaluators.protocol import Evaluator
-from baco_like.evaluators.table import Table
+from baco_like.evaluators.settings_table import Table
 from baco_like.exceptions import EvaluatorError, RunFileError
 from baco_like.records.trial import Outcome, Trial
 from baco_like.spaces.space import Space

@@ -46,7 +46,7 @@ def half(trial: Any) -> float:
 
 def dangerous(seconds: float) -> Any:
     """Return an evaluator in this process."""
-    from baco_like.evaluators.function import FunctionEvaluator  # not needed by commands
+    from baco_like.evaluators.function.evaluator import FunctionEvaluator  # not needed by commands
 
     def fn(trial: Any) -> float:
         if trial["x"] == 1:

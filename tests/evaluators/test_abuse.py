@@ -15,11 +15,11 @@ from pathlib import Path
 
 import pytest
 
-from baco_like.evaluators import command
-from baco_like.evaluators.isolated import isolated_function
-from baco_like.evaluators.processes import guardian
+from baco_like.evaluators._processes import guardian
+from baco_like.evaluators.command import evaluator as command
+from baco_like.evaluators.function.isolated import isolated_function
 from baco_like.evaluators.protocol import Evaluator
-from baco_like.evaluators.table import Table
+from baco_like.evaluators.settings_table import Table
 from baco_like.records.trial import Outcome, Trial
 from baco_like.spaces.space import Space
 

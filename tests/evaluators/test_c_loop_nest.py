@@ -27,12 +27,12 @@ from baco_like.evaluators.c_loop_nest.source import (
 from baco_like.evaluators.kernels.harnessed import read_report
 from baco_like.evaluators.protocol import SourceProvider
 from baco_like.evaluators.repeats import Repeats
-from baco_like.evaluators.table import Table
+from baco_like.evaluators.settings_table import Table
 from baco_like.exceptions import EvaluatorError, RunFileError
+from baco_like.parameters.ordinal import Ordinal
+from baco_like.parameters.permutation import Permutation
+from baco_like.parameters.real import Real
 from baco_like.records.trial import Outcome, Status, Trial
-from baco_like.spaces.ordinal import Ordinal
-from baco_like.spaces.permutation import Permutation
-from baco_like.spaces.real import Real
 from baco_like.spaces.space import Space
 
 SIZE = 24

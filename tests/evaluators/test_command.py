@@ -14,13 +14,13 @@ from typing import Any
 
 import pytest
 
-from baco_like.evaluators import command
+from baco_like.evaluators.command import evaluator as command
+from baco_like.evaluators.settings_table import Table
 from baco_like.evaluators.staged import StagedEvaluator
-from baco_like.evaluators.table import Table
 from baco_like.exceptions import BacoWarning, EvaluatorError, RunFileError
+from baco_like.parameters.categorical import Categorical
+from baco_like.parameters.permutation import Permutation
 from baco_like.records.trial import Outcome, Status, Trial
-from baco_like.spaces.categorical import Categorical
-from baco_like.spaces.permutation import Permutation
 from baco_like.spaces.space import Space
 
 PYTHON = f"{sys.executable} -I -c"

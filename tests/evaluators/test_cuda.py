@@ -15,8 +15,10 @@ import nvrtc_library
 import pytest
 from kernel_checks import check_refusal
 
-from baco_like.evaluators import cuda, registry
-from baco_like.evaluators.cuda import (
+from baco_like.evaluators import registry
+from baco_like.evaluators.command.reference import difference
+from baco_like.evaluators.gpu import cuda
+from baco_like.evaluators.gpu.cuda import (
     PROBLEMS,
     Settings,
     convolution,
@@ -25,12 +27,11 @@ from baco_like.evaluators.cuda import (
     hotspot,
     pnpoly,
 )
-from baco_like.evaluators.cuda.metered import MeteredEvaluator, Metering
-from baco_like.evaluators.cuda.nvrtc import CompileError, Compiler
+from baco_like.evaluators.gpu.cuda.metered import MeteredEvaluator, Metering
+from baco_like.evaluators.gpu.cuda.nvrtc import CompileError, Compiler
 from baco_like.evaluators.kernels.domains import completed
-from baco_like.evaluators.reference import difference
 from baco_like.evaluators.repeats import Repeats
-from baco_like.evaluators.table import Table
+from baco_like.evaluators.settings_table import Table
 from baco_like.exceptions import EvaluatorError, MissingExtra
 from baco_like.records.trial import Outcome, Status, Trial
 from baco_like.spaces.space import Space

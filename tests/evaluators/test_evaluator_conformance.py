@@ -12,15 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from baco_like.evaluators import command
 from baco_like.evaluators.c_loop_nest import LoopNestEvaluator, Settings
+from baco_like.evaluators.command import evaluator as command
 from baco_like.evaluators.executors.evaluator import ExecutorEvaluator
-from baco_like.evaluators.function import FunctionEvaluator
-from baco_like.evaluators.isolated import isolated_function
+from baco_like.evaluators.function.evaluator import FunctionEvaluator
+from baco_like.evaluators.function.isolated import isolated_function
 from baco_like.evaluators.protocol import Evaluator
 from baco_like.evaluators.repeats import Repeats
 from baco_like.evaluators.result_cache import ResultCache
-from baco_like.evaluators.table import Table
+from baco_like.evaluators.settings_table import Table
 from baco_like.evaluators.wrappers.cached import CachedEvaluator
 from baco_like.evaluators.wrappers.checked import CheckedEvaluator
 from baco_like.evaluators.wrappers.repeated import RepeatedEvaluator

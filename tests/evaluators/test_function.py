@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from baco_like.evaluators.failures import DEFAULT_FAILURES, failure_word
-from baco_like.evaluators.function import FunctionEvaluator
+from baco_like.evaluators.function.evaluator import FunctionEvaluator
+from baco_like.evaluators.function.failures import DEFAULT_FAILURES, failure_word
 from baco_like.exceptions import EvaluatorError, Infeasible
 from baco_like.records.trial import Outcome, Status, Trial
 

@@ -19,7 +19,7 @@ from baco_like.evaluators.halide import (
     matmul_hidden,
 )
 from baco_like.evaluators.repeats import Repeats
-from baco_like.evaluators.table import Table
+from baco_like.evaluators.settings_table import Table
 from baco_like.records.trial import Status
 from baco_like.spaces.space import Space
 

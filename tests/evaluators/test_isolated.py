@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from baco_like.evaluators import registry
-from baco_like.evaluators.isolated import isolated_evaluator, isolated_function
-from baco_like.evaluators.isolated.workers import WorkersEvaluator
+from baco_like.evaluators.function.isolated import isolated_evaluator, isolated_function
+from baco_like.evaluators.function.isolated_workers import WorkersEvaluator
 from baco_like.evaluators.protocol import Evaluator
-from baco_like.evaluators.table import Table
+from baco_like.evaluators.settings_table import Table
 from baco_like.exceptions import EvaluatorError, RunFileError
 from baco_like.records.trial import Outcome, Trial
 from baco_like.spaces.space import Space

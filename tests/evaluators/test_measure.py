@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from baco_like.evaluators.measure import Measure
-from baco_like.evaluators.processes.process import Finished
-from baco_like.evaluators.table import Table
+from baco_like.evaluators._processes.process import Finished
+from baco_like.evaluators.command.measure import Measure
+from baco_like.evaluators.settings_table import Table
 from baco_like.exceptions import RunFileError
 
 

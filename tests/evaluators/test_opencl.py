@@ -10,10 +10,10 @@ import pytest
 from kernel_checks import check_refusal, evaluate
 
 from baco_like.evaluators import registry
+from baco_like.evaluators.gpu.opencl import PROBLEMS, Settings, convolution, gemm, opencl_evaluator
 from baco_like.evaluators.kernels.domains import completed
-from baco_like.evaluators.opencl import PROBLEMS, Settings, convolution, gemm, opencl_evaluator
 from baco_like.evaluators.repeats import Repeats
-from baco_like.evaluators.table import Table
+from baco_like.evaluators.settings_table import Table
 from baco_like.exceptions import EvaluatorError
 from baco_like.records.trial import Status
 from baco_like.spaces.space import Space

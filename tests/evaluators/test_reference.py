@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from baco_like.evaluators import command
-from baco_like.evaluators.reference import difference, numbers
-from baco_like.evaluators.table import Table
+from baco_like.evaluators.command import evaluator as command
+from baco_like.evaluators.command.reference import difference, numbers
+from baco_like.evaluators.settings_table import Table
 from baco_like.exceptions import EvaluatorError, RunFileError
 from baco_like.records.trial import Outcome, Trial
 from baco_like.spaces.space import Space

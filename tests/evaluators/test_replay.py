@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from baco_like import MaxEvals, Optimizer, Permutation, run
 from baco_like.evaluators.replay import Entry, MaxSimulatedTime, Recorded, ReplayEvaluator, load
-from baco_like.evaluators.table import Table
+from baco_like.evaluators.settings_table import Table
 from baco_like.exceptions import EvaluatorError, RunFileError
 from baco_like.records.trial import Outcome, Trial
+from baco_like.results import formats as storage
+from baco_like.results.formats import Recording
 from baco_like.spaces.space import Space
-from baco_like.storage import recordings as storage
-from baco_like.storage.recordings import Recording
 
 
 def t4_row(x: int, **changes: Any) -> dict[str, Any]:

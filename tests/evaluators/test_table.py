@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from baco_like.evaluators.table import Table, memory_size, per_second, shown, suggestion
+from baco_like.evaluators.settings_table import Table, memory_size, per_second, shown, suggestion
 from baco_like.exceptions import RunFileError
 
 

@@ -18,7 +18,7 @@ from kernel_checks import check_refusal, evaluate
 from baco_like.evaluators import registry
 from baco_like.evaluators.kernels.domains import completed
 from baco_like.evaluators.repeats import Repeats
-from baco_like.evaluators.table import Table
+from baco_like.evaluators.settings_table import Table
 from baco_like.evaluators.taco import Settings, taco_evaluator, tensors
 from baco_like.evaluators.taco.templates import TEMPLATES
 from baco_like.exceptions import EvaluatorError

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from baco_like.evaluators import cuda, halide, opencl, registry
+from baco_like.evaluators import halide, registry
+from baco_like.evaluators.gpu import cuda, opencl
 from baco_like.evaluators.kernels.domains import completed
-from baco_like.evaluators.table import Table
+from baco_like.evaluators.settings_table import Table
 from baco_like.exceptions import RunFileError
 from baco_like.spaces.space import Space
 

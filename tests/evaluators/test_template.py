@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from baco_like.evaluators.template import Template, text_of, variable_names
+from baco_like.evaluators.command.template import Template, text_of, variable_names
 from baco_like.exceptions import EvaluatorError, RunFileError
 
 

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from baco_like.evaluators.processes import group, guardian
-from baco_like.evaluators.worker import Worker
+from baco_like.evaluators._processes import group, guardian
+from baco_like.evaluators._processes.worker import Worker
 from baco_like.exceptions import EvaluatorError
 from baco_like.records.trial import Status
 
@@ -257,7 +257,7 @@ def test_ctrl_c_ends_it_and_is_raised_again(worker: Worker) -> None:
 def test_a_killed_caller_leaves_nothing_running(worker: Worker, temporary: Path) -> None:
     tag = f"tag-{uuid.uuid4().hex}"
     code = (
-        "import os, signal, sys\nfrom baco_like.evaluators.worker import Worker\n"
+        "import os, signal, sys\nfrom baco_like.evaluators._processes.worker import Worker\n"
         f"sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
         "worker = Worker('worker_targets:misbehaving', settings={'limit': 5.0})\n"
         f"worker.request(['child', {tag!r}, False], timeout=5.0)\n"

@@ -17,7 +17,7 @@ from baco_like.evaluators import registry
 from baco_like.evaluators.protocol import unwrapped
 from baco_like.evaluators.repeats import Repeats
 from baco_like.evaluators.result_cache import ResultCache, digest
-from baco_like.evaluators.table import Table
+from baco_like.evaluators.settings_table import Table
 from baco_like.evaluators.wrappers.cached import CachedEvaluator
 from baco_like.evaluators.wrappers.checked import CheckedEvaluator
 from baco_like.evaluators.wrappers.repeated import RepeatedEvaluator

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from baco_like.evaluators.processes.worker_main import Report
+from baco_like.evaluators._processes.worker_main import Report
 
 
 def misbehaving(settings: Any) -> Callable[[Any, Report], Any]:

@@ -21,8 +21,8 @@ from ax.api.configs import ChoiceParameterConfig, RangeParameterConfig  # noqa: 
 from ax.exceptions.core import SearchSpaceExhausted  # noqa: E402
 from ax.generation_strategy.generation_strategy import GenerationStrategy  # noqa: E402
 
-from baco_like.integrations.ax_node import BacoNode  # noqa: E402
-from baco_like.integrations.ax_space import space_of  # noqa: E402
+from baco_like.integrations.ax.node import BacoNode  # noqa: E402
+from baco_like.integrations.ax.space import space_of  # noqa: E402
 
 PARAMETERS = [
     RangeParameterConfig(name="x", bounds=(1, 4), parameter_type="int"),
@@ -189,9 +189,9 @@ def test_several_objectives_are_refused():
 
 def test_without_the_package_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "ax.core.data", None)
-    monkeypatch.delitem(sys.modules, "baco_like.integrations.ax_node")
+    monkeypatch.delitem(sys.modules, "baco_like.integrations.ax.node")
     with pytest.raises(MissingExtra, match=r"baco-like\[ax\]"):
-        importlib.import_module("baco_like.integrations.ax_node")
+        importlib.import_module("baco_like.integrations.ax.node")
 
 
 def test_the_page_runs(capsys):

@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from baco_like import Categorical, Integer, Optimizer, Ordinal, Permutation, Real, Space
 from baco_like.exceptions import RunFileError
-from baco_like.integrations.baco_csv import csv_text, observe_rows, read_csv, write_csv
+from baco_like.integrations.hypermapper.csv_files import csv_text, observe_rows, read_csv, write_csv
 from baco_like.records.trial import Trial
-from baco_like.storage.columns import Feasibility, Layout
+from baco_like.results.hypermapper_columns import Feasibility, Layout
 
 SPACE = Space(
     {

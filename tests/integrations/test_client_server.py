@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from baco_like.integrations.client_server import (
+from baco_like.integrations.hypermapper.protocol import (
     END,
     best_point,
     echoes,
@@ -13,11 +13,11 @@ from baco_like.integrations.client_server import (
     request,
     split,
 )
-from baco_like.spaces.integer import Integer
-from baco_like.spaces.ordinal import Ordinal
-from baco_like.spaces.permutation import Permutation
-from baco_like.spaces.real import Real
-from baco_like.storage.columns import Feasibility, Layout
+from baco_like.parameters.integer import Integer
+from baco_like.parameters.ordinal import Ordinal
+from baco_like.parameters.permutation import Permutation
+from baco_like.parameters.real import Real
+from baco_like.results.hypermapper_columns import Feasibility, Layout
 
 LAYOUT = Layout(
     {

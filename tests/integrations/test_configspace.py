@@ -15,7 +15,7 @@ from baco_like.exceptions import MissingExtra, SpaceError
 
 cs = pytest.importorskip("ConfigSpace")
 
-from baco_like.integrations.configspace import (  # noqa: E402
+from baco_like.integrations.configspace.conversion import (  # noqa: E402
     from_configuration,
     to_configspace,
     to_configuration,
@@ -268,9 +268,9 @@ def test_an_imported_space_is_optimized():
 
 def test_without_the_package_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "ConfigSpace", None)
-    monkeypatch.delitem(sys.modules, "baco_like.integrations.configspace")
+    monkeypatch.delitem(sys.modules, "baco_like.integrations.configspace.conversion")
     with pytest.raises(MissingExtra, match=r"baco-like\[configspace\]"):
-        importlib.import_module("baco_like.integrations.configspace")
+        importlib.import_module("baco_like.integrations.configspace.conversion")
     with pytest.raises(MissingExtra, match=r"baco-like\[configspace\]"):
         Space.from_configspace(object())
 

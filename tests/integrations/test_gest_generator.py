@@ -15,7 +15,7 @@ from baco_like.exceptions import MissingExtra, SpaceError
 gest_api = pytest.importorskip("gest_api")
 from gest_api.vocs import VOCS  # noqa: E402
 
-from baco_like.integrations.gest_generator import BacoGenerator, variables  # noqa: E402
+from baco_like.integrations.gest.generator import BacoGenerator, variables  # noqa: E402
 
 SPACE = Space(
     {
@@ -167,7 +167,7 @@ def test_a_space_of_the_vocs_alone():
 def test_texts_have_one_order_in_every_process():
     code = (
         "from gest_api.vocs import VOCS\n"
-        "from baco_like.integrations.gest_generator import BacoGenerator\n"
+        "from baco_like.integrations.gest.generator import BacoGenerator\n"
         "v = VOCS(variables={'c': set('abcdefgh')}, objectives={'f': 'MINIMIZE'})\n"
         "g = BacoGenerator(v, strategy='random_search')\n"
         "print([p['c'] for p in g.suggest(8)])"
@@ -187,9 +187,9 @@ def test_texts_have_one_order_in_every_process():
 
 def test_without_the_package_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "gest_api", None)
-    monkeypatch.delitem(sys.modules, "baco_like.integrations.gest_generator")
+    monkeypatch.delitem(sys.modules, "baco_like.integrations.gest.generator")
     with pytest.raises(MissingExtra, match=r"baco-like\[gest\]"):
-        importlib.import_module("baco_like.integrations.gest_generator")
+        importlib.import_module("baco_like.integrations.gest.generator")
 
 
 def test_the_page_runs(capsys):

@@ -22,7 +22,7 @@ from constraint import FunctionConstraint  # noqa: E402
 from kernel_tuner.strategies.wrapper import OptAlgWrapper  # noqa: E402
 
 from baco_like.integrations import kernel_tuner as ours  # noqa: E402
-from baco_like.integrations.kernel_tuner_strategy import BacoStrategy  # noqa: E402
+from baco_like.integrations.kernel_tuner.strategy import BacoStrategy  # noqa: E402
 from baco_like.integrations.listed_space import translation  # noqa: E402
 
 TUNE_PARAMS = {
@@ -310,9 +310,9 @@ def test_a_cache_with_another_import(cache):
 
 def test_without_the_package_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "kernel_tuner.searchspace", None)
-    monkeypatch.delitem(sys.modules, "baco_like.integrations.kernel_tuner_strategy")
+    monkeypatch.delitem(sys.modules, "baco_like.integrations.kernel_tuner.strategy")
     with pytest.raises(MissingExtra, match=r"baco-like\[kernel-tuner\]"):
-        importlib.import_module("baco_like.integrations.kernel_tuner_strategy")
+        importlib.import_module("baco_like.integrations.kernel_tuner.strategy")
 
 
 def test_the_page_runs(capsys, tmp_path, monkeypatch):
@@ -333,7 +333,7 @@ def test_the_page_runs(capsys, tmp_path, monkeypatch):
 def test_named_in_a_t1_file(cache, tmp_path):
     (tmp_path / "kernel.cl").write_text("")
     method = tmp_path / "method.py"
-    method.write_text("from baco_like.integrations.kernel_tuner_strategy import BacoStrategy\n")
+    method.write_text("from baco_like.integrations.kernel_tuner.strategy import BacoStrategy\n")
     kinds = {"layout": "string"}
     attributes = {"custom_search_method_path": str(method), "strategy": "random_search", "seed": 2}
     document = {

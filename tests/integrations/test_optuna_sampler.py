@@ -16,7 +16,7 @@ from baco_like.exceptions import BacoWarning, MissingExtra, SpaceError
 optuna = pytest.importorskip("optuna")
 from optuna.trial import TrialState  # noqa: E402
 
-from baco_like.integrations.optuna_sampler import (  # noqa: E402
+from baco_like.integrations.optuna.sampler import (  # noqa: E402
     BacoSampler,
     distributions,
     suggest,
@@ -368,10 +368,10 @@ def test_several_objectives_and_wrong_arguments_are_refused():
 
 def test_without_the_package_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "optuna", None)
-    monkeypatch.delitem(sys.modules, "baco_like.integrations.optuna_space")
-    monkeypatch.delitem(sys.modules, "baco_like.integrations.optuna_sampler")
+    monkeypatch.delitem(sys.modules, "baco_like.integrations.optuna.space")
+    monkeypatch.delitem(sys.modules, "baco_like.integrations.optuna.sampler")
     with pytest.raises(MissingExtra, match=r"baco-like\[optuna\]"):
-        importlib.import_module("baco_like.integrations.optuna_sampler")
+        importlib.import_module("baco_like.integrations.optuna.sampler")
 
 
 def test_the_page_runs(capsys):

@@ -16,7 +16,7 @@ from pyatf.abort_conditions import Evaluations  # noqa: E402
 from pyatf.search_space import SearchSpace  # noqa: E402
 from pyatf.tuning_data import CostFunctionError  # noqa: E402
 
-from baco_like.integrations.pyatf_technique import BacoTechnique  # noqa: E402
+from baco_like.integrations.pyatf.technique import BacoTechnique  # noqa: E402
 
 TPS = (
     pyatf.TP("tile", pyatf.Interval(1, 16), lambda tile: 16 % tile == 0),
@@ -162,9 +162,9 @@ def test_other_errors_of_a_cost_function_come_out():
 
 def test_without_the_package_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "pyatf.search_space", None)
-    monkeypatch.delitem(sys.modules, "baco_like.integrations.pyatf_technique")
+    monkeypatch.delitem(sys.modules, "baco_like.integrations.pyatf.technique")
     with pytest.raises(MissingExtra, match=r"baco-like\[pyatf\]"):
-        importlib.import_module("baco_like.integrations.pyatf_technique")
+        importlib.import_module("baco_like.integrations.pyatf.technique")
 
 
 def test_the_page_runs(capsys):

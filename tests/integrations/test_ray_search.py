@@ -20,7 +20,7 @@ tune = pytest.importorskip("ray.tune")
 import ray  # noqa: E402
 from ray.tune.search import Searcher  # noqa: E402
 
-from baco_like.integrations.ray_search import BacoSearch  # noqa: E402
+from baco_like.integrations.ray.searcher import BacoSearch  # noqa: E402
 
 SPACE = Space(
     {"tile": Ordinal([1, 2, 4, 8], log=True), "loops": Permutation(["i", "j"])},
@@ -123,9 +123,9 @@ def test_wrong_arguments():
 
 def test_without_the_package_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray.tune.search", None)
-    monkeypatch.delitem(sys.modules, "baco_like.integrations.ray_search")
+    monkeypatch.delitem(sys.modules, "baco_like.integrations.ray.searcher")
     with pytest.raises(MissingExtra, match=r"baco-like\[ray\]"):
-        importlib.import_module("baco_like.integrations.ray_search")
+        importlib.import_module("baco_like.integrations.ray.searcher")
 
 
 # With Ray running -------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from baco_like.exceptions import RunFileError, SpaceError
-from baco_like.integrations.scenario import read_scenario
+from baco_like.integrations.hypermapper.scenario import read_scenario
 
 BESIDE = Path(__file__).parents[3] / "shared" / "data"
 DATA = Path(os.environ.get("BACO_LIKE_DATA", BESIDE)) / "scenarios"

@@ -10,9 +10,9 @@ import pytest
 
 from baco_like import Optimizer
 from baco_like.exceptions import EvaluatorError, JournalError, RunFileError
-from baco_like.integrations.client_server import split
-from baco_like.integrations.scenario import read_scenario
-from baco_like.integrations.serve import serve
+from baco_like.integrations.hypermapper.protocol import split
+from baco_like.integrations.hypermapper.scenario import read_scenario
+from baco_like.integrations.hypermapper.serve import serve
 
 BESIDE = Path(__file__).parents[3] / "shared" / "data"
 DATA = Path(os.environ.get("BACO_LIKE_DATA", BESIDE)) / "scenarios"

@@ -27,8 +27,8 @@ from baco_like import (
     tune,
 )
 from baco_like.exceptions import RunFileError, StrategyError, WarmStartWarning
-from baco_like.records.journal import START
-from baco_like.storage.jsonl import JsonlJournal, write_journal
+from baco_like.journal.events import START
+from baco_like.journal.json_lines import JsonlJournal, write_journal
 
 SPACE = Space(
     {"a": [1, 2, 4, 8, 16, 32], "b": Integer(1, 9), "c": ["x", "y", "z"]},

@@ -16,11 +16,11 @@ import pytest
 from baco_like import Optimizer, Outcome, Space
 from baco_like.exceptions import MissingExtra
 from baco_like.records.objective import Objective
-from baco_like.report import progress
-from baco_like.report.convergence import best_so_far, model_start, plot_convergence
-from baco_like.report.output import say, silence
-from baco_like.report.progress import BarProgress, Guarded, PlainProgress, progress_on
-from baco_like.report.summary import summarise, table, write_best
+from baco_like.running import progress
+from baco_like.running.convergence import best_so_far, model_start, plot_convergence
+from baco_like.running.output import say, silence
+from baco_like.running.progress import BarProgress, Guarded, PlainProgress, progress_on
+from baco_like.running.summary import summarise, table, write_best
 
 TIME = Objective("time", "ms")
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from baco_like import Categorical, Integer, Ordinal, Permutation, Real, Space
-from baco_like.searches.alternating import AlternatingSearch
-from baco_like.searches.exhaustive import ExhaustiveSearch
-from baco_like.searches.local import LocalSearch
-from baco_like.searches.sampled import SampledSearch
+from baco_like.acquisitions.optimizers.alternating import AlternatingSearch
+from baco_like.acquisitions.optimizers.exhaustive import ExhaustiveSearch
+from baco_like.acquisitions.optimizers.local import LocalSearch
+from baco_like.acquisitions.optimizers.sampled import SampledSearch
 from baco_like.spaces.rows import distinct
 
 SEARCHES = {

@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from baco_like import Categorical, Permutation, Space
-from baco_like.searches.combination import combined
-from baco_like.searches.ranking import best_by_owner, best_free_rows, best_rows
+from baco_like.acquisitions.optimizers.combination import combined
+from baco_like.acquisitions.optimizers.ranking import best_by_owner, best_free_rows, best_rows
 from baco_like.spaces.neighbourhood import hamming
 from baco_like.spaces.rows import distinct
 

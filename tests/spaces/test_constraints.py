@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from baco_like import Space
+from baco_like.constraints.protocol import Constraint, from_callable
 from baco_like.exceptions import SpaceError
-from baco_like.spaces.categorical import Categorical
-from baco_like.spaces.constraint import Constraint, from_callable
-from baco_like.spaces.integer import Integer
-from baco_like.spaces.ordinal import Ordinal
-from baco_like.spaces.permutation import Permutation
-from baco_like.spaces.real import Real
+from baco_like.parameters.categorical import Categorical
+from baco_like.parameters.integer import Integer
+from baco_like.parameters.ordinal import Ordinal
+from baco_like.parameters.permutation import Permutation
+from baco_like.parameters.real import Real
 
 PARAMETERS = {
     "x": Integer(0, 5),

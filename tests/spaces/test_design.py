@@ -12,6 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
+from baco_like.parameters.integer import Integer
+from baco_like.parameters.ordinal import Ordinal
+from baco_like.parameters.permutation import Permutation
+from baco_like.parameters.prior import Gaussian
+from baco_like.parameters.real import Real
 from baco_like.spaces.design import (
     biased_walk,
     from_prior,
@@ -20,11 +25,6 @@ from baco_like.spaces.design import (
     sobol,
     uniform,
 )
-from baco_like.spaces.integer import Integer
-from baco_like.spaces.ordinal import Ordinal
-from baco_like.spaces.permutation import Permutation
-from baco_like.spaces.prior import Gaussian
-from baco_like.spaces.real import Real
 from baco_like.spaces.space import Space
 
 RNG = np.random.default_rng

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from baco_like.spaces import distances
-from baco_like.spaces.categorical import Categorical
-from baco_like.spaces.integer import Integer
-from baco_like.spaces.ordinal import Ordinal
-from baco_like.spaces.permutation import Permutation
-from baco_like.spaces.real import Real
+from baco_like.parameters import distances
+from baco_like.parameters.categorical import Categorical
+from baco_like.parameters.integer import Integer
+from baco_like.parameters.ordinal import Ordinal
+from baco_like.parameters.permutation import Permutation
+from baco_like.parameters.real import Real
 
 METRICS = ("spearman", "kendall", "hamming", "naive")
 LOOPS = ["l1", "l2", "l3", "l4"]

@@ -11,17 +11,17 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from baco_like.constraints.expression import Expression, parse
+from baco_like.constraints.language import exact
+from baco_like.constraints.language.reader import read
+from baco_like.constraints.language.writer import write
+from baco_like.constraints.protocol import Constraint
 from baco_like.exceptions import ExpressionError, SpaceError
-from baco_like.spaces.categorical import Categorical
-from baco_like.spaces.constraint import Constraint
-from baco_like.spaces.expression import Expression, parse
-from baco_like.spaces.integer import Integer
-from baco_like.spaces.language import exact
-from baco_like.spaces.language.reader import read
-from baco_like.spaces.language.writer import write
-from baco_like.spaces.ordinal import Ordinal
-from baco_like.spaces.permutation import Permutation
-from baco_like.spaces.real import Real
+from baco_like.parameters.categorical import Categorical
+from baco_like.parameters.integer import Integer
+from baco_like.parameters.ordinal import Ordinal
+from baco_like.parameters.permutation import Permutation
+from baco_like.parameters.real import Real
 from baco_like.spaces.space import Space
 
 PARAMETERS = {

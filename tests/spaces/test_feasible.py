@@ -17,16 +17,16 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from baco_like import Optimizer
+from baco_like.constraints.expression import Expression
 from baco_like.exceptions import ConfigError, SpaceError
-from baco_like.spaces.expression import Expression
+from baco_like.parameters.integer import Integer
+from baco_like.parameters.permutation import Permutation
+from baco_like.parameters.real import Real
 from baco_like.spaces.feasible import ranking, residue, rules
 from baco_like.spaces.feasible.domain import full_domain
 from baco_like.spaces.feasible.extensions import Extensions, OrderRules
 from baco_like.spaces.feasible.interleaved import Interleaved, interleaved
 from baco_like.spaces.feasible.rejection import Rejection
-from baco_like.spaces.integer import Integer
-from baco_like.spaces.permutation import Permutation
-from baco_like.spaces.real import Real
 from baco_like.spaces.space import Space
 
 RNG = np.random.default_rng

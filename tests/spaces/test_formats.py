@@ -7,19 +7,19 @@ import numpy as np
 import pytest
 
 from baco_like import Space
+from baco_like.constraints.expression import Expression
 from baco_like.exceptions import SpaceError
-from baco_like.spaces.categorical import Categorical
-from baco_like.spaces.expression import Expression
+from baco_like.parameters.categorical import Categorical
+from baco_like.parameters.integer import Integer
+from baco_like.parameters.ordinal import Ordinal
+from baco_like.parameters.permutation import Permutation
+from baco_like.parameters.prior import Gaussian, PiecewiseLinear
+from baco_like.parameters.real import Real
 from baco_like.spaces.formats.baco import from_numexpr, read_baco
 from baco_like.spaces.formats.dataframe import read_dataframe
 from baco_like.spaces.formats.kernel_tuner import read_kernel_tuner
 from baco_like.spaces.formats.literals import list_of
 from baco_like.spaces.formats.t1 import read_t1
-from baco_like.spaces.integer import Integer
-from baco_like.spaces.ordinal import Ordinal
-from baco_like.spaces.permutation import Permutation
-from baco_like.spaces.prior import Gaussian, PiecewiseLinear
-from baco_like.spaces.real import Real
 
 
 def space_of(description):

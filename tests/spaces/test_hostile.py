@@ -11,14 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import baco_like
+from baco_like.constraints.expression import Expression
 from baco_like.exceptions import ExpressionError, SpaceError
-from baco_like.spaces.categorical import Categorical
-from baco_like.spaces.expression import Expression
+from baco_like.parameters.categorical import Categorical
+from baco_like.parameters.integer import Integer
+from baco_like.parameters.permutation import Permutation
 from baco_like.spaces.formats.baco import from_numexpr, read_baco
 from baco_like.spaces.formats.literals import MAX_STEPS, list_of
 from baco_like.spaces.formats.t1 import read_t1
-from baco_like.spaces.integer import Integer
-from baco_like.spaces.permutation import Permutation
 
 PARAMETERS = {
     "x": Integer(0, 9),

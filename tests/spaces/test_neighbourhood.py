@@ -9,7 +9,9 @@ import pytest
 from brute_force import Case, cases, index_distances
 from hypothesis import given, settings
 
-from baco_like.spaces.integer import Integer
+from baco_like.parameters.integer import Integer
+from baco_like.parameters.permutation import Permutation
+from baco_like.parameters.real import Real
 from baco_like.spaces.neighbourhood import (
     adjacent,
     hamming,
@@ -19,8 +21,6 @@ from baco_like.spaces.neighbourhood import (
 from baco_like.spaces.neighbourhood import (
     index_distance as least_index_distance,
 )
-from baco_like.spaces.permutation import Permutation
-from baco_like.spaces.real import Real
 from baco_like.spaces.space import Space
 
 RNG = np.random.default_rng

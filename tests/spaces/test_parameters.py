@@ -12,14 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from baco_like.exceptions import ConfigError, SpaceError
-from baco_like.spaces.categorical import Categorical
+from baco_like.parameters.categorical import Categorical
+from baco_like.parameters.integer import Integer
+from baco_like.parameters.ordinal import Ordinal
+from baco_like.parameters.permutation import Permutation
+from baco_like.parameters.prior import Gaussian, PiecewiseLinear
+from baco_like.parameters.protocol import Parameter
+from baco_like.parameters.real import Real
 from baco_like.spaces.formats.native import parameter_from_dict, parameter_to_dict
-from baco_like.spaces.integer import Integer
-from baco_like.spaces.ordinal import Ordinal
-from baco_like.spaces.parameter import Parameter
-from baco_like.spaces.permutation import Permutation
-from baco_like.spaces.prior import Gaussian, PiecewiseLinear
-from baco_like.spaces.real import Real
 from baco_like.spaces.space import Space
 
 BIG = 2**53 + 1

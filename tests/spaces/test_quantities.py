@@ -4,8 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from baco_like import Categorical, Integer, Ordinal, Permutation, Real, Space
+from baco_like.constraints.expression import parse
 from baco_like.spaces.design import distinct_middle, middle
-from baco_like.spaces.expression import parse
 
 KERNEL = Space(
     {

@@ -8,9 +8,9 @@ from brute_force import Case, cases, index_distances
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from baco_like.parameters.permutation import Permutation
+from baco_like.parameters.real import Real
 from baco_like.spaces.neighbourhood import hamming, jointly_adjacent, strictly_adjacent
-from baco_like.spaces.permutation import Permutation
-from baco_like.spaces.real import Real
 from baco_like.spaces.repair import cascade, nearest
 from baco_like.spaces.space import Space
 

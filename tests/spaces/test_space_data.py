@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from baco_like.parameters.real import Real
 from baco_like.spaces.neighbourhood import hamming
-from baco_like.spaces.real import Real
 from baco_like.spaces.space import Space
 
 BESIDE = Path(__file__).parents[3] / "shared" / "data"

@@ -5,11 +5,11 @@ import json
 import numpy as np
 import pytest
 
+from baco_like.constraints import table
 from baco_like.exceptions import JournalError, SpaceError
 from baco_like.optimizer import Optimizer
-from baco_like.spaces import table
-from baco_like.spaces.ordinal import Ordinal
-from baco_like.spaces.real import Real
+from baco_like.parameters.ordinal import Ordinal
+from baco_like.parameters.real import Real
 from baco_like.spaces.space import Space
 
 ROWS = [

@@ -5,13 +5,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from baco_like.exceptions import ConfigError, SpaceError
+from baco_like.parameters.categorical import Categorical
+from baco_like.parameters.integer import Integer
+from baco_like.parameters.ordinal import Ordinal
+from baco_like.parameters.permutation import Permutation
+from baco_like.parameters.real import Real
 from baco_like.records.trial import Status
-from baco_like.spaces.categorical import Categorical
-from baco_like.spaces.integer import Integer
-from baco_like.spaces.ordinal import Ordinal
-from baco_like.spaces.permutation import Permutation
-from baco_like.spaces.real import Real
-from baco_like.storage.columns import Feasibility, Layout, number, read_value, write_value
+from baco_like.results.hypermapper_columns import (
+    Feasibility,
+    Layout,
+    number,
+    read_value,
+    write_value,
+)
 
 PARAMETERS = {
     "real": (Real(-5, 10), st.floats(-5, 10)),

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from baco_like import Optimizer, Space, cli
-from baco_like.storage.recordings import FORMATS, read
+from baco_like.results.formats import FORMATS, read
 
 
 @pytest.fixture

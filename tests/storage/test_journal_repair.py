@@ -6,9 +6,9 @@ import pytest
 
 from baco_like import JournalError, Optimizer, Space
 from baco_like.cli import main
-from baco_like.records.journal import START
-from baco_like.storage.jsonl import JsonlJournal
-from baco_like.storage.repair import repair
+from baco_like.journal.events import START
+from baco_like.journal.json_lines import JsonlJournal
+from baco_like.journal.repair import repair
 
 SPACE = Space({"a": list(range(9)), "b": [1, 2, 3]})
 

@@ -8,8 +8,8 @@ import zlib
 import pytest
 
 from baco_like.exceptions import JournalConflict, JournalError
-from baco_like.records.journal import START
-from baco_like.storage.jsonl import JsonlJournal, decode_record, encode_record
+from baco_like.journal.events import START
+from baco_like.journal.json_lines import JsonlJournal, decode_record, encode_record
 
 EVENTS = [
     {"event": "opened", "k": 1.5},

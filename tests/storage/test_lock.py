@@ -10,13 +10,13 @@ import time
 import pytest
 
 from baco_like.exceptions import JournalError
-from baco_like.storage import lock
-from baco_like.storage.lock import locked
+from baco_like.journal import lock
+from baco_like.journal.lock import locked
 
 HOLD = """
 import fcntl, os, sys, time
 from pathlib import Path
-from baco_like.storage.lock import locked
+from baco_like.journal.lock import locked
 with locked(Path(sys.argv[1]), os.O_RDWR, fcntl.LOCK_EX):
     print("held", flush=True)
     time.sleep(60)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from baco_like.evaluators.recorded import load
 from baco_like.records.objective import Objective
 from baco_like.records.trial import FAILURE_WORDS, Outcome, Trial
-from baco_like.storage.t4 import write_t4
+from baco_like.results.t4 import write_t4
 
 TIME = Objective("time", "ms")
 

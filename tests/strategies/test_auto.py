@@ -6,8 +6,8 @@ import pytest
 from baco_like import Optimizer, Permutation, Space
 from baco_like.exceptions import TrialError
 from baco_like.strategies.auto import first_points
-from baco_like.strategies.composed.phased import Phased
-from baco_like.strategies.model_based.bayesian import Bayesian, with_quantities
+from baco_like.strategies.bayesian.bayesian import Bayesian, with_quantities
+from baco_like.strategies.composite.phased import Phased
 
 KERNEL = Space(
     {"bx": [8, 16, 32, 48, 64, 128], "by": [1, 2, 4, 8], "tile": [1, 2, 3, 4, 6, 8]},

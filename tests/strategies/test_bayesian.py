@@ -14,8 +14,8 @@ from baco_like import (
     Space,
 )
 from baco_like.records.history import History
-from baco_like.strategies.composed.phased import Phased
-from baco_like.strategies.model_based.bayesian import Bayesian
+from baco_like.strategies.bayesian.bayesian import Bayesian
+from baco_like.strategies.composite.phased import Phased
 from baco_like.strategies.protocol import Problem
 from baco_like.surrogates.forest import RandomForest
 

@@ -6,6 +6,15 @@ from population_runs import Run, in_order
 
 from baco_like import Categorical, Integer, Permutation, Real, Space
 from baco_like.spaces.repair import nearest
+from baco_like.strategies.evolutionary.differential_evolution import DifferentialEvolution
+from baco_like.strategies.evolutionary.differential_mutation import (
+    DONORS,
+    METHODS,
+    binomial,
+    exponential,
+    random_others,
+)
+from baco_like.strategies.evolutionary.evolution import Evolution
 from baco_like.strategies.geometry.continuous import UnitBox
 from baco_like.strategies.moves.constraint_handling import (
     any_founders,
@@ -14,15 +23,6 @@ from baco_like.strategies.moves.constraint_handling import (
     uniform_founders,
     unrepaired,
 )
-from baco_like.strategies.populations.differential_evolution import DifferentialEvolution
-from baco_like.strategies.populations.differential_mutation import (
-    DONORS,
-    METHODS,
-    binomial,
-    exponential,
-    random_others,
-)
-from baco_like.strategies.populations.evolution import Evolution
 from baco_like.strategies.protocol import Problem
 from baco_like.strategies.registry import create
 

@@ -6,10 +6,10 @@ import pytest
 from baco_like import Ordinal, Space
 from baco_like._random import Purpose, generator
 from baco_like.optimizer import Optimizer
+from baco_like.strategies.direct.pattern_search import PatternSearch, pattern_search
+from baco_like.strategies.direct.torczon import Torczon, torczon
 from baco_like.strategies.geometry.repaired_box import RepairedBox
 from baco_like.strategies.protocol import Problem
-from baco_like.strategies.replayed.pattern_search import PatternSearch, pattern_search
-from baco_like.strategies.replayed.torczon import Torczon, torczon
 
 SIDES = {
     "a": 16,

@@ -6,7 +6,7 @@ from population_runs import Run
 
 from baco_like import Categorical, Integer, Ordinal, Permutation, Real, Space
 from baco_like.records.trial import Trial
-from baco_like.strategies.populations.population import Penalised
+from baco_like.strategies.evolutionary.population import Penalised
 from baco_like.strategies.registry import create
 from baco_like.testing.strategies import CHECKS
 

@@ -3,10 +3,10 @@ import pytest
 from population_runs import Run, in_order
 
 from baco_like import Categorical, Integer, Space
+from baco_like.strategies.evolutionary.evolution import Evolution
+from baco_like.strategies.evolutionary.firefly import Fireflies, Firefly
+from baco_like.strategies.evolutionary.snapping import feasible_points, snap_any, snap_feasible
 from baco_like.strategies.geometry.continuous import UnitBox
-from baco_like.strategies.populations.evolution import Evolution
-from baco_like.strategies.populations.firefly import Fireflies, Firefly
-from baco_like.strategies.populations.snapping import feasible_points, snap_any, snap_feasible
 from baco_like.strategies.protocol import Problem
 from baco_like.strategies.registry import create
 

@@ -7,6 +7,8 @@ from scipy.stats import beta
 
 from baco_like import Categorical, Integer, Permutation, Real, Space
 from baco_like.spaces.neighbourhood import hamming
+from baco_like.strategies.evolutionary.evolution import Evolution
+from baco_like.strategies.evolutionary.genetic_algorithm import GeneticAlgorithm
 from baco_like.strategies.moves.constraint_handling import cascade_neighbour, uniform_founders
 from baco_like.strategies.moves.crossover import one_point
 from baco_like.strategies.moves.mutation import (
@@ -18,8 +20,6 @@ from baco_like.strategies.moves.mutation import (
     swapped,
 )
 from baco_like.strategies.moves.selection import BetaRank, Tournament
-from baco_like.strategies.populations.evolution import Evolution
-from baco_like.strategies.populations.genetic_algorithm import GeneticAlgorithm
 from baco_like.strategies.registry import create
 
 SPACE = Space(

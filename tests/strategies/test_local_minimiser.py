@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from baco_like.strategies.replayed.local_minimiser import METHODS, LocalMinimiser, check_method
+from baco_like.strategies.direct.local_minimiser import METHODS, LocalMinimiser, check_method
 
 COUNTS = np.array([10.0, 25.0, np.inf])
 START = np.array([0.15, 0.82, 0.5])

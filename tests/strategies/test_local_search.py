@@ -12,7 +12,7 @@ from baco_like.spaces.neighbourhood import adjacent
 from baco_like.strategies.local.neighbourhoods import Neighbourhoods
 from baco_like.strategies.local.perturbation import changes, perturbed
 from baco_like.strategies.local.scan import Scan
-from baco_like.strategies.memo import Memo
+from baco_like.strategies.observed_costs import Memo
 from baco_like.strategies.registry import create
 
 RNG = np.random.default_rng

@@ -5,7 +5,7 @@ import pytest
 
 from baco_like import Ordinal, Space
 from baco_like.records.trial import Outcome, Trial
-from baco_like.strategies.memo import Memo
+from baco_like.strategies.observed_costs import Memo
 from baco_like.strategies.protocol import Problem
 
 SPACE = Space({"a": Ordinal([1, 2, 4])}, constraints=["a < 4"])

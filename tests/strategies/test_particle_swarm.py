@@ -7,15 +7,15 @@ from hypothesis import strategies as st
 from population_runs import Run, in_order
 
 from baco_like import Categorical, Integer, Permutation, Real, Space
-from baco_like.strategies.geometry.continuous import UnitBox
-from baco_like.strategies.populations.evolution import Evolution
-from baco_like.strategies.populations.particle_swarm import ParticleSwarm, Swarm
-from baco_like.strategies.populations.snapping import (
+from baco_like.strategies.evolutionary.evolution import Evolution
+from baco_like.strategies.evolutionary.particle_swarm import ParticleSwarm, Swarm
+from baco_like.strategies.evolutionary.snapping import (
     any_points,
     feasible_points,
     snap_any,
     snap_feasible,
 )
+from baco_like.strategies.geometry.continuous import UnitBox
 from baco_like.strategies.protocol import Problem
 from baco_like.strategies.registry import create
 

@@ -9,18 +9,18 @@ import numpy as np
 import pytest
 
 from baco_like import Ordinal, Space
+from baco_like.journal.memory import MemoryJournal
 from baco_like.optimizer import Optimizer
 from baco_like.records.trial import Proposal
 from baco_like.spaces.design import uniform
-from baco_like.storage.memory import MemoryJournal
-from baco_like.strategies.composed.bandit import (
+from baco_like.strategies.composite.bandit import (
     AreaUnderCurve,
     RoundRobin,
     Uses,
     area_under_curve,
     chosen,
 )
-from baco_like.strategies.composed.portfolio import Portfolio
+from baco_like.strategies.composite.portfolio import Portfolio
 from baco_like.strategies.protocol import Problem
 from baco_like.strategies.registry import create
 

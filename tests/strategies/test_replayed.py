@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from baco_like import Categorical, Integer, Ordinal, Permutation, Real, Space
 from baco_like.optimizer import Optimizer
 from baco_like.records.history import History, row_keys
+from baco_like.strategies.direct.replay import Replayed
 from baco_like.strategies.geometry.repaired_box import RepairedBox
 from baco_like.strategies.protocol import Problem
-from baco_like.strategies.replayed.replay import Replayed
 
 GRID = Space({"a": Ordinal(list(range(40))), "b": Ordinal(list(range(40)))})
 BENT = Space(

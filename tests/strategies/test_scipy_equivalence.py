@@ -7,12 +7,12 @@ from scipy.optimize import OptimizeResult, basinhopping, dual_annealing
 
 from baco_like import Ordinal, Space
 from baco_like.optimizer import Optimizer
+from baco_like.strategies.direct.basin_hopping import BasinHopping
+from baco_like.strategies.direct.dual_annealing import DualAnnealing, VisitingDistribution
+from baco_like.strategies.direct.local_minimiser import LocalMinimiser
+from baco_like.strategies.direct.replay import Replayed
 from baco_like.strategies.geometry.repaired_box import RepairedBox
 from baco_like.strategies.protocol import Problem
-from baco_like.strategies.replayed.basin_hopping import BasinHopping
-from baco_like.strategies.replayed.dual_annealing import DualAnnealing, VisitingDistribution
-from baco_like.strategies.replayed.local_minimiser import LocalMinimiser
-from baco_like.strategies.replayed.replay import Replayed
 
 SPACE = Space(
     {name: Ordinal(list(range(30))) for name in "abc"}, constraints=["a + b <= 45", "a * c <= 500"]
@@ -170,7 +170,7 @@ def test_the_chains_own_local_search_is_scipys(monkeypatch):
         "local_search",
         lambda self, x, e: searches.append(e) or run(self, x, e),
     )
-    monkeypatch.setattr("baco_like.strategies.replayed.dual_annealing.FIRST_WAIT", 2)
+    monkeypatch.setattr("baco_like.strategies.direct.dual_annealing.FIRST_WAIT", 2)
     recipe = DualAnnealing("powell")
     direct = Direct(recipe, SPACE, 140)
     with pytest.raises(_Enough):

@@ -6,9 +6,9 @@ import pytest
 from baco_like import Ordinal, Space
 from baco_like.acquisitions.confidence import LowerConfidenceBound
 from baco_like.optimizer import Optimizer
-from baco_like.strategies.composed.interleaved import Interleaved
+from baco_like.strategies.composite.interleaved import Interleaved
+from baco_like.strategies.direct.torczon import torczon
 from baco_like.strategies.registry import create
-from baco_like.strategies.replayed.torczon import torczon
 from baco_like.surrogates.forest import RandomForest
 from baco_like.surrogates.gp.model import GaussianProcess
 

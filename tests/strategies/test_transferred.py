@@ -19,7 +19,7 @@ from baco_like import (
     tune,
 )
 from baco_like.strategies.auto import Auto
-from baco_like.strategies.model_based.transferred import Task
+from baco_like.strategies.bayesian.transferred import Task
 from baco_like.testing.strategies import (
     batches_in_any_order,
     ends_when_exhausted,

@@ -12,20 +12,20 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from baco_like.evaluators._processes.pinning import check_cpus, cpus_from_table
+from baco_like.evaluators._processes.workplace import program_from_table, require_program
 from baco_like.evaluators.c_loop_nest.bench import LoopNestBench, Settings
 from baco_like.evaluators.c_loop_nest.source import DOMAINS, Schedule, kernel_source, violation
 from baco_like.evaluators.kernels import FIVE_TIMES, measuring, time_scale
 from baco_like.evaluators.kernels import KEYS as KERNEL_KEYS
 from baco_like.evaluators.kernels.domains import check_parameters, completed, values_of
-from baco_like.evaluators.processes.pinning import check_cpus, cpus_from_table
-from baco_like.evaluators.processes.workplace import program_from_table, require_program
 from baco_like.evaluators.repeats import KEYS as REPEATS_KEYS
 from baco_like.evaluators.repeats import Repeats
+from baco_like.evaluators.settings_table import Table
 from baco_like.evaluators.staged import StagedEvaluator
-from baco_like.evaluators.table import Table
 from baco_like.exceptions import EvaluatorError
+from baco_like.parameters.protocol import Parameter
 from baco_like.records.trial import Outcome, Trial
-from baco_like.spaces.parameter import Parameter
 from baco_like.spaces.space import Space
 
 __all__ = ["KEYS", "LoopNestEvaluator", "Settings", "schedule_of"]

@@ -13,16 +13,16 @@ import importlib.util
 from dataclasses import dataclass
 from pathlib import Path
 
+from baco_like.evaluators._processes.pinning import cpus_from_table
+from baco_like.evaluators._processes.worker import Worker
 from baco_like.evaluators.kernels import FIVE_TIMES, KernelBench, measuring, time_scale
 from baco_like.evaluators.kernels import KEYS as KERNEL_KEYS
 from baco_like.evaluators.kernels.problems import completion, resolved
 from baco_like.evaluators.kernels.serving import Plan
-from baco_like.evaluators.processes.pinning import cpus_from_table
 from baco_like.evaluators.repeats import KEYS as REPEATS
 from baco_like.evaluators.repeats import Repeats
+from baco_like.evaluators.settings_table import Table
 from baco_like.evaluators.staged import StagedEvaluator
-from baco_like.evaluators.table import Table
-from baco_like.evaluators.worker import Worker
 from baco_like.exceptions import MissingExtra
 from baco_like.spaces.space import Space
 

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from baco_like._typing import Rng
 from baco_like.evaluators.kernels.domains import choice, count, order_of, switch
-from baco_like.spaces.categorical import Categorical
-from baco_like.spaces.ordinal import Ordinal
-from baco_like.spaces.permutation import Permutation
+from baco_like.parameters.categorical import Categorical
+from baco_like.parameters.ordinal import Ordinal
+from baco_like.parameters.permutation import Permutation
 from baco_like.spaces.space import Space
 
 LOOPS = ("yo", "xo", "yi", "xi")

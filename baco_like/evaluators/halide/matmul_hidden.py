@@ -15,9 +15,9 @@ from typing import Any
 from baco_like.evaluators.halide import matmul
 from baco_like.evaluators.halide.matmul import LOOPS, TILES, expected, inputs
 from baco_like.evaluators.kernels.domains import choice
-from baco_like.spaces.categorical import Categorical
-from baco_like.spaces.ordinal import Ordinal
-from baco_like.spaces.permutation import Permutation
+from baco_like.parameters.categorical import Categorical
+from baco_like.parameters.ordinal import Ordinal
+from baco_like.parameters.permutation import Permutation
 from baco_like.spaces.space import Space
 
 __all__ = ["DOMAINS", "build", "expected", "inputs", "space"]

@@ -9,11 +9,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from baco_like.evaluators._processes.worker import Reply, Worker
 from baco_like.evaluators.bench import StageFailure
 from baco_like.evaluators.kernels.serving import Plan
 from baco_like.evaluators.repeats import Repeats
-from baco_like.evaluators.table import Table, per_second
-from baco_like.evaluators.worker import Reply, Worker
+from baco_like.evaluators.settings_table import Table, per_second
 from baco_like.exceptions import RunFileError
 from baco_like.records.trial import Trial
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from baco_like.evaluators.table import shown, suggestion
+from baco_like.evaluators.settings_table import shown, suggestion
 from baco_like.exceptions import EvaluatorError
-from baco_like.spaces.parameter import Parameter
+from baco_like.parameters.protocol import Parameter
 
 _LISTED = 4096
 """Up to so many values of a parameter are checked in advance; more are checked as they come."""

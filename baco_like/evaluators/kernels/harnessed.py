@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from baco_like.evaluators._processes import process
+from baco_like.evaluators._processes.process import Finished
+from baco_like.evaluators._processes.stop import Stop
 from baco_like.evaluators.bench import StageFailure
-from baco_like.evaluators.processes import process
-from baco_like.evaluators.processes.process import Finished
-from baco_like.evaluators.processes.stop import Stop
 
 WRONG_RESULT = 3
 """Exit code for a result that differs from the reference."""

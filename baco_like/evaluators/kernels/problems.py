@@ -24,9 +24,9 @@ from numpy.typing import NDArray
 
 from baco_like.evaluators.kernels.domains import Domain, check_parameters, completed
 from baco_like.evaluators.kernels.serving import aligned
-from baco_like.evaluators.table import shown, suggestion
+from baco_like.evaluators.settings_table import shown, suggestion
 from baco_like.exceptions import EvaluatorError, RunFileError
-from baco_like.spaces.parameter import Parameter
+from baco_like.parameters.protocol import Parameter
 
 
 def resolved(name: str, package: str, known: Iterable[str], folder: Path) -> str:

@@ -14,8 +14,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from baco_like.evaluators.processes.worker_main import Report
-from baco_like.evaluators.reference import difference
+from baco_like.evaluators._processes.worker_main import Report
+from baco_like.evaluators.command.reference import difference
 
 _PAGE, _SHIFT = 4096, 320
 """Bytes."""

@@ -6,10 +6,10 @@ import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from baco_like.evaluators.processes import process
-from baco_like.evaluators.processes.process import Finished
-from baco_like.evaluators.processes.stop import Stop
-from baco_like.evaluators.processes.workplace import Workplace
+from baco_like.evaluators._processes import process
+from baco_like.evaluators._processes.process import Finished
+from baco_like.evaluators._processes.stop import Stop
+from baco_like.evaluators._processes.workplace import Workplace
 from baco_like.exceptions import EvaluatorError
 
 

@@ -11,16 +11,16 @@ import functools
 from dataclasses import dataclass
 from pathlib import Path
 
+from baco_like.evaluators._processes.pinning import check_cpus, cpus_from_table
+from baco_like.evaluators._processes.workplace import program_from_table, require_program
 from baco_like.evaluators.kernels import FIVE_TIMES, measuring, time_scale
 from baco_like.evaluators.kernels import KEYS as KERNEL_KEYS
 from baco_like.evaluators.kernels.domains import check_parameters, completed
 from baco_like.evaluators.kernels.harnessed import Limits
-from baco_like.evaluators.processes.pinning import check_cpus, cpus_from_table
-from baco_like.evaluators.processes.workplace import program_from_table, require_program
 from baco_like.evaluators.repeats import KEYS as REPEATS
 from baco_like.evaluators.repeats import Repeats
+from baco_like.evaluators.settings_table import Table, shown, suggestion
 from baco_like.evaluators.staged import StagedEvaluator
-from baco_like.evaluators.table import Table, shown, suggestion
 from baco_like.evaluators.taco.bench import Operands, TacoBench, Tools
 from baco_like.evaluators.taco.templates import TEMPLATES
 from baco_like.exceptions import EvaluatorError, RunFileError

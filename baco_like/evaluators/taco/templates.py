@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 
 from baco_like.evaluators.kernels.domains import Domain, choice, count, order_of
 from baco_like.evaluators.taco.tensors import Sparse
-from baco_like.spaces.categorical import Categorical
-from baco_like.spaces.ordinal import Ordinal
-from baco_like.spaces.permutation import Permutation
+from baco_like.parameters.categorical import Categorical
+from baco_like.parameters.ordinal import Ordinal
+from baco_like.parameters.permutation import Permutation
 from baco_like.spaces.space import Space
 
 Expected = Callable[[Sparse, Sequence[NDArray[np.float64]]], NDArray[np.float64]]

@@ -11,10 +11,13 @@ from functools import partial
 import numpy as np
 
 from baco_like._typing import Ints
+from baco_like.constraints.expression import Expression
+from baco_like.constraints.protocol import Constraint
 from baco_like.exceptions import SpaceError
-from baco_like.spaces.categorical import Categorical
-from baco_like.spaces.constraint import Constraint
-from baco_like.spaces.expression import Expression
+from baco_like.parameters.categorical import Categorical
+from baco_like.parameters.integer import Integer
+from baco_like.parameters.protocol import Parameter
+from baco_like.parameters.real import Real
 from baco_like.spaces.feasible.chain import Chain
 from baco_like.spaces.feasible.conflict import conflict, emptiness
 from baco_like.spaces.feasible.domain import full_domain
@@ -28,9 +31,6 @@ from baco_like.spaces.feasible.ordering import order
 from baco_like.spaces.feasible.precedence import order_rules
 from baco_like.spaces.feasible.rejection import Hopeless, rejection
 from baco_like.spaces.feasible.rules import bind, holds, prepared, tightened
-from baco_like.spaces.integer import Integer
-from baco_like.spaces.parameter import Parameter
-from baco_like.spaces.real import Real
 
 LISTED_VALUES = 2**20
 """A constrained parameter with more values is left to rejection instead of listing them."""

@@ -7,15 +7,15 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from baco_like._typing import Ints
+from baco_like.constraints.protocol import Constraint
 from baco_like.exceptions import SpaceError
-from baco_like.spaces.constraint import Constraint
+from baco_like.parameters.protocol import Parameter
 from baco_like.spaces.feasible.domain import Domain, full_domain
 from baco_like.spaces.feasible.extensions import extensions
 from baco_like.spaces.feasible.growth import TooLarge
 from baco_like.spaces.feasible.ordering import order
 from baco_like.spaces.feasible.precedence import order_rules
 from baco_like.spaces.feasible.rules import Rule, bind, evaluate, prepared, tightened
-from baco_like.spaces.parameter import Parameter
 
 _BLOCK = 2**12
 """Rows that are extended at a time: deep first, so that a configuration is found soon where there are many."""

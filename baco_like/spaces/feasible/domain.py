@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from baco_like._typing import Array, Codes, Column, Ints, Mask
-from baco_like.spaces.categorical import Categorical
+from baco_like.parameters.categorical import Categorical
+from baco_like.parameters.protocol import Parameter
 from baco_like.spaces.feasible.ranking import (
     is_permutation,
     permutation_ranks,
     permutations_from_ranks,
 )
-from baco_like.spaces.parameter import Parameter
 
 _LOOKED_UP = 2**20
 """Entries of a table of positions at most; beyond, domains are searched."""

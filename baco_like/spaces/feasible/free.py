@@ -11,6 +11,10 @@ import numpy as np
 
 from baco_like._typing import Array, Codes, Ints, Mask, Rng
 from baco_like.exceptions import SpaceError
+from baco_like.parameters.integer import Integer
+from baco_like.parameters.protocol import Parameter
+from baco_like.parameters.real import Real
+from baco_like.parameters.unit_scale import at_shares
 from baco_like.spaces.feasible.distance import value_costs
 from baco_like.spaces.feasible.domain import Domain
 from baco_like.spaces.feasible.ragged import adjacent_swaps, by_owner
@@ -20,10 +24,6 @@ from baco_like.spaces.feasible.ranking import (
     permutation_ranks,
     permutations_from_ranks,
 )
-from baco_like.spaces.integer import Integer
-from baco_like.spaces.parameter import Parameter
-from baco_like.spaces.real import Real
-from baco_like.spaces.shares import at_shares
 
 _LISTED = 2**20
 """More values than this are never listed."""

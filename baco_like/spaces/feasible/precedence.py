@@ -8,10 +8,10 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from baco_like._typing import Ints
-from baco_like.spaces.constraint import Constraint
+from baco_like.constraints.protocol import Constraint
+from baco_like.parameters.permutation import Permutation
+from baco_like.parameters.protocol import Parameter
 from baco_like.spaces.feasible.extensions import OrderRules
-from baco_like.spaces.parameter import Parameter
-from baco_like.spaces.permutation import Permutation
 
 
 @runtime_checkable

@@ -15,10 +15,10 @@ from typing import Protocol
 import numpy as np
 
 from baco_like._typing import Array, Codes, Ints, Mask, Rng
+from baco_like.constraints.protocol import Constraint
 from baco_like.exceptions import SpaceError
-from baco_like.spaces.constraint import Constraint
+from baco_like.parameters.protocol import Parameter
 from baco_like.spaces.feasible.ranking import Ranks
-from baco_like.spaces.parameter import Parameter
 
 MAX_TRIES = 2**22
 """Draws in a row without one success after which a space counts as hopeless."""

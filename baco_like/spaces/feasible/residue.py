@@ -15,10 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from baco_like._typing import Ints
-from baco_like.spaces.expression import Expression
+from baco_like.constraints.expression import Expression
+from baco_like.constraints.language.partial_evaluation import Term
 from baco_like.spaces.feasible.domain import Domain
 from baco_like.spaces.feasible.rules import Rule, mixed_radix, numbered
-from baco_like.spaces.language.partly import Term
 
 Numbering = tuple[Ints, int]
 """Numbers in ``range(k)``, ``(n,)``, and k."""

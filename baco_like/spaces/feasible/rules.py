@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from baco_like._typing import Ints, Mask
-from baco_like.spaces.constraint import Constraint
+from baco_like.constraints.protocol import Constraint
 from baco_like.spaces.feasible.domain import Domain
 
 TABLE_LIMIT = 2**15

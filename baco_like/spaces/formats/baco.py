@@ -7,18 +7,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from baco_like.constraints.language import tree
+from baco_like.constraints.language.reader import Dialect, read
+from baco_like.constraints.language.writer import write
 from baco_like.exceptions import ExpressionError, SpaceError
-from baco_like.spaces.categorical import Categorical
+from baco_like.parameters.categorical import Categorical
+from baco_like.parameters.integer import Integer
+from baco_like.parameters.ordinal import Ordinal
+from baco_like.parameters.permutation import Permutation
+from baco_like.parameters.prior import Gaussian, PiecewiseLinear
+from baco_like.parameters.protocol import Parameter
+from baco_like.parameters.real import Real
 from baco_like.spaces.formats.description import SpaceDescription, json_object, named
-from baco_like.spaces.integer import Integer
-from baco_like.spaces.language import tree
-from baco_like.spaces.language.reader import Dialect, read
-from baco_like.spaces.language.writer import write
-from baco_like.spaces.ordinal import Ordinal
-from baco_like.spaces.parameter import Parameter
-from baco_like.spaces.permutation import Permutation
-from baco_like.spaces.prior import Gaussian, PiecewiseLinear
-from baco_like.spaces.real import Real
 
 _FIELDS = frozenset(
     {

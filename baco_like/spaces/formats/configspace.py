@@ -9,17 +9,17 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from baco_like._optional import require
+from baco_like.constraints.language.writer import write_name
 from baco_like.exceptions import SpaceError
-from baco_like.spaces.categorical import Categorical
+from baco_like.parameters.categorical import Categorical
+from baco_like.parameters.integer import Integer
+from baco_like.parameters.ordinal import Ordinal
+from baco_like.parameters.prior import Gaussian
+from baco_like.parameters.protocol import Parameter
+from baco_like.parameters.real import Real
+from baco_like.parameters.values import is_number, plain
 from baco_like.spaces.formats.description import SpaceDescription, named
 from baco_like.spaces.formats.kernel_tuner import values_parameter
-from baco_like.spaces.integer import Integer
-from baco_like.spaces.language.writer import write_name
-from baco_like.spaces.ordinal import Ordinal
-from baco_like.spaces.parameter import Parameter
-from baco_like.spaces.prior import Gaussian
-from baco_like.spaces.real import Real
-from baco_like.spaces.values import is_number, plain
 
 if TYPE_CHECKING:
     from ConfigSpace import ConfigurationSpace

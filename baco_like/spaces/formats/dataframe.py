@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from baco_like._typing import Ints
+from baco_like.constraints.table import TableConstraint
 from baco_like.exceptions import SpaceError
+from baco_like.parameters.permutation import Permutation
+from baco_like.parameters.protocol import Parameter
+from baco_like.parameters.values import plain
 from baco_like.spaces.formats.description import SpaceDescription, named
 from baco_like.spaces.formats.kernel_tuner import values_parameter
-from baco_like.spaces.parameter import Parameter
-from baco_like.spaces.permutation import Permutation
-from baco_like.spaces.table import TableConstraint
-from baco_like.spaces.values import plain
 
 if TYPE_CHECKING:
     import pandas as pd

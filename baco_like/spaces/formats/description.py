@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from baco_like.constraints.protocol import Constraint
 from baco_like.exceptions import SpaceError
-from baco_like.spaces.constraint import Constraint
-from baco_like.spaces.parameter import Parameter
+from baco_like.parameters.protocol import Parameter
 
 MAX_FILE = 64 * 2**20
 """Bytes of a space file that are read at most."""

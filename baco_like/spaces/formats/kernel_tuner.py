@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from baco_like.constraints.protocol import Constraint
 from baco_like.exceptions import SpaceError
-from baco_like.spaces.categorical import Categorical
-from baco_like.spaces.constraint import Constraint
+from baco_like.parameters.categorical import Categorical
+from baco_like.parameters.ordinal import Ordinal
+from baco_like.parameters.protocol import Parameter
+from baco_like.parameters.values import is_number, ordered, plain
 from baco_like.spaces.formats.description import Given, SpaceDescription, named
-from baco_like.spaces.ordinal import Ordinal
-from baco_like.spaces.parameter import Parameter
-from baco_like.spaces.values import is_number, ordered, plain
 
 
 def read_kernel_tuner(

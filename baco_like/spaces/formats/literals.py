@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
+from baco_like.constraints.language import exact
+from baco_like.constraints.language.source import BINARY, COMPARISONS, MAX_DEPTH, Refused, parsed
 from baco_like.exceptions import SpaceError
-from baco_like.spaces.language import exact
-from baco_like.spaces.language.source import BINARY, COMPARISONS, MAX_DEPTH, Refused, parsed
 
 MAX_STEPS = 60_000
 """Nodes evaluated for one text."""

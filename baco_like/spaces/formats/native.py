@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from baco_like.constraints.table import table_from_dict
 from baco_like.exceptions import SpaceError
-from baco_like.spaces.categorical import Categorical
+from baco_like.parameters.categorical import Categorical
+from baco_like.parameters.integer import Integer
+from baco_like.parameters.ordinal import Ordinal
+from baco_like.parameters.permutation import Permutation
+from baco_like.parameters.prior import prior_from_dict
+from baco_like.parameters.protocol import Parameter
+from baco_like.parameters.real import Real
 from baco_like.spaces.formats.description import Given, SpaceDescription, named
-from baco_like.spaces.integer import Integer
-from baco_like.spaces.ordinal import Ordinal
-from baco_like.spaces.parameter import Parameter
-from baco_like.spaces.permutation import Permutation
-from baco_like.spaces.prior import prior_from_dict
-from baco_like.spaces.real import Real
-from baco_like.spaces.table import table_from_dict
 
 VERSION = 1
 """Of the dictionaries that `Space.to_dict` and `parameter_to_dict` write."""

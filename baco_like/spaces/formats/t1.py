@@ -10,18 +10,18 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from baco_like.constraints.expression import Expression
+from baco_like.constraints.protocol import Constraint
 from baco_like.exceptions import SpaceError
-from baco_like.spaces.categorical import Categorical
-from baco_like.spaces.constraint import Constraint
-from baco_like.spaces.expression import Expression
+from baco_like.parameters.categorical import Categorical
+from baco_like.parameters.integer import Integer
+from baco_like.parameters.ordinal import Ordinal
+from baco_like.parameters.protocol import Parameter
+from baco_like.parameters.values import plain
 from baco_like.spaces.formats.description import SpaceDescription, json_object, named
 from baco_like.spaces.formats.kernel_tuner import values_parameter
 from baco_like.spaces.formats.literals import list_of
 from baco_like.spaces.formats.native import parameter_from_dict
-from baco_like.spaces.integer import Integer
-from baco_like.spaces.ordinal import Ordinal
-from baco_like.spaces.parameter import Parameter
-from baco_like.spaces.values import plain
 
 if TYPE_CHECKING:
     from baco_like.spaces.space import Space

@@ -22,10 +22,10 @@ from typing import final
 import numpy as np
 
 from baco_like._typing import Array, Codes, Ints
-from baco_like.spaces.integer import Integer
-from baco_like.spaces.parameter import Parameter
-from baco_like.spaces.real import Real
-from baco_like.spaces.shares import at_shares, shares_of
+from baco_like.parameters.integer import Integer
+from baco_like.parameters.protocol import Parameter
+from baco_like.parameters.real import Real
+from baco_like.parameters.unit_scale import at_shares, shares_of
 from baco_like.spaces.space import Space
 
 _COUNTED = 1024

@@ -8,7 +8,7 @@ from typing import final
 from baco_like._typing import Rng
 from baco_like.strategies.local.neighbourhoods import Neighbourhoods
 from baco_like.strategies.local.scan import Scan, neighbours_of
-from baco_like.strategies.memo import Memo
+from baco_like.strategies.observed_costs import Memo
 from baco_like.strategies.settings import named
 
 IMPROVEMENTS = {"first": True, "best": False}

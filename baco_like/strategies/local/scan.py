@@ -11,7 +11,7 @@ import numpy as np
 from baco_like._typing import Array, Codes, Ints, Mask, Rng
 from baco_like.records.history import row_keys
 from baco_like.strategies.local.neighbourhoods import Neighbourhoods
-from baco_like.strategies.memo import Memo
+from baco_like.strategies.observed_costs import Memo
 
 _NO_GENES = np.empty(0, dtype=np.int64)
 

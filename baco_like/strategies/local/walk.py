@@ -29,7 +29,7 @@ from baco_like.spaces import design
 from baco_like.spaces.rows import distinct
 from baco_like.strategies.local.neighbourhoods import Neighbourhoods
 from baco_like.strategies.local.scan import Scan
-from baco_like.strategies.memo import Memo
+from baco_like.strategies.observed_costs import Memo
 from baco_like.strategies.protocol import Problem
 
 _MOVES_PER_TELL = 50

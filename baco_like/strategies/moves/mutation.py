@@ -14,9 +14,9 @@ from typing import Protocol, final
 import numpy as np
 
 from baco_like._typing import Codes, Ints, Mask, Rng
+from baco_like.parameters.protocol import Parameter
+from baco_like.parameters.real import Real
 from baco_like.spaces.neighbourhood import hamming
-from baco_like.spaces.parameter import Parameter
-from baco_like.spaces.real import Real
 from baco_like.spaces.space import Space
 from baco_like.strategies.geometry.paths import Paths
 

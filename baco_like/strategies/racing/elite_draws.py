@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from baco_like._typing import Codes, Rng
-from baco_like.spaces.categorical import Categorical
+from baco_like.parameters.categorical import Categorical
 from baco_like.spaces.space import Space
 from baco_like.strategies.geometry.continuous import UnitBox
 

@@ -23,7 +23,7 @@ from baco_like.records.trial import Proposal, Trial
 from baco_like.spaces.design import uniform
 from baco_like.spaces.rows import distinct
 from baco_like.strategies.geometry.continuous import UnitBox
-from baco_like.strategies.memo import Memo
+from baco_like.strategies.observed_costs import Memo
 from baco_like.strategies.protocol import Problem
 from baco_like.strategies.racing.elite_draws import Draws, around
 from baco_like.strategies.racing.friedman import worse_than_best

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 import runs
 
-from baco_like.analysis.landscape import flow_graph
+from baco_like.benchmarking.landscape import flow_graph
 from claims.evidence import LOW, MEDIUM, Evidence, spearman
 from claims.survey import ALL_SURVEYED, surveyed
 

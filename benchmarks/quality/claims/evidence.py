@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 
 from baco_like._typing import Array
-from baco_like.analysis.score import (
+from baco_like.benchmarking.comparison.figures import charged, clock, curves_of
+from baco_like.benchmarking.comparison.plan import budget_on
+from baco_like.benchmarking.comparison.runs import Budget, Run
+from baco_like.benchmarking.comparison.spaces import RecordedSpace
+from baco_like.benchmarking.score import (
     Baseline,
     at_budgets,
     fraction_of_optimum,
 )
-from baco_like.comparison.figures import charged, clock, curves_of
-from baco_like.comparison.plan import budget_on
-from baco_like.comparison.runs import Budget, Run
-from baco_like.comparison.spaces import RecordedSpace
 
 LOW, MEDIUM = (25, 50, 100, 200), (400, 800, 1600)
 """Budgets of the 2022 survey."""

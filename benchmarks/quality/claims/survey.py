@@ -7,8 +7,8 @@ import numpy as np
 import runs
 
 from baco_like._typing import Array
-from baco_like.analysis.score import bootstrap_interval, wins
-from baco_like.comparison.figures import last_costs
+from baco_like.benchmarking.comparison.figures import last_costs
+from baco_like.benchmarking.score import bootstrap_interval, wins
 from claims.evidence import LOW, MEDIUM, Entry, Evidence, spearman, verdict
 
 FIRST_AND_BEST = {

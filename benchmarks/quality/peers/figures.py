@@ -9,7 +9,7 @@ from zlib import crc32
 
 import numpy as np
 
-from baco_like.analysis.score import (
+from baco_like.benchmarking.score import (
     at_budgets,
     best_so_far,
     fraction_of_optimum,

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from baco_like import Categorical, Integer, Permutation, Space
-from baco_like.analysis.score import Baseline
+from baco_like.benchmarking.score import Baseline
 from baco_like.evaluators.recorded import load
 
 from . import modelled, synthetic

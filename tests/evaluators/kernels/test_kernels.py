@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from baco_like.evaluators._processes.worker import Worker
 from baco_like.evaluators.kernels import KernelBench
 from baco_like.evaluators.kernels.serving import Plan
 from baco_like.evaluators.repeats import Repeats
 from baco_like.evaluators.staged import StagedEvaluator
-from baco_like.evaluators.worker import Worker
 from baco_like.exceptions import EvaluatorError
 from baco_like.records.trial import Outcome, Status, Trial
 

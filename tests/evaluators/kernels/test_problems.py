@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from baco_like.evaluators import halide, opencl
+from baco_like.evaluators import halide
+from baco_like.evaluators.gpu import opencl
 from baco_like.evaluators.kernels.problems import completion, opened, resolved
 from baco_like.exceptions import EvaluatorError, MissingExtra, RunFileError
 from baco_like.spaces.space import Space

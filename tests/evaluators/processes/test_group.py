@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from baco_like.evaluators.processes import group
+from baco_like.evaluators._processes import group
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 

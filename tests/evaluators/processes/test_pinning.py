@@ -8,10 +8,10 @@ import threading
 
 import pytest
 
-from baco_like.evaluators.processes import process
-from baco_like.evaluators.processes.pinning import check_cpus, cpus_from_table, pinned
-from baco_like.evaluators.processes.stop import Stop
-from baco_like.evaluators.table import Table
+from baco_like.evaluators._processes import process
+from baco_like.evaluators._processes.pinning import check_cpus, cpus_from_table, pinned
+from baco_like.evaluators._processes.stop import Stop
+from baco_like.evaluators.settings_table import Table
 from baco_like.exceptions import EvaluatorError, RunFileError
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="pinning is of Linux")

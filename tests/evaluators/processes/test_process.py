@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from baco_like.evaluators.processes import group, guardian
-from baco_like.evaluators.processes.group import signal_name
-from baco_like.evaluators.processes.kept import KEPT_BYTES
-from baco_like.evaluators.processes.process import run
+from baco_like.evaluators._processes import group, guardian
+from baco_like.evaluators._processes.group import signal_name
+from baco_like.evaluators._processes.kept import KEPT_BYTES
+from baco_like.evaluators._processes.process import run
 
 PYTHON = sys.executable
 
@@ -219,7 +219,7 @@ def test_ctrl_c_kills_the_group_and_is_raised_again(tag: str) -> None:
 
 def test_a_killed_caller_leaves_nothing_running(tag: str) -> None:
     command = ["sh", "-c", f"{PYTHON} -c 'import time; time.sleep(60)' {tag} & wait"]
-    code = f"from baco_like.evaluators.processes import process; process.run({command})"
+    code = f"from baco_like.evaluators._processes import process; process.run({command})"
     caller = subprocess.Popen([PYTHON, "-c", code])
     while not alive(tag):
         time.sleep(0.02)

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from baco_like.evaluators.processes import workplace
-from baco_like.evaluators.processes.workplace import Workplace, temporary_folder
+from baco_like.evaluators._processes import workplace
+from baco_like.evaluators._processes.workplace import Workplace, temporary_folder
 
 MAKE = (
-    "import sys, time; from baco_like.evaluators.processes.workplace import Workplace\n"
+    "import sys, time; from baco_like.evaluators._processes.workplace import Workplace\n"
     "place = Workplace(); (place.folder / 'big').write_text('x'); print(place.folder, flush=True)\n"
     "time.sleep(60)"
 )

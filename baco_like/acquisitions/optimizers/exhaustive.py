@@ -1,0 +1,41 @@
+"""Score everything: exact, and the fastest way where the feasible set is small."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from baco_like._typing import Codes, Rng
+from baco_like.acquisitions.optimizers.protocol import Score, Taken
+from baco_like.acquisitions.optimizers.ranking import best_free_rows, best_rows
+from baco_like.spaces.space import Space
+
+
+@final
+@dataclass(frozen=True)
+class ExhaustiveSearch:
+    """Scores every feasible configuration.
+
+    Attributes:
+        chunk: Rows scored at once.
+    """
+
+    chunk: int = 16384
+
+    def maximise(
+        self, score: Score, space: Space, n: int, rng: Rng, start: Codes, taken: Taken
+    ) -> Codes:
+        """Return the n best rows that are not taken; ``start`` has no influence.
+
+        Raises:
+            SpaceError: The feasible configurations cannot be listed.
+        """
+        best, highest = np.empty((0, space.width)), np.empty(0)
+        for rows in space.feasible.iterate(self.chunk):
+            rows, scores = best_free_rows(rows, score(rows), n, rng, taken)
+            best, highest = best_rows(
+                np.concatenate([best, rows]), np.concatenate([highest, scores]), n, rng
+            )
+        return best

@@ -1,0 +1,29 @@
+"""How hard a recorded space is for local search: fitness flow graphs and the proportion of centrality."""
+
+from baco_like.benchmarking.landscape.estimate import LEAST, estimated_centrality_curve
+from baco_like.benchmarking.landscape.graph import (
+    DAMPING,
+    FAILED,
+    SHARES,
+    FlowGraph,
+    flow_graph,
+    pagerank,
+    proportion_of_centrality,
+)
+from baco_like.benchmarking.landscape.neighbours import Neighbourhood
+from baco_like.benchmarking.landscape.plots import plot_centrality_curves, plot_flow_graph
+
+__all__ = [
+    "DAMPING",
+    "FAILED",
+    "LEAST",
+    "SHARES",
+    "FlowGraph",
+    "Neighbourhood",
+    "estimated_centrality_curve",
+    "flow_graph",
+    "pagerank",
+    "plot_centrality_curves",
+    "plot_flow_graph",
+    "proportion_of_centrality",
+]

@@ -1,0 +1,31 @@
+"""``baco-like serve``: HyperMapper's and BaCO's client-server protocol."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from baco_like.cli.arguments import seed
+
+
+def add_to(commands: Any) -> None:
+    """Add the sub-command to argparse's."""
+    parser = commands.add_parser(
+        "serve", help="speak HyperMapper's and BaCO's client-server protocol over stdin and stdout"
+    )
+    parser.add_argument("scenario", type=Path, metavar="SCENARIO.json", help="of either program")
+    parser.add_argument("--seed", type=seed, default=0, metavar="S", help="the run's only seed")
+    parser.add_argument("--strategy", metavar="NAME", help="another one than the scenario's")
+    parser.add_argument(
+        "--journal", type=Path, metavar="FILE", help="keep the run in a journal, or go on from it"
+    )
+    parser.set_defaults(command=serve)
+
+
+def serve(args: argparse.Namespace) -> int:
+    """Serve until the client ends it."""
+    from baco_like.integrations.hypermapper.serve import run
+
+    run(args.scenario, args.seed, args.strategy, args.journal)
+    return 0

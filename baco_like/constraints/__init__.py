@@ -1,0 +1,1 @@
+"""Known constraints: expressions, Python callables and tables of allowed values."""

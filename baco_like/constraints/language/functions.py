@@ -1,0 +1,86 @@
+"""Functions of numbers over whole columns."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from baco_like.constraints.language import intervals
+from baco_like.constraints.language.columns import EXACT, Extent, Kind, finite
+from baco_like.constraints.language.vector import (
+    Columns,
+    Inexact,
+    Result,
+    Vector,
+    cast,
+    common,
+    either,
+    mapped,
+)
+
+
+def function_of(name: str, arguments: Sequence[Vector]) -> Vector:
+    """Return a function of `exact.FUNCTIONS` over columns of numbers.
+
+    Raises:
+        Inexact: Its last bit depends on the library (logarithms), or its result may not fit 64 bits.
+    """
+    if name in ("min", "max"):
+        return _extreme(name, common(list(arguments)))
+    (only,) = arguments
+    if name == "abs":
+        return mapped(only, np.abs, intervals.absolute(only.extent))
+    if name == "sqrt":
+        return _root(cast(only, Kind.FLOAT) if only.kind is Kind.INT else only)
+    if name in _ROUNDING:
+        return _rounded(name, only)
+    raise Inexact
+
+
+def _extreme(function: str, arguments: list[Vector]) -> Vector:
+    better = operator.lt if function == "min" else operator.gt
+
+    def run(columns: Columns) -> Result:
+        value, undefined = arguments[0].run(columns)
+        for argument in arguments[1:]:
+            other, also = argument.run(columns)
+            undefined = either(undefined, also)
+            value = np.where(better(other, value), other, value)
+        return value, undefined
+
+    extremes = min if function == "min" else max
+    low = extremes(argument.extent.low for argument in arguments)
+    high = extremes(argument.extent.high for argument in arguments)
+    return Vector(Extent(arguments[0].kind, low, high), run)
+
+
+def _root(only: Vector) -> Vector:
+    found = intervals.root(only.extent)
+
+    def run(columns: Columns) -> Result:
+        value, undefined = only.run(columns)
+        negative = np.asarray(value) < 0
+        return np.sqrt(np.where(negative, 0.0, value)), either(undefined, negative)
+
+    return Vector(found, run)
+
+
+_ROUNDING: Mapping[str, Callable[[Any], Any]] = {
+    "ceil": np.ceil,
+    "floor": np.floor,
+    "int": np.trunc,
+    "round": np.rint,
+}
+
+
+def _rounded(function: str, only: Vector) -> Vector:
+    if only.kind is Kind.INT:
+        return only
+    if not finite(only.extent.low, only.extent.high) or only.extent.most > EXACT:
+        raise Inexact
+    compute = _ROUNDING[function]
+    low, high = int(np.floor(only.extent.low)), int(np.ceil(only.extent.high))
+    return mapped(only, lambda value: compute(value).astype(np.int64), Extent(Kind.INT, low, high))

@@ -1,0 +1,123 @@
+"""Bounds of arithmetic results from the bounds of the operands, and whether NumPy computes them as Python does."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+
+from baco_like.constraints.language.columns import EXACT, INT64, Extent, Kind, finite
+
+Number = int | float
+
+
+def negated(a: Extent) -> Extent:
+    """Return the bounds of ``-a``."""
+    return Extent(a.kind, -a.high, -a.low)
+
+
+def absolute(a: Extent) -> Extent:
+    """Return the bounds of ``abs(a)``."""
+    low = 0 if a.low <= 0 <= a.high else min(abs(a.low), abs(a.high))
+    return Extent(a.kind, low, a.most)
+
+
+def root(a: Extent) -> Extent:
+    """Return the bounds of ``sqrt(a)`` where it is defined."""
+    return Extent(Kind.FLOAT, 0.0, math.sqrt(max(a.high, 0)))
+
+
+def arithmetic(operator: str, a: Extent, b: Extent) -> Extent | None:
+    """Return the extent of ``a operator b`` of ints, floats or both, where NumPy on 64 bits agrees with Python.
+
+    None where it does not for some values within the bounds: integers that overflow or lose digits as doubles,
+    powers of floats, floats of unknown bounds in ``//`` and ``%``.
+    """
+    if operator == "**":
+        return _power(a, b)
+    kind = _kind(operator, a, b)
+    try:
+        low, high = _BOUNDS[operator](a, b, kind)
+    except OverflowError:  # an int too large for the float it meets
+        return None
+    if not finite(low, high) and (kind is not Kind.FLOAT or math.isnan(low) or math.isnan(high)):
+        return None
+    most = max(abs(low), abs(high))
+    if kind is Kind.INT:
+        return Extent(kind, int(low), int(high)) if most <= INT64 else None
+    if kind is Kind.NUMBER or operator == "/":
+        # Some rows are whole numbers that Python computes exactly; so do doubles, as long as they are small.
+        whole = [x.most for x in (a, b) if x.kind is not Kind.FLOAT]
+        if max(whole, default=0) > EXACT or (kind is Kind.NUMBER and most > EXACT):
+            return None
+    if operator in ("//", "%") and not finite(a.low, a.high, b.low, b.high):
+        return None
+    return Extent(kind, low, high)
+
+
+def _kind(operator: str, a: Extent, b: Extent) -> Kind:
+    if operator == "/" or Kind.FLOAT in (a.kind, b.kind):
+        return Kind.FLOAT
+    return Kind.INT if a.kind is b.kind is Kind.INT else Kind.NUMBER
+
+
+Bounds = tuple[Number, Number]
+
+
+def _corners(a: Extent, b: Extent, compute: Callable[[Number, Number], Number]) -> Bounds:
+    found = [compute(x, y) for x in (a.low, a.high) for y in (b.low, b.high)]
+    if any(map(math.isnan, found)):
+        return math.nan, math.nan
+    return min(found), max(found)
+
+
+def _sum(a: Extent, b: Extent, kind: Kind) -> Bounds:
+    return a.low + b.low, a.high + b.high
+
+
+def _difference(a: Extent, b: Extent, kind: Kind) -> Bounds:
+    return a.low - b.high, a.high - b.low
+
+
+def _product(a: Extent, b: Extent, kind: Kind) -> Bounds:
+    return _corners(a, b, lambda x, y: x * y)
+
+
+def _quotient(a: Extent, b: Extent, kind: Kind) -> Bounds:
+    if not b.low <= 0 <= b.high:
+        return _corners(a, b, lambda x, y: x / y)
+    if b.kind is Kind.INT:  # defined only where abs(b) >= 1
+        return -float(a.most), float(a.most)
+    return -math.inf, math.inf
+
+
+def _floor_quotient(a: Extent, b: Extent, kind: Kind) -> Bounds:
+    if kind is Kind.INT:
+        if b.low <= 0 <= b.high:
+            return -a.most, a.most
+        return _corners(a, b, lambda x, y: x // y)
+    low, high = _quotient(a, b, kind)
+    return low - 1, high + 1
+
+
+def _remainder(a: Extent, b: Extent, kind: Kind) -> Bounds:
+    return min(b.low, 0), max(b.high, 0)
+
+
+_BOUNDS: Mapping[str, Callable[[Extent, Extent, Kind], Bounds]] = {
+    "+": _sum,
+    "-": _difference,
+    "*": _product,
+    "/": _quotient,
+    "//": _floor_quotient,
+    "%": _remainder,
+}
+
+
+def _power(a: Extent, b: Extent) -> Extent | None:
+    """Return the extent of a whole power of whole numbers; the last bit of others depends on the library."""
+    if not (a.kind is b.kind is Kind.INT) or b.low < 0 or int(a.most).bit_length() * b.high > 128:
+        return None
+    most = max(1, int(a.most) ** int(b.high))
+    if most > INT64:
+        return None
+    return Extent(Kind.INT, 0 if a.low >= 0 else -most, most)

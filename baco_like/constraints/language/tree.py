@@ -1,0 +1,163 @@
+"""What an expression is made of: a closed set of frozen nodes, each knowing its place in the text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from baco_like.parameters.values import Value
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Placed:
+    """Where a node stands in the text: from ``start`` up to ``end``, in characters from 0."""
+
+    start: int = field(default=0, compare=False, repr=False)
+    end: int = field(default=0, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Literal(_Placed):
+    """A number, string or bool."""
+
+    value: Value
+
+
+@dataclass(frozen=True)
+class Name(_Placed):
+    """The value of a parameter that is no permutation."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Position(_Placed):
+    """``pos(p, element)``: where an element stands in a permutation; ``element`` is its index among the elements."""
+
+    name: str
+    element: int
+
+
+@dataclass(frozen=True)
+class At(_Placed):
+    """``at(p, place)``: the element that stands at a place of a permutation, counted from 0."""
+
+    name: str
+    place: int
+
+
+@dataclass(frozen=True)
+class Unary(_Placed):
+    """``- + not``."""
+
+    operator: str
+    operand: Node
+
+
+@dataclass(frozen=True)
+class Binary(_Placed):
+    """``+ - * / // % **``."""
+
+    operator: str
+    left: Node
+    right: Node
+
+
+@dataclass(frozen=True)
+class Junction(_Placed):
+    """``and`` or ``or`` of two or more parts; as in Python, it stops at the first that decides and returns it."""
+
+    operator: str
+    parts: tuple[Node, ...]
+
+
+@dataclass(frozen=True)
+class Comparison(_Placed):
+    """One or more comparisons in a chain; the right side of ``in`` and ``not in`` is `Listed` or `Span`."""
+
+    left: Node
+    operators: tuple[str, ...]
+    rights: tuple[Node, ...]
+
+
+@dataclass(frozen=True)
+class Choice(_Placed):
+    """``body if test else otherwise``."""
+
+    test: Node
+    body: Node
+    otherwise: Node
+
+
+@dataclass(frozen=True)
+class Call(_Placed):
+    """A function of numbers."""
+
+    function: str
+    arguments: tuple[Node, ...]
+
+
+@dataclass(frozen=True)
+class Listed(_Placed):
+    """A tuple, list or set to the right of ``in``."""
+
+    elements: tuple[Node, ...]
+
+
+@dataclass(frozen=True)
+class Span(_Placed):
+    """A ``range`` to the right of ``in``."""
+
+    numbers: range
+
+
+Node: TypeAlias = (
+    Literal
+    | Name
+    | Position
+    | At
+    | Unary
+    | Binary
+    | Junction
+    | Comparison
+    | Choice
+    | Call
+    | Listed
+    | Span
+)
+
+
+def children(node: Node) -> tuple[Node, ...]:
+    """Return the parts of a node in the order of the text."""
+    match node:
+        case Unary(operand=operand):
+            return (operand,)
+        case Binary(left=left, right=right):
+            return (left, right)
+        case Junction(parts=parts):
+            return parts
+        case Comparison(left=left, rights=rights):
+            return (left, *rights)
+        case Choice(test=test, body=body, otherwise=otherwise):
+            return (body, test, otherwise)
+        case Call(arguments=arguments):
+            return arguments
+        case Listed(elements=elements):
+            return elements
+        case _:
+            return ()
+
+
+def walk(node: Node) -> Iterator[Node]:
+    """Yield a node and everything below it, in the order of the text."""
+    yield node
+    for child in children(node):
+        yield from walk(child)
+
+
+def names(node: Node) -> tuple[str, ...]:
+    """Return the parameters that an expression reads, each once, in the order of the text."""
+    return tuple(
+        dict.fromkeys(part.name for part in walk(node) if isinstance(part, Name | Position | At))
+    )

@@ -1,0 +1,112 @@
+"""A node as a function of whole columns: what every kind of node is made into, and what all of them do with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from baco_like._typing import Column, Mask
+from baco_like.constraints.language.columns import EXACT, Extent, Kind
+
+Columns: TypeAlias = Mapping[str, Column]
+Result: TypeAlias = tuple[Any, Mask | None]
+"""Values ``(n,)``, or one value for all rows, and where they are undefined ``(n,)`` (None: nowhere)."""
+
+
+class Inexact(Exception):
+    """NumPy would not give what Python gives."""
+
+
+@dataclass(frozen=True)
+class Vector:
+    """A node as a function of columns, with what is known of its values."""
+
+    extent: Extent
+    run: Callable[[Columns], Result]
+
+    @property
+    def kind(self) -> Kind:
+        """The type of its values."""
+        return self.extent.kind
+
+
+NUMBERS = (Kind.BOOL, Kind.INT, Kind.FLOAT, Kind.NUMBER)
+
+
+def truth(vector: Vector) -> Vector:
+    """Return whether the values count as true."""
+    if vector.kind is Kind.BOOL:
+        return vector
+
+    def run(columns: Columns) -> Result:
+        value, undefined = vector.run(columns)
+        return np.asarray(value).astype(np.bool_), undefined
+
+    return Vector(Extent(Kind.BOOL, 0, 1), run)
+
+
+def either(a: Mask | None, b: Mask | None) -> Mask | None:
+    """Return where one of two masks is set; None stands for nowhere."""
+    if a is None or b is None:
+        return b if a is None else a
+    return a | b
+
+
+def cast(vector: Vector, kind: Kind) -> Vector:
+    """Return the same numbers as another kind of numbers.
+
+    Raises:
+        Inexact: They are no numbers, or some would lose digits.
+    """
+    if vector.kind is kind:
+        return vector
+    if vector.kind not in NUMBERS or (vector.kind is Kind.INT and vector.extent.most > EXACT):
+        raise Inexact
+    target = np.int64 if kind is Kind.INT else np.float64
+
+    def run(columns: Columns) -> Result:
+        value, undefined = vector.run(columns)
+        return np.asarray(value).astype(target, copy=False), undefined
+
+    return Vector(Extent(kind, vector.extent.low, vector.extent.high), run)
+
+
+def number(vector: Vector) -> Vector:
+    """Return numbers as they are and bools as integers."""
+    if vector.kind not in NUMBERS:
+        raise Inexact
+    return cast(vector, Kind.INT) if vector.kind is Kind.BOOL else vector
+
+
+def mapped(vector: Vector, compute: Callable[[Any], Any], found: Extent) -> Vector:
+    """Return a function of the values, whose results have the extent ``found``; it is defined where they are."""
+
+    def run(columns: Columns) -> Result:
+        value, undefined = vector.run(columns)
+        return compute(value), undefined
+
+    return Vector(found, run)
+
+
+def common(vectors: list[Vector]) -> list[Vector]:
+    """Return vectors of one kind, for rows of which some take one and some another.
+
+    Raises:
+        Inexact: There is none.
+    """
+    kinds = {vector.kind for vector in vectors}
+    if len(kinds) == 1:
+        return vectors
+    if not kinds <= set(NUMBERS):
+        raise Inexact
+    target = Kind.INT if kinds <= {Kind.BOOL, Kind.INT} else Kind.NUMBER
+    return [cast(vector, target) for vector in vectors]
+
+
+def spanning(vectors: list[Vector]) -> Extent:
+    """Return the least extent that holds the values of vectors of one kind."""
+    kind = vectors[0].kind
+    return Extent(kind, min(v.extent.low for v in vectors), max(v.extent.high for v in vectors))

@@ -1,0 +1,304 @@
+"""A tree as a function of whole NumPy columns, for trees on which that gives exactly what Python gives.
+
+Kinds and bounds of the parameters decide once, when the function is made, whether 64-bit integers can overflow, an
+integer can lose digits as a double, or a power or logarithm (whose last bit differs between libraries) is read. If
+so, `Inexact` says that the tree must be evaluated row by row (`exact`).
+
+A function returns values and, where some rows may be undefined, a mask of those; their values mean nothing.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from baco_like._typing import Mask
+from baco_like.constraints.language import intervals, tree
+from baco_like.constraints.language.columns import EXACT, Extent, Kind, extent, extent_of
+from baco_like.constraints.language.functions import function_of
+from baco_like.constraints.language.tree import Node
+from baco_like.constraints.language.vector import (
+    Columns,
+    Inexact,
+    Result,
+    Vector,
+    cast,
+    common,
+    either,
+    mapped,
+    number,
+    spanning,
+    truth,
+)
+from baco_like.parameters.permutation import Permutation
+from baco_like.parameters.protocol import Parameter
+
+
+def vectorise(node: Node, parameters: Mapping[str, Parameter]) -> Vector:
+    """Return the function of a tree over columns of these parameters.
+
+    Raises:
+        Inexact: It must be evaluated row by row.
+    """
+    builder = _BUILDERS.get(type(node))
+    if builder is None:
+        raise Inexact
+    return builder(node, parameters)
+
+
+def _literal(node: tree.Literal, parameters: Mapping[str, Parameter]) -> Vector:
+    value = node.value
+    found = extent_of([value])
+    if found.kind is Kind.OBJECT:
+        raise Inexact
+    return Vector(found, lambda columns: (value, None))
+
+
+def _name(node: tree.Name, parameters: Mapping[str, Parameter]) -> Vector:
+    name = node.name
+    found = extent(parameters[name])
+    if found.kind is Kind.OBJECT:
+        raise Inexact
+    return Vector(found, lambda columns: (columns[name], None))
+
+
+def _position(node: tree.Position, parameters: Mapping[str, Parameter]) -> Vector:
+    name, element = node.name, node.element
+    last = parameters[name].width - 1
+    return Vector(Extent(Kind.INT, 0, last), lambda columns: (columns[name][:, element], None))
+
+
+def _at(node: tree.At, parameters: Mapping[str, Parameter]) -> Vector:
+    name, place = node.name, node.place
+    parameter = parameters[name]
+    assert isinstance(parameter, Permutation)
+    found = extent_of(parameter.elements)
+    if found.kind in (Kind.OBJECT, Kind.NUMBER):
+        raise Inexact
+    table = np.empty(len(parameter.elements), dtype=object if found.kind is Kind.STRING else None)
+    table[:] = parameter.elements
+    if found.kind in (Kind.INT, Kind.BOOL):
+        table = np.array(parameter.elements)
+    return Vector(found, lambda columns: (table[np.argmax(columns[name] == place, axis=1)], None))
+
+
+def _unary(node: tree.Unary, parameters: Mapping[str, Parameter]) -> Vector:
+    operand = vectorise(node.operand, parameters)
+    if node.operator == "not":
+        return mapped(truth(operand), np.logical_not, Extent(Kind.BOOL, 0, 1))
+    operand = number(operand)
+    if node.operator == "+":
+        return operand
+    return mapped(operand, np.negative, intervals.negated(operand.extent))
+
+
+def _binary(node: tree.Binary, parameters: Mapping[str, Parameter]) -> Vector:
+    left = number(vectorise(node.left, parameters))
+    right = number(vectorise(node.right, parameters))
+    found = intervals.arithmetic(node.operator, left.extent, right.extent)
+    if found is None:
+        raise Inexact
+    compute = _ARITHMETIC[node.operator]
+    if node.operator in ("/", "//", "%") and right.extent.low <= 0 <= right.extent.high:
+        return Vector(found, _dividing(left, right, compute))
+    return Vector(found, _computing(left, right, compute))
+
+
+_ARITHMETIC: Mapping[str, Callable[[Any, Any], Any]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": np.true_divide,
+    "//": np.floor_divide,
+    "%": np.remainder,
+    "**": np.power,
+}
+
+
+def _computing(
+    left: Vector, right: Vector, compute: Callable[[Any, Any], Any]
+) -> Callable[[Columns], Result]:
+    run_left, run_right = left.run, right.run
+
+    def run(columns: Columns) -> Result:
+        a, undefined = run_left(columns)
+        b, also = run_right(columns)
+        return compute(a, b), either(undefined, also)
+
+    return run
+
+
+def _dividing(
+    left: Vector, right: Vector, compute: Callable[[Any, Any], Any]
+) -> Callable[[Columns], Result]:
+    def run(columns: Columns) -> Result:
+        a, undefined = left.run(columns)
+        b, also = right.run(columns)
+        zero = np.asarray(b) == 0
+        return compute(a, np.where(zero, 1, b)), either(either(undefined, also), zero)
+
+    return run
+
+
+def _comparison(node: tree.Comparison, parameters: Mapping[str, Parameter]) -> Vector:
+    left = vectorise(node.left, parameters)
+    steps: list[Vector] = []
+    for sign, given in zip(node.operators, node.rights, strict=True):
+        if sign in ("in", "not in"):
+            steps.append(_membership(left, given, sign, parameters))
+        else:
+            right = vectorise(given, parameters)
+            steps.append(_compared(sign, left, right))
+            left = right
+    return steps[0] if len(steps) == 1 else _junction_of("and", steps)
+
+
+_COMPARE: Mapping[str, Callable[[Any, Any], Any]] = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+def _compared(sign: str, left: Vector, right: Vector) -> Vector:
+    """Return one comparison.
+
+    Raises:
+        Inexact: Numbers against strings, or large integers against floats.
+    """
+    found = Extent(Kind.BOOL, 0, 1)
+    if left.kind is Kind.STRING and right.kind is Kind.STRING:
+        return Vector(found, _computing(left, right, _COMPARE[sign]))
+    left, right = number(left), number(right)
+    if (left.kind is Kind.INT) != (right.kind is Kind.INT):
+        left, right = cast(left, Kind.NUMBER), cast(right, Kind.NUMBER)
+    return Vector(found, _computing(left, right, _COMPARE[sign]))
+
+
+_FEW = 8
+
+
+def _membership(
+    left: Vector, given: Node, sign: str, parameters: Mapping[str, Parameter]
+) -> Vector:
+    if isinstance(given, tree.Span):
+        found = _in_range(number(left), given.numbers)
+    else:
+        assert isinstance(given, tree.Listed)
+        found = _in_listed(left, given, parameters)
+    return found if sign == "in" else mapped(found, np.logical_not, found.extent)
+
+
+def _in_listed(left: Vector, given: tree.Listed, parameters: Mapping[str, Parameter]) -> Vector:
+    values = [one.value for one in given.elements if isinstance(one, tree.Literal)]
+    whole = all(type(value) is int and abs(value) <= EXACT for value in values)
+    if (
+        len(values) == len(given.elements)
+        and len(values) > _FEW
+        and whole
+        and left.kind is Kind.INT
+    ):
+        table = np.array(values)
+        return mapped(left, lambda value: np.isin(value, table), Extent(Kind.BOOL, 0, 1))
+    equals = [_compared("==", left, vectorise(one, parameters)) for one in given.elements]
+    found = Extent(Kind.BOOL, 0, 1)
+
+    def run(columns: Columns) -> Result:
+        results = [one.run(columns) for one in equals]
+        value: Any = np.zeros(1, dtype=np.bool_)
+        undefined: Mask | None = None
+        for (
+            one,
+            also,
+        ) in results:  # Python makes the whole list first, so one undefined element is enough
+            value, undefined = value | one, either(undefined, also)
+        return value, undefined
+
+    if not equals:
+        raise Inexact
+    return Vector(found, run)
+
+
+def _in_range(left: Vector, numbers: range) -> Vector:
+    if not numbers or max(abs(numbers[0]), abs(numbers[-1]), left.extent.most) > EXACT:
+        raise Inexact
+    low, high = min(numbers[0], numbers[-1]), max(numbers[0], numbers[-1])
+    start, step = numbers.start, abs(numbers.step)
+
+    def inside(value: Any) -> Any:
+        good = (value >= low) & (value <= high)
+        if step > 1:
+            good &= (value - start) % step == 0
+        elif left.kind is not Kind.INT:
+            good &= np.floor(value) == value
+        return good
+
+    return mapped(left, inside, Extent(Kind.BOOL, 0, 1))
+
+
+def _junction(node: tree.Junction, parameters: Mapping[str, Parameter]) -> Vector:
+    return _junction_of(node.operator, [vectorise(part, parameters) for part in node.parts])
+
+
+def _junction_of(word: str, parts: list[Vector]) -> Vector:
+    parts = common(parts)
+    plain = parts[0].kind is Kind.BOOL
+    combine = operator.and_ if word == "and" else operator.or_
+
+    def run(columns: Columns) -> Result:
+        value, undefined = parts[0].run(columns)
+        going: Any = value if plain else np.asarray(value).astype(np.bool_)
+        for part in parts[1:]:
+            after, also = part.run(columns)
+            go = going if word == "and" else np.logical_not(going)
+            if also is not None:  # an undefined part counts only where it is reached
+                undefined = either(undefined, np.asarray(also & go))
+            value = combine(value, after) if plain else np.where(go, after, value)
+            going = value if plain else np.asarray(value).astype(np.bool_)
+        return value, undefined
+
+    return Vector(spanning(parts), run)
+
+
+def _choice(node: tree.Choice, parameters: Mapping[str, Parameter]) -> Vector:
+    test = truth(vectorise(node.test, parameters))
+    body, otherwise = common(
+        [vectorise(node.body, parameters), vectorise(node.otherwise, parameters)]
+    )
+
+    def run(columns: Columns) -> Result:
+        chosen, undefined = test.run(columns)
+        a, first = body.run(columns)
+        b, second = otherwise.run(columns)
+        if first is not None:
+            undefined = either(undefined, np.asarray(first & chosen))
+        if second is not None:
+            undefined = either(undefined, np.asarray(second & ~np.asarray(chosen)))
+        return np.where(chosen, a, b), undefined
+
+    return Vector(spanning([body, otherwise]), run)
+
+
+def _call(node: tree.Call, parameters: Mapping[str, Parameter]) -> Vector:
+    arguments = [number(vectorise(one, parameters)) for one in node.arguments]
+    return function_of(node.function, arguments)
+
+
+_BUILDERS: Mapping[type[Any], Callable[..., Vector]] = {
+    tree.Literal: _literal,
+    tree.Name: _name,
+    tree.Position: _position,
+    tree.At: _at,
+    tree.Unary: _unary,
+    tree.Binary: _binary,
+    tree.Junction: _junction,
+    tree.Comparison: _comparison,
+    tree.Choice: _choice,
+    tree.Call: _call,
+}

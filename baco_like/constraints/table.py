@@ -1,0 +1,170 @@
+"""A known constraint given as the table of what is allowed.
+
+The distinct rows are numbered column by column, as in a trie: a prefix of a row has the number that its own prefix
+and its next code have in a sorted array. So membership needs one binary search a column, and no number grows beyond
+the count of rows times that of one column's codes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, final
+
+import numpy as np
+
+from baco_like._typing import Codes, Column, Ints, Mask
+from baco_like.constraints.language.columns import plain_values
+from baco_like.exceptions import SpaceError
+from baco_like.parameters.categorical import Categorical
+from baco_like.parameters.ordinal import Ordinal
+from baco_like.parameters.permutation import Permutation
+from baco_like.parameters.protocol import Parameter
+
+WRITTEN = 2**22
+"""Codes of a table that is written down at most (some 10 MB of JSON)."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class TableConstraint:
+    """Holds for the combinations of values that occur in a table.
+
+    Attributes:
+        parameters: The columns.
+        text: How it is shown.
+    """
+
+    parameters: tuple[str, ...]
+    text: str
+    _read: Mapping[str, Parameter] = field(repr=False)
+    _levels: tuple[Ints, ...] = field(repr=False)
+    """For every code column, the sorted numbers ``prefix * size + code`` of the prefixes that end there."""
+
+    @classmethod
+    def of(cls, parameters: Mapping[str, Parameter], codes: Codes) -> TableConstraint:
+        """Return the constraint to these rows of legal codes, ``(n, w)``; a row that stands twice counts once."""
+        levels: list[Ints] = []
+        number = np.zeros(len(codes), dtype=np.int64)
+        for size, column in zip(_sizes(parameters), codes.T, strict=True):
+            keys, number = np.unique(number * size + column.astype(np.int64), return_inverse=True)
+            levels.append(keys)
+        return cls._of(parameters, tuple(levels))
+
+    @classmethod
+    def _of(cls, read: Mapping[str, Parameter], levels: tuple[Ints, ...]) -> TableConstraint:
+        text = f"({', '.join(read)}) is one of {len(levels[-1])} rows of a table"
+        return cls(tuple(read), text, dict(read), levels)
+
+    def holds(self, columns: Mapping[str, Column]) -> Mask:
+        """Return, for n rows, whether they occur in the table."""
+        digits = [d for name, p in self._read.items() for d in _digits(p, columns[name])]
+        number = np.zeros(len(digits[0]), dtype=np.int64)
+        good = np.ones(len(number), dtype=np.bool_)
+        for digit, size, keys in zip(digits, _sizes(self._read), self._levels, strict=True):
+            key = number * size + digit
+            number = np.minimum(np.searchsorted(keys, key), len(keys) - 1)
+            good &= np.asarray(keys[number] == key) & (digit >= 0)
+        return good
+
+    def explain(self, config: Mapping[str, Any]) -> str:
+        """Return the combination that is not in the table."""
+        return ", ".join(f"{name} = {config[name]!r}" for name in self.parameters)
+
+    def conjuncts(self) -> tuple[TableConstraint, ...]:
+        """Return the table cut to its first two, three, ... columns, so that a search can prune early."""
+        cut: dict[str, Parameter] = {}
+        found: list[TableConstraint] = []
+        width = 0
+        for name, parameter in self._read.items():
+            cut[name] = parameter
+            width += parameter.width
+            if len(cut) > 1:
+                found.append(self._of(cut, self._levels[:width]))
+        return tuple(found) or (self,)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON description, by code columns; one too large to write down is only described, by its text."""
+        if len(self._levels[-1]) * len(self._levels) > WRITTEN:
+            return {"callable": self.text}
+        return {
+            "table": list(self.parameters),
+            "codes": [column.tolist() for column in self._codes()],
+        }
+
+    def _codes(self) -> list[Ints]:
+        """Return the rows, one array for each code column, in the order of their last numbers."""
+        number = np.arange(len(self._levels[-1]))
+        found: list[Ints] = []
+        for size, keys in zip(_sizes(self._read)[::-1], self._levels[::-1], strict=True):
+            number, code = np.divmod(keys[number], size)
+            found.append(code)
+        return found[::-1]
+
+
+def table_from_dict(
+    data: Mapping[str, Any], parameters: Mapping[str, Parameter]
+) -> TableConstraint:
+    """Return the constraint of a description by `TableConstraint.to_dict`.
+
+    Raises:
+        SpaceError: It names no listed parameters of the space, or its codes are not theirs.
+    """
+    names, given = data.get("table"), data.get("codes")
+    if not isinstance(names, list) or not names or len(set(map(repr, names))) < len(names):
+        raise SpaceError(f"a table must name its parameters, each once, got {names!r:.60}")
+    read: dict[str, Parameter] = {}
+    for name in names:
+        one = parameters.get(name) if isinstance(name, str) else None
+        if not isinstance(one, Ordinal | Categorical | Permutation):
+            raise SpaceError(
+                f"a table's column {name!r:.60} is no ordinal, categorical or permutation"
+            )
+        read[name] = one
+    codes = _checked_codes(given, sum(p.width for p in read.values()))
+    start = 0
+    for name, one in read.items():
+        if not one.legal(codes[:, start : start + one.width]).all():
+            raise SpaceError(f"the table has codes that are no values of parameter {name!r}")
+        start += one.width
+    return TableConstraint.of(read, codes)
+
+
+def _checked_codes(given: Any, width: int) -> Codes:
+    good = isinstance(given, list) and len(given) == width
+    good = good and all(isinstance(column, list) and column for column in given)
+    good = good and len({len(column) for column in given}) == 1
+    good = good and all(set(map(type, column)) == {int} for column in given)
+    if not good:
+        raise SpaceError(
+            f"a table's codes must be {width} lists of as many whole numbers, one for each code column"
+        )
+    try:
+        return np.array(given, dtype=np.float64).T
+    except OverflowError:
+        raise SpaceError("a table has a code beyond the largest double") from None
+
+
+def _sizes(parameters: Mapping[str, Parameter]) -> list[int]:
+    """Return, for each code column, how many codes it has."""
+    return [
+        p.width if p.width > 1 else int(p.cardinality)
+        for p in parameters.values()
+        for _ in range(p.width)
+    ]
+
+
+def _digits(parameter: Parameter, column: Column) -> Sequence[Ints]:
+    """Return a scalar's index among its values, -1 if it is none, or the positions of a permutation's elements."""
+    if column.ndim > 1:
+        return list(column.T)
+    count = int(parameter.cardinality)
+    domain = parameter.column(np.arange(count, dtype=np.float64)[:, None])
+    if domain.dtype == object or column.dtype == object:
+        numbers = {(type(one), one): i for i, one in enumerate(plain_values(parameter, domain))}
+        values = plain_values(parameter, column)
+        found = [numbers.get((type(one), one), -1) for one in values]
+        return [np.array(found, dtype=np.int64)]
+    order = np.argsort(domain)
+    at = order[np.minimum(np.searchsorted(domain, column, sorter=order), count - 1)]
+    return [np.where(domain[at] == column, at, -1)]

@@ -1,0 +1,1 @@
+"""Evaluate configurations by running a program."""

@@ -1,0 +1,1 @@
+"""Evaluate configurations by calling a Python function."""

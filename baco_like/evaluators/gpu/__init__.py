@@ -1,0 +1,1 @@
+"""Evaluate GPU kernels: OpenCL and CUDA."""

@@ -1,0 +1,145 @@
+"""A CUDA device as kernels here need it: a stream of its own, two events, and a buffer that empties the cache.
+
+It speaks to a module that is CuPy, or has the part of it that is used here.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from baco_like.evaluators.gpu.cuda.nvrtc import Binary
+from baco_like.exceptions import EvaluatorError
+
+LOST = 70
+"""Exit code of a worker whose context is of no more use."""
+
+
+@dataclass(frozen=True)
+class Device:
+    """An opened device.
+
+    Attributes:
+        cupy: The module.
+        number: Of the device.
+        stream: Does not wait for the default stream, nor that for it.
+        begin: Event before what is timed.
+        end: Event after it.
+        cache: A buffer twice as large as the second-level cache, or None where that is not to be emptied.
+        cache_bytes: Its size.
+    """
+
+    cupy: Any
+    number: int
+    stream: Any
+    begin: Any
+    end: Any
+    cache: Any | None
+    cache_bytes: int
+
+    @classmethod
+    def opened(cls, cupy: Any, number: int, flush: bool) -> Device:
+        """Open a device.
+
+        Args:
+            cupy: The module.
+            number: Of the device.
+            flush: Whether the second-level cache is emptied before whatever is timed.
+
+        Raises:
+            EvaluatorError: There is no such device, or no driver.
+        """
+        try:
+            count = cupy.cuda.runtime.getDeviceCount()
+        except cupy.cuda.runtime.CUDARuntimeError as error:
+            raise EvaluatorError(f"there is no CUDA device on this machine ({error})") from None
+        if number >= count:
+            raise EvaluatorError(f"there is no CUDA device {number}, of {count}")
+        device = cupy.cuda.Device(number)
+        device.use()
+        size = 2 * device.attributes["L2CacheSize"] if flush else 0
+        cache = cupy.cuda.alloc(size) if size else None
+        stream = cupy.cuda.Stream(non_blocking=True)
+        return cls(cupy, number, stream, cupy.cuda.Event(), cupy.cuda.Event(), cache, size)
+
+    @property
+    def architecture(self) -> str:
+        """What NVRTC calls it, such as ``sm_90``."""
+        return f"sm_{self.cupy.cuda.Device(self.number).compute_capability}"
+
+    def load(
+        self, binary: Binary, constants: Mapping[str, NDArray[Any]]
+    ) -> tuple[Any, dict[str, Any]]:
+        """Load a kernel.
+
+        Args:
+            binary: The kernel.
+            constants: What its ``__constant__`` arrays are like, by name.
+
+        Returns:
+            The kernel and these arrays.
+        """
+        cupy = self.cupy
+        with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+            file.write(binary.code)
+            file.flush()
+            module = cupy.RawModule(path=file.name)
+            function = module.get_function(binary.symbol)
+            arrays = {
+                name: cupy.ndarray(like.shape, like.dtype, module.get_global(name))
+                for name, like in constants.items()
+            }
+        cupy.clear_memo()  # or CuPy would keep the module after the kernel
+        return function, arrays
+
+    def empty(self, like: NDArray[Any]) -> Any:
+        """Return an array on the device, with anything in it."""
+        return self.cupy.empty(like.shape, like.dtype)
+
+    def fill(self, arrays: Sequence[tuple[Any, NDArray[Any]]], poisoned: Sequence[Any]) -> None:
+        """Copy to arrays on the device, and fill others with what no kernel writes."""
+        for array, host in arrays:
+            array.set(np.ascontiguousarray(host), stream=self.stream)
+        for array in poisoned:
+            array.data.memset_async(0xFF, array.nbytes, self.stream)
+        self.stream.synchronize()
+
+    def fetch(self, array: Any, host: NDArray[Any]) -> None:
+        """Copy from the device."""
+        array.get(stream=self.stream, out=host)
+        self.stream.synchronize()
+
+    def timed(self, launch: Callable[[], None]) -> float:
+        """Return the seconds that the device needs for what is launched; the cache is emptied before.
+
+        The host launches while the device still empties the cache, so that its own time is not measured.
+        """
+        with self.stream:
+            if self.cache is not None:
+                self.cache.memset_async(0, self.cache_bytes, self.stream)
+            self.begin.record(self.stream)
+            launch()
+            self.end.record(self.stream)
+        self.end.synchronize()
+        return float(self.cupy.cuda.get_elapsed_time(self.begin, self.end)) * 1e-3
+
+    def run(self, launch: Callable[[], None], count: int) -> None:
+        """Launch ``count`` times without pause, and wait for the end."""
+        with self.stream:
+            for _ in range(count):
+                launch()
+        self.stream.synchronize()
+
+    def leave_if_lost(self, error: Exception) -> None:
+        """End the process if the device does not answer any more: after an illegal access every call fails."""
+        try:
+            self.stream.synchronize()
+        except self.cupy.cuda.runtime.CUDARuntimeError:
+            print(f"{type(error).__name__}: {error}", flush=True)
+            os._exit(LOST)

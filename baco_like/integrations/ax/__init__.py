@@ -1,0 +1,1 @@
+"""A node for Ax generation strategies."""

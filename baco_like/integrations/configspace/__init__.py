@@ -1,0 +1,1 @@
+"""Convert spaces to and from ConfigSpace."""

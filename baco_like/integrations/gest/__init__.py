@@ -1,0 +1,1 @@
+"""A gest-api generator for libEnsemble, Xopt and optimas."""

@@ -1,0 +1,1 @@
+"""The client-server protocol and files of HyperMapper and BaCO."""

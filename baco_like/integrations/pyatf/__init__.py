@@ -1,0 +1,1 @@
+"""A search technique for pyATF."""

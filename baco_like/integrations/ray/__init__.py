@@ -1,0 +1,1 @@
+"""A searcher for Ray Tune."""

@@ -1,0 +1,194 @@
+"""The first record of a journal: for which space and with which options the run was made, by what, and where."""
+
+from __future__ import annotations
+
+import operator
+import os
+import platform
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, is_dataclass
+from importlib import metadata
+from typing import Any
+
+import numpy as np
+
+from baco_like.exceptions import JournalError
+from baco_like.journal.events import SCHEMA, Event, normalised, plain
+from baco_like.journal.warm_start_results import Earlier
+from baco_like.records.history import Goal, Noise
+from baco_like.spaces.inputs import difference
+from baco_like.spaces.space import Space
+
+_LIBRARIES = ("baco-like", "numpy", "scipy", "torch", "gpytorch", "scikit-learn")
+
+
+def whole(name: str, value: Any, least: int) -> int:
+    """Return a whole number as an int.
+
+    Raises:
+        ValueError: It is none, or too small; a bool is none.
+    """
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = least - 1
+    if isinstance(value, (bool, np.bool_)) or number < least:
+        raise ValueError(f"{name} must be a whole number from {least}, not {value!r}")
+    return number
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a run was asked for; fixed from the first record on.
+
+    Attributes:
+        direction: ``minimize`` or ``maximize``.
+        seed: The only seed.
+        objective: Name of the observed value.
+        budget: Evaluations in all, or None.
+        noise: Whether observed configurations may be suggested again.
+        strategy: ``{"name", "settings"}`` of a registered strategy, or the description of an object.
+        context: What the values depend on besides, as JSON values by name (unit, evaluator); compared on resume.
+    """
+
+    direction: Goal
+    seed: int
+    objective: str
+    budget: int | None
+    noise: Noise
+    strategy: Mapping[str, Any]
+    context: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name, allowed in (
+            ("direction", ("minimize", "maximize")),
+            ("noise", ("none", "repeat")),
+        ):
+            if getattr(self, name) not in allowed:
+                raise ValueError(f"{name} must be one of {allowed}, not {getattr(self, name)!r}")
+        object.__setattr__(self, "seed", whole("seed", self.seed, 0))
+        if self.budget is not None:
+            object.__setattr__(self, "budget", whole("budget", self.budget, 1))
+        if not isinstance(self.objective, str) or not self.objective:
+            raise ValueError(f"objective must be the value's name, not {self.objective!r}")
+
+
+@dataclass(frozen=True)
+class Header:
+    """The space as its dictionary, the options, the configurations that the user wants first, and earlier results."""
+
+    space: Mapping[str, Any]
+    options: Options
+    queue: tuple[Mapping[str, Any], ...] = ()
+    earlier: tuple[Earlier, ...] = ()
+
+    def event(self) -> Event:
+        """Return the ``opened`` event, with the library versions, the machine and the time beside it."""
+        return {
+            "event": "opened",
+            "schema": SCHEMA,
+            "space": self.space,
+            "options": asdict(self.options),
+            "queue": [dict(config) for config in self.queue],
+            **({"warm_start": [part.event() for part in self.earlier]} if self.earlier else {}),
+            "versions": {"python": sys.version.split()[0], **_versions()},
+            "host": {
+                "name": platform.node(),
+                "machine": platform.machine(),
+                "cpus": os.cpu_count(),
+            },
+            "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        }
+
+    @classmethod
+    def read(cls, event: Event, path: str) -> Header:
+        """Return the header that an ``opened`` event holds.
+
+        Raises:
+            JournalError: It is no such event, or of a newer schema.
+        """
+        if event.get("event") != "opened":
+            raise JournalError(f"{path}: record 0 is not a header; this is no journal of ours", 0)
+        schema = event.get("schema")
+        if schema != SCHEMA:
+            raise JournalError(
+                f"{path} was written with schema {schema!r}, this version knows {SCHEMA}; upgrade baco-like",
+                0,
+            )
+        try:
+            options, space = Options(**event["options"]), event["space"]
+            for part, kind in (
+                (options.strategy, dict),
+                (options.context, dict),
+                (space["parameters"], dict),
+                (space["constraints"], list),
+            ):
+                if not isinstance(part, kind):
+                    raise TypeError(f"{part!r:.80} is no {kind.__name__}")
+            earlier = tuple(map(Earlier.read, event.get("warm_start", ())))
+            return cls(dict(space), options, tuple(map(plain, event["queue"])), earlier)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise JournalError(f"{path}: record 0 is not a header: {error!r}", 0) from error
+
+    def check(
+        self, space: Space, options: Options, points: Sequence[Any] | None, path: str
+    ) -> None:
+        """Refuse to go on with another space, other options or other first points; the budget is the journal's.
+
+        Raises:
+            JournalError: Something differs; the message says what.
+        """
+        found = difference(self.space, space.to_dict())
+        way = ", or baco_like.migrate(OLD, NEW, space) for a changed space" if found else ""
+        # As JSON reads them back: a tuple in the settings or the context is a list in the journal.
+        had, given = (
+            normalised({"event": "opened", "options": asdict(one)})["options"]
+            for one in (self.options, options)
+        )
+        for part in fields(Options):
+            old, new = had[part.name], given[part.name]
+            if part.name == "context":
+                found += _context_differences(old, new)
+            elif part.name != "budget" and old != new:
+                found.append(f"{part.name} was {old!r}, now {new!r}")
+        if points is not None and list(map(dict, self.queue)) != list(map(dict, points)):
+            found.append(f"the first points were {list(map(dict, self.queue))}, now {list(points)}")
+        if found:
+            raise JournalError(
+                f"{path} belongs to another run: {'; '.join(found)}; use the same, or another file{way}"
+            )
+
+
+def _context_differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    names = [*old, *(name for name in new if name not in old)]
+    return [
+        f"{name} was {old.get(name)!r}, now {new.get(name)!r}"
+        for name in names
+        if old.get(name) != new.get(name)
+    ]
+
+
+def describe(value: Any) -> Any:
+    """Return a JSON description of a frozen recipe by the names of its parts, the same in every process."""
+    if is_dataclass(value) and not isinstance(value, type):
+        parts = {f.name: describe(getattr(value, f.name)) for f in fields(value) if f.repr}
+        return {"class": type(value).__name__, **parts}
+    if isinstance(value, Mapping):
+        return {str(k): describe(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [describe(v) for v in value]
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    return getattr(value, "__qualname__", type(value).__qualname__)
+
+
+def _versions() -> dict[str, str]:
+    found = {}
+    for name in _LIBRARIES:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return found

@@ -1,0 +1,86 @@
+"""Earlier results that a run begins with, as its journal keeps them: nothing else is needed to resume."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from baco_like.journal.events import Event, observed_event, plain, read_outcome
+from baco_like.records.trial import Outcome, Status, Trial
+
+Mode = Literal["data", "configs", "prior"]
+
+MODES: tuple[Mode, ...] = ("data", "configs", "prior")
+
+
+@dataclass(frozen=True)
+class Earlier:
+    """What a run has taken from one source of earlier results.
+
+    Attributes:
+        mode: ``data``: results of the same task; ``configs``: configurations to be tried first; ``prior``: results of
+            a related task.
+        source: What the source is called: a file's name, or what it was.
+        trials: What is used of it, with outcomes, in the values of the space; numbered from 0.
+        found: How many results the source has.
+        left_out: How many of them cannot be used, by reason.
+        notes: One line on everything that was assumed.
+    """
+
+    mode: Mode
+    source: str
+    trials: tuple[Trial, ...]
+    found: int
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    def event(self) -> Event:
+        """Return JSON values; `read` is the inverse."""
+        return {
+            "mode": self.mode,
+            "source": self.source,
+            "found": self.found,
+            "left_out": dict(self.left_out),
+            "notes": list(self.notes),
+            "rows": observed_event(self.trials)["outcomes"],
+        }
+
+    @classmethod
+    def read(cls, part: Mapping[str, Any]) -> Earlier:
+        """Return what `event` has written.
+
+        Raises:
+            LookupError, TypeError, ValueError, AttributeError: It is something else.
+        """
+        if part["mode"] not in MODES:
+            raise ValueError(f"there is no warm start of mode {part['mode']!r:.40}")
+        rows = [(plain(row["config"]), read_outcome(row)) for row in part["rows"]]
+        found, left_out = part["found"], dict(part["left_out"])
+        if not all(type(count) is int for count in (found, *left_out.values())):
+            raise ValueError(f"counts are {found!r:.40} and {left_out!r:.80}")
+        notes = tuple(map(str, part["notes"]))
+        return cls(part["mode"], str(part["source"]), numbered(rows), found, left_out, notes)
+
+
+def numbered(
+    rows: Sequence[tuple[Mapping[str, Any], Outcome]], first: int = 0
+) -> tuple[Trial, ...]:
+    """Return configurations with their outcomes as trials of origin ``warm``.
+
+    Args:
+        rows: The results.
+        first: Number of the first trial.
+
+    Raises:
+        ValueError: There is not a value exactly where the status is OK.
+    """
+    for _, outcome in rows:
+        if (outcome.value is not None) != (outcome.status is Status.OK):
+            raise ValueError(
+                f"value {outcome.value!r} does not go with status {outcome.status.value}"
+            )
+    return tuple(
+        Trial(first + i, config, None, "warm", replace(outcome, trial_id=first + i))
+        for i, (config, outcome) in enumerate(rows)
+    )

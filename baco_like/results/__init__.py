@@ -1,0 +1,1 @@
+"""Tables of measured results and the file formats of other tools."""

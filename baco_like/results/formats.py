@@ -1,0 +1,189 @@
+"""Results of any tool, read and written by one function each.
+
+The formats: T4, Kernel Tuner's caches, KTT's JSON, BaCO's and HyperMapper's CSV, a plain CSV table, and (read only)
+our journals.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from baco_like.exceptions import BacoWarning, RunFileError
+from baco_like.records.trial import Status
+from baco_like.results.dataframe_csv import from_frame, is_frame
+from baco_like.results.files import is_packed, read_text, replace_file
+from baco_like.results.hypermapper_csv import from_samples, samples_bytes, writable
+from baco_like.results.journal_file import from_journal
+from baco_like.results.kernel_tuner_cache import cache_bytes, cut_off_cache, from_cache
+from baco_like.results.ktt import from_ktt, ktt_bytes
+from baco_like.results.recording import Recording, by_measurement, recorded_trials
+from baco_like.results.t4 import from_t4, t4_bytes
+from baco_like.results.table_csv import from_table, is_table, table_bytes
+
+__all__ = ["FORMATS", "Recording", "read", "recorded_trials", "write"]
+
+FORMATS: Mapping[str, Callable[..., bytes]] = {
+    "t4": t4_bytes,
+    "kernel_tuner": cache_bytes,
+    "ktt": ktt_bytes,
+    "baco": samples_bytes,
+    "csv": table_bytes,
+}
+"""What makes the content of a file, by the format's name."""
+
+_WITHOUT_METADATA = ("baco", "csv")
+
+_TRIED = (
+    "a journal of baco-like, T4 results (JSON with 'results'), a cache of Kernel Tuner's (JSON with 'cache'), "
+    "results of KTT's (JSON with 'Results'), a CSV file (a line of names with commas)"
+)
+
+
+def read(path: str | os.PathLike[str], objective: str | None = None) -> Recording:
+    """Return what a file of results holds; its content says which format it is, plain or compressed by gzip.
+
+    Args:
+        path: The file.
+        objective: Name of the measurement that counts; None is the one that the file names.
+
+    Raises:
+        RunFileError: It cannot be read, is none of the formats (the message says what was tried), is damaged, or has
+            no such measurement.
+        JournalError: It is a journal of ours, and damaged.
+    """
+    place = Path(path)
+    text = read_text(place)
+    try:
+        found = _journal(place) if text.startswith('{"crc":"') else _read(text, objective)
+    except RunFileError as error:
+        raise RunFileError(f"{place}: {_line(error)}") from None
+    except (LookupError, TypeError, ValueError, AttributeError, csv.Error) as error:
+        told = f"{type(error).__name__}: {_line(error)}"
+        raise RunFileError(f"{place}: a damaged file of results ({told})") from None
+    return found if objective in (None, found.objective) else _measured(place, found, objective)
+
+
+def _measured(place: Path, found: Recording, objective: str) -> Recording:
+    """Return a recording by another measurement than the file's objective."""
+    pairs = zip(found.configs, found.outcomes, strict=True)
+    kept = by_measurement(pairs, objective, found.objective)
+    if not any(outcome.status is Status.OK for _, outcome in kept):
+        raise RunFileError(
+            f"{place}: its objective is {found.objective!r}, and it has no measurement {objective!r}"
+        )
+    left = len(found) - len(kept)
+    notes = (f"rows without the measurement {objective!r} that were left out: {left}",) * bool(left)
+    return replace(
+        found,
+        rows=tuple(tuple(config[name] for name in found.names) for config, _ in kept),
+        outcomes=tuple(replace(outcome, trial_id=i) for i, (_, outcome) in enumerate(kept)),
+        objective=objective,
+        unit="",
+        goal=None,
+        notes=(*found.notes, *notes),
+    )
+
+
+def write(
+    found: Recording,
+    path: str | os.PathLike[str],
+    kind: str,
+    metadata: Mapping[str, Any] | None = None,
+) -> int:
+    """Write recorded results, all or nothing, and return how many there are; a warning tells of those that cannot be.
+
+    Args:
+        found: What is written.
+        path: A name that ends in ``.gz`` is compressed.
+        kind: One of `FORMATS`.
+        metadata: What the file says of itself besides, such as ``device_name``, ``kernel_name`` and ``problem_size`` of
+            a cache of Kernel Tuner's; not in CSV.
+
+    Raises:
+        ValueError: There is no such format, or it cannot hold this; the message says why.
+        OSError: The file cannot be written.
+    """
+    if kind not in FORMATS:
+        raise ValueError(f"the format {kind!r} is unknown; it is one of {', '.join(FORMATS)}")
+    if metadata and kind in _WITHOUT_METADATA:
+        raise ValueError(f"a file of the format {kind!r} has no place for metadata; leave it out")
+    kept = writable(found) if kind == "baco" else found
+    data = FORMATS[kind](kept, metadata) if metadata else FORMATS[kind](kept)
+    replace_file(Path(path), data)
+    if len(kept) < len(found):
+        warnings.warn(
+            f"{len(found) - len(kept)} of {len(found)} results are not in {Path(path).name}: a file of the format "
+            f"{kind!r} holds values of the space only",
+            BacoWarning,
+            stacklevel=3,
+        )
+    return len(kept)
+
+
+def _journal(path: Path) -> Recording:
+    if is_packed(path):
+        raise RunFileError("it is a compressed journal; unpack it first")
+    return from_journal(path)
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split())[:500]
+
+
+def _read(text: str, objective: str | None) -> Recording:
+    document = _json(text)
+    if document is None:
+        document = cut_off_cache(text)
+    if isinstance(document, dict):
+        return _from_json(document, objective)
+    if document is None and text.lstrip()[:1] not in ("", "{", "[") and "," in _first_line(text):
+        return _from_csv(text, objective)
+    raise RunFileError(f"none of the formats that can be read: {_TRIED}")
+
+
+def _from_json(document: dict[str, Any], objective: str | None) -> Recording:
+    if isinstance(document.get("results"), list):
+        return from_t4(document, objective)
+    if isinstance(document.get("cache"), dict):
+        return from_cache(document, objective)
+    if isinstance(document.get("Results"), list):
+        return from_ktt(document)
+    for key, what in _SPACES.items():
+        if key in document:
+            raise RunFileError(f"it describes a space, {what}, and holds no results")
+    raise RunFileError(f"none of the formats that can be read: {_TRIED}")
+
+
+_SPACES: Mapping[str, str] = {
+    "ConfigurationSpace": "for Space.from_t1",
+    "input_parameters": "for Space.from_baco",
+    "parameters": "for Space.from_dict",
+}
+
+
+def _from_csv(text: str, objective: str | None) -> Recording:
+    """Read a CSV file; a line that a crash has cut off at its end is left out."""
+    whole = text[: text.rfind("\n") + 1]
+    lines = list(filter(None, csv.reader(io.StringIO(whole, newline=""), skipinitialspace=True)))
+    if is_table(lines[0]):
+        return from_table(lines)
+    return from_frame(lines) if is_frame(lines[0]) else from_samples(lines, objective)
+
+
+def _first_line(text: str) -> str:
+    return text.partition("\n")[0]
+
+
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None

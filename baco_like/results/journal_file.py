@@ -1,0 +1,79 @@
+"""A journal of ours as recorded results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from baco_like.exceptions import JournalError, RunFileError
+from baco_like.journal.events import START, plain, read_outcome
+from baco_like.journal.header import Header, Options
+from baco_like.journal.json_lines import JsonlJournal
+from baco_like.parameters.categorical import Categorical
+from baco_like.parameters.integer import Integer
+from baco_like.parameters.ordinal import Ordinal
+from baco_like.parameters.protocol import Parameter
+from baco_like.records.trial import Trial
+from baco_like.results.recording import Recording, recorded_trials
+
+_MOST_LISTED = 1000
+
+
+def from_journal(path: Path) -> Recording:
+    """Return the observations of a journal, those that it began with first, in the order in which they came.
+
+    Raises:
+        JournalError: It is damaged.
+        RunFileError: Nothing was observed.
+    """
+    records = iter(JsonlJournal(path).read(START))
+    header = Header.read(next(records)[0], str(path))
+    asked: dict[int, dict[str, Any]] = {}
+    found = [trial for part in header.earlier if part.mode == "data" for trial in part.trials]
+    for event, mark in records:
+        try:
+            _take(event, asked, found)
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            number = mark.number - 1
+            raise JournalError(f"{path}: record {number} is wrong: {error!r}", number) from error
+    if not found:
+        raise RunFileError(f"{path}: nothing was observed in this run")
+    return run_recording(found, header.space, header.options)
+
+
+def run_recording(trials: Iterable[Trial], space: Mapping[str, Any], options: Options) -> Recording:
+    """Return what a run has observed as recorded results.
+
+    The unit is that of the run's context (``[objective] unit``, as ``baco-like tune`` writes it). The domains are the
+    whole lists of values; those that occur where a parameter has no list, or one of more than a thousand values.
+
+    Args:
+        trials: Those that have not come out are left out.
+        space: As `Space.to_dict` has it.
+        options: Of the run.
+
+    Raises:
+        RunFileError: There is none.
+    """
+    known = {"objective": options.objective, "goal": options.direction, "described": dict(space)}
+    unit = str(options.context.get("[objective] unit", ""))
+    found = recorded_trials(trials, names=tuple(space["parameters"]), unit=unit, **known)
+    listed = {name: _values(one) for name, one in found.parameters.items()}
+    return replace(found, domains={**found.domains, **{k: v for k, v in listed.items() if v}})
+
+
+def _values(parameter: Parameter) -> tuple[Any, ...]:
+    if isinstance(parameter, Integer) and parameter.cardinality <= _MOST_LISTED:
+        return tuple(range(parameter.low, parameter.high + 1))
+    return parameter.values if isinstance(parameter, Ordinal | Categorical) else ()
+
+
+def _take(event: Mapping[str, Any], asked: dict[int, dict[str, Any]], found: list[Trial]) -> None:
+    if event["event"] == "suggested":
+        asked.update({row["id"]: plain(row["config"]) for row in event["trials"]})
+    if event["event"] == "observed":
+        for row in event["outcomes"]:
+            config = plain(row["config"]) if "config" in row else asked[row["id"]]
+            found.append(Trial(row["id"], config, outcome=read_outcome(row)))

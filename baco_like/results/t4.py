@@ -1,0 +1,241 @@
+"""T4 files, the results format that Kernel Tuner, KTT and the public benchmark hub share (schema 1.0.0).
+
+One JSON object with one row per configuration. What a row cannot say (the bound of a censored value, repeats in other
+units than milliseconds, other failure words) stands in it under a key of our own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from baco_like.journal.events import plain
+from baco_like.records.objective import Objective
+from baco_like.records.reading import finite_number
+from baco_like.records.trial import FAILURE_WORDS, Outcome, Status, Trial
+from baco_like.results.files import json_bytes, replace_file
+from baco_like.results.measurements import (
+    failure,
+    goal_of,
+    measured,
+    milliseconds,
+    numbers,
+    one_objective,
+    stages,
+)
+from baco_like.results.recording import (
+    Recording,
+    about,
+    as_told,
+    completed,
+    own_part,
+    recorded_trials,
+    recording,
+)
+
+VERSION = "1.0.0"
+"""Of the schema."""
+
+_WRITTEN: Mapping[str, str] = {"compile": "compilation", "run": "benchmark", "check": "validation"}
+"""From our names of stages to those that are written."""
+
+_READ: Mapping[str, str] = {
+    "compilation": "compile",
+    "compilation_time": "compile",
+    "benchmark": "run",
+    "benchmark_time": "run",
+    "validation": "check",
+    "verification_time": "check",
+}
+"""From the names of stages in T4 files to ours."""
+
+_TIME_UNITS: Mapping[str, tuple[str, float]] = {
+    "nanoseconds": ("ns", 1e9),
+    "microseconds": ("us", 1e6),
+    "milliseconds": ("ms", 1e3),
+    "miliseconds": ("ms", 1e3),  # as files of the benchmark hub have it
+    "seconds": ("s", 1.0),
+}
+"""From a file's unit of time to ours, and how many make a second."""
+
+_MESSAGE_LENGTH = 200
+
+
+# Writing --------------------------------------------------------------------------------------------------------
+
+
+def write_t4(
+    path: str | Path,
+    trials: Iterable[Trial],
+    objective: Objective,
+    metadata: Mapping[str, Any] | None = None,
+) -> int:
+    """Write trials that have come out as a T4 file, all or nothing, and return how many there were.
+
+    A censored trial becomes a timeout. A failure word that is none of the format's becomes ``runtime``, with the word
+    before the message. A permutation is a JSON list.
+
+    Args:
+        path: A name that ends in ``.gz`` is compressed, byte for byte the same each time.
+        trials: Pending and abandoned ones are left out.
+        objective: Its name and unit are written.
+        metadata: Further entries of the file's ``metadata``, such as the machine.
+
+    Raises:
+        ValueError: A value is no JSON (a number that is not finite, an object); or there is no trial.
+        OSError: The file cannot be written.
+    """
+    found = recorded_trials(trials, objective=objective.name, unit=objective.unit)
+    replace_file(Path(path), t4_bytes(found, metadata))
+    return len(found)
+
+
+def t4_bytes(found: Recording, metadata: Mapping[str, Any] | None = None) -> bytes:
+    """Return the content of a T4 file.
+
+    Raises:
+        ValueError: A value is no JSON.
+    """
+    rows = [
+        completed(_row(config, one, found), config, one, lambda row: _pair(row, found.objective))
+        for config, one in zip(found.configs, found.outcomes, strict=True)
+    ]
+    document = {
+        "schema_version": VERSION,
+        "metadata": {
+            "timeunit": "milliseconds",
+            **(metadata or {}),
+            **about(found, found.unit or "ms"),
+        },
+        "results": rows,
+    }
+    return json_bytes(document, "a T4 file")
+
+
+def _row(config: Mapping[str, Any], outcome: Outcome, found: Recording) -> dict[str, Any]:
+    ran = outcome.status is Status.OK
+    word, message = _failure(outcome)
+    value = {
+        "name": found.objective,
+        "value": outcome.value if ran else message,
+        "unit": found.unit,
+    }
+    others = [
+        {"name": name, "value": number, "unit": ""} for name, number in outcome.metrics.items()
+    ]
+    return {
+        "configuration": dict(config),
+        "times": _times(outcome, found.unit),
+        "invalidity": "correct" if ran else word,
+        "correctness": int(ran),
+        "measurements": [value, *others],
+        "objectives": [found.objective],
+    }
+
+
+def _times(outcome: Outcome, unit: str) -> dict[str, Any]:
+    """Return the times in milliseconds; the schema's readers want all but the benchmark's."""
+    seconds = outcome.extra.get("seconds", {})
+    times: dict[str, Any] = {"framework": 0, "search_algorithm": 0}
+    for ours, theirs in _WRITTEN.items():
+        times[theirs] = milliseconds(seconds.get(ours))
+    times["runtimes"] = list(outcome.repeats) if unit == "ms" else []
+    return times
+
+
+def _failure(outcome: Outcome) -> tuple[str, str]:
+    """Return a word of the format and what the failing tool said first."""
+    word = "timeout" if outcome.status is Status.CENSORED else outcome.failed or "runtime"
+    message = outcome.message.partition("\n")[0]
+    if word not in FAILURE_WORDS:
+        word, message = "runtime", f"{word}: {message}"
+    return word, message[:_MESSAGE_LENGTH]
+
+
+# Reading --------------------------------------------------------------------------------------------------------
+
+
+def from_t4(document: Mapping[str, Any], objective: str | None = None) -> Recording:
+    """Return the recording of a parsed T4 file.
+
+    Args:
+        document: The file.
+        objective: Name of the measurement that counts; None is the one that the file names.
+
+    Raises:
+        RunFileError: It has several objectives and none is named, no such measurement, or no row.
+        LookupError, TypeError, ValueError, AttributeError: It is damaged.
+    """
+    results = document["results"]
+    objective = _objective(results, objective)
+    metadata = document.get("metadata", {})
+    unit, per_second = _TIME_UNITS.get(str(metadata.get("timeunit", "")), ("", 1e3))
+    texts = str(metadata.get("autotuner", "")) == "KTT"
+    found = [_pair(row, objective, per_second, texts) for row in results]
+    told = _named(results[0], objective).get("unit", "") if results else ""
+    known = {"objective": objective, "unit": told or unit, "goal": goal_of(objective)}
+    return as_told(recording(found, **known), metadata)
+
+
+def _objective(results: Sequence[Mapping[str, Any]], wanted: str | None) -> str:
+    told = results[0].get("objectives") or ["time"] if results else ["time"]
+    known = {m.get("name") for row in results for m in row.get("measurements", ())}
+    return one_objective(told, wanted, known)
+
+
+def _named(row: Mapping[str, Any], objective: str) -> Mapping[str, Any]:
+    """Return the measurement of a row that has the objective's name, or nothing."""
+    return next((m for m in row.get("measurements", ()) if m.get("name") == objective), {})
+
+
+def _pair(
+    row: Mapping[str, Any], objective: str, per_second: float = 1e3, texts: bool = False
+) -> tuple[dict[str, Any], Outcome]:
+    """Return the configuration of a row and what came of it.
+
+    Args:
+        row: Of the file.
+        objective: Name of the measurement that counts.
+        per_second: How many of its units of time make a second.
+        texts: Whether values are texts of numbers, as KTT writes them.
+    """
+    own = own_part(row)
+    if own is not None:
+        return own
+    config = plain(row["configuration"])
+    if texts:
+        config = {name: _untexted(value) for name, value in config.items()}
+    return config, _outcome(row, objective, per_second)
+
+
+def _outcome(row: Mapping[str, Any], objective: str, per_second: float) -> Outcome:
+    times = row.get("times", {})
+    seconds = stages(times, _READ, per_second)
+    raw = _named(row, objective).get("value")
+    word, value = row["invalidity"], finite_number(raw)
+    if word in FAILURE_WORDS or value is None:
+        said = raw if raw is not None else _named(row, "__error__").get("value", "")
+        known = word if word in FAILURE_WORDS else "runtime"
+        return failure(known, str(said), seconds)
+    repeats = numbers(times.get("runtimes", ()))
+    if repeats and "benchmark" not in times and "benchmark_time" not in times:
+        seconds["run"] = sum(repeats) / per_second
+    return measured(value, repeats, seconds, _metrics(row, objective))
+
+
+def _metrics(row: Mapping[str, Any], objective: str) -> dict[str, float]:
+    told = {str(m["name"]): finite_number(m.get("value")) for m in row["measurements"]}
+    return {name: one for name, one in told.items() if one is not None and name != objective}
+
+
+def _untexted(value: Any) -> Any:
+    """Return what a text stands for: a whole number, a decimal number, or itself."""
+    if not isinstance(value, str):
+        return value
+    if re.fullmatch(r"[+-]?\d{1,18}", value):
+        return int(value)
+    if re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", value):
+        return float(value)
+    return value == "true" if value in ("true", "false") else value

@@ -1,0 +1,155 @@
+"""What a model is shown beside the parameters: quantities that kernels are sensitive to, read off the space itself.
+
+Three things are known before anything runs. The values of a tuning parameter that is a list of positive numbers
+(block and tile sizes, unroll factors) act by their ratios, so their features are logarithms. Hardware works in powers
+of two, so how often such a value can be halved (48: four times, 64: six times) is a feature of its own where the value
+does not already say it. And the products that the known constraints name, such as threads per block in
+``bx * by <= 1024``, are quantities that somebody thought important. Everything else is as the parameters' own features.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from baco_like._typing import Array, Codes, Features, Ints
+from baco_like.constraints.expression import Expression
+from baco_like.parameters.ordinal import Ordinal
+from baco_like.parameters.values import is_number
+from baco_like.spaces.lookup import Gather
+
+if TYPE_CHECKING:
+    from baco_like.spaces.space import Space
+
+_ALIKE = 0.95
+"""Two features that are correlated by more than this over a domain are one."""
+
+_DRAWN = 1024
+"""Feasible rows that tell the range of a product."""
+
+
+class Quantities:
+    """A space as a model may see it: its parameters, halvings of their values, products of them.
+
+    Args:
+        space: The space.
+
+    Attributes:
+        space: The space.
+        active: Names of what the features stand for: the active parameters, then the quantities.
+        feature_owner: For each feature column, which of the `active` it belongs to, ``(k,)``.
+    """
+
+    def __init__(self, space: Space) -> None:
+        self.space = space
+        positive = _positive(space)
+        logs = {name: _logarithms(parameter) for name, parameter in positive.items()}
+        self._units = {name: _unit(table) for name, table in logs.items()}
+        halvings = {
+            name: _unit(counts)
+            for name, counts in ((n, _halvings(p)) for n, p in positive.items())
+            if np.ptp(counts) and abs(np.corrcoef(counts, self._units[name])[0, 1]) < _ALIKE
+        }
+        products = _products(space, logs)
+        self._halved = _gather(space, halvings, halvings)
+        self._multiplied = tuple(products.values())
+        listed = all(name in self._units for name in space.active)
+        self._all_own = _gather(space, self._units, space.active) if listed else None
+        own = np.asarray(space.feature_owner)
+        further = [f"halvings of {name}" for name in halvings]
+        further += [" * ".join(factors) for factors in products]
+        self.active = (*space.active, *further)
+        self.feature_owner: Ints = np.concatenate(
+            [own, len(space.active) + np.arange(len(further))]
+        )
+
+    def features(self, codes: Codes) -> Features:
+        """Return what a model sees, ``(n, w)`` -> ``(n, k)``; those of the listed feasible rows are kept."""
+        feasible = self.space.feasible
+        if len(codes) == feasible.count and codes is feasible.listed:
+            return self._listed
+        return self._features(codes)
+
+    @cached_property
+    def _listed(self) -> Features:
+        return self._features(self.space.feasible.listed)
+
+    def own_features(self, codes: Codes) -> Features:
+        """Return the features of the parameters alone, ``(n, w)`` -> ``(n, j)``."""
+        if self._all_own is not None:
+            return self._all_own(codes)
+        parts = [self._own(name, codes) for name in self.space.active]
+        return np.concatenate(parts, axis=1) if parts else np.empty((len(codes), 0))
+
+    def _features(self, codes: Codes) -> Features:
+        parts = [self.own_features(codes), self._halved(codes)]
+        for logs, low, high in self._multiplied:
+            parts.append((logs(codes).sum(axis=1, keepdims=True) - low) / (high - low))
+        return np.concatenate(parts, axis=1)
+
+    def _own(self, name: str, codes: Codes) -> Features:
+        at = self.space.columns[name]
+        if name in self._units:
+            return self._units[name][codes[:, at].astype(np.int64)]
+        return self.space.parameters[name].features(codes[:, at])
+
+
+def _gather(space: Space, tables: Mapping[str, Array], names: Iterable[str]) -> Gather:
+    """Return the tables of some parameters as one."""
+    return Gather.of([(space.columns[name].start, tables[name]) for name in names])
+
+
+def _positive(space: Space) -> dict[str, Ordinal]:
+    """Return the active parameters that are lists of positive numbers whose logarithms differ."""
+    found = {}
+    for name in space.active:
+        parameter = space.parameters[name]
+        if not isinstance(parameter, Ordinal):
+            continue
+        numbers = [float(value) for value in parameter.values if is_number(value)]
+        positive = len(numbers) == len(parameter.values) and min(numbers) > 0
+        if positive and len(np.unique(_logarithms(parameter))) == len(numbers):
+            found[name] = parameter
+    return found
+
+
+def _logarithms(parameter: Ordinal) -> Array:
+    return np.log(np.array(parameter.values, dtype=np.float64))
+
+
+def _unit(numbers: Array) -> Array:
+    """Return the numbers moved and scaled to [0, 1]."""
+    return np.asarray((numbers - numbers.min()) / np.ptp(numbers))
+
+
+def _halvings(parameter: Ordinal) -> Array:
+    """Return how often each value can be halved and stays whole; 0 where it is not whole."""
+    numbers = [float(value) for value in parameter.values]
+    whole = [int(number) if number.is_integer() else 1 for number in numbers]
+    return np.array([(v & -v).bit_length() - 1 for v in whole], dtype=np.float64)
+
+
+def _products(
+    space: Space, logs: Mapping[str, Array]
+) -> dict[tuple[str, ...], tuple[Gather, float, float]]:
+    """Return the products that constraints name and that vary: the logarithms to add, and the range of the sum."""
+    named = dict.fromkeys(
+        tuple(name for name in factors if name in space.active)
+        for constraint in space.constraints
+        if isinstance(constraint, Expression)
+        for factors in constraint.products()
+    )
+    wanted = [f for f in named if len(set(f)) > 1 and all(name in logs for name in f)]
+    if not wanted:
+        return {}
+    rows = space.feasible.sample(space.affordable(_DRAWN), np.random.default_rng(0))
+    found = {}
+    for factors in wanted:
+        gather = _gather(space, logs, factors)
+        sums = gather(rows).sum(axis=1)
+        if np.ptp(sums) > 0:
+            found[factors] = (gather, float(sums.min()), float(sums.max()))
+    return found

@@ -1,1 +1,0 @@
-"""Where the events of a run are kept."""
