@@ -64,7 +64,7 @@ initial = 12
 improvement = "first"
 """
 
-EXAMPLES = Path(__file__).parent.parent / "examples"
+EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 def write(folder: Path, text: str) -> Path:
