@@ -6,22 +6,30 @@ The names below are the public interface; they are loaded on first use, so that 
 from __future__ import annotations
 
 import importlib
+from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from baco_like.exceptions import (
         BacoError,
+        BacoWarning,
         ConfigError,
         EvaluatorError,
         ExpressionError,
         FailureWarning,
         Infeasible,
         JournalError,
+        MissingExtra,
+        RunFileError,
         SpaceError,
         SpaceExhausted,
         SpaceWarning,
+        StrategyError,
         TrialError,
+        WarmStartWarning,
     )
+
+    __version__: str
     from baco_like.optimizer import Optimizer, WarmStart, migrate
     from baco_like.parameters.categorical import Categorical
     from baco_like.parameters.integer import Integer
@@ -38,16 +46,21 @@ _HOME = {
     "running.stopping": ("MaxEvals", "MaxFailures", "MaxTime", "NoImprovement", "Target"),
     "exceptions": (
         "BacoError",
+        "BacoWarning",
         "ConfigError",
         "EvaluatorError",
         "ExpressionError",
         "FailureWarning",
         "Infeasible",
         "JournalError",
+        "MissingExtra",
+        "RunFileError",
         "SpaceError",
         "SpaceExhausted",
         "SpaceWarning",
+        "StrategyError",
         "TrialError",
+        "WarmStartWarning",
     ),
     "optimizer": ("Optimizer", "WarmStart", "migrate"),
     "records.trial": ("Outcome", "Status", "Trial"),
@@ -64,6 +77,7 @@ _MODULES = {name: module for module, names in _HOME.items() for name in names}
 
 __all__ = [
     "BacoError",
+    "BacoWarning",
     "Categorical",
     "ConfigError",
     "EvaluatorError",
@@ -76,6 +90,7 @@ __all__ = [
     "MaxEvals",
     "MaxFailures",
     "MaxTime",
+    "MissingExtra",
     "NoImprovement",
     "Optimizer",
     "Ordinal",
@@ -84,15 +99,18 @@ __all__ = [
     "PiecewiseLinear",
     "Real",
     "Result",
+    "RunFileError",
     "Space",
     "SpaceError",
     "SpaceExhausted",
     "SpaceWarning",
     "Status",
+    "StrategyError",
     "Target",
     "Trial",
     "TrialError",
     "WarmStart",
+    "WarmStartWarning",
     "migrate",
     "run",
     "tune",
@@ -100,9 +118,12 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
+    if name == "__version__":
+        value: Any = metadata.version("baco-like")
+    elif name in _MODULES:
+        value = getattr(importlib.import_module(f"baco_like.{_MODULES[name]}"), name)
+    else:
         raise AttributeError(f"module 'baco_like' has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"baco_like.{_MODULES[name]}"), name)
     globals()[name] = value
     return value
 

@@ -62,7 +62,7 @@ def main(evaluations):
         for index, config in client.get_next_trials(max_trials=2).items():
             evaluate(client, index, config)
     best = node.optimizer.best
-    failed = sum(trial.failed is not None for trial in node.optimizer.trials)
+    failed = sum(trial.failure is not None for trial in node.optimizer.trials)
     print(f"best {dict(best.config)}: {best.value} ms; {failed} failed")
 
 

@@ -24,7 +24,7 @@ def main(evaluations):
     finally:
         evaluator.close()
     for trial in optimizer.trials:
-        print(trial.failed or f"{trial.value:.3f} ms", dict(trial.metrics))
+        print(trial.failure or f"{trial.value:.3f} ms", dict(trial.metrics))
     print(f"best {optimizer.best_value:.3f} ms with {optimizer.best_config}")
 
 

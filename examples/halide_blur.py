@@ -20,7 +20,7 @@ def main(evaluations):
         run(optimizer, evaluator, MaxEvals(evaluations))
     finally:
         evaluator.close()
-    print("outcomes:", dict(Counter(trial.failed or "ok" for trial in optimizer.trials)))
+    print("outcomes:", dict(Counter(trial.failure or "ok" for trial in optimizer.trials)))
     plain = optimizer.trials[0]  # the default: neither tiles nor vectors
     print(f"default {plain.value:.3f} ms, best {optimizer.best_value:.3f} ms")
     print(optimizer.best_config)

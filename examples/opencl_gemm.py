@@ -25,7 +25,7 @@ def main(evaluations):
     finally:
         evaluator.close()
     for trial in optimizer.trials:
-        print(trial.failed or f"{trial.value:.0f} us", f"{len(trial.repeats)} repeats")
+        print(trial.failure or f"{trial.value:.0f} us", f"{len(trial.repeats)} repeats")
     print(f"best {optimizer.best_value:.0f} us with {optimizer.best_config}")
 
 

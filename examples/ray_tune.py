@@ -46,7 +46,7 @@ def main(evaluations):
         )
         tuner.fit()
     best = search.optimizer.best
-    failed = sum(trial.failed is not None for trial in search.optimizer.trials)
+    failed = sum(trial.failure is not None for trial in search.optimizer.trials)
     print(f"best {dict(best.config)}: {best.value} ms; {failed} failed")
 
 

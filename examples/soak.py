@@ -72,7 +72,7 @@ def main(evaluations, workers):
         begun, killed = numbers(log), numbers(f"{log}.killed").total()
         kept = Optimizer.load(journal)
     seconds = time.monotonic() - started
-    failures = sum(trial.failed is not None for trial in kept.trials)
+    failures = sum(trial.failure is not None for trial in kept.trials)
     again = sum(begun.values()) - len(begun)
     print(f"{reason} by {workers} workers in {seconds:.0f} s; {failures} configurations failed")
     print(f"{killed} workers were killed, and {again} evaluations begun again for it")

@@ -27,7 +27,7 @@ def main(evaluations):
     finally:
         evaluator.close()
     for trial in optimizer.trials:
-        print(trial.failed or f"{trial.value:.2f} ms", ",".join(trial.config["order"]))
+        print(trial.failure or f"{trial.value:.2f} ms", ",".join(trial.config["order"]))
     print(f"reference {optimizer.trials[0].value:.2f} ms")
     print(f"best {optimizer.best_value:.2f} ms with {optimizer.best_config}")
 

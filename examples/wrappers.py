@@ -50,7 +50,7 @@ def main(evaluations):
         optimizer = Optimizer(space, strategy="random_search", seed=1)
         run(optimizer, evaluator(cache), MaxEvals(evaluations))
         for trial in optimizer.trials:
-            said = trial.failed or f"{trial.value:.2f} of {len(trial.repeats)} repeats"
+            said = trial.failure or f"{trial.value:.2f} of {len(trial.repeats)} repeats"
             print(dict(trial), said, trial.message)
         measured = evaluator(cache)
         winner = confirm(optimizer.trials, measured, top=2).winner

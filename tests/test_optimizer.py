@@ -101,7 +101,7 @@ def test_failures_keep_their_word_and_never_come_back(space, word):
     opt = Optimizer(space, strategy="random_search", noise="repeat")
     trial = opt.suggest()
     opt.observe(trial, failed=word, message="log")
-    assert (opt.trials[0].failed, opt.trials[0].message) == (word, "log")
+    assert (opt.trials[0].failure, opt.trials[0].message) == (word, "log")
     for _ in range(30):
         new = opt.suggest()
         assert new.config != trial.config
@@ -110,7 +110,7 @@ def test_failures_keep_their_word_and_never_come_back(space, word):
 
 def test_failed_true_is_runtime(opt):
     opt.observe(opt.suggest(), failed=True)
-    assert opt.trials[0].failed == "runtime"
+    assert opt.trials[0].failure == "runtime"
 
 
 @pytest.mark.parametrize("value", [None, math.nan, math.inf, -math.inf, 10**400, "fast", np.nan])
@@ -130,10 +130,10 @@ def test_a_warning_that_is_an_error_loses_nothing(opt, tmp_path):
         trial = opt.suggest()
         with pytest.raises(FailureWarning, match="recorded as a failure"):
             opt.observe(trial, math.nan)
-        assert (ids(opt.trials), opt.trials[0].failed) == ([trial.id], "runtime")
+        assert (ids(opt.trials), opt.trials[0].failure) == ([trial.id], "runtime")
         with pytest.raises(FailureWarning):
             run(opt, FunctionEvaluator(lambda trial: math.nan), MaxEvals(3))
-    assert [t.failed for t in opt.trials] == ["runtime"] * 2
+    assert [t.failure for t in opt.trials] == ["runtime"] * 2
 
 
 def test_a_timeout_with_a_bound_is_censored(space):
@@ -1046,3 +1046,10 @@ def test_nothing_but_trials_in_flight_is_no_end_where_repeats_are_wanted():
 def test_what_is_no_journal_is_refused(storage):
     with pytest.raises(ValueError, match=r"storage = .*: give a path, a journal, or None"):
         Optimizer({"a": [1, 2]}, storage=storage)
+
+
+def test_the_old_spelling_of_the_failure_word_still_works_and_warns():
+    opt = Optimizer(Space({"a": [1, 2]}), strategy="random_search")
+    opt.observe(opt.suggest(), failed="compile")
+    with pytest.warns(DeprecationWarning, match=r"use Trial\.failure"):
+        assert opt.trials[0].failed == "compile"

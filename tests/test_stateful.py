@@ -177,7 +177,7 @@ class Machine(RuleBasedStateMachine):
         assert {t.id: dict(t) for t in self.opt.pending} == self.pending
         assert {t.id: t.until for t in self.opt.pending} == {i: self.until[i] for i in self.pending}
         assert [t.id for t in self.opt.trials] == self.order
-        assert {t.id: (dict(t), t.value, t.failed) for t in self.opt.trials} == self.observed
+        assert {t.id: (dict(t), t.value, t.failure) for t in self.opt.trials} == self.observed
         inside = [v for c, v, _ in self.observed.values() if v is not None and SPACE.contains(c)]
         assert self.opt.best_value == (min(inside) if inside else None)
 

@@ -207,7 +207,7 @@ def test_a_bound_is_a_plain_failure_when_maximising():
 
     opt = Optimizer(Space(SPACE), "maximize", strategy="random_search")
     run(opt, Scripted(late), MaxEvals(4))
-    assert sorted((t.failed or "", t.bound, t.message) for t in opt.trials) == [
+    assert sorted((t.failure or "", t.bound, t.message) for t in opt.trials) == [
         ("", None, ""),
         *[("timeout", None, "stopped")] * 3,
     ]

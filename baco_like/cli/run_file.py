@@ -8,6 +8,7 @@ source). A key that is not known is an error, never ignored.
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,7 +26,7 @@ from baco_like.parameters.ordinal import Ordinal
 from baco_like.parameters.permutation import Permutation
 from baco_like.parameters.protocol import Parameter
 from baco_like.parameters.real import Real
-from baco_like.records.history import Goal
+from baco_like.records.direction import Direction
 from baco_like.records.objective import Objective
 from baco_like.spaces.space import Space
 
@@ -139,7 +140,7 @@ def read(path: str | Path) -> RunFile:
         **_confirmation(top),
         warm_start=_warm_starts(top.entries.get("warm_start", []), place.resolve().parent),
     )
-    _check_goal(run)
+    _check_direction(run)
     _check_default(space)
     run.evaluator().close()
     return run
@@ -171,11 +172,18 @@ def _needed(top: Table, key: str, path: Path) -> Table:
 
 
 def _objective(table: Table) -> Objective:
-    table.only(("name", "unit", "goal"))
+    table.only(("name", "unit", "direction", "goal"))
+    key = "direction" if table.has("direction") or not table.has("goal") else "goal"
+    if table.has("goal"):
+        warnings.warn(
+            f"{table.at('goal')}: the key is called 'direction' now; 'goal' is read for one more release",
+            DeprecationWarning,
+            stacklevel=2,
+        )
     return Objective(
         name=table.text("name", "value"),
         unit=table.text("unit") if table.has("unit") else "",
-        goal=cast(Goal, table.choice("goal", ("minimize", "maximize"), "minimize")),
+        direction=cast(Direction, table.choice(key, ("minimize", "maximize"), "minimize")),
     )
 
 
@@ -206,12 +214,12 @@ def _confirmation(top: Table) -> dict[str, Any]:
     return {"top": table.whole("top", 3, low=1), "rounds": table.whole("rounds", 5, low=1)}
 
 
-def _check_goal(run: RunFile) -> None:
+def _check_direction(run: RunFile) -> None:
     """What is clearly slower is known only where less is better."""
     table = run.evaluator_table
-    if run.objective.goal == "maximize" and table.has("slow_ratio"):
+    if run.objective.direction == "maximize" and table.has("slow_ratio"):
         raise table.wrong(
-            "slow_ratio", table.entries["slow_ratio"], 'goal = "minimize", or not this key'
+            "slow_ratio", table.entries["slow_ratio"], 'direction = "minimize", or not this key'
         )
 
 

@@ -134,7 +134,7 @@ def _optimizer(
     default = plan.space.default_config
     return Optimizer(
         plan.space,
-        plan.objective.goal,
+        plan.objective.direction,
         plan.seed if seed is None else seed,
         objective=plan.objective.name,
         budget=budget,

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from baco_like.evaluators.protocol import Evaluator
 from baco_like.evaluators.wrappers.cached import CachedEvaluator
 from baco_like.exceptions import EvaluatorError
-from baco_like.records.history import Goal
+from baco_like.records.direction import Direction, sign_of
 from baco_like.records.trial import Outcome, Status, Trial, median, standard_error
 
 _CLEARLY = 3.0
@@ -57,7 +57,7 @@ class _Candidate:
 def confirm(
     trials: Sequence[Trial],
     evaluator: Evaluator,
-    goal: Goal = "minimize",
+    direction: Direction = "minimize",
     *,
     top: int = 3,
     rounds: int = 5,
@@ -67,7 +67,7 @@ def confirm(
     Args:
         trials: What was observed.
         evaluator: Measures; a cache around it is passed by. It is not closed.
-        goal: Which values are better.
+        direction: Which values are better.
         top: How many candidates.
         rounds: Turns at most; fewer where one candidate alone is left.
 
@@ -78,20 +78,20 @@ def confirm(
         raise EvaluatorError(f"top = {top}, rounds = {rounds}: expected 1 or more of each")
     while isinstance(evaluator, CachedEvaluator):
         evaluator = evaluator.inner
-    candidates = [_Candidate(trial) for trial in best_of(trials, goal, top)]
+    candidates = [_Candidate(trial) for trial in best_of(trials, direction, top)]
     left, turn = candidates, 0
     while left and turn < rounds and (turn == 0 or len(left) > 1):
         _turn(left[turn % len(left) :] + left[: turn % len(left)], evaluator)
-        left = _remaining(left, goal)
+        left = _remaining(left, direction)
         turn += 1
-    winner = min(left, key=lambda one: _cost(one, goal), default=None)
+    winner = min(left, key=lambda one: _cost(one, direction), default=None)
     ended = tuple(candidate.ended() for candidate in candidates)
     return Confirmation(None if winner is None else winner.ended(), ended, turn)
 
 
-def best_of(trials: Sequence[Trial], goal: Goal, top: int) -> list[Trial]:
+def best_of(trials: Sequence[Trial], direction: Direction, top: int) -> list[Trial]:
     """Return the best trials with different configurations; those told of another space are left out."""
-    sign = 1.0 if goal == "minimize" else -1.0
+    sign = sign_of(direction)
     known = [t for t in trials if t.value is not None and t.origin != "imported"]
     found: list[Trial] = []
     for trial in sorted(known, key=lambda t: sign * (t.value or 0.0)):
@@ -111,21 +111,21 @@ def _turn(candidates: Sequence[_Candidate], evaluator: Evaluator) -> None:
                 candidate.failure = outcome
 
 
-def _remaining(candidates: Sequence[_Candidate], goal: Goal) -> list[_Candidate]:
+def _remaining(candidates: Sequence[_Candidate], direction: Direction) -> list[_Candidate]:
     """Return those that have not failed and may still be the best."""
     fine = [one for one in candidates if one.failure is None]
     if not fine:
         return []
-    best = min(fine, key=lambda one: _cost(one, goal))
-    return [one for one in fine if one is best or not _clearly_worse(one, best, goal)]
+    best = min(fine, key=lambda one: _cost(one, direction))
+    return [one for one in fine if one is best or not _clearly_worse(one, best, direction)]
 
 
-def _clearly_worse(one: _Candidate, best: _Candidate, goal: Goal) -> bool:
+def _clearly_worse(one: _Candidate, best: _Candidate, direction: Direction) -> bool:
     error, other = standard_error(one.repeats), standard_error(best.repeats)
     if error is None or other is None:
         return False
-    return _cost(one, goal) - _cost(best, goal) > _CLEARLY * math.hypot(error, other)
+    return _cost(one, direction) - _cost(best, direction) > _CLEARLY * math.hypot(error, other)
 
 
-def _cost(candidate: _Candidate, goal: Goal) -> float:
-    return median(candidate.repeats) * (1.0 if goal == "minimize" else -1.0)
+def _cost(candidate: _Candidate, direction: Direction) -> float:
+    return median(candidate.repeats) * sign_of(direction)

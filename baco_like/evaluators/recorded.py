@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from baco_like.exceptions import EvaluatorError, JournalError, RunFileError
-from baco_like.records.history import Goal
+from baco_like.records.direction import Direction
 from baco_like.records.reading import finite_number
 from baco_like.records.trial import Outcome, median
 from baco_like.results.formats import Recording, read
@@ -53,7 +53,7 @@ class Recorded:
         entries: What was recorded, by the values in the order of ``names``.
         objective: What was measured.
         unit: Its unit, or an empty text where the file does not say.
-        goal: Whether it was minimised or maximised, or None where the file does not say.
+        direction: Whether it was minimised or maximised, or None where the file does not say.
     """
 
     names: tuple[str, ...]
@@ -61,7 +61,7 @@ class Recorded:
     entries: Mapping[tuple[Any, ...], Entry]
     objective: str
     unit: str
-    goal: Goal | None = None
+    direction: Direction | None = None
 
     @classmethod
     def of(cls, found: Recording) -> Recorded:
@@ -74,7 +74,9 @@ class Recorded:
         for row, outcome in zip(found.rows, found.outcomes, strict=True):
             entry = entry_of(outcome)
             entries[row] = _merged(entries[row], entry) if row in entries else entry
-        return cls(found.names, found.domains, entries, found.objective, found.unit, found.goal)
+        return cls(
+            found.names, found.domains, entries, found.objective, found.unit, found.direction
+        )
 
     def entry(self, config: Mapping[str, Any]) -> Entry | None:
         """Return what was recorded of a configuration, or None.

@@ -16,8 +16,9 @@ import numpy as np
 
 from baco_like.exceptions import JournalError
 from baco_like.journal.events import SCHEMA, Event, normalised, plain
-from baco_like.journal.warm_start_results import Earlier
-from baco_like.records.history import Goal, Noise
+from baco_like.journal.warm_start_results import WarmStartResults
+from baco_like.records.direction import Direction
+from baco_like.records.history import Noise
 from baco_like.spaces.inputs import difference
 from baco_like.spaces.space import Space
 
@@ -53,7 +54,7 @@ class Options:
         context: What the values depend on besides, as JSON values by name (unit, evaluator); compared on resume.
     """
 
-    direction: Goal
+    direction: Direction
     seed: int
     objective: str
     budget: int | None
@@ -82,7 +83,7 @@ class Header:
     space: Mapping[str, Any]
     options: Options
     queue: tuple[Mapping[str, Any], ...] = ()
-    earlier: tuple[Earlier, ...] = ()
+    earlier: tuple[WarmStartResults, ...] = ()
 
     def event(self) -> Event:
         """Return the ``opened`` event, with the library versions, the machine and the time beside it."""
@@ -127,7 +128,7 @@ class Header:
             ):
                 if not isinstance(part, kind):
                     raise TypeError(f"{part!r:.80} is no {kind.__name__}")
-            earlier = tuple(map(Earlier.read, event.get("warm_start", ())))
+            earlier = tuple(map(WarmStartResults.read, event.get("warm_start", ())))
             return cls(dict(space), options, tuple(map(plain, event["queue"])), earlier)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise JournalError(f"{path}: record 0 is not a header: {error!r}", 0) from error

@@ -15,7 +15,7 @@ MODES: tuple[Mode, ...] = ("data", "configs", "prior")
 
 
 @dataclass(frozen=True)
-class Earlier:
+class WarmStartResults:
     """What a run has taken from one source of earlier results.
 
     Attributes:
@@ -47,7 +47,7 @@ class Earlier:
         }
 
     @classmethod
-    def read(cls, part: Mapping[str, Any]) -> Earlier:
+    def read(cls, part: Mapping[str, Any]) -> WarmStartResults:
         """Return what `event` has written.
 
         Raises:

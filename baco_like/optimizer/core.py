@@ -30,25 +30,26 @@ from baco_like.journal import events
 from baco_like.journal.events import START, Event, Journal, Mark
 from baco_like.journal.header import Header, Options, whole
 from baco_like.journal.json_lines import JsonlJournal
-from baco_like.journal.warm_start_results import Earlier
-from baco_like.optimizer.observing import check_bounds, legal, told
+from baco_like.journal.warm_start_results import WarmStartResults
+from baco_like.optimizer.observing import build_trials, check_bounds, legal
 from baco_like.optimizer.predictions import predicted
 from baco_like.optimizer.recommendation import recommended
 from baco_like.optimizer.setup import (
-    chosen,
     collector_paused,
     default_first,
     header_of,
     journal_of,
     lease_of,
-    restored,
+    resolve_strategy,
+    restore_strategy,
     split,
     warn_of_default,
 )
-from baco_like.optimizer.state import Now, advanced, begun
+from baco_like.optimizer.state import OptimizerState, apply_events, initial_state
 from baco_like.optimizer.suggesting import Ask, suggestion
 from baco_like.optimizer.warm_start import WarmStart, check_same, read_all, tasks_of, warm_starts
-from baco_like.records.history import Goal, History, Noise
+from baco_like.records.direction import Direction, sign_of
+from baco_like.records.history import History, Noise
 from baco_like.records.stopping import StopRule
 from baco_like.records.table import table_row
 from baco_like.records.trial import Outcome, Trial
@@ -106,7 +107,7 @@ class Optimizer:
     def __init__(
         self,
         space: Space | Mapping[str, Any],
-        direction: Goal = "minimize",
+        direction: Direction = "minimize",
         seed: int = 0,
         *,
         objective: str = "value",
@@ -123,7 +124,7 @@ class Optimizer:
     ) -> None:
         space = space if isinstance(space, Space) else Space(space)
         wanted = None if initial is None or not isinstance(initial, Sequence) else list(initial)
-        recipe, description = chosen(strategy, settings or {}, initial)
+        recipe, description = resolve_strategy(strategy, settings or {}, initial)
         options = Options(
             direction, seed, objective, budget, noise, description, dict(context or {})
         )
@@ -158,7 +159,7 @@ class Optimizer:
             header = Header(
                 space.to_dict(), options, tuple(points or ()), read_all(warm, space, options)
             )
-            now = self._begun(header, strategy)  # all checks, before anything is written
+            now = self._initial_state(header, strategy)  # all checks, before anything is written
             try:
                 self._now = replace(now, mark=journal.append(header.event(), START))
             except JournalConflict:  # somebody else has created the same file at the same moment
@@ -167,16 +168,16 @@ class Optimizer:
             header, mark = found
             header.check(space, options, points, self._name())
             check_same(warm, header.earlier, self._name())
-            self._now = replace(self._begun(header, strategy), mark=mark)
+            self._now = replace(self._initial_state(header, strategy), mark=mark)
             with collector_paused():
                 self._take(records)
         self._news.clear()  # nobody hears of the past again
 
-    def _begun(self, header: Header, strategy: Strategy[Any]) -> Now:
+    def _initial_state(self, header: Header, strategy: Strategy[Any]) -> OptimizerState:
         """Return what is known before the first event, and let the strategy know related tasks."""
         tasks = tasks_of(header.earlier, self._space, header.options.direction)
         self._strategy, self._earlier = informed(strategy, tasks), header.earlier
-        return begun(header, self._space, self._strategy)
+        return initial_state(header, self._space, self._strategy)
 
     @classmethod
     def load(
@@ -199,7 +200,7 @@ class Optimizer:
         """
         place = Path(path)
         header = header_of(place)
-        recipe = restored(header.options.strategy, strategy, place)
+        recipe = restore_strategy(header.options.strategy, strategy, place)
         optimizer = cls.__new__(cls)
         optimizer._lease = lease_of(lease)
         known = Space.from_dict(header.space) if space is None else space
@@ -224,7 +225,7 @@ class Optimizer:
         """
         count = 1 if n is None else whole("n", n, 1)
 
-        def event(now: Now) -> Event:
+        def event(now: OptimizerState) -> Event:
             ask = Ask(count, now.options.seed, self._lease, time.time())
             return suggestion(now.problem, now.history, self._strategy, now.state, ask)
 
@@ -243,7 +244,7 @@ class Optimizer:
         wanted = legal(self._space, config)
         code = self._space.encode([wanted])
 
-        def event(now: Now) -> Event:
+        def event(now: OptimizerState) -> Event:
             if now.problem.taken(now.history, code)[0]:
                 raise ConfigError(f"{wanted} is observed or pending already; it cannot be enqueued")
             return events.enqueued_event([wanted])
@@ -284,8 +285,8 @@ class Optimizer:
         details = {"failed": failed, "message": message, "bound": bound, "extra": extra}
         done: list[Trial] = []
 
-        def event(now: Now) -> Event:
-            done[:] = told(
+        def event(now: OptimizerState) -> Event:
+            done[:] = build_trials(
                 now.history, now.options.objective, trial, value, details, imported=imported
             )
             return events.observed_event(done)
@@ -301,7 +302,7 @@ class Optimizer:
             JournalError: It could not be recorded; nothing has changed.
         """
 
-        def event(now: Now) -> Event:
+        def event(now: OptimizerState) -> Event:
             check_bounds(now.history, outcomes)
             return events.observed_event(now.history.checked(outcomes))
 
@@ -317,7 +318,7 @@ class Optimizer:
         if not isinstance(trial, Trial):
             raise TrialError(f"abandon takes a trial that was suggested, not {trial!r:.80}")
 
-        def event(now: Now) -> Event:
+        def event(now: OptimizerState) -> Event:
             now.history.abandoned(trial.id)
             return events.abandoned_event(trial.id, reason)
 
@@ -362,7 +363,7 @@ class Optimizer:
         return self._now.history.trials
 
     @property
-    def warm_start(self) -> tuple[Earlier, ...]:
+    def warm_start(self) -> tuple[WarmStartResults, ...]:
         """What the run took from each of its warm starts, and what it left out."""
         return self._earlier
 
@@ -400,7 +401,7 @@ class Optimizer:
                 configurations.
         """
         found = predicted(self._now, self._strategy, configs)
-        sign = 1.0 if self._now.options.direction == "minimize" else -1.0
+        sign = sign_of(self._now.options.direction)
         return sign * found.mean, found.std, found.feasible
 
     def why(self, trial: Trial) -> dict[str, Any]:
@@ -452,7 +453,7 @@ class Optimizer:
 
     # Keeping ---------------------------------------------------------------------------------------------------
 
-    def _commit(self, make: Callable[[Now], Event]) -> Event:
+    def _commit(self, make: Callable[[OptimizerState], Event]) -> Event:
         """Make an event from what is known, try it, write it, and only then let it take effect.
 
         If somebody else was faster it is made again from what is known then. The new knowledge replaces the old in one
@@ -463,7 +464,7 @@ class Optimizer:
                 self._follow()
                 event = events.normalised(make(self._now))
                 trial_mark = Mark(self._now.mark.number + 1)
-                after, observed = self._advanced(self._now, [(event, trial_mark)])
+                after, observed = self._apply(self._now, [(event, trial_mark)])
                 try:
                     mark = self._journal.append(event, self._now.mark)
                 except JournalConflict:
@@ -479,13 +480,13 @@ class Optimizer:
         self._take(self._journal.read(self._now.mark))
 
     def _take(self, records: Iterable[tuple[Event, Mark]]) -> None:
-        self._now, observed = self._advanced(self._now, records)
+        self._now, observed = self._apply(self._now, records)
         self._news.extend(observed)
 
-    def _advanced(
-        self, now: Now, records: Iterable[tuple[Event, Mark]]
-    ) -> tuple[Now, Sequence[Trial]]:
-        return advanced(now, records, self._strategy, self._name())
+    def _apply(
+        self, now: OptimizerState, records: Iterable[tuple[Event, Mark]]
+    ) -> tuple[OptimizerState, Sequence[Trial]]:
+        return apply_events(now, records, self._strategy, self._name())
 
     def _announce(self) -> None:
         """Call the callbacks for what was observed, in order; one that calls back finds everything in place."""

@@ -16,9 +16,9 @@ from baco_like.exceptions import SpaceWarning
 from baco_like.journal.events import Event, enqueued_event, observed_event, suggested_event
 from baco_like.journal.header import Header
 from baco_like.journal.json_lines import write_journal
-from baco_like.journal.warm_start_results import Earlier, numbered
+from baco_like.journal.warm_start_results import WarmStartResults, numbered
 from baco_like.optimizer.setup import default_first, records_of
-from baco_like.optimizer.state import advanced, begun
+from baco_like.optimizer.state import apply_events, initial_state
 from baco_like.records.trial import Status, Trial
 from baco_like.spaces.inputs import GivenParameter, difference
 from baco_like.spaces.space import Space
@@ -70,7 +70,9 @@ def migrate(
     space = space if isinstance(space, Space) else Space(space)
     header, _, records = records_of(Path(old))
     before = Space.from_dict({**header.space, "constraints": []})  # callables cannot be written
-    past, _ = advanced(begun(header, before, RandomSearch()), records, RandomSearch(), str(old))
+    past, _ = apply_events(
+        initial_state(header, before, RandomSearch()), records, RandomSearch(), str(old)
+    )
     reading = _Reading(before, space, _defaults(before), _defaults(space))
     _warn_of_unknown(reading)
     earlier = tuple(
@@ -83,7 +85,7 @@ def migrate(
     waiting = [reading(config) for config in (*pending, *past.history.queue)]
     legal = [config for config in waiting if config is not None]
     changed = Header(space.to_dict(), header.options, _first_points(header, reading), earlier)
-    queue = begun(changed, space, RandomSearch()).history.queue
+    queue = initial_state(changed, space, RandomSearch()).history.queue
     known = [*(trial.config for trial in observed), *legal]
     fresh = [config for config in changed.queue if config not in known]
     events: list[Event] = [
@@ -150,7 +152,7 @@ def _observed(number: int, trial: Trial, reading: _Reading) -> Trial:
     return Trial(number, config, None, "told", outcome)
 
 
-def _earlier(part: Earlier, reading: _Reading) -> Earlier | None:
+def _earlier(part: WarmStartResults, reading: _Reading) -> WarmStartResults | None:
     """Return what a warm start is in the new space, or None where nothing of it is left."""
     read = [(reading(trial.config), trial.outcome) for trial in part.trials]
     rows = [

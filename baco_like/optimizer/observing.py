@@ -16,7 +16,7 @@ from baco_like.spaces.space import Space
 Config = Mapping[str, Any]
 
 
-def told(
+def build_trials(
     history: History,
     objective: str,
     trial: Trial | Config | Sequence[Trial | Config],
@@ -66,7 +66,7 @@ def check_bounds(history: History, outcomes: Sequence[Outcome]) -> None:
         TrialError: The run maximises.
     """
     for outcome in outcomes:
-        if outcome.bound is not None and history.goal == "maximize":
+        if outcome.bound is not None and history.direction == "maximize":
             raise TrialError(
                 f"trial {outcome.trial_id}: a bound says that the value is at least {outcome.bound:g}, "
                 "which means nothing when maximising; leave the bound out"
@@ -86,19 +86,19 @@ def legal(space: Space, config: Config) -> dict[str, Any]:
 def _subject(history: History, subject: Trial | Config, imported: bool, new_id: int) -> Trial:
     """Return the pending trial that is meant, or a new one for a configuration that nobody asked for."""
     if isinstance(subject, Trial):
-        flying = history.flying(subject.id)
-        if flying is not None and dict(flying.config) != dict(subject.config):
+        pending = history.find_pending(subject.id)
+        if pending is not None and dict(pending.config) != dict(subject.config):
             raise TrialError(
-                f"trial {subject.id} of this run is {dict(flying.config)}, not {dict(subject.config)}; "
+                f"trial {subject.id} of this run is {dict(pending.config)}, not {dict(subject.config)}; "
                 "it comes from another run"
             )
         return subject  # `History.checked` refuses it where it is not pending
     if imported and not history.space.contains(subject):
         return Trial(new_id, dict(subject), None, "imported")
     config = legal(history.space, subject)
-    flying = history.flying_like(history.space.encode([config])[0])
-    if flying is not None:
-        return flying
+    pending = history.find_pending_code(history.space.encode([config])[0])
+    if pending is not None:
+        return pending
     return Trial(new_id, config, None, "imported" if imported else "told")
 
 

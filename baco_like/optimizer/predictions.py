@@ -9,12 +9,12 @@ import numpy as np
 
 from baco_like._random import Purpose, generator
 from baco_like.exceptions import ConfigError, TrialError
-from baco_like.optimizer.state import Now
+from baco_like.optimizer.state import OptimizerState
 from baco_like.strategies.protocol import Prediction, Predictive, Strategy
 
 
 def predicted(
-    now: Now, strategy: Strategy[Any], configs: Sequence[Mapping[str, Any]]
+    now: OptimizerState, strategy: Strategy[Any], configs: Sequence[Mapping[str, Any]]
 ) -> Prediction:
     """Return what is expected, of costs; what a known constraint excludes has a probability of 0.
 

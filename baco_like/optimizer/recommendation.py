@@ -9,14 +9,14 @@ import numpy as np
 from baco_like._typing import Array, Ints
 from baco_like.exceptions import TrialError
 from baco_like.optimizer.predictions import predicted
-from baco_like.optimizer.state import Now
+from baco_like.optimizer.state import OptimizerState
 from baco_like.records.history import History
 from baco_like.records.trial import Status, Trial
 from baco_like.strategies.protocol import Predictive, Strategy
 from baco_like.surrogates.transform import fit_transform
 
 
-def recommended(now: Now, strategy: Strategy[Any]) -> Trial | None:
+def recommended(now: OptimizerState, strategy: Strategy[Any]) -> Trial | None:
     """Return the trial that `Optimizer.recommend` answers with, or None before the first success."""
     other = best_by_repeats(now.history) or now.history.best()
     candidates = [t for t in now.history.trials if t.value is not None and t.origin != "imported"]

@@ -105,7 +105,7 @@ def split(
     return (None if first is None else (Header.read(first[0], name), first[1])), records
 
 
-def chosen(
+def resolve_strategy(
     strategy: str | Strategy[Any],
     settings: Mapping[str, Any],
     initial: int | Sequence[Mapping[str, Any]] | None,
@@ -157,7 +157,7 @@ def collector_paused() -> Iterator[None]:
             gc.enable()
 
 
-def restored(
+def restore_strategy(
     description: Mapping[str, Any], given: Strategy[Any] | None, path: Path
 ) -> Strategy[Any]:
     """Return the strategy of a journal: the one it names, or the object that was given.

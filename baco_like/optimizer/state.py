@@ -33,7 +33,7 @@ _AT_ONCE = 500
 
 
 @dataclass(frozen=True)
-class Now:
+class OptimizerState:
     """All that an optimizer knows, replaced as a whole."""
 
     options: Options
@@ -43,7 +43,7 @@ class Now:
     mark: Mark
 
 
-def begun(header: Header, space: Space, strategy: Strategy[Any]) -> Now:
+def initial_state(header: Header, space: Space, strategy: Strategy[Any]) -> OptimizerState:
     """Return what is known before the first event; a strategy refuses a space here.
 
     Raises:
@@ -66,12 +66,12 @@ def begun(header: Header, space: Space, strategy: Strategy[Any]) -> Now:
     for trial in warm:
         rng = generator(options.seed, Purpose.TELL, trial.id)
         state = strategy.tell(problem, state, trial, rng)
-    return Now(options, problem, history, state, START)
+    return OptimizerState(options, problem, history, state, START)
 
 
-def advanced(
-    now: Now, records: Iterable[tuple[Event, Mark]], strategy: Strategy[Any], name: str
-) -> tuple[Now, Sequence[Trial]]:
+def apply_events(
+    now: OptimizerState, records: Iterable[tuple[Event, Mark]], strategy: Strategy[Any], name: str
+) -> tuple[OptimizerState, Sequence[Trial]]:
     """Return what is known after some records, and the trials that they observed.
 
     Args:

@@ -15,9 +15,10 @@ from baco_like._random import Purpose, generator
 from baco_like._typing import Array, Rng
 from baco_like.exceptions import ConfigError, JournalError, RunFileError, WarmStartWarning
 from baco_like.journal.header import Options, whole
-from baco_like.journal.warm_start_results import MODES, Earlier, Mode, numbered
+from baco_like.journal.warm_start_results import MODES, Mode, WarmStartResults, numbered
 from baco_like.optimizer.matching import Matching
-from baco_like.records.history import Goal, History
+from baco_like.records.direction import Direction, sign_of
+from baco_like.records.history import History
 from baco_like.records.reading import number_in, outcome_from, without_bound
 from baco_like.records.table import column
 from baco_like.records.trial import Outcome, Status, Trial
@@ -87,35 +88,37 @@ def warm_starts(given: Any) -> tuple[WarmStart, ...]:
     return (WarmStart(given),)
 
 
-def earlier(start: WarmStart, space: Space, objective: str, goal: Goal, rng: Rng) -> Earlier:
+def earlier(
+    start: WarmStart, space: Space, objective: str, direction: Direction, rng: Rng
+) -> WarmStartResults:
     """Read a source and return what the run takes from it.
 
     Args:
         start: The source, and what it is for.
         space: The space of the run.
         objective: Name of the run's value.
-        goal: Whether the run minimises or maximises.
+        direction: Whether the run minimises or maximises.
         rng: Chance.
 
     Raises:
-        ConfigError: Nothing of it belongs to the space, or it has another goal; the message says what is in the way.
+        ConfigError: No result belongs to the space, or the source has another direction.
         RunFileError: The file cannot be read.
         JournalError: It is a damaged journal.
         ValueError: It is no source.
     """
     source = _opened(start, space, objective)
-    rows, known_goal = _measured(start, source, objective)
+    rows, known_direction = _measured(start, source, objective)
     if start.mode == "prior":  # what was never tried there says nothing of that task
         rows = [(config, outcome) for config, outcome in rows if outcome.failed != "constraints"]
-    if known_goal not in (None, goal):
+    if known_direction not in (None, direction):
         raise ConfigError(
-            f"warm start {start.source}: its values are to {known_goal}, this run is to {goal}; "
+            f"warm start {start.source}: its values are to {known_direction}, this run is to {direction}; "
             "give a list of (configuration, value) with values that this run may have"
         )
-    rows = [(config, without_bound(outcome, goal)) for config, outcome in rows]
+    rows = [(config, without_bound(outcome, direction)) for config, outcome in rows]
     matching = Matching.of(start.source, start.mode, space, source.names, rows, rng)
-    used = _USES[start.mode](start, matching.rows, goal, rng)
-    return Earlier(
+    used = _USES[start.mode](start, matching.rows, direction, rng)
+    return WarmStartResults(
         start.mode,
         start.source,
         numbered(used),
@@ -125,7 +128,9 @@ def earlier(start: WarmStart, space: Space, objective: str, goal: Goal, rng: Rng
     )
 
 
-def read_all(starts: Iterable[WarmStart], space: Space, options: Options) -> tuple[Earlier, ...]:
+def read_all(
+    starts: Iterable[WarmStart], space: Space, options: Options
+) -> tuple[WarmStartResults, ...]:
     """Return what a run takes from its warm starts; raises as `earlier` does, and warns of what is left out."""
     found = tuple(
         earlier(
@@ -146,7 +151,7 @@ def read_all(starts: Iterable[WarmStart], space: Space, options: Options) -> tup
     return found
 
 
-def check_same(starts: Sequence[WarmStart], known: Sequence[Earlier], name: str) -> None:
+def check_same(starts: Sequence[WarmStart], known: Sequence[WarmStartResults], name: str) -> None:
     """Refuse to go on with other warm starts than a journal has; none given means the journal's.
 
     Raises:
@@ -161,7 +166,9 @@ def check_same(starts: Sequence[WarmStart], known: Sequence[Earlier], name: str)
         )
 
 
-def tasks_of(parts: Iterable[Earlier], space: Space, goal: Goal) -> tuple[Task, ...]:
+def tasks_of(
+    parts: Iterable[WarmStartResults], space: Space, direction: Direction
+) -> tuple[Task, ...]:
     """Return the related tasks that a strategy is told of.
 
     Raises:
@@ -172,12 +179,12 @@ def tasks_of(parts: Iterable[Earlier], space: Space, goal: Goal) -> tuple[Task, 
         if part.mode == "prior":
             names = [task.name for task in found]
             again = f" ({len(found) + 1})" if part.source in names else ""
-            found.append(_task(part, f"{part.source}{again}", space, goal))
+            found.append(_task(part, f"{part.source}{again}", space, direction))
     return tuple(found)
 
 
-def _task(part: Earlier, name: str, space: Space, goal: Goal) -> Task:
-    sign = 1.0 if goal == "minimize" else -1.0
+def _task(part: WarmStartResults, name: str, space: Space, direction: Direction) -> Task:
+    sign = sign_of(direction)
     costs = sign * np.array([np.nan if t.value is None else t.value for t in part.trials])
     try:
         codes = space.encode([trial.config for trial in part.trials])
@@ -198,11 +205,11 @@ _ANY_NAME = "value"
 
 @dataclass(frozen=True)
 class _Source:
-    """What a source has: its parameters, results and, where they are known, its goal and objective."""
+    """What a source has: its parameters, results and, where they are known, its direction and objective."""
 
     names: set[str]
     rows: list[Row]
-    goal: Goal | None = None
+    direction: Direction | None = None
     objective: str | None = None
 
 
@@ -212,12 +219,12 @@ def _opened(start: WarmStart, space: Space, objective: str) -> _Source:
         data = _file(data, start.objective, objective)
     if isinstance(data, Recording):
         recorded: list[Row] = list(zip(data.configs, data.outcomes, strict=True))
-        return _Source(set(data.names), recorded, data.goal, data.objective)
+        return _Source(set(data.names), recorded, data.direction, data.objective)
     history = getattr(data, "history", None)
     if isinstance(history, History):
         rows = _of_trials(history.trials)
         name = getattr(getattr(data, "options", None), "objective", None)
-        return _Source(set(history.space.names), rows, history.goal, name)
+        return _Source(set(history.space.names), rows, history.direction, name)
     if hasattr(data, "columns") and hasattr(data, "to_dict"):
         rows = _of_table(start.source, data, space, wanted)
     elif isinstance(data, Iterable) and not isinstance(data, Mapping):
@@ -239,20 +246,22 @@ def _file(path: str | os.PathLike[str], given: str | None, objective: str) -> Re
         return read(path)
 
 
-def _measured(start: WarmStart, source: _Source, objective: str) -> tuple[list[Row], Goal | None]:
-    """Return the results by the measurement that counts, and its goal where it is known.
+def _measured(
+    start: WarmStart, source: _Source, objective: str
+) -> tuple[list[Row], Direction | None]:
+    """Return the results by the measurement that counts, and its direction where it is known.
 
     Raises:
         ConfigError: The source has another objective, and no such measurement.
     """
     told, wanted = source.objective, start.objective or objective
     if told in (None, wanted):
-        return source.rows, source.goal
+        return source.rows, source.direction
     found = by_measurement(source.rows, wanted, told)
     if any(outcome.status is Status.OK for _, outcome in found):
         return found, None
     if start.objective is None and _ANY_NAME in (told, objective):
-        return source.rows, source.goal
+        return source.rows, source.direction
     raise ConfigError(
         f"warm start {start.source}: its objective is {told!r}, and it has no measurement {wanted!r}; "
         f"if {told!r} is what this run measures, write WarmStart(..., objective={told!r})"
@@ -321,13 +330,13 @@ def _of_pairs(source: str, rows: Sequence[Any], objective: str) -> list[Row]:
 # What is taken of them ------------------------------------------------------------------------------------------
 
 
-def _all(start: WarmStart, rows: Sequence[Row], goal: Goal, rng: Rng) -> list[Row]:
+def _all(start: WarmStart, rows: Sequence[Row], direction: Direction, rng: Rng) -> list[Row]:
     return list(rows)
 
 
-def _best(start: WarmStart, rows: Sequence[Row], goal: Goal, rng: Rng) -> list[Row]:
+def _best(start: WarmStart, rows: Sequence[Row], direction: Direction, rng: Rng) -> list[Row]:
     """Return the best configurations, each once."""
-    costs = _costs(rows, goal)
+    costs = _costs(rows, direction)
     found: dict[tuple[Any, ...], Row] = {}
     for i in np.argsort(costs, kind="stable"):
         if np.isfinite(costs[i]) and len(found) < start.best:
@@ -337,9 +346,9 @@ def _best(start: WarmStart, rows: Sequence[Row], goal: Goal, rng: Rng) -> list[R
     return list(found.values())
 
 
-def _part(start: WarmStart, rows: Sequence[Row], goal: Goal, rng: Rng) -> list[Row]:
+def _part(start: WarmStart, rows: Sequence[Row], direction: Direction, rng: Rng) -> list[Row]:
     """Return so many of the results as a model of them may have."""
-    costs = _costs(rows, goal)
+    costs = _costs(rows, direction)
     ok = np.isfinite(costs)
     if len(np.unique(costs[ok])) < _LEAST:
         raise ConfigError(
@@ -353,9 +362,9 @@ def _part(start: WarmStart, rows: Sequence[Row], goal: Goal, rng: Rng) -> list[R
 _USES = {"data": _all, "configs": _best, "prior": _part}
 
 
-def _costs(rows: Sequence[Row], goal: Goal) -> Array:
+def _costs(rows: Sequence[Row], direction: Direction) -> Array:
     """Return the minimised values, infinity unless the status is OK, ``(n,)``."""
-    sign = 1.0 if goal == "minimize" else -1.0
+    sign = sign_of(direction)
     return np.array(
         [
             np.inf if o.status is not Status.OK or o.value is None else sign * o.value

@@ -2,7 +2,7 @@
 
 Histories share one append-only buffer, so that growing a history by one observation costs the same at the first and
 at the 100,000th; an older view that is grown again gets a buffer of its own. Inside, values are *costs*: minimised,
-with the sign flipped when the goal is to maximise.
+with the sign flipped when the direction is to maximise.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ import numpy as np
 
 from baco_like._typing import Array, Codes, Mask
 from baco_like.exceptions import TrialError
+from baco_like.records.direction import Direction, sign_of
 from baco_like.records.trial import Outcome, Status, Trial
 from baco_like.spaces.space import Space
 
-Goal = Literal["minimize", "maximize"]
 Noise = Literal["none", "repeat"]
 
 _STATUSES = (Status.OK, Status.FAILED, Status.CENSORED)
@@ -78,14 +78,14 @@ class History:
 
     Attributes:
         space: The space of the run.
-        goal: ``minimize`` or ``maximize``.
+        direction: ``minimize`` or ``maximize``.
         next_id: The number that the next trial gets; ids are never used twice.
         queue: Enqueued configurations that are still to be suggested, oldest first.
         warm: How many of the first observations are earlier results that the run began with.
     """
 
     space: Space
-    goal: Goal
+    direction: Direction
     next_id: int = 0
     queue: tuple[Mapping[str, Any], ...] = ()
     warm: int = 0
@@ -95,15 +95,15 @@ class History:
     _shown: Callable[[Trial], Trial] | None = field(default=None, repr=False)
 
     @classmethod
-    def start(cls, space: Space, goal: Goal = "minimize") -> History:
+    def start(cls, space: Space, direction: Direction = "minimize") -> History:
         """Return the empty history of a space."""
-        return cls(space, goal, _buffer=_Buffer(space.width))
+        return cls(space, direction, _buffer=_Buffer(space.width))
 
     def _with(self, **changes: Any) -> History:
         """Return a history that differs in these fields, in a third of the time of `dataclasses.replace`."""
         other = object.__new__(History)
         vars(other).update(vars(self), **changes)
-        vars(other).pop("_flying", None)  # it is worked out anew
+        vars(other).pop("_pending_keys", None)  # it is worked out anew
         return other
 
     # What is known ---------------------------------------------------------------------------------------------
@@ -170,20 +170,20 @@ class History:
 
     @property
     def pending_codes(self) -> Codes:
-        """Codes of the trials in flight, ``(m, w)``."""
+        """Codes of the pending trials, ``(m, w)``."""
         rows = [code for _, code in self._pending.values()]
         return np.array(rows) if rows else np.empty((0, self.space.width))
 
     def taken(self, codes: Codes, noise: Noise = "none") -> Mask:
         """Return which rows may not be suggested: in flight, failed, or (unless ``noise="repeat"``) observed."""
         return np.fromiter(
-            (key in self._flying or self._observed(key, noise) for key in row_keys(codes)),
+            (key in self._pending_keys or self._observed(key, noise) for key in row_keys(codes)),
             bool,
             len(codes),
         )
 
     @cached_property
-    def _flying(self) -> frozenset[bytes]:
+    def _pending_keys(self) -> frozenset[bytes]:
         return frozenset(row_keys(self.pending_codes))
 
     def _observed(self, key: bytes, noise: Noise) -> bool:
@@ -202,15 +202,15 @@ class History:
             return None
         return self._buffer.trials[int(ok[np.argmin(self.costs[ok])])]
 
-    def flying(self, trial_id: int) -> Trial | None:
-        """Return the trial in flight with this id, or None."""
+    def find_pending(self, trial_id: int) -> Trial | None:
+        """Return the pending trials with this id, or None."""
         found = self._pending.get(trial_id)
         return None if found is None else found[0]
 
-    def flying_like(self, code: Array) -> Trial | None:
-        """Return the oldest trial in flight with this row of codes, ``(w,)``, or None."""
+    def find_pending_code(self, code: Array) -> Trial | None:
+        """Return the oldest pending trials with this row of codes, ``(w,)``, or None."""
         (key,) = row_keys(code[None, :])
-        if key not in self._flying:
+        if key not in self._pending_keys:
             return None
         rows = zip(self._pending.values(), row_keys(self.pending_codes), strict=True)
         return next(trial for (trial, _), own in rows if own == key)
@@ -241,7 +241,7 @@ class History:
         return [i for i, (t, _) in self._pending.items() if t.until is not None and t.until <= now]
 
     def offered(self, ids: Sequence[int], until: float | None) -> History:
-        """Return the history in which these trials in flight have a lease until then.
+        """Return the history in which these pending trials have a lease until then.
 
         Raises:
             TrialError: One of them is not pending.
@@ -296,7 +296,7 @@ class History:
     def completed(self, trials: Iterable[Trial]) -> History:
         """Return the history that has observed these trials, which carry their outcomes.
 
-        A trial in flight is taken from there; any other was told without being asked for.
+        A pending trials is taken from there; any other was told without being asked for.
 
         Raises:
             TrialError: An id that is not in flight was used before.
@@ -310,8 +310,8 @@ class History:
             else self._buffer.copy(self._length)
         )
         for trial in trials:
-            flying = pending.pop(trial.id, None)
-            code = self._code(trial) if flying is None else flying[1]
+            pending_row = pending.pop(trial.id, None)
+            code = self._code(trial) if pending_row is None else pending_row[1]
             buffer.add(trial, code, self._numbers(trial))
         next_id = max([self.next_id, *(t.id + 1 for t in trials)])
         return self._with(
@@ -344,7 +344,7 @@ class History:
         return code
 
     def _numbers(self, trial: Trial) -> tuple[float, ...]:
-        sign = 1.0 if self.goal == "minimize" else -1.0
+        sign = sign_of(self.direction)
         cost = np.nan if trial.value is None else sign * trial.value
         bound = np.nan if trial.bound is None else trial.bound
         variance = np.nan if trial.sem is None else min(trial.sem, 1e150) ** 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from baco_like.records.history import Goal
+from baco_like.records.direction import Direction
 
 
 @dataclass(frozen=True)
@@ -14,9 +14,9 @@ class Objective:
     Attributes:
         name: Such as ``time``.
         unit: Such as ``ms``; may be empty.
-        goal: ``minimize`` or ``maximize``.
+        direction: ``minimize`` or ``maximize``.
     """
 
     name: str = "value"
     unit: str = ""
-    goal: Goal = "minimize"
+    direction: Direction = "minimize"

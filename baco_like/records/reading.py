@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from baco_like.exceptions import Infeasible, TrialError
-from baco_like.records.history import Goal
+from baco_like.records.direction import Direction
 from baco_like.records.trial import Outcome
 
 
@@ -99,9 +99,9 @@ def outcome_of_exception(
     return Outcome.failure(trial_id, word, message[:2000], extra=extra)
 
 
-def without_bound(outcome: Outcome, goal: Goal) -> Outcome:
+def without_bound(outcome: Outcome, direction: Direction) -> Outcome:
     """Return a plain failure for a run that was stopped while maximising: "at least so much" tells nothing there."""
-    return outcome if goal == "minimize" else unbounded(outcome)
+    return outcome if direction == "minimize" else unbounded(outcome)
 
 
 def unbounded(outcome: Outcome) -> Outcome:

@@ -26,7 +26,7 @@ def table_row(trial: Trial, objective: str) -> dict[str, Any]:
     ours = {
         objective: trial.value,
         "status": trial.status.value,
-        "failed": trial.failed,
+        "failed": trial.failure,
         "message": trial.message,
         "bound": trial.bound,
         "sem": trial.sem,

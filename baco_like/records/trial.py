@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
@@ -206,7 +207,7 @@ class Trial(Mapping[str, Any]):
 
     @override
     def __repr__(self) -> str:
-        shown = self.failed or ("pending" if self.value is None else repr(self.value))
+        shown = self.failure or ("pending" if self.value is None else repr(self.value))
         return f"Trial({self.id}, {dict(self.config)!r}, {shown})"
 
     @property
@@ -222,9 +223,19 @@ class Trial(Mapping[str, Any]):
         return None if self.outcome is None else self.outcome.value
 
     @property
-    def failed(self) -> str | None:
-        """The failure word, or None."""
+    def failure(self) -> str | None:
+        """The failure word, such as ``compile``; None unless failed or censored."""
         return None if self.outcome is None else self.outcome.failed
+
+    @property
+    def failed(self) -> str | None:
+        """Deprecated spelling of `failure`."""
+        warnings.warn(
+            "Trial.failed is deprecated and goes in the next release; use Trial.failure",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        return self.failure
 
     @property
     def message(self) -> str:

@@ -87,7 +87,7 @@ def _measured(place: Path, found: Recording, objective: str) -> Recording:
         outcomes=tuple(replace(outcome, trial_id=i) for i, (_, outcome) in enumerate(kept)),
         objective=objective,
         unit="",
-        goal=None,
+        direction=None,
         notes=(*found.notes, *notes),
     )
 

@@ -57,7 +57,11 @@ def run_recording(trials: Iterable[Trial], space: Mapping[str, Any], options: Op
     Raises:
         RunFileError: There is none.
     """
-    known = {"objective": options.objective, "goal": options.direction, "described": dict(space)}
+    known = {
+        "objective": options.objective,
+        "direction": options.direction,
+        "described": dict(space),
+    }
     unit = str(options.context.get("[objective] unit", ""))
     found = recorded_trials(trials, names=tuple(space["parameters"]), unit=unit, **known)
     listed = {name: _values(one) for name, one in found.parameters.items()}

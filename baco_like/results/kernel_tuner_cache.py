@@ -12,8 +12,8 @@ from baco_like.records.reading import finite_number
 from baco_like.records.trial import Outcome, Status
 from baco_like.results.files import json_bytes
 from baco_like.results.measurements import (
+    default_direction,
     failure,
-    goal_of,
     measured,
     milliseconds,
     numbers,
@@ -70,7 +70,11 @@ def from_cache(document: Mapping[str, Any], objective: str | None = None) -> Rec
     objective = one_objective(document.get("objective", "time"), objective, measurements)
     domains = {name: tuple(map(_hashable, document["tune_params"][name])) for name in names}
     found = [_pair(row, names, objective) for row in rows]
-    known = {"objective": objective, "unit": _unit(objective), "goal": goal_of(objective)}
+    known = {
+        "objective": objective,
+        "unit": _unit(objective),
+        "direction": default_direction(objective),
+    }
     return as_told(recording(found, names=names, domains=domains, **known), document)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from baco_like.exceptions import RunFileError
-from baco_like.records.history import Goal
+from baco_like.records.direction import Direction
 from baco_like.records.reading import finite_number
 from baco_like.records.trial import Outcome, Status, standard_error
 
@@ -44,7 +44,7 @@ _MAXIMISED = frozenset(
 """Objectives of Kernel Tuner's of which more is better."""
 
 
-def goal_of(objective: str) -> Goal | None:
+def default_direction(objective: str) -> Direction | None:
     """Return ``maximize`` for an objective that Kernel Tuner maximises unless it is told otherwise, else None."""
     return "maximize" if objective in _MAXIMISED else None
 

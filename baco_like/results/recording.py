@@ -10,7 +10,7 @@ from typing import Any
 from baco_like.exceptions import RunFileError
 from baco_like.journal.events import observed_event, plain, read_outcome
 from baco_like.parameters.protocol import Parameter
-from baco_like.records.history import Goal
+from baco_like.records.direction import Direction
 from baco_like.records.reading import unbounded
 from baco_like.records.trial import Outcome, Status, Trial
 from baco_like.spaces.formats.dataframe import read_dataframe
@@ -40,7 +40,7 @@ class Recording:
             (compile, run, check, and other names that the file has), as far as the file says.
         objective: Name of the value.
         unit: Its unit, or an empty text where the file does not say.
-        goal: Whether it was minimised or maximised, or None where the file does not say.
+        direction: Whether it was minimised or maximised, or None where the file does not say.
         domains: Per parameter its values: those that the file declares, else those that occur.
         described: The space as `Space.to_dict` has it, where the file says which one it is (journals do), else None.
         notes: One line for everything that was left out.
@@ -51,7 +51,7 @@ class Recording:
     outcomes: tuple[Outcome, ...]
     objective: str = "value"
     unit: str = ""
-    goal: Goal | None = None
+    direction: Direction | None = None
     domains: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     described: Mapping[str, Any] | None = None
     notes: tuple[str, ...] = ()
@@ -264,13 +264,13 @@ def own_part(row: Mapping[str, Any]) -> tuple[dict[str, Any], Outcome] | None:
 
 
 def about(found: Recording, unit: str) -> dict[str, Any]:
-    """Return, under the key `OWN`, what the format does not say of the whole: goal, domains, space; or nothing.
+    """Return, under the key `OWN`, what the format does not say of the whole: direction, domains, space; or nothing.
 
     Args:
         found: What is written.
         unit: What a reader takes for the unit; another one is said too.
     """
-    told: dict[str, Any] = {"goal": found.goal, "space": found.described}
+    told: dict[str, Any] = {"goal": found.direction, "space": found.described}
     told = {name: part for name, part in told.items() if part}
     if found.unit != unit:
         told["unit"] = found.unit
@@ -288,14 +288,14 @@ def as_told(found: Recording, told: Any) -> Recording:
     own = told.get(OWN) if isinstance(told, Mapping) else None
     if own is None:
         return found
-    goal, described = own.get("goal", found.goal), own.get("space")
-    if goal not in (None, "minimize", "maximize") or not isinstance(described, dict | None):
+    direction, described = own.get("goal", found.direction), own.get("space")
+    if direction not in (None, "minimize", "maximize") or not isinstance(described, dict | None):
         raise ValueError(f"its part {OWN!r} is wrong")
     domains = own.get("domains", {name: list(one) for name, one in found.domains.items()})
     return replace(
         found,
         unit=str(own.get("unit", found.unit)),
-        goal=goal,
+        direction=direction,
         described=described,
         domains={name: tuple(map(_untupled, domains[name])) for name in found.names},
     )

@@ -17,8 +17,8 @@ from baco_like.records.reading import finite_number
 from baco_like.records.trial import FAILURE_WORDS, Outcome, Status, Trial
 from baco_like.results.files import json_bytes, replace_file
 from baco_like.results.measurements import (
+    default_direction,
     failure,
-    goal_of,
     measured,
     milliseconds,
     numbers,
@@ -175,7 +175,11 @@ def from_t4(document: Mapping[str, Any], objective: str | None = None) -> Record
     texts = str(metadata.get("autotuner", "")) == "KTT"
     found = [_pair(row, objective, per_second, texts) for row in results]
     told = _named(results[0], objective).get("unit", "") if results else ""
-    known = {"objective": objective, "unit": told or unit, "goal": goal_of(objective)}
+    known = {
+        "objective": objective,
+        "unit": told or unit,
+        "direction": default_direction(objective),
+    }
     return as_told(recording(found, **known), metadata)
 
 

@@ -25,7 +25,7 @@ _LONGEST = 30_000
 
 
 def table_bytes(found: Recording) -> bytes:
-    """Return the content of a file. Goal, declared domains and the space are not in it.
+    """Return the content of a file. Direction, declared domains and the space are not in it.
 
     Raises:
         ValueError: A value is no JSON.

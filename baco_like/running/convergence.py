@@ -10,6 +10,7 @@ import numpy as np
 
 from baco_like._optional import require
 from baco_like._typing import Array
+from baco_like.records.direction import sign_of
 from baco_like.records.history import History
 from baco_like.records.objective import Objective
 from baco_like.records.trial import Status, Trial
@@ -27,7 +28,7 @@ def best_so_far(history: History) -> Array:
 
     Imported configurations outside the space cannot be the best.
     """
-    sign = 1.0 if history.goal == "minimize" else -1.0
+    sign = sign_of(history.direction)
     best: Array = np.minimum.accumulate(np.where(history.where(Status.OK), history.costs, np.inf))
     return sign * np.where(np.isinf(best), np.nan, best)
 
@@ -85,7 +86,7 @@ def plot_convergence(history: History, objective: Objective, path: Path) -> None
 
 
 def _mark_failures(axes: Any, history: History) -> None:
-    failed = [i for i, t in enumerate(history.trials, 1 - history.warm) if t.failed]
+    failed = [i for i, t in enumerate(history.trials, 1 - history.warm) if t.failure]
     if failed:
         axes.plot(
             failed,

@@ -39,7 +39,7 @@ class Silent:
 
 def failures_by_kind(history: History) -> dict[str, int]:
     """Return how many trials failed or were stopped, by their word, the commonest first."""
-    return dict(Counter(t.failed for t in history.trials if t.failed).most_common())
+    return dict(Counter(t.failure for t in history.trials if t.failure).most_common())
 
 
 @final
@@ -55,17 +55,17 @@ class _Account:
         """Count what is new; return a line for the first failure of each word."""
         news: list[str] = []
         for trial in history.trials[self.counted :]:
-            if trial.failed:
-                self.failures[trial.failed] += 1
-                if self.failures[trial.failed] == 1:
-                    news.append(f"first failure of kind {trial.failed}: {first_line(trial)}")
+            if trial.failure:
+                self.failures[trial.failure] += 1
+                if self.failures[trial.failure] == 1:
+                    news.append(f"first failure of kind {trial.failure}: {first_line(trial)}")
         self.counted = len(history)
         return news
 
     def status(self, history: History, trial: Trial) -> str:
         best = history.best()
         shown = "none" if best is None else f"{best.value:.4g}{self.unit}"
-        this = trial.failed if trial.value is None else f"{trial.value:.4g}{self.unit}"
+        this = trial.failure if trial.value is None else f"{trial.value:.4g}{self.unit}"
         counts = ", ".join(f"{word} {n}" for word, n in self.failures.most_common())
         return f"best {shown}, this {this}" + (f", failed: {counts}" if counts else "")
 

@@ -11,6 +11,7 @@ from typing import SupportsFloat, final
 import numpy as np
 from typing_extensions import override
 
+from baco_like.records.direction import sign_of
 from baco_like.records.history import History
 from baco_like.records.stopping import StopRule
 from baco_like.records.trial import Status
@@ -145,10 +146,8 @@ class Target(Rule):
         best = history.best()
         if best is None or best.value is None:
             return None
-        reached = (
-            best.value <= self.value if history.goal == "minimize" else best.value >= self.value
-        )
-        return f"target {self.value:g} reached" if reached else None
+        sign = sign_of(history.direction)
+        return f"target {self.value:g} reached" if sign * best.value <= sign * self.value else None
 
 
 @final

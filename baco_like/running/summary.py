@@ -49,7 +49,7 @@ class Summary:
         best = None if self.best is None else self.best.value
         if default is None or best is None:
             return None
-        slow, fast = (default, best) if self.objective.goal == "minimize" else (best, default)
+        slow, fast = (default, best) if self.objective.direction == "minimize" else (best, default)
         return slow / fast if slow > 0 and fast > 0 else None
 
 
@@ -70,8 +70,8 @@ def summarise(history: History, objective: Objective) -> Summary:
 def _messages(history: History) -> dict[str, str]:
     said: dict[str, Counter[str]] = {}
     for trial in history.trials:
-        if trial.failed:
-            said.setdefault(trial.failed, Counter())[first_line(trial)] += 1
+        if trial.failure:
+            said.setdefault(trial.failure, Counter())[first_line(trial)] += 1
     return {word: counts.most_common(1)[0][0] for word, counts in said.items()}
 
 
@@ -116,7 +116,7 @@ def _shown(trial: Trial | None, name: str) -> str:
 def _value(trial: Trial | None) -> str:
     if trial is None:
         return "-"
-    return f"{trial.value:.4g}" if trial.value is not None else str(trial.failed)
+    return f"{trial.value:.4g}" if trial.value is not None else str(trial.failure)
 
 
 def _repeats(trial: Trial | None) -> str:
@@ -137,7 +137,7 @@ def _candidate(trial: Trial) -> dict[str, Any]:
         "observed": trial.extra.get("observed"),
         "value": trial.value,
         "repeats": list(trial.repeats),
-        "failed": trial.failed,
+        "failed": trial.failure,
     }
 
 
@@ -147,7 +147,7 @@ def write_best(summary: Summary, path: Path, *, seed: int) -> None:
     content = {
         "objective": summary.objective.name,
         "unit": summary.objective.unit,
-        "goal": summary.objective.goal,
+        "goal": summary.objective.direction,
         "config": None if best is None else dict(best.config),
         "value": None if best is None else best.value,
         "repeats": [] if best is None else list(best.repeats),

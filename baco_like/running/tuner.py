@@ -18,7 +18,8 @@ from baco_like.evaluators.protocol import Collector, Evaluator
 from baco_like.exceptions import FailureWarning, SpaceExhausted
 from baco_like.journal.events import Journal
 from baco_like.optimizer import Callback, Optimizer
-from baco_like.records.history import Goal, History, Noise
+from baco_like.records.direction import Direction
+from baco_like.records.history import History, Noise
 from baco_like.records.reading import without_bound
 from baco_like.records.stopping import StopRule
 from baco_like.records.trial import Outcome, Status, Trial
@@ -146,9 +147,9 @@ class _Flight:
         with contextlib.suppress(Exception):
             if isinstance(self.evaluator, Collector):
                 self.landed += self.evaluator.collect(timeout)
-        pending, goal = self.optimizer.history.pending, self.optimizer.options.direction
+        pending, direction = self.optimizer.history.pending, self.optimizer.options.direction
         done = [
-            without_bound(o, goal)
+            without_bound(o, direction)
             for o in self.landed
             if o.trial_id in pending and o.status is not Status.ABANDONED
         ]
@@ -198,8 +199,8 @@ def _warn_if_all_failed(history: History) -> bool:
     if history.evaluations < _FIRST_FAILURES:
         return False
     first = history.trials[history.warm :]
-    if len(first) == _FIRST_FAILURES and all(t.failed for t in first):
-        (word, message), _ = Counter((t.failed, t.message) for t in first).most_common(1)[0]
+    if len(first) == _FIRST_FAILURES and all(t.failure for t in first):
+        (word, message), _ = Counter((t.failure, t.message) for t in first).most_common(1)[0]
         warnings.warn(
             f"the first {_FIRST_FAILURES} evaluations all failed, mostly with {word}: {message:.200}; "
             "the run goes on",
@@ -214,7 +215,7 @@ def tune(
     space: Space | Mapping[str, Any],
     *,
     stop: StopRule,
-    direction: Goal = "minimize",
+    direction: Direction = "minimize",
     seed: int = 0,
     objective: str = "value",
     strategy: str | Strategy[Any] = "auto",
@@ -319,8 +320,8 @@ def confirmed(
 ) -> Confirmation:
     """Measure the best trials of a run again, and close the evaluator; see `confirm`."""
     try:
-        goal = optimizer.options.direction
-        return confirm(optimizer.trials, evaluator, goal, top=top, rounds=rounds)
+        direction = optimizer.options.direction
+        return confirm(optimizer.trials, evaluator, direction, top=top, rounds=rounds)
     finally:
         evaluator.close()
 

@@ -17,7 +17,8 @@ import numpy as np
 
 from baco_like._typing import Array, Codes, Mask, Rng
 from baco_like.exceptions import TrialError
-from baco_like.records.history import Goal, History, Noise
+from baco_like.records.direction import Direction, sign_of
+from baco_like.records.history import History, Noise
 from baco_like.records.trial import Proposal, Trial
 from baco_like.spaces.space import Space
 
@@ -32,13 +33,13 @@ class Problem:
         space: Where to look.
         budget: Evaluations in all, or None where it is not known.
         noise: ``none``: never propose an observed point again; ``repeat``: it may be worth it.
-        goal: What the user wants of the values.
+        direction: What the user wants of the values.
     """
 
     space: Space
     budget: int | None = None
     noise: Noise = "none"
-    goal: Goal = "minimize"
+    direction: Direction = "minimize"
 
     def taken(self, history: History, codes: Codes) -> Mask:
         """Return which rows may not be proposed, ``(n, w)`` -> ``(n,)``."""
@@ -54,7 +55,7 @@ class Problem:
         """Return the value of an observed trial as a cost, to be minimised; infinity unless its status is OK."""
         if observation.value is None:
             return math.inf
-        return observation.value if self.goal == "minimize" else -observation.value
+        return sign_of(self.direction) * observation.value
 
 
 class Strategy(Protocol[S]):

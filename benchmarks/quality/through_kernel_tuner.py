@@ -86,7 +86,7 @@ def alone(recorded, tune_params, restrictions, args):
 
 
 def told(optimizer):
-    return [(dict(trial.config), trial.value, trial.failed) for trial in optimizer.trials]
+    return [(dict(trial.config), trial.value, trial.failure) for trial in optimizer.trials]
 
 
 def main():

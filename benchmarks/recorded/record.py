@@ -31,7 +31,7 @@ from baco_like.running.tuner import run
 def record(asked: runfile.RunFile, journal: Path) -> Optimizer:
     optimizer = Optimizer(
         asked.space,
-        asked.objective.goal,
+        asked.objective.direction,
         asked.seed,
         objective=asked.objective.name,
         strategy=asked.strategy,
@@ -94,7 +94,7 @@ def write(
     write_t4(folder / f"{name}.json.gz", trials, objective, metadata)
     described = json.dumps(space.to_dict(), indent=1)
     (folder / f"{name}.space.json").write_text(described + "\n")
-    failures = Counter(trial.failed or "ok" for trial in trials)
+    failures = Counter(trial.failure or "ok" for trial in trials)
     values = [trial.value for trial in trials if trial.value is not None]
     print(dict(failures), f"values {min(values):.6g} to {max(values):.6g} {objective.unit}")
 

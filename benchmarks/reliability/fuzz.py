@@ -199,7 +199,7 @@ known = ["64 % tile == 0", "pos(order, 'k') > pos(order, 'i')", "n * tile < 99"]
 [objective]
 name = "time"
 unit = "ms"
-goal = "minimize"
+direction = "minimize"
 [evaluator]
 kind = "command"
 build = "true -DTILE={tile} {workdir}/k"

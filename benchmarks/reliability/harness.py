@@ -153,6 +153,6 @@ def kill(child: int) -> None:
 def known(optimizer: Optimizer) -> dict[int, Any]:
     """Return what is known of every observed trial by its id, as JSON gives it back."""
     return {
-        t.id: json.loads(json.dumps([dict(t), t.value, list(t.repeats), t.failed]))
+        t.id: json.loads(json.dumps([dict(t), t.value, list(t.repeats), t.failure]))
         for t in optimizer.trials
     }

@@ -79,7 +79,7 @@ def right(opt: Optimizer, wanted: list[bool]) -> bool:
         [v is not None for v in values] == wanted
         and all(math.isfinite(v) for v in finite)
         and opt.best_value == best
-        and all(t.failed for t in opt.trials if t.value is None)
+        and all(t.failure for t in opt.trials if t.value is None)
     )
 
 

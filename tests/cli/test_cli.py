@@ -31,7 +31,7 @@ known = ["pos(order, 'k') > pos(order, 'i')"]
 [objective]
 name = "time"
 unit = "ms"
-goal = "minimize"
+direction = "minimize"
 
 [evaluator]
 kind = "command"
@@ -353,7 +353,7 @@ def test_a_run_that_breaks_off_writes_its_results(toml, tmp_path):
 
 
 def test_maximising_a_wall_time_survives_a_timeout(toml, tmp_path):
-    text = toml.read_text().replace('goal = "minimize"', 'goal = "maximize"')
+    text = toml.read_text().replace('direction = "minimize"', 'direction = "maximize"')
     text = text.replace('measure = "regex"\npattern = "time: (.*)"\n', 'measure = "wall"\n')
     text = text.replace("timeout = 20", "timeout = 0.5").replace("repeats = 2", "")
     toml.write_text(text.replace("import os;", "import os, time; time.sleep(9);"))

@@ -46,7 +46,7 @@ known = ["64 % tile == 0", "pos(order, 'k') > pos(order, 'i')"]
 [objective]
 name = "time"
 unit = "ms"
-goal = "minimize"
+direction = "minimize"
 
 [evaluator]
 kind = "command"
@@ -90,6 +90,15 @@ def test_everything_is_read(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["run.toml"]
 
 
+def test_the_old_key_goal_still_works_and_warns(tmp_path: Path) -> None:
+    text = GOOD.replace('direction = "minimize"', 'goal = "maximize"')
+    with pytest.warns(
+        DeprecationWarning, match=r"\[objective\] goal: the key is called 'direction'"
+    ):
+        run = runfile.read(write(tmp_path, text))
+    assert run.objective.direction == "maximize"
+
+
 def test_what_may_be_left_out(tmp_path: Path) -> None:
     text = """\
 [space.x]
@@ -130,7 +139,7 @@ MISTAKES: list[tuple[str, str, type[BacoError], str]] = [
     ("seed = 3", "seed = true", RunFileError, "seed = True"),
     ("initial = 12", "initial = 0", RunFileError, "initial"),
     ('strategy = "random_search"', "strategy = 5", RunFileError, "strategy = 5"),
-    ('goal = "minimize"', 'goal = "minimise"', RunFileError, "did you mean 'minimize'"),
+    ('direction = "minimize"', 'direction = "minimise"', RunFileError, "did you mean 'minimize'"),
     ('unit = "ms"', "unit = 5", RunFileError, "unit = 5"),
     ('unit = "ms"', 'unit = "GB"', RunFileError, "wall"),
     ('type = "ordinal"', 'type = "ordinl"', RunFileError, r"\[space.tile\] type.*'ordinal'"),
@@ -163,10 +172,10 @@ MISTAKES: list[tuple[str, str, type[BacoError], str]] = [
     ("[optimizer]", "[confirmation]\ntop = 0\n[optimizer]", RunFileError, "top = 0"),
     ("[optimizer]", "[confirmation]\nbest = 2\n[optimizer]", RunFileError, "one of top, rounds"),
     (
-        'goal = "minimize"\n\n[evaluator]',
-        'goal = "maximize"\n\n[evaluator]\nslow_ratio = 3',
+        'direction = "minimize"\n\n[evaluator]',
+        'direction = "maximize"\n\n[evaluator]\nslow_ratio = 3',
         RunFileError,
-        r"slow_ratio = 3: expected goal = .minimize",
+        r"slow_ratio = 3: expected direction = .minimize",
     ),
     ("evaluations = 60", "evaluations = 60 60", RunFileError, "not a TOML file.*line"),
     ("[space.eps]", "[space.tile]", RunFileError, "not a TOML file"),

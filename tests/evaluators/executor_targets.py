@@ -98,6 +98,6 @@ if __name__ == "__main__":
         evaluator = ExecutorEvaluator(partial(replay, sys.argv[1]), pool)
         optimizer = Optimizer(Space(dict(table.domains)), strategy="exhaustive")
         run(optimizer, evaluator, MaxEvals(60))
-    results = sorted(f"{sorted(t.config.items())} {t.value} {t.failed}" for t in optimizer.trials)
+    results = sorted(f"{sorted(t.config.items())} {t.value} {t.failure}" for t in optimizer.trials)
     print(evaluator.capacity)
     print("\n".join(results))

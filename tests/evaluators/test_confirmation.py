@@ -88,9 +88,9 @@ def test_those_that_fail_now_leave() -> None:
     found = confirm(trials, Noisy())
     assert found.winner is not None
     assert found.winner.id == 1
-    assert (found.candidates[0].failed, found.candidates[0].extra["observed"]) == ("runtime", 0.5)
+    assert (found.candidates[0].failure, found.candidates[0].extra["observed"]) == ("runtime", 0.5)
     nobody = confirm(trials[:1], Noisy())
-    assert (nobody.winner, nobody.candidates[0].failed) == (None, "runtime")
+    assert (nobody.winner, nobody.candidates[0].failure) == (None, "runtime")
     assert confirm([], Noisy()).winner is None
 
 

@@ -61,7 +61,7 @@ def results(evaluator: Evaluator, evaluations: int = 60) -> list[str]:
     optimizer = Optimizer(Space(DOMAINS), strategy="exhaustive")
     run(optimizer, evaluator, MaxEvals(evaluations))
     assert len(optimizer.trials) == evaluations
-    return sorted(f"{sorted(t.config.items())} {t.value} {t.failed}" for t in optimizer.trials)
+    return sorted(f"{sorted(t.config.items())} {t.value} {t.failure}" for t in optimizer.trials)
 
 
 @pytest.fixture(scope="module")
@@ -345,7 +345,7 @@ def test_an_abandoned_trial_is_no_longer_pending_and_may_come_again() -> None:
     optimizer = Optimizer(Space({"x": [1, 2, 3]}), strategy="exhaustive")
     reason = run(optimizer, ExecutorEvaluator(object, executor), MaxEvals(9))
     assert reason == "the space is exhausted"
-    assert sorted((t["x"], t.failed) for t in optimizer.trials) == [
+    assert sorted((t["x"], t.failure) for t in optimizer.trials) == [
         (1, None),
         (2, "runtime"),
         (3, None),

@@ -117,7 +117,7 @@ def test_what_cannot_run_is_learnt():
         end(ax.attach_trial({"x": x, "y": y, "tile": 1, "order": "i,j", "one": 7}))
     ax.get_next_trials(max_trials=1)
     found = {(t["x"], t["y"]): t for t in node.optimizer.trials}
-    assert {key: trial.failed for key, trial in found.items()} == {
+    assert {key: trial.failure for key, trial in found.items()} == {
         (1, 1): "runtime",
         (1, 2): "compile",
         (1, 4): "constraints",

@@ -94,7 +94,7 @@ def test_failures():
     made.ingest([{**point, **out} for point, out in zip(points, outputs, strict=True)])
     trials = made.optimizer.trials
     words = [None, "runtime", "constraints", "compile", "timeout"]
-    assert [trial.failed for trial in trials] == words
+    assert [trial.failure for trial in trials] == words
     assert trials[2].message.startswith("ran = 0 violates GreaterThanConstraint")
 
 
@@ -103,7 +103,7 @@ def test_points_that_were_not_suggested():
     known = [{"a": 1, "b": 0, "f": 3.0, "watts": 7}, {"a": np.int64(4), "b": 3.0, "f": 1.0}]
     made.ingest(known)
     made.ingest([{"a": 2, "b": 0, "f": float("nan")}])
-    assert made.optimizer.trials.pop().failed == "runtime"
+    assert made.optimizer.trials.pop().failure == "runtime"
     assert made.optimizer.trials[0].outcome.metrics == {"watts": 7.0}
     assert [trial.value for trial in made.optimizer.trials] == [3.0, 1.0, None]
     assert {trial.origin for trial in made.optimizer.trials} == {"imported"}

@@ -90,7 +90,7 @@ def test_the_same_run_as_with_our_own_loop(cache, strategy):
     results, env = simulated(cache, within, strategy_options={"max_fevals": 14})
     assert configs(results) == [tuple(trial.config.values()) for trial in alone.trials]
     assert env["best_config"]["time"] == alone.best_value == within.optimizer.best_value
-    assert [t.failed for t in within.optimizer.trials] == [t.failed for t in alone.trials]
+    assert [t.failure for t in within.optimizer.trials] == [t.failure for t in alone.trials]
 
 
 def test_failures_keep_their_kind_and_nothing_is_evaluated_twice(cache):
@@ -98,7 +98,7 @@ def test_failures_keep_their_kind_and_nothing_is_evaluated_twice(cache):
     results, _ = simulated(cache, strategy, strategy_options={"max_fevals": 10**6})
     assert len(results) == len(set(configs(results))) == SPACE.feasible_size
     trials = strategy.optimizer.trials
-    words = {tuple(trial.config.values()): trial.failed for trial in trials}
+    words = {tuple(trial.config.values()): trial.failure for trial in trials}
     kinds = {"CompilationFailedConfig": "compile", "RuntimeFailedConfig": "runtime", None: None}
     told = {values: row(dict(zip(TUNE_PARAMS, values, strict=True))) for values in words}
     assert words == {values: kinds[one.get("__error__")] for values, one in told.items()}
@@ -406,7 +406,7 @@ def test_kernels_that_are_compiled_and_a_run_that_goes_on(tmp_path, monkeypatch)
     first, second = tuned(3), tuned(6)
     assert [trial.config for trial in second[:3]] == [trial.config for trial in first]
     assert [trial.value for trial in second[:3]] == [trial.value for trial in first]
-    failed = {trial["TILE"] for trial in second if trial.failed == "compile"}
+    failed = {trial["TILE"] for trial in second if trial.failure == "compile"}
     assert failed == {4}
     assert {trial.value for trial in second} == {1.0, 2.0, 4.0, None}
 

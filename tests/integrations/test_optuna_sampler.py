@@ -143,10 +143,10 @@ def test_failures_are_infeasible_with_their_word():
 
     study = study_of(SMALL)
     study.optimize(objective, n_trials=20, catch=ValueError)
-    words = {(t.failed, t.message) for t in told(study) if t["a"] == 4}
+    words = {(t.failure, t.message) for t in told(study) if t["a"] == 4}
     assert words == {("compile", "too large")}
-    assert {t.failed for t in told(study) if t["a"] < 4 and t["b"] == 2} == {"pruned"}
-    assert {t.value for t in told(study) if not t.failed} == {0.0, 1.0, 3.0}
+    assert {t.failure for t in told(study) if t["a"] < 4 and t["b"] == 2} == {"pruned"}
+    assert {t.value for t in told(study) if not t.failure} == {0.0, 1.0, 3.0}
 
 
 def test_the_study_ends_when_the_space_is_exhausted():
@@ -343,7 +343,7 @@ def test_parameters_outside_the_space_and_trials_without_ours():
 def test_values_that_are_no_numbers_are_failures():
     study = study_of(SMALL)
     study.optimize(lambda trial: suggest(trial, SMALL)["b"] * float("inf"), n_trials=4)
-    assert {trial.failed for trial in told(study)} == {"runtime"}
+    assert {trial.failure for trial in told(study)} == {"runtime"}
 
 
 def test_threads_share_a_sampler():

@@ -69,7 +69,9 @@ def test_the_same_run_as_with_our_own_loop(strategy):
     assert asked == [dict(trial.config) for trial in alone.trials]
     assert (best, least) == (alone.best_config, alone.best_value)
     known = technique.optimizer.trials
-    assert [(t.value, t.failed) for t in known] == [(t.value, t.failed) for t in alone.trials[:-1]]
+    assert [(t.value, t.failure) for t in known] == [
+        (t.value, t.failure) for t in alone.trials[:-1]
+    ]
     assert len(technique.optimizer.pending) == 1
 
 
@@ -89,7 +91,7 @@ def test_a_run_ends_when_nothing_is_left():
     best, _, asked = tuned(technique, space, Evaluations(10**6))
     assert len(asked) == space.constrained_size + 1
     assert asked[-1] == best
-    assert {t.failed for t in technique.optimizer.trials} == {None, "runtime"}
+    assert {t.failure for t in technique.optimizer.trials} == {None, "runtime"}
     assert len(technique.optimizer.trials) == space.constrained_size
     _, _, again = tuned(technique, space, Evaluations(5))  # it begins anew
     assert again == asked[:5]

@@ -73,7 +73,7 @@ def test_what_fails_is_learnt():
     searcher.on_trial_complete("e", {"time": 1.0, "time_total_s": 2.0})
     searcher.on_trial_complete("unknown", {"time": 1.0})
     trials = searcher.optimizer.trials
-    assert [t.failed for t in trials] == ["runtime", "runtime", "runtime", "compile", None]
+    assert [t.failure for t in trials] == ["runtime", "runtime", "runtime", "compile", None]
     assert trials[3].message == "no such"
     assert trials[4].extra["seconds"] == {"run": 2.0}
     searcher.add_evaluated_point({"tile": 3, "loops": ("i", "j")}, 0.5)
@@ -164,7 +164,7 @@ def test_a_run_of_ray_tune(cluster, tmp_path):
     assert best.metrics["time"] == 0.0
     assert (best.config["tile"], tuple(best.config["loops"])) == (4, ("i", "j"))
     trials = search.optimizer.trials
-    assert {trial["tile"] for trial in trials if trial.failed} == {8}
+    assert {trial["tile"] for trial in trials if trial.failure} == {8}
     assert len(trials) == SPACE.feasible_size
     assert not search.optimizer.pending
 

@@ -132,9 +132,9 @@ def test_failures_are_failures_however_they_are_spelt(tmp_path, failure, yes, no
     client = Client(failure=failure)
     talk(client, fields(feasible_output=words), tmp_path, journal=journal)
     trials = Optimizer.load(journal).trials
-    assert {trial.failed for trial in trials if trial["tile"] == 16} == {"runtime"}
-    assert {trial.failed for trial in trials if trial["tile"] < 16} == {None}
-    assert {trial.extra["reported"] for trial in trials if trial.failed} == {failure}
+    assert {trial.failure for trial in trials if trial["tile"] == 16} == {"runtime"}
+    assert {trial.failure for trial in trials if trial["tile"] < 16} == {None}
+    assert {trial.extra["reported"] for trial in trials if trial.failure} == {failure}
 
 
 def test_an_objective_that_is_no_number_is_a_failure_too(tmp_path):

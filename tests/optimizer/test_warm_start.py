@@ -90,7 +90,7 @@ def test_failures_and_repeats_are_kept():
     first, second = optimizer.trials
     assert first.value == 1.1
     assert first.repeats == (1.0, 1.2, 1.1)
-    assert second.failed == "runtime"
+    assert second.failure == "runtime"
     again = [dict(continued(optimizer, 1).trials[-1].config) for _ in range(6)]
     assert best not in again
     assert second.config not in again
@@ -437,7 +437,7 @@ def test_a_bound_of_another_tool_means_nothing_to_a_run_that_maximises(tmp_path)
     first.export("csv", path)  # which does not say that the run was to minimise
     second = Optimizer(SPACE, "maximize", seed=1, warm_start=path)
     assert [t.bound for t in second.trials] == [None] * 4
-    assert second.trials[-1].failed == "timeout"
+    assert second.trials[-1].failure == "timeout"
 
 
 # Which measurement counts -----------------------------------------------------------------------------------------
@@ -533,5 +533,5 @@ def test_a_table_of_a_run_whose_parameters_have_names_of_its_columns():
         else:
             source.observe(trial, 1000.0 + trial["y"])
     again = Optimizer(space, warm_start=source.to_dataframe())
-    told = [(dict(trial.config), trial.value, trial.failed) for trial in again.trials]
-    assert told == [(dict(t.config), t.value, t.failed) for t in source.trials]
+    told = [(dict(trial.config), trial.value, trial.failure) for trial in again.trials]
+    assert told == [(dict(t.config), t.value, t.failure) for t in source.trials]

@@ -102,7 +102,7 @@ def test_what_the_whole_says_stays_too(journal: Path, tmp_path: Path) -> None:
         write(found, tmp_path / kind, kind)
         assert same(read(tmp_path / kind), found)
     write(found, tmp_path / "csv", "csv")
-    assert same(read(tmp_path / "csv"), replace(found, goal=None, described=None, domains={}))
+    assert same(read(tmp_path / "csv"), replace(found, direction=None, described=None, domains={}))
 
 
 def test_what_a_file_says_of_itself(tmp_path: Path) -> None:
@@ -183,7 +183,7 @@ def test_a_journal(journal: Path) -> None:
     assert found.outcomes[0].extra["seconds"] == {"compile": 0.5, "run": 1.5}
     assert found.outcomes[1].message == "error\nand more"
     assert found.outcomes[2].bound == 10.0
-    assert (found.objective, found.unit, found.goal) == ("time", "ms", "minimize")
+    assert (found.objective, found.unit, found.direction) == ("time", "ms", "minimize")
     assert found.space().to_dict() == SPACE.to_dict()
     assert found.parameters == SPACE.parameters
 
@@ -488,7 +488,7 @@ def test_any_measurement_of_a_journal_may_count(tmp_path):
     opt.observe(opt.suggest(), failed="timeout", bound=5.0)
     opt.observe(opt.suggest(), 3.0)
     found = read(tmp_path / "j", objective="energy")
-    assert (found.objective, found.goal, len(found)) == ("energy", None, 2)
+    assert (found.objective, found.direction, len(found)) == ("energy", None, 2)
     assert (found.outcomes[0].value, found.outcomes[0].metrics) == (9.0, {"time": 1.0})
     assert (found.outcomes[1].failed, found.outcomes[1].bound) == ("timeout", None)
     assert found.notes == ("rows without the measurement 'energy' that were left out: 1",)

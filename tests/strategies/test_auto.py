@@ -144,7 +144,7 @@ def failures(strategy, seed):
             opt.observe(
                 trial, 100.0 / (trial["tile"] * trial["by"])
             )  # the best stand beside what fails
-    return sum(t.failed is not None for t in opt.trials)
+    return sum(t.failure is not None for t in opt.trials)
 
 
 def test_told_of_failures_the_model_of_values_stays_away_from_them():

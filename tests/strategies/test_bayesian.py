@@ -56,7 +56,7 @@ def test_two_hundred_suggestions_with_thirty_percent_hidden_failures():
             opt.observe(trial, failed="runtime")
         else:
             opt.observe(trial, mixed_cost(trial))
-    failed = [t.failed is not None for t in opt.trials]
+    failed = [t.failure is not None for t in opt.trials]
     assert (
         np.mean(failed[10:]) < share
     )  # they are learnt: uniform draws would fail as often as `share`

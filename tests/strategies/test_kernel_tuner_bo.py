@@ -56,7 +56,7 @@ def test_a_constant_factor_is_used_as_it_is():
 
 def test_failures_are_not_fitted_and_count_as_the_median():
     opt = run(25, fails=lambda t: t["y"] > 8)
-    assert any(t.failed for t in opt.trials)
+    assert any(t.failure for t in opt.trials)
     assert opt.best_value == 1.0
 
 

@@ -42,7 +42,7 @@ def test_repeats_are_averaged_over_their_successes(values, cost):
 
 
 def test_costs_are_minimised_whatever_the_goal():
-    memo = Memo().grown(Problem(SPACE, goal="maximize"), observed(0, 5.0))
+    memo = Memo().grown(Problem(SPACE, direction="maximize"), observed(0, 5.0))
     assert memo.costs(np.array([[0.0]])) == [-5.0]
 
 

@@ -123,7 +123,7 @@ def test_first_points_leave_what_fails_here():
 
     prior = WarmStart(known(cost), "prior")
     result = tune(here, SPACE, stop=MaxEvals(14), warm_start=prior, progress=False)
-    assert sum(trial.failed is None for trial in result.trials) >= 6
+    assert sum(trial.failure is None for trial in result.trials) >= 6
 
 
 def test_batches_are_distinct_and_predictions_are_the_users():

@@ -15,6 +15,7 @@ from baco_like._typing import Array, Ints
 from baco_like.benchmarking.comparison.spaces import OUTSIDE, Place, RecordedSpace, read
 from baco_like.exceptions import SpaceExhausted
 from baco_like.optimizer import Optimizer
+from baco_like.records.direction import sign_of
 from baco_like.records.trial import Outcome, Trial
 from baco_like.strategies.registry import create
 
@@ -133,7 +134,7 @@ def run(recorded: RecordedSpace, job: Job) -> Run:
     contender, budget = job.contender, job.budget
     optimizer = Optimizer(
         recorded.space,
-        job.place.goal,
+        job.place.direction,
         job.seed,
         budget=budget.evaluations,
         strategy=contender.strategy,
@@ -158,7 +159,7 @@ def run(recorded: RecordedSpace, job: Job) -> Run:
             penalised.append(trial.tag["penalised"])
         clock += float(np.nan_to_num(recorded.seconds[row]))
     cpu = time.process_time() - begun
-    sign = 1.0 if job.place.goal == "minimize" else -1.0
+    sign = sign_of(job.place.direction)
     return Run(
         *job.key,
         np.array(rows, dtype=np.int64),

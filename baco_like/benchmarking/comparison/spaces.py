@@ -17,7 +17,7 @@ from baco_like._typing import Array
 from baco_like.benchmarking.score import Baseline, NothingToScore, score
 from baco_like.evaluators.recorded import Entry, Recorded, load
 from baco_like.exceptions import BacoError, EvaluatorError
-from baco_like.records.history import Goal
+from baco_like.records.direction import Direction, sign_of
 from baco_like.spaces.space import Space
 
 OUTSIDE = -1
@@ -34,13 +34,13 @@ class Place:
     Attributes:
         name: In tables and plots: the path below the folder that was given, without its ending.
         path: The file of the table.
-        goal: What is wanted of its values; most files do not say.
+        direction: What is wanted of its values; most files do not say.
         digest: Of everything above and the file's content; runs on another content are not comparable.
     """
 
     name: str
     path: Path
-    goal: Goal
+    direction: Direction
     digest: str
 
 
@@ -75,7 +75,7 @@ class RecordedSpace:
     @cached_property
     def costs(self) -> Array:
         """Minimised values by row, ``(n + 1,)``; NaN where it failed, and in the last place, for `OUTSIDE`."""
-        sign = 1.0 if self.place.goal == "minimize" else -1.0
+        sign = sign_of(self.place.direction)
         values = [math.nan if e.value is None else sign * e.value for e in self.entries]
         return np.array([*values, math.nan])
 
@@ -99,17 +99,17 @@ def read(place: Place) -> RecordedSpace:
     """Read a recorded space.
 
     Raises:
-        EvaluatorError: The table cannot be read, has no two different values, says that it has another goal, or is
+        EvaluatorError: The table cannot be read, has no two different values, has another direction, or is
             so small that random search is at the optimum at once.
         SpaceError: The description beside it is wrong.
     """
     recorded = load(place.path)
     if len({e.value for e in recorded.entries.values() if e.value is not None}) < 2:
         raise EvaluatorError(f"{place.path}: there are no two values; there is nothing to find")
-    if recorded.goal not in (None, place.goal):
+    if recorded.direction not in (None, place.direction):
         raise EvaluatorError(
-            f"{place.path}: its values are to {recorded.goal}, not to {place.goal}; compare it by itself with "
-            f"--direction {recorded.goal}"
+            f"{place.path}: its values are to {recorded.direction}, not to {place.direction}; compare it by itself "
+            f"with --direction {recorded.direction}"
         )
     described = _described(place.path)
     if described.exists():
@@ -131,12 +131,12 @@ def _feasible_configs(recorded: Recorded) -> Iterable[dict[str, Any]]:
             yield dict(zip(recorded.names, values, strict=True))
 
 
-def find(root: Path, goal: Goal) -> tuple[list[RecordedSpace], list[str]]:
+def find(root: Path, direction: Direction) -> tuple[list[RecordedSpace], list[str]]:
     """Read the recorded spaces in a folder and the folders below; also return a line on each file that is none.
 
     Args:
         root: The folder, or a single table.
-        goal: What is wanted of all their values.
+        direction: What is wanted of all their values.
 
     Raises:
         EvaluatorError: There is none.
@@ -146,7 +146,7 @@ def find(root: Path, goal: Goal) -> tuple[list[RecordedSpace], list[str]]:
     found, notes = [], []
     for path in paths:
         try:
-            found.append(read(_place(path, base, goal)))
+            found.append(read(_place(path, base, direction)))
         except BacoError as error:
             notes.append(f"left out: {error}")
     if not found:
@@ -165,14 +165,14 @@ def _is_table(path: Path) -> bool:
     return path.is_file() and path.name.endswith(_TABLES) and not path.name.endswith(_SPACE)
 
 
-def _place(path: Path, base: Path, goal: Goal) -> Place:
+def _place(path: Path, base: Path, direction: Direction) -> Place:
     described = _described(path)
     try:
         content = path.read_bytes() + (described.read_bytes() if described.exists() else b"")
     except OSError as error:
         raise EvaluatorError(f"{path}: cannot be read: {error}") from None
-    digest = hashlib.sha256(goal.encode() + content).hexdigest()[:16]
-    return Place(_stem(path.relative_to(base).as_posix()), path, goal, digest)
+    digest = hashlib.sha256(direction.encode() + content).hexdigest()[:16]
+    return Place(_stem(path.relative_to(base).as_posix()), path, direction, digest)
 
 
 def _described(path: Path) -> Path:

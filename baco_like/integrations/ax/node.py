@@ -10,7 +10,7 @@ from typing_extensions import override
 from baco_like.exceptions import ConfigError, MissingExtra, SpaceExhausted
 from baco_like.integrations.ax.space import from_ax, space_of, to_ax
 from baco_like.optimizer import Optimizer
-from baco_like.records.history import Goal
+from baco_like.records.direction import Direction
 from baco_like.records.reading import finite_number
 from baco_like.records.trial import FAILURE_WORDS, Trial
 from baco_like.spaces.space import Space
@@ -133,7 +133,7 @@ class BacoNode(ExternalGenerationNode):  # type: ignore[misc]  # Ax's types need
             raise ValueError(f"objective {config!r:.100}: BacoNode needs one metric to optimize")
         space = space_of(experiment.search_space) if self._space is None else self._space
         (name,) = config.objective.metric_names
-        direction: Goal = "minimize" if config.objective.minimize else "maximize"
+        direction: Direction = "minimize" if config.objective.minimize else "maximize"
         return Optimizer(space, direction, objective=name, **self._arguments)
 
     def _take(

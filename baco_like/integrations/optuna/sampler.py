@@ -26,7 +26,8 @@ from typing_extensions import override
 from baco_like.exceptions import BacoWarning, ConfigError, SpaceExhausted
 from baco_like.integrations.optuna.space import distributions, suggest, to_config, to_params
 from baco_like.optimizer import Optimizer
-from baco_like.records.history import Goal, Noise
+from baco_like.records.direction import Direction
+from baco_like.records.history import Noise
 from baco_like.records.trial import Trial
 from baco_like.spaces.space import Space
 from baco_like.strategies.protocol import Strategy
@@ -177,7 +178,7 @@ class BacoSampler(BaseSampler):
         self.__dict__.update(state)
         self._start()
 
-    def _optimizer(self, direction: Goal) -> Optimizer:
+    def _optimizer(self, direction: Direction) -> Optimizer:
         return Optimizer(
             self._space,
             direction,

@@ -12,7 +12,8 @@ from typing_extensions import override
 from baco_like.exceptions import MissingExtra, SpaceExhausted
 from baco_like.journal.memory import MemoryJournal
 from baco_like.optimizer import Optimizer
-from baco_like.records.history import Goal, Noise
+from baco_like.records.direction import Direction
+from baco_like.records.history import Noise
 from baco_like.records.reading import finite_number
 from baco_like.records.trial import Trial
 from baco_like.spaces.space import Space
@@ -93,7 +94,7 @@ class BacoSearch(Searcher):  # type: ignore[misc]  # Ray has no types
                     "metric and mode are missing: BacoSearch(space, metric, mode); "
                     "Ray tells those of TuneConfig only where there is a param_space"
                 )
-            direction: Goal = "minimize" if self._mode == "min" else "maximize"
+            direction: Direction = "minimize" if self._mode == "min" else "maximize"
             self._run = Optimizer(
                 self._space,
                 direction,

@@ -24,7 +24,8 @@ from baco_like.acquisitions.pending import condition_on_pending
 from baco_like.acquisitions.prior_weight import believed
 from baco_like.acquisitions.protocol import Acquisition, Score
 from baco_like.exceptions import TrialError
-from baco_like.records.history import Goal, History
+from baco_like.records.direction import Direction, sign_of
+from baco_like.records.history import History
 from baco_like.records.trial import Proposal, Status, Trial
 from baco_like.spaces.design import uniform
 from baco_like.spaces.space import Space
@@ -139,7 +140,7 @@ class Bayesian:
             found = search.maximise(score, problem.space, 1, rng, start, _taken(problem, chosen))
             if not len(found):
                 break
-            proposals.append(Proposal(found[0], _note(fitted, found, history.goal)))
+            proposals.append(Proposal(found[0], _note(fitted, found, history.direction)))
             if left:
                 flying, chosen = np.concatenate([flying, found]), chosen.assuming(found)
         return proposals
@@ -264,10 +265,10 @@ def _start(history: History) -> Mapping[str, Any] | None:
     return found if isinstance(found, Mapping) else None
 
 
-def _note(fitted: _Fitted, row: Codes, goal: Goal) -> dict[str, Any]:
+def _note(fitted: _Fitted, row: Codes, direction: Direction) -> dict[str, Any]:
     """Return what the model expected of a point, for `Optimizer.why`, and its hyperparameters, for the next fit."""
     mean, variance = fitted.transform.moments(*fitted.model.predict(row))
-    sign = 1.0 if goal == "minimize" else -1.0
+    sign = sign_of(direction)
     return {
         "phase": "model",
         "mean": sign * float(mean[0]),

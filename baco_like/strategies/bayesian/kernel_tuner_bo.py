@@ -21,6 +21,7 @@ from baco_like.acquisitions.multi import EI, ORDER, POI, AdvancedMulti, Turns
 from baco_like.acquisitions.numerics import log_ei, log_pi
 from baco_like.acquisitions.optimizers.ranking import best_free_rows
 from baco_like.acquisitions.pending import condition_on_pending
+from baco_like.records.direction import sign_of
 from baco_like.records.history import History
 from baco_like.records.reading import finite_number
 from baco_like.records.trial import Proposal, Status, Trial
@@ -103,7 +104,7 @@ class KernelTunerBO:
         model = self.surrogate.fit(IndexFeatures(problem.space), data, rng)
         assert isinstance(model, UpdatableModel)
         rows = _candidates(problem.space, self.candidates, rng)
-        sign = 1.0 if history.goal == "minimize" else -1.0
+        sign = sign_of(history.direction)
         told = {"phase": "model", "sign": sign, "median": _within(np.median, costs)}
         flying, chosen, found = history.pending_codes, history, []
         for i in range(n):

@@ -1,0 +1,147 @@
+"""The public names of each subpackage, and that examples and documentation use only them.
+
+A name that is added or removed here is a change of the public interface: it belongs into a change fragment.
+"""
+
+import ast
+import importlib
+import inspect
+from pathlib import Path
+
+import pytest
+from pasted import blocks
+
+ROOT = Path(__file__).parents[1]
+
+PUBLIC = {
+    "baco_like": [
+        "BacoError",
+        "BacoWarning",
+        "Categorical",
+        "ConfigError",
+        "EvaluatorError",
+        "ExpressionError",
+        "FailureWarning",
+        "Gaussian",
+        "Infeasible",
+        "Integer",
+        "JournalError",
+        "MaxEvals",
+        "MaxFailures",
+        "MaxTime",
+        "MissingExtra",
+        "NoImprovement",
+        "Optimizer",
+        "Ordinal",
+        "Outcome",
+        "Permutation",
+        "PiecewiseLinear",
+        "Real",
+        "Result",
+        "RunFileError",
+        "Space",
+        "SpaceError",
+        "SpaceExhausted",
+        "SpaceWarning",
+        "Status",
+        "StrategyError",
+        "Target",
+        "Trial",
+        "TrialError",
+        "WarmStart",
+        "WarmStartWarning",
+        "migrate",
+        "run",
+        "tune",
+    ],
+    "baco_like.optimizer": ["Callback", "Migration", "Optimizer", "WarmStart", "migrate"],
+}
+"""Per package its ``__all__``, sorted."""
+
+DEEP_IMPORTS = {
+    "docs/ax.md",
+    "docs/configspace.md",
+    "docs/evaluators.md",
+    "docs/formats.md",
+    "docs/gest.md",
+    "docs/halide.md",
+    "docs/kernel_tuner.md",
+    "docs/opencl.md",
+    "docs/optuna.md",
+    "docs/pyatf.md",
+    "docs/ray.md",
+    "docs/serve.md",
+    "docs/taco.md",
+    "docs/your_tool_our_call.md",
+    "examples/analysis.py",
+    "examples/ax_client.py",
+    "examples/compiler_flags.py",
+    "examples/cupy_hotspot.py",
+    "examples/formats.py",
+    "examples/gest_loop.py",
+    "examples/halide_blur.py",
+    "examples/kernel_tuner_cache.py",
+    "examples/loop_nest.py",
+    "examples/opencl_gemm.py",
+    "examples/optuna_study.py",
+    "examples/pyatf_tuner.py",
+    "examples/ray_tune.py",
+    "examples/soak.py",
+    "examples/spaces.py",
+    "examples/strategies.py",
+    "examples/taco_sddmm.py",
+    "examples/wrappers.py",
+}
+"""Files that still import from three levels deep; this list only gets shorter."""
+
+
+@pytest.mark.parametrize("package", PUBLIC)
+def test_the_public_names_of_a_package_are_these(package):
+    assert sorted(importlib.import_module(package).__all__) == sorted(PUBLIC[package])
+
+
+@pytest.mark.parametrize("package", PUBLIC)
+def test_every_public_name_can_be_imported_and_is_documented(package):
+    module = importlib.import_module(package)
+    for name in PUBLIC[package]:
+        value = getattr(module, name)
+        if inspect.isclass(value) or inspect.isfunction(value):
+            assert inspect.getdoc(value), f"{package}.{name} has no docstring"
+
+
+def test_the_package_has_a_version():
+    version = importlib.import_module("baco_like").__version__
+    assert version.split(".")[0].isdigit()
+
+
+def sources():
+    """Yield a name and the Python text of each example and of each page of the documentation."""
+    for path in sorted((ROOT / "examples").rglob("*.py")):
+        yield path.relative_to(ROOT).as_posix(), path.read_text()
+    for path in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
+        yield path.relative_to(ROOT).as_posix(), "\n".join(blocks(path))
+
+
+def imported_modules(text):
+    """Return the modules of ours that a text imports from; text that is no whole program is skipped."""
+    try:
+        tree = ast.parse(text)
+    except SyntaxError:
+        return set()
+    names = {
+        alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import)
+        for alias in node.names
+    }
+    names |= {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    return {name for name in names if name.split(".")[0] == "baco_like"}
+
+
+def test_examples_and_documentation_import_from_at_most_two_levels():
+    deep = {
+        name
+        for name, text in sources()
+        if any(module.count(".") > 1 for module in imported_modules(text))
+    }
+    assert deep <= DEEP_IMPORTS
