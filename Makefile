@@ -1,26 +1,37 @@
-# The environment, the main job and the tests. `make demo` and `make test` need git, Python and a C compiler, nothing else.
+# `make demo` and `make test` need git, Python 3.10 or newer and a C compiler. They install into .venv, nothing else.
 PYTHON ?= python3
 VENV := .venv
+DOCS_VENV := .venv-docs
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 CPU_TORCH := https://download.pytorch.org/whl/cpu
 
-.PHONY: demo test fuzz check clean
+.PHONY: demo test test-integrations fuzz check docs clean
 
-# torch first and from the constraints file: its default build on Linux brings gigabytes of CUDA.
-$(VENV)/.installed: pyproject.toml constraints.txt
-	$(PYTHON) -m venv $(VENV)
-	$(PIP) install -q -c constraints.txt torch || $(PIP) install -q -c constraints.txt --index-url $(CPU_TORCH) torch
-	$(PIP) install -q -c constraints.txt -e '.[dev]'
-	touch $@
+# PyTorch first and from the constraints file: its default build on Linux brings gigabytes of CUDA libraries.
+$(VENV)/.base: pyproject.toml constraints.txt
+	@echo "Installing baco_like, PyTorch (its CPU build, 200 MB) and matplotlib into $(VENV) ..."
+	@$(PYTHON) -m venv $(VENV)
+	@$(PIP) install -q -c constraints.txt torch || $(PIP) install -q -c constraints.txt --index-url $(CPU_TORCH) torch
+	@$(PIP) install -q -c constraints.txt -e '.[plot]'
+	@touch $@
+
+$(VENV)/.installed: $(VENV)/.base
+	@echo "Installing the test tools and the packages of all adapters into $(VENV); this takes some minutes ..."
+	@$(PIP) install -q -c constraints.txt -e '.[dev]'
+	@touch $@
 
 .venv: $(VENV)/.installed
 
-demo: $(VENV)/.installed
+demo: $(VENV)/.base
 	$(BIN)/baco-like tune examples/matmul.toml
 
 test: $(VENV)/.installed
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
+
+# The adapters, against the real packages.
+test-integrations: $(VENV)/.installed
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 tests/integrations
 
 # Two minutes of mutated files and protocol lines; --seconds for longer.
 fuzz: $(VENV)/.installed
@@ -32,5 +43,15 @@ check: $(VENV)/.installed
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# The documentation site, in site/. Its tools have an environment of their own, because they need no PyTorch.
+$(DOCS_VENV)/.installed: docs/requirements.txt
+	@echo "Installing MkDocs into $(DOCS_VENV) ..."
+	@$(PYTHON) -m venv $(DOCS_VENV)
+	@$(DOCS_VENV)/bin/python -m pip --disable-pip-version-check install -q -r docs/requirements.txt
+	@touch $@
+
+docs: $(DOCS_VENV)/.installed
+	NO_MKDOCS_2_WARNING=1 $(DOCS_VENV)/bin/mkdocs build --strict
+
 clean:
-	rm -rf $(VENV) runs build *.egg-info
+	rm -rf $(VENV) $(DOCS_VENV) runs build site *.egg-info

@@ -1,0 +1,45 @@
+"""The project's own files agree with each other: dependencies, change fragments, workflow."""
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+
+def test_the_minimum_session_installs_the_lower_bounds_of_the_dependencies():
+    noxfile = (ROOT / "noxfile.py").read_text()
+    tested = dict(re.findall(r'"([a-z-]+)==(\d+\.\d+)[.*]*"', noxfile))
+    declared = dict(
+        re.match(r"([a-z-]+)>=([\d.]+)", line).groups() for line in PROJECT["dependencies"]
+    )
+    assert tested == declared
+
+
+@pytest.mark.parametrize("file", ["noxfile.py", ".github/workflows/ci.yml"])
+def test_all_supported_python_versions_are_tested(file):
+    versions = {
+        line.split(" :: ")[-1] for line in PROJECT["classifiers"] if re.search(r":: 3\.\d", line)
+    }
+    assert versions == set(re.findall(r'"(3\.\d+)"', (ROOT / file).read_text()))
+
+
+def test_the_workflow_runs_sessions_that_exist():
+    workflow = (ROOT / ".github/workflows/ci.yml").read_text()
+    sessions = set(re.findall(r"^def (\w+)\(session\)", (ROOT / "noxfile.py").read_text(), re.M))
+    used = {
+        name.split("-")[0] for line in re.findall(r"nox -s (.*)", workflow) for name in line.split()
+    }
+    assert used - {"${{", "matrix.python", "}}"} <= sessions
+
+
+def test_the_citation_names_the_version_of_the_package():
+    assert f"version: {PROJECT['version']}\n" in (ROOT / "CITATION.cff").read_text()
