@@ -7,7 +7,7 @@ import math
 import sys
 
 from baco_like import MaxEvals, Ordinal, Permutation, Space, tune
-from baco_like.acquisitions.confidence import LowerConfidenceBound
+from baco_like.acquisitions.functions import LowerConfidenceBound
 from baco_like.spaces.design import latin_hypercube
 from baco_like.strategies.bayesian.bayesian import Bayesian
 from baco_like.strategies.composite.phased import Phased

@@ -1,4 +1,4 @@
-"""Contextual variance, an exploration factor (Willemsen et al. 2021, section III-F)."""
+"""Contextual variance: an exploration factor that follows the model's uncertainty."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ def exploration_factor(
 ) -> float:
     """Return lambda = (mean_variance / (initial_mean / best)) / initial_variance, at least 0.
 
-    It shrinks with the model's uncertainty and with the fraction of the first sample's mean that is
-    left.
+    Source: Willemsen et al. 2021, section III-F. The factor shrinks as the model becomes certain and as the best cost
+    improves on the mean of the first sample.
 
     Args:
         mean_variance: Mean posterior variance over the candidates now.
-        best: Best cost so far, in the user's unit. Where both are negative they are rates that are maximised; what is
-            left of the time that a rate stands for is the inverse ratio.
+        best: Lowest cost so far, in the user's unit. Negative costs are rates that are maximised; the time that
+            corresponds to a rate is its inverse, so the ratio is inverted for them.
         initial_mean: Mean cost of the first sample, in the user's unit.
         initial_variance: Mean posterior variance over the candidates after the first sample.
 
     Returns:
-        The factor. Where the two ratios have no meaning (a zero, or values of either sign) that
-        ratio counts as 1, which the formula gives for an initial sample without improvement.
+        The factor. A ratio that is undefined (division by zero, or costs of both signs) counts as 1, its value before
+        any improvement.
     """
     now, then = (initial_mean, best) if initial_mean < 0.0 else (best, initial_mean)
-    left = now / then if then != 0.0 else 1.0
-    if not math.isfinite(left) or left < 0.0:
-        left = 1.0
+    remaining = now / then if then != 0.0 else 1.0
+    if not math.isfinite(remaining) or remaining < 0.0:
+        remaining = 1.0
     explored = mean_variance / initial_variance if initial_variance > 0.0 else 1.0
-    return max(0.0, left * explored)
+    return max(0.0, remaining * explored)

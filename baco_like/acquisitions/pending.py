@@ -1,4 +1,4 @@
-"""Points in flight: condition the model on fantasies of their values."""
+"""Pending trials: condition the model on imputed values, so that the next suggestion goes elsewhere."""
 
 from __future__ import annotations
 
@@ -7,15 +7,14 @@ from baco_like.surrogates.protocol import UpdatableModel
 
 
 def condition_on_pending(model: UpdatableModel, codes: Codes) -> UpdatableModel:
-    """Return the model that believes its own means at the points in flight ("kriging believer").
+    """Return the model conditioned on its own means at the pending configurations ("kriging believer").
 
-    Ginsbourger, Le Riche and Carraro, "Kriging is well-suited to parallelize optimization" (2010).
-    Means stay as they are everywhere, while the variance about these points falls, so the next
-    point goes elsewhere.
+    Ginsbourger, Le Riche and Carraro, "Kriging is well-suited to parallelize optimization" (2010). The means do not
+    change anywhere, while the variance near these configurations falls.
 
     Args:
-        model: Fitted to what is known.
-        codes: Points in flight, ``(m, w)``; none is fine.
+        model: Fitted to the observations.
+        codes: Pending configurations, ``(m, w)``; may be empty.
     """
     if len(codes) == 0:
         return model

@@ -96,17 +96,27 @@ def _kernel_tuner_bo(
     exploration: float | None = None,
 ) -> Strategy[Any]:
     """Kernel Tuner's Bayesian optimization; acquisition: advanced_multi, multi, ei; exploration None: contextual."""
-    from baco_like.acquisitions.multi import ORDER, AdvancedMulti, Multi
-    from baco_like.strategies.bayesian.kernel_tuner_bo import Judge, KernelTunerBO
+    from baco_like.acquisitions.selectors import (
+        ACQUISITIONS,
+        AcquisitionSelector,
+        AdvancedMulti,
+        Multi,
+    )
+    from baco_like.strategies.bayesian.kernel_tuner_bo import KernelTunerBO
     from baco_like.strategies.composite.phased import Phased
     from baco_like.surrogates.gp.model import FixedGaussianProcess
 
-    judges: dict[str, Judge] = {"advanced_multi": AdvancedMulti(), "multi": Multi(), "ei": Multi()}
-    if acquisition not in judges:
-        raise ValueError(f"acquisition {acquisition!r} is unknown; choose from {', '.join(judges)}")
+    selectors: dict[str, AcquisitionSelector] = {
+        "advanced_multi": AdvancedMulti(),
+        "multi": Multi(),
+        "ei": Multi(),
+    }
+    if acquisition not in selectors:
+        known = ", ".join(selectors)
+        raise ValueError(f"acquisition {acquisition!r} is unknown; choose from {known}")
     then = KernelTunerBO(
-        acquisitions=("ei",) if acquisition == "ei" else ORDER,
-        judge=judges[acquisition],
+        acquisitions=("ei",) if acquisition == "ei" else tuple(ACQUISITIONS),
+        selector=selectors[acquisition],
         exploration=exploration,
         surrogate=FixedGaussianProcess(lengthscale=1.5 if exploration is None else 2.0),
     )
@@ -170,9 +180,8 @@ def _smac(
 
     The bound lies 2 standard deviations below the mean, where SMAC's factor grows with the logarithm of the data.
     """
-    from baco_like.acquisitions.confidence import LowerConfidenceBound
-    from baco_like.acquisitions.improvement import ExpectedImprovement
-    from baco_like.acquisitions.protocol import Acquisition
+    from baco_like.acquisitions.functions import ExpectedImprovement, LowerConfidenceBound
+    from baco_like.acquisitions.protocol import AcquisitionFunction
     from baco_like.strategies.bayesian.bayesian import Bayesian
     from baco_like.strategies.composite.interleaved import Interleaved
     from baco_like.strategies.composite.phased import Phased
@@ -181,7 +190,7 @@ def _smac(
     from baco_like.surrogates.protocol import Surrogate
 
     models: dict[str, Callable[[], Surrogate]] = {"gp": GaussianProcess, "forest": RandomForest}
-    scores: dict[str, Callable[[], Acquisition]] = {
+    scores: dict[str, Callable[[], AcquisitionFunction]] = {
         "lcb": LowerConfidenceBound,
         "ei": ExpectedImprovement,
     }

@@ -8,12 +8,11 @@ from scipy import stats
 
 from baco_like import Integer, Space
 from baco_like.acquisitions.contextual import exploration_factor
-from baco_like.acquisitions.feasibility import draw_minimum, weighted
-from baco_like.acquisitions.prior_weight import believed
-from baco_like.acquisitions.thompson import ThompsonSampling, posterior_draw
+from baco_like.acquisitions.functions import ThompsonSampling
+from baco_like.acquisitions.weights import draw_minimum, weight_by_feasibility, weight_by_prior
 from baco_like.surrogates.gp.model import FixedGaussianProcess
 from baco_like.surrogates.protocol import Data
-from baco_like.testing.doubles import ChosenFeasibility, ChosenModel
+from baco_like.testing.doubles import ChosenFeasibility
 
 CODES = np.arange(6.0)[:, None]
 
@@ -26,7 +25,7 @@ def column(values):
 def test_weighted_is_the_logarithm_of_the_product():
     score = column([0.0, -1.0, -2.0, -3.0, 1.0, 2.0])
     chance = column([0.5, 0.2, 1.0, 0.9, 0.7, 0.3])
-    found = weighted(score, ChosenFeasibility(chance), 0.0)(CODES)
+    found = weight_by_feasibility(score, ChosenFeasibility(chance), 0.0)(CODES)
     np.testing.assert_allclose(np.exp(found), np.exp(score(CODES)) * chance(CODES))
 
 
@@ -36,7 +35,9 @@ def test_weighted_is_the_logarithm_of_the_product():
     st.floats(0.0, 1.0),
 )
 def test_the_unlikely_rank_last_but_rank(scores, chances, minimum):
-    found = weighted(column(scores), ChosenFeasibility(column(chances)), minimum)(CODES)
+    found = weight_by_feasibility(column(scores), ChosenFeasibility(column(chances)), minimum)(
+        CODES
+    )
     assert np.all(np.isfinite(found))
     likely = np.array(chances) >= minimum
     if likely.any() and not likely.all():
@@ -44,14 +45,18 @@ def test_the_unlikely_rank_last_but_rank(scores, chances, minimum):
 
 
 def test_a_score_does_not_depend_on_its_company():
-    scorer = weighted(column([5.0, 4, 3, 2, 1, 0]), ChosenFeasibility(column([0.01] * 6)), 0.05)
+    scorer = weight_by_feasibility(
+        column([5.0, 4, 3, 2, 1, 0]), ChosenFeasibility(column([0.01] * 6)), 0.05
+    )
     whole = scorer(CODES)
     assert np.all(np.diff(whole) < 0.0)
     np.testing.assert_array_equal([scorer(CODES[i : i + 1])[0] for i in range(6)], whole)
 
 
 def test_nothing_feasible_is_still_ordered():
-    found = weighted(column([1.0, 2, 3, 4, 5, 6]), ChosenFeasibility(column([0.0] * 6)), 0.1)(CODES)
+    found = weight_by_feasibility(
+        column([1.0, 2, 3, 4, 5, 6]), ChosenFeasibility(column([0.0] * 6)), 0.1
+    )(CODES)
     assert np.all(np.diff(found) > 0.0)
 
 
@@ -69,11 +74,11 @@ def test_belief_fades():
     belief = np.array([0.5, 0.3, 0.1, 0.05, 0.05, 0.0])
     log_belief = column(np.log(np.maximum(belief, 1e-300)))
     score = column(np.zeros(6))
-    early = believed(score, log_belief, 1, strength=10.0)(CODES)
+    early = weight_by_prior(score, log_belief, 1, strength=10.0)(CODES)
     np.testing.assert_allclose(early, 10.0 * np.log(belief + 1e-6), rtol=1e-9)
-    late = believed(score, log_belief, 1000, strength=10.0)(CODES)
+    late = weight_by_prior(score, log_belief, 1000, strength=10.0)(CODES)
     np.testing.assert_allclose(late, 0.01 * np.log(belief + 1e-6), rtol=1e-9)
-    np.testing.assert_allclose(believed(score, log_belief, 0, strength=10.0)(CODES), early)
+    np.testing.assert_allclose(weight_by_prior(score, log_belief, 0, strength=10.0)(CODES), early)
 
 
 def test_exploration_factor_is_the_papers():
@@ -97,25 +102,17 @@ def test_a_ratio_without_meaning_counts_as_one(best, mean, variance, expected):
     assert exploration_factor(0.5, best, mean, variance) == pytest.approx(expected)
 
 
-def test_posterior_draws_have_the_models_moments():
-    model = ChosenModel(lambda c: c[:, 0], lambda c: 0.1 + c[:, 0])
-    rng = np.random.default_rng(1)
-    draws = np.array([posterior_draw(model, CODES, rng) for _ in range(4000)])
-    np.testing.assert_allclose(draws.mean(0), CODES[:, 0], atol=0.15)
-    np.testing.assert_allclose(draws.var(0), 0.1 + CODES[:, 0], rtol=0.1)
-
-
 def test_thompson_sampling_follows_one_function():
     space = Space({"a": Integer(0, 60)})
     codes = np.array([[0.0], [30.0], [60.0]])
     data = Data(codes, np.array([0.0, 1.0, 0.0]), np.zeros(3), np.zeros(3, dtype=bool))
     model = FixedGaussianProcess(lengthscale=0.3).fit(space, data, np.random.default_rng())
     everywhere = np.arange(61.0)[:, None]
-    score = ThompsonSampling(np.random.default_rng(1)).bind(model, 0.0)
+    score = ThompsonSampling().bind(model, 0.0, np.random.default_rng(1))
     np.testing.assert_allclose(score(everywhere)[5:6], score(everywhere[5:6]))
     np.testing.assert_allclose(score(codes), -data.y, atol=0.02)
     chosen = {
-        int(np.argmax(ThompsonSampling(np.random.default_rng(s)).bind(model, 0.0)(everywhere)))
+        int(np.argmax(ThompsonSampling().bind(model, 0.0, np.random.default_rng(s))(everywhere)))
         for s in range(10)
     }
     assert len(chosen) > 3

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from baco_like import Ordinal, Space
-from baco_like.acquisitions.confidence import LowerConfidenceBound
+from baco_like.acquisitions.functions import LowerConfidenceBound
 from baco_like.optimizer import Optimizer
 from baco_like.strategies.composite.interleaved import Interleaved
 from baco_like.strategies.direct.torczon import torczon

@@ -1,4 +1,4 @@
-"""Score everything: exact, and the fastest way where the feasible set is small."""
+"""Score every feasible configuration: exact, and the fastest way where the feasible set is small."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import final
 import numpy as np
 
 from baco_like._typing import Codes, Rng
-from baco_like.acquisitions.optimizers.protocol import Score, Taken
-from baco_like.acquisitions.optimizers.ranking import best_free_rows, best_rows
+from baco_like.acquisitions.optimizers.best_rows import best_free_rows, best_rows
+from baco_like.acquisitions.optimizers.protocol import IsExcluded
+from baco_like.acquisitions.protocol import Score
 from baco_like.spaces.space import Space
 
 
@@ -25,16 +26,16 @@ class ExhaustiveSearch:
     chunk: int = 16384
 
     def maximise(
-        self, score: Score, space: Space, n: int, rng: Rng, start: Codes, taken: Taken
+        self, score: Score, space: Space, n: int, rng: Rng, start: Codes, is_excluded: IsExcluded
     ) -> Codes:
-        """Return the n best rows that are not taken; ``start`` has no influence.
+        """Return the n best rows that are not excluded; ``start`` is not used.
 
         Raises:
             SpaceError: The feasible configurations cannot be listed.
         """
         best, highest = np.empty((0, space.width)), np.empty(0)
         for rows in space.feasible.iterate(self.chunk):
-            rows, scores = best_free_rows(rows, score(rows), n, rng, taken)
+            rows, scores = best_free_rows(rows, score(rows), n, rng, is_excluded)
             best, highest = best_rows(
                 np.concatenate([best, rows]), np.concatenate([highest, scores]), n, rng
             )

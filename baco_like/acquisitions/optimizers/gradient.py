@@ -15,8 +15,8 @@ from typing import final
 import numpy as np
 
 from baco_like._typing import Array, Codes, Ints, Mask, Rng
-from baco_like.acquisitions.optimizers.protocol import Score
-from baco_like.acquisitions.optimizers.ranking import comparable
+from baco_like.acquisitions.optimizers.best_rows import comparable
+from baco_like.acquisitions.protocol import Score
 from baco_like.parameters.real import Real
 from baco_like.parameters.unit_scale import at_shares, shares_of
 from baco_like.spaces.space import Space

@@ -1,4 +1,4 @@
-"""Score a random sample: the first stage of a local search, and a search by itself."""
+"""Score a random sample of the feasible set."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import final
 
 from baco_like._typing import Codes, Rng
-from baco_like.acquisitions.optimizers.protocol import Score, Taken
-from baco_like.acquisitions.optimizers.ranking import best_free_rows
+from baco_like.acquisitions.optimizers.best_rows import best_free_rows
+from baco_like.acquisitions.optimizers.protocol import IsExcluded
+from baco_like.acquisitions.protocol import Score
 from baco_like.spaces.rows import distinct
 from baco_like.spaces.space import Space
 
@@ -18,14 +19,14 @@ class SampledSearch:
     """Scores uniform draws from the feasible set.
 
     Attributes:
-        candidates: How many are drawn.
+        candidates: Number of draws.
     """
 
     candidates: int = 10_000
 
     def maximise(
-        self, score: Score, space: Space, n: int, rng: Rng, start: Codes, taken: Taken
+        self, score: Score, space: Space, n: int, rng: Rng, start: Codes, is_excluded: IsExcluded
     ) -> Codes:
-        """Return the n best rows of the sample that are not taken; ``start`` has no influence."""
+        """Return the n best rows of the sample that are not excluded; ``start`` is not used."""
         rows = distinct(space.feasible.sample(space.affordable(self.candidates), rng))
-        return best_free_rows(rows, score(rows), n, rng, taken)[0]
+        return best_free_rows(rows, score(rows), n, rng, is_excluded)[0]

@@ -14,15 +14,14 @@ from typing import Any, final
 import numpy as np
 
 from baco_like._typing import Array, Codes, Mask, Rng
-from baco_like.acquisitions.feasibility import draw_minimum, weighted
-from baco_like.acquisitions.improvement import ExpectedImprovement
+from baco_like.acquisitions.functions import ExpectedImprovement
 from baco_like.acquisitions.optimizers.alternating import AlternatingSearch
 from baco_like.acquisitions.optimizers.exhaustive import ExhaustiveSearch
 from baco_like.acquisitions.optimizers.local import LocalSearch
-from baco_like.acquisitions.optimizers.protocol import Search
+from baco_like.acquisitions.optimizers.protocol import AcquisitionOptimizer
 from baco_like.acquisitions.pending import condition_on_pending
-from baco_like.acquisitions.prior_weight import believed
-from baco_like.acquisitions.protocol import Acquisition, Score
+from baco_like.acquisitions.protocol import AcquisitionFunction, Score
+from baco_like.acquisitions.weights import draw_minimum, weight_by_feasibility, weight_by_prior
 from baco_like.exceptions import TrialError
 from baco_like.records.direction import Direction, sign_of
 from baco_like.records.history import History
@@ -96,15 +95,15 @@ class Bayesian:
     """
 
     surrogate: Surrogate = field(default_factory=GaussianProcess)
-    acquisition: Acquisition = field(default_factory=ExpectedImprovement)
+    acquisition: AcquisitionFunction = field(default_factory=ExpectedImprovement)
     feasibility: FeasibilitySurrogate = field(default_factory=ForestFeasibility)
-    scan: Search = field(default_factory=ExhaustiveSearch)
-    search: Search = field(default_factory=LocalSearch)
+    scan: AcquisitionOptimizer = field(default_factory=ExhaustiveSearch)
+    search: AcquisitionOptimizer = field(default_factory=LocalSearch)
     scan_limit: int = 20_000
     largest_minimum: float = 0.5
     scale: FitScale = fit_transform
     belief: float = 10.0
-    mixed: Search = field(default_factory=AlternatingSearch)
+    mixed: AcquisitionOptimizer = field(default_factory=AlternatingSearch)
     view: Callable[[Space], Featured] = plain
     failed_as: float | None = None
 
@@ -135,8 +134,9 @@ class Bayesian:
         flying, chosen = history.pending_codes, history
         for left in reversed(range(n)):
             model, incumbent = self._assuming(problem.space, fitted, flying, rng)
-            score = self._believed(problem.space, self.acquisition.bind(model, incumbent), history)
-            score = weighted(score, fitted.feasibility, minimum)
+            score = self.acquisition.bind(model, incumbent, rng)
+            score = self._weight_by_prior(problem.space, score, history)
+            score = weight_by_feasibility(score, fitted.feasibility, minimum)
             found = search.maximise(score, problem.space, 1, rng, start, _taken(problem, chosen))
             if not len(found):
                 break
@@ -168,13 +168,13 @@ class Bayesian:
         feasible = fitted.feasibility.probability(codes)
         return Prediction(mean, np.sqrt(variance), feasible, fitted.transform.backward(centre))
 
-    def _believed(self, space: Space, score: Score, history: History) -> Score:
-        """Return the score with the user's belief, where a parameter has a prior."""
+    def _weight_by_prior(self, space: Space, score: Score, history: History) -> Score:
+        """Weight the score by the parameters' priors, if any parameter has one."""
         if all(getattr(p, "prior", None) is None for p in space.parameters.values()):
             return score
-        return believed(score, space.log_density, len(history), self.belief)
+        return weight_by_prior(score, space.log_density, len(history), self.belief)
 
-    def search_of(self, space: Space) -> Search:
+    def search_of(self, space: Space) -> AcquisitionOptimizer:
         """Return how a score is maximised over a space."""
         if space.size == math.inf:
             return self.mixed

@@ -11,16 +11,20 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Protocol, final
+from typing import Any, final
 
 import numpy as np
 
 from baco_like._typing import Array, Codes, Rng
 from baco_like.acquisitions.contextual import exploration_factor
-from baco_like.acquisitions.multi import EI, ORDER, POI, AdvancedMulti, Turns
-from baco_like.acquisitions.numerics import log_ei, log_pi
-from baco_like.acquisitions.optimizers.ranking import best_free_rows
+from baco_like.acquisitions.optimizers.best_rows import best_free_rows
 from baco_like.acquisitions.pending import condition_on_pending
+from baco_like.acquisitions.selectors import (
+    ACQUISITIONS,
+    AcquisitionSelector,
+    AdvancedMulti,
+    Turns,
+)
 from baco_like.records.direction import sign_of
 from baco_like.records.history import History
 from baco_like.records.reading import finite_number
@@ -33,13 +37,6 @@ from baco_like.surrogates.protocol import Data, Surrogate, UpdatableModel
 from baco_like.surrogates.transform import FitScale, standardise
 
 _NEEDED = 2
-
-
-class Judge(Protocol):
-    """Decides which acquisitions stay in use: `Multi` or `AdvancedMulti`."""
-
-    def tell(self, turns: Turns, name: str, cost: float, same: Sequence[str]) -> Turns:
-        """Return the state after one observation."""
 
 
 @dataclass(frozen=True)
@@ -64,24 +61,25 @@ class KernelTunerBO:
 
     Attributes:
         acquisitions: Names in the order of their turns, from ``ei``, ``poi``, ``lcb``.
-        judge: Which acquisitions stay in use.
+        selector: Decides which acquisition functions stay in use.
         exploration: A constant factor, or None for the contextual variance of section III-F.
         surrogate: Models the values; Table I has a lengthscale of 1.5 with contextual variance and 2 without.
         scale: Makes the scale on which values are modelled: standardised, without logarithms.
         candidates: Feasible sets larger than this are sampled anew for each proposal.
     """
 
-    acquisitions: tuple[str, ...] = ORDER
-    judge: Judge = field(default_factory=AdvancedMulti)
+    acquisitions: tuple[str, ...] = tuple(ACQUISITIONS)
+    selector: AcquisitionSelector = field(default_factory=AdvancedMulti)
     exploration: float | None = None
     surrogate: Surrogate = field(default_factory=FixedGaussianProcess)
     scale: FitScale = standardise
     candidates: int = 20_000
 
     def __post_init__(self) -> None:
-        wrong = [name for name in self.acquisitions if name not in ORDER]
-        if wrong or not self.acquisitions:
-            raise ValueError(f"acquisitions must be from {ORDER}, not {self.acquisitions!r}")
+        unknown = [name for name in self.acquisitions if name not in ACQUISITIONS]
+        if unknown or not self.acquisitions:
+            known = tuple(ACQUISITIONS)
+            raise ValueError(f"acquisitions must be from {known}, not {self.acquisitions!r}")
         factor = None if self.exploration is None else finite_number(self.exploration)
         if self.exploration is not None and (factor is None or factor < 0.0):
             raise ValueError(f"exploration = {self.exploration}: expected a number from 0, or None")
@@ -108,17 +106,18 @@ class KernelTunerBO:
         told = {"phase": "model", "sign": sign, "median": _within(np.median, costs)}
         flying, chosen, found = history.pending_codes, history, []
         for i in range(n):
-            believed = condition_on_pending(model, flying)
-            mean, variance = believed.predict(rows)
+            conditioned = condition_on_pending(model, flying)
+            mean, variance = conditioned.predict(rows)
+            predicted = _PredictedModel(mean, variance)
             against = _against(state, costs, float(variance.mean()))
             factor = self._factor(float(variance.mean()), float(costs.min()), against)
-            incumbent = min([float(y.min()), *believed.predict(flying)[0].tolist()])
+            incumbent = min([float(y.min()), *conditioned.predict(flying)[0].tolist()])
             name = state.turns.next(_flying_turns(history) + i)
             taken = partial(problem.taken, chosen)
             picks = {}
             for one in state.turns.names:
-                scores = _scores(one, mean, variance, incumbent, factor)
-                picks[one] = best_free_rows(rows, scores, 1, rng, taken)[0]
+                score = ACQUISITIONS[one](factor).bind(predicted, incumbent, rng)
+                picks[one] = best_free_rows(rows, score(rows), 1, rng, taken)[0]
             best = picks[name]
             if not len(best):
                 break
@@ -139,7 +138,7 @@ class KernelTunerBO:
             )
         value = observation.value
         cost = tag["median"] if value is None else tag["sign"] * value
-        turns = self.judge.tell(state.turns, tag["acquisition"], cost, tag["same"])
+        turns = self.selector.update(state.turns, tag["acquisition"], cost, tag["same"])
         return replace(state, turns=turns)
 
     def _factor(self, mean_variance: float, best: float, note: Mapping[str, float]) -> float:
@@ -180,10 +179,13 @@ def _candidates(space: Space, most: int, rng: Rng) -> Codes:
     return space.feasible.sample(space.affordable(most), rng)
 
 
-def _scores(name: str, mean: Array, variance: Array, incumbent: float, factor: float) -> Array:
-    """Return the scores of an acquisition, higher being better, ``(n,)``."""
-    if name == EI:
-        return log_ei(mean, variance, incumbent - factor)
-    if name == POI:
-        return log_pi(mean, variance, incumbent - factor)
-    return np.asarray(factor * np.sqrt(variance) - mean)
+@dataclass(frozen=True, eq=False)
+class _PredictedModel:
+    """The posterior at all candidates, predicted once for all acquisition functions."""
+
+    mean: Array
+    variance: Array
+    hyperparameters: Mapping[str, Any] = field(default_factory=dict)
+
+    def predict(self, codes: Codes) -> tuple[Array, Array]:
+        return self.mean, self.variance

@@ -9,7 +9,7 @@ from typing import final
 import numpy as np
 
 from baco_like._typing import Array, Codes, Rng
-from baco_like.acquisitions.feasibility import draw_minimum, weighted
+from baco_like.acquisitions.weights import draw_minimum, weight_by_feasibility
 from baco_like.exceptions import StrategyError, TrialError
 from baco_like.records.history import History
 from baco_like.records.trial import Proposal, Status, Trial
@@ -144,7 +144,9 @@ class Transferred:
         feasible = self.then.feasibility.fit(
             self.then.view(space), history.codes[known], ran, state.inner
         )
-        score = weighted(promised, feasible, draw_minimum(rng, self.then.largest_minimum))
+        score = weight_by_feasibility(
+            promised, feasible, draw_minimum(rng, self.then.largest_minimum)
+        )
         rows = self.then.search_of(space).maximise(
             score if known.any() else promised,
             space,

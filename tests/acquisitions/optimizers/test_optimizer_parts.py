@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from baco_like import Categorical, Permutation, Space
-from baco_like.acquisitions.optimizers.combination import combined
-from baco_like.acquisitions.optimizers.ranking import best_by_owner, best_free_rows, best_rows
+from baco_like.acquisitions.optimizers.best_rows import best_by_owner, best_free_rows, best_rows
+from baco_like.acquisitions.optimizers.climbing import combine_changes
 from baco_like.spaces.neighbourhood import hamming
 from baco_like.spaces.rows import distinct
 
@@ -55,7 +55,7 @@ def test_combined_changes_are_the_best_of_each_parameter_in_order():
     rows = distinct(SPACE.feasible.sample(30, rng))
     near, owner = hamming(SPACE, rows, rng)
     scores = rng.random(len(near))
-    joint, whose = combined(SPACE, rows, near, owner, scores)
+    joint, whose = combine_changes(SPACE, rows, near, owner, scores)
     expected = []
     for i, row in enumerate(rows):
         mine = sorted(np.flatnonzero(owner == i), key=lambda j: -scores[j])

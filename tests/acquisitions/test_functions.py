@@ -4,17 +4,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
-from baco_like.acquisitions.confidence import LowerConfidenceBound
-from baco_like.acquisitions.improvement import ExpectedImprovement, ProbabilityOfImprovement
+from baco_like.acquisitions.functions import (
+    ExpectedImprovement,
+    LowerConfidenceBound,
+    ProbabilityOfImprovement,
+)
 from baco_like.acquisitions.numerics import FAR, log_ei, log_h, log_pi
 from baco_like.surrogates.constant import ConstantModel
 from baco_like.testing.doubles import ChosenModel
 
 CODES = np.zeros((1, 1))
+RNG = np.random.default_rng(0)
 
 
 def at(acquisition, mean, variance, incumbent):
-    return acquisition.bind(ConstantModel(mean, variance), incumbent)(CODES)[0]
+    return acquisition.bind(ConstantModel(mean, variance), incumbent, RNG)(CODES)[0]
 
 
 @pytest.mark.parametrize("mean", [-2.0, 0.0, 1.3, 4.0])
@@ -98,4 +102,4 @@ def test_scores_see_the_codes():
     model = ChosenModel(lambda c: c[:, 0], lambda c: np.ones(len(c)))
     codes = np.arange(5.0)[:, None]
     for acquisition in (ExpectedImprovement(), ProbabilityOfImprovement(), LowerConfidenceBound()):
-        assert np.argmax(acquisition.bind(model, 1.0)(codes)) == 0
+        assert np.argmax(acquisition.bind(model, 1.0, RNG)(codes)) == 0

@@ -2,13 +2,13 @@
 
 import pytest
 
-from baco_like.acquisitions.multi import AdvancedMulti, Multi, Turns, observed
+from baco_like.acquisitions.selectors import AdvancedMulti, Multi, Turns
 
 
 def test_turns_go_round_and_count_those_in_flight():
     turns = Turns.of()
     assert [turns.next(i) for i in range(4)] == ["ei", "poi", "lcb", "ei"]
-    turns = observed(turns, "ei", 1.0, 0.9)
+    turns = turns.add_cost("ei", 1.0, 0.9)
     assert [turns.next(i) for i in range(3)] == ["poi", "lcb", "ei"]
 
 
@@ -16,18 +16,18 @@ def test_the_discounted_observation_score_is_the_papers_sum():
     turns = Turns.of(["ei"])
     costs = [3.0, 1.0, 2.0]
     for cost in costs:
-        turns = observed(turns, "ei", cost, 0.9)
+        turns = turns.add_cost("ei", cost, 0.9)
     t = len(costs)
     score = sum(o * 0.9 ** (t - i) for i, o in enumerate(costs, 1))
     assert turns.records[0].score == pytest.approx(score)
     assert turns.records[0].mean == pytest.approx(score / (1 + 0.9 + 0.81))
 
 
-def play(judge, costs, same, rounds):
+def play(selector, costs, same, rounds):
     turns = Turns.of()
     for _ in range(rounds):
         name = turns.next(0)
-        turns = judge.tell(turns, name, costs[name], same(name))
+        turns = selector.update(turns, name, costs[name], same(name))
     return turns
 
 
@@ -67,4 +67,4 @@ def test_advanced_multi_leaves_equals_alone_also_below_zero():
 
 def test_observations_of_one_no_longer_in_use_change_nothing():
     turns = Turns.of(["ei"])
-    assert observed(turns, "lcb", 5.0, 0.9) == turns
+    assert turns.add_cost("lcb", 5.0, 0.9) == turns
