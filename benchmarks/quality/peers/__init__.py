@@ -52,7 +52,13 @@ _PEERS = [
         "ours",
         "baco-like",
         "strategy",
-        {"auto": "auto", "bayesian": "bayesian", "baco": "baco", "random": "random_search"},
+        {
+            "auto": "auto",
+            "bayesian": "bayesian",
+            "baco": "baco",
+            "random_forest": "random_forest",
+            "random": "random_search",
+        },
     ),
     *_several(
         "kernel_tuner",

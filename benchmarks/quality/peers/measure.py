@@ -53,7 +53,7 @@ class Measure:
             self._count(number)
         if len(self.seen) >= self.evaluations or self._questions >= PATIENCE * self.evaluations:
             raise Spent
-        cost = None if number == OUTSIDE else float(self.problem.costs[number])
+        cost = None if number == OUTSIDE else self.problem.cost(number)
         if cost is None or cost != cost:
             return None
         self.worst = max(self.worst, cost)
@@ -72,7 +72,7 @@ class Measure:
 
     def row(self) -> dict[str, Any]:
         """Return what is kept of the run."""
-        costs = self.problem.costs[self.seen]
+        costs = [self.problem.cost(number) for number in self.seen]
         return {
             "values": [None if c != c else float(f"{c:.7g}") for c in costs],
             "excluded": self.excluded,

@@ -80,6 +80,15 @@ class Problem:
         return Baseline.of(self.costs)
 
     @property
+    def best(self) -> float:
+        """The least cost, or the best one known."""
+        return float(np.nanmin(self.costs))
+
+    def cost(self, number: int) -> float:
+        """Return what a row costs, NaN if it fails."""
+        return float(self.costs[number])
+
+    @property
     def evaluations(self) -> int:
         """The methodology's budget."""
         return self.baseline.evaluations()[1]
@@ -100,9 +109,31 @@ def names(data: Path | None) -> dict[str, str]:
     }
 
 
+def suite_names(data: Path | None) -> dict[str, str]:
+    """Return the group of each problem of the suite that is there; the modelled kernels are for `compare.py`."""
+    from . import compilers, demo, made
+
+    found = {name: group for name, group in names(data).items() if group != "modelled"}
+    if data is not None and (data / "compilers").is_dir():
+        found.update(dict.fromkeys(compilers.CATBENCH, "catbench"))
+        found.update(dict.fromkeys(compilers.FLAGS, "flags"))
+    found[demo.NAME] = "demo"
+    found.update({name: made.GROUPS[name.split("_")[0]] for name in made.MADE})
+    return found
+
+
 @cache
 def problem(name: str, data: Path | None) -> Problem:
     """Return a problem by its name."""
+    from . import compilers, demo, made
+
+    if name in made.MADE:
+        return made.MADE[name]()
+    if name == demo.NAME:
+        return demo.problem()
+    if name in (*compilers.CATBENCH, *compilers.FLAGS):
+        assert data is not None
+        return compilers.problem(name, data)
     if name in _MADE:
         group, make = _MADE[name]
         space, costs = make()
