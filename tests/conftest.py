@@ -1,4 +1,4 @@
-"""Signals as on a terminal, also where the tests run in the background, whose children would ignore Ctrl-C."""
+"""Restore the default signal handlers: a background job ignores Ctrl-C, and so would the children of the tests."""
 
 import signal
 

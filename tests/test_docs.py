@@ -1,24 +1,18 @@
-"""The examples of the documentation work when pasted, those of one page together, in the order they stand there."""
+"""The Python examples of the documentation run when pasted, those of one page together and in order."""
 
+import re
 from pathlib import Path
 
 import pytest
 from pasted import blocks, run
 
-DOCS = Path(__file__).parents[1] / "docs"
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
 
-NEEDED = {
-    "configspace": "ConfigSpace",
-    "formats": None,
-    "gest": "gest_api",
-    "optuna": "optuna",
-    "pyatf": "pyatf",
-    "strategies": None,
-    "warm_start": None,
-}
-"""The package that the examples of a page need beside ours."""
+PACKAGES = {"configspace": "ConfigSpace", "gest": "gest_api", "optuna": "optuna", "pyatf": "pyatf"}
+"""The optional package that the examples of a page import."""
 
-ELSEWHERE = {
+EXCERPTS = {
     "ax",
     "cupy",
     "evaluators",
@@ -30,16 +24,48 @@ ELSEWHERE = {
     "taco",
     "your_tool_our_call",
 }
-"""Pages with excerpts, or for a program, file, device or minutes of the reader's; what they show is in `examples`."""
+"""Pages whose Python needs a program, file or device of the reader; `examples` has the complete scripts."""
+
+PAGES = sorted(
+    str(page.relative_to(DOCS).with_suffix("")) for page in DOCS.rglob("*.md") if blocks(page)
+)
 
 
-def test_every_page_with_examples_is_known():
-    assert {page.stem for page in DOCS.glob("*.md") if blocks(page)} == set(NEEDED) | ELSEWHERE
+def test_every_page_with_excerpts_exists():
+    assert set(PAGES) >= EXCERPTS | set(PACKAGES)
 
 
-@pytest.mark.parametrize("page", NEEDED)
-def test_the_pages_python_runs(page, tmp_path):
-    if (package := NEEDED[page]) is not None:
+@pytest.mark.parametrize("page", [page for page in PAGES if page not in EXCERPTS])
+def test_the_examples_of_a_page_run(page, tmp_path):
+    if (package := PACKAGES.get(page)) is not None:
         pytest.importorskip(package)
     done = run(DOCS / f"{page}.md", tmp_path)
     assert done.returncode == 0, done.stderr
+
+
+def named_paths(text):
+    """Return the words in backticks that are paths: `folder/` or `folder/module.py`."""
+    words = re.findall(r"`([\w./-]+)`", re.sub(r"```.*?```", "", text, flags=re.S))
+    return [word for word in words if word.endswith(("/", ".py", ".md", ".toml"))]
+
+
+@pytest.mark.parametrize("page", ["ARCHITECTURE.md", "CONTRIBUTING.md"])
+def test_every_path_that_is_named_exists(page):
+    paths = named_paths((ROOT / page).read_text())
+    assert paths
+    missing = [
+        path
+        for path in paths
+        if not any((root / path).exists() for root in (ROOT, ROOT / "baco_like"))
+    ]
+    assert missing == []
+
+
+@pytest.mark.parametrize(
+    "page",
+    ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md", "benchmarks/README.md"],
+)
+def test_every_link_to_a_file_leads_somewhere(page):
+    targets = re.findall(r"\]\(([^)#\s]+)[^)]*\)", (ROOT / page).read_text())
+    files = [target for target in targets if "://" not in target]
+    assert [file for file in files if not ((ROOT / page).parent / file).exists()] == []

@@ -1,4 +1,4 @@
-"""Every example runs, with a small budget."""
+"""Every script and run file in `examples` runs, with a small budget."""
 
 import shutil
 import subprocess

@@ -1,4 +1,4 @@
-"""The README's examples work when pasted, in the order they stand there."""
+"""The README's examples run when pasted together, in order."""
 
 from pathlib import Path
 
