@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from baco_like.parameters.integer import Integer
     from baco_like.parameters.ordinal import Ordinal
     from baco_like.parameters.permutation import Permutation
-    from baco_like.parameters.prior import Gaussian, PiecewiseLinear
+    from baco_like.parameters.priors import Gaussian, PiecewiseLinear
     from baco_like.parameters.real import Real
     from baco_like.records.trial import Outcome, Status, Trial
     from baco_like.running.stopping import MaxEvals, MaxFailures, MaxTime, NoImprovement, Target
@@ -68,7 +68,7 @@ _HOME = {
     "parameters.integer": ("Integer",),
     "parameters.ordinal": ("Ordinal",),
     "parameters.permutation": ("Permutation",),
-    "parameters.prior": ("Gaussian", "PiecewiseLinear"),
+    "parameters.priors": ("Gaussian", "PiecewiseLinear"),
     "parameters.real": ("Real",),
     "spaces.space": ("Space",),
     "running.tuner": ("Result", "run", "tune"),

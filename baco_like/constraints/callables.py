@@ -13,9 +13,10 @@ import numpy as np
 
 from baco_like._typing import Column, Mask
 from baco_like.constraints.callable_text import described
-from baco_like.constraints.language.columns import Kind, extent, plain_values
+from baco_like.constraints.language.columns import plain_values
 from baco_like.constraints.language.exact import Arrangement
 from baco_like.exceptions import SpaceError
+from baco_like.parameters.extent import ColumnKind
 from baco_like.parameters.protocol import Parameter
 
 _REMEMBERED = 2**17
@@ -185,6 +186,6 @@ def _plain(parameter: Parameter, column: Column) -> list[Any]:
 
 def _distinguished(parameter: Parameter, values: list[Any]) -> list[Any]:
     """Return keys that keep 1, 1.0 and True apart where a domain mixes types."""
-    if extent(parameter).kind is not Kind.OBJECT:
+    if parameter.extent.kind is not ColumnKind.OBJECT:
         return values
     return [(type(value), value) for value in values]

@@ -33,8 +33,7 @@ from baco_like.constraints.language.unmatched_literals import Stranger, stranger
 from baco_like.constraints.language.vector import Inexact, truth
 from baco_like.constraints.language.vectorised import vectorise
 from baco_like.constraints.language.writer import comparison, write
-from baco_like.parameters.permutation import Permutation
-from baco_like.parameters.protocol import Parameter
+from baco_like.parameters.protocol import Parameter, is_permutation
 
 Holds = Callable[[Mapping[str, Column]], Mask]
 
@@ -120,14 +119,12 @@ class Expression:
     def _text_of(self, node: Node) -> str:
         if node.end > node.start:
             return self.text[node.start : node.end]
-        return write(
-            node, {n: p.elements for n, p in self._read.items() if isinstance(p, Permutation)}
-        )
+        return write(node, {n: p.elements for n, p in self._read.items() if is_permutation(p)})
 
     def elements(self, name: str) -> frozenset[object] | None:
         """Return the elements of permutation ``name`` whose positions are read; None if ``at`` reads any of them."""
         parameter = self._read.get(name)
-        if not isinstance(parameter, Permutation):
+        if not is_permutation(parameter):
             return frozenset()
         nodes = [one for one in tree.walk(self._tree) if isinstance(one, tree.Position | tree.At)]
         mine = [one for one in nodes if one.name == name]
@@ -159,7 +156,7 @@ class Expression:
         None if it says anything else, such as a place, or something on another parameter.
         """
         parameter = self._read.get(name)
-        if len(self.parameters) != 1 or not isinstance(parameter, Permutation):
+        if len(self.parameters) != 1 or not is_permutation(parameter):
             return None
         pairs: list[tuple[object, object]] = []
         for part in _conjuncts(self._tree):

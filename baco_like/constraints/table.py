@@ -16,10 +16,7 @@ import numpy as np
 from baco_like._typing import Codes, Column, Ints, Mask
 from baco_like.constraints.language.columns import plain_values
 from baco_like.exceptions import SpaceError
-from baco_like.parameters.categorical import Categorical
-from baco_like.parameters.ordinal import Ordinal
-from baco_like.parameters.permutation import Permutation
-from baco_like.parameters.protocol import Parameter
+from baco_like.parameters.protocol import Parameter, is_permutation
 
 WRITTEN = 2**22
 """Codes of a table that is written down at most (some 10 MB of JSON)."""
@@ -116,9 +113,9 @@ def table_from_dict(
     read: dict[str, Parameter] = {}
     for name in names:
         one = parameters.get(name) if isinstance(name, str) else None
-        if not isinstance(one, Ordinal | Categorical | Permutation):
+        if one is None or (one.values is None and not is_permutation(one)):
             raise SpaceError(
-                f"a table's column {name!r:.60} is no ordinal, categorical or permutation"
+                f"a table's column {name!r:.60} is not a listed parameter or a permutation"
             )
         read[name] = one
     codes = _checked_codes(given, sum(p.width for p in read.values()))

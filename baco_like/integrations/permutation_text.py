@@ -58,5 +58,5 @@ def without_texts(values: Mapping[str, Any], space: Space) -> dict[str, Any]:
 
 def _order(parameter: Permutation, value: Any) -> Any:
     """Return a text's order; what is no text of an order comes back as it is, for the space to refuse."""
-    named = parameter.named(value.split(",")) if isinstance(value, str) else None
+    named = parameter.elements_from_texts(value.split(",")) if isinstance(value, str) else None
     return value if named is None else named

@@ -10,7 +10,6 @@ from typing import Any
 from baco_like._typing import Rng
 from baco_like.exceptions import ConfigError
 from baco_like.journal.warm_start_results import Mode
-from baco_like.parameters.permutation import Permutation
 from baco_like.parameters.protocol import Parameter
 from baco_like.records.trial import Outcome
 from baco_like.spaces.space import Space
@@ -139,7 +138,7 @@ def _read(
         elif name not in config:
             return None, f"they lack {name!r}"
         else:
-            value = fitting(parameter, config[name])
+            value = parameter.value_from_text(config[name])
             if value is None:
                 return None, f"they have another value of {name!r} than the space"
             read[name] = value
@@ -153,42 +152,6 @@ def _inside(space: Space, rows: list[Row], reasons: Counter[str]) -> list[Row]:
     if not inside.all():
         reasons[_OUTSIDE] += int((~inside).sum())
     return [row for row, good in zip(rows, inside, strict=True) if good]
-
-
-def fitting(parameter: Parameter, value: Any) -> Any | None:
-    """Return the parameter's own value that is meant, or None; texts of tables and lists of JSON are understood."""
-    guesses = _orders(parameter, value) if isinstance(parameter, Permutation) else _readings(value)
-    for guess in guesses:
-        if parameter.contains(guess):
-            return parameter.decode(parameter.encode([guess]))[0]
-    return None
-
-
-def _orders(parameter: Permutation, value: Any) -> list[Any]:
-    """Return the orders that a value may mean: ``i,j,k``, ``('i', 'j', 'k')`` and lists with texts of numbers too."""
-    parts = value.strip().strip("()[]").split(",") if isinstance(value, str) else value
-    if not isinstance(parts, Sequence):
-        return []
-    named = parameter.named(str(part).strip().strip("'\"") for part in parts)
-    return [tuple(parts), *([] if named is None else [named])]
-
-
-def _readings(value: Any) -> list[Any]:
-    if not isinstance(value, str):
-        return [] if value is None else [value, str(value)]
-    text = value.strip()
-    words: dict[str, Any] = {"true": True, "false": False}
-    return [value, text, *(words[w] for w in [text.lower()] if w in words), *_numbers(text)]
-
-
-def _numbers(text: str) -> list[Any]:
-    found: list[Any] = []
-    for kind in (int, float):
-        try:
-            found.append(kind(text))
-        except ValueError:
-            continue
-    return found
 
 
 def _listed(names: Any) -> str:

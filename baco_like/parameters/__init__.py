@@ -1,1 +1,45 @@
-"""The five parameter types (real, integer, ordinal, categorical, permutation), their scales, priors and distances."""
+"""The five parameter types (real, integer, ordinal, categorical, permutation), and how to add another one."""
+
+from baco_like.parameters.categorical import Categorical
+from baco_like.parameters.extent import ColumnKind, Extent
+from baco_like.parameters.integer import Integer
+from baco_like.parameters.listed_values import ListedParameter
+from baco_like.parameters.ordinal import Ordinal
+from baco_like.parameters.permutation import Permutation
+from baco_like.parameters.priors import Gaussian, PiecewiseLinear
+from baco_like.parameters.protocol import (
+    ContinuousParameter,
+    Parameter,
+    ParameterKind,
+    PermutationParameter,
+    is_continuous,
+    is_permutation,
+)
+from baco_like.parameters.real import Real
+from baco_like.parameters.registry import (
+    parameter_from_dict,
+    parameter_to_dict,
+    register_parameter,
+)
+
+__all__ = [
+    "Categorical",
+    "ColumnKind",
+    "ContinuousParameter",
+    "Extent",
+    "Gaussian",
+    "Integer",
+    "ListedParameter",
+    "Ordinal",
+    "Parameter",
+    "ParameterKind",
+    "Permutation",
+    "PermutationParameter",
+    "PiecewiseLinear",
+    "Real",
+    "is_continuous",
+    "is_permutation",
+    "parameter_from_dict",
+    "parameter_to_dict",
+    "register_parameter",
+]

@@ -4,32 +4,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
 
-from baco_like._typing import Array, Codes, Column, Features
-from baco_like.parameters import distances
-from baco_like.parameters import prior as priors
-from baco_like.parameters.listed_values import Listed
-from baco_like.parameters.values import (
-    Lookup,
-    Value,
-    checked_default,
-    domain_values,
-    shown,
-    value_column,
-)
+from baco_like._typing import Array, Codes, Features
+from baco_like.parameters import distances, priors
+from baco_like.parameters.listed_values import ListedParameter
+from baco_like.parameters.own_values import checked_default
+from baco_like.parameters.protocol import ParameterKind
+from baco_like.parameters.values import Lookup, Value, domain_values, shown
 
 
 @final
 @dataclass(frozen=True, init=False)
-class Categorical(Listed):
+class Categorical(ListedParameter):
     """Listed values without an order; the code is the index in the order given.
 
     Values are strings, bools and numbers, also mixed; ``1``, ``1.0`` and ``True`` are three values. When a
-    configuration is read, a number also finds the one number that equals it (``2.0`` finds ``2``).
+    configuration is read, a number also matches the one number that is equal to it (``2.0`` matches ``2``).
 
     Attributes:
         values: In the order given.
@@ -37,36 +31,27 @@ class Categorical(Listed):
         prior: One weight for each value, or None.
 
     Raises:
-        SpaceError: No value, one twice, or one of another type; the default is no value; the prior does not fit.
+        SpaceError: The list is empty, contains a value twice or a value of another type; the default is not in the
+            list; the prior does not fit.
     """
+
+    kind = ParameterKind.UNORDERED
 
     values: tuple[Value, ...]
     default: Value | None = None
     prior: priors.Weights | None = None
-    _lookup: Lookup = field(init=False, repr=False, compare=False)
-    _column: Column = field(init=False, repr=False, compare=False)
 
     def __init__(
         self, values: Iterable[Any], default: Any = None, prior: Sequence[float] | None = None
     ) -> None:
-        found = domain_values(values)
-        lookup = Lookup.of(found)
-        weights = None if prior is None else priors.weights(prior, len(found))
-        index = None if default is None else lookup.find(default)
-        if default is not None:
-            checked_default(default, index is not None, shown(found))
-        made = {
-            "values": found,
-            "default": None if index is None else found[index],
-            "prior": weights,
-            "_lookup": lookup,
-            "_column": value_column(found),
-        }
-        for name, value in made.items():
-            object.__setattr__(self, name, value)
+        object.__setattr__(self, "values", domain_values(values))
+        object.__setattr__(self, "_lookup", Lookup.of(self.values))
+        weights = None if prior is None else priors.weights(prior, len(self.values))
+        object.__setattr__(self, "prior", weights)
+        object.__setattr__(self, "default", checked_default(self, default, shown(self.values)))
 
     def distance(self, a: Codes, b: Codes) -> Array:
-        """Return 0 where the values are the same and 1 elsewhere (Hellsten et al. 2023, section 4.1)."""
+        """Return 0 for equal values and 1 for different ones (Hellsten et al. 2023, section 4.1)."""
         return distances.hamming(a[:, 0], b[:, 0])
 
     def features(self, codes: Codes) -> Features:

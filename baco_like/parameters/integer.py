@@ -9,16 +9,16 @@ from typing import Any, final
 
 import numpy as np
 
-from baco_like._typing import Array, Codes, Column, Features, Mask, Rng
+from baco_like._typing import Array, Codes, Column, Features, Ints, Mask, Rng
 from baco_like.exceptions import ConfigError, SpaceError
-from baco_like.parameters import distances
-from baco_like.parameters import prior as priors
-from baco_like.parameters.values import checked_default, is_number, number, plain
+from baco_like.parameters import distances, priors, scale
+from baco_like.parameters.extent import Extent, integer_extent
+from baco_like.parameters.own_values import checked_default, first_own_value
+from baco_like.parameters.protocol import ParameterKind
+from baco_like.parameters.values import INT64, is_number, number, plain, text_readings
 
 MAX_VALUES = 2**53
 """Codes count from the lower bound, and doubles are exact up to here."""
-
-_INT64 = 2**63 - 1
 
 
 @final
@@ -27,16 +27,18 @@ class Integer:
     """A whole number in ``[low, high]``, both included; its code is the number minus ``low``.
 
     Attributes:
-        low: The least value; it may be of any size up to the largest double.
+        low: The least value; its size is limited only by the largest double.
         high: The greatest value; equal to ``low`` for a constant.
-        log: Whether it grows by factors: sampling, distance and features are then those of its logarithm.
+        log: Whether the values grow by factors: sampling, distance and features then use the logarithm.
         default: The user's default value, or None.
         prior: One weight for each value, or a density on the parameter's scale, or None.
 
     Raises:
-        SpaceError: A bound is no whole number, or not positive with ``log``; the domain is empty or has more than
-            2**53 values; the default is outside; the prior does not fit.
+        SpaceError: A bound is not a whole number, or not positive with ``log``; the domain is empty or has more
+            than 2**53 values; the default is outside; the prior does not fit.
     """
+
+    kind = ParameterKind.ORDERED
 
     low: int
     high: int
@@ -57,10 +59,8 @@ class Integer:
             )
         if self.log and self.low <= 0:
             raise SpaceError(f"log=True needs positive bounds, got low = {self.low}")
-        if self.default is not None:
-            default = plain(self.default)
-            checked_default(default, self.contains(default), f"[{self.low}, {self.high}]")
-            object.__setattr__(self, "default", int(default))
+        domain = f"[{self.low}, {self.high}]"
+        object.__setattr__(self, "default", checked_default(self, self.default, domain))
         if isinstance(self.prior, priors.Gaussian | priors.PiecewiseLinear):
             priors.check_density(self.prior, self.log)
             self._check_wide()
@@ -77,12 +77,27 @@ class Integer:
         return 1
 
     @property
+    def values(self) -> None:
+        """None: the domain is defined by its bounds, not by a list."""
+        return None
+
+    @property
+    def code_range(self) -> tuple[float, float]:
+        """The codes of the bounds."""
+        return 0.0, float(self._count - 1)
+
+    @property
+    def extent(self) -> Extent:
+        """Type and bounds of `column`."""
+        return integer_extent(self.low, self.high)
+
+    @property
     def cardinality(self) -> int | float:
         """Number of values."""
         return self._count
 
     def contains(self, value: Any) -> bool:
-        """Whether it is a whole number (an int, or a float such as 2.0, but no bool) within the bounds."""
+        """Whether it is a whole number within the bounds: an int or a float such as 2.0, not a bool."""
         value = plain(value)
         return is_number(value) and self.low <= value <= self.high and value == int(value)
 
@@ -90,7 +105,7 @@ class Integer:
         """Return the numbers minus ``low``, ``(n, 1)``.
 
         Raises:
-            ConfigError: A value is no whole number or outside the bounds.
+            ConfigError: A value is not a whole number or is outside the bounds.
         """
         for value in values:
             if not self.contains(value):
@@ -102,10 +117,14 @@ class Integer:
         """Return the numbers as Python ints."""
         return [self.low + offset for offset in codes[:, 0].astype(np.int64).tolist()]
 
+    def value_from_text(self, text: Any) -> Any | None:
+        """Return the number that a cell of a table or a JSON value stands for, or None."""
+        return first_own_value(self, text_readings(text))
+
     def column(self, codes: Codes) -> Column:
         """Return the numbers, ``(n, 1)`` -> ``(n,)``, int64, or Python ints where they would not fit."""
         offsets = codes[:, 0].astype(np.int64)
-        if max(abs(self.low), abs(self.high)) <= _INT64:
+        if max(abs(self.low), abs(self.high)) <= INT64:
             return offsets + self.low
         return offsets.astype(object) + self.low
 
@@ -117,16 +136,24 @@ class Integer:
     def sample(self, n: int, rng: Rng) -> Codes:
         """Return n codes from the prior, by default uniform on the parameter's scale.
 
-        With ``log`` or a density, a number stands for the interval from half below it to half above it.
+        With a density, each number has the interval from 0.5 below it to 0.5 above it.
         """
         if isinstance(self.prior, tuple):
             return priors.sample_weighted(self.prior, n, rng).astype(np.float64)[:, None]
+        if self.prior is None or self._count == 1:
+            return self.sample_uniform(n, rng)
+        start, end = self._ends()
+        positions = priors.sample_density(self.prior, start, end, n, rng, self.log)
+        offsets = (np.exp(positions) if self.log else positions) - float(self.low)
+        return np.clip(np.rint(offsets), 0.0, self._count - 1.0)[:, None]
+
+    def sample_uniform(self, n: int, rng: Rng) -> Codes:
+        """Return n codes drawn uniformly on the parameter's scale, linear or logarithmic."""
         if self._count == 1:
             return np.zeros((n, 1))
-        if self.prior is None and not self.log:
-            return rng.integers(0, self._count, size=(n, 1)).astype(np.float64)
-        offsets = self._sampled_offsets(n, rng)
-        return np.clip(np.rint(offsets), 0.0, self._count - 1.0)[:, None]
+        if self.log:
+            return self.from_unit(rng.random((n, 1)))
+        return rng.integers(0, self._count, size=(n, 1)).astype(np.float64)
 
     @property
     def _half_below(self) -> float:
@@ -144,18 +171,8 @@ class Integer:
                 f"the domain [{self.low}, {self.high}] is too narrow for a density; give weights"
             )
 
-    def _sampled_offsets(self, n: int, rng: Rng) -> Array:
-        """Return numbers minus ``low``, not yet rounded."""
-        if self.prior is None or isinstance(self.prior, tuple):
-            below = self._half_below
-            offsets: Array = below * np.expm1(rng.random(n) * math.log1p(self._count / below)) - 0.5
-            return offsets
-        start, end = self._ends()
-        places = priors.sample_density(self.prior, start, end, n, rng, self.log)
-        return (np.exp(places) if self.log else places) - float(self.low)
-
     def log_density(self, codes: Codes) -> Array:
-        """Return log of the prior's density over that of no prior, ``(n, 1)`` -> ``(n,)``."""
+        """Return the log ratio of the prior's density to the uniform density, ``(n, 1)`` -> ``(n,)``."""
         if self.prior is None or self._count == 1:
             return np.zeros(len(codes))
         if isinstance(self.prior, tuple):
@@ -166,8 +183,41 @@ class Integer:
             self.prior, np.log(values) if self.log else values, start, end, self.log
         )
 
+    @property
+    def _log_length(self) -> float:
+        """The length of the domain, from 0.5 below ``low`` to 0.5 above ``high``, on the logarithmic scale."""
+        return math.log1p(self._count / self._half_below)
+
+    def to_unit(self, codes: Codes) -> Array:
+        """Return the middles of the numbers' intervals on the unit scale, ``(n, 1)`` -> ``(n, 1)``.
+
+        Intervals have the same length; with ``log`` they extend from 0.5 below to 0.5 above the number on the
+        logarithmic scale.
+        """
+        if not self.log:
+            return scale.interval_middles(codes, self._count)
+        ends = np.log1p(codes / self._half_below) + np.log1p((codes + 1.0) / self._half_below)
+        return np.asarray(ends / 2.0 / self._log_length)
+
+    def from_unit(self, points: Array) -> Codes:
+        """Return the codes of the intervals that contain the points, ``(n, 1)`` -> ``(n, 1)``."""
+        if not self.log:
+            return scale.interval_codes(points, self._count)
+        offsets = np.floor(self._half_below * np.expm1(points * self._log_length))
+        return np.clip(offsets, 0.0, self._count - 1.0)
+
+    def interval_lengths(self, codes: Codes) -> Array | None:
+        """Return the lengths of the numbers' intervals on the logarithmic scale, or None without ``log``."""
+        if not self.log:
+            return None
+        return np.log1p(1.0 / (self.column(codes).astype(np.float64) - 0.5))
+
+    def neighbours(self, codes: Codes) -> tuple[Codes, Ints]:
+        """Return the codes one below and one above, ``(m, 1)``, and the row each belongs to, ``(m,)``."""
+        return scale.adjacent_codes(codes, self._count)
+
     def _offsets(self, codes: Codes) -> Array:
-        """Return the distance from ``low`` on the scale: exact, where the numbers themselves may not fit a double."""
+        """Return the distance from ``low`` on the scale; exact even if the numbers do not fit a double."""
         column = np.asarray(codes[:, 0], dtype=np.float64)
         return np.log1p(column / float(self.low)) if self.log else column
 
@@ -176,7 +226,7 @@ class Integer:
         return distances.absolute(self._offsets(a), self._offsets(b))
 
     def features(self, codes: Codes) -> Features:
-        """Return the place in the domain on [0, 1], ``(n, 1)``; no column for a constant."""
+        """Return the position in the domain on [0, 1], ``(n, 1)``; no column for a constant."""
         if self._count == 1:
             return np.empty((len(codes), 0))
         end = self._offsets(np.array([[self._count - 1.0]]))

@@ -10,52 +10,51 @@ from typing import Any, final
 
 import numpy as np
 
-from baco_like._typing import Array, Codes, Column, Features
+from baco_like._typing import Array, Codes, Features
 from baco_like.exceptions import SpaceError
-from baco_like.parameters import distances
-from baco_like.parameters import prior as priors
-from baco_like.parameters.listed_values import Listed
+from baco_like.parameters import distances, priors
+from baco_like.parameters.listed_values import ListedParameter
+from baco_like.parameters.own_values import checked_default
+from baco_like.parameters.protocol import ParameterKind
 from baco_like.parameters.values import (
     Lookup,
     Value,
-    checked_default,
     domain_values,
     indices,
     is_number,
     shown,
-    value_column,
 )
 
 
 @final
 @dataclass(frozen=True, init=False)
-class Ordinal(Listed):
+class Ordinal(ListedParameter):
     """Listed values in an order; the code is the index.
 
-    Numbers are sorted, and their distance is that of the numbers. Strings keep the order given (``"small", "medium",
-    "large"``), and their distance is that of their indices. Ints and floats may be mixed, but ``1`` and ``1.0`` are
-    one number and refused as duplicates.
+    Numbers are sorted, and their distance is the difference of the numbers. Strings keep the order given (``"small",
+    "medium", "large"``), and their distance is the difference of their indices. Ints and floats may be mixed, but
+    ``1`` and ``1.0`` are the same number and rejected as duplicates.
 
     Attributes:
         values: All numbers or all strings.
-        log: Whether the numbers grow by factors: distance and features are then those of the logarithms. Sampling is
-            uniform over the values all the same.
+        log: Whether the numbers grow by factors: distance and features then use their logarithms. Sampling is
+            uniform over the values in either case.
         default: The user's default value, or None.
         prior: One weight for each value, in the order the values were given, or None.
 
     Raises:
-        SpaceError: No value, one twice, numbers and strings mixed, bools, not positive with ``log``; the default is
-            no value; the prior does not fit.
+        SpaceError: The list is empty, contains a value twice, mixes numbers and strings, contains bools, or is not
+            positive with ``log``; the default is not in the list; the prior does not fit.
     """
+
+    kind = ParameterKind.ORDERED
 
     values: tuple[Value, ...]
     log: bool = False
     default: Value | None = None
     prior: priors.Weights | None = None
-    _lookup: Lookup = field(init=False, repr=False, compare=False)
-    _places: Array = field(init=False, repr=False, compare=False)
-    _unit: Array = field(init=False, repr=False, compare=False)
-    _column: Column = field(init=False, repr=False, compare=False)
+    _positions: Array = field(init=False, repr=False, compare=False)
+    """Distance of each value from the first, on the scale."""
 
     def __init__(
         self,
@@ -65,40 +64,28 @@ class Ordinal(Listed):
         prior: Sequence[float] | None = None,
     ) -> None:
         given = domain_values(values)
-        numeric = _kind(given)
-        order = (
-            sorted(range(len(given)), key=given.__getitem__) if numeric else list(range(len(given)))
-        )
-        found = tuple(given[i] for i in order)
-        _check(found, numeric, log)
-        lookup = Lookup.of(found)
-        places = _scaled(found, numeric, log)
-        weights = None if prior is None else _ordered(prior, order)
-        index = None if default is None else lookup.find(default)
-        if default is not None:
-            checked_default(default, index is not None, shown(found))
-        made = {
-            "values": found,
-            "log": bool(log),
-            "default": None if index is None else found[index],
-            "prior": weights,
-            "_lookup": lookup,
-            "_places": places,
-            "_unit": places / places[-1] if len(found) > 1 else places,
-            "_column": value_column(found),
-        }
-        for name, value in made.items():
-            object.__setattr__(self, name, value)
+        numeric = _are_numbers(given)
+        order = sorted(range(len(given)), key=given.__getitem__) if numeric else range(len(given))
+        listed = tuple(given[i] for i in order)
+        _check(listed, numeric, log)
+        object.__setattr__(self, "values", listed)
+        object.__setattr__(self, "_lookup", Lookup.of(listed))
+        object.__setattr__(self, "log", bool(log))
+        object.__setattr__(self, "default", checked_default(self, default, shown(listed)))
+        weights = None if prior is None else priors.weights(prior, len(listed))
+        sorted_weights = None if weights is None else tuple(weights[i] for i in order)
+        object.__setattr__(self, "prior", sorted_weights)
+        object.__setattr__(self, "_positions", _scaled(listed, numeric, log))
 
     def distance(self, a: Codes, b: Codes) -> Array:
         """Return the difference of the numbers, of their logarithms with ``log``, or of the indices of strings."""
-        return distances.absolute(self._places[indices(a)], self._places[indices(b)])
+        return distances.absolute(self._positions[indices(a)], self._positions[indices(b)])
 
     def features(self, codes: Codes) -> Features:
-        """Return the place in the domain on [0, 1], ``(n, 1)``; no column for a constant."""
+        """Return the position in the domain on [0, 1], ``(n, 1)``; no column for a constant."""
         if len(self.values) == 1:
             return np.empty((len(codes), 0))
-        return self._unit[indices(codes)][:, None]
+        return np.asarray(self._positions[indices(codes)][:, None] / self._positions[-1])
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON description."""
@@ -111,11 +98,11 @@ class Ordinal(Listed):
         }
 
 
-def _kind(values: Sequence[Any]) -> bool:
+def _are_numbers(values: Sequence[Any]) -> bool:
     """Return whether all values are numbers; False if all are strings.
 
     Raises:
-        SpaceError: Neither.
+        SpaceError: They are neither.
     """
     if any(isinstance(value, bool) for value in values):
         raise SpaceError(
@@ -149,8 +136,3 @@ def _scaled(values: Sequence[Any], numeric: bool, log: bool) -> Array:
         return np.array([float(value - values[0]) for value in values])
     except OverflowError:
         raise SpaceError(f"value {values[-1]!r} is beyond the largest double") from None
-
-
-def _ordered(weights: Sequence[float], order: Sequence[int]) -> priors.Weights:
-    found = priors.weights(weights, len(order))
-    return tuple(found[i] for i in order)

@@ -10,10 +10,14 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
-from baco_like._typing import Array, Codes, Column, Features, Mask, Rng
+from baco_like._typing import Array, Codes, Column, Features, Ints, Mask, Rng
 from baco_like.exceptions import ConfigError, SpaceError
 from baco_like.parameters import distances
-from baco_like.parameters.values import Lookup, Value, checked_default, domain_values, shown
+from baco_like.parameters.extent import ColumnKind, Extent
+from baco_like.parameters.own_values import checked_default, first_own_value
+from baco_like.parameters.protocol import ParameterKind
+from baco_like.parameters.swaps import adjacent_swaps
+from baco_like.parameters.values import Lookup, Value, domain_values, shown
 
 MAX_ELEMENTS = 64
 """The position matrix of more elements has over 4,096 feature columns."""
@@ -50,8 +54,11 @@ class Permutation:
         default: The user's default order, or None.
 
     Raises:
-        SpaceError: No element, one twice, or too many; an unknown metric; the default is no order of the elements.
+        SpaceError: There are no elements, too many, or an element occurs twice; the metric is unknown; the default is
+            not an order of the elements.
     """
+
+    kind = ParameterKind.PERMUTATION
 
     elements: tuple[Value, ...]
     metric: str = "spearman"
@@ -74,10 +81,8 @@ class Permutation:
         object.__setattr__(self, "elements", found)
         object.__setattr__(self, "metric", metric)
         object.__setattr__(self, "_lookup", Lookup.of(found))
-        if default is not None:
-            checked_default(default, self.contains(default), f"of the orders of {shown(found)}")
-            default = self.decode(self.encode([default]))[0]
-        object.__setattr__(self, "default", default)
+        domain = f"of the orders of {shown(found)}"
+        object.__setattr__(self, "default", checked_default(self, default, domain))
 
     @property
     def width(self) -> int:
@@ -85,32 +90,57 @@ class Permutation:
         return len(self.elements)
 
     @property
+    def values(self) -> None:
+        """None: the orders are too many to list."""
+        return None
+
+    @property
+    def code_range(self) -> tuple[float, float]:
+        """The first and the last position."""
+        return 0.0, len(self.elements) - 1.0
+
+    @property
+    def extent(self) -> Extent:
+        """Objects: constraints read positions or elements, never the whole order."""
+        return Extent(ColumnKind.OBJECT)
+
+    @property
     def cardinality(self) -> int | float:
         """Number of orders, m! for m elements, as an exact int."""
         return math.factorial(len(self.elements))
 
     def index(self, element: Any) -> int | None:
-        """Return the number of an element among the elements, or None where it is none."""
+        """Return the number of an element among the elements, or None if it is unknown."""
         return self._lookup.find(element)
 
-    def named(self, texts: Iterable[str]) -> tuple[Value, ...] | None:
-        """Return the elements that have these texts, or None where one of the texts is none's."""
-        known = {str(element): element for element in self.elements}
-        wanted = list(texts)
-        return tuple(known[text] for text in wanted) if known.keys() >= set(wanted) else None
+    def elements_from_texts(self, texts: Iterable[str]) -> tuple[Value, ...] | None:
+        """Return the elements that are written like this, or None if any text matches no element."""
+        by_text = {str(element): element for element in self.elements}
+        elements = [by_text.get(text) for text in texts]
+        return None if None in elements else tuple(e for e in elements if e is not None)
+
+    def value_from_text(self, text: Any) -> Any | None:
+        """Return the order that a text such as ``i,j,k`` or ``('i', 'j', 'k')``, or a list, stands for, or None."""
+        parts = text.strip().strip("()[]").split(",") if isinstance(text, str) else text
+        if not isinstance(parts, Sequence):
+            return None
+        if isinstance(text, str) and len(parts) > 1 and not parts[-1].strip():
+            parts = parts[:-1]  # as Python writes a tuple of one element
+        elements = self.elements_from_texts(str(part).strip().strip("'\"") for part in parts)
+        return first_own_value(self, [tuple(parts), *([] if elements is None else [elements])])
 
     def _positions(self, value: Any) -> list[int] | None:
-        """Return the position of every element, or None for what is no order of them."""
+        """Return the position of every element, or None if the value is not an order of the elements."""
         if isinstance(value, np.ndarray):
             value = value.tolist()
         if not isinstance(value, tuple | list) or len(value) != len(self.elements):
             return None
         positions = [-1] * len(self.elements)
-        for place, element in enumerate(value):
+        for position, element in enumerate(value):
             index = self._lookup.find(element)
             if index is None or positions[index] >= 0:
                 return None
-            positions[index] = place
+            positions[index] = position
         return positions
 
     def contains(self, value: Any) -> bool:
@@ -121,7 +151,7 @@ class Permutation:
         """Return the position of every element, ``(n, m)``.
 
         Raises:
-            ConfigError: A value is no order of the elements.
+            ConfigError: A value is not an order of the elements.
         """
         codes = np.empty((len(values), len(self.elements)))
         for row, value in enumerate(values):
@@ -146,6 +176,10 @@ class Permutation:
         return np.asarray((np.sort(codes, axis=1) == places).all(axis=1))
 
     def sample(self, n: int, rng: Rng) -> Codes:
+        """Return n uniformly drawn orders; permutations have no prior."""
+        return self.sample_uniform(n, rng)
+
+    def sample_uniform(self, n: int, rng: Rng) -> Codes:
         """Return n uniformly drawn orders."""
         rows = np.tile(np.arange(len(self.elements), dtype=np.float64), (n, 1))
         return rng.permuted(rows, axis=1)
@@ -153,6 +187,23 @@ class Permutation:
     def log_density(self, codes: Codes) -> Array:
         """Return zeros, ``(n, m)`` -> ``(n,)``: permutations have no prior."""
         return np.zeros(len(codes))
+
+    def to_unit(self, codes: Codes) -> Array:
+        """Return random keys (Bean 1994): one coordinate for each element, ordered as the elements."""
+        return np.asarray((codes + 0.5) / self.width)
+
+    def from_unit(self, points: Array) -> Codes:
+        """Return the orders that sort the elements by their coordinates, ``(n, m)`` -> ``(n, m)``."""
+        order = np.argsort(points, axis=1, kind="stable")
+        return np.argsort(order, axis=1).astype(np.float64)
+
+    def interval_lengths(self, codes: Codes) -> Array | None:
+        """Return None: orders have no intervals."""
+        return None
+
+    def neighbours(self, codes: Codes) -> tuple[Codes, Ints]:
+        """Return the swaps of two elements at consecutive positions, ``(m, width)``, and the row of each, ``(m,)``."""
+        return adjacent_swaps(codes)
 
     @property
     def max_distance(self) -> float:

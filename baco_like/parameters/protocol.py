@@ -1,21 +1,45 @@
 """The parameter protocol: one dimension of a space in its three representations.
 
-*Value* is what users write and evaluators get (plain Python: int, float, str, bool, tuple). *Code* is a row of
-float64 columns: the number itself for a real, the index of the value for integer, ordinal and categorical, the
-position of every element for a permutation. *Feature* is what a model sees.
+A *value* is plain Python (int, float, str, bool, tuple): users write it and evaluators receive it. A *code* is a row
+of float64 columns: the number itself for a real, the index of the value for integers, ordinals and categoricals, the
+position of every element for a permutation. *Features* are the columns that a model sees.
+
+To add a parameter type, write a class with these members (most types can subclass
+`baco_like.parameters.ListedParameter`), call `register_parameter` for it, and run `baco_like.testing.parameters`
+on it; ``examples/parameter_type.py`` is a complete one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol, runtime_checkable
+from enum import Enum
+from typing import Any, Protocol, TypeGuard, runtime_checkable
 
-from baco_like._typing import Array, Codes, Column, Features, Mask, Rng
+from baco_like._typing import Array, Codes, Column, Features, Ints, Mask, Rng
+from baco_like.parameters.extent import Extent
+from baco_like.parameters.values import Value
+
+
+class ParameterKind(Enum):
+    """How the values of a parameter are related; algorithms choose their moves by it."""
+
+    CONTINUOUS = "continuous"
+    """Every number of an interval; the parameter is a `ContinuousParameter`."""
+    ORDERED = "ordered"
+    """Neighbouring codes are similar values."""
+    UNORDERED = "unordered"
+    """Any two values are equally far apart."""
+    PERMUTATION = "permutation"
+    """An order of elements; the parameter is a `PermutationParameter`."""
 
 
 @runtime_checkable
 class Parameter(Protocol):
-    """One dimension; every implementation is a final frozen dataclass without its name (the space knows it)."""
+    """One dimension of a space; implementations are final frozen dataclasses that do not know their own name."""
+
+    @property
+    def kind(self) -> ParameterKind:
+        """How the values are related."""
 
     @property
     def width(self) -> int:
@@ -26,8 +50,20 @@ class Parameter(Protocol):
         """Number of values: an exact int, or ``inf`` for a real that is not a constant."""
 
     @property
+    def values(self) -> Sequence[Any] | None:
+        """The values in the order of their codes, or None if the parameter is not defined by a list of values."""
+
+    @property
     def default(self) -> Any | None:
         """The user's default value, or None."""
+
+    @property
+    def code_range(self) -> tuple[float, float]:
+        """The smallest and the largest number that occurs in a code column."""
+
+    @property
+    def extent(self) -> Extent:
+        """Type and bounds of the array that `column` returns; known constraints are compiled for it."""
 
     def contains(self, value: Any) -> bool:
         """Whether ``value`` is one of the values, type included (True is not 1)."""
@@ -36,26 +72,57 @@ class Parameter(Protocol):
         """Return codes, ``(n, width)``.
 
         Raises:
-            ConfigError: A value is not in the domain; the message names it.
+            ConfigError: A value is not in the domain; the message names the value.
         """
 
     def decode(self, codes: Codes) -> list[Any]:
         """Return n plain Python values; the inverse of `encode`."""
 
+    def value_from_text(self, text: Any) -> Any | None:
+        """Return the value that a cell of a table or a JSON value stands for, or None if there is no such value.
+
+        ``"16"``, ``"16.0"`` and ``16.0`` are read as the integer 16, ``"true"`` as True, ``"i,j,k"`` as an order.
+        """
+
     def column(self, codes: Codes) -> Column:
-        """Return values as one array for constraints: ``(n,)``, or positions ``(n, m)`` for a permutation."""
+        """Return the array that known constraints read: values ``(n,)``, or positions ``(n, m)`` of a permutation."""
 
     def legal(self, codes: Codes) -> Mask:
         """Whether each row of codes, ``(n, width)``, stands for a value."""
 
     def sample(self, n: int, rng: Rng) -> Codes:
-        """Return n codes drawn from the prior (uniform on the parameter's scale by default)."""
+        """Return n codes drawn from the prior, ``(n, width)``; without a prior as `sample_uniform`."""
+
+    def sample_uniform(self, n: int, rng: Rng) -> Codes:
+        """Return n codes drawn uniformly on the parameter's scale, ``(n, width)``; the prior is ignored."""
 
     def log_density(self, codes: Codes) -> Array:
-        """Return log of the prior's density over that of no prior, ``(n, width)`` -> ``(n,)``."""
+        """Return the log ratio of the prior's density to the uniform density, ``(n, width)`` -> ``(n,)``."""
+
+    def to_unit(self, codes: Codes) -> Array:
+        """Return coordinates in [0, 1] for legal codes, ``(n, width)`` -> ``(n, width)``.
+
+        A number has its position on the parameter's scale; each of n listed values has the middle of its interval.
+        """
+
+    def from_unit(self, points: Array) -> Codes:
+        """Return the codes at coordinates in [0, 1], ``(n, width)`` -> ``(n, width)``; `to_unit` up to rounding."""
+
+    def interval_lengths(self, codes: Codes) -> Array | None:
+        """Return the relative lengths of the values' intervals on the unit scale, ``(n, 1)`` -> ``(n,)``.
+
+        None if all values have intervals of the same length.
+        """
+
+    def neighbours(self, codes: Codes) -> tuple[Codes, Ints]:
+        """Return the values next to each of n legal codes, ``(m, width)``, and the row each belongs to, ``(m,)``.
+
+        They are the previous and the next value (ordered), all other values (unordered), the swaps of two elements
+        at consecutive positions (permutation); continuous parameters have no neighbours. Rows increase.
+        """
 
     def distance(self, a: Codes, b: Codes) -> Array:
-        """Return the paper's distance between all rows, ``(n, width)`` and ``(m, width)`` -> ``(n, m)``."""
+        """Return the BaCO paper's distance between all rows, ``(n, width)`` and ``(m, width)`` -> ``(n, m)``."""
 
     def features(self, codes: Codes) -> Features:
         """Return ``(n, k)`` columns whose Euclidean distance is the scaled distance (at most 1).
@@ -64,4 +131,34 @@ class Parameter(Protocol):
         """
 
     def to_dict(self) -> dict[str, Any]:
-        """Return a JSON description; `spaces.formats.native.parameter_from_dict` is the inverse."""
+        """Return a JSON description: the registered ``type`` and the arguments of the constructor."""
+
+
+@runtime_checkable
+class ContinuousParameter(Parameter, Protocol):
+    """A parameter of kind `ParameterKind.CONTINUOUS`: every number between two bounds; its code is the number."""
+
+    def narrowed(self, low: float, high: float) -> Parameter:
+        """Return the parameter between two closer bounds, without default and prior."""
+
+
+@runtime_checkable
+class PermutationParameter(Parameter, Protocol):
+    """A parameter of kind `ParameterKind.PERMUTATION`: orders of elements; a code is the position of each element."""
+
+    @property
+    def elements(self) -> tuple[Value, ...]:
+        """The distinct elements, in the order of the code columns."""
+
+    def index(self, element: Any) -> int | None:
+        """Return the number of an element among the elements, or None if it is unknown."""
+
+
+def is_continuous(parameter: Parameter | None) -> TypeGuard[ContinuousParameter]:
+    """Whether a parameter is continuous."""
+    return parameter is not None and parameter.kind is ParameterKind.CONTINUOUS
+
+
+def is_permutation(parameter: Parameter | None) -> TypeGuard[PermutationParameter]:
+    """Whether a parameter is a permutation."""
+    return parameter is not None and parameter.kind is ParameterKind.PERMUTATION

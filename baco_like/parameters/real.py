@@ -9,11 +9,13 @@ from typing import Any, final
 
 import numpy as np
 
-from baco_like._typing import Array, Codes, Column, Features, Mask, Rng
+from baco_like._typing import Array, Codes, Column, Features, Ints, Mask, Rng
 from baco_like.exceptions import ConfigError, SpaceError
-from baco_like.parameters import distances, scale
-from baco_like.parameters import prior as priors
-from baco_like.parameters.values import checked_default, is_number, plain, real_number
+from baco_like.parameters import distances, priors, scale
+from baco_like.parameters.extent import ColumnKind, Extent
+from baco_like.parameters.own_values import checked_default, first_own_value
+from baco_like.parameters.protocol import ParameterKind
+from baco_like.parameters.values import is_number, plain, real_number, text_readings
 
 
 @final
@@ -24,14 +26,16 @@ class Real:
     Attributes:
         low: The least value.
         high: The greatest value; equal to ``low`` for a constant.
-        log: Whether it grows by factors: sampling, distance and features are then those of its logarithm.
+        log: Whether the values grow by factors: sampling, distance and features then use the logarithm.
         default: The user's default value, or None.
-        prior: Where good values are expected, or None.
+        prior: Density of good values as the user expects them, or None.
 
     Raises:
         SpaceError: A bound is missing, not finite, or not positive with ``log``; the domain is empty; the default
             is outside; the prior does not fit.
     """
+
+    kind = ParameterKind.CONTINUOUS
 
     low: float
     high: float
@@ -50,10 +54,8 @@ class Real:
             raise SpaceError(f"{self.low!r} and {self.high!r} are too far apart for doubles")
         if self.log and self.low <= 0:
             raise SpaceError(f"log=True needs positive bounds, got low = {self.low!r}")
-        if self.default is not None:
-            default = plain(self.default)
-            checked_default(default, self.contains(default), f"[{self.low!r}, {self.high!r}]")
-            object.__setattr__(self, "default", float(default))
+        domain = f"[{self.low!r}, {self.high!r}]"
+        object.__setattr__(self, "default", checked_default(self, self.default, domain))
         if self.prior is not None:
             if not isinstance(self.prior, priors.Gaussian | priors.PiecewiseLinear):
                 raise SpaceError(
@@ -67,12 +69,27 @@ class Real:
         return 1
 
     @property
+    def values(self) -> None:
+        """None: real numbers are not listed."""
+        return None
+
+    @property
+    def code_range(self) -> tuple[float, float]:
+        """The bounds."""
+        return self.low, self.high
+
+    @property
+    def extent(self) -> Extent:
+        """Type and bounds of `column`."""
+        return Extent(ColumnKind.FLOAT, self.low, self.high)
+
+    @property
     def cardinality(self) -> int | float:
         """``inf``, or 1 for a constant."""
         return 1 if self.low == self.high else math.inf
 
     def contains(self, value: Any) -> bool:
-        """Whether it is a number (and no bool) within the bounds."""
+        """Whether it is a number within the bounds; bools are rejected."""
         value = plain(value)
         return is_number(value) and self.low <= value <= self.high
 
@@ -80,7 +97,7 @@ class Real:
         """Return the numbers, ``(n, 1)``.
 
         Raises:
-            ConfigError: A value is no number or outside the bounds.
+            ConfigError: A value is not a number or is outside the bounds.
         """
         for value in values:
             if not self.contains(value):
@@ -91,6 +108,10 @@ class Real:
         """Return the numbers as Python floats."""
         numbers: list[Any] = self.column(codes).tolist()
         return numbers
+
+    def value_from_text(self, text: Any) -> Any | None:
+        """Return the number that a cell of a table or a JSON value stands for, or None."""
+        return first_own_value(self, text_readings(text))
 
     def column(self, codes: Codes) -> Column:
         """Return the numbers, ``(n, 1)`` -> ``(n,)``."""
@@ -103,21 +124,45 @@ class Real:
 
     def sample(self, n: int, rng: Rng) -> Codes:
         """Return n numbers from the prior, by default uniform on the parameter's scale."""
+        if self.prior is None or self.low == self.high:
+            return self.sample_uniform(n, rng)
+        start, end = scale.ends(self.low, self.high, self.log)
+        positions = priors.sample_density(self.prior, start, end, n, rng, self.log)
+        return np.clip(scale.backward(positions, self.log), self.low, self.high)[:, None]
+
+    def sample_uniform(self, n: int, rng: Rng) -> Codes:
+        """Return n numbers drawn uniformly on the parameter's scale."""
         if self.low == self.high:
             return np.full((n, 1), self.low)
-        if self.prior is None:
-            return scale.from_unit(rng.random((n, 1)), self.low, self.high, self.log)
-        start, end = scale.ends(self.low, self.high, self.log)
-        places = priors.sample_density(self.prior, start, end, n, rng, self.log)
-        return np.clip(scale.backward(places, self.log), self.low, self.high)[:, None]
+        return self.from_unit(rng.random((n, 1)))
 
     def log_density(self, codes: Codes) -> Array:
-        """Return log of the prior's density over that of no prior, ``(n, 1)`` -> ``(n,)``."""
+        """Return the log ratio of the prior's density to the uniform density, ``(n, 1)`` -> ``(n,)``."""
         if self.prior is None or self.low == self.high:
             return np.zeros(len(codes))
         start, end = scale.ends(self.low, self.high, self.log)
-        places = scale.forward(codes[:, 0], self.log)
-        return priors.density_log(self.prior, places, start, end, self.log)
+        positions = scale.forward(codes[:, 0], self.log)
+        return priors.density_log(self.prior, positions, start, end, self.log)
+
+    def to_unit(self, codes: Codes) -> Array:
+        """Return positions in [0, 1] on the parameter's scale, ``(n, 1)`` -> ``(n, 1)``."""
+        return scale.to_unit(np.clip(codes, self.low, self.high), self.low, self.high, self.log)
+
+    def from_unit(self, points: Array) -> Codes:
+        """Return the numbers at positions in [0, 1] of the parameter's scale, ``(n, 1)`` -> ``(n, 1)``."""
+        return scale.from_unit(points, self.low, self.high, self.log)
+
+    def interval_lengths(self, codes: Codes) -> Array | None:
+        """Return None: numbers are points, not intervals."""
+        return None
+
+    def neighbours(self, codes: Codes) -> tuple[Codes, Ints]:
+        """Return empty arrays: a real number has no next one."""
+        return codes[:0], np.empty(0, dtype=np.int64)
+
+    def narrowed(self, low: float, high: float) -> Real:
+        """Return the parameter between two closer bounds, without default and prior."""
+        return Real(low, high, log=self.log)
 
     def distance(self, a: Codes, b: Codes) -> Array:
         """Return ``|a - b|``, of the logarithms with ``log`` (Hellsten et al. 2023, section 4.1)."""
@@ -126,7 +171,7 @@ class Real:
         )
 
     def features(self, codes: Codes) -> Features:
-        """Return the place in the domain on [0, 1], ``(n, 1)``; no column for a constant."""
+        """Return the position in the domain on [0, 1], ``(n, 1)``; no column for a constant."""
         if self.low == self.high:
             return np.empty((len(codes), 0))
         return scale.to_unit(codes[:, :1], self.low, self.high, self.log)

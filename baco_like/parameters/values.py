@@ -1,12 +1,13 @@
-"""Plain Python values at the border: what may stand in a domain, and how a given value is looked up in it.
+"""Plain Python values: which ones a domain may contain, and how a given value is looked up in it.
 
 A value is an int, a finite float, a str or a bool. ``1``, ``1.0`` and ``True`` are three values; when a
 configuration is read, a number also finds the one domain number that equals it (``2.0`` finds ``2``), because
-tables and JSON files of other tools lose the difference. A bool never stands for a number.
+tables and JSON files of other tools lose the difference. A bool never matches a number.
 """
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
@@ -20,12 +21,15 @@ from baco_like.exceptions import ConfigError, SpaceError
 
 Value: TypeAlias = int | float | str | bool
 
-_INT64 = 2**63 - 1
-_EXACT = 2**53
+INT64 = 2**63 - 1
+"""The greatest 64-bit integer."""
+
+EXACT = 2**53
+"""Up to here every whole number is a double."""
 
 
 def plain(value: Any) -> Any:
-    """Return a NumPy scalar as the Python value it stands for, and anything else as it is."""
+    """Return the Python value of a NumPy scalar, and anything else unchanged."""
     if isinstance(value, np.generic) or (isinstance(value, np.ndarray) and value.ndim == 0):
         value = value.item()
     if type(value) in (int, float, str, bool):
@@ -42,23 +46,23 @@ def is_number(value: Any) -> bool:
 
 
 def domain_values(values: Iterable[Any], what: str = "values") -> tuple[Value, ...]:
-    """Return the checked plain values of a finite domain, in the order given; those of a set sorted.
+    """Return the checked plain values of a finite domain, in the order given; the values of a set are sorted.
 
     Raises:
-        SpaceError: No value, not a sequence, or a value that is not an int, finite float, str or bool.
+        SpaceError: There are no values, ``values`` is not a list, or a value is not an int, finite float, str or bool.
     """
     if isinstance(values, str | bytes) or not isinstance(values, Iterable):
         raise SpaceError(f"{what} must be a list, got {values!r}")
-    found = tuple(plain(value) for value in ordered(values))
-    if not found:
+    plain_values = tuple(plain(value) for value in ordered(values))
+    if not plain_values:
         raise SpaceError(f"the domain is empty; give at least one of its {what}")
-    for value in found:
+    for value in plain_values:
         _check_value(value)
-    return found
+    return plain_values
 
 
 def ordered(values: Iterable[Any]) -> Iterable[Any]:
-    """Return values as they are given, those of a set sorted: its own order differs from process to process."""
+    """Return values in the order given, and the values of a set sorted: sets iterate differently in each process."""
     if not isinstance(values, AbstractSet):
         return values
     return sorted(values, key=_kind_and_value)
@@ -87,7 +91,7 @@ def number(value: Any, what: str) -> int | float:
     """Return a plain finite number.
 
     Raises:
-        SpaceError: It is none; ``what`` names it in the message.
+        SpaceError: The value is not a finite number; the message calls it ``what``.
     """
     value = plain(value)
     if not is_number(value):
@@ -102,7 +106,7 @@ def real_number(value: Any, what: str) -> float:
     """Return a finite float.
 
     Raises:
-        SpaceError: It is none, or an integer beyond the largest double; ``what`` names it in the message.
+        SpaceError: The value is not a finite number, or exceeds the largest double; the message calls it ``what``.
     """
     try:
         return float(number(value, what))
@@ -116,7 +120,7 @@ class Lookup:
 
     Attributes:
         exact: Index by type and value.
-        numbers: Index by number; a number that stands twice (1 and 1.0) is left out.
+        numbers: Index by number; a number that occurs twice (1 and 1.0) is left out.
         values: The values in the order of their indices.
     """
 
@@ -126,17 +130,17 @@ class Lookup:
 
     @classmethod
     def of(cls, values: Sequence[Any]) -> Lookup:
-        """Return the look-up of these values.
+        """Build the look-up of these values.
 
         Raises:
-            SpaceError: A value stands twice.
+            SpaceError: A value occurs twice.
         """
         exact: dict[tuple[type, Any], int] = {}
         numbers: dict[int | float, int] = {}
         twice: set[int | float] = set()
         for index, value in enumerate(values):
             if (type(value), value) in exact:
-                raise SpaceError(f"value {value!r} stands twice; leave one out")
+                raise SpaceError(f"value {value!r} occurs twice; remove one of them")
             exact[type(value), value] = index
             if is_number(value):
                 if value in numbers:
@@ -147,7 +151,7 @@ class Lookup:
         return cls(exact, numbers, tuple(values))
 
     def find(self, value: Any) -> int | None:
-        """Return the index of a value, or None where the domain does not have it."""
+        """Return the index of a value, or None if it is not in the domain."""
         value = plain(value)
         try:
             index = self.exact.get((type(value), value))
@@ -173,21 +177,30 @@ class Lookup:
 
 
 def shown(values: Sequence[Any], most: int = 8) -> str:
-    """Return values for a message, the middle left out where there are many."""
+    """Return values for a message; long lists are shortened in the middle."""
     if len(values) <= most:
         return "[" + ", ".join(map(repr, values)) + "]"
     start = ", ".join(map(repr, values[: most - 2]))
     return f"[{start}, ..., {values[-1]!r}] ({len(values)} values)"
 
 
-def checked_default(default: Any, contains: bool, domain: str) -> None:
-    """Refuse a default outside its domain.
+def text_readings(given: Any) -> list[Any]:
+    """Return the Python values that a cell of a table or a JSON value may stand for, the most literal one first.
 
-    Raises:
-        SpaceError: ``contains`` is False.
+    ``"16.0"`` may be the text, the float or, because numbers are compared by value, the integer 16; ``"True"`` may be
+    the text or the bool. Digits joined by underscores stay text.
     """
-    if not contains:
-        raise SpaceError(f"default {default!r} is not in the domain {domain}")
+    if not isinstance(given, str):
+        return [] if given is None else [given, str(given)]
+    text = given.strip()
+    readings: list[Any] = [given, text]
+    if text.lower() in ("true", "false"):
+        readings.append(text.lower() == "true")
+    for number_type in (int, float):
+        if "_" not in text:
+            with contextlib.suppress(ValueError):
+                readings.append(number_type(text))
+    return readings
 
 
 def value_column(values: Sequence[Any]) -> Column:
@@ -195,9 +208,9 @@ def value_column(values: Sequence[Any]) -> Column:
     kinds = {type(value) for value in values}
     if kinds == {bool}:
         return np.array(values, dtype=np.bool_)
-    if kinds == {int} and max(map(abs, values)) <= _INT64:
+    if kinds == {int} and max(map(abs, values)) <= INT64:
         return np.array(values, dtype=np.int64)
-    exact = all(abs(value) <= _EXACT for value in values if type(value) is int)
+    exact = all(abs(value) <= EXACT for value in values if type(value) is int)
     if kinds <= {int, float} and float in kinds and exact:
         return np.array(values, dtype=np.float64)
     column = np.empty(len(values), dtype=object)

@@ -10,11 +10,12 @@ from typing import Any
 from baco_like.exceptions import RunFileError
 from baco_like.journal.events import observed_event, plain, read_outcome
 from baco_like.parameters.protocol import Parameter
+from baco_like.parameters.registry import parameter_from_dict
 from baco_like.records.direction import Direction
 from baco_like.records.reading import unbounded
 from baco_like.records.trial import Outcome, Status, Trial
 from baco_like.spaces.formats.dataframe import read_dataframe
-from baco_like.spaces.formats.native import parameter_from_dict, space_from_dict
+from baco_like.spaces.formats.native import space_from_dict
 from baco_like.spaces.space import Space
 
 Row = tuple[Any, ...]

@@ -17,7 +17,7 @@ import numpy as np
 
 from baco_like._typing import Array, Codes, Features, Ints
 from baco_like.constraints.expression import Expression
-from baco_like.parameters.ordinal import Ordinal
+from baco_like.parameters.protocol import Parameter, ParameterKind
 from baco_like.parameters.values import is_number
 from baco_like.spaces.lookup import Gather
 
@@ -102,12 +102,12 @@ def _gather(space: Space, tables: Mapping[str, Array], names: Iterable[str]) -> 
     return Gather.of([(space.columns[name].start, tables[name]) for name in names])
 
 
-def _positive(space: Space) -> dict[str, Ordinal]:
+def _positive(space: Space) -> dict[str, Parameter]:
     """Return the active parameters that are lists of positive numbers whose logarithms differ."""
     found = {}
     for name in space.active:
         parameter = space.parameters[name]
-        if not isinstance(parameter, Ordinal):
+        if parameter.values is None or parameter.kind is not ParameterKind.ORDERED:
             continue
         numbers = [float(value) for value in parameter.values if is_number(value)]
         positive = len(numbers) == len(parameter.values) and min(numbers) > 0
@@ -116,7 +116,7 @@ def _positive(space: Space) -> dict[str, Ordinal]:
     return found
 
 
-def _logarithms(parameter: Ordinal) -> Array:
+def _logarithms(parameter: Parameter) -> Array:
     return np.log(np.array(parameter.values, dtype=np.float64))
 
 
@@ -125,9 +125,9 @@ def _unit(numbers: Array) -> Array:
     return np.asarray((numbers - numbers.min()) / np.ptp(numbers))
 
 
-def _halvings(parameter: Ordinal) -> Array:
+def _halvings(parameter: Parameter) -> Array:
     """Return how often each value can be halved and stays whole; 0 where it is not whole."""
-    numbers = [float(value) for value in parameter.values]
+    numbers = [float(value) for value in parameter.values or ()]
     whole = [int(number) if number.is_integer() else 1 for number in numbers]
     return np.array([(v & -v).bit_length() - 1 for v in whole], dtype=np.float64)
 

@@ -11,8 +11,6 @@ from collections.abc import Callable
 import numpy as np
 
 from baco_like._typing import Array, Codes, Mask, Rng
-from baco_like.parameters.integer import Integer
-from baco_like.parameters.unit_scale import at_shares
 from baco_like.spaces.moves import Place, places, used
 from baco_like.spaces.rows import distinct
 from baco_like.spaces.space import Space
@@ -245,11 +243,10 @@ def _values_at(space: Space, place: Place, shares: Array, rng: Rng) -> Codes:
         return parameter.sample(len(shares), rng)
     codes = used(space, place)
     if codes is None:
-        return at_shares(parameter, shares)
-    if isinstance(parameter, Integer) and parameter.log:
-        # A number stands for the interval from half below it to half above it, as in `Integer.sample`.
-        below = parameter.column(codes[:, None]).astype(np.float64) - 0.5
-        ends = np.cumsum(np.log1p(1.0 / below))
+        return parameter.from_unit(shares[:, None])
+    lengths = parameter.interval_lengths(codes[:, None])
+    if lengths is not None:
+        ends = np.cumsum(lengths)
         chosen = np.searchsorted(ends, shares * ends[-1], side="right")
         chosen = np.minimum(chosen, len(codes) - 1)
     else:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -10,18 +9,11 @@ from typing import Literal
 import numpy as np
 
 from baco_like._typing import Array, Codes, Ints, Mask, Rng
-from baco_like.parameters.categorical import Categorical
-from baco_like.parameters.protocol import Parameter
-from baco_like.parameters.unit_scale import at_shares, shares_of
+from baco_like.parameters.protocol import Parameter, ParameterKind
+from baco_like.parameters.swaps import adjacent_swaps, all_swaps
 from baco_like.spaces.feasible.factor import Factor
 from baco_like.spaces.feasible.group import TreeGroup
-from baco_like.spaces.feasible.ragged import (
-    adjacent_swaps,
-    all_swaps,
-    by_owner,
-    replaced,
-    thinned,
-)
+from baco_like.spaces.feasible.ragged import by_owner, replaced, thinned
 from baco_like.spaces.space import Space
 
 Neighbours = tuple[Codes, Ints]
@@ -60,12 +52,8 @@ class Place:
 
     @property
     def ordered(self) -> bool:
-        """Whether it is an integer or ordinal: neighbouring codes are neighbouring values."""
-        return (
-            self.parameter.cardinality != math.inf
-            and self.parameter.width == 1
-            and not isinstance(self.parameter, Categorical)
-        )
+        """Whether neighbouring codes are similar values."""
+        return self.parameter.kind is ParameterKind.ORDERED
 
 
 Propose = Callable[[Place, Codes], Neighbours]
@@ -359,9 +347,8 @@ def _draws(parameter: Parameter, own: Codes, rng: Rng, count: int) -> Neighbours
     """Propose random values of a real or a wide integer: every other one near the row's own."""
     n = len(own)
     owner = np.repeat(np.arange(n), count)
-    anywhere = at_shares(parameter, rng.random(n * count))
-    shares = shares_of(parameter, own[owner])
-    near = at_shares(parameter, _truncated_normal(shares, rng))
+    anywhere = parameter.from_unit(rng.random((n * count, 1)))
+    near = parameter.from_unit(_truncated_normal(parameter.to_unit(own[owner]), rng))
     local = (np.arange(n * count) % count % 2 == 0)[:, None]
     return np.where(local, near, anywhere), owner
 
@@ -371,5 +358,5 @@ def _truncated_normal(centres: Array, rng: Rng) -> Array:
     from scipy.special import ndtr, ndtri
 
     low, high = ndtr((0.0 - centres) / LOCAL_STEP), ndtr((1.0 - centres) / LOCAL_STEP)
-    drawn = centres + LOCAL_STEP * ndtri(low + (high - low) * rng.random(len(centres)))
+    drawn = centres + LOCAL_STEP * ndtri(low + (high - low) * rng.random(centres.shape))
     return np.clip(drawn, 0.0, 1.0)

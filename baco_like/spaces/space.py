@@ -15,19 +15,19 @@ from baco_like._optional import require
 from baco_like._random import Purpose, generator
 from baco_like._typing import Array, Codes, Features, Ints, Mask
 from baco_like.exceptions import ConfigError, SpaceError
-from baco_like.parameters.categorical import Categorical
+from baco_like.parameters.protocol import ParameterKind
+from baco_like.parameters.registry import VERSION
 from baco_like.spaces import inputs as given
 from baco_like.spaces.derived_features import Quantities
 from baco_like.spaces.feasible.build import build
 from baco_like.spaces.feasible.chain import Chain
-from baco_like.spaces.feasible.free import code_range
 from baco_like.spaces.feasible.rejection import Rejection
 from baco_like.spaces.formats.baco import read_baco
 from baco_like.spaces.formats.configspace import read_configspace
 from baco_like.spaces.formats.dataframe import read_dataframe
 from baco_like.spaces.formats.description import SpaceDescription
 from baco_like.spaces.formats.kernel_tuner import read_kernel_tuner
-from baco_like.spaces.formats.native import VERSION, space_from_dict
+from baco_like.spaces.formats.native import space_from_dict
 from baco_like.spaces.formats.t1 import read_t1
 from baco_like.spaces.inputs import GivenConstraint, GivenParameter
 from baco_like.spaces.lookup import Gather
@@ -132,7 +132,7 @@ class Space:
             if value is None:
                 if parameter.cardinality != 1:
                     return None
-                (value,) = parameter.decode(parameter.sample(1, np.random.default_rng(0)))
+                (value,) = parameter.decode(np.full((1, parameter.width), parameter.code_range[0]))
             values[name] = value
         return values
 
@@ -158,10 +158,10 @@ class Space:
         """
         found: dict[str, tuple[Any, Any]] = {}
         for name, parameter in self.parameters.items():
-            if parameter.width > 1 or isinstance(parameter, Categorical):
+            if parameter.kind in (ParameterKind.UNORDERED, ParameterKind.PERMUTATION):
                 continue
             codes = self.feasible.used(self.columns[name].start)
-            ends = code_range(parameter) if codes is None else (codes[0], codes[-1])
+            ends = parameter.code_range if codes is None else (codes[0], codes[-1])
             low, high = parameter.decode(np.array(ends)[:, None])
             found[name] = (min(low, high), max(low, high))
         return found

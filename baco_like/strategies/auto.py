@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, final
 
 from baco_like._typing import Codes, Rng
-from baco_like.parameters.permutation import Permutation
+from baco_like.parameters.protocol import ParameterKind
 from baco_like.records.history import History
 from baco_like.records.trial import Proposal, Trial
 from baco_like.spaces.design import distinct_middle, middle
@@ -42,7 +42,7 @@ def first_points(space: Space) -> int:
     and a model of three stays near the best of them for long.
     """
     active = (space.parameters[name] for name in space.active)
-    bits = sum(math.log2(p.cardinality) for p in active if isinstance(p, Permutation))
+    bits = sum(math.log2(p.cardinality) for p in active if p.kind is ParameterKind.PERMUTATION)
     fewest, most = FIRST_POINTS
     return min(most, max(fewest, int(bits)))
 

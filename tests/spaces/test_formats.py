@@ -13,7 +13,7 @@ from baco_like.parameters.categorical import Categorical
 from baco_like.parameters.integer import Integer
 from baco_like.parameters.ordinal import Ordinal
 from baco_like.parameters.permutation import Permutation
-from baco_like.parameters.prior import Gaussian, PiecewiseLinear
+from baco_like.parameters.priors import Gaussian, PiecewiseLinear
 from baco_like.parameters.real import Real
 from baco_like.spaces.formats.baco import from_numexpr, read_baco
 from baco_like.spaces.formats.dataframe import read_dataframe

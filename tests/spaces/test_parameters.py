@@ -16,10 +16,10 @@ from baco_like.parameters.categorical import Categorical
 from baco_like.parameters.integer import Integer
 from baco_like.parameters.ordinal import Ordinal
 from baco_like.parameters.permutation import Permutation
-from baco_like.parameters.prior import Gaussian, PiecewiseLinear
+from baco_like.parameters.priors import Gaussian, PiecewiseLinear
 from baco_like.parameters.protocol import Parameter
 from baco_like.parameters.real import Real
-from baco_like.spaces.formats.native import parameter_from_dict, parameter_to_dict
+from baco_like.parameters.registry import parameter_from_dict, parameter_to_dict
 from baco_like.spaces.space import Space
 
 BIG = 2**53 + 1
@@ -202,7 +202,7 @@ class TestRefused:
             (lambda: Ordinal([1, 10**400]), "largest double"),
             (lambda: Ordinal([-1.7e308, 1.7e308]), "far apart"),
             (lambda: Categorical([]), "empty"),
-            (lambda: Categorical(["a", "a"]), "'a' stands twice"),
+            (lambda: Categorical(["a", "a"]), "'a' occurs twice"),
             (lambda: Categorical([("a",)]), "tuple"),
             (lambda: Categorical(["\ud800"]), "UTF-8"),
             (lambda: Categorical(["a"], default="b"), "default 'b'"),

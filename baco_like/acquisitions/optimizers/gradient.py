@@ -17,8 +17,7 @@ import numpy as np
 from baco_like._typing import Array, Codes, Ints, Mask, Rng
 from baco_like.acquisitions.optimizers.best_rows import comparable
 from baco_like.acquisitions.protocol import Score
-from baco_like.parameters.real import Real
-from baco_like.parameters.unit_scale import at_shares, shares_of
+from baco_like.parameters.protocol import Parameter, is_continuous
 from baco_like.spaces.space import Space
 
 _DIFFERENCE = 1e-5
@@ -89,7 +88,7 @@ class Reals:
     """
 
     space: Space
-    parameters: Sequence[Real]
+    parameters: Sequence[Parameter]
     columns: Ints
 
     @classmethod
@@ -98,20 +97,20 @@ class Reals:
         found = [
             (parameter, space.columns[name].start)
             for name in space.active
-            if isinstance(parameter := space.parameters[name], Real)
+            if is_continuous(parameter := space.parameters[name])
         ]
         return cls(space, [p for p, _ in found], np.array([at for _, at in found], dtype=np.int64))
 
     def shares(self, rows: Codes) -> Array:
         """Return where the reals stand, ``(n, w)`` -> ``(n, k)`` in [0, 1]."""
         parts = zip(self.parameters, self.columns, strict=True)
-        return np.column_stack([shares_of(p, rows[:, [at]]) for p, at in parts])
+        return np.column_stack([p.to_unit(rows[:, [at]]) for p, at in parts])
 
     def placed(self, rows: Codes, shares: Array) -> Codes:
         """Return rows with their reals at these places of [0, 1], ``(n, w)``, ``(n, k)`` -> ``(n, w)``."""
         moved = rows.copy()
         for parameter, at, share in zip(self.parameters, self.columns, shares.T, strict=True):
-            moved[:, [at]] = at_shares(parameter, share)
+            moved[:, [at]] = parameter.from_unit(share[:, None])
         return moved
 
 

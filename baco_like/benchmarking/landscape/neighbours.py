@@ -10,15 +10,13 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from numbers import Real
 from typing import Any, Literal, get_args
 
 import numpy as np
 
 from baco_like._typing import Codes, Ints, Mask
 from baco_like.evaluators.recorded import Recorded
-from baco_like.parameters.categorical import Categorical
-from baco_like.parameters.protocol import Parameter
+from baco_like.parameters.protocol import Parameter, ParameterKind
 from baco_like.spaces.space import Space
 
 Neighbourhood = Literal["adjacent", "hamming"]
@@ -101,7 +99,7 @@ def _column(values: Sequence[Any], domain: Sequence[Any], neighbourhood: Neighbo
     codes = np.array([number[value] for value in values], dtype=np.int64)
     if all(isinstance(value, tuple) for value in domain):
         return Column(codes, _swap_apart(domain, neighbourhood))
-    return _scalar(codes, all(isinstance(value, Real) for value in domain), neighbourhood)
+    return _scalar(codes, all(isinstance(value, int | float) for value in domain), neighbourhood)
 
 
 def _space_column(parameter: Parameter, codes: Codes, neighbourhood: Neighbourhood) -> Column:
@@ -110,7 +108,7 @@ def _space_column(parameter: Parameter, codes: Codes, neighbourhood: Neighbourho
         domain = [tuple(order) for order in np.argsort(orders, axis=1).tolist()]
         return Column(numbers.reshape(-1), _swap_apart(domain, neighbourhood))
     return _scalar(
-        codes[:, 0].astype(np.int64), not isinstance(parameter, Categorical), neighbourhood
+        codes[:, 0].astype(np.int64), parameter.kind is ParameterKind.ORDERED, neighbourhood
     )
 
 

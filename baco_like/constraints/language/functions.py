@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from baco_like.constraints.language import intervals
-from baco_like.constraints.language.columns import EXACT, Extent, Kind, finite
+from baco_like.constraints.language.columns import finite
 from baco_like.constraints.language.vector import (
     Columns,
     Inexact,
@@ -20,6 +20,8 @@ from baco_like.constraints.language.vector import (
     either,
     mapped,
 )
+from baco_like.parameters.extent import ColumnKind, Extent
+from baco_like.parameters.values import EXACT
 
 
 def function_of(name: str, arguments: Sequence[Vector]) -> Vector:
@@ -34,7 +36,7 @@ def function_of(name: str, arguments: Sequence[Vector]) -> Vector:
     if name == "abs":
         return mapped(only, np.abs, intervals.absolute(only.extent))
     if name == "sqrt":
-        return _root(cast(only, Kind.FLOAT) if only.kind is Kind.INT else only)
+        return _root(cast(only, ColumnKind.FLOAT) if only.kind is ColumnKind.INT else only)
     if name in _ROUNDING:
         return _rounded(name, only)
     raise Inexact
@@ -77,10 +79,12 @@ _ROUNDING: Mapping[str, Callable[[Any], Any]] = {
 
 
 def _rounded(function: str, only: Vector) -> Vector:
-    if only.kind is Kind.INT:
+    if only.kind is ColumnKind.INT:
         return only
     if not finite(only.extent.low, only.extent.high) or only.extent.most > EXACT:
         raise Inexact
     compute = _ROUNDING[function]
     low, high = int(np.floor(only.extent.low)), int(np.ceil(only.extent.high))
-    return mapped(only, lambda value: compute(value).astype(np.int64), Extent(Kind.INT, low, high))
+    return mapped(
+        only, lambda value: compute(value).astype(np.int64), Extent(ColumnKind.INT, low, high)
+    )

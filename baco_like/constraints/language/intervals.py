@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 
-from baco_like.constraints.language.columns import EXACT, INT64, Extent, Kind, finite
+from baco_like.constraints.language.columns import finite
+from baco_like.parameters.extent import ColumnKind, Extent
+from baco_like.parameters.values import EXACT, INT64
 
 Number = int | float
 
@@ -23,7 +25,7 @@ def absolute(a: Extent) -> Extent:
 
 def root(a: Extent) -> Extent:
     """Return the bounds of ``sqrt(a)`` where it is defined."""
-    return Extent(Kind.FLOAT, 0.0, math.sqrt(max(a.high, 0)))
+    return Extent(ColumnKind.FLOAT, 0.0, math.sqrt(max(a.high, 0)))
 
 
 def arithmetic(operator: str, a: Extent, b: Extent) -> Extent | None:
@@ -39,25 +41,27 @@ def arithmetic(operator: str, a: Extent, b: Extent) -> Extent | None:
         low, high = _BOUNDS[operator](a, b, kind)
     except OverflowError:  # an int too large for the float it meets
         return None
-    if not finite(low, high) and (kind is not Kind.FLOAT or math.isnan(low) or math.isnan(high)):
+    if not finite(low, high) and (
+        kind is not ColumnKind.FLOAT or math.isnan(low) or math.isnan(high)
+    ):
         return None
     most = max(abs(low), abs(high))
-    if kind is Kind.INT:
+    if kind is ColumnKind.INT:
         return Extent(kind, int(low), int(high)) if most <= INT64 else None
-    if kind is Kind.NUMBER or operator == "/":
+    if kind is ColumnKind.NUMBER or operator == "/":
         # Some rows are whole numbers that Python computes exactly; so do doubles, as long as they are small.
-        whole = [x.most for x in (a, b) if x.kind is not Kind.FLOAT]
-        if max(whole, default=0) > EXACT or (kind is Kind.NUMBER and most > EXACT):
+        whole = [x.most for x in (a, b) if x.kind is not ColumnKind.FLOAT]
+        if max(whole, default=0) > EXACT or (kind is ColumnKind.NUMBER and most > EXACT):
             return None
     if operator in ("//", "%") and not finite(a.low, a.high, b.low, b.high):
         return None
     return Extent(kind, low, high)
 
 
-def _kind(operator: str, a: Extent, b: Extent) -> Kind:
-    if operator == "/" or Kind.FLOAT in (a.kind, b.kind):
-        return Kind.FLOAT
-    return Kind.INT if a.kind is b.kind is Kind.INT else Kind.NUMBER
+def _kind(operator: str, a: Extent, b: Extent) -> ColumnKind:
+    if operator == "/" or ColumnKind.FLOAT in (a.kind, b.kind):
+        return ColumnKind.FLOAT
+    return ColumnKind.INT if a.kind is b.kind is ColumnKind.INT else ColumnKind.NUMBER
 
 
 Bounds = tuple[Number, Number]
@@ -70,28 +74,28 @@ def _corners(a: Extent, b: Extent, compute: Callable[[Number, Number], Number]) 
     return min(found), max(found)
 
 
-def _sum(a: Extent, b: Extent, kind: Kind) -> Bounds:
+def _sum(a: Extent, b: Extent, kind: ColumnKind) -> Bounds:
     return a.low + b.low, a.high + b.high
 
 
-def _difference(a: Extent, b: Extent, kind: Kind) -> Bounds:
+def _difference(a: Extent, b: Extent, kind: ColumnKind) -> Bounds:
     return a.low - b.high, a.high - b.low
 
 
-def _product(a: Extent, b: Extent, kind: Kind) -> Bounds:
+def _product(a: Extent, b: Extent, kind: ColumnKind) -> Bounds:
     return _corners(a, b, lambda x, y: x * y)
 
 
-def _quotient(a: Extent, b: Extent, kind: Kind) -> Bounds:
+def _quotient(a: Extent, b: Extent, kind: ColumnKind) -> Bounds:
     if not b.low <= 0 <= b.high:
         return _corners(a, b, lambda x, y: x / y)
-    if b.kind is Kind.INT:  # defined only where abs(b) >= 1
+    if b.kind is ColumnKind.INT:  # defined only where abs(b) >= 1
         return -float(a.most), float(a.most)
     return -math.inf, math.inf
 
 
-def _floor_quotient(a: Extent, b: Extent, kind: Kind) -> Bounds:
-    if kind is Kind.INT:
+def _floor_quotient(a: Extent, b: Extent, kind: ColumnKind) -> Bounds:
+    if kind is ColumnKind.INT:
         if b.low <= 0 <= b.high:
             return -a.most, a.most
         return _corners(a, b, lambda x, y: x // y)
@@ -99,11 +103,11 @@ def _floor_quotient(a: Extent, b: Extent, kind: Kind) -> Bounds:
     return low - 1, high + 1
 
 
-def _remainder(a: Extent, b: Extent, kind: Kind) -> Bounds:
+def _remainder(a: Extent, b: Extent, kind: ColumnKind) -> Bounds:
     return min(b.low, 0), max(b.high, 0)
 
 
-_BOUNDS: Mapping[str, Callable[[Extent, Extent, Kind], Bounds]] = {
+_BOUNDS: Mapping[str, Callable[[Extent, Extent, ColumnKind], Bounds]] = {
     "+": _sum,
     "-": _difference,
     "*": _product,
@@ -115,9 +119,13 @@ _BOUNDS: Mapping[str, Callable[[Extent, Extent, Kind], Bounds]] = {
 
 def _power(a: Extent, b: Extent) -> Extent | None:
     """Return the extent of a whole power of whole numbers; the last bit of others depends on the library."""
-    if not (a.kind is b.kind is Kind.INT) or b.low < 0 or int(a.most).bit_length() * b.high > 128:
+    if (
+        not (a.kind is b.kind is ColumnKind.INT)
+        or b.low < 0
+        or int(a.most).bit_length() * b.high > 128
+    ):
         return None
     most = max(1, int(a.most) ** int(b.high))
     if most > INT64:
         return None
-    return Extent(Kind.INT, 0 if a.low >= 0 else -most, most)
+    return Extent(ColumnKind.INT, 0 if a.low >= 0 else -most, most)

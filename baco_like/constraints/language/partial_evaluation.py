@@ -14,13 +14,14 @@ from typing import Any
 import numpy as np
 
 from baco_like.constraints.language import exact, tree
-from baco_like.constraints.language.columns import Extent, Kind, plain_values
+from baco_like.constraints.language.columns import plain_values
 from baco_like.constraints.language.tree import Node
 from baco_like.constraints.language.vector import Columns, Inexact, Result, Vector
 from baco_like.constraints.language.vectorised import vectorise
+from baco_like.parameters.extent import ColumnKind, Extent
 from baco_like.parameters.protocol import Parameter
 
-_WHOLE = (Kind.INT, Kind.BOOL)
+_WHOLE = (ColumnKind.INT, ColumnKind.BOOL)
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,7 @@ def _by_row(part: Node, parameters: Mapping[str, Parameter]) -> Vector:
         values = np.fromiter(defined, dtype=object, count=len(found))
         return values, np.array([one is None for one in found], dtype=np.bool_)
 
-    return Vector(Extent(Kind.OBJECT), run)
+    return Vector(Extent(ColumnKind.OBJECT), run)
 
 
 def _value(function: exact.Function, row: exact.Row) -> Any:

@@ -18,8 +18,8 @@ from baco_like.constraints.language.source import BINARY, COMPARISONS, MAX_DEPTH
 from baco_like.constraints.language.tree import Node
 from baco_like.constraints.language.writer import write_name
 from baco_like.exceptions import ExpressionError
-from baco_like.parameters.permutation import Permutation
-from baco_like.parameters.protocol import Parameter
+from baco_like.parameters.extent import ColumnKind
+from baco_like.parameters.protocol import Parameter, PermutationParameter, is_permutation
 
 _BITWISE: Mapping[type[ast.operator], tuple[str, str]] = {
     ast.BitAnd: ("&", "and"),
@@ -140,7 +140,7 @@ def _name(node: ast.Name, context: _Context, depth: int) -> Node:
 def _parameter(node: ast.expr, name: str, context: _Context) -> Node:
     if name not in context.parameters:
         context.refuse(node, f"unknown name {name!r}; {_known(context)}")
-    if isinstance(context.parameters[name], Permutation):
+    if is_permutation(context.parameters[name]):
         shown = write_name(name, "{!r}")
         context.refuse(
             node, f"{name!r} is a permutation; use pos({shown}, element) or at({shown}, place)"
@@ -196,8 +196,7 @@ def _is_condition(node: Node, context: _Context) -> bool:
         case tree.Junction(parts=parts):
             return all(_is_condition(part, context) for part in parts)
         case tree.Name(name=name):
-            values = getattr(context.parameters[name], "values", (None,))
-            return all(isinstance(value, bool) for value in values)
+            return context.parameters[name].extent.kind is ColumnKind.BOOL
         case _:
             return False
 
@@ -305,7 +304,7 @@ def _target(node: ast.expr) -> str | None:
 
 def _permutation(
     node: ast.Call, name: str, context: _Context, depth: int
-) -> tuple[str, Permutation, object]:
+) -> tuple[str, PermutationParameter, object]:
     target = _target(node.args[0]) if len(node.args) == 2 else None
     if target is None:
         what = "an element" if name == "pos" else "a place"
@@ -313,7 +312,7 @@ def _permutation(
     parameter = context.parameters.get(target)
     if parameter is None:
         context.refuse(node.args[0], f"unknown name {target!r}; {_known(context)}")
-    if not isinstance(parameter, Permutation):
+    if not is_permutation(parameter):
         context.refuse(node.args[0], f"{target!r} is no permutation")
     return target, parameter, _constant_argument(node.args[1], context, depth)
 

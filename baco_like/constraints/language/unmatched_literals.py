@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import TypeAlias
 
 from baco_like.constraints.language import tree
 from baco_like.constraints.language.tree import Node
-from baco_like.parameters.categorical import Categorical
-from baco_like.parameters.ordinal import Ordinal
-from baco_like.parameters.permutation import Permutation
-from baco_like.parameters.protocol import Parameter
+from baco_like.parameters.protocol import Parameter, is_permutation
 from baco_like.parameters.values import Value, is_number
 
 Stranger: TypeAlias = tuple[str, Value]
@@ -46,14 +43,12 @@ def _tested(node: Node) -> Iterator[Stranger]:
                 yield from ((one.name, c.value) for c in constants if isinstance(c, tree.Literal))
 
 
-def _domain(parameter: Parameter) -> tuple[Value, ...] | None:
-    """Return the values that are listed one by one, if they are."""
-    if isinstance(parameter, Permutation):
-        return parameter.elements
-    return parameter.values if isinstance(parameter, Ordinal | Categorical) else None
+def _domain(parameter: Parameter) -> Sequence[Value] | None:
+    """Return the listed values or the elements of a permutation, or None for numbers between bounds."""
+    return parameter.elements if is_permutation(parameter) else parameter.values
 
 
-def _is_stranger(value: Value, domain: tuple[Value, ...] | None) -> bool:
+def _is_stranger(value: Value, domain: Sequence[Value] | None) -> bool:
     if domain is None:
         return isinstance(value, str)
     numbers = is_number(value) and any(is_number(own) for own in domain)

@@ -9,7 +9,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from baco_like._typing import Column, Mask
-from baco_like.constraints.language.columns import EXACT, Extent, Kind
+from baco_like.parameters.extent import ColumnKind, Extent
+from baco_like.parameters.values import EXACT
 
 Columns: TypeAlias = Mapping[str, Column]
 Result: TypeAlias = tuple[Any, Mask | None]
@@ -28,24 +29,24 @@ class Vector:
     run: Callable[[Columns], Result]
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> ColumnKind:
         """The type of its values."""
         return self.extent.kind
 
 
-NUMBERS = (Kind.BOOL, Kind.INT, Kind.FLOAT, Kind.NUMBER)
+NUMBERS = (ColumnKind.BOOL, ColumnKind.INT, ColumnKind.FLOAT, ColumnKind.NUMBER)
 
 
 def truth(vector: Vector) -> Vector:
     """Return whether the values count as true."""
-    if vector.kind is Kind.BOOL:
+    if vector.kind is ColumnKind.BOOL:
         return vector
 
     def run(columns: Columns) -> Result:
         value, undefined = vector.run(columns)
         return np.asarray(value).astype(np.bool_), undefined
 
-    return Vector(Extent(Kind.BOOL, 0, 1), run)
+    return Vector(Extent(ColumnKind.BOOL, 0, 1), run)
 
 
 def either(a: Mask | None, b: Mask | None) -> Mask | None:
@@ -55,7 +56,7 @@ def either(a: Mask | None, b: Mask | None) -> Mask | None:
     return a | b
 
 
-def cast(vector: Vector, kind: Kind) -> Vector:
+def cast(vector: Vector, kind: ColumnKind) -> Vector:
     """Return the same numbers as another kind of numbers.
 
     Raises:
@@ -63,9 +64,9 @@ def cast(vector: Vector, kind: Kind) -> Vector:
     """
     if vector.kind is kind:
         return vector
-    if vector.kind not in NUMBERS or (vector.kind is Kind.INT and vector.extent.most > EXACT):
+    if vector.kind not in NUMBERS or (vector.kind is ColumnKind.INT and vector.extent.most > EXACT):
         raise Inexact
-    target = np.int64 if kind is Kind.INT else np.float64
+    target = np.int64 if kind is ColumnKind.INT else np.float64
 
     def run(columns: Columns) -> Result:
         value, undefined = vector.run(columns)
@@ -78,7 +79,7 @@ def number(vector: Vector) -> Vector:
     """Return numbers as they are and bools as integers."""
     if vector.kind not in NUMBERS:
         raise Inexact
-    return cast(vector, Kind.INT) if vector.kind is Kind.BOOL else vector
+    return cast(vector, ColumnKind.INT) if vector.kind is ColumnKind.BOOL else vector
 
 
 def mapped(vector: Vector, compute: Callable[[Any], Any], found: Extent) -> Vector:
@@ -102,7 +103,7 @@ def common(vectors: list[Vector]) -> list[Vector]:
         return vectors
     if not kinds <= set(NUMBERS):
         raise Inexact
-    target = Kind.INT if kinds <= {Kind.BOOL, Kind.INT} else Kind.NUMBER
+    target = ColumnKind.INT if kinds <= {ColumnKind.BOOL, ColumnKind.INT} else ColumnKind.NUMBER
     return [cast(vector, target) for vector in vectors]
 
 

@@ -17,7 +17,6 @@ import numpy as np
 
 from baco_like._typing import Mask
 from baco_like.constraints.language import intervals, tree
-from baco_like.constraints.language.columns import EXACT, Extent, Kind, extent, extent_of
 from baco_like.constraints.language.functions import function_of
 from baco_like.constraints.language.tree import Node
 from baco_like.constraints.language.vector import (
@@ -33,8 +32,9 @@ from baco_like.constraints.language.vector import (
     spanning,
     truth,
 )
-from baco_like.parameters.permutation import Permutation
-from baco_like.parameters.protocol import Parameter
+from baco_like.parameters.extent import ColumnKind, Extent, extent_of
+from baco_like.parameters.protocol import Parameter, is_permutation
+from baco_like.parameters.values import EXACT
 
 
 def vectorise(node: Node, parameters: Mapping[str, Parameter]) -> Vector:
@@ -52,15 +52,15 @@ def vectorise(node: Node, parameters: Mapping[str, Parameter]) -> Vector:
 def _literal(node: tree.Literal, parameters: Mapping[str, Parameter]) -> Vector:
     value = node.value
     found = extent_of([value])
-    if found.kind is Kind.OBJECT:
+    if found.kind is ColumnKind.OBJECT:
         raise Inexact
     return Vector(found, lambda columns: (value, None))
 
 
 def _name(node: tree.Name, parameters: Mapping[str, Parameter]) -> Vector:
     name = node.name
-    found = extent(parameters[name])
-    if found.kind is Kind.OBJECT:
+    found = parameters[name].extent
+    if found.kind is ColumnKind.OBJECT:
         raise Inexact
     return Vector(found, lambda columns: (columns[name], None))
 
@@ -68,19 +68,23 @@ def _name(node: tree.Name, parameters: Mapping[str, Parameter]) -> Vector:
 def _position(node: tree.Position, parameters: Mapping[str, Parameter]) -> Vector:
     name, element = node.name, node.element
     last = parameters[name].width - 1
-    return Vector(Extent(Kind.INT, 0, last), lambda columns: (columns[name][:, element], None))
+    return Vector(
+        Extent(ColumnKind.INT, 0, last), lambda columns: (columns[name][:, element], None)
+    )
 
 
 def _at(node: tree.At, parameters: Mapping[str, Parameter]) -> Vector:
     name, place = node.name, node.place
     parameter = parameters[name]
-    assert isinstance(parameter, Permutation)
+    assert is_permutation(parameter)
     found = extent_of(parameter.elements)
-    if found.kind in (Kind.OBJECT, Kind.NUMBER):
+    if found.kind in (ColumnKind.OBJECT, ColumnKind.NUMBER):
         raise Inexact
-    table = np.empty(len(parameter.elements), dtype=object if found.kind is Kind.STRING else None)
+    table = np.empty(
+        len(parameter.elements), dtype=object if found.kind is ColumnKind.STRING else None
+    )
     table[:] = parameter.elements
-    if found.kind in (Kind.INT, Kind.BOOL):
+    if found.kind in (ColumnKind.INT, ColumnKind.BOOL):
         table = np.array(parameter.elements)
     return Vector(found, lambda columns: (table[np.argmax(columns[name] == place, axis=1)], None))
 
@@ -88,7 +92,7 @@ def _at(node: tree.At, parameters: Mapping[str, Parameter]) -> Vector:
 def _unary(node: tree.Unary, parameters: Mapping[str, Parameter]) -> Vector:
     operand = vectorise(node.operand, parameters)
     if node.operator == "not":
-        return mapped(truth(operand), np.logical_not, Extent(Kind.BOOL, 0, 1))
+        return mapped(truth(operand), np.logical_not, Extent(ColumnKind.BOOL, 0, 1))
     operand = number(operand)
     if node.operator == "+":
         return operand
@@ -172,12 +176,12 @@ def _compared(sign: str, left: Vector, right: Vector) -> Vector:
     Raises:
         Inexact: Numbers against strings, or large integers against floats.
     """
-    found = Extent(Kind.BOOL, 0, 1)
-    if left.kind is Kind.STRING and right.kind is Kind.STRING:
+    found = Extent(ColumnKind.BOOL, 0, 1)
+    if left.kind is ColumnKind.STRING and right.kind is ColumnKind.STRING:
         return Vector(found, _computing(left, right, _COMPARE[sign]))
     left, right = number(left), number(right)
-    if (left.kind is Kind.INT) != (right.kind is Kind.INT):
-        left, right = cast(left, Kind.NUMBER), cast(right, Kind.NUMBER)
+    if (left.kind is ColumnKind.INT) != (right.kind is ColumnKind.INT):
+        left, right = cast(left, ColumnKind.NUMBER), cast(right, ColumnKind.NUMBER)
     return Vector(found, _computing(left, right, _COMPARE[sign]))
 
 
@@ -202,12 +206,12 @@ def _in_listed(left: Vector, given: tree.Listed, parameters: Mapping[str, Parame
         len(values) == len(given.elements)
         and len(values) > _FEW
         and whole
-        and left.kind is Kind.INT
+        and left.kind is ColumnKind.INT
     ):
         table = np.array(values)
-        return mapped(left, lambda value: np.isin(value, table), Extent(Kind.BOOL, 0, 1))
+        return mapped(left, lambda value: np.isin(value, table), Extent(ColumnKind.BOOL, 0, 1))
     equals = [_compared("==", left, vectorise(one, parameters)) for one in given.elements]
-    found = Extent(Kind.BOOL, 0, 1)
+    found = Extent(ColumnKind.BOOL, 0, 1)
 
     def run(columns: Columns) -> Result:
         results = [one.run(columns) for one in equals]
@@ -235,11 +239,11 @@ def _in_range(left: Vector, numbers: range) -> Vector:
         good = (value >= low) & (value <= high)
         if step > 1:
             good &= (value - start) % step == 0
-        elif left.kind is not Kind.INT:
+        elif left.kind is not ColumnKind.INT:
             good &= np.floor(value) == value
         return good
 
-    return mapped(left, inside, Extent(Kind.BOOL, 0, 1))
+    return mapped(left, inside, Extent(ColumnKind.BOOL, 0, 1))
 
 
 def _junction(node: tree.Junction, parameters: Mapping[str, Parameter]) -> Vector:
@@ -248,7 +252,7 @@ def _junction(node: tree.Junction, parameters: Mapping[str, Parameter]) -> Vecto
 
 def _junction_of(word: str, parts: list[Vector]) -> Vector:
     parts = common(parts)
-    plain = parts[0].kind is Kind.BOOL
+    plain = parts[0].kind is ColumnKind.BOOL
     combine = operator.and_ if word == "and" else operator.or_
 
     def run(columns: Columns) -> Result:

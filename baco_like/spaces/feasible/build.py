@@ -14,10 +14,7 @@ from baco_like._typing import Ints
 from baco_like.constraints.expression import Expression
 from baco_like.constraints.protocol import Constraint
 from baco_like.exceptions import SpaceError
-from baco_like.parameters.categorical import Categorical
-from baco_like.parameters.integer import Integer
-from baco_like.parameters.protocol import Parameter
-from baco_like.parameters.real import Real
+from baco_like.parameters.protocol import Parameter, is_continuous
 from baco_like.spaces.feasible.chain import Chain
 from baco_like.spaces.feasible.conflict import conflict, emptiness
 from baco_like.spaces.feasible.domain import full_domain
@@ -141,11 +138,7 @@ def _free(part: Part) -> Factor:
         return Listed(columns, full_domain(name, parameter))
     if parameter.width > 1:
         return FreePermutation(columns)
-    ordered = not isinstance(parameter, Categorical)
-    scaled = None
-    if isinstance(parameter, Integer) and parameter.log:  # whatever its prior says
-        scaled = Integer(parameter.low, parameter.high, log=True)
-    return FreeScalar(columns, int(parameter.cardinality), ordered, scaled)
+    return FreeScalar(columns, parameter)
 
 
 def _permutation(part: Part, name: str) -> Factor | None:
@@ -228,20 +221,20 @@ def _listed(part: Part) -> Factor | None:
 
 
 def _narrowed(name: str, parameter: Parameter, tested: Sequence[Constraint]) -> Parameter | None:
-    """Return a real between the bounds that constraints give it, so that few draws are in vain; others as they are.
+    """Return a continuous parameter between the bounds that constraints give it, so that fewer draws are rejected.
 
-    None where there is nothing between the bounds.
+    Other parameters are returned unchanged; None if the bounds leave no value.
     """
-    if not isinstance(parameter, Real):
+    if not is_continuous(parameter):
         return parameter
     found = [c.bounds(name) for c in tested if isinstance(c, Expression)]
-    low = max([float(parameter.low), *(least for least, _ in found)])
-    high = min([float(parameter.high), *(most for _, most in found)])
+    low = max([parameter.code_range[0], *(least for least, _ in found)])
+    high = min([parameter.code_range[1], *(most for _, most in found)])
     if low > high:
         return None
-    if low == high or (low, high) == (parameter.low, parameter.high):
+    if low == high or (low, high) == parameter.code_range:
         return parameter
-    return Real(low, high, log=parameter.log)
+    return parameter.narrowed(low, high)
 
 
 def _rejected(part: Part, tested: Sequence[Constraint]) -> Factor | None:

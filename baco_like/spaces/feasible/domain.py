@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from baco_like._typing import Array, Codes, Column, Ints, Mask
-from baco_like.parameters.categorical import Categorical
-from baco_like.parameters.protocol import Parameter
+from baco_like.parameters.protocol import Parameter, ParameterKind
 from baco_like.spaces.feasible.ranking import (
     is_permutation,
     permutation_ranks,
@@ -119,9 +118,6 @@ def full_domain(name: str, parameter: Parameter) -> Domain:
     if parameter.width > 1:
         codes = permutations_from_ranks(np.arange(count), parameter.width).astype(np.float64)
         return Domain(name, codes, parameter.column(codes), np.arange(count, dtype=np.float64))
-    codes = np.arange(count, dtype=np.float64)[:, None]
-    if count == 1:  # a constant real's code is its number; every draw of a constant is its value
-        codes = parameter.sample(1, np.random.default_rng(0))
-    return Domain(
-        name, codes, parameter.column(codes), codes[:, 0], not isinstance(parameter, Categorical)
-    )
+    codes = parameter.code_range[0] + np.arange(count, dtype=np.float64)[:, None]
+    ordered = parameter.kind is not ParameterKind.UNORDERED
+    return Domain(name, codes, parameter.column(codes), codes[:, 0], ordered)

@@ -11,13 +11,11 @@ import numpy as np
 
 from baco_like._typing import Array, Codes, Ints, Mask, Rng
 from baco_like.exceptions import SpaceError
-from baco_like.parameters.integer import Integer
-from baco_like.parameters.protocol import Parameter
-from baco_like.parameters.real import Real
-from baco_like.parameters.unit_scale import at_shares
+from baco_like.parameters.protocol import Parameter, ParameterKind
+from baco_like.parameters.swaps import adjacent_swaps
 from baco_like.spaces.feasible.distance import value_costs
 from baco_like.spaces.feasible.domain import Domain
-from baco_like.spaces.feasible.ragged import adjacent_swaps, by_owner
+from baco_like.spaces.feasible.ragged import by_owner
 from baco_like.spaces.feasible.ranking import (
     Ranks,
     is_permutation,
@@ -33,16 +31,20 @@ _CELLS = 2**22
 
 @dataclass(frozen=True, eq=False)
 class FreeScalar:
-    """All values of a scalar parameter with a finite cardinality; its codes are the indices themselves.
-
-    ``ordered`` says that neighbouring codes are close values (not so for a categorical parameter). ``scaled``, where it
-    is not None, draws evenly on the scale of a logarithmic integer, as `Continuous` does.
-    """
+    """All values of a scalar parameter with a finite cardinality; its codes are the indices."""
 
     columns: Ints
-    count: int
-    ordered: bool
-    scaled: Integer | None = None
+    parameter: Parameter
+
+    @cached_property
+    def count(self) -> int:
+        """Number of values."""
+        return int(self.parameter.cardinality)
+
+    @property
+    def ordered(self) -> bool:
+        """Whether neighbouring codes are similar values."""
+        return self.parameter.kind is ParameterKind.ORDERED
 
     def contains(self, codes: Codes) -> Mask:
         """Whether each row is a legal code."""
@@ -50,9 +52,7 @@ class FreeScalar:
 
     def sample(self, n: int, rng: Rng) -> Codes:
         """Return n independent rows, uniform on the parameter's scale."""
-        if self.scaled is not None:
-            return self.scaled.sample(n, rng)
-        return self.unrank(rng.integers(0, self.count, n))
+        return self.parameter.sample_uniform(n, rng)
 
     def walk(self, n: int, rng: Rng) -> Codes:
         """Return n such rows: the tree has one level."""
@@ -80,13 +80,8 @@ class FreeScalar:
     def closest_others(self, codes: Codes) -> tuple[Codes, Ints, Array]:
         """Return the indices next to a legal one (all others, if unordered), or the closest one to another number."""
         legal = self.contains(codes)
-        if not self.ordered and self.count <= _LISTED:
-            rows = np.tile(np.arange(self.count, dtype=np.float64), len(codes))[:, None]
-            owner = np.repeat(np.arange(len(codes)), self.count)
-            kept = legal[owner] & (rows != codes[owner])[:, 0]
-            steps = rows[kept], owner[kept]
-        else:
-            steps = _stepped(codes, legal, self.count)
+        rows, owner = self.parameter.neighbours(codes[legal])
+        steps = rows, np.flatnonzero(legal)[owner]
         return _or_nearest(steps, codes, legal, np.clip(np.rint(codes), 0, self.count - 1))
 
 
@@ -221,7 +216,7 @@ class Continuous:
 
     def sample(self, n: int, rng: Rng) -> Codes:
         """Return n independent rows."""
-        return at_shares(self.parameter, rng.random(n))
+        return self.parameter.sample_uniform(n, rng)
 
     def walk(self, n: int, rng: Rng) -> Codes:
         """Return n independent rows: there is no tree."""
@@ -241,14 +236,14 @@ class Continuous:
 
     def nearest(self, codes: Codes, rng: Rng) -> Codes:
         """Return the closest number in the interval."""
-        low, high = code_range(self.parameter)
+        low, high = self.parameter.code_range
         return np.clip(codes, low, high)
 
     def closest_others(self, codes: Codes) -> tuple[Codes, Ints, Array]:
         """Return nothing for a number in the interval, else the closest one."""
         legal = self.contains(codes)
         nothing = np.empty((0, 1)), np.empty(0, dtype=np.int64)
-        low, high = code_range(self.parameter)
+        low, high = self.parameter.code_range
         return _or_nearest(nothing, codes, legal, np.clip(codes, low, high))
 
 
@@ -256,14 +251,6 @@ def as_permutations(codes: Codes, rng: Rng) -> Codes:
     """Return the permutations that sort the elements by their given places, ties being broken at random."""
     order = np.lexsort((rng.random(codes.shape), codes), axis=1)
     return np.argsort(order, axis=1).astype(np.float64)
-
-
-def _stepped(codes: Codes, legal: Mask, count: int) -> tuple[Codes, Ints]:
-    """Return the legal rows one down and one up, as far as there are such, and their owners."""
-    owner = np.repeat(np.flatnonzero(legal), 2)
-    rows = codes[owner] + np.tile([-1.0, 1.0], int(legal.sum()))[:, None]
-    kept = (rows[:, 0] >= 0) & (rows[:, 0] < count)
-    return rows[kept], owner[kept]
 
 
 def _or_nearest(
@@ -277,11 +264,3 @@ def _or_nearest(
         np.concatenate([steps[1], np.flatnonzero(~legal)]),
     )
     return rows, owner, distance
-
-
-def code_range(parameter: Parameter) -> tuple[float, float]:
-    """Return the least and the greatest code of a scalar parameter."""
-    if parameter.cardinality == math.inf:
-        assert isinstance(parameter, Real)
-        return float(parameter.low), float(parameter.high)
-    return 0.0, float(parameter.cardinality - 1)

@@ -9,8 +9,7 @@ import numpy as np
 
 from baco_like._typing import Ints
 from baco_like.constraints.protocol import Constraint
-from baco_like.parameters.permutation import Permutation
-from baco_like.parameters.protocol import Parameter
+from baco_like.parameters.protocol import Parameter, is_permutation
 from baco_like.spaces.feasible.extensions import OrderRules
 
 
@@ -59,7 +58,7 @@ def _applied(rules: OrderRules, name: str, parameter: Parameter, constraint: Con
 
 
 def _number(parameter: Parameter, element: object) -> int:
-    assert isinstance(parameter, Permutation)
+    assert is_permutation(parameter)
     return parameter.elements.index(element)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from baco_like._typing import Array, Codes, Ints, Mask, Rng
+from baco_like.parameters.swaps import adjacent_swaps
 from baco_like.spaces.feasible.ranking import is_permutation
 
 
@@ -73,20 +74,6 @@ def thinned(owner: Ints, rng: Rng, limit: int | None) -> Ints:
     return np.sort(order[number < limit])
 
 
-def adjacent_swaps(codes: Codes) -> tuple[Codes, Ints]:
-    """Return for each permutation, ``(n, m)``, the m - 1 in which two neighbours in the order have changed places.
-
-    Returns:
-        The rows, ``(n (m - 1), m)``, and their owners, increasing.
-    """
-    n, m = codes.shape
-    owner = np.repeat(np.arange(n), m - 1)
-    place = np.tile(np.arange(m - 1), n)[:, None]
-    rows = codes[owner]
-    swapped = np.where(rows == place, place + 1, np.where(rows == place + 1, place, rows))
-    return swapped.astype(np.float64), owner
-
-
 def swaps_within(codes: Codes, contains: Callable[[Codes], Mask]) -> tuple[Codes, Ints, Array]:
     """Return the adjacent swaps that are in a set of permutations; rows that are no permutation have none.
 
@@ -100,15 +87,3 @@ def swaps_within(codes: Codes, contains: Callable[[Codes], Mask]) -> tuple[Codes
     distance = np.full(len(codes), np.inf)
     distance[owner] = 1.0
     return rows[good], owner, distance
-
-
-def all_swaps(codes: Codes) -> tuple[Codes, Ints]:
-    """Return for each permutation the m (m - 1) / 2 in which two elements have changed places, and their owners."""
-    n, m = codes.shape
-    first, second = np.triu_indices(m, 1)
-    owner = np.repeat(np.arange(n), len(first))
-    rows = codes[owner]
-    entry = np.arange(len(rows))
-    a, b = np.tile(first, n), np.tile(second, n)
-    rows[entry, a], rows[entry, b] = codes[owner, b], codes[owner, a]
-    return rows, owner

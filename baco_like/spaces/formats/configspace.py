@@ -14,7 +14,7 @@ from baco_like.exceptions import SpaceError
 from baco_like.parameters.categorical import Categorical
 from baco_like.parameters.integer import Integer
 from baco_like.parameters.ordinal import Ordinal
-from baco_like.parameters.prior import Gaussian
+from baco_like.parameters.priors import Gaussian
 from baco_like.parameters.protocol import Parameter
 from baco_like.parameters.real import Real
 from baco_like.parameters.values import is_number, plain

@@ -17,11 +17,11 @@ from baco_like.parameters.categorical import Categorical
 from baco_like.parameters.integer import Integer
 from baco_like.parameters.ordinal import Ordinal
 from baco_like.parameters.protocol import Parameter
+from baco_like.parameters.registry import parameter_from_dict
 from baco_like.parameters.values import plain
 from baco_like.spaces.formats.description import SpaceDescription, json_object, named
 from baco_like.spaces.formats.kernel_tuner import values_parameter
 from baco_like.spaces.formats.literals import list_of
-from baco_like.spaces.formats.native import parameter_from_dict
 
 if TYPE_CHECKING:
     from baco_like.spaces.space import Space

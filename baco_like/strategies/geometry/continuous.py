@@ -15,17 +15,13 @@ which one step of a value has the same length on every axis.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import final
 
 import numpy as np
 
 from baco_like._typing import Array, Codes, Ints
-from baco_like.parameters.integer import Integer
-from baco_like.parameters.protocol import Parameter
-from baco_like.parameters.real import Real
-from baco_like.parameters.unit_scale import at_shares, shares_of
+from baco_like.parameters.protocol import Parameter, ParameterKind
 from baco_like.spaces.space import Space
 
 _COUNTED = 1024
@@ -77,13 +73,13 @@ class UnitBox:
         for name, parameter in space.parameters.items():
             column, axis = space.columns[name].start, len(counts)
             if parameter.cardinality == 1:
-                if isinstance(parameter, Real):
-                    fixed[column] = parameter.low
+                fixed[column] = parameter.code_range[0]
                 continue
-            if parameter.width > 1 or isinstance(parameter, Real) or _logarithmic(parameter):
-                rest.append((parameter, column, axis))
-            else:
+            listed = parameter.kind in (ParameterKind.ORDERED, ParameterKind.UNORDERED)
+            if listed and parameter.interval_lengths(np.zeros((1, 1))) is None:
                 binned.append((column, axis))
+            else:
+                rest.append((parameter, column, axis))
             elements = parameter.width
             counts += [elements] * elements if elements > 1 else [parameter.cardinality]
         columns, axes = np.array(binned, dtype=np.int64).reshape(-1, 2).T
@@ -107,7 +103,7 @@ class UnitBox:
         points[:, self.binned_axes] = (codes[:, self.binned] + 0.5) / self.counts[self.binned_axes]
         for parameter, column, axis in self.rest:
             m = parameter.width
-            points[:, axis : axis + m] = _coordinates(parameter, codes[:, column : column + m])
+            points[:, axis : axis + m] = parameter.to_unit(codes[:, column : column + m])
         return points
 
     def scaled(self, codes: Codes) -> Array:
@@ -123,36 +119,5 @@ class UnitBox:
         codes[:, self.binned] = np.minimum(intervals, counts - 1.0)
         for parameter, column, axis in self.rest:
             m = parameter.width
-            codes[:, column : column + m] = _codes(parameter, points[:, axis : axis + m])
+            codes[:, column : column + m] = parameter.from_unit(points[:, axis : axis + m])
         return codes
-
-
-def _logarithmic(parameter: Parameter) -> bool:
-    return isinstance(parameter, Integer) and parameter.log
-
-
-def _coordinates(parameter: Parameter, codes: Codes) -> Array:
-    """Return the coordinates of a permutation, a real or an integer with ``log``, ``(n, m)`` -> ``(n, m)``."""
-    if parameter.width > 1:
-        return (codes + 0.5) / parameter.width
-    if not isinstance(parameter, Integer):
-        return shares_of(parameter, codes)[:, None]
-    below = parameter.low - 0.5
-    ends = np.log1p(codes / below) + np.log1p((codes + 1.0) / below)
-    return np.asarray(ends / 2.0 / _length(parameter))
-
-
-def _codes(parameter: Parameter, points: Array) -> Codes:
-    """Return the codes at these coordinates of such a parameter, ``(n, m)`` -> ``(n, m)``."""
-    if parameter.width > 1:
-        order = np.argsort(points, axis=1, kind="stable")
-        return np.argsort(order, axis=1).astype(np.float64)
-    if not isinstance(parameter, Integer):
-        return at_shares(parameter, points[:, 0])
-    offsets = np.floor((parameter.low - 0.5) * np.expm1(points * _length(parameter)))
-    return np.clip(offsets, 0.0, float(parameter.cardinality) - 1.0)
-
-
-def _length(parameter: Integer) -> float:
-    """Return the length of an integer's domain on the logarithmic scale."""
-    return math.log1p(float(parameter.cardinality) / (parameter.low - 0.5))

@@ -14,8 +14,7 @@ from typing import Protocol, final
 import numpy as np
 
 from baco_like._typing import Codes, Ints, Mask, Rng
-from baco_like.parameters.protocol import Parameter
-from baco_like.parameters.real import Real
+from baco_like.parameters.protocol import Parameter, ParameterKind
 from baco_like.spaces.neighbourhood import hamming
 from baco_like.spaces.space import Space
 from baco_like.strategies.geometry.paths import Paths
@@ -139,7 +138,7 @@ def _other_values(parameter: Parameter, codes: Codes, rng: Rng) -> Codes:
     if parameter.width > 1:
         swap = rng.random((len(codes), 1)) < 0.5
         return np.where(swap, swapped(codes, rng), inserted(codes, rng))
-    if isinstance(parameter, Real):
+    if parameter.kind is ParameterKind.CONTINUOUS:
         return parameter.sample(len(codes), rng)
     count = int(parameter.cardinality)
     return np.asarray((codes + rng.integers(1, count, codes.shape)) % count)

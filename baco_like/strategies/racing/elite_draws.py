@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from baco_like._typing import Codes, Rng
-from baco_like.parameters.categorical import Categorical
+from baco_like.parameters.protocol import ParameterKind
 from baco_like.spaces.space import Space
 from baco_like.strategies.geometry.continuous import UnitBox
 
@@ -41,7 +41,7 @@ def around(space: Space, elites: Codes, draws: Draws, rng: Rng) -> Codes:
     centres = box.to_unit(elites)[parents]
     low, high = ndtr(-centres / draws.spread), ndtr((1.0 - centres) / draws.spread)
     points = centres + draws.spread * ndtri(low + (high - low) * rng.random(centres.shape))
-    free = np.array([isinstance(p, Categorical) for p in space.parameters.values()])
+    free = np.array([p.kind is ParameterKind.UNORDERED for p in space.parameters.values()])
     starts = np.array([space.columns[name].start for name in space.names])
     unordered = box.binned_axes[np.isin(box.binned, starts[free])]
     same = rng.random((len(points), len(unordered))) < draws.closeness

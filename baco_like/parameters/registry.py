@@ -1,0 +1,79 @@
+"""The registered parameter types, and parameters as JSON dictionaries."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from baco_like.exceptions import SpaceError
+from baco_like.parameters.categorical import Categorical
+from baco_like.parameters.integer import Integer
+from baco_like.parameters.ordinal import Ordinal
+from baco_like.parameters.permutation import Permutation
+from baco_like.parameters.priors import prior_from_dict
+from baco_like.parameters.protocol import Parameter
+from baco_like.parameters.real import Real
+
+VERSION = 1
+"""Version of the dictionaries that `Space.to_dict` and `parameter_to_dict` write."""
+
+_TYPES: dict[str, Callable[..., Parameter]] = {
+    "real": Real,
+    "integer": Integer,
+    "ordinal": Ordinal,
+    "categorical": Categorical,
+    "permutation": Permutation,
+}
+
+
+def register_parameter(type_name: str, make: Callable[..., Parameter]) -> None:
+    """Register a parameter type, so that journals, TOML files and ``Space.from_dict`` can read it.
+
+    Args:
+        type_name: The ``type`` that the parameter's ``to_dict`` writes.
+        make: The class; its constructor accepts the other fields of ``to_dict`` as keyword arguments.
+
+    Raises:
+        SpaceError: Another class has this name.
+    """
+    if _TYPES.setdefault(type_name, make) is not make:
+        raise SpaceError(f"parameter type {type_name!r} is already registered; choose another name")
+
+
+def parameter_to_dict(parameter: Parameter) -> dict[str, Any]:
+    """Return a JSON description with its version; `parameter_from_dict` is the inverse."""
+    return {"version": VERSION, **parameter.to_dict()}
+
+
+def parameter_from_dict(data: Mapping[str, Any]) -> Parameter:
+    """Return the parameter of a description; without a version, the current version is assumed.
+
+    Raises:
+        SpaceError: The version or type is unknown, or a field is unknown, missing or wrong.
+    """
+    if not isinstance(data, Mapping):
+        raise SpaceError(f"a parameter's description must be an object, got {data!r:.60}")
+    fields = {key: value for key, value in data.items() if value is not None}
+    version = fields.pop("version", VERSION)
+    if version != VERSION:
+        raise SpaceError(
+            f"a parameter of version {version!r} cannot be read; this release reads {VERSION}"
+        )
+    type_name = fields.pop("type", None)
+    if not isinstance(type_name, str) or type_name not in _TYPES:
+        raise SpaceError(f"type {type_name!r} is unknown; it is one of {', '.join(_TYPES)}")
+    make = _TYPES[type_name]
+    known = inspect.signature(make).parameters
+    needed = [name for name, field in known.items() if field.default is field.empty]
+    for key in fields:
+        if key not in known:
+            raise SpaceError(f"field {key!r} is unknown; {type_name} has {', '.join(known)}")
+    for key in needed:
+        if key not in fields:
+            raise SpaceError(f"field {key!r} is missing; {type_name} needs {', '.join(needed)}")
+    if not isinstance(fields.get("log", False), bool):
+        raise SpaceError(f"log must be true or false, got {fields['log']!r:.40}")
+    if "prior" in fields:
+        fields["prior"] = prior_from_dict(fields["prior"])
+    return make(**fields)
