@@ -9,9 +9,9 @@ import sys
 from baco_like import MaxEvals, Ordinal, Permutation, Space, tune
 from baco_like.acquisitions.functions import LowerConfidenceBound
 from baco_like.spaces.design import latin_hypercube
+from baco_like.strategies import STRATEGIES
 from baco_like.strategies.bayesian.bayesian import Bayesian
 from baco_like.strategies.composite.phased import Phased
-from baco_like.strategies.registry import STRATEGIES
 from baco_like.surrogates.gp.kernel import MATERN32
 from baco_like.surrogates.gp.model import GaussianProcess
 

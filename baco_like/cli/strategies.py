@@ -16,10 +16,10 @@ def add_to(commands: Any) -> None:
 
 def strategies(args: argparse.Namespace) -> int:
     """Print a line for each."""
-    from baco_like.strategies.registry import STRATEGIES, settings_of, summary
+    from baco_like.strategies import STRATEGIES, default_settings, describe_strategy
 
     width = max(map(len, STRATEGIES))
     for name in STRATEGIES:
-        settings = ", ".join(f"{k}={v!r}" for k, v in settings_of(name).items())
-        say(f"{name:<{width}}  {summary(name)}" + (f"  [{settings}]" if settings else ""))
+        settings = ", ".join(f"{k}={v!r}" for k, v in default_settings(name).items())
+        say(f"{name:<{width}}  {describe_strategy(name)}" + (f"  [{settings}]" if settings else ""))
     return 0

@@ -153,12 +153,12 @@ def _settings(plan: RunFile) -> dict[str, Any]:
     Raises:
         RunFileError: The strategy's name or a setting is wrong.
     """
-    from baco_like.strategies.registry import create, settings_of
+    from baco_like.strategies import create_strategy, default_settings
 
     first = {} if plan.initial is None else {"initial": plan.initial}
     try:
-        settings = {**settings_of(plan.strategy), **plan.settings, **first}
-        create(plan.strategy, settings)
+        settings = {**default_settings(plan.strategy), **plan.settings, **first}
+        create_strategy(plan.strategy, settings)
     except (ValueError, TypeError) as error:
         raise RunFileError(f"[optimizer] {' '.join(str(error).split())}") from error
     return settings

@@ -56,8 +56,7 @@ from baco_like.records.trial import Outcome, Trial
 from baco_like.results.formats import write
 from baco_like.results.journal_file import run_recording
 from baco_like.spaces.space import Space
-from baco_like.strategies.informed import informed
-from baco_like.strategies.protocol import Strategy
+from baco_like.strategies.protocol import Strategy, use_related_tasks
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -176,7 +175,7 @@ class Optimizer:
     def _initial_state(self, header: Header, strategy: Strategy[Any]) -> OptimizerState:
         """Return what is known before the first event, and let the strategy know related tasks."""
         tasks = tasks_of(header.earlier, self._space, header.options.direction)
-        self._strategy, self._earlier = informed(strategy, tasks), header.earlier
+        self._strategy, self._earlier = use_related_tasks(strategy, tasks), header.earlier
         return initial_state(header, self._space, self._strategy)
 
     @classmethod
@@ -245,7 +244,7 @@ class Optimizer:
         code = self._space.encode([wanted])
 
         def event(now: OptimizerState) -> Event:
-            if now.problem.taken(now.history, code)[0]:
+            if now.problem.is_excluded(now.history, code)[0]:
                 raise ConfigError(f"{wanted} is observed or pending already; it cannot be enqueued")
             return events.enqueued_event([wanted])
 

@@ -17,8 +17,8 @@ from baco_like.journal.json_lines import JsonlJournal
 from baco_like.journal.memory import MemoryJournal
 from baco_like.records.reading import finite_number
 from baco_like.spaces.space import Space
+from baco_like.strategies import create_strategy, default_settings
 from baco_like.strategies.protocol import Strategy
-from baco_like.strategies.registry import create, settings_of
 
 
 def journal_of(storage: str | os.PathLike[str] | Journal | None) -> Journal:
@@ -131,13 +131,13 @@ def resolve_strategy(
                 "settings= and initial=<int> go with a strategy's name; set them on the object"
             )
         return strategy, {"object": describe(strategy)}
-    known = settings_of(strategy)
+    known = default_settings(strategy)
     own = dict(settings)
     if size is not None:
         own["initial"] = size
     elif isinstance(initial, Sequence) and "initial" in known:
         own.setdefault("initial", len(initial))
-    recipe = create(strategy, own)
+    recipe = create_strategy(strategy, own)
     return recipe, {"name": strategy, "settings": {**known, **own}}
 
 
@@ -190,6 +190,6 @@ def _named(description: Mapping[str, Any], path: Path) -> Strategy[Any] | None:
     if "name" not in description:
         return None
     try:
-        return create(description["name"], description["settings"])
+        return create_strategy(description["name"], description["settings"])
     except (ValueError, TypeError, KeyError) as error:
         raise JournalError(f"{path}: record 0 names no strategy of ours: {error}", 0) from error

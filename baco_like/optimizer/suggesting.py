@@ -83,7 +83,7 @@ def _from_queue(problem: Problem, history: History, n: int) -> tuple[list[Trial]
         dequeued += 1
         code = problem.space.encode([config])
         (key,) = row_keys(code)
-        if key not in seen and not problem.taken(history, code)[0]:
+        if key not in seen and not problem.is_excluded(history, code)[0]:
             trials.append(Trial(history.next_id + len(trials), config, None, "enqueued"))
         seen.add(key)
     return trials, dequeued
@@ -102,7 +102,9 @@ def _from_strategy(
     if len(codes) < n:
         beyond = history.assuming(codes)
         rng = generator(seed, Purpose.FILL, number)
-        fill = uniform(problem.space, n - len(codes), rng, lambda rows: problem.taken(beyond, rows))
+        fill = uniform(
+            problem.space, n - len(codes), rng, lambda rows: problem.is_excluded(beyond, rows)
+        )
     configs = problem.space.decode(np.concatenate([codes, fill]))
     notes = [(p.tag, "strategy") for p in asked] + [(None, "fill")] * len(fill)
     return [
@@ -121,5 +123,5 @@ def _check(
         return
     if not problem.space.feasible.contains(codes).all():
         raise RuntimeError(f"bug in strategy {name}: it proposed an infeasible configuration")
-    if problem.taken(history, codes).any() or len(set(row_keys(codes))) < len(codes):
+    if problem.is_excluded(history, codes).any() or len(set(row_keys(codes))) < len(codes):
         raise RuntimeError(f"bug in strategy {name}: it proposed a configuration that is taken")

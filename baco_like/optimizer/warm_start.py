@@ -25,7 +25,7 @@ from baco_like.records.trial import Outcome, Status, Trial
 from baco_like.results.formats import read
 from baco_like.results.recording import Recording, by_measurement
 from baco_like.spaces.space import Space
-from baco_like.strategies.bayesian.transferred import Task
+from baco_like.strategies.protocol import RelatedTask
 from baco_like.surrogates.gp.fit import chosen_rows
 
 _FAILED_AS = 0.75
@@ -168,13 +168,13 @@ def check_same(starts: Sequence[WarmStart], known: Sequence[WarmStartResults], n
 
 def tasks_of(
     parts: Iterable[WarmStartResults], space: Space, direction: Direction
-) -> tuple[Task, ...]:
+) -> tuple[RelatedTask, ...]:
     """Return the related tasks that a strategy is told of.
 
     Raises:
         JournalError: Their results do not belong to the space, or none is a success.
     """
-    found: list[Task] = []
+    found: list[RelatedTask] = []
     for part in parts:
         if part.mode == "prior":
             names = [task.name for task in found]
@@ -183,7 +183,7 @@ def tasks_of(
     return tuple(found)
 
 
-def _task(part: WarmStartResults, name: str, space: Space, direction: Direction) -> Task:
+def _task(part: WarmStartResults, name: str, space: Space, direction: Direction) -> RelatedTask:
     sign = sign_of(direction)
     costs = sign * np.array([np.nan if t.value is None else t.value for t in part.trials])
     try:
@@ -194,7 +194,7 @@ def _task(part: WarmStartResults, name: str, space: Space, direction: Direction)
         ) from error
     if np.isnan(costs).all():
         raise JournalError(f"the warm start {part.source!r:.80} of record 0 has no success", 0)
-    return Task(name, codes, costs)
+    return RelatedTask(name, codes, costs)
 
 
 # Where results come from ----------------------------------------------------------------------------------------

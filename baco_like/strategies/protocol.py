@@ -1,22 +1,26 @@
-"""The strategy contract: a frozen recipe, a state that is a value, chance handed in.
+"""The interface between the optimizer and a strategy.
 
-*The state is a fold over the observations.* ``ask`` changes nothing; what a strategy must remember about a point it
-asked for goes into the proposal's ``tag``, is written to the journal with it and comes back in ``tell``. So a run
-resumes from its journal without asking again, outcomes may come in any order, and a trial that never returns costs
-one slot.
+A strategy is an immutable object with settings. Its state is a value that the optimizer keeps and passes in, and random
+numbers come from the generator that is passed in. The state depends on the observations only: ``ask`` changes nothing,
+and a strategy that has to remember something about a proposal puts it into the proposal's ``tag``. The tag is written
+to the journal and comes back in ``tell``. Therefore
+
+- a run resumes from its journal by replaying ``tell``, without calling ``ask``;
+- outcomes may arrive in any order;
+- a trial whose outcome never arrives costs one evaluation and nothing else.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
 from baco_like._typing import Array, Codes, Mask, Rng
-from baco_like.exceptions import TrialError
+from baco_like.exceptions import StrategyError, TrialError
 from baco_like.records.direction import Direction, sign_of
 from baco_like.records.history import History, Noise
 from baco_like.records.trial import Proposal, Trial
@@ -27,13 +31,13 @@ S = TypeVar("S")
 
 @dataclass(frozen=True)
 class Problem:
-    """What a strategy is told once.
+    """The fixed description of a run that every call of a strategy receives.
 
     Attributes:
-        space: Where to look.
-        budget: Evaluations in all, or None where it is not known.
-        noise: ``none``: never propose an observed point again; ``repeat``: it may be worth it.
-        direction: What the user wants of the values.
+        space: The space to search.
+        budget: Number of evaluations in the whole run, or None if unknown.
+        noise: ``none``: an observed configuration is never proposed again; ``repeat``: it may be.
+        direction: Whether the user's values are minimised or maximised.
     """
 
     space: Space
@@ -41,50 +45,58 @@ class Problem:
     noise: Noise = "none"
     direction: Direction = "minimize"
 
-    def taken(self, history: History, codes: Codes) -> Mask:
-        """Return which rows may not be proposed, ``(n, w)`` -> ``(n,)``."""
+    def is_excluded(self, history: History, codes: Codes) -> Mask:
+        """Return which rows may not be proposed, ``(n, w)`` -> ``(n,)``: pending, failed or already observed ones."""
         return history.taken(codes, self.noise)
 
     def code(self, observation: Trial) -> Array | None:
-        """Return the row of codes of a trial, ``(w,)``; None for an imported one outside the space."""
+        """Return the row of codes of a trial, ``(w,)``; None for an imported trial outside the space."""
         if observation.origin == "imported" and not self.space.contains(observation.config):
             return None
         return np.asarray(self.space.encode([observation.config])[0])
 
     def cost(self, observation: Trial) -> float:
-        """Return the value of an observed trial as a cost, to be minimised; infinity unless its status is OK."""
+        """Return the value of an observed trial as a cost to be minimised; infinity unless its status is OK."""
         if observation.value is None:
             return math.inf
         return sign_of(self.direction) * observation.value
 
 
 class Strategy(Protocol[S]):
-    """An ask/tell algorithm. Costs are minimised: `History.costs` and `Problem.cost` have the sign flipped."""
+    """An algorithm that proposes configurations. It minimises costs: `History.costs` and `Problem.cost`."""
 
     def init(self, problem: Problem, rng: Rng) -> S:
-        """Return the state before anything is observed."""
+        """Return the state before the first observation."""
 
     def ask(
         self, problem: Problem, history: History, state: S, n: int, rng: Rng
     ) -> Sequence[Proposal]:
-        """Return at most n proposals, possibly none: distinct, feasible and not taken. Changes nothing.
+        """Return at most n proposals: distinct, feasible and not excluded (`Problem.is_excluded`).
 
-        The optimizer fills up to n with uniform draws.
+        The sequence may be shorter than n or empty; the optimizer adds uniform draws. The call changes nothing.
         """
 
     def tell(self, problem: Problem, state: S, observation: Trial, rng: Rng) -> S:
-        """Return the state after one more observation; its tag may be somebody else's."""
+        """Return the state after one more observation.
+
+        The trial need not be a proposal of this strategy; then its tag is None or was written by somebody else.
+        """
+
+
+def proposed_rows(space: Space, proposals: Iterable[Proposal]) -> Codes:
+    """Return the rows of codes of n proposals, ``(n, w)``."""
+    return np.array([proposal.code for proposal in proposals]).reshape(-1, space.width)
 
 
 class Prediction(NamedTuple):
-    """What a model expects of n configurations.
+    """Predictions of a model for n configurations.
 
     Attributes:
-        mean: Of the cost in the user's unit, ``(n,)``.
-        std: Its standard deviation, ``(n,)``.
+        mean: Expected cost in the user's unit, ``(n,)``.
+        std: Standard deviation of the cost, ``(n,)``.
         feasible: Probability of feasibility, ``(n,)``.
-        median: Of the cost in the user's unit, ``(n,)``. It ranks configurations: where logarithms are modelled, the
-            mean also grows with what is not known.
+        median: Median of the cost in the user's unit, ``(n,)``. Rank configurations by it: if logarithms of the values
+            are modelled, the mean also grows with the uncertainty.
     """
 
     mean: Array
@@ -95,24 +107,67 @@ class Prediction(NamedTuple):
 
 @runtime_checkable
 class Predictive(Protocol):
-    """A strategy that can say what it expects of configurations."""
+    """A strategy with a model that predicts costs."""
 
     def predict(
         self, problem: Problem, history: History, state: Any, codes: Codes, rng: Rng
     ) -> Prediction:
-        """Return what the model expects of these configurations.
+        """Return the model's predictions for configurations, ``(n, w)``.
 
         Raises:
-            TrialError: Too little has been observed.
+            TrialError: There are too few observations.
         """
 
 
-def predictive(strategy: Strategy[Any]) -> Predictive:
-    """Return the strategy if it has a model, so that one that wraps it can pass predictions on.
+def require_predictive(strategy: Strategy[Any]) -> Predictive:
+    """Return the strategy if it has a model; wrappers call it to pass predictions on.
 
     Raises:
-        TrialError: It has none.
+        TrialError: The strategy has no model.
     """
     if not isinstance(strategy, Predictive):
         raise TrialError(f"strategy {type(strategy).__name__} has no model to predict with")
     return strategy
+
+
+@dataclass(frozen=True, eq=False)
+class RelatedTask:
+    """Results of a related task: the same kernel on another device or for another input size.
+
+    Attributes:
+        name: Name of the task in messages and tags.
+        codes: Configurations, ``(n, w)``; known constraints may exclude them.
+        costs: Their costs, ``(n,)``; NaN for failures.
+    """
+
+    name: str
+    codes: Codes
+    costs: Array
+
+
+@runtime_checkable
+class TaskAware(Protocol):
+    """A strategy that can use the results of related tasks."""
+
+    def with_related_tasks(self, tasks: Sequence[RelatedTask]) -> Strategy[Any]:
+        """Return a strategy that also uses these results.
+
+        Raises:
+            StrategyError: Its model cannot use them.
+        """
+
+
+def use_related_tasks(strategy: Strategy[Any], tasks: Sequence[RelatedTask]) -> Strategy[Any]:
+    """Return the strategy that also uses the results of related tasks; without tasks, the strategy itself.
+
+    Raises:
+        StrategyError: The strategy has no Gaussian process that related tasks could inform.
+    """
+    if not tasks:
+        return strategy
+    if not isinstance(strategy, TaskAware):
+        raise StrategyError(
+            f"strategy {type(strategy).__name__} has no Gaussian process that a related task could inform; "
+            "take strategy='auto', or WarmStart(..., mode='configs') for the task's best configurations"
+        )
+    return strategy.with_related_tasks(tasks)

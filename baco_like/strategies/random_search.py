@@ -16,17 +16,20 @@ from baco_like.strategies.protocol import Problem
 @final
 @dataclass(frozen=True)
 class RandomSearch:
-    """Proposes feasible configurations uniformly among those that are not taken."""
+    """Uniform random sampling without replacement.
+
+    Use it as the baseline of a comparison. It has no settings.
+    """
 
     def init(self, problem: Problem, rng: Rng) -> None:
-        """There is nothing to remember."""
+        """Return None: the strategy has no state."""
 
     def ask(
         self, problem: Problem, history: History, state: None, n: int, rng: Rng
     ) -> Sequence[Proposal]:
-        """Return n fresh uniform draws."""
-        rows = uniform(problem.space, n, rng, lambda codes: problem.taken(history, codes))
+        """Return n uniform draws from the feasible configurations that are not excluded."""
+        rows = uniform(problem.space, n, rng, lambda codes: problem.is_excluded(history, codes))
         return [Proposal(row, {"phase": "random"}) for row in rows]
 
     def tell(self, problem: Problem, state: None, observation: Trial, rng: Rng) -> None:
-        """There is nothing to remember."""
+        """Ignore the observation."""

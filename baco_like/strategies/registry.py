@@ -1,7 +1,7 @@
-"""Names of strategies: the only place where a string becomes a class.
+"""Strategies by name, with their settings.
 
-A maker returns a frozen recipe; its keyword arguments are the settings that ``strategy=`` by name, the TOML file and
-the command line accept. Importing this module loads no model library: makers import when they are called.
+A maker is a strategy class or a function that returns a strategy. Its keyword arguments are the settings that are
+accepted together with a name by ``strategy=``, by the TOML file and on the command line.
 """
 
 from __future__ import annotations
@@ -12,6 +12,14 @@ from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any
 
+from baco_like.acquisitions.functions import ExpectedImprovement, LowerConfidenceBound
+from baco_like.acquisitions.protocol import AcquisitionFunction
+from baco_like.acquisitions.selectors import (
+    ACQUISITIONS,
+    AcquisitionSelector,
+    AdvancedMulti,
+    Multi,
+)
 from baco_like.spaces.design import (
     biased_walk,
     from_prior,
@@ -21,7 +29,13 @@ from baco_like.spaces.design import (
     sobol,
     uniform,
 )
-from baco_like.strategies.composite.phased import Design
+from baco_like.strategies.auto import Auto
+from baco_like.strategies.bayesian.bayesian import Bayesian
+from baco_like.strategies.bayesian.kernel_tuner_bo import KernelTunerBO
+from baco_like.strategies.composite.arm_selection import AreaUnderCurve, ArmRule, RoundRobin
+from baco_like.strategies.composite.phased import Design, Phased
+from baco_like.strategies.composite.portfolio import Portfolio
+from baco_like.strategies.composite.random_interleaving import RandomInterleaving
 from baco_like.strategies.direct.basin_hopping import basin_hopping
 from baco_like.strategies.direct.dual_annealing import dual_annealing
 from baco_like.strategies.direct.pattern_search import pattern_search
@@ -38,11 +52,15 @@ from baco_like.strategies.local.tabu_search import tabu_search
 from baco_like.strategies.protocol import Strategy
 from baco_like.strategies.racing.iterated_racing import Racing
 from baco_like.strategies.random_search import RandomSearch
+from baco_like.strategies.settings import choose
+from baco_like.surrogates.forest import RandomForest
+from baco_like.surrogates.gp.fit import Effort
+from baco_like.surrogates.gp.model import FixedGaussianProcess, GaussianProcess
+from baco_like.surrogates.protocol import Surrogate
 
 Maker = Callable[..., Strategy[Any]]
 
-
-DESIGNS = {
+DESIGNS: Mapping[str, Design] = {
     "uniform": uniform,
     "biased_walk": biased_walk,
     "latin_hypercube": latin_hypercube,
@@ -51,42 +69,28 @@ DESIGNS = {
     "sobol": sobol,
     "prior": from_prior,
 }
-"""Names of first designs, for the setting ``design``."""
+"""Initial designs by name, for the setting ``design``."""
 
 
-def _design(name: str) -> Design:
-    if name not in DESIGNS:
-        raise ValueError(f"design {name!r} is unknown; choose from {', '.join(DESIGNS)}")
-    return DESIGNS[name]
+def _after_design(then: Strategy[Any], initial: int, design: str) -> Phased:
+    return Phased(then, initial, choose("design", design, DESIGNS))
 
 
-def _bayesian(initial: int = 10, design: str = "uniform") -> Strategy[Any]:
-    """Bayesian optimization in BaCO's manner: Gaussian process, learnt feasibility, all or locally searched."""
-    from baco_like.strategies.bayesian.bayesian import Bayesian
-    from baco_like.strategies.composite.phased import Phased
-
-    return Phased(Bayesian(), initial, _design(design))
+def _bayesian(initial: int = 10, design: str = "uniform") -> Phased:
+    """Bayesian optimization as in BaCO: Gaussian process, model of failures, complete scan or local search."""
+    return _after_design(Bayesian(), initial, design)
 
 
-def _random_forest(initial: int = 10, design: str = "uniform") -> Strategy[Any]:
-    """Bayesian optimization with a random forest as the model."""
-    from baco_like.strategies.bayesian.bayesian import Bayesian
-    from baco_like.strategies.composite.phased import Phased
-    from baco_like.surrogates.forest import RandomForest
-
-    return Phased(Bayesian(surrogate=RandomForest()), initial, _design(design))
+def _random_forest(initial: int = 10, design: str = "uniform") -> Phased:
+    """Bayesian optimization with a random forest as the surrogate."""
+    return _after_design(Bayesian(surrogate=RandomForest()), initial, design)
 
 
-def _baco(initial: int = 10, design: str = "uniform") -> Strategy[Any]:
-    """BaCO as published: always by local search, its program's minimum feasibility, every fit from many starts."""
-    from baco_like.strategies.bayesian.bayesian import Bayesian
-    from baco_like.strategies.composite.phased import Phased
-    from baco_like.surrogates.gp.fit import Effort
-    from baco_like.surrogates.gp.model import GaussianProcess
-
+def _baco(initial: int = 10, design: str = "uniform") -> Phased:
+    """BaCO as published: always local search, minimum feasibility of BaCO's program, every fit from many starts."""
     surrogate = GaussianProcess(effort=Effort(draws=200, starts=5, fresh_starts=5, fresh_every=1))
     then = Bayesian(surrogate=surrogate, scan_limit=0, largest_minimum=0.1)
-    return Phased(then, initial, _design(design))
+    return _after_design(then, initial, design)
 
 
 def _kernel_tuner_bo(
@@ -94,50 +98,50 @@ def _kernel_tuner_bo(
     design: str = "maximin",
     acquisition: str = "advanced_multi",
     exploration: float | None = None,
-) -> Strategy[Any]:
+) -> Phased:
     """Kernel Tuner's Bayesian optimization; acquisition: advanced_multi, multi, ei; exploration None: contextual."""
-    from baco_like.acquisitions.selectors import (
-        ACQUISITIONS,
-        AcquisitionSelector,
-        AdvancedMulti,
-        Multi,
-    )
-    from baco_like.strategies.bayesian.kernel_tuner_bo import KernelTunerBO
-    from baco_like.strategies.composite.phased import Phased
-    from baco_like.surrogates.gp.model import FixedGaussianProcess
-
     selectors: dict[str, AcquisitionSelector] = {
         "advanced_multi": AdvancedMulti(),
         "multi": Multi(),
         "ei": Multi(),
     }
-    if acquisition not in selectors:
-        known = ", ".join(selectors)
-        raise ValueError(f"acquisition {acquisition!r} is unknown; choose from {known}")
     then = KernelTunerBO(
         acquisitions=("ei",) if acquisition == "ei" else tuple(ACQUISITIONS),
-        selector=selectors[acquisition],
+        selector=choose("acquisition", acquisition, selectors),
         exploration=exploration,
+        # Table I of Willemsen et al. 2021: lengthscale 1.5 with contextual variance, 2 with a constant factor.
         surrogate=FixedGaussianProcess(lengthscale=1.5 if exploration is None else 2.0),
     )
-    return Phased(then, initial, _design(design))
+    return _after_design(then, initial, design)
 
 
-def _auto(initial: int | None = None, design: str = "middle") -> Strategy[Any]:
-    """The recommended strategy: Bayesian optimization that also sees quantities the space names."""
-    from baco_like.strategies.auto import Auto
+def _smac(
+    initial: int = 10,
+    design: str = "sobol",
+    surrogate: str = "gp",
+    acquisition: str = "lcb",
+    random_share: float = 0.08,
+) -> Phased:
+    """SMAC's parts as in the 2022 survey, with some random draws; surrogate: gp, forest; acquisition: lcb, ei.
 
-    return Auto(initial, _design(design))
+    The lower confidence bound is 2 standard deviations below the mean; SMAC's factor grows with the logarithm of the
+    number of observations.
+    """
+    surrogates: dict[str, Surrogate] = {"gp": GaussianProcess(), "forest": RandomForest()}
+    acquisitions: dict[str, AcquisitionFunction] = {
+        "lcb": LowerConfidenceBound(),
+        "ei": ExpectedImprovement(),
+    }
+    then = Bayesian(
+        surrogate=choose("surrogate", surrogate, surrogates),
+        acquisition=choose("acquisition", acquisition, acquisitions),
+    )
+    return _after_design(RandomInterleaving(then, random_share), initial, design)
 
 
-def _random_search() -> Strategy[Any]:
-    """Uniform random sampling without replacement."""
-    return RandomSearch()
-
-
-def _exhaustive() -> Strategy[Any]:
-    """Every feasible configuration once, in order."""
-    return Exhaustive()
+def _auto(initial: int | None = None, design: str = "middle") -> Auto:
+    """The recommended strategy: Bayesian optimization whose models also see quantities named by the space."""
+    return Auto(initial, choose("design", design, DESIGNS))
 
 
 def _portfolio(
@@ -147,61 +151,19 @@ def _portfolio(
     rule: str = "auc",
     window: int = 500,
     exploration: float = 0.05,
-) -> Strategy[Any]:
+) -> Portfolio:
     """Several strategies share the evaluations; arms: names or settings by name; rule: auc, round_robin."""
-    from baco_like.strategies.composite.bandit import AreaUnderCurve, RoundRobin
-    from baco_like.strategies.composite.portfolio import Portfolio
-
-    if rule not in ("auc", "round_robin"):
-        raise ValueError(f"rule {rule!r} is unknown; choose from auc, round_robin")
-    given = arms.split(",") if isinstance(arms, str) else arms
-    named = given if isinstance(given, Mapping) else {name.strip(): {} for name in given}
-    strategies = {
-        name: create(str(settings.get("strategy", name)), _without(settings, "strategy"))
-        for name, settings in named.items()
+    names = arms.split(",") if isinstance(arms, str) else arms
+    by_name = names if isinstance(names, Mapping) else {name.strip(): {} for name in names}
+    strategies = {}
+    for name, settings in by_name.items():
+        own = dict(settings)
+        strategies[name] = create_strategy(str(own.pop("strategy", name)), own)
+    rules: dict[str, Callable[[], ArmRule]] = {
+        "auc": lambda: AreaUnderCurve(window, exploration),
+        "round_robin": RoundRobin,
     }
-    return Portfolio(
-        strategies, AreaUnderCurve(window, exploration) if rule == "auc" else RoundRobin()
-    )
-
-
-def _without(settings: Mapping[str, Any], key: str) -> dict[str, Any]:
-    return {name: value for name, value in settings.items() if name != key}
-
-
-def _smac(
-    initial: int = 10,
-    design: str = "sobol",
-    surrogate: str = "gp",
-    acquisition: str = "lcb",
-    random_share: float = 0.08,
-) -> Strategy[Any]:
-    """SMAC's parts as in the 2022 survey, some draws being random; surrogate: gp, forest; acquisition: lcb, ei.
-
-    The bound lies 2 standard deviations below the mean, where SMAC's factor grows with the logarithm of the data.
-    """
-    from baco_like.acquisitions.functions import ExpectedImprovement, LowerConfidenceBound
-    from baco_like.acquisitions.protocol import AcquisitionFunction
-    from baco_like.strategies.bayesian.bayesian import Bayesian
-    from baco_like.strategies.composite.interleaved import Interleaved
-    from baco_like.strategies.composite.phased import Phased
-    from baco_like.surrogates.forest import RandomForest
-    from baco_like.surrogates.gp.model import GaussianProcess
-    from baco_like.surrogates.protocol import Surrogate
-
-    models: dict[str, Callable[[], Surrogate]] = {"gp": GaussianProcess, "forest": RandomForest}
-    scores: dict[str, Callable[[], AcquisitionFunction]] = {
-        "lcb": LowerConfidenceBound,
-        "ei": ExpectedImprovement,
-    }
-    for setting, value, known in (
-        ("surrogate", surrogate, models),
-        ("acquisition", acquisition, scores),
-    ):
-        if value not in known:
-            raise ValueError(f"{setting} {value!r} is unknown; choose from {', '.join(known)}")
-    then = Bayesian(surrogate=models[surrogate](), acquisition=scores[acquisition]())
-    return Phased(Interleaved(then, random_share), initial, _design(design))
+    return Portfolio(strategies, choose("rule", rule, rules)())
 
 
 STRATEGIES: Mapping[str, Maker] = {
@@ -210,8 +172,8 @@ STRATEGIES: Mapping[str, Maker] = {
     "baco": _baco,
     "kernel_tuner_bo": _kernel_tuner_bo,
     "random_forest": _random_forest,
-    "random_search": _random_search,
-    "exhaustive": _exhaustive,
+    "random_search": RandomSearch,
+    "exhaustive": Exhaustive,
     "genetic_algorithm": genetic_algorithm,
     "differential_evolution": differential_evolution,
     "particle_swarm": particle_swarm,
@@ -229,32 +191,38 @@ STRATEGIES: Mapping[str, Maker] = {
     "portfolio": _portfolio,
     "smac": _smac,
 }
+"""Makers of strategies by name."""
 
 
-def create(name: str, settings: Mapping[str, Any]) -> Strategy[Any]:
+def create_strategy(name: str, settings: Mapping[str, Any] | None = None) -> Strategy[Any]:
     """Return the strategy with this name.
 
+    Args:
+        name: A key of `STRATEGIES`.
+        settings: Values of some of its settings; see `default_settings`.
+
     Raises:
-        ValueError: The name is unknown, it has no such setting, or a value is of another kind; the message says what
-            there is.
+        ValueError: The name or a setting is unknown, or a value has the wrong type; the message lists the choices.
     """
-    known = settings_of(name)
-    wrong = [key for key in settings if key not in known]
-    if wrong:
+    settings = settings or {}
+    known = default_settings(name)
+    unknown = [key for key in settings if key not in known]
+    if unknown:
         allowed = ", ".join(known) or "none"
         raise ValueError(
-            f"strategy {name!r} has no setting {wrong[0]!r}; its settings are: {allowed}"
+            f"strategy {name!r} has no setting {unknown[0]!r}; its settings are: {allowed}"
         )
-    kinds = inspect.signature(STRATEGIES[name]).parameters
+    parameters = inspect.signature(STRATEGIES[name]).parameters
     for key, value in settings.items():
-        if not _is_of_kind(value, str(kinds[key].annotation)):
-            raise ValueError(
-                f"strategy {name!r}: {key} = {value!r}; it takes {kinds[key].annotation}"
-            )
+        annotation = str(parameters[key].annotation)
+        if parameters[key].default is None and "None" not in annotation:
+            annotation += " | None"  # an open setting, see `BY_BUDGET`
+        if not _is_instance(value, annotation):
+            raise ValueError(f"strategy {name!r}: {key} = {value!r}; it takes {annotation}")
     return STRATEGIES[name](**settings)
 
 
-_KINDS: Mapping[str, type | tuple[type, ...]] = {
+_TYPES: Mapping[str, type] = {
     "int": Integral,
     "float": Real,
     "str": str,
@@ -263,17 +231,17 @@ _KINDS: Mapping[str, type | tuple[type, ...]] = {
 }
 
 
-def _is_of_kind(value: Any, annotation: str) -> bool:
-    """Whether a value is of one of the plain kinds of an annotation; what is not plain is left to the strategy."""
-    kinds = [kind.strip() for kind in annotation.split("|")]
-    if not _KINDS.keys() >= set(kinds):
+def _is_instance(value: Any, annotation: str) -> bool:
+    """Whether a value has a type of an annotation; annotations with other types are checked by the strategy itself."""
+    names = [name.strip() for name in annotation.split("|")]
+    if not _TYPES.keys() >= set(names):
         return True
     if isinstance(value, bool):
-        return "bool" in kinds
-    return any(isinstance(value, _KINDS[kind]) for kind in kinds)
+        return "bool" in names
+    return any(isinstance(value, _TYPES[name]) for name in names)
 
 
-def settings_of(name: str) -> dict[str, Any]:
+def default_settings(name: str) -> dict[str, Any]:
     """Return the settings of a strategy with their defaults.
 
     Raises:
@@ -286,6 +254,6 @@ def settings_of(name: str) -> dict[str, Any]:
     return {p.name: p.default for p in inspect.signature(STRATEGIES[name]).parameters.values()}
 
 
-def summary(name: str) -> str:
-    """Return one line on a strategy."""
+def describe_strategy(name: str) -> str:
+    """Return a description of a strategy in one line."""
     return (inspect.getdoc(STRATEGIES[name]) or "").splitlines()[0]

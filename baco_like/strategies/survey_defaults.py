@@ -1,7 +1,9 @@
-"""Settings by budget: Table III of Schoonhoven et al. 2022, "Benchmarking optimization algorithms for auto-tuning".
+"""Default settings by budget, from Table III of a survey.
 
-Each row of the table maps a setting to its values for the seven budgets of `BUDGETS`, in their order. A strategy whose
-settings are left open takes them from here when it starts, by the budget of its problem.
+Schoonhoven, van Werkhoven and Batenburg 2022, "Benchmarking optimization algorithms for auto-tuning GPU kernels".
+
+Each row maps a setting to its values for the seven budgets in `BUDGETS`. A strategy takes the settings that the user
+left open from its row when a run starts.
 """
 
 from __future__ import annotations
@@ -11,21 +13,21 @@ from collections.abc import Mapping
 from typing import Any
 
 BUDGETS = (25, 50, 100, 200, 400, 800, 1600)
-"""The columns: evaluations in all."""
+"""The columns of the table: numbers of evaluations."""
 
 UNKNOWN_BUDGET = 200
-"""The column that stands for a budget nobody told."""
+"""The column for a run whose budget is unknown."""
 
-Row = Mapping[str, tuple[Any, ...]]
-"""From each setting to its seven values."""
+SurveyRow = Mapping[str, tuple[Any, ...]]
+"""Maps each setting to its seven values."""
 
 
-def by_budget(row: Row, budget: int | None) -> dict[str, Any]:
-    """Return the settings of a row for a budget: those of the nearest column on a logarithmic scale.
+def settings_for_budget(row: SurveyRow, budget: int | None) -> dict[str, Any]:
+    """Return the settings of the column that is nearest to a budget on a logarithmic scale.
 
     Args:
-        row: One of the rows below.
-        budget: Evaluations in all, or None where it is not known. Of two columns equally near the smaller counts.
+        row: A row of the table.
+        budget: Number of evaluations, or None if unknown. Of two equally near columns the smaller is taken.
 
     Raises:
         ValueError: The budget is not positive.
@@ -38,38 +40,38 @@ def by_budget(row: Row, budget: int | None) -> dict[str, Any]:
     return {setting: values[nearest] for setting, values in row.items()}
 
 
-def resolved(row: Row, budget: int | None, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings of a row for a budget, save those that are given and not None."""
+def resolved(row: SurveyRow, budget: int | None, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of a row for a budget, replaced by given ones."""
     chosen = {setting: value for setting, value in given.items() if value is not None}
-    return {**by_budget(row, budget), **chosen}
+    return {**settings_for_budget(row, budget), **chosen}
 
 
-BASIN_HOPPING: Row = {
+BASIN_HOPPING: SurveyRow = {
     "method": ("powell", *("cobyla",) * 4, *("slsqp",) * 2),
     "temperature": (*(0.1,) * 5, *(1.0,) * 2),
 }
 
-DUAL_ANNEALING: Row = {"method": ("cobyla", *("powell",) * 6)}
+DUAL_ANNEALING: SurveyRow = {"method": ("cobyla", *("powell",) * 6)}
 
-PARTICLE_SWARM: Row = {
+PARTICLE_SWARM: SurveyRow = {
     "particles": (25, 25, 10, 20, 40, 80, 160),
     "neighbours": (5, 5, 5, 10, 20, 26, 32),
 }
 
-DIFFERENTIAL_EVOLUTION: Row = {
+DIFFERENTIAL_EVOLUTION: SurveyRow = {
     "mutation_strategy": (*("best1bin",) * 4, "best2bin", *("best1exp",) * 2),
     "population_per_parameter": (1, 2, 2, 4, 8, 16, 32),
     "recombination": (0.5, *(0.7,) * 6),
     "dither": ((0.2, 0.7),) * 7,
 }
 
-SIMULATED_ANNEALING: Row = {
+SIMULATED_ANNEALING: SurveyRow = {
     "exploration": (*(1.0,) * 4, 0.7, *(0.1,) * 2),
     "hill_climber": ("none", *("random_first",) * 6),
     "neighbourhood": ("hamming",) * 7,
 }
 
-GENETIC_LOCAL_SEARCH: Row = {
+GENETIC_LOCAL_SEARCH: SurveyRow = {
     "population": (2, 2, 4, 16, 20, 40, 80),
     "crossover": (*("uniform",) * 2, *("two_point",) * 2, *("uniform",) * 3),
     "hill_climber": ("random_first",) * 7,
@@ -77,7 +79,7 @@ GENETIC_LOCAL_SEARCH: Row = {
     "neighbourhood": ("hamming",) * 7,
 }
 
-GENETIC_ALGORITHM: Row = {
+GENETIC_ALGORITHM: SurveyRow = {
     "mutation": (*(0.02,) * 3, *(0.05,) * 2, *(0.02,) * 2),
     "population": (8, 10, 20, 40, 80, 128, 320),
     "crossover": (*("one_point",) * 5, *("two_point",) * 2),
@@ -85,32 +87,32 @@ GENETIC_ALGORITHM: Row = {
     "tournament": (*(8,) * 5, *(4,) * 2),
 }
 
-FIRST_TABU: Row = {"tabu_size": (4, 4, *(2000,) * 5), "neighbourhood": ("hamming",) * 7}
+FIRST_TABU: SurveyRow = {"tabu_size": (4, 4, *(2000,) * 5), "neighbourhood": ("hamming",) * 7}
 
-BEST_TABU: Row = {"tabu_size": (2000,) * 7, "neighbourhood": ("hamming",) * 7}
+BEST_TABU: SurveyRow = {"tabu_size": (2000,) * 7, "neighbourhood": ("hamming",) * 7}
 
-FIRST_MULTI_START: Row = {
+FIRST_MULTI_START: SurveyRow = {
     "restart": (True, True, False, False, True, True, True),
     "neighbourhood": ("hamming",) * 7,
 }
 
-BEST_MULTI_START: Row = {"neighbourhood": (*("adjacent",) * 3, *("hamming",) * 4)}
+BEST_MULTI_START: SurveyRow = {"neighbourhood": (*("adjacent",) * 3, *("hamming",) * 4)}
 
-FIRST_ITERATED: Row = {
+FIRST_ITERATED: SurveyRow = {
     "perturbation": (*(1.0,) * 5, *(0.05,) * 2),
     "patience": (*(25,) * 5, *(10,) * 2),
     "neighbourhood": (*("hamming",) * 5, *("adjacent",) * 2),
     "restart": (*(False,) * 4, *(True,) * 3),
 }
 
-BEST_ITERATED: Row = {
+BEST_ITERATED: SurveyRow = {
     "perturbation": (*(1.0,) * 5, *(0.05,) * 2),
     "patience": (25,) * 7,
     "neighbourhood": (*("adjacent",) * 2, *("hamming",) * 3, *("adjacent",) * 2),
 }
 
-SMAC: Row = {"surrogate": ("gp",) * 7, "acquisition": ("lcb",) * 7}
-"""The survey ran it up to 400 evaluations; the last two columns repeat that one."""
+SMAC: SurveyRow = {"surrogate": ("gp",) * 7, "acquisition": ("lcb",) * 7}
+"""The survey stopped at 400 evaluations; the last two columns repeat that column."""
 
-RACING: Row = {"first_test": (2,) * 7}
-"""The survey ran irace from 200 evaluations on; the first three columns repeat that one."""
+RACING: SurveyRow = {"first_test": (2,) * 7}
+"""The survey started irace at 200 evaluations; the first three columns repeat that column."""

@@ -32,7 +32,7 @@ from baco_like.benchmarking.comparison.runs import Contender, Job, Run
 from baco_like.benchmarking.comparison.spaces import RecordedSpace, find
 from baco_like.benchmarking.comparison.store import Specification, Store
 from baco_like.exceptions import BacoError
-from baco_like.strategies.registry import STRATEGIES
+from baco_like.strategies import STRATEGIES
 
 NEEDED = {
     "pyatf": "pyatf",

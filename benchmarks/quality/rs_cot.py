@@ -21,10 +21,10 @@ from ablations import EverywhereFeasible
 from baco_like import Infeasible, Space
 from baco_like.acquisitions.optimizers.sampled import SampledSearch
 from baco_like.evaluators.function.evaluator import FunctionEvaluator
+from baco_like.strategies import create_strategy
 from baco_like.strategies.bayesian.bayesian import Bayesian
 from baco_like.strategies.composite.phased import Phased
 from baco_like.strategies.random_search import RandomSearch
-from baco_like.strategies.registry import create
 from baco_like.surrogates.forest import RandomForest
 from baco_like.surrogates.gp.model import GaussianProcess
 from baco_like.surrogates.gp.prior import FLAT_PRIORS
@@ -57,8 +57,8 @@ def _phased(initial: int = 10, **parts: Any) -> Phased:
 STRATEGIES: Mapping[str, Any] = {
     "ours, 10 first points": _phased(),
     "ours, 20 first points": _phased(20),
-    "preset baco, 10 first points": create("baco", {}),
-    "preset baco, 20 first points": create("baco", {"initial": 20}),
+    "preset baco, 10 first points": create_strategy("baco", {}),
+    "preset baco, 20 first points": create_strategy("baco", {"initial": 20}),
     "uniform sampling": RandomSearch(),
     "best of 10,000 random instead of local search": _phased(search=SampledSearch(10_000)),
     "best of 1,000 random instead of local search": _phased(search=SampledSearch(1_000)),

@@ -27,7 +27,7 @@ from baco_like.evaluators.taco import Settings, taco_evaluator, tensors
 from baco_like.evaluators.taco.templates import TEMPLATES
 from baco_like.exceptions import EvaluatorError
 from baco_like.records.trial import Trial
-from baco_like.strategies.registry import create
+from baco_like.strategies import create_strategy
 
 PROBLEMS = ("spmm", "sddmm", "mttkrp")
 MADE = "made"
@@ -43,7 +43,7 @@ def strategy_of(name: str, budget: int) -> Any:
     settings = dict(CONTENDERS[name])
     if "design" in settings:
         settings["initial"] = budget
-    return create(settings.pop("name"), settings)
+    return create_strategy(settings.pop("name"), settings)
 
 
 def work(problem: str, tensor: str, name: str, seed: int, budget: int, options: str) -> runs.Row:

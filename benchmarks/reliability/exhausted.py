@@ -22,7 +22,7 @@ from baco_like import (
     SpaceExhausted,
     tune,
 )
-from baco_like.strategies.registry import STRATEGIES
+from baco_like.strategies import STRATEGIES
 
 SPACE = Space(
     {

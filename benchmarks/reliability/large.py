@@ -23,7 +23,7 @@ from baco_like.journal.events import observed_event, suggested_event
 from baco_like.journal.header import Header
 from baco_like.journal.json_lines import write_journal
 from baco_like.records.trial import Trial
-from baco_like.strategies.registry import STRATEGIES
+from baco_like.strategies import STRATEGIES
 
 OPENING = """
 import resource, sys, time

@@ -38,8 +38,8 @@ from baco_like import Optimizer, Space
 from baco_like._typing import Array, Rng
 from baco_like.records.history import History
 from baco_like.records.trial import Proposal, Trial
+from baco_like.strategies import STRATEGIES, create_strategy
 from baco_like.strategies.protocol import Problem, Strategy
-from baco_like.strategies.registry import STRATEGIES, create
 
 MODEL_BASED = ("auto", "bayesian", "baco", "kernel_tuner_bo", "random_forest", "smac")
 NOISY = ("racing",)
@@ -94,7 +94,7 @@ class Objective:
 
 def ours(name: str, space: Space, objective: Objective, budget: int) -> tuple[Array, float]:
     """Return milliseconds: the strategy's own of every suggestion, and altogether on average."""
-    strategy = Timed(create(name, {}))
+    strategy = Timed(create_strategy(name, {}))
     noise = "repeat" if name in NOISY else "none"
     optimizer = Optimizer(space, strategy=strategy, seed=1, budget=budget, noise=noise)
     seconds = 0.0

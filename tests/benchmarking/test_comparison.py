@@ -34,7 +34,7 @@ from baco_like.benchmarking.score import CUTOFF
 from baco_like.cli import main
 from baco_like.cli.compare import contenders
 from baco_like.exceptions import EvaluatorError, JournalError
-from baco_like.strategies.registry import create
+from baco_like.strategies import create_strategy
 
 RANDOM = Contender("random", "random_search")
 LISTED = Contender("listed", "exhaustive")
@@ -561,7 +561,7 @@ def test_settings_follow_a_strategys_name() -> None:
         "kernel_tuner_bo:acquisition=ei:initial=5",
     ]
     assert found[1].settings == {"acquisition": "ei", "initial": 5}
-    assert create(found[1].strategy, found[1].settings) is not None
+    assert create_strategy(found[1].strategy, found[1].settings) is not None
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 
 import baco_like
 from baco_like.exceptions import MissingExtra
-from baco_like.strategies.registry import STRATEGIES
+from baco_like.strategies import STRATEGIES
 
 DOCS = Path(__file__).parents[2] / "docs"
 

@@ -27,7 +27,7 @@ class Run:
             self.problem.space,
             n - len(codes),
             self.rng,
-            lambda rows: self.problem.taken(beyond, rows),
+            lambda rows: self.problem.is_excluded(beyond, rows),
         )
         codes = np.concatenate([codes, fill])
         tags = [p.tag for p in found] + [None] * len(fill)

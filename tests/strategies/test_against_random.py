@@ -5,7 +5,7 @@ import pytest
 
 from baco_like import Integer, Ordinal, Space
 from baco_like.optimizer import Optimizer
-from baco_like.strategies.registry import create
+from baco_like.strategies import create_strategy
 
 SPACE = Space(
     {
@@ -30,7 +30,7 @@ RANGES = SPACE.features(SPACE.feasible.sample(2000, np.random.default_rng(0)))
 
 
 def best(name, settings, seed):
-    optimizer = Optimizer(SPACE, strategy=create(name, settings), seed=seed, budget=N)
+    optimizer = Optimizer(SPACE, strategy=create_strategy(name, settings), seed=seed, budget=N)
     for _ in range(N):
         trial = optimizer.suggest()
         optimizer.observe(trial, cost(trial))

@@ -3,7 +3,7 @@
 import pytest
 
 from baco_like import Categorical, Integer, Ordinal, Permutation, Real, Space
-from baco_like.strategies.registry import STRATEGIES, create, settings_of
+from baco_like.strategies import STRATEGIES, create_strategy, default_settings
 from baco_like.testing.strategies import CHECKS, another_seed_another_run
 
 SPACES = {
@@ -29,8 +29,8 @@ SPACES = {
 
 
 def _short(name):
-    shorter = (settings_of(name).get("initial") or 0) > 6
-    return create(name, {"initial": 6} if shorter else {})
+    shorter = (default_settings(name).get("initial") or 0) > 6
+    return create_strategy(name, {"initial": 6} if shorter else {})
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda c: c.__name__)

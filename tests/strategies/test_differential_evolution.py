@@ -6,6 +6,7 @@ from population_runs import Run, in_order
 
 from baco_like import Categorical, Integer, Permutation, Real, Space
 from baco_like.spaces.repair import nearest
+from baco_like.strategies import create_strategy
 from baco_like.strategies.evolutionary.differential_evolution import DifferentialEvolution
 from baco_like.strategies.evolutionary.differential_mutation import (
     DONORS,
@@ -24,7 +25,6 @@ from baco_like.strategies.moves.constraint_handling import (
     unrepaired,
 )
 from baco_like.strategies.protocol import Problem
-from baco_like.strategies.registry import create
 
 SPACE = Space(
     {"a": Integer(0, 9), "seven": [7], "b": Integer(0, 9), "c": Categorical(["p", "q", "r"])},
@@ -137,7 +137,9 @@ def test_the_others_differ_wherever_there_are_enough(n, count, seed):
 
 
 def test_a_generation_that_changes_nothing_twice_is_drawn_anew():
-    run = Run(create("differential_evolution", {"population_per_parameter": 3}), SPACE, bowl)
+    run = Run(
+        create_strategy("differential_evolution", {"population_per_parameter": 3}), SPACE, bowl
+    )
     founders = run.state.candidates
     algorithm, problem = run.state.algorithm, Problem(SPACE)
     costs = np.arange(9.0)
@@ -198,9 +200,9 @@ def test_unaware_members_may_be_infeasible_and_are_left_so():
 
 
 def test_settings_of_the_papers():
-    aware = create("differential_evolution", {})
+    aware = create_strategy("differential_evolution", {})
     assert aware.by_budget(25) == aware.by_budget(1600) == DifferentialEvolution()
-    unaware = create("differential_evolution", {"constraints": "penalty"})
+    unaware = create_strategy("differential_evolution", {"constraints": "penalty"})
     found = [
         (a.method, a.population_per_parameter, a.recombination, a.weight)
         for a in map(unaware.by_budget, (25, 400, 1600))
@@ -210,7 +212,7 @@ def test_settings_of_the_papers():
         ("best2bin", 8, 0.7, (0.2, 0.7)),
         ("best1exp", 32, 0.7, (0.2, 0.7)),
     ]
-    chosen = create("differential_evolution", {"weight": 0.5, "constraints": "penalty"})
+    chosen = create_strategy("differential_evolution", {"weight": 0.5, "constraints": "penalty"})
     assert chosen.by_budget(25).weight == (0.5, 0.5)
 
 
@@ -235,4 +237,4 @@ def test_there_are_enough_members_for_the_differences():
 )
 def test_wrong_settings_are_refused_at_once(settings, message):
     with pytest.raises(ValueError, match=message):
-        create("differential_evolution", settings)
+        create_strategy("differential_evolution", settings)

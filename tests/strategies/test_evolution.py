@@ -6,8 +6,8 @@ from population_runs import Run
 
 from baco_like import Categorical, Integer, Ordinal, Permutation, Real, Space
 from baco_like.records.trial import Trial
+from baco_like.strategies import create_strategy
 from baco_like.strategies.evolutionary.population import Penalised
-from baco_like.strategies.registry import create
 from baco_like.testing.strategies import CHECKS
 
 NAMES = ("genetic_algorithm", "differential_evolution", "particle_swarm", "firefly")
@@ -36,14 +36,14 @@ def bowl(code):
 
 
 def run_of(name, space=SPACE, cost=bowl, seed=0, **settings):
-    return Run(create(name, {**SMALL[name], **settings}), space, cost, seed)
+    return Run(create_strategy(name, {**SMALL[name], **settings}), space, cost, seed)
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda c: c.__name__)
 @pytest.mark.parametrize("space", [MIXED, TINY], ids=["mixed", "tiny"])
 @pytest.mark.parametrize("name", NAMES)
 def test_penalties_conform_as_well(name, space, check):
-    check(create(name, {**SMALL[name], "constraints": "penalty"}), space)
+    check(create_strategy(name, {**SMALL[name], "constraints": "penalty"}), space)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -167,7 +167,9 @@ FOUR = Space({n: Integer(0, 15) for n in "abcd"}, constraints=["(a + b) % 2 == 0
 @functools.cache
 def mean_best(name, seeds=5):
     settings = SMALL.get(name, {})
-    found = (Run(create(name, settings), FOUR, bowl, seed).go(80)[0] for seed in range(seeds))
+    found = (
+        Run(create_strategy(name, settings), FOUR, bowl, seed).go(80)[0] for seed in range(seeds)
+    )
     return np.mean([min(map(bowl, rows)) for rows in found])
 
 

@@ -3,12 +3,12 @@ import pytest
 from population_runs import Run, in_order
 
 from baco_like import Categorical, Integer, Space
+from baco_like.strategies import create_strategy
 from baco_like.strategies.evolutionary.evolution import Evolution
 from baco_like.strategies.evolutionary.firefly import Fireflies, Firefly
 from baco_like.strategies.evolutionary.snapping import feasible_points, snap_any, snap_feasible
 from baco_like.strategies.geometry.continuous import UnitBox
 from baco_like.strategies.protocol import Problem
-from baco_like.strategies.registry import create
 
 SPACE = Space(
     {"a": Integer(0, 99), "seven": [7], "b": Integer(0, 49), "c": Categorical(["p", "q", "r"])},
@@ -103,7 +103,7 @@ def test_a_stranger_takes_the_place_of_the_darkest():
 
 
 def test_fireflies_are_not_moved_to_what_is_evaluated():
-    run = Run(create("firefly", {"population": 7}), SPACE, bowl, seed=2)
+    run = Run(create_strategy("firefly", {"population": 7}), SPACE, bowl, seed=2)
     run.go(20)
     box = UnitBox.of(SPACE)
     positions = run.state.population.positions
@@ -111,8 +111,8 @@ def test_fireflies_are_not_moved_to_what_is_evaluated():
 
 
 def test_settings_of_the_papers():
-    assert create("firefly", {}).by_budget(None) == Firefly()
-    unaware = create("firefly", {"constraints": "penalty"}).by_budget(25)
+    assert create_strategy("firefly", {}).by_budget(None) == Firefly()
+    unaware = create_strategy("firefly", {"constraints": "penalty"}).by_budget(25)
     assert (unaware.population, unaware.landing.snap) == (20, snap_any)
 
 
@@ -127,4 +127,4 @@ def test_settings_of_the_papers():
 )
 def test_wrong_settings_are_refused_at_once(settings, message):
     with pytest.raises(ValueError, match=message):
-        create("firefly", settings)
+        create_strategy("firefly", settings)

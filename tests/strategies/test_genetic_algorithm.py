@@ -7,6 +7,7 @@ from scipy.stats import beta
 
 from baco_like import Categorical, Integer, Permutation, Real, Space
 from baco_like.spaces.neighbourhood import hamming
+from baco_like.strategies import create_strategy
 from baco_like.strategies.evolutionary.evolution import Evolution
 from baco_like.strategies.evolutionary.genetic_algorithm import GeneticAlgorithm
 from baco_like.strategies.moves.constraint_handling import cascade_neighbour, uniform_founders
@@ -20,7 +21,6 @@ from baco_like.strategies.moves.mutation import (
     swapped,
 )
 from baco_like.strategies.moves.selection import BetaRank, Tournament
-from baco_like.strategies.registry import create
 
 SPACE = Space(
     {"seven": [7], "a": Integer(0, 7), "b": Integer(0, 7), "c": Categorical(["p", "q", "r"]),
@@ -69,7 +69,7 @@ def test_with_outcomes_in_order_it_is_exactly_generational():
 
 
 def test_all_of_the_old_are_replaced_by_beta_rank():
-    run = Run(create("genetic_algorithm", {"population": 10}), SPACE, bowl)
+    run = Run(create_strategy("genetic_algorithm", {"population": 10}), SPACE, bowl)
     run.go(10)
     children = run.state.candidates.codes
     while run.state.step == 1:
@@ -79,7 +79,7 @@ def test_all_of_the_old_are_replaced_by_beta_rank():
 
 def test_tournaments_keep_the_best_of_old_and_young():
     settings = {"population": 10, "selection": "tournament", "tournament": 20}
-    run = Run(create("genetic_algorithm", settings), SPACE, bowl)
+    run = Run(create_strategy("genetic_algorithm", settings), SPACE, bowl)
     rows, _ = run.go(10)
     while run.state.step == 1:
         rows = np.concatenate([rows, run.go(1)[0]])
@@ -201,17 +201,17 @@ def test_every_insertion_occurs():
 
 
 def test_settings_of_the_papers():
-    aware = create("genetic_algorithm", {})
+    aware = create_strategy("genetic_algorithm", {})
     assert aware.by_budget(25) == aware.by_budget(1600) == GeneticAlgorithm()
-    unaware = create("genetic_algorithm", {"constraints": "penalty"})
+    unaware = create_strategy("genetic_algorithm", {"constraints": "penalty"})
     low, high = unaware.by_budget(25), unaware.by_budget(1600)
     assert (low.population, low.mutation, low.selection) == (8, PerGene(0.02), Tournament(8))
     assert (high.population, high.mutation, high.selection) == (320, PerGene(0.02), Tournament(4))
     assert low.crossover is one_point is not high.crossover
     same = {"population": 20, "selection": "beta_rank", "mutation_chance": 5}
-    chosen = create("genetic_algorithm", {"constraints": "penalty", **same}).by_budget(200)
+    chosen = create_strategy("genetic_algorithm", {"constraints": "penalty", **same}).by_budget(200)
     assert (chosen.population, chosen.selection, chosen.mutation) == (20, BetaRank(), OneIn(5))
-    rate = create("genetic_algorithm", {"mutation": 0.5}).by_budget(200)
+    rate = create_strategy("genetic_algorithm", {"mutation": 0.5}).by_budget(200)
     assert rate.mutation == PerGene(0.5)
 
 
@@ -233,4 +233,4 @@ def test_settings_of_the_papers():
 )
 def test_wrong_settings_are_refused_at_once(settings, message):
     with pytest.raises(ValueError, match=message):
-        create("genetic_algorithm", settings)
+        create_strategy("genetic_algorithm", settings)

@@ -8,8 +8,8 @@ from population_runs import Run
 
 from baco_like import Integer, Permutation, Space
 from baco_like.spaces.neighbourhood import hamming
+from baco_like.strategies import create_strategy
 from baco_like.strategies.local.genetic_local_search import restricted_tournament, tournament
-from baco_like.strategies.registry import create
 
 RNG = np.random.default_rng
 SPACE = Space({f"x{i}": Integer(0, 11) for i in range(4)}, ["x0 + x1 >= 4", "x2 != x3"])
@@ -31,7 +31,7 @@ def cost(code):
 
 
 def run_of(space=SPACE, objective=rugged, seed=0, **settings):
-    return Run(create("genetic_local_search", settings), space, objective, seed)
+    return Run(create_strategy("genetic_local_search", settings), space, objective, seed)
 
 
 def generations(run, n):
@@ -153,7 +153,7 @@ def test_several_in_flight_and_a_lost_one():
 
 def test_settings_follow_the_budget_unless_they_are_given():
     def algorithm(budget, **settings):
-        return create("genetic_local_search", settings).by_budget(budget)
+        return create_strategy("genetic_local_search", settings).by_budget(budget)
 
     assert [algorithm(n).population for n in (25, 100, 200, 1600)] == [2, 4, 16, 80]
     assert algorithm(None) == algorithm(200)
@@ -173,4 +173,4 @@ def test_settings_follow_the_budget_unless_they_are_given():
 )
 def test_bad_settings_are_refused(settings, message):
     with pytest.raises(ValueError, match=message):
-        create("genetic_local_search", settings)
+        create_strategy("genetic_local_search", settings)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from baco_like import Optimizer, Ordinal, Space
-from baco_like.strategies.registry import create
+from baco_like.strategies import create_strategy
 from baco_like.surrogates.index_features import IndexFeatures
 
 SPACE = Space(
@@ -72,7 +72,7 @@ def test_features_are_evenly_spaced_and_constants_are_left_out():
 @pytest.mark.parametrize("wrong", [{"acquisition": "best"}, {"initail": 3}])
 def test_wrong_settings(wrong):
     with pytest.raises(ValueError, match=r"acquisition|initail"):
-        create("kernel_tuner_bo", wrong)
+        create_strategy("kernel_tuner_bo", wrong)
 
 
 def test_values_near_the_largest_double():
@@ -89,4 +89,4 @@ def test_values_near_the_largest_double():
 @pytest.mark.parametrize("factor", [float("nan"), float("inf"), -1.0])
 def test_an_exploration_that_is_no_factor_is_refused(factor):
     with pytest.raises(ValueError, match="exploration = "):
-        create("kernel_tuner_bo", {"exploration": factor})
+        create_strategy("kernel_tuner_bo", {"exploration": factor})

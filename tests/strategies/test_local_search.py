@@ -9,11 +9,11 @@ from population_runs import Run
 
 from baco_like import Categorical, Integer, Permutation, Real, Space
 from baco_like.spaces.neighbourhood import adjacent
+from baco_like.strategies import create_strategy
 from baco_like.strategies.local.neighbourhoods import Neighbourhoods
 from baco_like.strategies.local.perturbation import changes, perturbed
 from baco_like.strategies.local.scan import Scan
-from baco_like.strategies.observed_costs import Memo
-from baco_like.strategies.registry import create
+from baco_like.strategies.observed_costs import ObservedCosts
 
 RNG = np.random.default_rng
 NAMES = ("multi_start_local_search", "iterated_local_search", "tabu_search")
@@ -57,7 +57,7 @@ def climb(f, row, rng, improvement, name, restart):
 @pytest.mark.parametrize(("improvement", "restart"), [("first", True), ("first", False), ("best", None)])  # fmt: skip
 def test_multi_start_is_the_plain_loop(improvement, restart, name):
     settings = {"improvement": improvement, "neighbourhood": name, "restart": restart}
-    strategy = create("multi_start_local_search", settings)
+    strategy = create_strategy("multi_start_local_search", settings)
     rows, tags = Run(strategy, SPACE, rugged, seed=4).go(250)
     rng, f, starts = RNG(4), Objective(rugged), 0
     while len(f.seen) < 250:
@@ -72,7 +72,7 @@ def test_multi_start_is_the_plain_loop(improvement, restart, name):
 @pytest.mark.parametrize(("perturbation", "patience"), [(0.05, 10), (0.2, 2), (1.0, 25)])
 def test_iterated_is_the_plain_loop(improvement, perturbation, patience):
     settings = {"neighbourhood": "adjacent", "perturbation": perturbation, "patience": patience}
-    strategy = create("iterated_local_search", {"improvement": improvement, **settings})
+    strategy = create_strategy("iterated_local_search", {"improvement": improvement, **settings})
     rows, _ = Run(strategy, SPACE, rugged, seed=1).go(200)
     rng, f = RNG(1), Objective(rugged)
     count = int(perturbation * (10 + 7 + 3 + 4 + 10))  # b takes 7 values
@@ -93,7 +93,7 @@ def test_iterated_is_the_plain_loop(improvement, perturbation, patience):
 @pytest.mark.parametrize("size", [1, 5, 2000])
 @pytest.mark.parametrize("improvement", ["first", "best"])
 def test_tabu_is_the_plain_loop(improvement, size):
-    strategy = create("tabu_search", {"improvement": improvement, "tabu_size": size})
+    strategy = create_strategy("tabu_search", {"improvement": improvement, "tabu_size": size})
     rows, tags = Run(strategy, SPACE, rugged, seed=3).go(200)
     rng, f, visited = RNG(3), Objective(rugged), []
     row = sample(rng)
@@ -126,9 +126,9 @@ def test_tabu_moves_to_the_best_neighbour_where_none_is_better_and_never_back():
     space = Space({"x": Integer(0, 9)})
     costs = [9, 7, 3, 5, 6, 8, 1, 2, 4, 10]
     settings = {"improvement": "best", "neighbourhood": "adjacent"}
-    strategy = create("tabu_search", settings)
+    strategy = create_strategy("tabu_search", settings)
     run = Run(strategy, space, lambda code: float(costs[int(code[0])]))
-    run.state = replace(run.state, scans=(Scan.start(np.array([4.0]), Memo()),))
+    run.state = replace(run.state, scans=(Scan.start(np.array([4.0]), ObservedCosts()),))
     rows, _ = run.go(8)
     # from 4 it looks at 3 and 5 and goes to 3, though that is no better; then only 2, 1, 0 are free
     assert rows[0, 0] == 4
@@ -214,7 +214,7 @@ def test_what_is_given_up_counts_as_failed_and_what_comes_out_of_turn_counts_at_
     patient = Scan(rows, keys, np.full(4, np.nan), first=False, mark=5.0).told(b"3", 4.0)
     assert not patient.settled
     assert patient.given_up().better == 3
-    known = Scan.start(np.array([1.0]), Memo())
+    known = Scan.start(np.array([1.0]), ObservedCosts())
     assert known.awaited.tolist() == [0]
 
 
@@ -224,7 +224,7 @@ def test_what_is_given_up_counts_as_failed_and_what_comes_out_of_turn_counts_at_
 @pytest.mark.parametrize("improvement", ["first", "best"])
 @pytest.mark.parametrize("name", NAMES)
 def test_several_in_flight_with_one_that_never_returns(name, improvement):
-    run = Run(create(name, {"improvement": improvement}), SPACE, rugged, seed=2)
+    run = Run(create_strategy(name, {"improvement": improvement}), SPACE, rugged, seed=2)
     rng, flying, seen = RNG(0), [], set()
     lost = run.ask(1)
     for _ in range(60):
@@ -242,7 +242,9 @@ def test_several_in_flight_with_one_that_never_returns(name, improvement):
 def test_a_lost_neighbour_is_passed_over(name):
     """With one worker of two hanging, the climb ends in a local minimum and the next one begins."""
     space = Space({"x": Integer(0, 5), "y": Integer(0, 5)})
-    run = Run(create(name, {"improvement": "best", "neighbourhood": "adjacent"}), space, bowl)
+    run = Run(
+        create_strategy(name, {"improvement": "best", "neighbourhood": "adjacent"}), space, bowl
+    )
     run.go(1)
     (_,) = run.ask()  # one of the neighbours, never told
     turn = run.state.turn
@@ -253,7 +255,7 @@ def test_a_lost_neighbour_is_passed_over(name):
 @pytest.mark.parametrize("before", [0, 3])
 @pytest.mark.parametrize("name", NAMES)
 def test_a_better_configuration_that_is_told_is_the_next_start(name, before):
-    run = Run(create(name, {}), SPACE, rugged, seed=1)
+    run = Run(create_strategy(name, {}), SPACE, rugged, seed=1)
     run.go(before)
     row = sample(RNG(9))
     run.told(row, -1e6)
@@ -268,7 +270,7 @@ def test_a_better_configuration_that_is_told_is_the_next_start(name, before):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_worse_ones_that_are_told_change_nothing(name):
-    runs = [Run(create(name, {}), SPACE, rugged, seed=1) for _ in range(2)]
+    runs = [Run(create_strategy(name, {}), SPACE, rugged, seed=1) for _ in range(2)]
     for run in runs:
         run.go(30)
     before = runs[1].rng.bit_generator.state
@@ -282,7 +284,7 @@ def test_worse_ones_that_are_told_change_nothing(name):
 def test_a_small_space_is_looked_at_whole_and_the_walk_goes_on():
     space = Space({"x": Integer(0, 7), "y": Integer(0, 7)}, ["x != y"])
     for name in NAMES:
-        rows, _ = Run(create(name, {"neighbourhood": "adjacent"}), space, bowl).go(56)
+        rows, _ = Run(create_strategy(name, {"neighbourhood": "adjacent"}), space, bowl).go(56)
         assert len({tuple(row) for row in rows}) == 56
 
 
@@ -293,7 +295,7 @@ def test_noisy_configurations_are_evaluated_again_and_failed_ones_are_not(name):
     def noisy(code):
         return None if code[0] == 3 else float((code[0] - 1) ** 2 + rng.normal())
 
-    rows, tags = Run(create(name, {}), space, noisy, noise="repeat").go(60)
+    rows, tags = Run(create_strategy(name, {}), space, noisy, noise="repeat").go(60)
     times = Counter(map(tuple, rows))
     assert all(times[row] == 1 for row in times if row[0] == 3)
     assert max(times.values()) > 3
@@ -303,7 +305,7 @@ def test_noisy_configurations_are_evaluated_again_and_failed_ones_are_not(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_settings_follow_the_budget_unless_they_are_given(name):
     def algorithm(budget, **settings):
-        return create(name, settings).by_budget(budget)
+        return create_strategy(name, settings).by_budget(budget)
 
     assert algorithm(None) == algorithm(200) == algorithm(190)
     assert algorithm(25) != algorithm(200) or name == "iterated_local_search"
@@ -312,12 +314,12 @@ def test_settings_follow_the_budget_unless_they_are_given(name):
 
 
 def test_the_table_reaches_the_algorithms():
-    iterated = create("iterated_local_search", {}).by_budget(1600)
+    iterated = create_strategy("iterated_local_search", {}).by_budget(1600)
     assert (iterated.perturbation, iterated.patience, iterated.neighbourhood) == (0.05, 10, "adjacent")  # fmt: skip
     assert iterated.climber.restart
-    assert not create("multi_start_local_search", {}).by_budget(200).climber.restart
-    assert create("tabu_search", {}).by_budget(50).tabu_size == 4
-    best = create("multi_start_local_search", {"improvement": "best"})
+    assert not create_strategy("multi_start_local_search", {}).by_budget(200).climber.restart
+    assert create_strategy("tabu_search", {}).by_budget(50).tabu_size == 4
+    best = create_strategy("multi_start_local_search", {"improvement": "best"})
     assert [best.by_budget(n).neighbourhood for n in (100, 200)] == ["adjacent", "hamming"]
 
 
@@ -337,7 +339,7 @@ def test_the_table_reaches_the_algorithms():
 )  # fmt: skip
 def test_bad_settings_are_refused(name, settings, message):
     with pytest.raises(ValueError, match=message):
-        create(name, settings)
+        create_strategy(name, settings)
 
 
 SMOOTH = Space({f"x{i}": Integer(0, 11) for i in range(5)}, ["x0 + x1 >= 4"])
@@ -350,7 +352,7 @@ def steep(code):
 @pytest.mark.parametrize("name", [*NAMES, "simulated_annealing", "genetic_local_search"])
 def test_it_beats_random_search(name):
     ours = [
-        min(steep(row) for row in Run(create(name, {}), SMOOTH, steep, seed).go(100)[0])
+        min(steep(row) for row in Run(create_strategy(name, {}), SMOOTH, steep, seed).go(100)[0])
         for seed in range(4)
     ]
     random = [

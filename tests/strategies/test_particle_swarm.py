@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from population_runs import Run, in_order
 
 from baco_like import Categorical, Integer, Permutation, Real, Space
+from baco_like.strategies import create_strategy
 from baco_like.strategies.evolutionary.evolution import Evolution
 from baco_like.strategies.evolutionary.particle_swarm import ParticleSwarm, Swarm
 from baco_like.strategies.evolutionary.snapping import (
@@ -17,7 +18,6 @@ from baco_like.strategies.evolutionary.snapping import (
 )
 from baco_like.strategies.geometry.continuous import UnitBox
 from baco_like.strategies.protocol import Problem
-from baco_like.strategies.registry import create
 
 SPACE = Space(
     {"a": Integer(0, 9), "seven": [7], "b": Integer(0, 4), "c": Categorical(["p", "q", "r"])},
@@ -70,7 +70,7 @@ def test_with_outcomes_in_order_it_is_the_textbooks_swarm():
 
 
 def test_particles_are_not_moved_to_what_is_evaluated():
-    run = Run(create("particle_swarm", {"particles": 8}), SPACE, bowl, seed=2)
+    run = Run(create_strategy("particle_swarm", {"particles": 8}), SPACE, bowl, seed=2)
     while run.state.step < 2:
         run.go(1)
     positions, _ = run.state.candidates.moves
@@ -145,12 +145,14 @@ def test_the_scaled_box_has_one_step_length():
 
 
 def test_settings_of_the_papers():
-    aware = create("particle_swarm", {})
+    aware = create_strategy("particle_swarm", {})
     assert aware.by_budget(25) == aware.by_budget(1600) == ParticleSwarm()
-    unaware = create("particle_swarm", {"constraints": "penalty"})
+    unaware = create_strategy("particle_swarm", {"constraints": "penalty"})
     found = [(a.particles, a.neighbours) for a in map(unaware.by_budget, (50, 100, None, 1600))]
     assert found == [(25, 5), (10, 5), (20, 10), (160, 32)]
-    chosen = create("particle_swarm", {"constraints": "penalty", "particles": 30, "social": 1.5})
+    chosen = create_strategy(
+        "particle_swarm", {"constraints": "penalty", "particles": 30, "social": 1.5}
+    )
     assert (chosen.by_budget(25).particles, chosen.by_budget(25).social) == (30, 1.5)
 
 
@@ -166,10 +168,10 @@ def test_settings_of_the_papers():
 )
 def test_wrong_settings_are_refused_at_once(settings, message):
     with pytest.raises(ValueError, match=message):
-        create("particle_swarm", settings)
+        create_strategy("particle_swarm", settings)
 
 
 @pytest.mark.parametrize("factor", [float("nan"), 10**400])
 def test_a_factor_beyond_numbers_is_refused(factor):
     with pytest.raises(ValueError, match="must be a finite number"):
-        create("particle_swarm", {"inertia": factor})
+        create_strategy("particle_swarm", {"inertia": factor})

@@ -13,16 +13,16 @@ from baco_like.journal.memory import MemoryJournal
 from baco_like.optimizer import Optimizer
 from baco_like.records.trial import Proposal
 from baco_like.spaces.design import uniform
-from baco_like.strategies.composite.bandit import (
+from baco_like.strategies import create_strategy
+from baco_like.strategies.composite.arm_selection import (
     AreaUnderCurve,
+    ArmUses,
     RoundRobin,
-    Uses,
     area_under_curve,
-    chosen,
+    select_arm,
 )
 from baco_like.strategies.composite.portfolio import Portfolio
 from baco_like.strategies.protocol import Problem
-from baco_like.strategies.registry import create
 
 SPACE = Space({name: Ordinal(list(range(20))) for name in "ab"})
 
@@ -41,7 +41,7 @@ class Listener:
         pending = [trial.tag for trial in history.pending.values()]
         last = None if history.last is None else history.last.tag
         rows = uniform(
-            problem.space, min(n, self.most), rng, lambda codes: problem.taken(history, codes)
+            problem.space, min(n, self.most), rng, lambda codes: problem.is_excluded(history, codes)
         )
         seen = {"own": self.name, "pending": pending, "last": last}
         return [Proposal(row, {**seen, "place": i}) for i, row in enumerate(rows)]
@@ -66,7 +66,7 @@ def test_the_area_under_the_curve_by_hand():
 
 def test_the_scores_of_the_bandit_by_hand():
     log = [(0, True), (1, False), (0, False), (1, True), (1, True)]
-    scores = AreaUnderCurve(500, 0.5).scores(Uses((2, 3, 0), (0, 0, 0), log))
+    scores = AreaUnderCurve(500, 0.5).scores(ArmUses((2, 3, 0), (0, 0, 0), log))
     spread = 2 * math.log2(5)
     assert scores[0] == pytest.approx(2 / 6 * 1 + 0.5 * math.sqrt(spread / 2))
     assert scores[1] == pytest.approx(2 / 12 * 5 + 0.5 * math.sqrt(spread / 3))
@@ -75,17 +75,17 @@ def test_the_scores_of_the_bandit_by_hand():
 
 def test_the_bandit_forgets_what_is_older_than_its_window_and_counts_uses_in_flight():
     log = [(0, True)] * 3 + [(0, False), (1, True)]
-    old, new = (AreaUnderCurve(w, 0.0).scores(Uses((4, 1), (0, 0), log)) for w in (5, 2))
+    old, new = (AreaUnderCurve(w, 0.0).scores(ArmUses((4, 1), (0, 0), log)) for w in (5, 2))
     assert old[0] > 0
     assert new.tolist() == [0.0, 1.0]
-    flying = AreaUnderCurve(2, 1.0).scores(Uses((4, 4), (0, 3), log))
+    flying = AreaUnderCurve(2, 1.0).scores(ArmUses((4, 4), (0, 3), log))
     assert flying[1] == pytest.approx(1.0 + math.sqrt(2 * math.log2(5) / 4))
 
 
 def test_an_arm_that_finds_improvements_has_more_turns():
     rule, rng, log = AreaUnderCurve(), np.random.default_rng(0), []
     for _ in range(300):
-        arm = chosen(rule.scores(Uses((1, 1, 1), (0, 0, 0), log)), rng)
+        arm = select_arm(rule.scores(ArmUses((1, 1, 1), (0, 0, 0), log)), rng)
         log.append((arm, bool(rng.random() < (0.05, 0.3, 0.05)[arm])))
     counts = Counter(arm for arm, _ in log)
     assert counts[1] > 2 * max(counts[0], counts[2])
@@ -93,8 +93,8 @@ def test_an_arm_that_finds_improvements_has_more_turns():
 
 
 def test_round_robin_takes_the_arm_that_was_used_least_and_the_first_of_equals():
-    scores = RoundRobin().scores(Uses((3, 2, 2), (0, 0, 0), ()))
-    assert chosen(scores, np.random.default_rng(0)) == 1
+    scores = RoundRobin().scores(ArmUses((3, 2, 2), (0, 0, 0), ()))
+    assert select_arm(scores, np.random.default_rng(0)) == 1
 
 
 # The portfolio.
@@ -190,12 +190,12 @@ def test_model_based_arms_get_their_hyperparameters_back():
 
 
 def test_names_settings_and_repeated_strategies():
-    mixed = create(
+    mixed = create_strategy(
         "portfolio",
         {"arms": {"coarse": {"strategy": "torczon", "side": 0.5}, "torczon": {}}, "window": 7},
     )
     assert list(mixed.arms) == ["coarse", "torczon"]
-    assert mixed.arms["coarse"] == create("torczon", {"side": 0.5})
+    assert mixed.arms["coarse"] == create_strategy("torczon", {"side": 0.5})
     assert mixed.rule == AreaUnderCurve(7)
 
 
@@ -212,4 +212,4 @@ def test_names_settings_and_repeated_strategies():
 )
 def test_bad_settings_are_refused(settings, message):
     with pytest.raises(ValueError, match=message):
-        create("portfolio", settings)
+        create_strategy("portfolio", settings)

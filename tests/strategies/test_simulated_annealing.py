@@ -6,9 +6,9 @@ from plain_climbing import Objective, climb_best, climb_first
 from population_runs import Run
 
 from baco_like import Integer, Real, Space
+from baco_like.strategies import create_strategy
 from baco_like.strategies.local.perturbation import changes, perturbed
 from baco_like.strategies.local.simulated_annealing import acceptance
-from baco_like.strategies.registry import create
 
 RNG = np.random.default_rng
 SPACE = Space({f"x{i}": Integer(0, 11) for i in range(4)}, ["x0 + x1 >= 4", "x2 != x3"])
@@ -47,7 +47,7 @@ def annealed(f, n, climber, exploration, temperatures, budget, seed):
 def test_it_is_the_plain_loop(climber, exploration):
     temperatures = {"temperature": 1.0, "final_temperature": 0.1}
     settings = {"hill_climber": climber, "exploration": exploration, **temperatures}
-    run = Run(create("simulated_annealing", settings), SPACE, rugged, seed=5, budget=120)
+    run = Run(create_strategy("simulated_annealing", settings), SPACE, rugged, seed=5, budget=120)
     rows, _ = run.go(150)
     f = Objective(rugged)
     annealed(f, 150, climber, exploration, (1.0, 0.1), 120, seed=5)
@@ -67,7 +67,9 @@ def test_acceptance_is_metropolis_on_relative_changes():
 
 
 def test_the_temperature_falls_geometrically_over_the_budget_and_begins_again():
-    strategy = create("simulated_annealing", {"temperature": 1.0, "final_temperature": 0.01})
+    strategy = create_strategy(
+        "simulated_annealing", {"temperature": 1.0, "final_temperature": 0.01}
+    )
     algorithm = strategy.by_budget(100)
     assert [algorithm.heat(n) for n in (0, 50, 100, 150)] == pytest.approx([1.0, 0.1, 1.0, 0.1])
     assert algorithm.heat(99) == pytest.approx(0.01**0.99)
@@ -83,7 +85,7 @@ def test_hot_it_wanders_and_cold_it_stays_with_the_best():
     def rows_and_costs(temperature):
         temperatures = {"temperature": temperature, "final_temperature": temperature}
         settings = {"hill_climber": "none", "exploration": 0.02, **temperatures}
-        rows, _ = Run(create("simulated_annealing", settings), space, bowl).go(60)
+        rows, _ = Run(create_strategy("simulated_annealing", settings), space, bowl).go(60)
         return rows, np.array([bowl(row) for row in rows])
 
     rows, _ = rows_and_costs(1e9)
@@ -96,7 +98,7 @@ def test_hot_it_wanders_and_cold_it_stays_with_the_best():
 
 def test_settings_follow_the_budget_unless_they_are_given():
     def algorithm(budget, **settings):
-        return create("simulated_annealing", settings).by_budget(budget)
+        return create_strategy("simulated_annealing", settings).by_budget(budget)
 
     assert algorithm(25).hill_climber is None
     assert algorithm(25, hill_climber="best").hill_climber is not None
@@ -118,4 +120,4 @@ def test_settings_follow_the_budget_unless_they_are_given():
 )  # fmt: skip
 def test_bad_settings_are_refused(settings, message):
     with pytest.raises(ValueError, match=message):
-        create("simulated_annealing", settings)
+        create_strategy("simulated_annealing", settings)

@@ -1,4 +1,4 @@
-"""Interleaved random draws, and the preset that is made of them and of the Bayesian parts."""
+"""RandomInterleaving random draws, and the preset that is made of them and of the Bayesian parts."""
 
 import numpy as np
 import pytest
@@ -6,9 +6,9 @@ import pytest
 from baco_like import Ordinal, Space
 from baco_like.acquisitions.functions import LowerConfidenceBound
 from baco_like.optimizer import Optimizer
-from baco_like.strategies.composite.interleaved import Interleaved
+from baco_like.strategies import create_strategy
+from baco_like.strategies.composite.random_interleaving import RandomInterleaving
 from baco_like.strategies.direct.torczon import torczon
-from baco_like.strategies.registry import create
 from baco_like.surrogates.forest import RandomForest
 from baco_like.surrogates.gp.model import GaussianProcess
 
@@ -16,7 +16,7 @@ SPACE = Space({name: Ordinal(list(range(20))) for name in "ab"})
 
 
 def phases(share, n=1):
-    optimizer = Optimizer(SPACE, strategy=Interleaved(torczon(), share), seed=3)
+    optimizer = Optimizer(SPACE, strategy=RandomInterleaving(torczon(), share), seed=3)
     for _ in range(60 // n):
         for trial in optimizer.suggest(n):
             optimizer.observe(trial, 1.0 + trial["a"] + trial["b"] * 0.1)
@@ -32,7 +32,7 @@ def test_a_share_of_the_proposals_is_random(n):
 
 def test_without_random_draws_it_is_the_other_strategy():
     pure = Optimizer(SPACE, strategy=torczon(), seed=3)
-    mixed = Optimizer(SPACE, strategy=Interleaved(torczon(), 0.0), seed=3)
+    mixed = Optimizer(SPACE, strategy=RandomInterleaving(torczon(), 0.0), seed=3)
     for _ in range(20):
         for optimizer in (pure, mixed):
             trial = optimizer.suggest()
@@ -41,11 +41,13 @@ def test_without_random_draws_it_is_the_other_strategy():
 
 
 def test_the_preset_is_a_gaussian_process_with_the_lower_bound():
-    preset = create("smac", {}).then
+    preset = create_strategy("smac", {}).then
     assert isinstance(preset.then.surrogate, GaussianProcess)
     assert preset.then.acquisition == LowerConfidenceBound(2.0)
     assert preset.share == 0.08
-    assert isinstance(create("smac", {"surrogate": "forest"}).then.then.surrogate, RandomForest)
+    assert isinstance(
+        create_strategy("smac", {"surrogate": "forest"}).then.then.surrogate, RandomForest
+    )
 
 
 def test_it_predicts_with_its_model():
@@ -68,4 +70,4 @@ def test_it_predicts_with_its_model():
 )
 def test_bad_settings_are_refused(settings, message):
     with pytest.raises(ValueError, match=message):
-        create("smac", settings)
+        create_strategy("smac", settings)

@@ -6,7 +6,7 @@ from baco_like.strategies.survey_defaults import (
     FIRST_ITERATED,
     GENETIC_ALGORITHM,
     PARTICLE_SWARM,
-    by_budget,
+    settings_for_budget,
     resolved,
 )
 
@@ -28,23 +28,23 @@ def test_every_row_has_all_columns():
     [(1, 25), (35, 25), (36, 50), (200, 200), (282, 200), (283, 400), (None, 200), (10**6, 1600)],
 )
 def test_the_nearest_column_on_a_logarithmic_scale_counts(budget, column):
-    assert by_budget({"x": BUDGETS}, budget) == {"x": column}
+    assert settings_for_budget({"x": BUDGETS}, budget) == {"x": column}
 
 
 def test_rows_are_those_of_the_table():
-    particles = [by_budget(PARTICLE_SWARM, n)["particles"] for n in BUDGETS]
+    particles = [settings_for_budget(PARTICLE_SWARM, n)["particles"] for n in BUDGETS]
     assert particles == [25, 25, 10, 20, 40, 80, 160]
-    iterated = by_budget(FIRST_ITERATED, 400)
+    iterated = settings_for_budget(FIRST_ITERATED, 400)
     assert list(iterated.values()) == [1.0, 25, "hamming", True]
-    genetic = by_budget(GENETIC_ALGORITHM, 800)
+    genetic = settings_for_budget(GENETIC_ALGORITHM, 800)
     assert list(genetic.values()) == [0.02, 128, "two_point", "tournament", 4]
 
 
-def test_what_is_given_counts_unless_it_is_none():
+def test_given_settings_replace_those_of_the_table():
     row = {"x": BUDGETS, "y": BUDGETS}
     assert resolved(row, 50, {"x": 0, "y": None, "z": 3}) == {"x": 0, "y": 50, "z": 3}
 
 
-def test_no_budget_is_no_budget():
+def test_a_budget_of_zero_is_an_error():
     with pytest.raises(ValueError, match="budget 0 is not positive"):
-        by_budget({"x": BUDGETS}, 0)
+        settings_for_budget({"x": BUDGETS}, 0)

@@ -19,7 +19,7 @@ from baco_like import (
     tune,
 )
 from baco_like.strategies.auto import Auto
-from baco_like.strategies.bayesian.transferred import Task
+from baco_like.strategies.protocol import RelatedTask
 from baco_like.testing.strategies import (
     batches_in_any_order,
     ends_when_exhausted,
@@ -178,4 +178,4 @@ def test_it_is_a_strategy(check, space):
     codes = space.feasible.sample(15, np.random.default_rng(0))
     values = np.exp(codes[:, 0])
     values[3] = np.nan
-    check(Auto(tasks=(Task("other", codes, values),)), space)
+    check(Auto(tasks=(RelatedTask("other", codes, values),)), space)

@@ -17,7 +17,7 @@ from baco_like.exceptions import SpaceExhausted
 from baco_like.optimizer import Optimizer
 from baco_like.records.direction import sign_of
 from baco_like.records.trial import Outcome, Trial
-from baco_like.strategies.registry import create
+from baco_like.strategies import create_strategy
 
 _LONGEST = 3
 """A run whose evaluations are cheaper than the average ends at the latest after so many times its evaluations."""
@@ -43,7 +43,7 @@ class Contender:
         Raises:
             ValueError: The name or a setting is wrong.
         """
-        create(self.strategy, self.settings)
+        create_strategy(self.strategy, self.settings)
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from baco_like.optimizer import Optimizer
 from baco_like.optimizer.setup import default_first
 from baco_like.records.trial import Outcome, Trial
 from baco_like.running.lock import sole_runner
-from baco_like.strategies.registry import settings_of
+from baco_like.strategies import default_settings
 
 
 def run(source: Path, seed: int, strategy: str | None, journal: Path | None) -> None:
@@ -34,7 +34,7 @@ def run(source: Path, seed: int, strategy: str | None, journal: Path | None) -> 
     with protocol_streams() as (incoming, outgoing):
         scenario = read_scenario(source)
         try:
-            settings_of(strategy or scenario.strategy)
+            default_settings(strategy or scenario.strategy)
         except ValueError as error:
             raise RunFileError(f"--strategy: {error}") from None
         serve(
@@ -98,7 +98,7 @@ def _optimizer(
 ) -> Optimizer:
     name = strategy or scenario.strategy
     wanted = {"initial": max(1, scenario.design), "design": scenario.sampling}
-    known = settings_of(name)
+    known = default_settings(name)
     return Optimizer(
         scenario.space,
         "minimize",

@@ -17,7 +17,7 @@ from typing import Any
 from baco_like._optional import require
 from baco_like.exceptions import BacoWarning
 from baco_like.integrations.kernel_tuner.strategy import BacoStrategy
-from baco_like.strategies.registry import STRATEGIES
+from baco_like.strategies import STRATEGIES
 
 kernel_tuner = require("kernel_tuner", "kernel-tuner")
 

@@ -28,7 +28,7 @@ from baco_like.records.history import History
 from baco_like.records.trial import Proposal, Status, Trial
 from baco_like.spaces.design import uniform
 from baco_like.spaces.space import Space
-from baco_like.strategies.protocol import Prediction, Problem
+from baco_like.strategies.protocol import Prediction, Problem, RelatedTask, Strategy
 from baco_like.surrogates.feasibility import ForestFeasibility
 from baco_like.surrogates.gp.model import GaussianProcess
 from baco_like.surrogates.protocol import (
@@ -168,6 +168,16 @@ class Bayesian:
         feasible = fitted.feasibility.probability(codes)
         return Prediction(mean, np.sqrt(variance), feasible, fitted.transform.backward(centre))
 
+    def with_related_tasks(self, tasks: Sequence[RelatedTask]) -> Strategy[Any]:
+        """Return a strategy that also uses the results of related tasks.
+
+        Raises:
+            StrategyError: The surrogate is not a Gaussian process.
+        """
+        from baco_like.strategies.bayesian.transfer_learning import TransferLearning
+
+        return TransferLearning(self, tuple(tasks))
+
     def _weight_by_prior(self, space: Space, score: Score, history: History) -> Score:
         """Weight the score by the parameters' priors, if any parameter has one."""
         if all(getattr(p, "prior", None) is None for p in space.parameters.values()):
@@ -249,7 +259,7 @@ def _told_of_bounds(history: History) -> tuple[Mask, Array]:
 
 
 def _taken(problem: Problem, history: History) -> Any:
-    return lambda codes: problem.taken(history, codes)
+    return lambda codes: problem.is_excluded(history, codes)
 
 
 def _incumbents(history: History) -> Codes:

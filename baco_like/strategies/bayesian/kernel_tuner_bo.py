@@ -113,7 +113,7 @@ class KernelTunerBO:
             factor = self._factor(float(variance.mean()), float(costs.min()), against)
             incumbent = min([float(y.min()), *conditioned.predict(flying)[0].tolist()])
             name = state.turns.next(_flying_turns(history) + i)
-            taken = partial(problem.taken, chosen)
+            taken = partial(problem.is_excluded, chosen)
             picks = {}
             for one in state.turns.names:
                 score = ACQUISITIONS[one](factor).bind(predicted, incumbent, rng)

@@ -1,1 +1,1 @@
-"""Strategies made of strategies: one after the other, interleaved, a portfolio."""
+"""Strategies that combine other strategies: a design followed by a strategy, random interleaving, a portfolio."""

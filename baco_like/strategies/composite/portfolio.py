@@ -1,7 +1,8 @@
-"""Several strategies at work on one run; a rule says whose turn it is, and all of them hear of every observation.
+"""Several strategies share one run; a rule selects which of them proposes next.
 
-A proposal carries the name of its arm around the arm's own tag. Every arm sees the run as if it were alone in it: its
-own proposals with its own tags, all others as if a user had told them. So arms may be portfolios themselves.
+All strategies receive every observation. The tag of a proposal holds the name of the arm and the arm's own tag. Each
+arm sees the run as if it were alone: its own proposals with its own tags, all others as if the user had reported them.
+Therefore an arm may be a portfolio itself.
 """
 
 from __future__ import annotations
@@ -10,135 +11,140 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, final
-
-import numpy as np
 
 from baco_like._typing import Rng
 from baco_like.records.history import History
 from baco_like.records.trial import Proposal, Trial
-from baco_like.strategies.composite.bandit import AreaUnderCurve, Rule, Use, Uses, chosen
-from baco_like.strategies.protocol import Problem, Strategy
+from baco_like.strategies.composite.arm_selection import (
+    AreaUnderCurve,
+    ArmRule,
+    ArmUse,
+    ArmUses,
+    select_arm,
+)
+from baco_like.strategies.protocol import Problem, Strategy, proposed_rows
 
 
 @dataclass(frozen=True)
 class PortfolioState:
-    """What a portfolio remembers: its arms' states, what each was used for, and the best cost so far."""
+    """State of a portfolio.
+
+    Attributes:
+        arms: State of each arm.
+        totals: Number of observed proposals of each arm.
+        log: The latest observed proposals, oldest first.
+        best: Lowest cost so far.
+    """
 
     arms: tuple[Any, ...]
     totals: tuple[int, ...]
-    log: tuple[Use, ...] = ()
+    log: tuple[ArmUse, ...] = ()
     best: float = math.inf
 
 
 @final
 @dataclass(frozen=True)
 class Portfolio:
-    """Shares the evaluations out to several strategies. Each counts on its even share of the budget.
+    """Shares the evaluations among several strategies.
+
+    Use it if it is unknown which strategy suits the problem. Each arm plans with an equal share of the budget.
 
     Attributes:
-        arms: The strategies by name; the names stand in the journal.
-        rule: Says whose turn it is.
+        arms: The strategies by name; the names are written to the journal.
+        rule: Selects the next arm.
 
     Raises:
         ValueError: There is no arm.
     """
 
     arms: Mapping[str, Strategy[Any]]
-    rule: Rule = field(default_factory=AreaUnderCurve)
+    rule: ArmRule = field(default_factory=AreaUnderCurve)
 
     def __post_init__(self) -> None:
         if not self.arms:
             raise ValueError("a portfolio needs at least one strategy; give arms={name: strategy}")
 
     def init(self, problem: Problem, rng: Rng) -> PortfolioState:
-        """Begin with the states of the arms."""
-        share = self._share(problem)
+        """Return the first states of the arms."""
+        share = self._share_of(problem)
         states = tuple(arm.init(share, rng) for arm in self.arms.values())
         return PortfolioState(states, (0,) * len(states))
 
     def ask(
         self, problem: Problem, history: History, state: PortfolioState, n: int, rng: Rng
     ) -> Sequence[Proposal]:
-        """Return what the arms propose, each as often as the rule gives it the turn.
-
-        An arm that has nothing to propose leaves its turns to the others.
-        """
-        share = self._share(problem)
-        strategies = list(self.arms.values())
-        pending = list(self._pending(history))
-        quiet: set[int] = set()
-        found: list[Proposal] = []
-        while len(found) < n and len(quiet) < len(strategies):
-            turns = self._turns(state, pending, quiet, n - len(found), rng)
+        """Return the proposals of the arms that the rule selects; arms with too few proposals are left out."""
+        share = self._share_of(problem)
+        names, strategies = list(self.arms), list(self.arms.values())
+        owners = Counter(self._arm_of(trial) for trial in history.pending.values())
+        pending = [owners[arm] for arm in range(len(names))]
+        finished: set[int] = set()
+        proposals: list[Proposal] = []
+        while len(proposals) < n and len(finished) < len(names):
+            turns = self._select_turns(state, pending, finished, n - len(proposals), rng)
             for arm, count in turns.items():
-                rows = np.array([p.code for p in found]).reshape(-1, problem.space.width)
-                seen = self._seen_by(arm, history.assuming(rows))
+                seen = history.assuming(proposed_rows(problem.space, proposals))
+                seen = seen.retagged(partial(self._retag, arm))
                 new = strategies[arm].ask(share, seen, state.arms[arm], count, rng)
-                found += [replace(p, tag={"arm": self._name(arm), "tag": p.tag}) for p in new]
+                proposals += [replace(p, tag={"arm": names[arm], "tag": p.tag}) for p in new]
                 pending[arm] += len(new)
                 if len(new) < count:
-                    quiet.add(arm)
-        return found
+                    finished.add(arm)
+        return proposals
 
     def tell(
         self, problem: Problem, state: PortfolioState, observation: Trial, rng: Rng
     ) -> PortfolioState:
-        """Let every arm know, and note whether it was the best so far."""
-        share = self._share(problem)
+        """Pass the observation on to every arm and note whether it is the best so far."""
+        share = self._share_of(problem)
         states = tuple(
-            arm.tell(share, one, self._own(place, observation), rng)
-            for place, (arm, one) in enumerate(zip(self.arms.values(), state.arms, strict=True))
+            strategy.tell(share, arm_state, self._retag(arm, observation), rng)
+            for arm, (strategy, arm_state) in enumerate(
+                zip(self.arms.values(), state.arms, strict=True)
+            )
         )
         cost = problem.cost(observation)
-        heard = replace(state, arms=states, best=min(cost, state.best))
+        after = replace(state, arms=states, best=min(cost, state.best))
         used = self._arm_of(observation)
         if used is None:
-            return heard
-        totals = tuple(t + (arm == used) for arm, t in enumerate(state.totals))
+            return after
+        totals = tuple(total + (arm == used) for arm, total in enumerate(state.totals))
         log = (*state.log, (used, cost < state.best))
-        return replace(
-            heard,
-            totals=totals,
-            log=log[len(log) - self.rule.window :] if len(log) > self.rule.window else log,
-        )
+        return replace(after, totals=totals, log=log[max(0, len(log) - self.rule.window) :])
 
-    def _share(self, problem: Problem) -> Problem:
+    def _share_of(self, problem: Problem) -> Problem:
+        """Return the problem with an arm's share of the budget."""
         if problem.budget is None:
             return problem
         return replace(problem, budget=math.ceil(problem.budget / len(self.arms)))
 
-    def _turns(
-        self, state: PortfolioState, pending: Sequence[int], quiet: set[int], n: int, rng: Rng
+    def _select_turns(
+        self,
+        state: PortfolioState,
+        pending: Sequence[int],
+        finished: set[int],
+        n: int,
+        rng: Rng,
     ) -> Counter[int]:
-        """Return how many of the next n turns each arm has, as if all were asked one after the other."""
-        flying = list(pending)
+        """Return the number of proposals that each arm makes when the next n arms are selected one at a time."""
+        pending = list(pending)
         turns: Counter[int] = Counter()
         for _ in range(n):
-            totals = tuple(t + f for t, f in zip(state.totals, flying, strict=True))
-            scores = self.rule.scores(Uses(totals, tuple(flying), state.log))
-            scores[list(quiet)] = -np.inf
-            arm = chosen(scores, rng)
+            totals = tuple(map(sum, zip(state.totals, pending, strict=True)))
+            scores = self.rule.scores(ArmUses(totals, tuple(pending), state.log))
+            scores[list(finished)] = -math.inf
+            arm = select_arm(scores, rng)
             turns[arm] += 1
-            flying[arm] += 1
+            pending[arm] += 1
         return turns
 
-    def _pending(self, history: History) -> tuple[int, ...]:
-        counts = Counter(self._arm_of(trial) for trial in history.pending.values())
-        return tuple(counts[arm] for arm in range(len(self.arms)))
-
-    def _name(self, arm: int) -> str:
-        return list(self.arms)[arm]
-
     def _arm_of(self, trial: Trial) -> int | None:
-        """Return which arm has proposed a trial, or None."""
+        """Return the arm that proposed a trial, or None."""
         name = trial.tag.get("arm") if isinstance(trial.tag, Mapping) else None
         return list(self.arms).index(name) if isinstance(name, str) and name in self.arms else None
 
-    def _own(self, arm: int, trial: Trial) -> Trial:
-        """Return a trial as one arm knows it: with its own tag, or with none where it is not its own."""
-        mine = self._arm_of(trial) == arm
-        return replace(trial, tag=trial.tag.get("tag") if mine else None)
-
-    def _seen_by(self, arm: int, history: History) -> History:
-        return history.retagged(lambda trial: self._own(arm, trial))
+    def _retag(self, arm: int, trial: Trial) -> Trial:
+        """Return a trial as an arm sees it: with the arm's tag, or without a tag if the arm did not propose it."""
+        return replace(trial, tag=trial.tag.get("tag") if self._arm_of(trial) == arm else None)

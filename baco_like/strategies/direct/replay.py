@@ -29,7 +29,7 @@ from baco_like.records.history import History, row_keys
 from baco_like.records.trial import Proposal, Trial
 from baco_like.strategies.direct.program import Program, Recipe
 from baco_like.strategies.geometry.repaired_box import RepairedBox
-from baco_like.strategies.observed_costs import Memo
+from baco_like.strategies.observed_costs import ObservedCosts
 from baco_like.strategies.protocol import Problem
 
 C = TypeVar("C")
@@ -87,7 +87,7 @@ class Replay(Generic[C]):
     start: Array | None = None
     answers: tuple[float, ...] = ()
     wanted: Array | None = None
-    memo: Memo = field(default_factory=Memo)
+    memo: ObservedCosts = field(default_factory=ObservedCosts)
     unit: float = 0.0
     best: tuple[Array, float] | None = None
     worst: float = -math.inf
@@ -141,7 +141,7 @@ class Replayed(Generic[C]):
             if state.wanted is None:
                 break
             row = state.wanted[None, :]
-            if not problem.taken(history, row)[0]:
+            if not problem.is_excluded(history, row)[0]:
                 found.append(Proposal(row[0], {"phase": self.recipe.name, "ahead": ahead}))
                 if len(found) == n:
                     break
@@ -185,7 +185,7 @@ def _ahead(observation: Trial) -> int:
 def _grown(problem: Problem, state: Replay[C], observation: Trial, code: Array) -> Replay[C]:
     """Return the state that knows of one more observation and goes no further."""
     cost = problem.cost(observation)
-    memo = state.memo.grown(problem, observation)
+    memo = state.memo.add(row_keys(code[None, :])[0], cost)
     if not math.isfinite(cost):
         return replace(state, memo=memo)
     best = (code, cost) if state.best is None or cost < state.best[1] else state.best

@@ -25,7 +25,7 @@ from baco_like.records.history import History, row_keys
 from baco_like.records.trial import Proposal, Trial
 from baco_like.strategies.evolutionary.population import Algorithm, Candidates, Penalised
 from baco_like.strategies.geometry.paths import contains
-from baco_like.strategies.observed_costs import Memo
+from baco_like.strategies.observed_costs import ObservedCosts
 from baco_like.strategies.protocol import Problem
 
 _SILENT = 10
@@ -70,7 +70,7 @@ class Generation(Generic[M]):
     costs: Array = field(default_factory=lambda: np.empty(0))
     population: M | None = None
     step: int = -1
-    memo: Memo = field(default_factory=Memo)
+    memo: ObservedCosts = field(default_factory=ObservedCosts)
     penalised: Penalised = field(default_factory=Penalised)
     strangers: tuple[tuple[Array, float], ...] = ()
     size: int = 0
@@ -130,7 +130,7 @@ class Evolution(Generic[M]):
             return state
         (key,) = row_keys(code[None, :])
         known = state.memo.cost(key) is not None
-        state = replace(state, memo=state.memo.grown(problem, observation))
+        state = replace(state, memo=state.memo.add(key, problem.cost(observation)))
         return _advanced(problem, _heard(problem, state, code, known, observation.tag))
 
 
@@ -195,7 +195,7 @@ def _fresh(problem: Problem, history: History, codes: Codes, n: int) -> Iterator
     block = 2 * n + len(history.pending)
     for begin in range(0, len(codes), block):
         rows = codes[begin : begin + block]
-        free = ~problem.taken(history, rows) & contains(problem.space, rows)
+        free = ~problem.is_excluded(history, rows) & contains(problem.space, rows)
         yield from (begin + int(i) for i in np.flatnonzero(free))
 
 

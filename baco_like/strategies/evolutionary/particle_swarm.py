@@ -21,7 +21,7 @@ from baco_like.strategies.moves.constraint_handling import aware
 from baco_like.strategies.protocol import Problem
 from baco_like.strategies.settings import given
 from baco_like.strategies.survey_defaults import PARTICLE_SWARM
-from baco_like.strategies.survey_defaults import by_budget as table
+from baco_like.strategies.survey_defaults import settings_for_budget as table
 
 
 @final

@@ -74,7 +74,7 @@ class Algorithm(Protocol[M]):
 @final
 @dataclass(frozen=True, eq=False)
 class Penalised:
-    """Distinct infeasible candidates that were answered with the penalty; it grows as `Memo` does."""
+    """Distinct infeasible candidates that were answered with the penalty; it grows as `ObservedCosts` does."""
 
     _places: dict[bytes, int] = field(default_factory=dict, repr=False)
     _length: int = 0

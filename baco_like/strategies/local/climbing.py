@@ -8,7 +8,7 @@ from typing import final
 from baco_like._typing import Rng
 from baco_like.strategies.local.neighbourhoods import Neighbourhoods
 from baco_like.strategies.local.scan import Scan, neighbours_of
-from baco_like.strategies.observed_costs import Memo
+from baco_like.strategies.observed_costs import ObservedCosts
 from baco_like.strategies.settings import named
 
 IMPROVEMENTS = {"first": True, "best": False}
@@ -41,7 +41,7 @@ class Climber:
         """
         return cls(named("improvement", improvement, IMPROVEMENTS), restart)
 
-    def next(self, scan: Scan, near: Neighbourhoods, memo: Memo, rng: Rng) -> Scan | None:
+    def next(self, scan: Scan, near: Neighbourhoods, memo: ObservedCosts, rng: Rng) -> Scan | None:
         """Return what to look at after a settled scan; None where its base is a local minimum.
 
         A settled start is climbed from.
@@ -56,7 +56,9 @@ class Climber:
             )
         return None
 
-    def _pass(self, scan: Scan, to: int, near: Neighbourhoods, memo: Memo, rng: Rng) -> Scan:
+    def _pass(
+        self, scan: Scan, to: int, near: Neighbourhoods, memo: ObservedCosts, rng: Rng
+    ) -> Scan:
         """Return the scan around one of the rows that were looked at."""
         goes_on = self.first and not self.restart and scan.base is not None
         return neighbours_of(

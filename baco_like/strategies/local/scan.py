@@ -11,7 +11,7 @@ import numpy as np
 from baco_like._typing import Array, Codes, Ints, Mask, Rng
 from baco_like.records.history import row_keys
 from baco_like.strategies.local.neighbourhoods import Neighbourhoods
-from baco_like.strategies.observed_costs import Memo
+from baco_like.strategies.observed_costs import ObservedCosts
 
 _NO_GENES = np.empty(0, dtype=np.int64)
 
@@ -50,7 +50,7 @@ class Scan:
     settled: bool = False
 
     @classmethod
-    def start(cls, row: Array, memo: Memo, place: int = 0) -> Scan:
+    def start(cls, row: Array, memo: ObservedCosts, place: int = 0) -> Scan:
         """Return the scan of one configuration, ``(w,)``, that settles when its cost is known."""
         rows = row[None, :]
         return _judged(cls(rows, row_keys(rows), memo.costs(rows), place=place))
@@ -103,7 +103,7 @@ def neighbours_of(
     base: Array,
     cost: float,
     near: Neighbourhoods,
-    memo: Memo,
+    memo: ObservedCosts,
     rng: Rng,
     *,
     first: bool,
@@ -145,7 +145,7 @@ def neighbours_of(
     )
 
 
-def _known(memo: Memo, key: bytes) -> float:
+def _known(memo: ObservedCosts, key: bytes) -> float:
     cost = memo.cost(key)
     return math.nan if cost is None else cost
 

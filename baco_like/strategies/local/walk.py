@@ -29,7 +29,7 @@ from baco_like.spaces import design
 from baco_like.spaces.rows import distinct
 from baco_like.strategies.local.neighbourhoods import Neighbourhoods
 from baco_like.strategies.local.scan import Scan
-from baco_like.strategies.observed_costs import Memo
+from baco_like.strategies.observed_costs import ObservedCosts
 from baco_like.strategies.protocol import Problem
 
 _MOVES_PER_TELL = 50
@@ -66,7 +66,7 @@ class Walk(Generic[M]):
     near: Neighbourhoods
     memory: M
     scans: tuple[Scan, ...] = ()
-    memo: Memo = field(default_factory=Memo)
+    memo: ObservedCosts = field(default_factory=ObservedCosts)
     observed: int = 0
     best: float = math.inf
     given: Point | None = None
@@ -131,7 +131,7 @@ class Walking(Generic[M]):
         pool = n + len(history.pending)
         for scan, at in _awaited(state.scans, pool):
             row = scan.rows[at]
-            if scan.keys[at] not in found and not problem.taken(history, row[None, :])[0]:
+            if scan.keys[at] not in found and not problem.is_excluded(history, row[None, :])[0]:
                 phase = "start" if scan.base is None else "neighbour"
                 found[scan.keys[at]] = Proposal(row, {"phase": phase, "turn": state.turn})
             if len(found) == n:
@@ -164,7 +164,7 @@ def _noted(
     cost, walk = problem.cost(observation), replace(walk, observed=walk.observed + 1)
     if problem.noise == "repeat" and math.isfinite(cost):
         return walk, cost
-    memo = walk.memo.grown(problem, observation)
+    memo = walk.memo.add(key, cost)
     known = memo.cost(key)
     return replace(walk, memo=memo), cost if known is None else known
 
@@ -192,12 +192,12 @@ def _spares(
         np.array([p.code for p in found.values()]).reshape(-1, problem.space.width)
     )
     rows = distinct(np.array(drawn))
-    rows = rows[~problem.taken(beyond, rows)][:n]
+    rows = rows[~problem.is_excluded(beyond, rows)][:n]
     if len(rows) == n:
         return rows
     beyond = beyond.assuming(rows)
     others = design.uniform(
-        problem.space, n - len(rows), rng, lambda codes: problem.taken(beyond, codes)
+        problem.space, n - len(rows), rng, lambda codes: problem.is_excluded(beyond, codes)
     )
     return np.concatenate([rows, others])
 

@@ -23,7 +23,7 @@ from baco_like.records.trial import Proposal, Trial
 from baco_like.spaces.design import uniform
 from baco_like.spaces.rows import distinct
 from baco_like.strategies.geometry.continuous import UnitBox
-from baco_like.strategies.observed_costs import Memo
+from baco_like.strategies.observed_costs import ObservedCosts
 from baco_like.strategies.protocol import Problem
 from baco_like.strategies.racing.elite_draws import Draws, around
 from baco_like.strategies.racing.friedman import worse_than_best
@@ -62,7 +62,7 @@ class Race:
     """
 
     seed: int
-    memo: Memo = field(default_factory=Memo)
+    memo: ObservedCosts = field(default_factory=ObservedCosts)
     failed: frozenset[bytes] = frozenset()
     number: int = 0
     candidates: Codes = field(default_factory=lambda: np.empty((0, 0)))
@@ -125,7 +125,7 @@ class Racing:
         """Return the candidates that this round waits for, then survivors for the rounds after it."""
         ahead = np.flatnonzero(state.alive).tolist() if problem.noise == "repeat" else []
         rows = state.candidates[list(dict.fromkeys([*state.missing, *ahead]))]
-        rows = rows[~problem.taken(history, rows)][:n]
+        rows = rows[~problem.is_excluded(history, rows)][:n]
         return [Proposal(row, {"phase": "racing", "race": state.number}) for row in rows]
 
     def tell(self, problem: Problem, state: Race, observation: Trial, rng: Rng) -> Race:
@@ -134,7 +134,7 @@ class Racing:
         if code is None:
             return state
         asked = observation.origin not in ("told", "imported")
-        memo = state.memo.grown(problem, observation)
+        memo = state.memo.add(row_keys(code[None, :])[0], problem.cost(observation))
         state = replace(state, memo=memo, used=state.used + asked)
         state = _noted(state, code, problem.cost(observation), _ours(observation))
         if state.waited > max(_PATIENCE, 2 * int(state.alive.sum())):

@@ -14,7 +14,7 @@ from baco_like.exceptions import StrategyError, TrialError
 from baco_like.records.history import History
 from baco_like.records.trial import Proposal, Status, Trial
 from baco_like.strategies.bayesian.bayesian import NEEDED, Bayesian
-from baco_like.strategies.protocol import Prediction, Problem
+from baco_like.strategies.protocol import Prediction, Problem, RelatedTask
 from baco_like.surrogates.ensemble import Gaussian, RankingEnsemble, Source
 from baco_like.surrogates.gp.model import FixedGaussianProcess, GaussianProcess
 from baco_like.surrogates.protocol import Data
@@ -22,21 +22,6 @@ from baco_like.surrogates.transform import Mirrored, Scale, Transform
 
 STEEPEST = 100.0
 """No slope is larger: the first values may differ by next to nothing."""
-
-
-@dataclass(frozen=True, eq=False)
-class Task:
-    """What is known of a related task.
-
-    Attributes:
-        name: What messages and notes call it.
-        codes: Configurations, ``(n, w)``; known constraints may exclude them.
-        costs: Their values, minimised; NaN where they failed, ``(n,)``.
-    """
-
-    name: str
-    codes: Codes
-    costs: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +35,7 @@ class _Sources:
 
 @final
 @dataclass(frozen=True)
-class Transferred:
+class TransferLearning:
     """Proposes what the related tasks promise most, and from two successes on what the ensemble of all models does.
 
     Attributes:
@@ -62,7 +47,7 @@ class Transferred:
     """
 
     then: Bayesian
-    tasks: tuple[Task, ...]
+    tasks: tuple[RelatedTask, ...]
 
     def __post_init__(self) -> None:
         self._surrogate()
@@ -98,7 +83,7 @@ class Transferred:
             raise TrialError(f"predict needs {NEEDED} successful trials; observe more first")
         return self._with(state, history).predict(problem, history, state.inner, codes, rng)
 
-    def _fitted(self, problem: Problem, task: Task, rng: Rng) -> tuple[Source, Scale]:
+    def _fitted(self, problem: Problem, task: RelatedTask, rng: Rng) -> tuple[Source, Scale]:
         """Return a task's model and scale; a failure counts as it does in the target's model of the values."""
         ok = ~np.isnan(task.costs)
         scale = self.then.scale(task.costs[ok])
@@ -153,7 +138,7 @@ class Transferred:
             n,
             rng,
             np.empty((0, space.width)),
-            lambda codes: problem.taken(history, codes),
+            lambda codes: problem.is_excluded(history, codes),
         )
         return [Proposal(row, {"phase": "sources"}) for row in rows]
 
