@@ -6,8 +6,8 @@ from baco_like.strategies.survey_defaults import (
     FIRST_ITERATED,
     GENETIC_ALGORITHM,
     PARTICLE_SWARM,
-    settings_for_budget,
     resolved,
+    settings_for_budget,
 )
 
 ROWS = {
