@@ -13,7 +13,7 @@ from ax.api.configs import ChoiceParameterConfig, RangeParameterConfig  # noqa: 
 from ax.generation_strategy.generation_strategy import GenerationStrategy  # noqa: E402
 
 from baco_like import Integer, Ordinal, Permutation, Space  # noqa: E402
-from baco_like.integrations.ax.node import BacoNode  # noqa: E402
+from baco_like.integrations import BacoNode  # noqa: E402
 
 ORDERS = ["i,j,k", "i,k,j", "j,i,k", "j,k,i", "k,i,j", "k,j,i"]
 

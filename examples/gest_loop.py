@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from gest_api.vocs import VOCS
 
 from baco_like import Ordinal, Permutation, Space
-from baco_like.integrations.gest.generator import BacoGenerator, variables
+from baco_like.integrations import BacoGenerator, vocs_variables
 
 WORKERS = 4
 
@@ -22,7 +22,7 @@ space = Space(
     constraints=["tile * threads <= 128", "pos(loops, 'i') < pos(loops, 'k')"],
 )
 vocs = VOCS(
-    variables=variables(space),
+    variables=vocs_variables(space),
     objectives={"time": "MINIMIZE"},
     observables={"failed"},
 )

@@ -8,7 +8,7 @@ import sys
 import optuna
 
 from baco_like import Categorical, Ordinal, Permutation, Space
-from baco_like.integrations.optuna.sampler import BacoSampler, suggest
+from baco_like.integrations import BacoSampler, suggest_config
 
 space = Space(
     {
@@ -23,7 +23,7 @@ space = Space(
 
 def objective(trial):
     """Stand for compiling and running, in milliseconds."""
-    config = suggest(trial, space)  # feasible, and never seen before
+    config = suggest_config(trial, space)  # feasible, and never seen before
     if config["level"] == "-O3" and config["tile"] > 16:
         trial.set_user_attr("failed", "compile")
         raise RuntimeError("out of registers")

@@ -10,7 +10,7 @@ from pyatf.abort_conditions import Evaluations
 from pyatf.search_space import SearchSpace
 from pyatf.tuning_data import CostFunctionError
 
-from baco_like.integrations.pyatf.technique import BacoTechnique
+from baco_like.integrations import BacoTechnique
 
 N = 1024
 

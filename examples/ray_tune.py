@@ -9,7 +9,7 @@ import tempfile
 from ray import init, tune
 
 from baco_like import Integer, Ordinal, Permutation, Space
-from baco_like.integrations.ray.searcher import BacoSearch
+from baco_like.integrations import BacoSearch
 
 space = Space(
     {

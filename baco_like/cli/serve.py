@@ -25,7 +25,7 @@ def add_to(commands: Any) -> None:
 
 def serve(args: argparse.Namespace) -> int:
     """Serve until the client ends it."""
-    from baco_like.integrations.hypermapper.serve import run
+    from baco_like.integrations.hypermapper.server import serve_stdio
 
-    run(args.scenario, args.seed, args.strategy, args.journal)
+    serve_stdio(args.scenario, args.seed, args.strategy, args.journal)
     return 0

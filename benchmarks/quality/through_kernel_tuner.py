@@ -19,7 +19,7 @@ from kernel_tuner import tune_kernel
 
 from baco_like import MaxEvals, Optimizer, Space, run
 from baco_like.evaluators.replay import ReplayEvaluator, load
-from baco_like.integrations.kernel_tuner.strategy import BacoStrategy
+from baco_like.integrations import BacoStrategy
 
 TABLES = {
     "convolution_milo/A4000_T4.json.gz": "convolution_milo.json",

@@ -16,7 +16,7 @@ from harness import Report, arguments, chosen, scratch
 
 from baco_like import Integer, Optimizer, Ordinal, Real, Space
 from baco_like.evaluators.recorded import load
-from baco_like.integrations.hypermapper.csv_files import read_csv, write_csv
+from baco_like.integrations import read_samples, write_samples
 from baco_like.records.objective import Objective
 from baco_like.results.hypermapper_columns import Layout
 from baco_like.results.t4 import write_t4
@@ -112,8 +112,8 @@ def check_files(report: Report, folder: Path, trials: list[Any]) -> None:
         found = entry is not None and bits(entry.value) == bits(trial.value)
         report.check(found, f"T4: {trial.value!r} is {entry}")
     layout = Layout(SPACE.parameters, "time")
-    write_csv(folder / "run.csv", trials, layout)
-    configs, outcomes = read_csv(folder / "run.csv", layout)
+    write_samples(folder / "run.csv", trials, layout)
+    configs, outcomes = read_samples(folder / "run.csv", layout)
     for trial, found, outcome in zip(trials, configs, outcomes, strict=True):
         report.check(same(trial, found), f"CSV: {dict(trial)} is {found}")
         report.check(bits(outcome.value) == bits(trial.value), f"CSV: {trial.value!r} is {outcome}")

@@ -35,9 +35,8 @@ from baco_like import Optimizer, Space, SpaceExhausted
 from baco_like.cli.run_file import read as read_toml
 from baco_like.evaluators.recorded import load
 from baco_like.exceptions import BacoError
-from baco_like.integrations.hypermapper.csv_files import read_csv, write_csv
-from baco_like.integrations.hypermapper.scenario import read_scenario
-from baco_like.integrations.hypermapper.serve import serve
+from baco_like.integrations import read_samples, read_scenario, write_samples
+from baco_like.integrations.hypermapper.server import serve
 from baco_like.journal.repair import repair
 from baco_like.records.objective import Objective
 from baco_like.results.hypermapper_columns import Layout
@@ -256,7 +255,7 @@ def results(kind: str) -> bytes:
         if kind == "t4":
             write_t4(path, opt.trials, Objective("time", "ms"))
         else:
-            write_csv(path, opt.trials, Layout(SPACE.parameters, "time"))
+            write_samples(path, opt.trials, Layout(SPACE.parameters, "time"))
         return path.read_bytes()
 
 
@@ -285,7 +284,7 @@ def targets() -> dict[str, Target]:
         ),
         "scenario": Target([json.dumps(SCENARIO).encode()], json_changed, read_scenario),
         "t4": Target([results("t4"), json.dumps(CACHE).encode()], json_changed, read_results),
-        "csv": Target([results("csv")], bytes_changed, lambda path: read_csv(path, layout)),
+        "csv": Target([results("csv")], bytes_changed, lambda path: read_samples(path, layout)),
         "protocol": Target([REPLIES], bytes_changed, converse),
     }
 

@@ -17,7 +17,7 @@ from mutations import CANARY, TOKENS
 from baco_like.evaluators._processes import process
 from baco_like.evaluators.command.template import Template, text_of
 from baco_like.exceptions import BacoError
-from baco_like.integrations.hypermapper.scenario import read_scenario
+from baco_like.integrations import read_scenario
 
 CHARACTERS = "ab $`'\"\\;|&<>(){}[]*?!#~=%\n\t-é"
 

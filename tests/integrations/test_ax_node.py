@@ -21,8 +21,8 @@ from ax.api.configs import ChoiceParameterConfig, RangeParameterConfig  # noqa: 
 from ax.exceptions.core import SearchSpaceExhausted  # noqa: E402
 from ax.generation_strategy.generation_strategy import GenerationStrategy  # noqa: E402
 
-from baco_like.integrations.ax.node import BacoNode  # noqa: E402
-from baco_like.integrations.ax.space import space_of  # noqa: E402
+from baco_like.integrations import BacoNode  # noqa: E402
+from baco_like.integrations.ax.space import from_search_space  # noqa: E402
 
 PARAMETERS = [
     RangeParameterConfig(name="x", bounds=(1, 4), parameter_type="int"),
@@ -57,7 +57,7 @@ def measured(values):
     return abs(values["x"] - 3) + abs(values["tile"] - 2) + 2.0 * (order == "j,i")
 
 
-def test_the_same_run_as_with_our_own_loop():
+def test_ax_runs_like_a_plain_ask_tell_loop():
     opt = Optimizer(SPACE, seed=2, objective="time", budget=7)
     alone = []
     for _ in range(7):
@@ -76,7 +76,7 @@ def test_the_same_run_as_with_our_own_loop():
     assert [t.value for t in node.optimizer.trials] == [t.value for t in opt.trials][:-1]
 
 
-def test_several_at_once_are_different_and_stay_pending():
+def test_simultaneous_trials_differ_and_stay_pending():
     node = BacoNode(SPACE, strategy="random_search")
     ax = client(node)
     first = ax.get_next_trials(max_trials=3)
@@ -87,7 +87,7 @@ def test_several_at_once_are_different_and_stay_pending():
     assert len(node.optimizer.pending) == 6
 
 
-def test_what_others_run_is_pending_and_what_they_measured_is_data():
+def test_trials_of_others_are_pending_or_observed():
     space = Space({"x": [1, 2, 3]})
     node = BacoNode(space)
     ranges = [RangeParameterConfig(name="x", bounds=(1, 3), parameter_type="int")]
@@ -102,7 +102,7 @@ def test_what_others_run_is_pending_and_what_they_measured_is_data():
         node.get_next_candidate([])
 
 
-def test_what_cannot_run_is_learnt():
+def test_failures_are_observed_as_infeasible():
     ax = client(BacoNode(), constraints=["x + y <= 6"], outcome_constraints=["power <= 5"])
     node = ax._generation_strategy._curr
     ended = {
@@ -129,7 +129,7 @@ def test_what_cannot_run_is_learnt():
     assert node.optimizer.space.feasible_size == 13 * 3 * 2
 
 
-def test_a_failed_one_may_come_back():
+def test_a_failed_configuration_may_be_suggested_again():
     node = BacoNode(Space({"x": [1, 2]}))
     ranges = [RangeParameterConfig(name="x", bounds=(1, 2), parameter_type="int")]
     ax = client(node, parameters=ranges)
@@ -144,14 +144,14 @@ def test_a_failed_one_may_come_back():
     assert node.optimizer.trials == []
 
 
-def test_ax_s_spaces():
+def test_ax_search_spaces_are_converted():
     ranges = [
         RangeParameterConfig(name="r", bounds=(0.5, 8.0), parameter_type="float", scaling="log"),
         RangeParameterConfig(name="n", bounds=(1, 64), parameter_type="int", scaling="log"),
         ChoiceParameterConfig(name="b", values=[True, False], parameter_type="bool"),
     ]
     ax = client(BacoNode(), parameters=[*ranges, *PARAMETERS[2:]])
-    found = space_of(ax._experiment.search_space)
+    found = from_search_space(ax._experiment.search_space)
     assert found.parameters == {
         "r": Real(0.5, 8.0, log=True),
         "n": Integer(1, 64, log=True),
@@ -160,41 +160,43 @@ def test_ax_s_spaces():
         "order": Categorical(["i,j", "j,i"]),
         "one": Ordinal([7]),
     }
-    linear = space_of(client(BacoNode(), constraints=["x + 0.5*y <= 3"])._experiment.search_space)
+    linear = from_search_space(
+        client(BacoNode(), constraints=["x + 0.5*y <= 3"])._experiment.search_space
+    )
     assert linear.feasible_size == (4 + 2) * 3 * 2  # y <= 4 for x = 1, y <= 2 for x = 2
 
 
 @pytest.mark.parametrize(
     ("space", "message"),
     [
-        (Space({"x": [1, 2, 9], "y": [1]}), "'x' of the experiment does not have 9"),
-        (Space({"x": [1]}), "a parameter 'y', which the space has not"),
-        (Space({"x": [1], "y": [1], "z": [1]}), "the experiment lacks z"),
+        (Space({"x": [1, 2, 9], "y": [1]}), "'x' of the experiment does not have the value 9"),
+        (Space({"x": [1]}), "the space lacks the experiment's parameter 'y'"),
+        (Space({"x": [1], "y": [1], "z": [1]}), "the experiment lacks the space's parameters z"),
     ],
 )
-def test_a_space_that_ax_does_not_have(space, message):
+def test_a_space_that_differs_from_the_experiment_is_rejected(space, message):
     ax = client(BacoNode(space, strategy="random_search"), parameters=PARAMETERS[:2])
     with pytest.raises(SpaceError, match=message):
         ax.get_next_trials(max_trials=3)
 
 
-def test_several_objectives_are_refused():
-    with pytest.raises(ValueError, match="needs one metric"):
+def test_several_objectives_are_rejected():
+    with pytest.raises(ValueError, match="supports exactly one metric"):
         client(BacoNode(), "-time, -power").get_next_trials(max_trials=1)
     with pytest.raises(ValueError, match="bayesain"):
         BacoNode(strategy="bayesain")
-    with pytest.raises(ValueError, match="before Ax has asked"):
+    with pytest.raises(ValueError, match="after Ax has requested"):
         _ = BacoNode().optimizer
 
 
-def test_without_the_package_the_extra_is_named(monkeypatch):
+def test_a_missing_package_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "ax.core.data", None)
     monkeypatch.delitem(sys.modules, "baco_like.integrations.ax.node")
     with pytest.raises(MissingExtra, match=r"baco-like\[ax\]"):
         importlib.import_module("baco_like.integrations.ax.node")
 
 
-def test_the_page_runs(capsys):
+def test_the_documentation_page_runs(capsys):
     page = Path(__file__).parents[2] / "docs" / "ax.md"
     for code in re.findall(r"```python\n(.*?)```", page.read_text(), re.S):
         exec(code, {})

@@ -21,9 +21,9 @@ kernel_tuner = pytest.importorskip("kernel_tuner")
 from constraint import FunctionConstraint  # noqa: E402
 from kernel_tuner.strategies.wrapper import OptAlgWrapper  # noqa: E402
 
+from baco_like.integrations import BacoStrategy  # noqa: E402
 from baco_like.integrations import kernel_tuner as ours  # noqa: E402
-from baco_like.integrations.kernel_tuner.strategy import BacoStrategy  # noqa: E402
-from baco_like.integrations.listed_space import translation  # noqa: E402
+from baco_like.integrations._shared.listed_space import read_listed_space  # noqa: E402
 
 TUNE_PARAMS = {
     "block_size_x": [16, 32, 64, 128],
@@ -84,7 +84,7 @@ def own_loop(cache, evaluations, strategy, seed):
 
 
 @pytest.mark.parametrize("strategy", ["auto", "genetic_algorithm", "random_search"])
-def test_the_same_run_as_with_our_own_loop(cache, strategy):
+def test_kernel_tuner_runs_like_a_plain_ask_tell_loop(cache, strategy):
     alone = own_loop(cache, 14, strategy, seed=3)
     within = BacoStrategy(strategy, seed=3)
     results, env = simulated(cache, within, strategy_options={"max_fevals": 14})
@@ -93,7 +93,7 @@ def test_the_same_run_as_with_our_own_loop(cache, strategy):
     assert [t.failure for t in within.optimizer.trials] == [t.failure for t in alone.trials]
 
 
-def test_failures_keep_their_kind_and_nothing_is_evaluated_twice(cache):
+def test_failures_keep_their_kind_and_no_configuration_runs_twice(cache):
     strategy = BacoStrategy("random_search")
     results, _ = simulated(cache, strategy, strategy_options={"max_fevals": 10**6})
     assert len(results) == len(set(configs(results))) == SPACE.feasible_size
@@ -135,7 +135,7 @@ def test_maximising_a_metric(cache):
     assert strategy.optimizer.best_value == env["best_config"]["speed"] == max(ran)
 
 
-def test_a_user_s_first_point(cache):
+def test_x0_is_evaluated_first(cache):
     first = (128, 2, 1, "row", 7)
     options = {"max_fevals": 3, "x0": list(first)}
     results, _ = simulated(cache, BacoStrategy(), strategy_options=options)
@@ -144,7 +144,7 @@ def test_a_user_s_first_point(cache):
         simulated(cache, BacoStrategy(), strategy_options={"x0": [128, 8, 0, "row", 7]})
 
 
-def test_seeds(cache):
+def test_the_seed_decides_the_run(cache):
     def asked(own, **options):
         strategy = BacoStrategy("random_search", seed=own)
         return configs(simulated(cache, strategy, strategy_options={"max_fevals": 5}, **options)[0])
@@ -153,9 +153,9 @@ def test_seeds(cache):
     assert asked(4) != asked(None) == asked(0)
 
 
-def test_what_cannot_be_is_refused_before_anything_runs(cache):
+def test_wrong_arguments_are_rejected_before_the_run(cache):
     both = {"time": False, "compile_time": False}
-    with pytest.raises(ValueError, match="optimizes one"):
+    with pytest.raises(ValueError, match="supports one"):
         simulated(cache, BacoStrategy(), objectives=both)
     with pytest.raises(ValueError, match="bayesain"):
         BacoStrategy("bayesain")
@@ -163,7 +163,7 @@ def test_what_cannot_be_is_refused_before_anything_runs(cache):
         BacoStrategy(batch=0)
 
 
-def test_what_is_evaluated_before_an_interrupt_is_known(cache, monkeypatch):
+def test_results_before_an_interrupt_are_observed(cache, monkeypatch):
     cost = importlib.import_module("kernel_tuner.strategies.common").CostFunc
     evaluate, calls = cost.eval_all, []
 
@@ -181,12 +181,12 @@ def test_what_is_evaluated_before_an_interrupt_is_known(cache, monkeypatch):
     assert not strategy.optimizer.pending
 
 
-def test_in_the_wrapper_and_from_a_cache_alone(cache):
+def test_the_wrapper_and_a_cache_without_kernel(cache):
     strategy = BacoStrategy("random_search")
     results, _ = kernel_tuner.tune_cache(cache, strategy=OptAlgWrapper(strategy), quiet=True)
     ran = {tuple(config.values()) for config in SPACE if "time" in row(config)}
     assert set(configs(results)) == ran  # it leaves out what has failed
-    assert len(strategy.optimizer.space.constraints) == 1  # the list of what is left
+    assert len(strategy.optimizer.space.constraints) == 1  # the remaining list
 
 
 def listed():
@@ -204,21 +204,21 @@ def listed():
         (None, False),
     ],
 )
-def test_the_space_is_what_kernel_tuner_lists(restrictions, declared):
-    found = translation(TUNE_PARAMS, restrictions, listed())
+def test_the_space_equals_the_list_of_kernel_tuner(restrictions, declared):
+    found = read_listed_space(TUNE_PARAMS, restrictions, listed())
     assert {tuple(config.values()) for config in found.space} == set(listed())
     assert len(found.space.constraints) == (2 if declared else 1)
 
 
-def test_values_go_back_as_they_were_written():
+def test_values_return_in_their_original_types():
     given = {"a": np.array([1, 2], dtype=np.int32), "b": [True, "x"], "c": [np.float32(0.5)]}
     rows = [(a, b, given["c"][0]) for a in given["a"] for b in given["b"]]
-    words = translation(given, None, rows[:3])
-    back = [words.row(config) for config in words.space]
+    words = read_listed_space(given, None, rows[:3])
+    back = [words.to_row(config) for config in words.space]
     assert sorted(map(str, back)) == sorted(map(str, rows[:3]))
     assert {type(value) for one in back for value in one} == {np.int32, bool, str, np.float32}
-    alone = translation({"a": [3]}, None, [(3,)])
-    assert [alone.row(config) for config in alone.space] == [(3,)]
+    alone = read_listed_space({"a": [3]}, None, [(3,)])
+    assert [alone.to_row(config) for config in alone.space] == [(3,)]
 
 
 ROOT = Path(__file__).parents[2]
@@ -237,7 +237,7 @@ def test_the_same_run_on_three_recorded_gpu_spaces():
 # Kernel Tuner's functions with our strategies.
 
 
-def test_a_script_of_kernel_tuner_s_with_another_import(cache):
+def test_a_script_of_kernel_tuner_with_the_import_replaced(cache):
     with pytest.warns(BacoWarning, match="popsize of 'genetic_algorithm'"):
         results, env = simulated(
             cache,
@@ -253,14 +253,14 @@ def configs_of(opt):
     return [tuple(trial.config.values()) for trial in opt.trials]
 
 
-def test_no_strategy_is_the_recommended_one_or_everything(cache):
+def test_the_default_strategy_depends_on_the_budget(cache):
     results, _ = simulated(cache, None, ours.tune_kernel, strategy_options={"max_fevals": 6})
     assert configs(results) == configs_of(own_loop(cache, 6, "auto", seed=0))
     results, _ = simulated(cache, None, ours.tune_kernel)
     assert len(results) == SPACE.feasible_size
 
 
-def test_a_named_strategy_has_the_budget_of_its_generations_or_a_warning(cache):
+def test_generations_set_the_budget_or_a_warning_is_issued(cache):
     options = {"popsize": 3, "maxiter": 2}
     results, _ = simulated(cache, "pso", ours.tune_kernel, strategy_options=options)
     assert len(results) == 6
@@ -270,12 +270,12 @@ def test_a_named_strategy_has_the_budget_of_its_generations_or_a_warning(cache):
 
 
 @pytest.mark.parametrize("x0", [[64], [64, 1, 1, 1, 1, 1, 1]])
-def test_a_first_point_of_another_length_is_refused(cache, x0):
+def test_x0_of_wrong_length_is_rejected(cache, x0):
     with pytest.raises(ConfigError, match=f"has {len(x0)} values for"):
         simulated(cache, "auto", ours.tune_kernel, strategy_options={"x0": x0, "max_fevals": 3})
 
 
-def test_settings_of_ours_and_objects(cache):
+def test_settings_and_strategy_objects_are_accepted(cache):
     options = {"max_fevals": 6, "initial": 2, "batch": 2}
     results, _ = simulated(cache, "bayesian", ours.tune_kernel, strategy_options=options)
     assert len(results) == 6
@@ -288,14 +288,16 @@ def test_settings_of_ours_and_objects(cache):
     assert len(mine.optimizer.trials) == len(results) == 4
 
 
-def test_every_strategy_of_kernel_tuner_that_has_an_equal(cache):
+def test_every_mapped_strategy_exists_on_both_sides(cache):
     names = importlib.import_module("kernel_tuner.interface").strategy_map
-    for name in ours.EQUALS:
+    for name in ours.STRATEGY_NAMES:
         assert name in names
-        ours._chosen(name, {"max_fevals": 1})  # would raise for a strategy that we do not have
+        ours._choose_strategy(
+            name, {"max_fevals": 1}
+        )  # would raise for a strategy that we do not have
 
 
-def test_other_names_are_kernel_tuner_s():
+def test_other_names_come_from_kernel_tuner():
     from baco_like.integrations.kernel_tuner import run_kernel
 
     assert run_kernel is kernel_tuner.run_kernel
@@ -303,19 +305,19 @@ def test_other_names_are_kernel_tuner_s():
         _ = ours.tune_kernels
 
 
-def test_a_cache_with_another_import(cache):
+def test_tune_cache_with_the_import_replaced(cache):
     results, _ = ours.tune_cache(Path(cache), quiet=True, strategy_options={"max_fevals": 5})
     assert len(results) == 5
 
 
-def test_without_the_package_the_extra_is_named(monkeypatch):
+def test_a_missing_package_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "kernel_tuner.searchspace", None)
     monkeypatch.delitem(sys.modules, "baco_like.integrations.kernel_tuner.strategy")
     with pytest.raises(MissingExtra, match=r"baco-like\[kernel-tuner\]"):
         importlib.import_module("baco_like.integrations.kernel_tuner.strategy")
 
 
-def test_the_page_runs(capsys, tmp_path, monkeypatch):
+def test_the_documentation_page_runs(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     page = ROOT / "docs" / "kernel_tuner.md"
     domains = {"block_size_x": [32, 64, 128, 256], "tile": [1, 2, 4]}
@@ -330,10 +332,10 @@ def test_the_page_runs(capsys, tmp_path, monkeypatch):
     assert "'tile': 1" in capsys.readouterr().out
 
 
-def test_named_in_a_t1_file(cache, tmp_path):
+def test_a_t1_file_names_the_strategy(cache, tmp_path):
     (tmp_path / "kernel.cl").write_text("")
     method = tmp_path / "method.py"
-    method.write_text("from baco_like.integrations.kernel_tuner.strategy import BacoStrategy\n")
+    method.write_text("from baco_like.integrations import BacoStrategy\n")
     kinds = {"layout": "string"}
     attributes = {"custom_search_method_path": str(method), "strategy": "random_search", "seed": 2}
     document = {
@@ -381,7 +383,7 @@ extern "C" float work(float *a, int n) {
 
 
 @pytest.mark.skipif(shutil.which("g++") is None, reason="needs a C++ compiler")
-def test_kernels_that_are_compiled_and_a_run_that_goes_on(tmp_path, monkeypatch):
+def test_compiled_kernels_and_a_continued_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # where the sources go
 
     def tuned(evaluations):

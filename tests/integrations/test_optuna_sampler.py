@@ -16,12 +16,12 @@ from baco_like.exceptions import BacoWarning, MissingExtra, SpaceError
 optuna = pytest.importorskip("optuna")
 from optuna.trial import TrialState  # noqa: E402
 
-from baco_like.integrations.optuna.sampler import (  # noqa: E402
+from baco_like.integrations import (  # noqa: E402
     BacoSampler,
-    distributions,
-    suggest,
-    to_config,
-    to_params,
+    from_optuna,
+    optuna_distributions,
+    suggest_config,
+    to_optuna,
 )
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
@@ -53,7 +53,7 @@ def key(config):
 
 
 def test_distributions_of_all_five_kinds():
-    found = distributions(SPACE)
+    found = optuna_distributions(SPACE)
     assert found["tile"].choices == (1, 2, 4, 8, 16)
     assert (found["n"].low, found["n"].high, found["n"].log) == (1, 32, True)
     assert (found["eps"].low, found["eps"].high, found["eps"].log) == (1e-6, 1e-1, True)
@@ -64,32 +64,33 @@ def test_distributions_of_all_five_kinds():
 
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 10**6))
-def test_configurations_there_and_back(seed):
+def test_configurations_survive_the_round_trip(seed):
     (config,) = SPACE.sample(1, seed=seed)
-    params = to_params(config, SPACE)
-    assert to_config(params, SPACE) == config
-    for name, distribution in distributions(SPACE).items():
+    params = to_optuna(config, SPACE)
+    assert from_optuna(params, SPACE) == config
+    for name, distribution in optuna_distributions(SPACE).items():
         assert distribution._contains(distribution.to_internal_repr(params[name]))
 
 
 @pytest.mark.parametrize(
-    ("elements", "named"), [(range(8), "too long"), ([1, "1"], "differ"), (["a,b", "c"], "comma")]
+    ("elements", "named"),
+    [(range(8), "at most 7 elements"), ([1, "1"], "differ"), (["a,b", "c"], "comma")],
 )
 def test_a_permutation_that_optuna_cannot_hold(elements, named):
     with pytest.raises(SpaceError, match=named):
         BacoSampler(Space({"p": Permutation(elements)}))
 
 
-def test_a_mapping_is_no_space_here():
-    with pytest.raises(SpaceError, match="make a Space of it once"):
+def test_a_mapping_is_rejected_as_a_space():
+    with pytest.raises(SpaceError, match="expected a Space"):
         BacoSampler({"a": [1, 2]})
 
 
-def test_an_objective_gets_our_values_and_they_are_feasible_and_new():
+def test_an_objective_receives_new_feasible_configurations_of_the_space():
     heard = []
 
     def objective(trial):
-        config = suggest(trial, SPACE)
+        config = suggest_config(trial, SPACE)
         heard.append(config)
         return config["tile"] + config["eps"]
 
@@ -101,10 +102,10 @@ def test_an_objective_gets_our_values_and_they_are_feasible_and_new():
     assert study.best_value == min(config["tile"] + config["eps"] for config in heard)
 
 
-def test_ask_with_the_distributions_is_the_same():
+def test_ask_with_distributions_suggests_the_same():
     study = study_of(SPACE)
-    trials = [study.ask(distributions(SPACE)) for _ in range(6)]
-    configs = [to_config(trial.params, SPACE) for trial in trials]
+    trials = [study.ask(optuna_distributions(SPACE)) for _ in range(6)]
+    configs = [from_optuna(trial.params, SPACE) for trial in trials]
     assert len({key(config) for config in configs}) == 6  # running ones are in flight
     assert all(SPACE.contains(config) for config in configs)
 
@@ -113,7 +114,7 @@ def test_the_model_finds_the_optimum_in_both_directions():
     space = Space({"x": Integer(0, 99), "y": Ordinal([1, 2, 4, 8, 16, 32], log=True)})
 
     def bowl(trial):
-        config = suggest(trial, space)
+        config = suggest_config(trial, space)
         return (config["x"] - 61) ** 2 / 100 + abs(config["y"] - 8)
 
     down = study_of(space, strategy="auto")
@@ -124,15 +125,15 @@ def test_the_model_finds_the_optimum_in_both_directions():
     assert [-trial.value for trial in up.trials] == [trial.value for trial in down.trials]
 
 
-def told(study):
+def observed_trials(study):
     """Return our optimizer's trials after the sampler has seen all of a study."""
-    run = study.sampler._run(study, -1)
+    run = study.sampler._update(study, -1)
     return run.optimizer.trials
 
 
-def test_failures_are_infeasible_with_their_word():
+def test_failures_are_observed_with_their_word():
     def objective(trial):
-        config = suggest(trial, SMALL)
+        config = suggest_config(trial, SMALL)
         if config["a"] == 4:
             trial.set_user_attr("failed", "compile")
             trial.set_user_attr("message", "too large")
@@ -143,25 +144,25 @@ def test_failures_are_infeasible_with_their_word():
 
     study = study_of(SMALL)
     study.optimize(objective, n_trials=20, catch=ValueError)
-    words = {(t.failure, t.message) for t in told(study) if t["a"] == 4}
+    words = {(t.failure, t.message) for t in observed_trials(study) if t["a"] == 4}
     assert words == {("compile", "too large")}
-    assert {t.failure for t in told(study) if t["a"] < 4 and t["b"] == 2} == {"pruned"}
-    assert {t.value for t in told(study) if not t.failure} == {0.0, 1.0, 3.0}
+    assert {t.failure for t in observed_trials(study) if t["a"] < 4 and t["b"] == 2} == {"pruned"}
+    assert {t.value for t in observed_trials(study) if not t.failure} == {0.0, 1.0, 3.0}
 
 
 def test_the_study_ends_when_the_space_is_exhausted():
     study = study_of(SMALL)
-    study.optimize(lambda trial: float(suggest(trial, SMALL)["b"]), n_trials=50)
+    study.optimize(lambda trial: float(suggest_config(trial, SMALL)["b"]), n_trials=50)
     assert len(study.trials) == SMALL.feasible_size == 10
     assert {trial.state for trial in study.trials} == {TrialState.COMPLETE}
     with pytest.raises(SpaceExhausted):
-        study.ask(distributions(SMALL))
+        study.ask(optuna_distributions(SMALL))
 
 
 @pytest.mark.parametrize("failing", [False, True])
-def test_a_study_that_is_exhausted_already_ends_without_an_error(failing):
+def test_an_exhausted_study_ends_without_an_error(failing):
     def objective(trial):
-        config = suggest(trial, SMALL)
+        config = suggest_config(trial, SMALL)
         if failing:
             raise optuna.TrialPruned
         return float(config["b"] - config["a"])
@@ -172,80 +173,82 @@ def test_a_study_that_is_exhausted_already_ends_without_an_error(failing):
     study.optimize(objective, n_trials=50)
     assert len(study.trials) == 11
     assert all(trial.state is not TrialState.FAIL for trial in study.trials)
-    assert failing or to_config(study.trials[10].params, SMALL) == {"a": 4, "b": 0}
+    assert failing or from_optuna(study.trials[10].params, SMALL) == {"a": 4, "b": 0}
 
 
-def test_threads_find_the_end_together():
+def test_threads_exhaust_the_space_together():
     study = study_of(SMALL)
-    study.optimize(lambda trial: float(suggest(trial, SMALL)["b"]), n_trials=50, n_jobs=4)
+    study.optimize(lambda trial: float(suggest_config(trial, SMALL)["b"]), n_trials=50, n_jobs=4)
     assert 10 <= len(study.trials) <= 13
-    assert {key(to_config(trial.params, SMALL)) for trial in study.trials} == {
+    assert {key(from_optuna(trial.params, SMALL)) for trial in study.trials} == {
         key(config) for config in SMALL
     }
     assert {trial.state for trial in study.trials} == {TrialState.COMPLETE}
 
 
-def test_what_two_run_at_once_is_measured_twice():
+def test_a_configuration_that_two_processes_run_is_observed_twice():
     study = study_of(SMALL)
-    first = study.ask(distributions(SMALL))
+    first = study.ask(optuna_distributions(SMALL))
     study.enqueue_trial(first.params)
-    second = study.ask(distributions(SMALL))
+    second = study.ask(optuna_distributions(SMALL))
     assert second.params == first.params
     study.tell(second, 1.0)
-    study.ask(distributions(SMALL))
+    study.ask(optuna_distributions(SMALL))
     study.tell(first, 2.0)
-    study.ask(distributions(SMALL))
-    assert [trial.value for trial in told(study)] == [1.0, 2.0]
-    assert len({key(trial.config) for trial in told(study)}) == 1
+    study.ask(optuna_distributions(SMALL))
+    assert [trial.value for trial in observed_trials(study)] == [1.0, 2.0]
+    assert len({key(trial.config) for trial in observed_trials(study)}) == 1
 
 
-def test_studies_of_one_name_are_not_one():
+def test_studies_with_the_same_name_are_kept_apart():
     sampler = BacoSampler(SMALL, seed=1, strategy="random_search")
     found = []
     for direction in ("minimize", "maximize"):
         study = optuna.create_study(sampler=sampler, study_name="one", direction=direction)
-        study.optimize(lambda trial: float(suggest(trial, SMALL)["b"]), n_trials=10)
-        found.append((len(told(study)), study.best_value, told(study)[0].value))
-        assert sampler._run(study, -1).optimizer.options.direction == direction
+        study.optimize(lambda trial: float(suggest_config(trial, SMALL)["b"]), n_trials=10)
+        found.append(
+            (len(observed_trials(study)), study.best_value, observed_trials(study)[0].value)
+        )
+        assert sampler._update(study, -1).optimizer.options.direction == direction
     assert [one[:2] for one in found] == [(10, 0.0), (10, 3.0)]
 
 
-def test_a_trial_that_is_enqueued_in_part_gets_what_belongs_to_it():
+def test_a_partly_enqueued_trial_is_completed():
     study = study_of(SMALL)
     for value in (4, 4, 4, 1):
         study.enqueue_trial({"a": value})
     study.enqueue_trial({"b": 3})
-    study.optimize(lambda trial: float(suggest(trial, SMALL)["b"]), n_trials=5)
-    configs = [to_config(trial.params, SMALL) for trial in study.trials]
+    study.optimize(lambda trial: float(suggest_config(trial, SMALL)["b"]), n_trials=5)
+    configs = [from_optuna(trial.params, SMALL) for trial in study.trials]
     assert [config["a"] for config in configs[:4]] == [4, 4, 4, 1]
     assert configs[4]["b"] == 3
     assert all(SMALL.contains(config) for config in configs)
     assert {config["b"] for config in configs[:2]} == {0, 1}  # the third finds both taken
-    assert len(told(study)) == 5
+    assert len(observed_trials(study)) == 5
 
 
-def test_what_no_configuration_can_complete_is_told():
+def test_an_enqueued_trial_without_feasible_completion_causes_a_warning():
     given = {"a": 4, "b": 3}
     space = Space({**SMALL.parameters, "c": [1, 2]}, constraints=["a + b <= 5"])
     study = study_of(space)
     study.enqueue_trial(given)
     with pytest.warns(BacoWarning, match="trial 0 was enqueued with"):
-        asked = study.ask(distributions(space))
-    assert suggest(asked, space) == {**given, "c": asked.params["c"]}
+        asked = study.ask(optuna_distributions(space))
+    assert suggest_config(asked, space) == {**given, "c": asked.params["c"]}
     study.tell(asked, 1.0)
-    assert [dict(trial.config) for trial in told(study)] == [asked.params]
-    assert not study.sampler._run(study, -1).optimizer.pending
+    assert [dict(trial.config) for trial in observed_trials(study)] == [asked.params]
+    assert not study.sampler._update(study, -1).optimizer.pending
 
 
 @pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
-def test_a_sampler_around_it_that_fixes_a_parameter_is_refused():
+def test_a_wrapping_sampler_that_fixes_a_parameter_is_rejected():
     around = optuna.samplers.PartialFixedSampler({"a": 1}, BacoSampler(SMALL, seed=1))
     study = optuna.create_study(sampler=around)
     with pytest.raises(ValueError, match="fixes a; give these one value in the space"):
-        study.ask(distributions(SMALL))
+        study.ask(optuna_distributions(SMALL))
 
 
-def test_running_trials_of_another_process_are_in_flight():
+def test_running_trials_of_another_process_are_pending():
     storage = optuna.storages.InMemoryStorage()
     one = study_of(SMALL, storage=storage)
     two = optuna.load_study(
@@ -255,62 +258,64 @@ def test_running_trials_of_another_process_are_in_flight():
     )
     configs = []
     for study in (one, two, two, one, one, two, one, two, two, one):
-        trial = study.ask(distributions(SMALL))
+        trial = study.ask(optuna_distributions(SMALL))
         configs.append(key(trial.params))
         if len(configs) % 3 == 0:
             study.tell(trial, 1.0)
     assert len(set(configs)) == 10  # all there are
 
 
-def test_a_study_goes_on_with_a_new_sampler():
+def test_a_new_sampler_continues_a_study():
     study = study_of(SMALL)
-    study.optimize(lambda trial: float(suggest(trial, SMALL)["b"]), n_trials=6)
+    study.optimize(lambda trial: float(suggest_config(trial, SMALL)["b"]), n_trials=6)
     study.sampler = pickle.loads(pickle.dumps(study.sampler))
-    study.optimize(lambda trial: float(suggest(trial, SMALL)["b"]), n_trials=50)
+    study.optimize(lambda trial: float(suggest_config(trial, SMALL)["b"]), n_trials=50)
     assert len(study.trials) == 10
     assert len({key(trial.params) for trial in study.trials}) == 10
 
 
-def test_enqueued_and_added_trials_are_data():
+def test_enqueued_and_added_trials_are_observed():
     study = study_of(SPACE)
     wanted = {**SPACE.default_config, "tile": 1, "p": ("j", "i", "k")}
-    study.enqueue_trial(to_params(wanted, SPACE))
+    study.enqueue_trial(to_optuna(wanted, SPACE))
     known = {**SPACE.default_config, "tile": 2}
     outside = {**SPACE.default_config, "tile": 16, "n": 32}
     for config in (known, outside):
         study.add_trial(
             optuna.create_trial(
-                params=to_params(config, SPACE), distributions=distributions(SPACE), value=7.0
+                params=to_optuna(config, SPACE),
+                distributions=optuna_distributions(SPACE),
+                value=7.0,
             )
         )
     heard = []
 
     def objective(trial):
-        heard.append(suggest(trial, SPACE))
+        heard.append(suggest_config(trial, SPACE))
         return 1.0
 
     study.optimize(objective, n_trials=4)
     assert heard[0] == wanted
     assert heard[1] == SPACE.default_config
-    trials = told(study)
+    trials = observed_trials(study)
     assert sorted(trial.value for trial in trials) == [1.0] * 4 + [7.0] * 2
     assert len({key(trial.config) for trial in trials}) == 6
     assert [trial.origin for trial in trials if trial.value == 7.0] == ["imported"] * 2
 
 
-def test_an_enqueued_trial_is_in_flight_before_it_has_asked_for_its_parameters():
+def test_an_enqueued_trial_is_pending_before_it_suggests_its_parameters():
     study = study_of(SMALL)
     wanted = {"a": 4, "b": 0}
     study.enqueue_trial(wanted)
     study.enqueue_trial({"a": 4, "b": 1})
     enqueued = study.ask()
-    assert suggest(study.ask(), SMALL) == {"a": 4, "b": 1}
-    others = [study.ask(distributions(SMALL)).params for _ in range(8)]
+    assert suggest_config(study.ask(), SMALL) == {"a": 4, "b": 1}
+    others = [study.ask(optuna_distributions(SMALL)).params for _ in range(8)]
     assert wanted not in others
-    assert suggest(enqueued, SMALL) == wanted
+    assert suggest_config(enqueued, SMALL) == wanted
 
 
-def test_an_objective_that_takes_something_else_is_told_as_what_it_took():
+def test_an_objective_that_changes_a_value_is_observed_with_that_value():
     study = study_of(SMALL)
 
     def objective(trial):
@@ -318,13 +323,13 @@ def test_an_objective_that_takes_something_else_is_told_as_what_it_took():
         return float(trial.suggest_categorical("a", [1, 2, 4]) + b)
 
     study.optimize(objective, n_trials=3)
-    trials = told(study)
+    trials = observed_trials(study)
     assert {trial["b"] for trial in trials} == {0}
     assert [trial.value for trial in trials] == [float(trial["a"]) for trial in trials]
-    assert not study.sampler._run(study, -1).optimizer.pending
+    assert not study.sampler._update(study, -1).optimizer.pending
 
 
-def test_parameters_outside_the_space_and_trials_without_ours():
+def test_parameters_outside_the_space_and_trials_that_lack_parameters():
     study = study_of(SMALL)
     study.add_trial(
         optuna.create_trial(
@@ -334,39 +339,40 @@ def test_parameters_outside_the_space_and_trials_without_ours():
         )
     )
     study.optimize(
-        lambda trial: suggest(trial, SMALL)["b"] + trial.suggest_float("c", 0, 0.5), n_trials=4
+        lambda trial: suggest_config(trial, SMALL)["b"] + trial.suggest_float("c", 0, 0.5),
+        n_trials=4,
     )
     assert [len(trial.params) for trial in study.trials] == [1, 3, 3, 3, 3]
-    assert len(told(study)) == 4
+    assert len(observed_trials(study)) == 4
 
 
-def test_values_that_are_no_numbers_are_failures():
+def test_values_that_are_not_finite_are_failures():
     study = study_of(SMALL)
-    study.optimize(lambda trial: suggest(trial, SMALL)["b"] * float("inf"), n_trials=4)
-    assert {trial.failure for trial in told(study)} == {"runtime"}
+    study.optimize(lambda trial: suggest_config(trial, SMALL)["b"] * float("inf"), n_trials=4)
+    assert {trial.failure for trial in observed_trials(study)} == {"runtime"}
 
 
 def test_threads_share_a_sampler():
     study = study_of(SMALL)
-    study.optimize(lambda trial: float(suggest(trial, SMALL)["b"]), n_trials=8, n_jobs=4)
+    study.optimize(lambda trial: float(suggest_config(trial, SMALL)["b"]), n_trials=8, n_jobs=4)
     assert len({key(trial.params) for trial in study.trials}) == 8
 
 
 def test_the_same_seed_suggests_the_same():
     runs = [study_of(SPACE, seed=seed) for seed in (1, 1, 2)]
-    asked = [[key(s.ask(distributions(SPACE)).params) for _ in range(5)] for s in runs]
+    asked = [[key(s.ask(optuna_distributions(SPACE)).params) for _ in range(5)] for s in runs]
     assert asked[0] == asked[1] != asked[2]
 
 
-def test_several_objectives_and_wrong_arguments_are_refused():
+def test_several_objectives_and_wrong_arguments_are_rejected():
     study = optuna.create_study(directions=["minimize"] * 2, sampler=BacoSampler(SMALL))
     with pytest.raises(ValueError, match="2 objectives"):
-        study.ask(distributions(SMALL))
+        study.ask(optuna_distributions(SMALL))
     with pytest.raises(ValueError, match="bayesain"):
         BacoSampler(SMALL, strategy="bayesain")
 
 
-def test_without_the_package_the_extra_is_named(monkeypatch):
+def test_a_missing_package_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "optuna", None)
     monkeypatch.delitem(sys.modules, "baco_like.integrations.optuna.space")
     monkeypatch.delitem(sys.modules, "baco_like.integrations.optuna.sampler")
@@ -374,7 +380,7 @@ def test_without_the_package_the_extra_is_named(monkeypatch):
         importlib.import_module("baco_like.integrations.optuna.sampler")
 
 
-def test_the_page_runs(capsys):
+def test_the_documentation_page_runs(capsys):
     page = Path(__file__).parents[2] / "docs" / "optuna.md"
     (code,) = re.findall(r"```python\n(.*?)```", page.read_text(), re.S)
     exec(code, {})

@@ -16,7 +16,7 @@ from pyatf.abort_conditions import Evaluations  # noqa: E402
 from pyatf.search_space import SearchSpace  # noqa: E402
 from pyatf.tuning_data import CostFunctionError  # noqa: E402
 
-from baco_like.integrations.pyatf.technique import BacoTechnique  # noqa: E402
+from baco_like.integrations import BacoTechnique  # noqa: E402
 
 TPS = (
     pyatf.TP("tile", pyatf.Interval(1, 16), lambda tile: 16 % tile == 0),
@@ -61,7 +61,7 @@ def own(trial):
 
 
 @pytest.mark.parametrize("strategy", ["auto", "genetic_algorithm"])
-def test_the_same_run_as_with_our_own_loop(strategy):
+def test_pyatf_runs_like_a_plain_ask_tell_loop(strategy):
     space = search_space()
     technique = BacoTechnique(space, strategy, seed=2, budget=9)
     best, least, asked = tuned(technique, space, Evaluations(9))
@@ -75,7 +75,7 @@ def test_the_same_run_as_with_our_own_loop(strategy):
     assert len(technique.optimizer.pending) == 1
 
 
-def test_everything_once_by_default():
+def test_every_configuration_is_evaluated_once_by_default():
     space = search_space()
     _, least, asked = tuned(BacoTechnique(space, "random_search"), space)
     assert len(asked) == space.constrained_size == OURS.feasible_size
@@ -85,7 +85,7 @@ def test_everything_once_by_default():
     assert least == min(v for v in map(value, OURS) if v is not None)
 
 
-def test_a_run_ends_when_nothing_is_left():
+def test_a_run_ends_when_the_space_is_exhausted():
     space = search_space()
     technique = BacoTechnique(space, "random_search")
     best, _, asked = tuned(technique, space, Evaluations(10**6))
@@ -97,7 +97,7 @@ def test_a_run_ends_when_nothing_is_left():
     assert again == asked[:5]
 
 
-def test_only_an_error_ends_single_steps():
+def test_single_steps_end_with_an_error():
     small = SearchSpace(pyatf.TP("a", pyatf.Set(1, 2)), enable_1d_access=True, verbosity=0)
     technique = BacoTechnique(small)
     tuner = pyatf.Tuner().verbosity(0).search_space(small).search_technique(technique)
@@ -111,25 +111,25 @@ def cost_of_a(config):
     return config["a"]
 
 
-def test_constraints_of_pyatf_are_ours():
+def test_pyatf_constraints_become_constraints():
     read = BacoTechnique(search_space()).optimizer.space
     assert len(read.constraints) == len(CONSTRAINTS)
     assert {tuple(c.values()) for c in read} == {tuple(c.values()) for c in OURS}
 
 
-def test_constraints_that_only_pyatf_reads_come_as_the_list_of_what_is_left():
+def test_constraints_that_only_pyatf_reads_become_a_list():
     tps = (
         pyatf.TP("b", pyatf.Set(1, 2)),
         pyatf.TP("a", pyatf.Interval(1, 6), lambda a: a % 2 == 0),
     )
     space = SearchSpace(*tps, enable_1d_access=True, verbosity=0)
-    tps[1]._constraint = lambda *_: True  # reads nothing that we know
+    tps[1]._constraint = lambda *_: True  # only reads unknown functions
     read = BacoTechnique(space).optimizer.space
     assert sorted(c["a"] for c in read) == [2, 2, 4, 4, 6, 6]
     assert len(read.constraints) == 1
 
 
-def test_what_it_writes_to_the_log(tmp_path):
+def test_the_log_entry(tmp_path):
     space, log = search_space(), tmp_path / "log.json"
     technique = BacoTechnique(space, "random_search", seed=1)
     tuner = pyatf.Tuner().verbosity(0).log_file(str(log))
@@ -138,11 +138,11 @@ def test_what_it_writes_to_the_log(tmp_path):
     assert written == {"kind": "BacoTechnique", "name": "random_search", "settings": {}}
 
 
-def test_what_cannot_be_is_refused():
+def test_wrong_arguments_are_rejected():
     with pytest.raises(SpaceError, match="enable_1d_access=True"):
         BacoTechnique(search_space(enable_1d_access=False))
     other = SearchSpace(TPS[2], enable_1d_access=True, verbosity=0)
-    with pytest.raises(SpaceError, match="same one"):
+    with pytest.raises(SpaceError, match="same search space"):
         tuned(BacoTechnique(other), search_space(), Evaluations(1))
     none = SearchSpace(pyatf.TP("a", pyatf.Set(1, 2), lambda a: a > 2), enable_1d_access=True)
     with pytest.raises(SpaceError, match="no configuration"):
@@ -153,7 +153,7 @@ def test_what_cannot_be_is_refused():
         BacoTechnique({"a": [1, 2]})
 
 
-def test_other_errors_of_a_cost_function_come_out():
+def test_other_errors_of_a_cost_function_are_raised():
     def broken(config):
         raise ZeroDivisionError
 
@@ -162,14 +162,14 @@ def test_other_errors_of_a_cost_function_come_out():
         tuned(BacoTechnique(space), space, Evaluations(3), broken)
 
 
-def test_without_the_package_the_extra_is_named(monkeypatch):
+def test_a_missing_package_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "pyatf.search_space", None)
     monkeypatch.delitem(sys.modules, "baco_like.integrations.pyatf.technique")
     with pytest.raises(MissingExtra, match=r"baco-like\[pyatf\]"):
         importlib.import_module("baco_like.integrations.pyatf.technique")
 
 
-def test_the_page_runs(capsys):
+def test_the_documentation_page_runs(capsys):
     page = Path(__file__).parents[2] / "docs" / "pyatf.md"
     (code,) = re.findall(r"```python\n(.*?)```", page.read_text(), re.S)
     exec(code, {})

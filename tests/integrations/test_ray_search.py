@@ -20,7 +20,7 @@ tune = pytest.importorskip("ray.tune")
 import ray  # noqa: E402
 from ray.tune.search import Searcher  # noqa: E402
 
-from baco_like.integrations.ray.searcher import BacoSearch  # noqa: E402
+from baco_like.integrations import BacoSearch  # noqa: E402
 
 SPACE = Space(
     {"tile": Ordinal([1, 2, 4, 8], log=True), "loops": Permutation(["i", "j"])},
@@ -32,8 +32,8 @@ def measured(config):
     return abs(config["tile"] - 4) + 2 * (config["loops"] == ("j", "i"))
 
 
-def told(searcher, number):
-    """Let a searcher go through that many trials without Ray, and return what it asked for."""
+def run_without_ray(searcher, number):
+    """Run a searcher without Ray for some trials and return its suggestions."""
     asked = []
     for i in range(number):
         config = searcher.suggest(f"t{i}")
@@ -42,17 +42,17 @@ def told(searcher, number):
     return asked
 
 
-def test_the_same_run_as_with_our_own_loop():
+def test_ray_runs_like_a_plain_ask_tell_loop():
     opt = Optimizer(SPACE, seed=3, objective="time", budget=6)
     alone = []
     for _ in range(6):
         trial = opt.suggest()
         alone.append(dict(trial.config))
         opt.observe(trial, measured(trial))
-    assert told(BacoSearch(SPACE, "time", "min", seed=3, budget=6), 6) == alone
+    assert run_without_ray(BacoSearch(SPACE, "time", "min", seed=3, budget=6), 6) == alone
 
 
-def test_metric_and_mode_of_ray_s_configuration():
+def test_metric_and_mode_from_ray_configuration():
     searcher = BacoSearch(SPACE)
     with pytest.raises(ValueError, match="metric and mode are missing"):
         searcher.suggest("t")
@@ -62,7 +62,7 @@ def test_metric_and_mode_of_ray_s_configuration():
     assert searcher.optimizer.options.objective == "speed"
 
 
-def test_what_fails_is_learnt():
+def test_failures_are_observed():
     searcher = BacoSearch(SPACE, "time", "min", strategy="random_search")
     for name in "abcde":
         searcher.suggest(name)
@@ -81,7 +81,7 @@ def test_what_fails_is_learnt():
     assert [t.value for t in searcher.optimizer.trials[5:]] == [0.5, None]
 
 
-def test_a_trial_whose_configuration_was_told_meanwhile_is_measured_twice():
+def test_a_trial_answered_by_an_evaluated_point_is_a_second_measurement():
     searcher = BacoSearch(SPACE, "time", "min")
     config = searcher.suggest("t")
     searcher.add_evaluated_point(config, 1.0)
@@ -90,18 +90,18 @@ def test_a_trial_whose_configuration_was_told_meanwhile_is_measured_twice():
     assert not searcher.optimizer.pending
 
 
-def test_nothing_twice_and_an_end():
+def test_suggestions_differ_until_the_space_is_exhausted():
     searcher = BacoSearch(SPACE, "time", "min")
     asked = [searcher.suggest(f"t{i}") for i in range(SPACE.feasible_size)]
     assert len({repr(config) for config in asked}) == SPACE.feasible_size
     assert searcher.suggest("one more") == Searcher.FINISHED
 
 
-def test_it_goes_on(tmp_path):
-    whole = told(BacoSearch(SPACE, "time", "min", seed=1), 5)
+def test_save_and_restore_continue_the_run(tmp_path):
+    whole = run_without_ray(BacoSearch(SPACE, "time", "min", seed=1), 5)
     first = BacoSearch(SPACE, seed=1)
     first.set_search_properties("time", "min", {})
-    assert told(first, 2) == whole[:2]
+    assert run_without_ray(first, 2) == whole[:2]
     flying = first.suggest("x")
     first.save(str(tmp_path / "state"))
     saved = BacoSearch(SPACE, seed=1)
@@ -109,19 +109,19 @@ def test_it_goes_on(tmp_path):
     for other in (saved, pickle.loads(pickle.dumps(first)), copy.deepcopy(first)):
         other.on_trial_complete("x", {"time": measured(flying)})
         assert flying == whole[2]
-        assert told(other, 2) == whole[3:]
+        assert run_without_ray(other, 2) == whole[3:]
     with pytest.raises(JournalError, match="seed was 1, now 2"):
         BacoSearch(SPACE, seed=2).restore(str(tmp_path / "state"))
 
 
-def test_wrong_arguments():
+def test_wrong_arguments_are_rejected():
     with pytest.raises(ValueError, match="bayesain"):
         BacoSearch(SPACE, strategy="bayesain")
     with pytest.raises((ValueError, AssertionError), match="min"):
         BacoSearch(SPACE, "time", "smallest")
 
 
-def test_without_the_package_the_extra_is_named(monkeypatch):
+def test_a_missing_package_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray.tune.search", None)
     monkeypatch.delitem(sys.modules, "baco_like.integrations.ray.searcher")
     with pytest.raises(MissingExtra, match=r"baco-like\[ray\]"):
@@ -170,7 +170,7 @@ def test_a_run_of_ray_tune(cluster, tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_the_page_runs(cluster, tmp_path, monkeypatch, capsys):
+def test_the_documentation_page_runs(cluster, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     page = Path(__file__).parents[2] / "docs" / "ray.md"
     for code in re.findall(r"```python\n(.*?)```", page.read_text(), re.S):

@@ -1,4 +1,4 @@
-"""The command itself, in a process of its own, with clients in Python and in C++."""
+"""The command itself, in a separate process, with clients in Python and in C++."""
 
 import json
 import shutil
@@ -95,8 +95,8 @@ def test_the_example(tmp_path):
 def test_only_the_protocol_is_on_standard_output(tmp_path):
     code = (
         "import os\n"
-        "from baco_like.integrations.hypermapper.streams import protocol_streams\n"
-        "with protocol_streams() as (incoming, outgoing):\n"
+        "from baco_like.integrations.hypermapper.streams import open_protocol_streams\n"
+        "with open_protocol_streams() as (incoming, outgoing):\n"
         "    print('noise of Python')\n"
         "    os.system('echo noise of a child')\n"
         "    outgoing.write(incoming.readline())\n"
@@ -113,7 +113,7 @@ def test_only_the_protocol_is_on_standard_output(tmp_path):
     assert sorted(done.stderr.splitlines()) == ["noise of Python", "noise of a child"]
 
 
-def test_a_client_that_goes_away(scenario, tmp_path):
+def test_a_client_that_ends(scenario, tmp_path):
     server = started(*SERVE, scenario, "--strategy", "random_search", cwd=tmp_path)
     lines = [server.stdout.readline() for _ in range(8)]
     assert lines[0] == "Request 6\n"
@@ -147,7 +147,7 @@ def test_a_client_that_stops_reading(scenario, tmp_path):
         (["wrong.json"], "one objective"),
     ],
 )
-def test_what_is_wrong_is_one_line(scenario, tmp_path, arguments, named):
+def test_errors_are_one_line(scenario, tmp_path, arguments, named):
     wrong = {**FIELDS, "optimization_objectives": ["runtime", "energy"]}
     (tmp_path / "wrong.json").write_text(json.dumps(wrong))
     before = sorted(tmp_path.iterdir())

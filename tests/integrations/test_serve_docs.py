@@ -1,4 +1,4 @@
-"""The pages on `serve` and on other tools say what is so."""
+"""The statements of the pages on `serve` and on other tools are true."""
 
 import importlib
 import json
@@ -20,7 +20,7 @@ def blocks(page, kind):
     return re.findall(rf"```{kind}\n(.*?)```", (DOCS / page).read_text(), re.S)
 
 
-def test_the_session_goes_as_the_page_says_and_its_files_are_data(tmp_path):
+def test_the_documented_session_and_its_files(tmp_path):
     (scenario,) = blocks("serve.md", "json")
     session, notes = blocks("serve.md", "text")
     (code,) = blocks("serve.md", "python")

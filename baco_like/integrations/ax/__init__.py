@@ -1,1 +1,1 @@
-"""A node for Ax generation strategies."""
+"""Ax: a node of a generation strategy, and conversion of search spaces."""

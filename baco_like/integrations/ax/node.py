@@ -1,4 +1,4 @@
-"""Our optimizer as a node of Ax's generation strategies."""
+"""This package's optimizer as a node of Ax's generation strategies."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import Any
 from typing_extensions import override
 
 from baco_like.exceptions import ConfigError, MissingExtra, SpaceExhausted
-from baco_like.integrations.ax.space import from_ax, space_of, to_ax
+from baco_like.integrations._shared.options import check_options
+from baco_like.integrations._shared.permutation_text import read_permutations
+from baco_like.integrations.ax.space import from_search_space, to_parameterization
 from baco_like.optimizer import Optimizer
-from baco_like.records.direction import Direction
 from baco_like.records.reading import finite_number
 from baco_like.records.trial import FAILURE_WORDS, Trial
 from baco_like.spaces.space import Space
@@ -28,31 +29,30 @@ except ImportError:
 
 __all__ = ["BacoNode"]
 
-_SPACE = Space({"any": [0, 1]})
-_DONE = ("COMPLETED", "FAILED", "ABANDONED", "EARLY_STOPPED", "STALE")
+_FINISHED = ("COMPLETED", "FAILED", "ABANDONED", "EARLY_STOPPED", "STALE")
 _RETRYABLE = ("FAILED", "STALE")
-"""By name, because not every version of Ax has all of them."""
+"""Names of statuses: not every version of Ax has all of them."""
 
 
 class BacoNode(ExternalGenerationNode):  # type: ignore[misc]  # Ax's types need all of its packages
     """Suggests configurations to an Ax experiment: ``GenerationStrategy(nodes=[BacoNode(space)])``.
 
-    Every suggestion satisfies the constraints and is new, also to the trials that are running. An abandoned trial
-    cannot run: it is learnt and never suggested again. A failed one may come back, as Ax has it, unless its reason
-    begins with a failure word (``compile: ...``): then it is learnt too. So is a value that is not finite, and one
-    whose outcome constraints are violated.
+    Every suggestion satisfies the constraints and differs from all observed and running trials. Infeasible, and
+    never suggested again, are: abandoned trials; failed trials whose reason begins with a failure word
+    (``compile: ...``); values that are not finite; violated outcome constraints. Any other failed trial may be
+    suggested again, as in Ax.
 
     Args:
-        space: The same parameters with what Ax cannot say: permutations (choices of texts such as ``"i,j,k"``) and
-            constraints that are not linear. None: it is made of the experiment's.
-        seed: Of the suggestions.
+        space: The experiment's parameters, with what Ax cannot express: permutations (choices of texts such as
+            ``"i,j,k"``) and constraints that are not linear. None converts the experiment's search space.
+        seed: Seed of the suggestions.
         strategy: A registered name, or a strategy object.
-        settings: The named strategy's own settings.
-        budget: Evaluations in all, if known: strategies choose their settings by it.
-        name: Of the node.
+        settings: Settings of the named strategy.
+        budget: Number of evaluations, if known; strategies adapt their settings to it.
+        name: Name of the node.
 
     Raises:
-        ValueError: There is no such strategy or setting.
+        ValueError: The strategy or a setting does not exist.
     """
 
     def __init__(
@@ -67,46 +67,46 @@ class BacoNode(ExternalGenerationNode):  # type: ignore[misc]  # Ax's types need
     ) -> None:
         super().__init__(name=name)
         self._space = space
-        self._arguments: dict[str, Any] = {
+        self._options: dict[str, Any] = {
             "seed": seed,
             "strategy": strategy,
             "settings": settings,
             "budget": budget,
         }
-        Optimizer(_SPACE, **self._arguments)  # its checks come now, not at the first trial
+        check_options(**self._options)
         self._seen: set[tuple[int, str]] = set()
         self._search_space: SearchSpace | None = None
-        self._run: Optimizer | None = None
+        self._optimizer: Optimizer | None = None
 
     @property
     def optimizer(self) -> Optimizer:
-        """The optimizer of the experiment: its trials, and the model (``predict``, ``recommend``).
+        """The optimizer of the experiment: its trials and its model (``predict``, ``recommend``).
 
         Raises:
-            ValueError: Ax has not asked yet.
+            ValueError: Ax has not requested a trial yet.
         """
-        if self._run is None:
-            raise ValueError("there is no optimizer before Ax has asked for the first trial")
-        return self._run
-
-    # What Ax calls ----------------------------------------------------------------------------------------------
+        if self._optimizer is None:
+            raise ValueError("the optimizer exists only after Ax has requested the first trial")
+        return self._optimizer
 
     @override
     def update_generator_state(self, experiment: Experiment, data: Data) -> None:
-        """Take in the trials that have ended since the last call.
+        """Observe the trials that have finished since the last call.
 
         Raises:
             ValueError: The experiment has several objectives.
-            SpaceError: Its parameters cannot be those of a space.
+            SpaceError: A parameter of the experiment cannot be converted.
         """
         self._search_space = experiment.search_space
-        if self._run is None:
-            self._run = self._begun(experiment)
-        values = _values(data)
-        for key, parameters, status, reason in _arms(experiment):
-            if status.name in _DONE and key not in self._seen:
-                self._take(parameters, values.get(key, {}), status, reason, experiment)
-                self._seen.add(key)
+        if self._optimizer is None:
+            self._optimizer = self._create_optimizer(experiment)
+        values = _values_by_arm(data)
+        for index, trial in experiment.trials.items():
+            for arm in trial.arms:
+                key = (index, arm.name)
+                if trial.status.name in _FINISHED and key not in self._seen:
+                    self._observe(arm.parameters, values.get(key, {}), trial, experiment)
+                    self._seen.add(key)
 
     @override
     def get_next_candidate(self, pending_parameters: list[Mapping[str, Any]]) -> dict[str, Any]:
@@ -114,98 +114,92 @@ class BacoNode(ExternalGenerationNode):  # type: ignore[misc]  # Ax's types need
 
         Raises:
             SearchSpaceExhausted: Every feasible configuration is observed or running.
-            SpaceError: The space suggests what the experiment does not have.
+            SpaceError: The experiment lacks a parameter or value of the space.
         """
-        spare = [spare for one in pending_parameters for spare in self._hold(one)]
+        spare = [trial for params in pending_parameters for trial in self._claim(params)]
         try:
             trial = spare[0] if spare else self.optimizer.suggest()
         except SpaceExhausted as error:
             raise SearchSpaceExhausted(str(error)) from error
         for other in spare[1:]:
-            self.optimizer.abandon(other, "it was suggested on the way to a running one")
-        return to_ax(trial.config, self.optimizer.space, self._search_space)
+            self.optimizer.abandon(other, "suggested while a running configuration was claimed")
+        return to_parameterization(trial.config, self.optimizer.space, self._search_space)
 
-    # ------------------------------------------------------------------------------------------------------------
-
-    def _begun(self, experiment: Experiment) -> Optimizer:
+    def _create_optimizer(self, experiment: Experiment) -> Optimizer:
         config = experiment.optimization_config
         if config is None or not config.objective.is_single_objective:
-            raise ValueError(f"objective {config!r:.100}: BacoNode needs one metric to optimize")
-        space = space_of(experiment.search_space) if self._space is None else self._space
-        (name,) = config.objective.metric_names
-        direction: Direction = "minimize" if config.objective.minimize else "maximize"
-        return Optimizer(space, direction, objective=name, **self._arguments)
+            raise ValueError(f"objective {config!r:.100}: BacoNode supports exactly one metric")
+        (metric,) = config.objective.metric_names
+        return Optimizer(
+            from_search_space(experiment.search_space) if self._space is None else self._space,
+            "minimize" if config.objective.minimize else "maximize",
+            objective=metric,
+            **self._options,
+        )
 
-    def _take(
+    def _observe(
         self,
         parameters: Mapping[str, Any],
         values: Mapping[str, float],
-        status: TrialStatus,
-        reason: str,
+        ax_trial: Any,
         experiment: Experiment,
     ) -> None:
-        """Observe a trial that has ended; one that failed for no known reason is given up."""
-        config = from_ax(parameters, self.optimizer.space)
+        """Observe a finished arm; abandon it if it may be tried again."""
+        config = read_permutations(parameters, self.optimizer.space)
         if len(config) < len(self.optimizer.space.names):
             return
-        trial = self._pending(config)
-        word, message = _failure(values, status, reason, experiment)
-        if status.name in _RETRYABLE and word is None:
+        trial = self._find_pending(config)
+        reason = ax_trial.status_reason or ""
+        failure, message = _failure(values, ax_trial.status, reason, experiment)
+        if failure is None and ax_trial.status.name in _RETRYABLE:
             if trial is not None:
                 self.optimizer.abandon(trial, reason)
             return
-        told = trial if trial is not None else config
-        if word is None:
-            self.optimizer.observe(told, dict(values), imported=trial is None)
-        else:
-            self.optimizer.observe(told, failed=word, message=message, imported=trial is None)
+        self.optimizer.observe(
+            config if trial is None else trial,
+            dict(values) if failure is None else None,
+            failed=failure,
+            message=message,
+            imported=trial is None,
+        )
 
-    def _pending(self, config: Mapping[str, Any]) -> Trial | None:
-        return next((one for one in self.optimizer.pending if dict(one.config) == config), None)
+    def _find_pending(self, config: Mapping[str, Any]) -> Trial | None:
+        return next((t for t in self.optimizer.pending if dict(t.config) == config), None)
 
-    def _hold(self, parameters: Mapping[str, Any]) -> Iterator[Trial]:
-        """Count a configuration that somebody else has proposed as in flight; yield what was suggested on the way."""
-        config = from_ax(parameters, self.optimizer.space)
-        if self._pending(config) is not None:
+    def _claim(self, parameters: Mapping[str, Any]) -> Iterator[Trial]:
+        """Count a running configuration as pending; yield the trials that were suggested before it."""
+        config = read_permutations(parameters, self.optimizer.space)
+        if self._find_pending(config) is not None:
             return
         try:
             self.optimizer.enqueue(config)
-        except ConfigError:  # not of the space, or observed
+        except ConfigError:  # outside the space, or observed
             return
-        wanted = dict(self.optimizer.history.queue[-1])
-        while dict((trial := self.optimizer.suggest()).config) != wanted:
+        claimed = dict(self.optimizer.history.queue[-1])
+        while dict((trial := self.optimizer.suggest()).config) != claimed:
             yield trial
 
 
-def _arms(
-    experiment: Experiment,
-) -> Iterator[tuple[tuple[int, str], Mapping[str, Any], TrialStatus, str]]:
-    """Yield index of the trial and name of the arm, its parameters, the status and its reason."""
-    for index, trial in experiment.trials.items():
-        for arm in trial.arms:
-            yield (index, arm.name), arm.parameters, trial.status, trial.status_reason or ""
-
-
-def _values(data: Data) -> dict[tuple[int, str], dict[str, float]]:
-    """Return the finite means by trial and arm, then by metric."""
-    found: dict[tuple[int, str], dict[str, float]] = {}
+def _values_by_arm(data: Data) -> dict[tuple[int, str], dict[str, float]]:
+    """Return the finite means by trial index and arm name, then by metric."""
+    values: dict[tuple[int, str], dict[str, float]] = {}
     if data.df.empty:
-        return found
+        return values
     columns = ("trial_index", "arm_name", "metric_name", "mean")
     for index, arm, metric, mean in zip(*(data.df[name] for name in columns), strict=True):
         number = finite_number(mean)
         if number is not None:
-            found.setdefault((int(index), arm), {})[metric] = number
-    return found
+            values.setdefault((int(index), arm), {})[metric] = number
+    return values
 
 
 def _failure(
     values: Mapping[str, float], status: TrialStatus, reason: str, experiment: Experiment
 ) -> tuple[str | None, str]:
-    """Return the failure word, None where there is none, and what happened."""
-    word = reason.partition(":")[0].strip()
-    if word in FAILURE_WORDS:
-        return word, reason
+    """Return the failure word, or None for a success or an unexplained failure, and the message."""
+    failure = reason.partition(":")[0].strip()
+    if failure in FAILURE_WORDS:
+        return failure, reason
     if status is TrialStatus.ABANDONED:
         return "runtime", reason
     if status.name in _RETRYABLE:
@@ -218,5 +212,5 @@ def _failure(
         )
         if violated and not constraint.relative:
             return "constraints", f"{constraint} violated"
-    (name,) = config.objective.metric_names
-    return (None, "") if name in values else ("runtime", f"there is no finite value of {name}")
+    (metric,) = config.objective.metric_names
+    return (None, "") if metric in values else ("runtime", f"{metric} has no finite value")

@@ -1,1 +1,1 @@
-"""Convert spaces to and from ConfigSpace."""
+"""ConfigSpace: conversion of spaces and configurations."""

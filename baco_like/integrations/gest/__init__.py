@@ -1,1 +1,1 @@
-"""A gest-api generator for libEnsemble, Xopt and optimas."""
+"""gest-api: a generator for libEnsemble, Xopt and optimas."""

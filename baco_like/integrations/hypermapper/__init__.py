@@ -1,1 +1,1 @@
-"""The client-server protocol and files of HyperMapper and BaCO."""
+"""HyperMapper and BaCO: their client-server protocol, scenarios and files of samples."""

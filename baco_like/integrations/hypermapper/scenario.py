@@ -1,4 +1,4 @@
-"""How a scenario of BaCO or HyperMapper (2 or 3) wants to be run; `spaces.formats.baco` reads its space."""
+"""Read the run settings of a scenario of BaCO or HyperMapper (2 or 3); `spaces.formats.baco` reads its space."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _DESIGNS: Mapping[str, str] = {
     "k latin hypercube": "latin_hypercube",
 }
 
-_MODELS: Mapping[str, str] = {
+_STRATEGIES_BY_MODEL: Mapping[str, str] = {
     "gaussian_process": "bayesian",
     "random_forest": "random_forest",
 }
 
-_AS_HERE: Mapping[str, Any] = {
+_DEFAULT_BEHAVIOUR: Mapping[str, Any] = {
     "acquisition_function": "EI",
     "acquisition_function_optimizer": "local_search",
     "allow_duplicate_samples": False,
@@ -34,36 +34,36 @@ _AS_HERE: Mapping[str, Any] = {
     "print_posterior_best": False,
     "standardize_objectives": True,
 }
-"""Fields that need no note where they ask for what is done anyway."""
+"""Ignored fields that need no note if they have these values, because this package does the same."""
 
-_BATCHES = (
+_BATCH_FIELDS = (
     "batch_size",
     "evaluations_per_iteration",
     "evaluations_per_optimization_iteration",
 )
-"""What HyperMapper 3, BaCO's first version and HyperMapper 2 call the size of a batch."""
+"""Names of the batch size in HyperMapper 3, the first version of BaCO, and HyperMapper 2."""
 
 _OUTPUT = "output_samples.csv"
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """A scenario, checked.
+    """A checked scenario.
 
     Attributes:
-        space: What is tuned.
+        space: The space to tune.
         layout: The columns of requests, replies and files.
-        strategy: Name of the strategy that it means.
+        strategy: Name of the corresponding strategy.
         design: Evaluations of the first request.
-        sampling: Name of the design.
+        sampling: Name of the initial design.
         batch: Evaluations of each later request.
-        evaluations: In all.
-        seconds: Wall time, or None for no limit.
+        evaluations: Total number of evaluations.
+        seconds: Limit of wall time in seconds, or None.
         output: The file of samples.
-        log: The file of notes, or None.
-        resume: The file whose rows count as observed, or None.
+        log: The log file, or None.
+        resume: The file whose rows are observed first, or None.
         print_best: Whether the best point is written before the last line.
-        notes: One line for everything that was left out or not understood.
+        notes: One line for each setting that is ignored or unknown.
     """
 
     space: Space
@@ -82,226 +82,44 @@ class Scenario:
 
 
 def read_scenario(source: str | Path | Mapping[str, Any]) -> Scenario:
-    """Return a scenario. Nothing is written or run; files beside it are not read either.
+    """Read a scenario. Nothing is written or run; files that it names are not read.
 
     Args:
         source: The path of a file, or its parsed contents.
 
     Raises:
-        SpaceError: It describes no space.
-        RunFileError: It cannot be read, a field has a wrong value, or it has not exactly one objective.
+        SpaceError: The space is invalid.
+        RunFileError: The file cannot be read, a field has a wrong value, or there is not exactly one objective.
     """
     try:
         description = read_baco(source)
     except OSError as error:
         raise RunFileError(f"{source}: {error.strerror}") from None
     fields = _Fields(description.settings)
+    objectives = fields.take("optimization_objectives", None)
+    if (
+        not isinstance(objectives, list)
+        or len(objectives) != 1
+        or not isinstance(objectives[0], str)
+    ):
+        raise fields.error("optimization_objectives", "a list with the name of one objective")
     layout = Layout(
         description.parameters,
-        _objective(fields),
-        _feasibility(fields),
+        objectives[0],
+        _read_feasibility(fields),
         fields.text("timestamp", "Timestamp"),
     )
-    strategy = _strategy(fields)
-    design, sampling = _design(fields)
-    batch, evaluations = _budget(fields, design)
-    seconds = _seconds(fields)
-    output, log, resume = _files(fields)
-    print_best = fields.take("print_best", "auto") is True
-    _modes(fields)
-    space = Space(description.parameters, description.constraints)
-    _default(fields, space)
-    return Scenario(
-        space=space,
-        layout=layout,
-        strategy=strategy,
-        design=design,
-        sampling=sampling,
-        batch=batch,
-        evaluations=evaluations,
-        seconds=seconds,
-        output=output,
-        log=log,
-        resume=resume,
-        print_best=print_best,
-        notes=(*description.notes, *fields.notes, *fields.unused()),
-    )
-
-
-@dataclass
-class _Fields:
-    """The fields of an object of the file; those that nobody takes have no effect.
-
-    Attributes:
-        given: As they stand there.
-        prefix: The name of the object and a full stop, or nothing.
-        notes: What was not understood.
-    """
-
-    given: Mapping[str, Any]
-    prefix: str = ""
-    notes: list[str] = field(default_factory=list)
-    taken: set[str] = field(default_factory=set)
-
-    def take(self, name: str, default: Any) -> Any:
-        self.taken.add(name)
-        value = self.given.get(name)
-        return default if value is None else value
-
-    def wrong(self, name: str, wanted: str) -> RunFileError:
-        return RunFileError(
-            f"scenario: {self.prefix}{name} must be {wanted}, not {self.given.get(name)!r:.60}"
-        )
-
-    def text(self, name: str, default: str) -> str:
-        value = self.take(name, default)
-        if not isinstance(value, str) or not value:
-            raise self.wrong(name, "a text")
-        return value
-
-    def flag(self, name: str) -> bool:
-        value = self.take(name, False)
-        if not isinstance(value, bool):
-            raise self.wrong(name, "true or false")
-        return value
-
-    def whole(self, name: str, default: int, least: int) -> int:
-        value = finite_number(self.take(name, default))
-        if value is None or value < least or not value.is_integer():
-            raise self.wrong(name, f"a whole number from {least}")
-        return int(value)
-
-    def inner(self, name: str) -> _Fields:
-        value = self.take(name, {})
-        if not isinstance(value, Mapping):
-            raise self.wrong(name, "an object")
-        return _Fields(value, f"{self.prefix}{name}.", self.notes)
-
-    def unused(self) -> list[str]:
-        names = [
-            self.prefix + name
-            for name, value in self.given.items()
-            if name not in self.taken
-            and not (not self.prefix and name in _AS_HERE and value == _AS_HERE[name])
-        ]
-        return [f"without effect here: {', '.join(names)}"] if names else []
-
-
-def _objective(fields: _Fields) -> str:
-    names = fields.take("optimization_objectives", None)
-    if not isinstance(names, list) or len(names) != 1 or not isinstance(names[0], str):
-        raise fields.wrong("optimization_objectives", "a list with the name of one objective")
-    return names[0]
-
-
-def _feasibility(fields: _Fields) -> Feasibility:
-    inner = fields.inner("feasible_output")
-    required = inner.flag("enable_feasible_predictor")
-    yes, no = (
-        _word(inner, name, default)
-        for name, default in (("true_value", "True"), ("false_value", "False"))
-    )
-    if yes == no:
-        raise inner.wrong("false_value", "another word than true_value")
-    found = Feasibility(inner.text("name", "Valid"), yes, no, required)
-    fields.notes += inner.unused()
-    return found
-
-
-def _word(fields: _Fields, name: str, default: str) -> str:
-    """Return a word that may be written as a number or as true and false too."""
-    value = fields.take(name, default)
-    if not isinstance(value, (str, int)) or not str(value).strip():
-        raise fields.wrong(name, "a word")
-    return str(value).strip()
-
-
-def _strategy(fields: _Fields) -> str:
-    method = fields.text("optimization_method", "bayesian_optimization")
-    models = fields.inner("models")
-    model = models.take("model", None)
-    fields.notes += models.unused()
-    if method == "exhaustive":
-        return "exhaustive"
-    if method != "bayesian_optimization":
-        fields.notes.append(
-            f"optimization_method {method!r} is not available; this is bayesian_optimization"
-        )
-    if model is not None and model not in _MODELS:
-        fields.notes.append(f"models.model {model!r:.60} is unknown; the default is used")
-    return _MODELS.get(str(model), "auto")
-
-
-def _design(fields: _Fields) -> tuple[int, str]:
-    inner = fields.inner("design_of_experiment")
-    kind = inner.text("doe_type", "random sampling")
-    if inner.flag("allow_repetitions"):
-        fields.notes.append(
-            "design_of_experiment.allow_repetitions: nothing is evaluated twice here"
-        )
-    if kind not in _DESIGNS:
-        fields.notes.append(
-            f"design_of_experiment.doe_type {kind!r} is unknown; it is random sampling"
-        )
-    size = inner.whole("number_of_samples", 10, 0)
-    fields.notes += inner.unused()
-    return size, _DESIGNS.get(kind, "uniform")
-
-
-def _budget(fields: _Fields, design: int) -> tuple[int, int]:
-    """Return the rows of a request after the design, and those of all requests."""
+    strategy = _read_strategy(fields)
+    design, sampling = _read_design(fields)
     iterations = fields.whole("optimization_iterations", 50, 0)
-    batch = max(fields.whole(name, 1, 1) for name in _BATCHES)
+    batch = max(fields.whole(name, 1, 1) for name in _BATCH_FIELDS)
     if design + iterations < 1:
-        raise fields.wrong("optimization_iterations", "a number above 0 where there is no design")
-    return batch, design + iterations * batch
-
-
-def _default(fields: _Fields, space: Space) -> None:
-    default = space.default_config
-    if default is not None and not space.contains(default):
-        fields.notes.append("the default configuration violates a constraint and is left out")
-
-
-def _seconds(fields: _Fields) -> float | None:
+        raise fields.error("optimization_iterations", "a number above 0 if there is no design")
     minutes = finite_number(fields.take("time_budget", -1))
     if minutes is None or (minutes <= 0 and minutes != -1):
-        raise fields.wrong("time_budget", "a number of minutes above 0, or -1 for no limit")
-    return None if minutes == -1 else 60 * minutes
-
-
-def _files(fields: _Fields) -> tuple[Path, Path | None, Path | None]:
-    """Return the files of samples, of notes and of the run to go on with.
-
-    Those that are written lie in ``run_directory``; a path that leads out of it is refused.
-    """
-    folder = Path(fields.text("run_directory", "."))
-    application = fields.text("application_name", "application")
-    named = fields.text("output_data_file", _OUTPUT)
-    own = named != _OUTPUT
-    samples = named if own else f"{application}_{_OUTPUT}"
-    output = _within(fields, "output_data_file" if own else "application_name", folder, samples)
-    log = fields.take("log_file", "")
-    earlier = [
-        fields.text(name, _OUTPUT)
-        for name in ("resume_optimization_file", "resume_optimization_data")
-    ]
-    chosen = next((name for name in earlier if name != _OUTPUT), None)
-    resume = output if chosen is None else folder / chosen
-    return (
-        output,
-        _within(fields, "log_file", folder, str(log)) if log else None,
-        resume if fields.flag("resume_optimization") else None,
-    )
-
-
-def _within(fields: _Fields, name: str, folder: Path, text: str) -> Path:
-    if Path(text).is_absolute() or ".." in Path(text).parts:
-        raise fields.wrong(name, "a path within run_directory")
-    return folder / text
-
-
-def _modes(fields: _Fields) -> None:
+        raise fields.error("time_budget", "a number of minutes above 0, or -1 for no limit")
+    output, log, resume = _read_files(fields)
+    print_best = fields.take("print_best", "auto") is True
     for name in ("baco_mode", "hypermapper_mode"):
         inner = fields.inner(name)
         mode = inner.take("mode", "client-server")
@@ -309,4 +127,166 @@ def _modes(fields: _Fields) -> None:
             fields.notes.append(
                 f"{name}.mode {mode!r:.40}: the client is asked over stdin and stdout all the same"
             )
-        fields.notes += inner.unused()
+        inner.note_unused()
+    space = Space(description.parameters, description.constraints)
+    default = space.default_config
+    if default is not None and not space.contains(default):
+        fields.notes.append("the default configuration violates a constraint and is left out")
+    fields.note_unused()
+    return Scenario(
+        space=space,
+        layout=layout,
+        strategy=strategy,
+        design=design,
+        sampling=sampling,
+        batch=batch,
+        evaluations=design + iterations * batch,
+        seconds=None if minutes == -1 else 60 * minutes,
+        output=output,
+        log=log,
+        resume=resume,
+        print_best=print_best,
+        notes=(*description.notes, *fields.notes),
+    )
+
+
+@dataclass
+class _Fields:
+    """The fields of one JSON object; fields that are never read are noted as ignored.
+
+    Attributes:
+        values: The fields as in the file.
+        prefix: The object's name and a dot, or an empty text for the whole file.
+        notes: Settings that are ignored or unknown.
+        used: Names of the fields that were read.
+    """
+
+    values: Mapping[str, Any]
+    prefix: str = ""
+    notes: list[str] = field(default_factory=list)
+    used: set[str] = field(default_factory=set)
+
+    def take(self, name: str, default: Any) -> Any:
+        self.used.add(name)
+        value = self.values.get(name)
+        return default if value is None else value
+
+    def error(self, name: str, expected: str) -> RunFileError:
+        return RunFileError(
+            f"scenario: {self.prefix}{name} must be {expected}, not {self.values.get(name)!r:.60}"
+        )
+
+    def text(self, name: str, default: str) -> str:
+        value = self.take(name, default)
+        if not isinstance(value, str) or not value:
+            raise self.error(name, "a text")
+        return value
+
+    def word(self, name: str, default: str) -> str:
+        """Return a word that may also be written as a number or as true and false."""
+        value = self.take(name, default)
+        if not isinstance(value, (str, int)) or not str(value).strip():
+            raise self.error(name, "a word")
+        return str(value).strip()
+
+    def flag(self, name: str) -> bool:
+        value = self.take(name, False)
+        if not isinstance(value, bool):
+            raise self.error(name, "true or false")
+        return value
+
+    def whole(self, name: str, default: int, least: int) -> int:
+        value = finite_number(self.take(name, default))
+        if value is None or value < least or not value.is_integer():
+            raise self.error(name, f"a whole number from {least}")
+        return int(value)
+
+    def inner(self, name: str) -> _Fields:
+        value = self.take(name, {})
+        if not isinstance(value, Mapping):
+            raise self.error(name, "an object")
+        return _Fields(value, f"{self.prefix}{name}.", self.notes)
+
+    def note_unused(self) -> None:
+        ignored = set(self.used)
+        if not self.prefix:
+            ignored |= {k for k, v in _DEFAULT_BEHAVIOUR.items() if self.values.get(k) == v}
+        unused = [self.prefix + name for name in self.values if name not in ignored]
+        if unused:
+            self.notes.append(f"without effect here: {', '.join(unused)}")
+
+
+def _read_feasibility(fields: _Fields) -> Feasibility:
+    inner = fields.inner("feasible_output")
+    required = inner.flag("enable_feasible_predictor")
+    yes, no = inner.word("true_value", "True"), inner.word("false_value", "False")
+    if yes == no:
+        raise inner.error("false_value", "another word than true_value")
+    feasibility = Feasibility(inner.text("name", "Valid"), yes, no, required)
+    inner.note_unused()
+    return feasibility
+
+
+def _read_strategy(fields: _Fields) -> str:
+    method = fields.text("optimization_method", "bayesian_optimization")
+    models = fields.inner("models")
+    model = models.take("model", None)
+    models.note_unused()
+    if method == "exhaustive":
+        return "exhaustive"
+    if method != "bayesian_optimization":
+        fields.notes.append(
+            f"optimization_method {method!r} is not available; bayesian_optimization is used"
+        )
+    if model is not None and model not in _STRATEGIES_BY_MODEL:
+        fields.notes.append(f"models.model {model!r:.60} is unknown; the default is used")
+    return _STRATEGIES_BY_MODEL.get(str(model), "auto")
+
+
+def _read_design(fields: _Fields) -> tuple[int, str]:
+    """Return the size and the name of the initial design."""
+    inner = fields.inner("design_of_experiment")
+    kind = inner.text("doe_type", "random sampling")
+    if inner.flag("allow_repetitions"):
+        fields.notes.append(
+            "design_of_experiment.allow_repetitions: no configuration is evaluated twice here"
+        )
+    if kind not in _DESIGNS:
+        fields.notes.append(
+            f"design_of_experiment.doe_type {kind!r} is unknown; random sampling is used"
+        )
+    size = inner.whole("number_of_samples", 10, 0)
+    inner.note_unused()
+    return size, _DESIGNS.get(kind, "uniform")
+
+
+def _read_files(fields: _Fields) -> tuple[Path, Path | None, Path | None]:
+    """Return the file of samples, the log file and the file to resume from.
+
+    Files that are written must be inside ``run_directory``; a path that leads out of it is an error.
+    """
+    folder = Path(fields.text("run_directory", "."))
+    application = fields.text("application_name", "application")
+    output_name = fields.text("output_data_file", _OUTPUT)
+    if output_name == _OUTPUT:
+        output = _path_inside(fields, "application_name", folder, f"{application}_{_OUTPUT}")
+    else:
+        output = _path_inside(fields, "output_data_file", folder, output_name)
+    log = fields.take("log_file", "")
+    sources = [
+        fields.text(name, _OUTPUT)
+        for name in ("resume_optimization_file", "resume_optimization_data")
+    ]
+    source = next((name for name in sources if name != _OUTPUT), None)
+    resume = output if source is None else folder / source
+    return (
+        output,
+        _path_inside(fields, "log_file", folder, str(log)) if log else None,
+        resume if fields.flag("resume_optimization") else None,
+    )
+
+
+def _path_inside(fields: _Fields, name: str, folder: Path, text: str) -> Path:
+    if Path(text).is_absolute() or ".." in Path(text).parts:
+        raise fields.error(name, "a path within run_directory")
+    return folder / text

@@ -1,4 +1,4 @@
-"""Where the lines of the protocol go, and where everything else goes."""
+"""Separate the lines of the protocol from all other output."""
 
 from __future__ import annotations
 
@@ -12,66 +12,66 @@ from typing import TextIO
 from baco_like.exceptions import RunFileError
 
 Report = Callable[[str], None]
-"""Takes one line that is not for the client."""
+"""Writes one line that is not part of the protocol."""
 
 
 @contextlib.contextmanager
-def protocol_streams() -> Iterator[tuple[TextIO, TextIO]]:
-    """Lend standard input and output to the protocol alone; whatever else prints goes to standard error."""
+def open_protocol_streams() -> Iterator[tuple[TextIO, TextIO]]:
+    """Reserve standard input and output for the protocol; other prints go to standard error meanwhile."""
     sys.stdout.flush()
-    own = os.dup(1)
+    stdout = os.dup(1)
     os.dup2(2, 1)
     incoming = open(os.dup(0), encoding="utf-8", errors="replace")  # noqa: SIM115
-    outgoing = open(own, "w", encoding="utf-8", newline="\n", closefd=False)  # noqa: SIM115
+    outgoing = open(stdout, "w", encoding="utf-8", newline="\n", closefd=False)  # noqa: SIM115
     try:
         yield incoming, outgoing
     finally:
         incoming.close()
-        with contextlib.suppress(OSError):  # nobody may be there to read what is left
+        with contextlib.suppress(OSError):  # the client may have closed its end
             outgoing.close()
         sys.stdout.flush()
-        os.dup2(own, 1)
-        os.close(own)
+        os.dup2(stdout, 1)
+        os.close(stdout)
 
 
-def to_stderr(text: str) -> None:
+def report_to_stderr(text: str) -> None:
     """Write a line to standard error.
 
-    It has the word ``warning``: a client that reads both streams as one skips such lines.
+    The line contains the word ``warning``: clients that read both streams as one skip such lines.
     """
-    with contextlib.suppress(OSError):  # a closed terminal ends no run
+    with contextlib.suppress(OSError):  # a closed terminal must not end the run
         print(f"baco-like: warning: {text}", file=sys.stderr, flush=True)
 
 
 @contextlib.contextmanager
-def also_in(log: Path | None, report: Report) -> Iterator[Report]:
-    """Lend a function that reports and writes the same to a new file.
+def report_to_log(log: Path | None, report: Report) -> Iterator[Report]:
+    """Provide a function that reports a line and also appends it to a new log file, if there is one.
 
     Raises:
-        RunFileError: The file cannot be made.
+        RunFileError: The file cannot be created.
     """
     if log is None:
         yield report
         return
-    with named_errors(log):
+    with name_file_in_errors(log):
         log.parent.mkdir(parents=True, exist_ok=True)
         file = log.open("w", encoding="utf-8", buffering=1)
 
-    def both(text: str) -> None:
+    def report_and_log(text: str) -> None:
         report(text)
-        with contextlib.suppress(OSError):  # nor does a full disk
+        with contextlib.suppress(OSError):  # a full disk must not end the run
             file.write(text + "\n")
 
     with file:
-        yield both
+        yield report_and_log
 
 
 @contextlib.contextmanager
-def named_errors(path: Path) -> Iterator[None]:
-    """Turn errors of the system within a ``with`` block into one that names the file.
+def name_file_in_errors(path: Path) -> Iterator[None]:
+    """Turn an `OSError` within the ``with`` block into an error that names the file.
 
     Raises:
-        RunFileError: There was one.
+        RunFileError: The block raised an `OSError`.
     """
     try:
         yield

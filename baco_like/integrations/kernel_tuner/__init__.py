@@ -1,8 +1,9 @@
-"""Kernel Tuner's own functions with our strategies: a script of its users changes the import and nothing else.
+"""Kernel Tuner's own functions with the strategies of this package: a script changes its import and nothing else.
 
-``from baco_like.integrations.kernel_tuner import tune_kernel`` in place of ``from kernel_tuner import tune_kernel``:
-Kernel Tuner goes on compiling, checking and timing the kernels, what is tried next is decided here. All other names of
-`kernel_tuner`, such as ``run_kernel``, can be imported from here too; they are Kernel Tuner's.
+Write ``from baco_like.integrations.kernel_tuner import tune_kernel`` in place of
+``from kernel_tuner import tune_kernel``. Kernel Tuner still compiles, checks and times the kernels; this package
+decides which configuration is next. All other names of `kernel_tuner`, such as ``run_kernel``, can be imported from
+here too; they are Kernel Tuner's.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ from baco_like.strategies import STRATEGIES
 
 kernel_tuner = require("kernel_tuner", "kernel-tuner")
 
-__all__ = ["EQUALS", "tune_cache", "tune_kernel"]
+__all__ = ["STRATEGY_NAMES", "tune_cache", "tune_kernel"]
 
-EQUALS: Mapping[str, str] = {
+STRATEGY_NAMES: Mapping[str, str] = {
     "basinhopping": "basin_hopping",
     "bayes_opt": "kernel_tuner_bo",
     "brute_force": "exhaustive",
@@ -40,10 +41,12 @@ EQUALS: Mapping[str, str] = {
     "simulated_annealing": "simulated_annealing",
     "skopt": "random_forest",
 }
-"""From Kernel Tuner's name of a strategy to the one here that is nearest to it."""
+"""Maps Kernel Tuner's name of a strategy to the closest strategy of this package."""
 
-_COMMON = ("max_fevals", "time_limit", "x0", "searchspace_construction_options")
-"""Strategy options that Kernel Tuner reads itself, or that every strategy of ours does."""
+_COMMON_OPTIONS = ("max_fevals", "time_limit", "x0", "searchspace_construction_options")
+"""Strategy options that Kernel Tuner itself or every strategy of this package reads."""
+
+_Results = tuple[list[dict[str, Any]], dict[str, Any]]
 
 
 def tune_kernel(
@@ -51,29 +54,29 @@ def tune_kernel(
     strategy: Any = None,
     strategy_options: Mapping[str, Any] | None = None,
     **kwargs: Any,
-) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """Do what `kernel_tuner.tune_kernel` does, with a strategy of ours.
+) -> _Results:
+    """Run `kernel_tuner.tune_kernel` with a strategy of this package.
 
     Args:
-        *args: As there.
-        strategy: Kernel Tuner's name of a strategy (see `EQUALS`), one of ours, or an object that Kernel Tuner takes.
-            None is ``auto`` with a budget; without one everything is measured, as there.
-        strategy_options: As there, and ``batch``. With a name that only we have also that strategy's settings; what
-            Kernel Tuner's strategy of that name would read has no effect, and a warning says so.
-        **kwargs: As there.
+        *args: As for Kernel Tuner.
+        strategy: A strategy name of Kernel Tuner (see `STRATEGY_NAMES`) or of this package, or an object that Kernel
+            Tuner accepts. None uses ``auto`` if there is a budget, else evaluates everything, as Kernel Tuner does.
+        strategy_options: As for Kernel Tuner, plus ``batch``. A strategy name that only this package has also accepts
+            that strategy's settings. Other options of a Kernel Tuner strategy have no effect and cause a warning.
+        **kwargs: As for Kernel Tuner.
 
     Returns:
-        The results and the environment, as there.
+        The results and the environment, as from Kernel Tuner.
 
     Raises:
-        ValueError: There is no such strategy or setting.
+        ValueError: The strategy or a setting does not exist.
     """
-    chosen, options = _chosen(strategy, strategy_options or {})
+    chosen, options = _choose_strategy(strategy, strategy_options or {})
     with _all_workers(chosen):
-        found: tuple[list[dict[str, Any]], dict[str, Any]] = kernel_tuner.tune_kernel(
+        results: _Results = kernel_tuner.tune_kernel(
             *args, strategy=chosen, strategy_options=options, **kwargs
         )
-    return found
+    return results
 
 
 def tune_cache(
@@ -83,20 +86,16 @@ def tune_cache(
     strategy: Any = None,
     strategy_options: Mapping[str, Any] | None = None,
     **kwargs: Any,
-) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """Do what `kernel_tuner.tune_cache` does, with a strategy of ours: simulate from a cache file.
+) -> _Results:
+    """Run `kernel_tuner.tune_cache`, a simulation from a cache file, with a strategy of this package.
 
-    Arguments and errors are those of `tune_kernel`. Kernel Tuner leaves out what has failed in the file.
+    Arguments and errors are the same as in `tune_kernel`. Kernel Tuner skips failed entries of the file.
     """
-    chosen, options = _chosen(strategy, strategy_options or {})
-    found: tuple[list[dict[str, Any]], dict[str, Any]] = kernel_tuner.tune_cache(
-        os.fspath(cache_path),
-        restrictions,
-        strategy=chosen,
-        strategy_options=options,
-        **kwargs,
+    chosen, options = _choose_strategy(strategy, strategy_options or {})
+    results: _Results = kernel_tuner.tune_cache(
+        os.fspath(cache_path), restrictions, strategy=chosen, strategy_options=options, **kwargs
     )
-    return found
+    return results
 
 
 def __getattr__(name: str) -> Any:
@@ -105,63 +104,56 @@ def __getattr__(name: str) -> Any:
 
 @contextmanager
 def _all_workers(strategy: Any) -> Iterator[None]:
-    """Let the parallel runner (Kernel Tuner 1.5) give a strategy of ours all its workers.
+    """Let the parallel runner of Kernel Tuner 1.5 give all its workers to a strategy of this package.
 
-    It gives one to every strategy that is not in a list of its own.
+    The runner gives a single worker to every strategy that is missing in its own list.
     """
-    known = getattr(importlib.import_module("kernel_tuner.interface"), "_STRATEGY_PARALLEL", None)
-    if not isinstance(known, list) or not isinstance(strategy, BacoStrategy):
+    parallel = getattr(
+        importlib.import_module("kernel_tuner.interface"), "_STRATEGY_PARALLEL", None
+    )
+    if not isinstance(parallel, list) or not isinstance(strategy, BacoStrategy):
         yield
         return
-    known.append(strategy)
+    parallel.append(strategy)
     try:
         yield
     finally:
-        known.remove(strategy)
+        parallel.remove(strategy)
 
 
-def _chosen(strategy: Any, options: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """Return what Kernel Tuner is given: a strategy, and the options that are left for it."""
-    common = {name: value for name, value in options.items() if name in _COMMON}
-    own = {name: value for name, value in options.items() if name not in _COMMON}
+def _choose_strategy(strategy: Any, options: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """Return the strategy object for Kernel Tuner, and the options that Kernel Tuner still has to read."""
+    common = {name: value for name, value in options.items() if name in _COMMON_OPTIONS}
+    own = {name: value for name, value in options.items() if name not in _COMMON_OPTIONS}
     limited = any(common.get(name) is not None for name in ("max_fevals", "time_limit"))
     if strategy is None:
         strategy = "auto" if limited else "exhaustive"
     if not isinstance(strategy, str):
         return strategy, dict(options)
     batch = own.pop("batch", None)
-    if strategy in EQUALS:
-        if not limited:
-            common |= _generations(own, strategy)
-        _warn_of(own, strategy)
-        return BacoStrategy(EQUALS[strategy], batch=batch), common
+    if strategy in STRATEGY_NAMES:
+        if not limited and {"popsize", "maxiter"} <= own.keys():
+            common["max_fevals"] = own.pop("popsize") * own.pop("maxiter")
+        elif not limited:
+            _warn(
+                f"strategy {strategy!r} without max_fevals or time_limit measures every configuration here, while "
+                "Kernel Tuner's own may end sooner; give one of these strategy_options"
+            )
+        if own:
+            ours = STRATEGY_NAMES[strategy]
+            _warn(
+                f"strategy_options {', '.join(own)} of {strategy!r} belong to Kernel Tuner's strategy and have no "
+                f"effect here; for settings of ours write strategy=BacoStrategy({ours!r}, settings={{...}})"
+            )
+        return BacoStrategy(STRATEGY_NAMES[strategy], batch=batch), common
     if strategy not in STRATEGIES:
         raise ValueError(
-            f"strategy = {strategy!r} has no equal here: leave it out for the recommended one, or take one of "
-            f"{', '.join(sorted({*EQUALS, *STRATEGIES}))}"
+            f"strategy = {strategy!r} has no equal here: omit it for the recommended strategy, or use one of "
+            f"{', '.join(sorted({*STRATEGY_NAMES, *STRATEGIES}))}"
         )
     return BacoStrategy(strategy, settings=own, batch=batch), common
 
 
-def _generations(options: dict[str, Any], strategy: str) -> dict[str, Any]:
-    """Return the budget that a population and its generations make; warn where there is no budget at all."""
-    if {"popsize", "maxiter"} <= options.keys():
-        return {"max_fevals": options.pop("popsize") * options.pop("maxiter")}
-    warnings.warn(
-        f"strategy {strategy!r} without max_fevals or time_limit measures every configuration here, where that of "
-        "Kernel Tuner may end sooner; give one of these strategy_options",
-        BacoWarning,
-        stacklevel=4,
-    )
-    return {}
-
-
-def _warn_of(options: Mapping[str, Any], strategy: str) -> None:
-    if options:
-        ours = EQUALS[strategy]
-        warnings.warn(
-            f"strategy_options {', '.join(options)} of {strategy!r} are Kernel Tuner's own and have no effect here; "
-            f"for settings of ours write strategy=BacoStrategy({ours!r}, settings={{...}})",
-            BacoWarning,
-            stacklevel=4,
-        )
+def _warn(message: str) -> None:
+    # The frames are _warn, _choose_strategy, tune_kernel and the user's script.
+    warnings.warn(message, BacoWarning, stacklevel=4)

@@ -1,4 +1,4 @@
-"""Our optimizer as a strategy of Kernel Tuner, which compiles, checks and times the kernels."""
+"""This package's optimizer as a strategy of Kernel Tuner, which compiles, checks and times the kernels."""
 
 from __future__ import annotations
 
@@ -8,12 +8,16 @@ from typing import Any
 from typing_extensions import override
 
 from baco_like.exceptions import MissingExtra, SpaceExhausted
-from baco_like.integrations.listed_space import Row, Translation, translation
+from baco_like.integrations._shared.listed_space import (
+    ForeignRow,
+    ListedSpace,
+    read_listed_space,
+)
+from baco_like.integrations._shared.options import check_options
 from baco_like.journal.header import whole
 from baco_like.optimizer import Optimizer
 from baco_like.records.trial import Trial
 from baco_like.results.kernel_tuner_cache import cache_outcome
-from baco_like.spaces.space import Space
 from baco_like.strategies.protocol import Strategy
 
 try:
@@ -29,22 +33,23 @@ __all__ = ["BacoStrategy"]
 class BacoStrategy(OptAlg):  # type: ignore[misc]  # Kernel Tuner has no types
     """A strategy for ``kernel_tuner.tune_kernel(strategy=BacoStrategy())``, ``tune_cache`` and T1 files.
 
-    Every suggestion is new and satisfies the restrictions; what failed is learnt with its kind. The run ends by
-    ``max_fevals``, ``time_limit``, or when every configuration was evaluated. ``x0`` of the strategy options is
-    evaluated first. The same seed, ``max_fevals`` and results give the same run, so one that goes on from Kernel
-    Tuner's cache file repeats what is there, and continues.
+    Every suggestion is new and satisfies the restrictions; the strategy learns from each kind of failure. The run ends
+    after ``max_fevals`` evaluations, after ``time_limit``, or when every configuration is evaluated. ``x0`` of the
+    strategy options is evaluated first. The same seed, ``max_fevals`` and results give the same run. A run on an
+    existing cache file of Kernel Tuner therefore repeats its evaluations from the file and continues after them.
 
     Args:
         strategy: A registered name, or a strategy object.
-        settings: The named strategy's own settings.
-        seed: Of the suggestions; None is the ``seed`` that ``tune_kernel`` was given, else 0.
-        batch: How many configurations Kernel Tuner gets at once; None is one for each worker of its runner.
+        settings: Settings of the named strategy.
+        seed: Seed of the suggestions; None takes the ``seed`` of ``tune_kernel``, else 0.
+        batch: Configurations passed to Kernel Tuner at once; None passes one for each worker of its runner.
 
     Attributes:
-        optimizer: Of the latest run: its trials, and the model (``predict``, ``recommend``). None before the first.
+        optimizer: The optimizer of the latest run: its trials and its model (``predict``, ``recommend``). None before
+            the first run.
 
     Raises:
-        ValueError: There is no such strategy or setting, or ``batch`` is no whole number from 1.
+        ValueError: The strategy or a setting does not exist, or ``batch`` is not an integer from 1.
     """
 
     def __init__(
@@ -56,14 +61,15 @@ class BacoStrategy(OptAlg):  # type: ignore[misc]  # Kernel Tuner has no types
         batch: int | None = None,
     ) -> None:
         super().__init__()
-        self.constraint_aware = False  # what is suggested needs no repair
+        self.constraint_aware = False  # suggestions are feasible, Kernel Tuner need not repair them
         self.optimizer: Optimizer | None = None
-        self._strategy, self._settings, self._seed = strategy, settings, seed
+        self._options: dict[str, Any] = {"strategy": strategy, "settings": settings}
+        self._seed = seed
         self._batch = None if batch is None else whole("batch", batch, 1)
-        self._optimizer(Space({"any": [0, 1]}), "minimize", 0, None)  # its checks come now
+        check_options(seed=0, **self._options)
 
     def tune(self, searchspace: Searchspace, runner: Any, tuning_options: Any) -> list[Any]:
-        """Return the rows that Kernel Tuner reports; it calls this.
+        """Return the rows that Kernel Tuner reports; Kernel Tuner calls this.
 
         Raises:
             ValueError: There are several objectives.
@@ -72,11 +78,11 @@ class BacoStrategy(OptAlg):  # type: ignore[misc]  # Kernel Tuner has no types
         return rows
 
     @override
-    def __call__(self, func: CostFunc, searchspace: Searchspace) -> tuple[Row, float] | None:
-        """Evaluate suggestions until Kernel Tuner's budget is spent or nothing is left.
+    def __call__(self, func: CostFunc, searchspace: Searchspace) -> tuple[ForeignRow, float] | None:
+        """Evaluate suggestions until Kernel Tuner's budget is spent or the space is exhausted.
 
         Returns:
-            The best configuration and its objective, or None if nothing could run.
+            The best configuration and its objective, or None if every evaluation failed.
 
         Raises:
             ValueError: There are several objectives.
@@ -85,74 +91,64 @@ class BacoStrategy(OptAlg):  # type: ignore[misc]  # Kernel Tuner has no types
         options = func.tuning_options
         if len(options.objective) > 1:
             raise ValueError(
-                f"objectives = {list(options.objective)}: BacoStrategy optimizes one; name the one that counts"
+                f"objectives = {list(options.objective)}: BacoStrategy supports one; name only that one"
             )
-        words = translation(options.tune_params, options.restrictions_unmodified, searchspace.list)
-        self.optimizer = self._begun(words, options)
-        while self._step(self.optimizer, func, words):
+        listed = read_listed_space(
+            options.tune_params, options.restrictions_unmodified, searchspace.list
+        )
+        self.optimizer = self._create_optimizer(listed, options)
+        while self._evaluate_batch(self.optimizer, func, listed):
             pass
         best = self.optimizer.best
-        return None if best is None or best.value is None else (words.row(best), best.value)
+        return None if best is None or best.value is None else (listed.to_row(best), best.value)
 
-    def _begun(self, words: Translation, options: Any) -> Optimizer:
-        """Return the optimizer of a run, with the user's ``x0`` as its first suggestion."""
-        given, (maximise,) = options.strategy_options, options.objective_higher_is_better
-        seed = self._seed if self._seed is not None else options.get("seed")
-        optimizer = self._optimizer(
-            words.space,
-            "maximize" if maximise else "minimize",
+    def _create_optimizer(self, listed: ListedSpace, options: Any) -> Optimizer:
+        """Return the optimizer of a run; the user's ``x0`` is its first suggestion."""
+        (maximize,) = options.objective_higher_is_better
+        strategy_options = options.strategy_options
+        seed = options.get("seed") if self._seed is None else self._seed
+        optimizer = Optimizer(
+            listed.space,
+            "maximize" if maximize else "minimize",
             0 if seed is None else seed,
-            given.get("max_fevals"),
+            budget=strategy_options.get("max_fevals"),
+            **self._options,
         )
-        if given.get("x0") is not None:
-            optimizer.enqueue(words.config(given["x0"]))
+        if strategy_options.get("x0") is not None:
+            optimizer.enqueue(listed.to_config(strategy_options["x0"]))
         return optimizer
 
-    def _optimizer(self, space: Space, direction: Any, seed: int, budget: int | None) -> Optimizer:
-        return Optimizer(
-            space,
-            direction,
-            seed,
-            budget=budget,
-            strategy=self._strategy,
-            settings=self._settings,
-        )
+    def _evaluate_batch(self, optimizer: Optimizer, func: CostFunc, listed: ListedSpace) -> bool:
+        """Evaluate the next batch; return whether it produced a result.
 
-    def _step(self, optimizer: Optimizer, func: CostFunc, words: Translation) -> bool:
-        """Evaluate the next batch, and return whether anything came of it.
-
-        Whatever ends it early, an interrupt or an error of the kernel too, what has a result by then is recorded.
+        Results are recorded also when an interrupt or an error of the kernel ends the batch early.
         """
         budget = func.tuning_options.budget
         budget.raise_exception_if_done()
-        batch = self._batch if self._batch is not None else _workers(func.runner)
+        batch = self._batch
+        if batch is None:  # runners before Kernel Tuner 1.5 have one worker and no such method
+            batch = int(getattr(func.runner, "available_parallelism", lambda: 1)())
         try:
             trials = optimizer.suggest(min(batch, budget.get_evaluations_remaining()))
         except SpaceExhausted:
             return False
-        rows = [words.row(trial) for trial in trials]
+        rows = [listed.to_row(trial) for trial in trials]
         try:
             func.eval_all(rows, check_restrictions=False)
         finally:
-            recorded = _record(optimizer, func, trials, rows)
-        return recorded > 0
+            observed = _observe_results(optimizer, func, trials, rows)
+        return observed > 0
 
 
-def _workers(runner: Any) -> int:
-    """Return how many configurations a runner evaluates at once; those before Kernel Tuner 1.5 do not say."""
-    told = getattr(runner, "available_parallelism", None)
-    return 1 if told is None else int(told())
-
-
-def _record(
-    optimizer: Optimizer, func: CostFunc, trials: Sequence[Trial], rows: Sequence[Row]
+def _observe_results(
+    optimizer: Optimizer, func: CostFunc, trials: Sequence[Trial], rows: Sequence[ForeignRow]
 ) -> int:
-    """Observe the trials that have a result, and return how many; the budget did not reach to the others."""
+    """Observe the trials that have a result, abandon the rest, and return the number of results."""
     (objective,) = func.tuning_options.objective
-    recorded = 0
+    observed = 0
     for trial, row in zip(trials, rows, strict=True):
         result = func.unique_results.get(",".join(map(str, row)))
-        if result is None:
+        if result is None:  # the budget was spent before
             optimizer.abandon(trial, "Kernel Tuner has not evaluated it")
             continue
         outcome = cache_outcome(result, optimizer.space.names, objective)
@@ -163,5 +159,5 @@ def _record(
             message=outcome.message,
             extra={"repeats": list(outcome.repeats), "seconds": {}, **outcome.extra},
         )
-        recorded += 1
-    return recorded
+        observed += 1
+    return observed

@@ -1,1 +1,1 @@
-"""A sampler for Optuna."""
+"""Optuna: a sampler, and conversion of spaces and configurations."""

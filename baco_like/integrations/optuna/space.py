@@ -1,7 +1,6 @@
-"""Our spaces and configurations in Optuna's terms.
+"""Convert spaces and configurations to and from Optuna.
 
-Ordinals and permutations have no distribution in Optuna: they are categorical there, a permutation as the text
-``"i,j,k"``.
+Optuna has no ordinals and no permutations. Both become categorical, a permutation as texts such as ``"i,j,k"``.
 """
 
 from __future__ import annotations
@@ -10,7 +9,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from baco_like.exceptions import MissingExtra, SpaceError
-from baco_like.integrations.permutation_text import order_texts, with_texts, without_texts
+from baco_like.integrations._shared.permutation_text import (
+    order_texts,
+    read_permutations,
+    write_permutations,
+)
 from baco_like.parameters.categorical import Categorical
 from baco_like.parameters.integer import Integer
 from baco_like.parameters.ordinal import Ordinal
@@ -31,47 +34,43 @@ except ImportError:
     raise MissingExtra("optuna", "optuna") from None
 
 
-def distributions(space: Space) -> dict[str, BaseDistribution]:
-    """Return the space's parameters as Optuna's distributions, such as ``study.ask`` takes.
+def optuna_distributions(space: Space) -> dict[str, BaseDistribution]:
+    """Return the space's parameters as Optuna distributions, as ``study.ask`` accepts them.
 
     Raises:
-        SpaceError: A permutation has more than seven elements, or two orders of it would be one text; or ``space`` is
-            no `Space`.
+        SpaceError: A permutation has more than seven elements, two orders of it have the same text, or ``space`` is
+            not a `Space`.
     """
     if not isinstance(space, Space):
-        raise SpaceError(f"space = {space!r:.60}: make a Space of it once, space = Space(...)")
-    return {name: _distribution(name, one) for name, one in space.parameters.items()}
+        raise SpaceError(f"space = {space!r:.60}: expected a Space; create it with Space(...)")
+    return {name: _distribution(name, p) for name, p in space.parameters.items()}
 
 
-def suggest(trial: optuna.Trial, space: Space) -> dict[str, Any]:
-    """Return the configuration that an objective shall evaluate, in the space's own values.
+def suggest_config(trial: optuna.Trial, space: Space) -> dict[str, Any]:
+    """Return the configuration that an objective evaluates, in the space's own values.
 
     Raises:
-        SpaceError: As `distributions`.
+        SpaceError: As for `optuna_distributions`.
     """
     params: dict[str, Any] = {}
-    for name, distribution in distributions(space).items():
-        if isinstance(distribution, FloatDistribution):
-            params[name] = trial.suggest_float(
-                name, distribution.low, distribution.high, log=distribution.log
-            )
-        elif isinstance(distribution, IntDistribution):
-            params[name] = trial.suggest_int(
-                name, distribution.low, distribution.high, log=distribution.log
-            )
-        elif isinstance(distribution, CategoricalDistribution):
-            params[name] = trial.suggest_categorical(name, distribution.choices)
-    return to_config(params, space)
+    for name, choice in optuna_distributions(space).items():
+        if isinstance(choice, FloatDistribution):
+            params[name] = trial.suggest_float(name, choice.low, choice.high, log=choice.log)
+        elif isinstance(choice, IntDistribution):
+            params[name] = trial.suggest_int(name, choice.low, choice.high, log=choice.log)
+        elif isinstance(choice, CategoricalDistribution):
+            params[name] = trial.suggest_categorical(name, choice.choices)
+    return from_optuna(params, space)
 
 
-def to_config(params: Mapping[str, Any], space: Space) -> dict[str, Any]:
-    """Return the configuration that a trial's parameters stand for; others than the space's are left out."""
-    return without_texts(params, space)
+def from_optuna(params: Mapping[str, Any], space: Space) -> dict[str, Any]:
+    """Return a trial's parameters as a configuration; parameters outside the space are left out."""
+    return read_permutations(params, space)
 
 
-def to_params(config: Mapping[str, Any], space: Space) -> dict[str, Any]:
-    """Return a configuration as Optuna's parameters, such as ``study.enqueue_trial`` takes; inverse of `to_config`."""
-    return with_texts(config, space)
+def to_optuna(config: Mapping[str, Any], space: Space) -> dict[str, Any]:
+    """Return a configuration as Optuna's parameters, as ``study.enqueue_trial`` accepts them."""
+    return write_permutations(config, space)
 
 
 def _distribution(name: str, parameter: Parameter) -> BaseDistribution:
@@ -83,4 +82,6 @@ def _distribution(name: str, parameter: Parameter) -> BaseDistribution:
         return CategoricalDistribution(parameter.values)
     if isinstance(parameter, Permutation):
         return CategoricalDistribution(order_texts(name, parameter, "Optuna"))
-    raise SpaceError(f"parameter {name!r}: a {type(parameter).__name__} has no distribution")
+    raise SpaceError(
+        f"parameter {name!r}: Optuna has no distribution for {type(parameter).__name__}"
+    )

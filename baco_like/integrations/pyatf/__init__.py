@@ -1,1 +1,1 @@
-"""A search technique for pyATF."""
+"""pyATF: a search technique."""

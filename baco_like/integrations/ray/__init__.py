@@ -1,1 +1,1 @@
-"""A searcher for Ray Tune."""
+"""Ray Tune: a searcher."""

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from baco_like.exceptions import RunFileError, SpaceError
-from baco_like.integrations.hypermapper.scenario import read_scenario
+from baco_like.integrations import read_scenario
 
 BESIDE = Path(__file__).parents[3] / "shared" / "data"
 DATA = Path(os.environ.get("BACO_LIKE_DATA", BESIDE)) / "scenarios"
@@ -107,7 +107,7 @@ def test_a_hypermapper_3_scenario():
     assert "without effect here: use_cot" in found.notes
 
 
-def test_resuming_by_default_goes_on_from_the_own_file():
+def test_resuming_reads_the_scenario_s_own_output_by_default():
     found = scenario(application_name="mm", resume_optimization=True)
     assert found.resume == found.output == Path("mm_output_samples.csv")
 
@@ -118,7 +118,10 @@ def test_resuming_by_default_goes_on_from_the_own_file():
         ({"optimization_method": "ytopt_ccs"}, "ytopt_ccs"),
         ({"models": {"model": "neural"}}, "neural"),
         ({"design_of_experiment": {"doe_type": "grid_search"}}, "grid_search"),
-        ({"design_of_experiment": {"allow_repetitions": True}}, "nothing is evaluated twice"),
+        (
+            {"design_of_experiment": {"allow_repetitions": True}},
+            "no configuration is evaluated twice",
+        ),
         ({"acquisition_function": "UCB"}, "without effect here: acquisition_function"),
         ({"feasible_output": {"feasibility_threshold": 0.2}}, "feasible_output.feasibility_thr"),
         ({"baco_mode": {"mode": "default"}}, "'default'"),
@@ -138,7 +141,7 @@ def test_resuming_by_default_goes_on_from_the_own_file():
         ),
     ],
 )
-def test_what_is_not_done_is_noted(fields, noted):
+def test_ignored_settings_are_noted(fields, noted):
     assert noted in " ".join(scenario(**fields).notes)
 
 
@@ -161,12 +164,12 @@ def test_what_is_not_done_is_noted(fields, noted):
         ({"application_name": 3}, "application_name must be a text"),
     ],
 )
-def test_a_wrong_value_is_named(fields, named):
+def test_a_wrong_value_is_named_in_the_error(fields, named):
     with pytest.raises(RunFileError, match=named):
         scenario(**fields)
 
 
-def test_a_file_that_is_none(tmp_path):
+def test_missing_and_invalid_files_are_rejected(tmp_path):
     with pytest.raises(RunFileError, match="No such file"):
         read_scenario(tmp_path / "none.json")
     (tmp_path / "x.json").write_text("[1]")

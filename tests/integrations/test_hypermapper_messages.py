@@ -4,14 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from baco_like.integrations.hypermapper.protocol import (
+from baco_like.integrations.hypermapper.messages import (
     END,
-    best_point,
-    echoes,
-    read_cells,
-    read_names,
-    request,
-    split,
+    format_best,
+    format_request,
+    matches_config,
+    parse_cells,
+    parse_names,
+    split_cells,
 )
 from baco_like.parameters.integer import Integer
 from baco_like.parameters.ordinal import Ordinal
@@ -30,16 +30,16 @@ LAYOUT = Layout(
 )
 
 
-def test_a_request_to_the_letter():
+def test_a_request_word_for_word():
     configs = [
         {"x1": 0.0, "x2": 0, "ts": 4, "p": (0, 1, 2)},
         {"x1": -3.6780152320861816, "x2": 14, "ts": 16, "p": (0, 2, 1)},
     ]
-    assert request(LAYOUT, configs) == (
+    assert format_request(LAYOUT, configs) == (
         "Request 2\nx1,x2,ts,p\n0.0,0,4,(0, 1, 2)\n-3.6780152320861816,14,16,(0, 2, 1)\n"
     )
     assert END == "End of HyperMapper\n"
-    assert best_point(["a", "Value"], ["1", "2.5"]) == "Best point found:\na,Value\n1,2.5\n\n"
+    assert format_best(["a", "Value"], ["1", "2.5"]) == "Best point found:\na,Value\n1,2.5\n\n"
 
 
 @pytest.mark.parametrize(
@@ -58,19 +58,19 @@ def test_a_request_to_the_letter():
     ],
 )
 def test_split(line, cells):
-    assert split(line) == cells
+    assert split_cells(line) == cells
 
 
 @given(st.text(alphabet='(),"a1 \t', max_size=30))
 def test_split_takes_any_line(line):
-    assert 1 <= len(split(line)) <= line.count(",") + 1
+    assert 1 <= len(split_cells(line)) <= line.count(",") + 1
 
 
-def test_names_in_any_order_and_with_others():
+def test_names_in_any_order_with_additional_columns():
     line = "Timestamp, Valid ,p,Value,ts,x2,x1,energy"
-    names = read_names(line, LAYOUT)
+    names = parse_names(line, LAYOUT)
     assert names == ["Timestamp", "Valid", "p", "Value", "ts", "x2", "x1", "energy"]
-    cells = read_cells("7,True,(0, 1, 2),1.5,4,0,0.0,9", names)
+    cells = parse_cells("7,True,(0, 1, 2),1.5,4,0,0.0,9", names)
     assert cells["p"] == "(0, 1, 2)"
     assert cells["Value"] == "1.5"
 
@@ -86,12 +86,12 @@ def test_names_in_any_order_and_with_others():
 )
 def test_wrong_names(line, named):
     with pytest.raises(ValueError, match=named):
-        read_names(line, LAYOUT)
+        parse_names(line, LAYOUT)
 
 
 def test_a_row_with_too_few_cells():
     with pytest.raises(ValueError, match="2 cells for the 3 columns a,b,c"):
-        read_cells("1,2", ["a", "b", "c"])
+        parse_cells("1,2", ["a", "b", "c"])
 
 
 ASKED = {"x1": 1 / 3, "x2": 3, "ts": 4, "p": (0, 1, 2)}
@@ -110,5 +110,5 @@ ASKED = {"x1": 1 / 3, "x2": 3, "ts": 4, "p": (0, 1, 2)}
         ({"x1": "nan"}, False),
     ],
 )
-def test_whose_row_it_is(cells, same):
-    assert echoes(LAYOUT, cells, ASKED) is same
+def test_rows_match_configurations(cells, same):
+    assert matches_config(LAYOUT, cells, ASKED) is same

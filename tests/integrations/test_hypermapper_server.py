@@ -10,9 +10,9 @@ import pytest
 
 from baco_like import Optimizer
 from baco_like.exceptions import EvaluatorError, JournalError, RunFileError
-from baco_like.integrations.hypermapper.protocol import split
-from baco_like.integrations.hypermapper.scenario import read_scenario
-from baco_like.integrations.hypermapper.serve import serve
+from baco_like.integrations import read_scenario
+from baco_like.integrations.hypermapper.messages import split_cells
+from baco_like.integrations.hypermapper.server import serve
 
 BESIDE = Path(__file__).parents[3] / "shared" / "data"
 DATA = Path(os.environ.get("BACO_LIKE_DATA", BESIDE)) / "scenarios"
@@ -68,11 +68,13 @@ class Client:
         self.heard += lines
         if lines[0].startswith("Request "):
             self.requests.append(
-                [dict(zip(split(lines[1]), split(r), strict=True)) for r in lines[2:]]
+                [dict(zip(split_cells(lines[1]), split_cells(r), strict=True)) for r in lines[2:]]
             )
             assert lines[0] == f"Request {len(lines) - 2}"
             columns = self.names.format(parameters=lines[1])
-            answer = [columns] + [self._row(split(columns), cells) for cells in self.requests[-1]]
+            answer = [columns] + [
+                self._row(split_cells(columns), cells) for cells in self.requests[-1]
+            ]
             text = "".join(line + "\n" for line in self.reply(answer))
             self._replies += text.splitlines(keepends=True)
 
@@ -96,17 +98,17 @@ class Client:
 
 
 def talk(client, source, path, **options):
-    """Serve in a folder; return what was reported and the lines of the file of samples."""
-    told = []
+    """Serve in a folder; return the reports and the lines of the file of samples."""
+    reports = []
     options = {"strategy": "random_search", **options}
     found = read_scenario({"run_directory": str(path), **source})
-    serve(found, client, client, told.append, **options)
-    return told, found.output.read_text().splitlines()
+    serve(found, client, client, reports.append, **options)
+    return reports, found.output.read_text().splitlines()
 
 
-def test_a_conversation_to_the_letter(tmp_path):
+def test_a_session_word_for_word(tmp_path):
     client = Client()
-    told, rows = talk(client, fields(), tmp_path, strategy=None)
+    reports, rows = talk(client, fields(), tmp_path, strategy=None)
     assert client.heard[:3] == ["Request 4", "tile,n,eps,p", "4,3,0.0,(0, 1, 2)"]
     assert [len(request) for request in client.requests] == [4, 1, 1, 1, 1, 1]
     assert client.heard[-1] == "End of HyperMapper"
@@ -120,13 +122,13 @@ def test_a_conversation_to_the_letter(tmp_path):
     assert rows[0] == "tile,n,eps,p,runtime,Valid,Timestamp"
     assert rows[1].startswith('4,3,0.0,"(0, 1, 2)",7.0,True,')
     assert len(rows) == 10
-    assert "ended: 9 evaluations; best " in told[-1]
+    assert "ended: 9 evaluations; best " in reports[-1]
     assert not list(tmp_path.glob("*.lock"))
 
 
 @pytest.mark.parametrize("failure", ["-1", "2147483647", "nan", "-nan", "", "inf"])
 @pytest.mark.parametrize(("yes", "no"), [("True", "False"), ("true", "false"), ("1", "0")])
-def test_failures_are_failures_however_they_are_spelt(tmp_path, failure, yes, no):
+def test_failures_in_every_spelling(tmp_path, failure, yes, no):
     words = {"enable_feasible_predictor": True, "true_value": yes, "false_value": no}
     journal = tmp_path / "run.jsonl"
     client = Client(failure=failure)
@@ -137,7 +139,7 @@ def test_failures_are_failures_however_they_are_spelt(tmp_path, failure, yes, no
     assert {trial.extra["reported"] for trial in trials if trial.failure} == {failure}
 
 
-def test_an_objective_that_is_no_number_is_a_failure_too(tmp_path):
+def test_an_objective_that_is_not_a_number_is_a_failure(tmp_path):
     client = Client(
         failure="nan", reply=lambda lines: [line.replace("False", "True") for line in lines]
     )
@@ -156,10 +158,10 @@ def test_an_objective_that_is_no_number_is_a_failure_too(tmp_path):
         "{parameters},runtime,Valid,",
     ],
 )
-def test_columns_may_stand_in_any_order_and_others_beside_them(tmp_path, names):
+def test_columns_in_any_order_with_additional_columns(tmp_path, names):
     client = Client(names=names)
-    told, rows = talk(client, fields(), tmp_path)
-    assert len(told) == 1
+    reports, rows = talk(client, fields(), tmp_path)
+    assert len(reports) == 1
     for row, asked in zip(rows[1:], client.asked, strict=True):
         cells = dict(asked)
         assert row.startswith(f'{cells["tile"]},{cells["n"]},{cells["eps"]},"{cells["p"]}",')
@@ -169,34 +171,34 @@ def test_columns_may_stand_in_any_order_and_others_beside_them(tmp_path, names):
 
 def check_values(rows):
     for row in rows[1:]:
-        cells = dict(zip(rows[0].split(","), split(row), strict=True))
+        cells = dict(zip(rows[0].split(","), split_cells(row), strict=True))
         assert float(cells["runtime"]) == (cost(cells) if runs(cells) else -1)
 
 
-def test_rows_that_come_in_another_order_are_told_apart(tmp_path):
+def test_rows_in_another_order_are_assigned_by_their_parameters(tmp_path):
     chance = random.Random(1)
 
     def shuffled(lines):
         return lines[:1] + chance.sample(lines[1:], len(lines) - 1)
 
     client = Client(reply=shuffled)
-    told, rows = talk(client, fields(design_of_experiment={"number_of_samples": 8}), tmp_path)
+    reports, rows = talk(client, fields(design_of_experiment={"number_of_samples": 8}), tmp_path)
     check_values(rows)
-    assert len(told) == 1
+    assert len(reports) == 1
 
 
-def test_rows_with_other_parameters_go_by_the_order(tmp_path):
+def test_rows_with_other_parameters_are_assigned_by_order(tmp_path):
     """As in the original, which does not read them; but it is said."""
     client = Client(
         "?,?,?,?,runtime,Valid",
         reply=lambda lines: [lines[0].replace("?,?,?,?", "tile,n,eps,p"), *lines[1:]],
     )
-    told, rows = talk(client, fields(), tmp_path)
+    reports, rows = talk(client, fields(), tmp_path)
     check_values(rows)
-    assert sum("in the order asked for" in line for line in told) == 1
+    assert sum("in the order of the request" in line for line in reports) == 1
 
 
-def test_windows_lines_and_blank_ones(tmp_path):
+def test_windows_line_ends_and_blank_lines(tmp_path):
     client = Client(reply=lambda lines: ["", *(line + "  \r" for line in lines)])
     _, rows = talk(client, fields(), tmp_path)
     assert len(rows) == 10
@@ -219,7 +221,7 @@ def test_a_client_that_dies_in_the_middle_of_a_reply(tmp_path):
     assert len(rows) == 6
 
 
-def test_of_a_batch_that_is_cut_off_whole_lines_are_kept(tmp_path):
+def test_complete_lines_of_a_torn_reply_are_kept(tmp_path):
     """A number may be cut off too, so the torn line does not count."""
     client = Client(reply=lambda lines: lines[:4])
     message, rows = died(client, fields(), tmp_path)
@@ -259,7 +261,7 @@ def test_a_client_that_does_not_read(tmp_path):
         (lambda lines: [line.replace("True", "perhaps") for line in lines], "'perhaps' is neither"),
     ],
 )
-def test_a_malformed_reply_ends_the_run_and_nothing_is_lost(tmp_path, spoil, named):
+def test_a_malformed_reply_ends_the_run_and_keeps_the_rows(tmp_path, spoil, named):
     client = Client()
     client.reply = lambda lines: lines if len(client.requests) < 2 else spoil(lines)
     message, rows = died(client, fields(), tmp_path)
@@ -268,20 +270,20 @@ def test_a_malformed_reply_ends_the_run_and_nothing_is_lost(tmp_path, spoil, nam
     assert len(rows) == 5
 
 
-def test_the_run_goes_on_from_the_file_of_samples(tmp_path):
+def test_a_run_resumes_from_the_file_of_samples(tmp_path):
     """With all names at their defaults, where the original empties the file first."""
     first = Client()
     first.reply = lambda lines: lines if len(first.requests) < 4 else []
     _, before = died(first, fields(), tmp_path)
     assert len(before) == 7
     second = Client()
-    told, after = talk(second, fields(resume_optimization=True), tmp_path)
+    reports, after = talk(second, fields(resume_optimization=True), tmp_path)
     assert after[:7] == before
     assert len(after) == 10
     assert [len(request) for request in second.requests] == [1, 1, 1]
     assert not set(first.asked[:6]) & set(second.asked)
     assert [path.name for path in tmp_path.iterdir()] == ["app_output_samples.csv"]
-    assert len(told) == 1
+    assert len(reports) == 1
 
 
 def test_earlier_rows_count_against_the_design_first(tmp_path):
@@ -291,24 +293,25 @@ def test_earlier_rows_count_against_the_design_first(tmp_path):
     )
     source = fields(resume_optimization=True, resume_optimization_file="old.csv")
     client = Client()
-    told, rows = talk(client, source, tmp_path)
+    reports, rows = talk(client, source, tmp_path)
     assert [len(request) for request in client.requests] == [2, 1, 1, 1, 1, 1]
     assert client.heard[2] == "4,3,0.0,(0, 1, 2)"
     assert rows[1:3] == ['8,1,0.5,"(0, 1, 2)",1.5,True,7', '2,1,0.5,"(2, 1, 0)",9.0,True,8']
-    assert "1 of 2 rows to go on from are not in the space" in told[0]
+    assert reports[0].startswith("1 of 2 rows of ")
+    assert reports[0].endswith("are outside the space")
     assert (tmp_path / "old.csv").exists()
 
 
 def test_a_file_of_another_run_is_never_overwritten(tmp_path):
     _, first = talk(Client(), fields(), tmp_path)
-    told, second = talk(Client(), fields(), tmp_path, seed=1)
+    reports, second = talk(Client(), fields(), tmp_path, seed=1)
     talk(Client(), fields(), tmp_path, seed=2)
     assert (tmp_path / "app_output_samples.csv.1").read_text().splitlines() == first
     assert (tmp_path / "app_output_samples.csv.2").read_text().splitlines() == second
-    assert "of an earlier run is now" in told[0]
+    assert "of an earlier run is now" in reports[0]
 
 
-def test_a_file_to_go_on_from_that_is_wrong_changes_nothing(tmp_path):
+def test_a_wrong_resume_file_changes_nothing(tmp_path):
     path = tmp_path / "app_output_samples.csv"
     path.write_text("tile,n\n1,2\n")
     with pytest.raises(RunFileError, match="column 'eps' once"):
@@ -317,7 +320,7 @@ def test_a_file_to_go_on_from_that_is_wrong_changes_nothing(tmp_path):
     assert [found.name for found in tmp_path.iterdir()] == [path.name]
 
 
-def test_with_a_journal_a_run_goes_on_as_if_nothing_had_happened(tmp_path):
+def test_a_run_resumed_from_a_journal_equals_an_uninterrupted_one(tmp_path):
     whole = Client()
     talk(whole, fields(), tmp_path / "a", strategy=None, journal=tmp_path / "a.jsonl")
     cut = Client()
@@ -325,7 +328,7 @@ def test_with_a_journal_a_run_goes_on_as_if_nothing_had_happened(tmp_path):
     died(cut, fields(), tmp_path / "b", strategy=None, journal=tmp_path / "b.jsonl")
     rest = Client()
     _, rows = talk(rest, fields(), tmp_path / "b", strategy=None, journal=tmp_path / "b.jsonl")
-    assert rest.requests[0] == cut.requests[2]  # what nobody has answered is asked for again
+    assert rest.requests[0] == cut.requests[2]  # unanswered requests are sent again
     assert cut.asked[:5] + rest.asked == whole.asked
     assert len(rows) == 10
     assert [path.name for path in (tmp_path / "b").iterdir()] == ["app_output_samples.csv"]
@@ -333,7 +336,7 @@ def test_with_a_journal_a_run_goes_on_as_if_nothing_had_happened(tmp_path):
         talk(Client(), fields(), tmp_path / "c", seed=5, journal=tmp_path / "b.jsonl")
 
 
-def test_what_is_left_of_a_batch_comes_first_in_the_next(tmp_path):
+def test_pending_trials_of_a_batch_come_first_in_the_next(tmp_path):
     source = fields(batch_size=3, optimization_iterations=2)
     cut = Client()
     cut.reply = lambda lines: lines if len(cut.requests) < 2 else lines[:2]
@@ -346,14 +349,14 @@ def test_what_is_left_of_a_batch_comes_first_in_the_next(tmp_path):
     assert len(rows) == 11
 
 
-def test_the_same_seed_asks_the_same(tmp_path):
+def test_the_same_seed_suggests_the_same(tmp_path):
     clients = [Client() for _ in range(3)]
     for number, client in enumerate(clients):
         talk(client, fields(), tmp_path / str(number), seed=min(number, 1))
     assert clients[1].asked == clients[2].asked != clients[0].asked
 
 
-def test_batches(tmp_path):
+def test_requests_have_the_batch_size(tmp_path):
     client = Client()
     talk(client, fields(batch_size=3, optimization_iterations=2), tmp_path)
     assert [len(request) for request in client.requests] == [4, 3, 3]
@@ -363,10 +366,10 @@ def test_an_exhausted_space_ends_the_run(tmp_path):
     small = {"tile": FIELDS["input_parameters"]["tile"]}
     client = Client(names="{parameters},runtime,Valid")
     client._row = lambda columns, cells: f"{cells['tile']},1,True"
-    told, rows = talk(client, fields(input_parameters=small), tmp_path)
+    reports, rows = talk(client, fields(input_parameters=small), tmp_path)
     assert len(rows) == 6
     assert client.heard[-1] == "End of HyperMapper"
-    assert "ended: the space is exhausted" in told[-1]
+    assert "ended: the space is exhausted" in reports[-1]
 
 
 def test_time_ends_the_run_after_the_reply(tmp_path):
@@ -375,20 +378,20 @@ def test_time_ends_the_run_after_the_reply(tmp_path):
     assert client.heard == ["End of HyperMapper"]
 
 
-def test_the_best_point_where_it_is_wanted(tmp_path):
+def test_the_best_point_is_printed_on_request(tmp_path):
     client = Client()
     _, rows = talk(client, fields(print_best=True), tmp_path)
     head, names, values, blank, end = client.heard[-5:]
     assert (head, names, blank, end) == ("Best point found:", rows[0], "", "End of HyperMapper")
-    assert float(split(values)[4]) == min(
-        float(split(row)[4]) for row in rows[1:] if ",True," in row
+    assert float(split_cells(values)[4]) == min(
+        float(split_cells(row)[4]) for row in rows[1:] if ",True," in row
     )
 
 
-def test_what_has_no_effect_is_reported_and_logged(tmp_path):
-    told, _ = talk(Client(), fields(local_search_step_size=0.1, log_file="app.log"), tmp_path)
-    assert told[0] == "without effect here: local_search_step_size"
-    assert (tmp_path / "app.log").read_text().splitlines() == told
+def test_ignored_settings_are_reported_and_logged(tmp_path):
+    reports, _ = talk(Client(), fields(local_search_step_size=0.1, log_file="app.log"), tmp_path)
+    assert reports[0] == "without effect here: local_search_step_size"
+    assert (tmp_path / "app.log").read_text().splitlines() == reports
 
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path):
@@ -408,8 +411,8 @@ def test_the_public_scenarios(tmp_path, name, monkeypatch):
     objective, said = found.layout.objective, found.layout.feasibility
     client = Client(names=f"{{parameters}},{objective},{said.name}")
     client._row = lambda columns, cells: ",".join([*cells.values(), "1.5", said.yes])
-    told = []
-    serve(found, client, client, told.append, strategy="random_search")
+    reports = []
+    serve(found, client, client, reports.append, strategy="random_search")
     assert len(found.output.read_text().splitlines()) == found.evaluations + 1
     whole = [n for n, p in found.space.parameters.items() if "values" in p.to_dict()]
     for cells in client.requests[0]:

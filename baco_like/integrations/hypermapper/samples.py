@@ -1,4 +1,4 @@
-"""The CSV files of BaCO and HyperMapper, read as data for an optimizer and written from one."""
+"""The files of samples of BaCO and HyperMapper, read as data for an optimizer and written from one."""
 
 from __future__ import annotations
 
@@ -7,20 +7,21 @@ from typing import Any
 
 from baco_like.optimizer import Optimizer
 from baco_like.records.trial import Outcome
-from baco_like.results.hypermapper_csv import csv_text, header, read_csv, row, write_csv
+from baco_like.results.hypermapper_csv import read_csv as read_samples
+from baco_like.results.hypermapper_csv import write_csv as write_samples
 
-__all__ = ["csv_text", "header", "observe_rows", "read_csv", "row", "write_csv"]
+__all__ = ["observe_samples", "read_samples", "write_samples"]
 
 
-def observe_rows(
+def observe_samples(
     optimizer: Optimizer, configs: Sequence[Mapping[str, Any]], outcomes: Sequence[Outcome]
 ) -> int:
-    """Tell an optimizer what a file holds, and return how many of its configurations the space does not allow.
+    """Observe the contents of a file; return the number of configurations outside the space.
 
-    Those are kept, but no model sees them.
+    Those are recorded, but no model uses them.
 
     Raises:
-        JournalError: It could not be recorded.
+        JournalError: An observation cannot be recorded.
     """
     for config, outcome in zip(configs, outcomes, strict=True):
         optimizer.observe(
