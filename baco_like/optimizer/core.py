@@ -44,6 +44,7 @@ from baco_like.optimizer.setup import (
     restore_strategy,
     split,
     warn_of_default,
+    with_default_settings,
 )
 from baco_like.optimizer.state import OptimizerState, apply_events, initial_state
 from baco_like.optimizer.suggesting import Ask, suggestion
@@ -165,7 +166,7 @@ class Optimizer:
                 found, records = split(journal, self._name())
         if found is not None:
             header, mark = found
-            header.check(space, options, points, self._name())
+            with_default_settings(header).check(space, options, points, self._name())
             check_same(warm, header.earlier, self._name())
             self._now = replace(self._initial_state(header, strategy), mark=mark)
             with collector_paused():

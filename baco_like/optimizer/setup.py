@@ -7,6 +7,7 @@ import os
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from baco_like.records.reading import finite_number
 from baco_like.spaces.space import Space
 from baco_like.strategies import create_strategy, default_settings
 from baco_like.strategies.protocol import Strategy
+from baco_like.strategies.registry import STRATEGIES
 
 
 def journal_of(storage: str | os.PathLike[str] | Journal | None) -> Journal:
@@ -139,6 +141,16 @@ def resolve_strategy(
         own.setdefault("initial", len(initial))
     recipe = create_strategy(strategy, own)
     return recipe, {"name": strategy, "settings": {**known, **own}}
+
+
+def with_default_settings(header: Header) -> Header:
+    """Return the header with the defaults of settings that its strategy did not have when it was written."""
+    strategy = header.options.strategy
+    if strategy.get("name") not in STRATEGIES:
+        return header
+    settings = {**default_settings(strategy["name"]), **strategy.get("settings", {})}
+    options = replace(header.options, strategy={**strategy, "settings": settings})
+    return replace(header, options=options)
 
 
 @contextmanager

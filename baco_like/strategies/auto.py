@@ -26,6 +26,8 @@ from baco_like.strategies.protocol import (
 )
 from baco_like.surrogates.gp.model import GaussianProcess
 from baco_like.surrogates.gp.prior import LogNormal, Priors
+from baco_like.surrogates.protocol import Surrogate
+from baco_like.surrogates.registry import create_surrogate
 
 FEW = 3
 """A space of at most this many configurations is evaluated completely: a model would have nothing to choose from."""
@@ -65,19 +67,25 @@ class Auto:
         initial: Number of trials before the model is used, 0 or more; the model needs two successes. None chooses it
             by `first_points`.
         design: Chooses the configurations of these trials.
+        surrogate: "gp" (closed form), "gpytorch" or "forest".
+        device: Torch device of "gpytorch": "auto" (the GPU if there is one), "cpu", "cuda" or "cuda:N".
         tasks: Related tasks with known results. They replace the design except for its first point, which is a
             safeguard against misleading tasks.
 
     Raises:
-        ValueError: ``initial`` is negative.
+        ValueError: ``initial`` is negative, or the surrogate or device is unknown.
+        StrategyError: This machine has no such device.
     """
 
     initial: int | None = None
     design: Design = middle
+    surrogate: str = "gp"
+    device: str = "auto"
     tasks: tuple[RelatedTask, ...] = field(default=(), repr=False)
 
     def __post_init__(self) -> None:
         check_initial(self.initial or 0)
+        self._surrogate()
 
     def with_related_tasks(self, tasks: Sequence[RelatedTask]) -> Auto:
         """Return the strategy that also uses the results of related tasks."""
@@ -89,8 +97,7 @@ class Auto:
         shown = in_words(size)
         if size is not None and size <= FEW:
             return Exhaustive(), f"exhaustive: there are {shown} configurations"
-        surrogate = GaussianProcess(priors=PRIORS)
-        bayesian = Bayesian(surrogate, view=with_quantities, failed_as=FAILED_AS)
+        bayesian = Bayesian(self._surrogate(), view=with_quantities, failed_as=FAILED_AS)
         how = "all scored" if size is not None and size <= bayesian.scan_limit else "searched"
         reason = f"bayesian: {shown} configurations, {how} by the model"
         if self.tasks:
@@ -100,6 +107,9 @@ class Auto:
         before_success = distinct_middle if self.design is middle else None
         phased = Phased(bayesian, initial, self.design, before_success=before_success)
         return phased, f"{reason} after {initial} of the design"
+
+    def _surrogate(self) -> Surrogate:
+        return create_surrogate(self.surrogate, GaussianProcess(priors=PRIORS), self.device)
 
     def init(self, problem: Problem, rng: Rng) -> Any:
         """Return the first state of the chosen strategy."""

@@ -56,7 +56,7 @@ from baco_like.strategies.settings import choose
 from baco_like.surrogates.forest import RandomForest
 from baco_like.surrogates.gp.fit import Effort
 from baco_like.surrogates.gp.model import FixedGaussianProcess, GaussianProcess
-from baco_like.surrogates.protocol import Surrogate
+from baco_like.surrogates.registry import create_surrogate
 
 Maker = Callable[..., Strategy[Any]]
 
@@ -76,9 +76,12 @@ def _after_design(then: Strategy[Any], initial: int, design: str) -> Phased:
     return Phased(then, initial, choose("design", design, DESIGNS))
 
 
-def _bayesian(initial: int = 10, design: str = "uniform") -> Phased:
+def _bayesian(
+    initial: int = 10, design: str = "uniform", surrogate: str = "gp", device: str = "auto"
+) -> Phased:
     """Bayesian optimization as in BaCO: Gaussian process, model of failures, complete scan or local search."""
-    return _after_design(Bayesian(), initial, design)
+    then = Bayesian(create_surrogate(surrogate, GaussianProcess(), device))
+    return _after_design(then, initial, design)
 
 
 def _random_forest(initial: int = 10, design: str = "uniform") -> Phased:
@@ -86,10 +89,13 @@ def _random_forest(initial: int = 10, design: str = "uniform") -> Phased:
     return _after_design(Bayesian(surrogate=RandomForest()), initial, design)
 
 
-def _baco(initial: int = 10, design: str = "uniform") -> Phased:
+def _baco(
+    initial: int = 10, design: str = "uniform", surrogate: str = "gp", device: str = "auto"
+) -> Phased:
     """BaCO as published: always local search, minimum feasibility of BaCO's program, every fit from many starts."""
-    surrogate = GaussianProcess(effort=Effort(draws=200, starts=5, fresh_starts=5, fresh_every=1))
-    then = Bayesian(surrogate=surrogate, scan_limit=0, largest_minimum=0.1)
+    closed_form = GaussianProcess(effort=Effort(draws=200, starts=5, fresh_starts=5, fresh_every=1))
+    model = create_surrogate(surrogate, closed_form, device)
+    then = Bayesian(model, scan_limit=0, largest_minimum=0.1)
     return _after_design(then, initial, design)
 
 
@@ -98,6 +104,8 @@ def _kernel_tuner_bo(
     design: str = "maximin",
     acquisition: str = "advanced_multi",
     exploration: float | None = None,
+    surrogate: str = "gp",
+    device: str = "auto",
 ) -> Phased:
     """Kernel Tuner's Bayesian optimization; acquisition: advanced_multi, multi, ei; exploration None: contextual."""
     selectors: dict[str, AcquisitionSelector] = {
@@ -105,12 +113,17 @@ def _kernel_tuner_bo(
         "multi": Multi(),
         "ei": Multi(),
     }
+    if surrogate == "forest":
+        raise ValueError(
+            "kernel_tuner_bo needs a Gaussian process; choose surrogate gp or gpytorch"
+        )
+    # Table I of Willemsen et al. 2021: lengthscale 1.5 with contextual variance, 2 with a constant factor.
+    closed_form = FixedGaussianProcess(lengthscale=1.5 if exploration is None else 2.0)
     then = KernelTunerBO(
         acquisitions=("ei",) if acquisition == "ei" else tuple(ACQUISITIONS),
         selector=choose("acquisition", acquisition, selectors),
         exploration=exploration,
-        # Table I of Willemsen et al. 2021: lengthscale 1.5 with contextual variance, 2 with a constant factor.
-        surrogate=FixedGaussianProcess(lengthscale=1.5 if exploration is None else 2.0),
+        surrogate=create_surrogate(surrogate, closed_form, device),
     )
     return _after_design(then, initial, design)
 
@@ -121,27 +134,32 @@ def _smac(
     surrogate: str = "gp",
     acquisition: str = "lcb",
     random_share: float = 0.08,
+    device: str = "auto",
 ) -> Phased:
-    """SMAC's parts as in the 2022 survey, with some random draws; surrogate: gp, forest; acquisition: lcb, ei.
+    """SMAC's parts as in the 2022 survey, some random draws; surrogate: gp, gpytorch, forest; acquisition: lcb, ei.
 
     The lower confidence bound is 2 standard deviations below the mean; SMAC's factor grows with the logarithm of the
     number of observations.
     """
-    surrogates: dict[str, Surrogate] = {"gp": GaussianProcess(), "forest": RandomForest()}
     acquisitions: dict[str, AcquisitionFunction] = {
         "lcb": LowerConfidenceBound(),
         "ei": ExpectedImprovement(),
     }
     then = Bayesian(
-        surrogate=choose("surrogate", surrogate, surrogates),
+        surrogate=create_surrogate(surrogate, GaussianProcess(), device),
         acquisition=choose("acquisition", acquisition, acquisitions),
     )
     return _after_design(RandomInterleaving(then, random_share), initial, design)
 
 
-def _auto(initial: int | None = None, design: str = "middle") -> Auto:
+def _auto(
+    initial: int | None = None,
+    design: str = "middle",
+    surrogate: str = "gp",
+    device: str = "auto",
+) -> Auto:
     """The recommended strategy: Bayesian optimization whose models also see quantities named by the space."""
-    return Auto(initial, choose("design", design, DESIGNS))
+    return Auto(initial, choose("design", design, DESIGNS), surrogate, device)
 
 
 def _portfolio(

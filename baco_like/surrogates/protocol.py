@@ -1,10 +1,13 @@
-"""Fitting returns a new model: the recipe (surrogate) is frozen, nothing is "not trained yet"."""
+"""The contracts of surrogates (frozen recipes) and of the models that they return when fitted."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
+
+from typing_extensions import override
 
 from baco_like._typing import Array, Codes, Features, Ints, Mask, Rng
 
@@ -92,6 +95,31 @@ class Surrogate(Protocol):
             rng: Chance; nothing else is random.
             start: An earlier model's `hyperparameters`, as one more start of the fit.
         """
+
+
+class GaussianModel(UpdatableModel, JointModel, Protocol):
+    """A fitted Gaussian process."""
+
+    @property
+    def count(self) -> int:
+        """Number of observations that the model uses."""
+
+    @override
+    def condition(self, codes: Codes, y: Array) -> GaussianModel:
+        """Return the model that also uses these values, ``(m, w)``, ``(m,)``."""
+
+    def leave_one_out(self) -> tuple[Array, Array]:
+        """Return mean and standard deviation at every observation given the others, ``(count,)`` each."""
+
+
+class GaussianSurrogate(ABC):
+    """A surrogate whose models are Gaussian processes; only these can use the results of related tasks."""
+
+    @abstractmethod
+    def fit(
+        self, space: Featured, data: Data, rng: Rng, start: Mapping[str, Any] | None = None
+    ) -> GaussianModel:
+        """Return a model of ``data``; see `Surrogate.fit`."""
 
 
 class FeasibilityModel(Protocol):

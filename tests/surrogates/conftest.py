@@ -1,15 +1,11 @@
-import warnings
-
 import numpy as np
 import pytest
 
 from baco_like import Categorical, Integer, Ordinal, Permutation, Real, Space
+from baco_like.surrogates.gp.devices import load_gpytorch
 from baco_like.surrogates.protocol import Data
 
-with warnings.catch_warnings():
-    # linear_operator compiles with torch.jit.script, which torch has deprecated since (cornellius-gp/linear_operator).
-    warnings.simplefilter("ignore", DeprecationWarning)
-    import gpytorch  # noqa: F401
+load_gpytorch()  # without the warning of its dependencies, which would be an error here
 
 
 @pytest.fixture(scope="session")

@@ -5,9 +5,15 @@ import numpy as np
 import pytest
 import torch
 
+from baco_like.exceptions import StrategyError
+from baco_like.surrogates.gp.devices import resolve_device
+from baco_like.surrogates.gp.evidence import Hyperparameters
+from baco_like.surrogates.gp.fit import Effort
 from baco_like.surrogates.gp.gpytorch_definition import GroupedKernel, LogPosterior, make_process
-from baco_like.surrogates.gp.gpytorch_model import GPyTorchGP
-from baco_like.surrogates.gp.model import GaussianProcess
+from baco_like.surrogates.gp.gpytorch_model import GPyTorchGP, GPyTorchModel
+from baco_like.surrogates.gp.kernel import KERNELS, MATERN52
+from baco_like.surrogates.gp.model import FixedGaussianProcess, GaussianProcess
+from baco_like.surrogates.gp.posterior import posterior
 from baco_like.surrogates.gp.prior import Gamma, Priors
 from baco_like.surrogates.protocol import Data
 
@@ -21,7 +27,7 @@ def problem(mixed, make_data):
 
 @pytest.fixture(scope="module")
 def fitted(problem):
-    return GPyTorchGP(priors=PRIORS).fit(*problem, np.random.default_rng(1))
+    return GPyTorchGP(priors=PRIORS, device="cpu").fit(*problem, np.random.default_rng(1))
 
 
 def test_both_fits_find_the_same_model(problem, fitted):
@@ -44,7 +50,7 @@ def test_conditioning_is_fitting_the_rest_with_the_same_hyperparameters(problem,
     space, data = problem
     more = space.feasible.sample(3, np.random.default_rng(5))
     y = np.array([0.1, -0.2, 0.3])
-    frozen = GPyTorchGP(priors=PRIORS, starts=0, steps=0)
+    frozen = GPyTorchGP(priors=PRIORS, device="cpu", starts=0, steps=0)
     both = Data(
         np.concatenate([data.codes, more]),
         np.concatenate([data.y, y]),
@@ -62,7 +68,7 @@ def test_conditioning_is_fitting_the_rest_with_the_same_hyperparameters(problem,
 def test_hyperparameters_are_json_and_a_start(problem, fitted):
     space, data = problem
     found = json.loads(json.dumps(fitted.hyperparameters))
-    frozen = GPyTorchGP(priors=PRIORS, starts=0, steps=0)
+    frozen = GPyTorchGP(priors=PRIORS, device="cpu", starts=0, steps=0)
     again = frozen.fit(space, data, np.random.default_rng(9), found)
     assert again.hyperparameters == found
     candidates = space.feasible.sample(5, np.random.default_rng(3))
@@ -91,9 +97,91 @@ def test_a_covariance_that_cannot_be_factored_is_a_wall(problem):
     objective = LogPosterior(
         make_process(kernel, space.features(data.codes), data.y, data.variance, "cpu"), PRIORS
     )
-    value, gradient = objective._loss(np.full(len(objective.flat()), np.nan))
+    value, gradient = objective._loss(np.full(len(objective.raw_parameters()), np.nan))
     assert value == 1e25
     np.testing.assert_array_equal(gradient, 0.0)
+
+
+def closed_form_like(fitted, space, data):
+    kernel = fitted.kernel
+    h = Hyperparameters(
+        kernel.base_kernel.lengthscale.detach().numpy().ravel(),
+        kernel.outputscale.item(),
+        fitted.noise,
+    )
+    owner = np.asarray(space.feature_owner)
+    features = space.features(data.codes)
+    return posterior(MATERN52, features, owner, data.y, data.variance, h, "zero")
+
+
+def test_equal_hyperparameters_give_the_closed_forms_posterior(problem, fitted):
+    space, data = problem
+    closed = closed_form_like(fitted, space, data)
+    candidates = space.feasible.sample(30, np.random.default_rng(4))
+    expected = closed.predict(space.features(candidates))
+    np.testing.assert_allclose(fitted.predict(candidates), expected, atol=1e-8)
+    np.testing.assert_allclose(fitted.leave_one_out(), closed.leave_one_out(), atol=1e-8)
+
+
+def test_predictions_do_not_depend_on_the_size_of_the_blocks(problem, fitted, monkeypatch):
+    candidates = problem[0].feasible.sample(30, np.random.default_rng(4))
+    whole = fitted.predict(candidates)
+    monkeypatch.setattr("baco_like.surrogates.gp.gpytorch_model._BLOCK", 7 * fitted.count)
+    np.testing.assert_allclose(fitted.predict(candidates), whole, atol=1e-12)
+
+
+@pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
+def test_fixed_hyperparameters_give_the_fixed_closed_form(problem, kernel):
+    space, data = problem
+    closed = FixedGaussianProcess(kernel, lengthscale=0.7, outputscale=2.0, noise=0.01)
+    models = [
+        surrogate.fit(space, data, np.random.default_rng(0))
+        for surrogate in (closed, GPyTorchGP.like(closed, "cpu"))
+    ]
+    candidates = space.feasible.sample(20, np.random.default_rng(4))
+    expected, found = (model.predict(candidates) for model in models)
+    np.testing.assert_allclose(found, expected, atol=1e-8)
+
+
+def test_a_fit_starts_from_the_optimum_of_the_closed_form(problem):
+    space, data = problem
+    closed = GaussianProcess(priors=PRIORS).fit(space, data, np.random.default_rng(2))
+    start = json.loads(json.dumps(closed.hyperparameters))
+    frozen = GPyTorchGP(priors=PRIORS, device="cpu", starts=0, steps=0)
+    model = frozen.fit(space, data, np.random.default_rng(1), start)
+    candidates = space.feasible.sample(20, np.random.default_rng(3))
+    np.testing.assert_allclose(model.predict(candidates), closed.predict(candidates), atol=1e-6)
+
+
+def test_large_histories_use_a_gpu_if_there_is_one(problem, monkeypatch):
+    space, data = problem
+    surrogate = GaussianProcess(effort=Effort(seen_rows=20))
+    assert surrogate.fit(space, data, np.random.default_rng(0)).count == 20
+    monkeypatch.setattr("baco_like.surrogates.gp.model.has_gpu", lambda: True)
+    model = surrogate.fit(space, data, np.random.default_rng(0))
+    assert isinstance(model, GPyTorchModel)
+    assert model.count == 25
+
+
+def test_models_that_cannot_be_translated_are_refused():
+    with pytest.raises(StrategyError, match="mean='zero'"):
+        GPyTorchGP.like(GaussianProcess(mean="constant"))
+    with pytest.raises(StrategyError, match="a GPyTorchGP cannot be translated"):
+        GPyTorchGP.like(GPyTorchGP())
+
+
+@pytest.mark.parametrize("device", ["gpu", "cuda:x", "mps"])
+def test_unknown_devices_are_refused(device):
+    with pytest.raises(StrategyError, match=f"device = '{device}' is unknown; choose 'auto'"):
+        GPyTorchGP(device=device)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a CUDA device")
+@pytest.mark.parametrize("device", ["cuda", "cuda:1"])
+def test_a_missing_gpu_is_an_error_that_says_so(device):
+    with pytest.raises(StrategyError, match="torch finds 0 CUDA devices on this machine; choose"):
+        GPyTorchGP(device=device)
+    assert resolve_device("auto") == "cpu"
 
 
 @pytest.mark.gpu

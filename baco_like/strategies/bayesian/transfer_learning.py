@@ -15,9 +15,8 @@ from baco_like.records.history import History
 from baco_like.records.trial import Proposal, Status, Trial
 from baco_like.strategies.bayesian.bayesian import NEEDED, Bayesian
 from baco_like.strategies.protocol import Prediction, Problem, RelatedTask
-from baco_like.surrogates.ensemble import Gaussian, RankingEnsemble, Source
-from baco_like.surrogates.gp.model import FixedGaussianProcess, GaussianProcess
-from baco_like.surrogates.protocol import Data
+from baco_like.surrogates.protocol import Data, GaussianSurrogate
+from baco_like.surrogates.ranking_ensemble import RankingEnsemble, Source
 from baco_like.surrogates.transform import Mirrored, Scale, Transform
 
 STEEPEST = 100.0
@@ -100,14 +99,14 @@ class TransferLearning:
         """Return the later strategy with the ensemble as its surrogate."""
         target = self.then.scale(history.costs[history.where(Status.OK)])
         sources = tuple(
-            replace(source, slope=_slope(scale, target))
+            source.with_slope(_slope(scale, target))
             for source, scale in zip(state.models, state.scales, strict=True)
         )
         return replace(self.then, surrogate=RankingEnsemble(self._surrogate(), sources))
 
-    def _surrogate(self) -> Gaussian:
+    def _surrogate(self) -> GaussianSurrogate:
         found = self.then.surrogate
-        if not isinstance(found, GaussianProcess | FixedGaussianProcess):
+        if not isinstance(found, GaussianSurrogate):
             raise StrategyError(
                 f"a related task informs Gaussian processes, not a {type(found).__name__}; take strategy='auto', "
                 "or WarmStart(..., mode='configs') for the task's best configurations"

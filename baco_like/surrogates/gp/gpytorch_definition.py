@@ -1,13 +1,14 @@
-"""The Gaussian process stated in GPyTorch: kernel, model and the log posterior of the hyperparameters.
+"""The Gaussian process in GPyTorch: kernel, model and the log posterior of the hyperparameters.
 
-This is the definition of what the closed form in `evidence` and `posterior` computes; tests hold
-the two together. Import it only where it is used, as it loads torch.
+This is the definition of what `evidence` and `posterior` compute in closed form; tests compare the two. Import this
+module only where it is used, because it loads torch.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import gpytorch
@@ -23,10 +24,14 @@ from torch import Tensor
 from typing_extensions import override
 
 from baco_like._typing import Array, Ints, Rng
+from baco_like.surrogates.gp.evidence import Hyperparameters
 from baco_like.surrogates.gp.fit import NOISES
 from baco_like.surrogates.gp.prior import Prior, Priors
 
 DTYPE = torch.float64
+
+_LEAST_NOISE = 1.01 * NOISES[0]
+"""The constraint on the noise has no inverse at its bound itself."""
 
 CORRELATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "matern-5/2": lambda r2: _matern(r2, 5.0, lambda s: 1.0 + s + s * s / 3.0),
@@ -37,7 +42,7 @@ CORRELATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 def _matern(r2: Tensor, twice_nu: float, polynomial: Callable[[Tensor], Tensor]) -> Tensor:
-    # The root has no gradient at 0; below the floor the distance is rounding anyway.
+    # The root has no gradient at 0; below the floor the distance is a rounding error anyway.
     s = torch.sqrt(twice_nu * r2.clamp_min(1e-30))
     return polynomial(s) * torch.exp(-s)
 
@@ -46,7 +51,7 @@ class GroupedKernel(TorchKernel):  # type: ignore[misc]
     """A stationary kernel over feature columns with one lengthscale per parameter (BaCO, Eqs. 1 and 2).
 
     Args:
-        owner: Which parameter each column belongs to, ``(k,)``.
+        owner: The parameter that each column belongs to, ``(k,)``.
         groups: Number of parameters.
         correlation: One of `CORRELATIONS`.
     """
@@ -55,16 +60,40 @@ class GroupedKernel(TorchKernel):  # type: ignore[misc]
 
     def __init__(self, owner: Ints, groups: int, correlation: str = "matern-5/2") -> None:
         super().__init__(ard_num_dims=groups)
-        self.register_buffer("owner", torch.as_tensor(np.asarray(owner), dtype=torch.long))
+        # A matrix product instead of indexing: the gradient of indexing adds up in random order on a GPU, and a
+        # resumed run must give the same suggestions.
+        one_hot = np.arange(groups)[:, None] == np.asarray(owner)
+        self.register_buffer("one_hot", torch.as_tensor(one_hot, dtype=DTYPE))
         self.correlation = CORRELATIONS[correlation]
 
     def forward(self, x1: Tensor, x2: Tensor, diag: bool = False, **params: Any) -> Tensor:
-        """Return correlations of features, as GPyTorch asks for them."""
-        scales = self.lengthscale[..., self.owner]
+        """Return the correlations of features ``(m, k)`` and ``(n, k)``: ``(m, n)``, or ``(m,)`` with ``diag``."""
+        scales = self.lengthscale @ self.one_hot
         a, b = x1 / scales, x2 / scales
         if diag:
             return self.correlation(((a - b) ** 2).sum(-1))
-        return self.correlation(((a.unsqueeze(-2) - b.unsqueeze(-3)) ** 2).sum(-1))
+        if torch.is_grad_enabled():
+            return self.correlation(((a.unsqueeze(-2) - b.unsqueeze(-3)) ** 2).sum(-1))
+        # Column by column: the array of all differences, (m, n, k), does not fit into a GPU's memory.
+        squared = a.new_zeros(a.shape[-2], b.shape[-2])
+        for column in range(a.shape[-1]):
+            squared += (a[..., :, column, None] - b[..., None, :, column]) ** 2
+        return self.correlation(squared)
+
+
+@dataclass(frozen=True)
+class ScaledKernel:
+    """Makes the closed form's kernel in GPyTorch: an outputscale times a `GroupedKernel`.
+
+    Attributes:
+        correlation: One of `CORRELATIONS`.
+    """
+
+    correlation: str = "matern-5/2"
+
+    def __call__(self, owner: Ints, groups: int) -> TorchKernel:
+        """Return a new kernel over feature columns that belong to ``groups`` parameters."""
+        return ScaleKernel(GroupedKernel(owner, groups, self.correlation))
 
 
 class Process(gpytorch.models.ExactGP):  # type: ignore[misc]
@@ -89,13 +118,12 @@ def make_process(
         kernel: Over feature columns.
         features: ``(n, k)``.
         y: Values, ``(n,)``.
-        variance: Known variance of every value, ``(n,)``; a common noise is learnt besides.
+        variance: Known variance of every value, ``(n,)``; a common noise is fitted in addition.
         device: A torch device.
     """
     x = torch.as_tensor(features, dtype=DTYPE, device=device)
     target = torch.as_tensor(y, dtype=DTYPE, device=device)
-    # A known variance of exactly 0 makes GPyTorch warn; beside a learnt noise this floor is
-    # nothing.
+    # GPyTorch warns of a known variance of exactly 0; this floor is far below the fitted noise.
     known = torch.as_tensor(variance, dtype=DTYPE, device=device).clamp_min(1e-14)
     with gpytorch.settings.min_fixed_noise(double_value=1e-14):
         likelihood = FixedNoiseGaussianLikelihood(known, learn_additional_noise=True)
@@ -110,7 +138,7 @@ class LogPosterior:
 
     Args:
         process: The model.
-        priors: For lengthscales, outputscales and noise.
+        priors: For lengthscales, outputscales and noise, where the kernel has no prior of its own.
     """
 
     def __init__(self, process: Process, priors: Priors) -> None:
@@ -122,91 +150,92 @@ class LogPosterior:
         process.train()
 
     def noise(self) -> float:
-        """Return the learnt variance of the noise."""
+        """Return the fitted variance of the noise."""
         return float(self.process.likelihood.second_noise_covar.noise.item())
 
     def __call__(self) -> Tensor:
         """Return the log posterior density at the model's present hyperparameters.
 
-        GPyTorch divides its marginal log likelihood by the number of rows; that is undone here.
+        GPyTorch divides its marginal log likelihood by the number of rows; this is undone here.
         """
         output = self.process(*self.process.train_inputs)
         total = self.likelihood(output, self.process.train_targets) * self.count
-        for prior, value in self._penalised():
-            total = total + _log_density(prior, value).sum()
+        for prior, module, name in self._priors():
+            total = total + _log_density(prior, getattr(module, name)).sum()
         return torch.as_tensor(total)
 
-    def flat(self) -> Array:
+    def raw_parameters(self) -> Array:
         """Return the raw parameters as one vector."""
         return np.concatenate([p.detach().cpu().numpy().ravel() for p in self.parameters])
 
-    def assign(self, flat: Array) -> None:
-        """Set the raw parameters."""
+    def set_raw_parameters(self, raw: Array) -> None:
+        """Set the raw parameters from one vector."""
         at = 0
         with torch.no_grad():
             for p in self.parameters:
-                part = flat[at : at + p.numel()].reshape(p.shape)
+                part = raw[at : at + p.numel()].reshape(p.shape)
                 p.copy_(torch.as_tensor(part, dtype=p.dtype, device=p.device))
                 at += p.numel()
 
-    def maximise(self, starts: int, steps: int, rng: Rng, earlier: Any) -> None:
-        """Leave the model at the best hyperparameters that L-BFGS finds from several starts."""
+    def set_hyperparameters(self, h: Hyperparameters) -> None:
+        """Set lengthscales, outputscale and noise of a `ScaledKernel`; the noise is kept above its bound."""
+        values = {
+            "lengthscale": h.lengthscales,
+            "outputscale": np.asarray(h.outputscale),
+            "noise": np.asarray(max(h.noise, _LEAST_NOISE)),
+        }
+        with torch.no_grad():
+            for _, module, name in self._priors():
+                shape = getattr(module, name).shape
+                module.initialize(
+                    **{name: torch.as_tensor(values[name], dtype=DTYPE).expand(shape)}
+                )
+
+    def draw(self, rng: Rng) -> Array:
+        """Set hyperparameters drawn from the priors and return them as raw parameters."""
+        with torch.no_grad():
+            for prior, module, name in self._priors():
+                drawn = prior.sample(tuple(getattr(module, name).shape), rng)
+                value = torch.as_tensor(drawn, dtype=DTYPE).clamp_min(_LEAST_NOISE)
+                module.initialize(**{name: value})
+        return self.raw_parameters()
+
+    def maximise(self, starts: list[Array], steps: int) -> None:
+        """Set the best hyperparameters that L-BFGS reaches from these raw parameters, within ``steps`` iterations."""
         from scipy.optimize import fmin_l_bfgs_b
 
-        best, lowest = self.flat(), math.inf
-        for start in self._starts(starts, rng, earlier):
-            found, value = start, self._loss(start)[0]
+        best, lowest = self.raw_parameters(), math.inf
+        for start in starts:
+            reached, value = start, self._loss(start)[0]
             if steps > 0:
-                found, value, _ = fmin_l_bfgs_b(self._loss, start, maxiter=steps, factr=1e7)
+                reached, value, _ = fmin_l_bfgs_b(self._loss, start, maxiter=steps, factr=1e7)
             if float(value) < lowest:
-                best, lowest = np.asarray(found), float(value)
-        self.assign(best)
+                best, lowest = np.asarray(reached), float(value)
+        self.set_raw_parameters(best)
 
-    def _starts(self, count: int, rng: Rng, earlier: Any) -> list[Array]:
-        size = len(self.flat())
-        starts = []
-        if isinstance(earlier, list) and len(earlier) == size:
-            starts.append(np.asarray(earlier, dtype=float))
-        for _ in range(count):
-            with torch.no_grad():
-                for prior, (module, name, shape) in self._sampled():
-                    drawn = torch.as_tensor(prior.sample(tuple(shape), rng), dtype=DTYPE)
-                    lowest = NOISES[0] * 1.01
-                    module.initialize(**{name: drawn.clamp_min(lowest)})
-            starts.append(self.flat())
-        return starts
-
-    def _loss(self, flat: Array) -> tuple[float, Array]:
-        self.assign(flat)
+    def _loss(self, raw: Array) -> tuple[float, Array]:
+        """Return minus the log posterior and its gradient; a large finite number where it cannot be computed."""
+        self.set_raw_parameters(raw)
         self.process.zero_grad()
         try:
             loss = -self()
             loss.backward()  # type: ignore[no-untyped-call]
         except (RuntimeError, ValueError):  # not positive definite, or NaN
-            return 1e25, np.zeros_like(flat)
+            return 1e25, np.zeros_like(raw)
         gradient = np.concatenate([_gradient(p) for p in self.parameters])
         if not (math.isfinite(loss.item()) and np.all(np.isfinite(gradient))):
-            return 1e25, np.zeros_like(flat)
+            return 1e25, np.zeros_like(raw)
         return loss.item(), gradient
 
-    def _sampled(self) -> list[tuple[Prior, tuple[Any, str, torch.Size]]]:
-        found: list[tuple[Prior, tuple[Any, str, torch.Size]]] = []
+    def _priors(self) -> Iterator[tuple[Prior, Any, str]]:
+        """Yield each prior with the module and the name of the hyperparameter that it applies to."""
         for module in self.process.covar_module.modules():
-            names = {name for name, *_ in getattr(module, "_priors", {}).items()}
-            if getattr(module, "has_lengthscale", False) and "lengthscale_prior" not in names:
-                found.append(
-                    (self.priors.lengthscale, (module, "lengthscale", module.lengthscale.shape))
-                )
-            if isinstance(module, ScaleKernel) and "outputscale_prior" not in names:
-                found.append(
-                    (self.priors.outputscale, (module, "outputscale", module.outputscale.shape))
-                )
-        noise = self.process.likelihood.second_noise_covar
-        found.append((self.priors.noise, (noise, "noise", noise.noise.shape)))
-        return found
-
-    def _penalised(self) -> list[tuple[Prior, Tensor]]:
-        return [(prior, getattr(module, name)) for prior, (module, name, _) in self._sampled()]
+            own = getattr(module, "_priors", {})
+            if getattr(module, "has_lengthscale", False) and "lengthscale_prior" not in own:
+                yield self.priors.lengthscale, module, "lengthscale"
+            if isinstance(module, ScaleKernel) and "outputscale_prior" not in own:
+                yield self.priors.outputscale, module, "outputscale"
+        yield self.priors.noise, self.process.likelihood.second_noise_covar, "noise"
 
 
 class _Density(torch.autograd.Function):

@@ -1,6 +1,6 @@
-"""A Gaussian process with a GPyTorch kernel of the user's choice, on any torch device.
+"""A Gaussian process in GPyTorch: any kernel, on any torch device.
 
-Import it only where it is used, as it loads torch.
+Import this module only where it is used, because it loads torch.
 """
 
 from __future__ import annotations
@@ -12,65 +12,127 @@ from typing import Any
 import numpy as np
 import torch
 from gpytorch.kernels import Kernel as TorchKernel
-from gpytorch.kernels import ScaleKernel
 from torch import Tensor
+from typing_extensions import override
 
-from baco_like._typing import Array, Codes, Features, Ints, Rng
-from baco_like.surrogates.gp.fit import chosen_rows
+from baco_like._typing import Array, Codes, Ints, Rng
+from baco_like.exceptions import StrategyError
+from baco_like.surrogates.gp.devices import resolve_device
+from baco_like.surrogates.gp.evidence import Hyperparameters
+from baco_like.surrogates.gp.fit import chosen_rows, from_json
 from baco_like.surrogates.gp.gpytorch_definition import (
     DTYPE,
-    GroupedKernel,
     LogPosterior,
+    ScaledKernel,
     make_process,
 )
+from baco_like.surrogates.gp.model import FixedGaussianProcess, GaussianProcess
 from baco_like.surrogates.gp.posterior import safe_cholesky
 from baco_like.surrogates.gp.prior import Priors
-from baco_like.surrogates.protocol import Data, Featured
+from baco_like.surrogates.protocol import Data, Featured, GaussianSurrogate
 
 KernelFactory = Callable[[Ints, int], TorchKernel]
-"""Makes a GPyTorch kernel over feature columns from the columns' owners and the number of parameters."""
+"""Makes a GPyTorch kernel from the feature columns' parameters ``(k,)`` and the number of parameters."""
 
-
-def default_kernel(owner: Ints, groups: int) -> TorchKernel:
-    """Return the scaled Matern-5/2 kernel with one lengthscale per parameter."""
-    return ScaleKernel(GroupedKernel(owner, groups))
+_BLOCK = 2**24
+"""Numbers in one working array of a prediction: 128 MiB."""
 
 
 @dataclass(frozen=True)
-class GPyTorchGP:
+class GPyTorchGP(GaussianSurrogate):
     """A Gaussian process with any GPyTorch kernel, on any torch device.
 
     Attributes:
         kernel: Makes the kernel; a kernel's own registered priors count too.
-        priors: For lengthscales and outputscales, wherever the kernel has them without a prior of
-            their own, and for the noise.
-        device: A torch device; "cuda" uses the GPU.
-        starts: How many draws of the priors are refined, beside an earlier optimum.
-        steps: Most iterations of L-BFGS for one start; 0 keeps the best start.
-        fitted_rows: At most so many rows take part in finding the hyperparameters.
+        priors: For lengthscales and outputscales without a prior of their own, and for the noise.
+        device: "auto" (the GPU if there is one), "cpu", "cuda" or "cuda:N".
+        starts: Number of draws from the priors that are refined, besides the last fit's optimum.
+        steps: Maximum number of L-BFGS iterations for each start; 0 keeps the best start.
+        fresh_every: Draws are refined whenever the number of observations is a multiple of this; other fits only
+            follow the last optimum, which one more observation moves little.
+        follow_steps: Maximum number of iterations from the last optimum.
+        fitted_rows: Maximum number of rows that the hyperparameters are fitted to.
+        seen_rows: Maximum number of rows that the model uses; the factor of 10,000 rows takes 800 MB.
+        fixed: Lengthscale, outputscale and noise variance to use unchanged; None fits them.
+
+    Raises:
+        StrategyError: This machine has no such device.
     """
 
-    kernel: KernelFactory = default_kernel
+    kernel: KernelFactory = field(default_factory=ScaledKernel)
     priors: Priors = field(default_factory=Priors)
-    device: str = "cpu"
+    device: str = "auto"
     starts: int = 2
     steps: int = 50
+    fresh_every: int = 5
+    follow_steps: int = 10
     fitted_rows: int = 1000
+    seen_rows: int = 10_000
+    fixed: tuple[float, float, float] | None = None
 
+    def __post_init__(self) -> None:
+        resolve_device(self.device)
+
+    @classmethod
+    def like(cls, surrogate: GaussianSurrogate, device: str = "auto") -> GPyTorchGP:
+        """Return the surrogate with the kernel, priors and fixed hyperparameters of a closed-form one.
+
+        Raises:
+            StrategyError: It is not a closed-form Gaussian process with mean zero, or there is no such device.
+        """
+        if isinstance(surrogate, GaussianProcess | FixedGaussianProcess):
+            if surrogate.mean != "zero":
+                raise StrategyError("GPyTorchGP has mean zero; use mean='zero'")
+            kernel = ScaledKernel(surrogate.kernel.name)
+            if isinstance(surrogate, GaussianProcess):
+                return cls(kernel, surrogate.priors, device)
+            fixed = (surrogate.lengthscale, surrogate.outputscale, surrogate.noise)
+            return cls(kernel, device=device, fixed=fixed)
+        raise StrategyError(f"a {type(surrogate).__name__} cannot be translated to GPyTorch")
+
+    @override
     def fit(
         self, space: Featured, data: Data, rng: Rng, start: Mapping[str, Any] | None = None
     ) -> GPyTorchModel:
         """Return a model of ``data``; censored values count at their bounds."""
+        count = len(data.y)
+        data = data.rows(chosen_rows(data.y, self.seen_rows, rng))
         features = space.features(data.codes)
         rows = chosen_rows(data.y, self.fitted_rows, rng)
+        device = resolve_device(self.device)
         kernel = self.kernel(np.asarray(space.feature_owner), len(space.active))
-        process = make_process(
-            kernel, features[rows], data.y[rows], data.variance[rows], self.device
-        )
+        process = make_process(kernel, features[rows], data.y[rows], data.variance[rows], device)
         objective = LogPosterior(process, self.priors)
-        earlier = None if start is None else start.get("parameters")
-        objective.maximise(self.starts, self.steps, rng, earlier)
-        return _model(space, objective, features, data)
+        if self.fixed is not None:
+            lengthscale, outputscale, noise = self.fixed
+            each = np.full(len(space.active), lengthscale)
+            objective.set_hyperparameters(Hyperparameters(each, outputscale, noise))
+        else:
+            last = self._last_optimum(objective, start, len(space.active))
+            follows = bool(last) and count % self.fresh_every != 0
+            draws = 0 if follows else self.starts
+            steps = min(self.follow_steps, self.steps) if follows else self.steps
+            objective.maximise(last + [objective.draw(rng) for _ in range(draws)], steps)
+        x = torch.as_tensor(features, dtype=DTYPE, device=device)
+        y = torch.as_tensor(data.y, dtype=DTYPE, device=device)
+        known = torch.as_tensor(data.variance, dtype=DTYPE, device=device)
+        with torch.no_grad():
+            factor = _cholesky(kernel(x).to_dense() + torch.diag(objective.noise() + known))
+        parameters = tuple(float(p) for p in objective.raw_parameters())
+        return GPyTorchModel(space, kernel, objective.noise(), x, factor, y, parameters)
+
+    def _last_optimum(
+        self, objective: LogPosterior, start: Mapping[str, Any] | None, groups: int
+    ) -> list[Array]:
+        """Return an earlier optimum as raw parameters, also one of the closed form; none if it does not fit."""
+        raw = None if start is None else start.get("parameters")
+        if isinstance(raw, list) and len(raw) == len(objective.raw_parameters()):
+            return [np.asarray(raw, dtype=float)]
+        closed_form = from_json(start, groups)
+        if closed_form is None or not isinstance(self.kernel, ScaledKernel):
+            return []
+        objective.set_hyperparameters(closed_form)
+        return [objective.raw_parameters()]
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,11 +142,11 @@ class GPyTorchModel:
     Attributes:
         space: Gives the features.
         kernel: The fitted kernel.
-        noise: Variance of one more observation's noise.
+        noise: Variance of the noise of one more observation.
         rows: Features of the observations, ``(n, k)``, on the device.
-        factor: Lower Cholesky factor of the covariance of the observations.
-        y: Their values.
-        parameters: The raw hyperparameters, `LogPosterior.flat`.
+        factor: Lower Cholesky factor of the covariance of the observations, ``(n, n)``.
+        y: Their values, ``(n,)``.
+        parameters: The raw hyperparameters, `LogPosterior.raw_parameters`.
     """
 
     space: Featured
@@ -100,68 +162,67 @@ class GPyTorchModel:
         """GPyTorch's raw parameters as one list."""
         return {"parameters": list(self.parameters)}
 
+    @property
+    def count(self) -> int:
+        """Number of observations that the model uses."""
+        return len(self.rows)
+
     def predict(self, codes: Codes) -> tuple[Array, Array]:
         """Return mean and variance of the noise-free value, ``(n, w)`` -> ``(n,)``, ``(n,)``."""
-        x = self._features(codes)
-        with torch.no_grad():
-            mean, solved = self._solved(x)
-            variance = self.kernel(x, diag=True) - (solved**2).sum(0)
-        return mean.cpu().numpy(), np.maximum(variance.cpu().numpy(), 0.0)
+        mean, variance = np.empty(len(codes)), np.empty(len(codes))
+        size = max(1, _BLOCK // self.count)
+        for at in range(0, len(codes), size):
+            block = slice(at, at + size)
+            with torch.no_grad():
+                x = self._features(codes[block])
+                block_mean, solved = self._solve(x)
+                block_variance = self.kernel(x, diag=True) - (solved**2).sum(0)
+            mean[block] = block_mean.cpu().numpy()
+            variance[block] = block_variance.cpu().numpy()
+        return mean, np.maximum(variance, 0.0)
 
     def predict_joint(self, codes: Codes) -> tuple[Array, Array]:
         """Return mean ``(n,)`` and covariance ``(n, n)`` of the noise-free values."""
-        x = self._features(codes)
         with torch.no_grad():
-            mean, solved = self._solved(x)
+            x = self._features(codes)
+            mean, solved = self._solve(x)
             covariance = self.kernel(x).to_dense() - solved.T @ solved
         return mean.cpu().numpy(), covariance.cpu().numpy()
 
     def condition(self, codes: Codes, y: Array) -> GPyTorchModel:
-        """Return the model that has also seen these values, with the same hyperparameters."""
-        x = self._features(codes)
+        """Return the model that also uses these values, with the same hyperparameters."""
         with torch.no_grad():
-            _, solved = self._solved(x)
+            x = self._features(codes)
+            _, solved = self._solve(x)
             corner = self.kernel(x).to_dense() - solved.T @ solved
             corner = corner + self.noise * torch.eye(len(x), dtype=DTYPE, device=x.device)
         n, m = len(self.rows), len(x)
         factor = torch.zeros((n + m, n + m), dtype=DTYPE, device=x.device)
         factor[:n, :n], factor[n:, :n] = self.factor, solved.T
         factor[n:, n:] = _cholesky(corner)
-        told = torch.as_tensor(y, dtype=DTYPE, device=x.device)
+        values = torch.cat([self.y, torch.as_tensor(y, dtype=DTYPE, device=x.device)])
+        rows = torch.cat([self.rows, x])
         return GPyTorchModel(
-            self.space,
-            self.kernel,
-            self.noise,
-            torch.cat([self.rows, x]),
-            factor,
-            torch.cat([self.y, told]),
-            self.parameters,
+            self.space, self.kernel, self.noise, rows, factor, values, self.parameters
         )
+
+    def leave_one_out(self) -> tuple[Array, Array]:
+        """Return mean and standard deviation at every observation given the others; see `Posterior.leave_one_out`."""
+        inverse = torch.cholesky_inverse(self.factor)
+        precision = torch.diagonal(inverse)
+        mean = self.y - inverse @ self.y / precision
+        deviation = (1.0 / precision - self.noise).clamp_min(0.0).sqrt()
+        return mean.cpu().numpy(), deviation.cpu().numpy()
 
     def _features(self, codes: Codes) -> Tensor:
         return torch.as_tensor(self.space.features(codes)).to(self.rows)
 
-    def _solved(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the posterior mean and the factor's solution for the covariance with ``x``."""
+    def _solve(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the posterior mean at ``x`` and L^-1 times the covariance (Rasmussen and Williams, Alg. 2.1)."""
         cross = self.kernel(self.rows, x).to_dense()
         solved = torch.linalg.solve_triangular(self.factor, cross, upper=False)
         alpha = torch.cholesky_solve(self.y[:, None], self.factor)[:, 0]
         return cross.T @ alpha, solved
-
-
-def _model(
-    space: Featured, objective: LogPosterior, features: Features, data: Data
-) -> GPyTorchModel:
-    """Return the model of all rows of ``data`` with the hyperparameters that ``objective`` has."""
-    kernel, noise = objective.process.covar_module, objective.noise()
-    device = objective.process.train_targets.device
-    rows = torch.as_tensor(features, dtype=DTYPE, device=device)
-    known = torch.as_tensor(data.variance, dtype=DTYPE, device=device)
-    with torch.no_grad():
-        factor = _cholesky(kernel(rows).to_dense() + torch.diag(noise + known))
-    y = torch.as_tensor(data.y, dtype=DTYPE, device=device)
-    parameters = tuple(float(x) for x in objective.flat())
-    return GPyTorchModel(space, kernel, noise, rows, factor, y, parameters)
 
 
 def _cholesky(matrix: Tensor) -> Tensor:

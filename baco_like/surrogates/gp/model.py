@@ -7,15 +7,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from typing_extensions import override
 
 from baco_like._typing import Array, Codes, Features, Rng
 from baco_like.surrogates.gp.censoring import impute
+from baco_like.surrogates.gp.devices import has_gpu, load_gpytorch
 from baco_like.surrogates.gp.evidence import Evidence, Hyperparameters, Mean
 from baco_like.surrogates.gp.fit import Effort, chosen_rows, maximise_evidence, to_json
 from baco_like.surrogates.gp.kernel import MATERN32, MATERN52, Kernel, squared_distances
 from baco_like.surrogates.gp.posterior import Posterior, posterior
 from baco_like.surrogates.gp.prior import Priors
-from baco_like.surrogates.protocol import Data, Featured
+from baco_like.surrogates.protocol import Data, Featured, GaussianModel, GaussianSurrogate
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,13 +53,22 @@ class GPModel:
         return lambda codes: drawn(self.space.features(codes))
 
     def condition(self, codes: Codes, y: Array) -> GPModel:
-        """Return the model that has also seen these values, with the same hyperparameters."""
-        seen = self.posterior.condition(self.space.features(codes), y)
-        return GPModel(self.space, seen, self.fitted)
+        """Return the model that also uses these values, with the same hyperparameters."""
+        conditioned = self.posterior.condition(self.space.features(codes), y)
+        return GPModel(self.space, conditioned, self.fitted)
+
+    @property
+    def count(self) -> int:
+        """Number of observations that the model uses."""
+        return len(self.posterior.rows)
+
+    def leave_one_out(self) -> tuple[Array, Array]:
+        """Return mean and standard deviation at every observation given the others, ``(count,)`` each."""
+        return self.posterior.leave_one_out()
 
 
 @dataclass(frozen=True)
-class GaussianProcess:
+class GaussianProcess(GaussianSurrogate):
     """A Gaussian process with one lengthscale per parameter (BaCO section 3.2), fitted in closed form.
 
     Attributes:
@@ -72,16 +83,19 @@ class GaussianProcess:
     mean: Mean = "zero"
     effort: Effort = field(default_factory=Effort)
 
+    @override
     def fit(
         self, space: Featured, data: Data, rng: Rng, start: Mapping[str, Any] | None = None
-    ) -> GPModel:
+    ) -> GaussianModel:
         """Return a model of ``data``; values should be of order one, as `transform.fit_transform` makes them.
 
-        The hyperparameters are found with the censored values at their bounds (and from
-        ``effort.fitted_rows`` of the rows); then these values are imputed, and the model sees all
-        rows, up to ``effort.seen_rows``.
+        The hyperparameters are fitted to at most ``effort.fitted_rows`` rows with censored values at their bounds.
+        Then the censored values are imputed, and the model uses all rows, up to ``effort.seen_rows``. With more rows,
+        and if torch finds a GPU, the GPyTorch model takes over, which uses all of them.
         """
         count = len(data.y)
+        if count > self.effort.seen_rows and self.mean == "zero" and has_gpu():
+            return load_gpytorch().like(self).fit(space, data, rng, start)
         data = data.rows(chosen_rows(data.y, self.effort.seen_rows, rng))
         features = space.features(data.codes)
         owner = np.asarray(space.feature_owner)
@@ -95,7 +109,7 @@ class GaussianProcess:
 
 
 @dataclass(frozen=True)
-class FixedGaussianProcess:
+class FixedGaussianProcess(GaussianSurrogate):
     """A Gaussian process whose hyperparameters are given (Kernel Tuner's: Willemsen et al. 2021, Table I).
 
     Attributes:
@@ -112,10 +126,11 @@ class FixedGaussianProcess:
     noise: float = 1e-6
     mean: Mean = "zero"
 
+    @override
     def fit(
         self, space: Featured, data: Data, rng: Rng, start: Mapping[str, Any] | None = None
     ) -> GPModel:
-        """Return a model of ``data``; chance and ``start`` are not used."""
+        """Return a model of ``data``; ``rng`` and ``start`` are not used."""
         features = space.features(data.codes)
         given = Hyperparameters(
             np.full(len(space.active), self.lengthscale), self.outputscale, self.noise

@@ -116,6 +116,17 @@ class Posterior:
         covariance = self.covariance(scaled, scaled) - solved @ solved.T
         return cross @ self.alpha + self.mean, covariance
 
+    def leave_one_out(self) -> tuple[Array, Array]:
+        """Return mean and standard deviation at every observation given the others, ``(n,)``, ``(n,)``.
+
+        Rasmussen and Williams (2006), Eq. 5.12: with K the covariance of the observations, the mean is
+        y_j - [K^-1 y]_j / [K^-1]_jj and the variance 1 / [K^-1]_jj. The noise is subtracted, because models predict
+        the noise-free value. The hyperparameters are not fitted again.
+        """
+        precision = np.einsum("ij,ij->j", self.inverse_factor, self.inverse_factor)
+        mean = self.residual + self.mean - self.alpha / precision
+        return mean, np.sqrt(np.maximum(1.0 / precision - self.noise, 0.0))
+
     def draw(self, rng: Rng) -> Callable[[Features], Array]:
         """Return one function drawn from the posterior, ``(m, k)`` -> ``(m,)``.
 

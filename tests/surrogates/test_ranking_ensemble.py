@@ -9,15 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from baco_like import Integer, Real, Space
-from baco_like.surrogates.ensemble import (
+from baco_like.surrogates.gp.model import FixedGaussianProcess, GaussianProcess, GPModel
+from baco_like.surrogates.protocol import Data, UpdatableModel
+from baco_like.surrogates.ranking_ensemble import (
     EnsembleModel,
     Member,
     RankingEnsemble,
     Source,
-    leave_one_out,
 )
-from baco_like.surrogates.gp.model import FixedGaussianProcess, GaussianProcess, GPModel
-from baco_like.surrogates.protocol import Data, UpdatableModel
 
 SPACE = Space({"x": Real(0.0, 1.0), "k": Integer(0, 9)})
 
@@ -59,7 +58,7 @@ KNOWN = rows(12, 1)
 def test_leave_one_out_is_what_the_model_of_the_others_says(noise):
     recipe = FixedGaussianProcess(lengthscale=0.4, noise=noise)
     y = value(KNOWN)
-    mean, deviation = leave_one_out(fitted(KNOWN, y, recipe).posterior)
+    mean, deviation = fitted(KNOWN, y, recipe).leave_one_out()
     for i in range(len(y)):
         others = np.arange(len(y)) != i
         expected, variance = fitted(KNOWN[others], y[others], recipe).predict(KNOWN[[i]])

@@ -1,0 +1,204 @@
+"""A Gaussian process of this task combined with those of related tasks, weighted by how well they rank observations.
+
+Feurer, Letham and Bakshy 2018 (see `ranking_weights`): the ensemble's posterior is normal with mean
+sum_i w_i mean_i and variance sum_i w_i^2 variance_i. Two things differ here:
+
+- A member for a related task is a Gaussian process of the differences between this task and that one. Its prior mean
+  is the related task's prediction on the scale of this task (as in Golovin et al., "Google Vizier", KDD 2017). So the
+  ensemble does not follow a related task where the observations contradict it.
+- Because such a member uses the observations, it is ranked by leave-one-out predictions, like this task's own model.
+  It could fit even a task with reversed order, so a related task must first rank better than chance on its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from baco_like._typing import Array, Codes, Ints, Rng
+from baco_like.surrogates.gp.fit import chosen_rows
+from baco_like.surrogates.gp.posterior import safe_cholesky
+from baco_like.surrogates.protocol import Data, Featured, GaussianModel, GaussianSurrogate
+from baco_like.surrogates.ranking_weights import (
+    count_pairs,
+    held_out_losses,
+    ranking_losses,
+    ranking_weights,
+)
+
+_LARGE = 1000
+"""Read-only arrays of at least this number of rows are cached: the listed feasible set comes at every suggestion."""
+
+
+class Source:
+    """The model of a related task.
+
+    Args:
+        name: Its name in notes.
+        model: Fitted to the task's values on a scale of their own.
+        slope: Units of this task's scale per unit of the related task's scale.
+    """
+
+    def __init__(self, name: str, model: GaussianModel, slope: float = 1.0) -> None:
+        self.name, self.model, self.slope = name, model, slope
+        self._cache: dict[str, tuple[Codes, Array]] = {}
+
+    def with_slope(self, slope: float) -> Source:
+        """Return the same source with another slope; both share the cache of predictions."""
+        source = Source(self.name, self.model, slope)
+        source._cache = self._cache
+        return source
+
+    def mean(self, codes: Codes) -> Array:
+        """Return the predicted mean on this task's scale except for the level, ``(n, w)`` -> ``(n,)``."""
+        cached, mean = self._cache.get("last", (None, None))
+        if mean is None or cached is not codes:
+            mean, _ = self.model.predict(codes)
+            if len(codes) >= _LARGE and not codes.flags.writeable:
+                self._cache["last"] = codes, mean
+        return self.slope * mean
+
+
+@dataclass(frozen=True, eq=False)
+class Member:
+    """One model of an ensemble.
+
+    Attributes:
+        model: Of the differences to the source, or of the values themselves where there is no source.
+        weight: Its weight.
+        source: The source, or None for this task's own model.
+        level: Added to the source's mean.
+    """
+
+    model: GaussianModel
+    weight: float = 1.0
+    source: Source | None = None
+    level: float = 0.0
+
+    def prior_mean(self, codes: Codes) -> Array:
+        """Return the prior mean, ``(n, w)`` -> ``(n,)``."""
+        if self.source is None:
+            return np.zeros(len(codes))
+        return self.level + self.source.mean(codes)
+
+
+@dataclass(frozen=True, eq=False)
+class EnsembleModel:
+    """A weighted ensemble.
+
+    Attributes:
+        members: Those with a positive weight; all use the same observations.
+        hyperparameters: Those of this task's model; ``weights`` by name of the source; ``differences``, the
+            hyperparameters of the models of the differences in the order of the sources.
+    """
+
+    members: tuple[Member, ...]
+    hyperparameters: Mapping[str, Any]
+
+    def predict(self, codes: Codes) -> tuple[Array, Array]:
+        """Return mean and variance, ``(n, w)`` -> ``(n,)``, ``(n,)``."""
+        mean = sum(member.weight * member.prior_mean(codes) for member in self.members)
+        mean, variance = np.asarray(mean), np.zeros(len(codes))
+        for member in self.members:
+            own_mean, own_variance = member.model.predict(codes)
+            mean += member.weight * own_mean
+            variance += member.weight**2 * own_variance
+        return mean, variance
+
+    def condition(self, codes: Codes, y: Array) -> EnsembleModel:
+        """Return the ensemble that also uses these values; each member is shifted by the ensemble's error."""
+        error = y - self.predict(codes)[0]
+        members = []
+        for member in self.members:
+            value = member.model.predict(codes)[0] + error
+            members.append(replace(member, model=member.model.condition(codes, value)))
+        return EnsembleModel(tuple(members), self.hyperparameters)
+
+
+@dataclass(frozen=True, eq=False)
+class RankingEnsemble:
+    """The surrogate: this task's Gaussian process is fitted anew each time, the sources do not change.
+
+    Attributes:
+        target: Fits this task's own model, and those of the differences to the sources.
+        sources: Models of related tasks.
+        draws: Number of functions drawn from each model to estimate the weights.
+        rows: Maximum number of observations that are ranked: the best half, and others at random.
+    """
+
+    target: GaussianSurrogate
+    sources: tuple[Source, ...]
+    draws: int = 256
+    rows: int = 100
+
+    def fit(
+        self, space: Featured, data: Data, rng: Rng, start: Mapping[str, Any] | None = None
+    ) -> EnsembleModel | GaussianModel:
+        """Return the ensemble, or this task's model alone if no source helps or it does not use all of ``data``."""
+        own = self.target.fit(space, data, rng, start)
+        if own.count < len(data.y):
+            return own
+        rows = chosen_rows(data.y, self.rows, rng)
+        rows = rows[~data.censored[rows]]
+        candidates = [
+            self._member(space, source, data, rows, rng, _differences(start, i))
+            if self._ranks_better_than_chance(source, data, rows, rng)
+            else None
+            for i, source in enumerate(self.sources)
+        ]
+        members = [*filter(None, candidates), Member(own)]
+        losses = np.array([self._losses(member, data, rows, rng) for member in members])
+        weights = ranking_weights(losses[:-1], losses[-1])
+        if weights[-1] == 1.0:
+            return own
+        kept = [
+            replace(m, weight=float(w)) for m, w in zip(members, weights, strict=True) if w > 0.0
+        ]
+        differences = [None if m is None else m.model.hyperparameters for m in candidates]
+        notes = {**own.hyperparameters, "weights": _named(kept), "differences": differences}
+        return EnsembleModel(tuple(kept), notes)
+
+    def _ranks_better_than_chance(self, source: Source, data: Data, rows: Ints, rng: Rng) -> bool:
+        """Return whether the median of the drawn functions misranks fewer than half of the pairs."""
+        mean, covariance = source.model.predict_joint(data.codes[rows])
+        noise = rng.standard_normal((self.draws, len(rows)))
+        drawn = mean + noise @ safe_cholesky(covariance).T
+        misranked = np.median(ranking_losses(drawn, data.y[rows]))
+        return bool(misranked < count_pairs(data.y[rows]) / 2)
+
+    def _member(
+        self,
+        space: Featured,
+        source: Source,
+        data: Data,
+        rows: Ints,
+        rng: Rng,
+        start: Mapping[str, Any] | None,
+    ) -> Member:
+        """Return the model of the differences to a source, with the level that makes their mean 0."""
+        predicted = source.mean(data.codes)
+        level = float(np.mean((data.y - predicted)[rows]))
+        differences = replace(data, y=data.y - predicted - level)
+        model = self.target.fit(space, differences, rng, start)
+        return Member(model, source=source, level=level)
+
+    def _losses(self, member: Member, data: Data, rows: Ints, rng: Rng) -> Array:
+        mean, deviation = member.model.leave_one_out()
+        noise = rng.standard_normal((self.draws, len(rows)))
+        drawn = (member.prior_mean(data.codes) + mean)[rows] + deviation[rows] * noise
+        return held_out_losses(drawn, data.y[rows])
+
+
+def _named(members: Sequence[Member]) -> dict[str, float]:
+    names = ["this run" if m.source is None else m.source.name for m in members]
+    return {name: round(m.weight, 4) for name, m in zip(names, members, strict=True)}
+
+
+def _differences(start: Mapping[str, Any] | None, i: int) -> Mapping[str, Any] | None:
+    """Return the hyperparameters of the differences to source ``i`` in an earlier fit, if it has them."""
+    every = None if start is None else start.get("differences")
+    earlier = every[i] if isinstance(every, list) and i < len(every) else None
+    return earlier if isinstance(earlier, Mapping) else None
