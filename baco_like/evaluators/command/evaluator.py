@@ -191,7 +191,10 @@ def _warn_of_unused(commands: Commands, parameters: Sequence[str]) -> None:
 def _check_texts(space: Space) -> None:
     """Every listed value must be one that a command line can carry."""
     for name, parameter in space.parameters.items():
-        listed = (*getattr(parameter, "values", ()), *getattr(parameter, "elements", ()))
+        listed = (
+            *(getattr(parameter, "values", None) or ()),
+            *getattr(parameter, "elements", ()),
+        )
         for value in listed:
             try:
                 text_of(value)
