@@ -226,15 +226,6 @@ def used(space: Space, place: Place) -> Array | None:
     return space.feasible.factors[place.factor].used(int(place.inside[0]))
 
 
-def every_value_used(space: Space) -> bool:
-    """Return whether every value of every ordered parameter is ever feasible, as far as that is known."""
-    for place in places(space):
-        codes = used(space, place) if place.ordered else None
-        if codes is not None and len(codes) < place.parameter.cardinality:
-            return False
-    return True
-
-
 def options(space: Space, place: Place) -> int:
     """Return how many values of a parameter may be proposed for a row."""
     if place.parameter.width > 1:

@@ -6,7 +6,7 @@ import numpy as np
 
 from baco_like._typing import Codes, Rng
 from baco_like.spaces.feasible.ragged import by_owner
-from baco_like.spaces.moves import Neighbours, every_value_used
+from baco_like.spaces.moves import Neighbours
 from baco_like.spaces.neighbourhood import hamming, jointly_adjacent, strictly_adjacent
 from baco_like.spaces.space import Space
 
@@ -41,7 +41,7 @@ def cascade(space: Space, codes: Codes, rng: Rng, limit: int = 256) -> Neighbour
     rows, owners = [codes[:0]], [np.empty(0, dtype=np.int64)]
     left = np.arange(len(codes))
     definitions = [strictly_adjacent, jointly_adjacent, hamming]
-    if every_value_used(space):  # then the first two are the same
+    if space.feasible.uses_every_value:  # then the first two are the same
         definitions.remove(jointly_adjacent)
     for definition in definitions:
         found, owner = definition(space, codes[left], rng, limit)

@@ -20,8 +20,7 @@ from baco_like.parameters.registry import VERSION
 from baco_like.spaces import inputs as given
 from baco_like.spaces.derived_features import Quantities
 from baco_like.spaces.feasible.build import build
-from baco_like.spaces.feasible.chain import Chain
-from baco_like.spaces.feasible.rejection import Rejection
+from baco_like.spaces.feasible.protocol import FeasibleSet
 from baco_like.spaces.formats.baco import read_baco
 from baco_like.spaces.formats.configspace import read_configspace
 from baco_like.spaces.formats.dataframe import read_dataframe
@@ -90,7 +89,7 @@ class Space:
         )
         given.warn_of_strangers(self.constraints)
         split = [part for one in self.constraints for part in given.conjuncts(one)]
-        self.feasible: Chain = build(self.parameters, split)
+        self.feasible: FeasibleSet = build(self.parameters, split)
         self.notes: tuple[str, ...] = ()
 
     # What there is.
@@ -114,7 +113,7 @@ class Space:
 
         It was estimated when the space was made; a small one means slow sampling.
         """
-        return _acceptance(self.feasible)
+        return self.feasible.acceptance
 
     def affordable(self, draws: int) -> int:
         """Return how many of so many random rows are worth their time: fewer where hardly a draw is kept."""
@@ -443,14 +442,3 @@ def in_words(size: int | float | None) -> str:
     if size is None:
         return "an unknown number of"
     return "endless" if size == math.inf else str(size)
-
-
-def _acceptance(chain: Chain) -> float:
-    """Return the share of draws that every stage of rejection keeps; a superset may itself be drawn by rejection."""
-    found = 1.0
-    for factor in chain.factors:
-        if isinstance(factor, Rejection):
-            found *= factor.acceptance
-            if isinstance(factor.superset, Chain):
-                found *= _acceptance(factor.superset)
-    return found

@@ -20,7 +20,7 @@ from baco_like.spaces.feasible.conflict import conflict, emptiness
 from baco_like.spaces.feasible.domain import full_domain
 from baco_like.spaces.feasible.extensions import Extensions, extensions
 from baco_like.spaces.feasible.factor import Factor
-from baco_like.spaces.feasible.free import Continuous, FreePermutation, FreeScalar, Listed
+from baco_like.spaces.feasible.free import Continuous, FreePermutation, FreeScalar, ListedValues
 from baco_like.spaces.feasible.group import TreeGroup
 from baco_like.spaces.feasible.growth import TooLarge, grow
 from baco_like.spaces.feasible.interleaved import Interleaved, interleaved
@@ -135,7 +135,7 @@ def _free(part: Part) -> Factor:
     if parameter.cardinality == math.inf:
         return Continuous(columns, parameter)
     if parameter.cardinality == 1:
-        return Listed(columns, full_domain(name, parameter))
+        return ListedValues(columns, full_domain(name, parameter))
     if parameter.width > 1:
         return FreePermutation(columns)
     return FreeScalar(columns, parameter)
@@ -206,7 +206,7 @@ def _listed(part: Part) -> Factor | None:
             if domains[i].size == 0:
                 return None
     if len(domains) == 1:
-        return Listed(next(iter(part.columns.values())), domains[0])
+        return ListedValues(next(iter(part.columns.values())), domains[0])
     rules = [prepared(bind(c, domains), domains) for c in part.constraints if len(c.parameters) > 1]
     domains, rules = tightened(domains, rules)
     if any(domain.size == 0 for domain in domains):

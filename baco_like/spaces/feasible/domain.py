@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -29,14 +29,16 @@ class Domain:
         column: Their values as constraints see them, ``(size,)`` or ``(size, m)``.
         keys: Increasing numbers that identify them, ``(size,)``: the code of a scalar, the lexicographic rank of a
             permutation.
-        ordered: Whether neighbouring codes are close values (not so for a categorical parameter).
+        ordered: Whether neighbouring codes are similar values.
+        total: Number of the parameter's values before constraints removed some.
     """
 
     name: str
     codes: Codes
     column: Column
     keys: Array
-    ordered: bool = True
+    ordered: bool
+    total: int
 
     @property
     def size(self) -> int:
@@ -50,7 +52,12 @@ class Domain:
 
     def subset(self, mask: Mask) -> Domain:
         """Return the domain of the values where ``mask``, ``(size,)``, is True."""
-        return Domain(self.name, self.codes[mask], self.column[mask], self.keys[mask], self.ordered)
+        return replace(self, codes=self.codes[mask], column=self.column[mask], keys=self.keys[mask])
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether it has all values, or is not an ordered scalar."""
+        return self.size == self.total or self.width > 1 or not self.ordered
 
     def positions(self, codes: Codes) -> Ints:
         """Return the position of each row of codes, ``(n, width)`` -> ``(n,)``, or -1 where it has none."""
@@ -117,7 +124,8 @@ def full_domain(name: str, parameter: Parameter) -> Domain:
     count = int(parameter.cardinality)
     if parameter.width > 1:
         codes = permutations_from_ranks(np.arange(count), parameter.width).astype(np.float64)
-        return Domain(name, codes, parameter.column(codes), np.arange(count, dtype=np.float64))
+        keys = np.arange(count, dtype=np.float64)
+        return Domain(name, codes, parameter.column(codes), keys, ordered=True, total=count)
     codes = parameter.code_range[0] + np.arange(count, dtype=np.float64)[:, None]
     ordered = parameter.kind is not ParameterKind.UNORDERED
-    return Domain(name, codes, parameter.column(codes), codes[:, 0], ordered)
+    return Domain(name, codes, parameter.column(codes), codes[:, 0], ordered, count)

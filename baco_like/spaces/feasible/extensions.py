@@ -14,9 +14,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from typing_extensions import override
 
 from baco_like._typing import Array, Codes, Ints, Mask, Rng
 from baco_like.spaces.feasible.distance import nearest_paths
+from baco_like.spaces.feasible.factor import FactorDefaults
 from baco_like.spaces.feasible.growth import TooLarge
 from baco_like.spaces.feasible.ragged import swaps_within
 from baco_like.spaces.feasible.ranking import (
@@ -53,7 +55,7 @@ class OrderRules:
 
 
 @dataclass(frozen=True, eq=False)
-class Extensions:
+class Extensions(FactorDefaults):
     """The permutations that satisfy some order rules.
 
     Attributes:
@@ -84,6 +86,7 @@ class Extensions:
         symbols = self.tree.unrank(random_ranks(self.tree.count, n, rng))
         return self._joined(symbols, self._shuffled(n, rng))
 
+    @override
     def walk(self, n: int, rng: Rng) -> Codes:
         """Return n rows drawn place by place (biased)."""
         return self._joined(self.tree.walk(n, rng), self._shuffled(n, rng))

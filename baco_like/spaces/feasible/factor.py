@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from baco_like._typing import Array, Codes, Ints, Mask, Rng
+from baco_like.exceptions import SpaceError
 from baco_like.spaces.feasible.ranking import Ranks
+from baco_like.spaces.feasible.single_rows import ValueStep
 
 
 class Factor(Protocol):
@@ -13,11 +16,19 @@ class Factor(Protocol):
 
     @property
     def columns(self) -> Ints:
-        """Which code columns of the space they are."""
+        """Their code columns in the space."""
 
     @property
     def count(self) -> int | None:
-        """Exact number of rows, or None where it is infinite or unknown."""
+        """Exact number of rows, or None if it is infinite or unknown."""
+
+    @property
+    def acceptance(self) -> float:
+        """Estimated share of draws that `sample` keeps: 1.0, or less with rejection."""
+
+    @property
+    def uses_every_value(self) -> bool:
+        """Whether every value of every ordered parameter occurs in some row, as far as that is known."""
 
     def contains(self, codes: Codes) -> Mask:
         """Whether each row is legal and feasible."""
@@ -26,16 +37,16 @@ class Factor(Protocol):
         """Return n independent uniform rows."""
 
     def walk(self, n: int, rng: Rng) -> Codes:
-        """Return n rows from root to leaf, a child being chosen uniformly at every node (biased)."""
+        """Return n rows drawn from root to leaf, choosing children uniformly at every node (biased)."""
 
     def rank(self, codes: Codes) -> Ranks:
-        """Return ranks in ``range(count)``, or -1 where a row is not feasible; only where `count` is known."""
+        """Return ranks in ``range(count)``, or -1 for infeasible rows; only if `count` is known."""
 
     def unrank(self, ranks: Ranks) -> Codes:
-        """Return the rows with these ranks; only where `count` is known."""
+        """Return the rows with these ranks; only if `count` is known."""
 
     def used(self, column: int) -> Array | None:
-        """Return the codes that occur in one of the columns, increasing, or None where they are not listed."""
+        """Return the codes that occur in one of the columns, increasing, or None if they are not listed."""
 
     def nearest(self, codes: Codes, rng: Rng) -> Codes:
         """Return for each row, legal or not, a feasible row at the least distance (see `distance`)."""
@@ -43,5 +54,41 @@ class Factor(Protocol):
     def closest_others(self, codes: Codes) -> tuple[Codes, Ints, Array]:
         """Return all feasible rows at the least positive distance of each row, their owners, and the distances.
 
-        Where a factor is not listed, those at distance 1 (an adjacent value or swap) stand for all.
+        If a factor is not listed, only rows at distance 1 (an adjacent value or swap) are returned.
         """
+
+    def steps(self) -> Sequence[ValueStep] | None:
+        """Return one step for each column, or None if a parameter is not a scalar of a few values."""
+
+
+class FactorDefaults:
+    """Members of factors that are drawn directly, keep every value and are treated with arrays only."""
+
+    acceptance = 1.0
+
+    @property
+    def uses_every_value(self) -> bool:
+        """True: no constraint removes a value."""
+        return True
+
+    def walk(self: Factor, n: int, rng: Rng) -> Codes:
+        """Return n uniform rows: the tree has one level, or equally many children at every node."""
+        return self.sample(n, rng)
+
+    def steps(self) -> Sequence[ValueStep] | None:
+        """Return None: the factor is treated with arrays only."""
+        return None
+
+
+class Unranked:
+    """Members of factors whose rows are not numbered."""
+
+    count = None
+
+    def rank(self, codes: Codes) -> Ranks:
+        """Refuse: the rows are not numbered."""
+        raise SpaceError("real numbers and configurations found by rejection have no ranks")
+
+    def unrank(self, ranks: Ranks) -> Codes:
+        """Refuse: the rows are not numbered."""
+        raise SpaceError("real numbers and configurations found by rejection have no ranks")

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from typing_extensions import override
 
 from baco_like._typing import Array, Codes, Ints, Mask, Rng
-from baco_like.exceptions import SpaceError
 from baco_like.parameters.protocol import Parameter, ParameterKind
 from baco_like.parameters.swaps import adjacent_swaps
 from baco_like.spaces.feasible.distance import value_costs
 from baco_like.spaces.feasible.domain import Domain
+from baco_like.spaces.feasible.factor import FactorDefaults, Unranked
 from baco_like.spaces.feasible.ragged import by_owner
 from baco_like.spaces.feasible.ranking import (
     Ranks,
@@ -22,6 +23,7 @@ from baco_like.spaces.feasible.ranking import (
     permutation_ranks,
     permutations_from_ranks,
 )
+from baco_like.spaces.feasible.single_rows import ValueStep, is_small
 
 _LISTED = 2**20
 """More values than this are never listed."""
@@ -30,7 +32,7 @@ _CELLS = 2**22
 
 
 @dataclass(frozen=True, eq=False)
-class FreeScalar:
+class FreeScalar(FactorDefaults):
     """All values of a scalar parameter with a finite cardinality; its codes are the indices."""
 
     columns: Ints
@@ -41,10 +43,16 @@ class FreeScalar:
         """Number of values."""
         return int(self.parameter.cardinality)
 
-    @property
-    def ordered(self) -> bool:
-        """Whether neighbouring codes are similar values."""
-        return self.parameter.kind is ParameterKind.ORDERED
+    @override
+    def steps(self) -> Sequence[ValueStep] | None:
+        """Return the step of the parameter, or None if it has too many values."""
+        ordered = self.parameter.kind is ParameterKind.ORDERED
+        if not is_small(self.count, ordered):
+            return None
+        step = ValueStep.alone(
+            int(self.columns[0]), ordered, np.arange(self.count, dtype=np.float64)
+        )
+        return None if step is None else (step,)
 
     def contains(self, codes: Codes) -> Mask:
         """Whether each row is a legal code."""
@@ -53,10 +61,6 @@ class FreeScalar:
     def sample(self, n: int, rng: Rng) -> Codes:
         """Return n independent rows, uniform on the parameter's scale."""
         return self.parameter.sample_uniform(n, rng)
-
-    def walk(self, n: int, rng: Rng) -> Codes:
-        """Return n such rows: the tree has one level."""
-        return self.sample(n, rng)
 
     def rank(self, codes: Codes) -> Ranks:
         """Return the codes themselves, or -1 where they are not legal."""
@@ -86,7 +90,7 @@ class FreeScalar:
 
 
 @dataclass(frozen=True, eq=False)
-class Listed:
+class ListedValues(FactorDefaults):
     """The listed values of one parameter: a constant, or what constraints on it alone leave."""
 
     columns: Ints
@@ -105,10 +109,6 @@ class Listed:
         """Return n independent uniform rows."""
         return self.unrank(rng.integers(0, self.count, n))
 
-    def walk(self, n: int, rng: Rng) -> Codes:
-        """Return n uniform rows: the tree has one level."""
-        return self.sample(n, rng)
-
     def rank(self, codes: Codes) -> Ranks:
         """Return the positions in the list, or -1."""
         return self.domain.positions(codes)
@@ -120,6 +120,20 @@ class Listed:
     def used(self, column: int) -> Array | None:
         """Return the codes that occur in a column."""
         return np.unique(self.domain.codes[:, column])
+
+    @property
+    @override
+    def uses_every_value(self) -> bool:
+        """Whether constraints leave all values of an ordered parameter."""
+        return self.domain.is_complete
+
+    @override
+    def steps(self) -> Sequence[ValueStep] | None:
+        """Return the step of the parameter, or None for a permutation or too many values."""
+        if self.domain.width > 1:
+            return None
+        step = ValueStep.alone(int(self.columns[0]), self.domain.ordered, self.domain.codes[:, 0])
+        return None if step is None else (step,)
 
     def nearest(self, codes: Codes, rng: Rng) -> Codes:
         """Return for each row a value at the least distance."""
@@ -152,7 +166,7 @@ class Listed:
 
 
 @dataclass(frozen=True, eq=False)
-class FreePermutation:
+class FreePermutation(FactorDefaults):
     """All permutations of m elements, never listed."""
 
     columns: Ints
@@ -170,10 +184,6 @@ class FreePermutation:
         """Return n independent uniform rows."""
         m = len(self.columns)
         return rng.permuted(np.tile(np.arange(m, dtype=np.float64), (n, 1)), axis=1)
-
-    def walk(self, n: int, rng: Rng) -> Codes:
-        """Return n uniform rows: every node of a level has equally many children."""
-        return self.sample(n, rng)
 
     def rank(self, codes: Codes) -> Ranks:
         """Return lexicographic ranks, or -1."""
@@ -199,16 +209,11 @@ class FreePermutation:
 
 
 @dataclass(frozen=True, eq=False)
-class Continuous:
+class Continuous(Unranked, FactorDefaults):
     """A real parameter that no constraint reads; "uniform" is even on its scale, whatever its prior says."""
 
     columns: Ints
     parameter: Parameter
-
-    @property
-    def count(self) -> None:
-        """There is no count."""
-        return None
 
     def contains(self, codes: Codes) -> Mask:
         """Whether each row is in the interval."""
@@ -217,18 +222,6 @@ class Continuous:
     def sample(self, n: int, rng: Rng) -> Codes:
         """Return n independent rows."""
         return self.parameter.sample_uniform(n, rng)
-
-    def walk(self, n: int, rng: Rng) -> Codes:
-        """Return n independent rows: there is no tree."""
-        return self.sample(n, rng)
-
-    def rank(self, codes: Codes) -> Ranks:
-        """Refuse: reals have no ranks."""
-        raise SpaceError("reals have no ranks")
-
-    def unrank(self, ranks: Ranks) -> Codes:
-        """Refuse: reals have no ranks."""
-        raise SpaceError("reals have no ranks")
 
     def used(self, column: int) -> Array | None:
         """Return None: reals are not listed."""

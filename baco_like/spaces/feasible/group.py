@@ -13,6 +13,7 @@ from baco_like.spaces.feasible.distance import closest_other_paths, nearest_path
 from baco_like.spaces.feasible.domain import Domain, Lookup, lookup
 from baco_like.spaces.feasible.one_change import one_changes
 from baco_like.spaces.feasible.ranking import Ranks, random_ranks
+from baco_like.spaces.feasible.single_rows import ValueStep, is_small
 from baco_like.spaces.feasible.tree import Tree
 
 
@@ -29,6 +30,7 @@ class TreeGroup:
     columns: Ints
     domains: tuple[Domain, ...]
     tree: Tree
+    acceptance = 1.0
 
     @property
     def count(self) -> int:
@@ -66,6 +68,37 @@ class TreeGroup:
             for level, domain in enumerate(self.domains)
             for column in range(domain.width)
         ]
+
+    @property
+    def uses_every_value(self) -> bool:
+        """Whether every value of every ordered parameter occurs in some row."""
+        used = self.tree.used
+        return all(
+            d.is_complete and len(u) == d.size
+            for d, u in zip(self.domains, used, strict=True)
+            if d.ordered and d.width == 1
+        )
+
+    def steps(self) -> Sequence[ValueStep] | None:
+        """Return the levels of the tree as steps, or None for permutations or parameters of too many values."""
+        if not all(
+            domain.width == 1 and is_small(domain.size, domain.ordered) for domain in self.domains
+        ):
+            return None
+        return tuple(
+            ValueStep(
+                int(column),
+                domain.ordered,
+                domain.codes[:, 0],
+                level.start,
+                level.value,
+                level.child.astype(np.intp),  # `take` reads this type without conversion
+                tuple(used.tolist()),
+            )
+            for column, domain, level, used in zip(
+                self.columns, self.domains, self.tree.levels, self._used, strict=True
+            )
+        )
 
     def nearest(self, codes: Codes, rng: Rng) -> Codes:
         """Return for each row, legal or not, a feasible row at the least distance."""

@@ -14,16 +14,18 @@ from functools import cached_property
 
 import numpy as np
 from scipy.sparse.csgraph import connected_components
+from typing_extensions import override
 
 from baco_like._typing import Array, Codes, Ints, Mask, Rng
 from baco_like.spaces.feasible.extensions import Extensions, OrderRules, extensions
+from baco_like.spaces.feasible.factor import FactorDefaults
 from baco_like.spaces.feasible.free import FreePermutation, as_permutations
 from baco_like.spaces.feasible.ragged import swaps_within
 from baco_like.spaces.feasible.ranking import Ranks, is_permutation, rank_dtype
 
 
 @dataclass(frozen=True, eq=False)
-class Interleaved:
+class Interleaved(FactorDefaults):
     """The permutations whose groups satisfy their own rules.
 
     Attributes:
@@ -72,6 +74,7 @@ class Interleaved:
         labels = rng.permuted(np.tile(self._label, (n, 1)), axis=1)
         return self._joined(labels, [group.sample(n, rng) for group in self.groups])
 
+    @override
     def walk(self, n: int, rng: Rng) -> Codes:
         """Return n rows drawn place by place (biased): first a group, then what comes next of it."""
         left = np.tile(self._sizes, (n, 1))

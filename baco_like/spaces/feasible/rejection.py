@@ -18,7 +18,8 @@ from baco_like._typing import Array, Codes, Ints, Mask, Rng
 from baco_like.constraints.protocol import Constraint
 from baco_like.exceptions import SpaceError
 from baco_like.parameters.protocol import Parameter
-from baco_like.spaces.feasible.ranking import Ranks
+from baco_like.spaces.feasible.factor import Unranked
+from baco_like.spaces.feasible.protocol import FeasibleSet
 
 MAX_TRIES = 2**22
 """Draws in a row without one success after which a space counts as hopeless."""
@@ -32,30 +33,8 @@ class Hopeless(SpaceError):
     """No random configuration satisfies the constraints; whether any does is not known."""
 
 
-class Superset(Protocol):
-    """What is drawn from: a chain over the columns of the factor."""
-
-    def contains(self, codes: Codes) -> Mask:
-        """Whether each row belongs to it."""
-
-    def sample(self, n: int, rng: Rng) -> Codes:
-        """Return n independent uniform rows."""
-
-    def walk(self, n: int, rng: Rng) -> Codes:
-        """Return n rows from root to leaf (biased)."""
-
-    def used(self, column: int) -> Array | None:
-        """Return the codes that occur in a column, or None."""
-
-    def nearest(self, codes: Codes, rng: Rng) -> Codes:
-        """Return a row of it at the least distance of each row."""
-
-    def closest_others(self, codes: Codes) -> tuple[Codes, Ints]:
-        """Return its rows at the least positive distance of each row, and their owners."""
-
-
 @dataclass(frozen=True, eq=False)
-class Rejection:
+class Rejection(Unranked):
     """Rows of a superset that satisfy the remaining constraints.
 
     Attributes:
@@ -63,19 +42,24 @@ class Rejection:
         superset: What is drawn from.
         parameters: Those of the factor with their columns inside it.
         constraints: What is tested on every draw.
-        acceptance: Share of draws that passed when the space was made.
+        passed: Share of draws that passed the tests when the space was made.
     """
 
     columns: Ints
-    superset: Superset
+    superset: FeasibleSet
     parameters: Mapping[str, tuple[Parameter, slice]]
     constraints: tuple[Constraint, ...]
-    acceptance: float
+    passed: float
 
     @property
-    def count(self) -> None:
-        """It is not known."""
-        return None
+    def acceptance(self) -> float:
+        """Share of draws that pass every stage of rejection."""
+        return self.passed * self.superset.acceptance
+
+    @property
+    def uses_every_value(self) -> bool:
+        """As far as the superset knows."""
+        return self.superset.uses_every_value
 
     def contains(self, codes: Codes) -> Mask:
         """Whether each row is legal and satisfies every constraint."""
@@ -95,14 +79,6 @@ class Rejection:
     def walk(self, n: int, rng: Rng) -> Codes:
         """Return n rows of biased draws that passed."""
         return self._drawn(self.superset.walk, n, rng)
-
-    def rank(self, codes: Codes) -> Ranks:
-        """Refuse: what is not listed has no ranks."""
-        raise SpaceError("configurations that are found by rejection have no ranks")
-
-    def unrank(self, ranks: Ranks) -> Codes:
-        """Refuse: what is not listed has no ranks."""
-        raise SpaceError("configurations that are found by rejection have no ranks")
 
     def used(self, column: int) -> Array | None:
         """Return the codes that the superset uses in a column, or None."""
@@ -126,6 +102,9 @@ class Rejection:
         distance = np.full(len(codes), np.inf)
         distance[owner[good]] = np.abs(rows[good] - codes[owner[good]]).sum(axis=1)
         return rows[good], owner[good], distance
+
+    def steps(self) -> None:
+        """Return None: the rows are tested with arrays only."""
 
     def _mixed(self, row: Array, rng: Rng) -> Array:
         drawn = self.sample(_MIXTURES, rng)
@@ -156,7 +135,7 @@ class Rejection:
         kept: list[Codes] = [np.empty((0, len(self.columns)))]
         have = tries = 0
         while have < n:
-            batch = int(min(_BATCH, 16 + 1.2 * (n - have) / self.acceptance))
+            batch = int(min(_BATCH, 16 + 1.2 * (n - have) / self.passed))
             rows = draw(batch, rng)
             rows = rows[satisfied(rows, self.parameters, self.constraints)]
             tries = 0 if len(rows) else tries + batch
@@ -173,7 +152,7 @@ class _Draw(Protocol):
 
 def rejection(
     columns: Ints,
-    superset: Superset,
+    superset: FeasibleSet,
     parameters: Mapping[str, tuple[Parameter, slice]],
     constraints: Sequence[Constraint],
 ) -> Rejection:

@@ -24,7 +24,6 @@ from baco_like._typing import Array, Codes, Ints, Rng
 from baco_like.records.history import History, row_keys
 from baco_like.records.trial import Proposal, Trial
 from baco_like.strategies.evolutionary.population import Algorithm, Candidates, Penalised
-from baco_like.strategies.geometry.paths import contains
 from baco_like.strategies.observed_costs import ObservedCosts
 from baco_like.strategies.protocol import Problem
 
@@ -195,7 +194,7 @@ def _fresh(problem: Problem, history: History, codes: Codes, n: int) -> Iterator
     block = 2 * n + len(history.pending)
     for begin in range(0, len(codes), block):
         rows = codes[begin : begin + block]
-        free = ~problem.is_excluded(history, rows) & contains(problem.space, rows)
+        free = ~problem.is_excluded(history, rows) & problem.space.feasible.contains_few(rows)
         yield from (begin + int(i) for i in np.flatnonzero(free))
 
 
@@ -207,7 +206,7 @@ def _begun(problem: Problem, state: Generation[M], population: M | None) -> Gene
     keys = row_keys(candidates.codes)
     costs = state.memo.costs(candidates.codes)
     new = np.flatnonzero(np.isnan(costs))
-    bad = new[~contains(problem.space, candidates.codes[new])]
+    bad = new[~problem.space.feasible.contains_few(candidates.codes[new])]
     penalised = state.penalised.grown([keys[i] for i in bad])
     costs[bad] = np.inf
     progress = len(penalised) > len(state.penalised) or bool(np.isnan(costs).any())

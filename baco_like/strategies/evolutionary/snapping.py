@@ -12,13 +12,12 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from baco_like._typing import Array, Codes, Ints, Rng
-from baco_like.spaces.feasible.chain import Chain
+from baco_like.spaces.feasible.protocol import FeasibleSet
+from baco_like.spaces.feasible.single_rows import Row, SingleRows, change_code
 from baco_like.spaces.repair import cascade, nearest
 from baco_like.spaces.space import Space
 from baco_like.strategies.evolutionary.population import Candidates
 from baco_like.strategies.geometry.continuous import UnitBox
-from baco_like.strategies.geometry.paths import Paths, changed, contains
-from baco_like.strategies.geometry.trail import Row
 from baco_like.strategies.moves.constraint_handling import aware, uniform_founders
 
 Snap = Callable[[Space, UnitBox, Array, Rng], Codes]
@@ -50,22 +49,22 @@ def snap_feasible(space: Space, box: UnitBox, points: Array, rng: Rng) -> Codes:
     """Return the nearest configuration of each point, or, if that is infeasible, its neighbour nearest to the point.
 
     The neighbours are those of `constraint_handling.cascade_neighbour`, their distance to the point is the Euclidean
-    one in the scaled box (Algorithm 2). With permutations, reals or parameters of many values (see `Paths`) it is the
-    nearest of at most 256 random neighbours and, if there are more, the nearest row by index-distance.
+    one in the scaled box (Algorithm 2). With permutations, reals or parameters of many values (see `SingleRows`) it is
+    the nearest of at most 256 random neighbours and, if there are more, the nearest row by index-distance.
     """
     codes = box.from_unit(points / box.extents)
-    bad = np.flatnonzero(~contains(space, codes))
+    bad = np.flatnonzero(~space.feasible.contains_few(codes))
     if not len(bad):
         return codes
-    paths = Paths.of(space)
-    if paths is None:
+    single_rows = space.feasible.single_rows
+    if single_rows is None:
         codes[bad] = _nearest_of_some(space, box, points[bad], codes[bad], rng)
         return codes
     grid = Grid.of(space, box)
     rows = codes[bad].tolist()
     for place, row, point in zip(bad, rows, points[bad].tolist(), strict=True):
-        nearest_neighbour = partial(_nearest_neighbour, paths, grid.distances(point), row)
-        codes[place] = paths.mended(row, nearest_neighbour)
+        nearest_neighbour = partial(_nearest_neighbour, single_rows, grid.distances(point), row)
+        codes[place] = single_rows.repair(row, nearest_neighbour)
     return codes
 
 
@@ -167,32 +166,32 @@ class Grid:
         return squared
 
 
-_GRIDS: WeakKeyDictionary[Chain, Grid] = WeakKeyDictionary()
+_GRIDS: WeakKeyDictionary[FeasibleSet, Grid] = WeakKeyDictionary()
 
 
-def _nearest_neighbour(paths: Paths, far: Distances, row: Row) -> Row | None:
+def _nearest_neighbour(single_rows: SingleRows, far: Distances, row: Row) -> Row | None:
     """Return the neighbour of an infeasible row, by the first definition that has any, nearest to a point; or None.
 
-    The squared distance is a sum over the axes, so that its least one is found trail by trail. The row itself is the
-    nearest of all to its point, so what is feasible of it stays.
+    The squared distance is a sum over the axes, so each factor is minimised separately. The row itself is the nearest
+    of all to its point, so its feasible factors are kept.
     """
-    bad = [trail for trail in paths.trails if not trail.follows(row)]
-    for definition in paths.definitions:
+    infeasible = [walk for walk in single_rows.walks if not walk.is_feasible(row)]
+    for definition in single_rows.definitions:
         new = list(row)
-        for trail in bad:
-            nearest = trail.cheapest(
+        for walk in infeasible:
+            nearest = walk.cheapest(
                 [
                     [(code, far(step.column, code)) for code in definition(step, row[step.column])]
-                    for step in trail.steps
+                    for step in walk.steps
                 ]
             )
             if nearest is None:
                 break
-            for step, code in zip(trail.steps, nearest, strict=True):
+            for step, code in zip(walk.steps, nearest, strict=True):
                 new[step.column] = code
         else:
             return new
-    changes = bad[0].changes(row) if len(bad) == 1 else []
+    changes = infeasible[0].single_changes(row) if len(infeasible) == 1 else []
     if not changes:
         return None
-    return changed(row, *min(changes, key=lambda one: far(*one) - far(one[0], row[one[0]])))
+    return change_code(row, *min(changes, key=lambda one: far(*one) - far(one[0], row[one[0]])))

@@ -11,7 +11,6 @@ from baco_like._typing import Array, Codes, Rng
 from baco_like.records.history import row_keys
 from baco_like.spaces.space import Space
 from baco_like.strategies.geometry.continuous import UnitBox
-from baco_like.strategies.geometry.paths import Paths, contains
 
 _KEPT = 100_000
 """Repaired rows that are kept."""
@@ -89,14 +88,14 @@ class RepairedBox:
         return found
 
     def _nearest(self, key: bytes, codes: Codes) -> tuple[bytes, Array]:
-        if contains(self.space, codes)[0]:
+        feasible = self.space.feasible
+        if feasible.contains_few(codes)[0]:
             return key, codes[0]
-        paths = Paths.of(self.space)
-        if paths is None:
+        if feasible.single_rows is None:
             rng = np.random.default_rng(np.frombuffer(key, dtype=np.uint32))
-            near = self.space.feasible.nearest(codes, rng)
+            near = feasible.nearest(codes, rng)
         else:
-            near = np.array([paths.nearest(codes[0].tolist())])
+            near = np.array([feasible.single_rows.nearest(codes[0].tolist())])
         return row_keys(near)[0], near[0]
 
     def point(self, row: Array) -> Array:

@@ -16,8 +16,6 @@ from baco_like.spaces import design
 from baco_like.spaces.repair import cascade, nearest
 from baco_like.spaces.space import Space
 from baco_like.strategies.geometry.continuous import UnitBox
-from baco_like.strategies.geometry.paths import Paths, changed, contains
-from baco_like.strategies.geometry.trail import Row
 from baco_like.strategies.moves.mutation import one_of_each
 from baco_like.strategies.settings import named
 
@@ -67,7 +65,7 @@ def unrepaired(space: Space, codes: Codes, rng: Rng) -> Codes:
 
 def nearest_row(space: Space, codes: Codes, rng: Rng) -> Codes:
     """Return each infeasible row's nearest feasible one by index-distance (section IV-B)."""
-    bad = np.flatnonzero(~contains(space, codes))
+    bad = np.flatnonzero(~space.feasible.contains_few(codes))
     repaired = codes.copy()
     if len(bad):
         repaired[bad] = nearest(space, codes[bad], rng)
@@ -78,31 +76,17 @@ def cascade_neighbour(space: Space, codes: Codes, rng: Rng) -> Codes:
     """Return a random feasible neighbour of each infeasible row, by the first definition that has any (Algorithm 3).
 
     The definitions are strictly adjacent, adjacent and Hamming; the nearest row by index-distance is the last resort.
-    With permutations, reals or parameters of many values (see `Paths`) it is one of at most 16 random neighbours.
+    With permutations, reals or parameters of many values (see `SingleRows`) it is one of at most 16 random neighbours.
     """
-    bad = np.flatnonzero(~contains(space, codes))
+    bad = np.flatnonzero(~space.feasible.contains_few(codes))
     repaired = codes.copy()
     if not len(bad):
         return repaired
-    paths = Paths.of(space)
-    if paths is None:
+    single_rows = space.feasible.single_rows
+    if single_rows is None:
         near, owner = cascade(space, codes[bad], rng, _NEIGHBOURS)
         repaired[bad] = one_of_each(near, owner, codes[bad], rng)
         return repaired
     for place, row in zip(bad, codes[bad].tolist(), strict=True):
-        repaired[place] = paths.mended(row, partial(_random_neighbour, paths, row, rng))
+        repaired[place] = single_rows.repair(row, partial(single_rows.random_neighbour, row, rng))
     return repaired
-
-
-def _random_neighbour(paths: Paths, row: Row, rng: Rng) -> Row | None:
-    """Return one of all neighbours of an infeasible row by the first definition, each as likely, or None."""
-    for definition in paths.definitions:
-        drawn = (
-            trail.random([definition(step, row[step.column]) for step in trail.steps], rng)
-            for trail in paths.trails
-        )
-        new = paths.assembled(drawn)
-        if new is not None:
-            return new
-    changes = paths.hamming(row)
-    return changed(row, *changes[rng.integers(len(changes))]) if changes else None

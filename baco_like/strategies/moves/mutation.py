@@ -17,7 +17,6 @@ from baco_like._typing import Codes, Ints, Mask, Rng
 from baco_like.parameters.protocol import Parameter, ParameterKind
 from baco_like.spaces.neighbourhood import hamming
 from baco_like.spaces.space import Space
-from baco_like.strategies.geometry.paths import Paths
 
 Step = Callable[[Space, Codes, Mask, Rng], Codes]
 """Changes the marked genes, ``(n, genes)``, of rows, ``(n, w)``: `feasible_steps` or `any_steps`."""
@@ -79,13 +78,13 @@ def feasible_steps(space: Space, rows: Codes, genes: Mask, rng: Rng) -> Codes:
     """
     rows = rows.copy()
     steps = genes.sum(axis=1)
-    paths = Paths.of(space)
+    single_rows = space.feasible.single_rows
     for step in range(int(steps.max(initial=0))):
         mine = np.flatnonzero(steps > step)
-        if paths is None:
+        if single_rows is None:
             rows[mine] = _feasible_step(space, rows[mine], rng)
         elif len(mine):
-            rows[mine] = [paths.mutated(row, rng) for row in rows[mine].tolist()]
+            rows[mine] = [single_rows.mutate(row, rng) for row in rows[mine].tolist()]
     return rows
 
 

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from baco_like import Categorical, Integer, Ordinal, Permutation, Real, Space
 from baco_like.spaces.neighbourhood import hamming
 from baco_like.spaces.repair import nearest
-from baco_like.strategies.geometry.paths import Paths, contains
 
 SPACES = {
     "one tree": Space(
@@ -37,11 +36,11 @@ def rows_of(space, n, seed):
     return rows
 
 
-def paths_of(trail, choices):
-    """Every feasible path of a trail, by trying all."""
+def paths_of(walk, choices):
+    """Every feasible path of a walk, by trying all."""
     for codes in itertools.product(*choices):
-        row = dict(zip((step.column for step in trail.steps), codes, strict=True))
-        if trail.follows(row):
+        row = dict(zip((step.column for step in walk.steps), codes, strict=True))
+        if walk.is_feasible(row):
             yield codes
 
 
@@ -49,17 +48,17 @@ def paths_of(trail, choices):
 @seeds
 def test_what_is_feasible(space, seed):
     rows = rows_of(space, 20, seed)
-    np.testing.assert_array_equal(contains(space, rows), space.feasible.contains(rows))
-    assert contains(space, space.feasible.sample(5, np.random.default_rng(seed))).all()
+    np.testing.assert_array_equal(space.feasible.contains_few(rows), space.feasible.contains(rows))
+    assert space.feasible.contains_few(space.feasible.sample(5, np.random.default_rng(seed))).all()
 
 
 @each
 @seeds
 def test_single_changes_are_the_hamming_neighbours(space, seed):
-    paths = Paths.of(space)
+    single_rows = space.feasible.single_rows
     for row in rows_of(space, 5, seed):
         found = []
-        for column, code in paths.hamming(row.tolist()):
+        for column, code in single_rows.single_changes(row.tolist()):
             found.append(tuple(np.where(np.arange(len(row)) == column, code, row)))
         near, _ = hamming(space, row[None, :], np.random.default_rng(0))
         assert sorted(found) == sorted(map(tuple, near))
@@ -70,18 +69,18 @@ def test_single_changes_are_the_hamming_neighbours(space, seed):
 def test_the_cheapest_path_of_all(space, seed):
     rng = np.random.default_rng(seed)
     (row,) = rows_of(space, 1, seed)
-    for trail in Paths.of(space).trails:
-        codes = [step.adjacent(row[step.column]) for step in trail.steps]
+    for walk in space.feasible.single_rows.walks:
+        codes = [step.adjacent(row[step.column]) for step in walk.steps]
         costs = [dict(zip(some, rng.random(len(some)), strict=True)) for some in codes]
         every = [
             sum(cost[code] for cost, code in zip(costs, path, strict=True))
-            for path in paths_of(trail, codes)
+            for path in paths_of(walk, codes)
         ]
-        found = trail.cheapest([list(cost.items()) for cost in costs])
+        found = walk.cheapest([list(cost.items()) for cost in costs])
         if not every:
             assert found is None
             continue
-        assert trail.follows(dict(zip((s.column for s in trail.steps), found, strict=True)))
+        assert walk.is_feasible(dict(zip((s.column for s in walk.steps), found, strict=True)))
         total = sum(cost[code] for cost, code in zip(costs, found, strict=True))
         assert total == pytest.approx(min(every))
 
@@ -89,10 +88,10 @@ def test_the_cheapest_path_of_all(space, seed):
 @each
 def test_random_paths_are_each_as_likely(space):
     rng = np.random.default_rng(0)
-    for trail in Paths.of(space).trails:
-        choices = [step.used[:4] for step in trail.steps]
-        every = list(paths_of(trail, choices))
-        drawn = [tuple(trail.random(choices, rng)) for _ in range(200 * len(every))]
+    for walk in space.feasible.single_rows.walks:
+        choices = [step.used[:4] for step in walk.steps]
+        every = list(paths_of(walk, choices))
+        drawn = [tuple(walk.random(choices, rng)) for _ in range(200 * len(every))]
         counts = np.array([drawn.count(path) for path in every])
         assert counts.sum() == len(drawn)
         assert ((counts - 200) ** 2 / 200).sum() < 2 * len(every) + 20
@@ -102,39 +101,39 @@ def test_random_paths_are_each_as_likely(space):
 @seeds
 def test_no_random_path_where_there_is_none(space, seed):
     (row,) = rows_of(space, 1, seed)
-    for trail in Paths.of(space).trails:
-        choices = [step.nearest_used(row[step.column]) for step in trail.steps]
-        found = trail.random(choices, np.random.default_rng(seed))
-        every = list(paths_of(trail, choices))
+    for walk in space.feasible.single_rows.walks:
+        choices = [step.nearest_used(row[step.column]) for step in walk.steps]
+        found = walk.random(choices, np.random.default_rng(seed))
+        every = list(paths_of(walk, choices))
         assert tuple(found) in every if every else found is None
 
 
 @each
 @seeds
-def test_a_lonely_row_becomes_the_nearest_always_the_same(space, seed):
-    paths, rng = Paths.of(space), np.random.default_rng(seed)
+def test_a_row_without_neighbours_always_becomes_the_same_nearest_row(space, seed):
+    single_rows, rng = space.feasible.single_rows, np.random.default_rng(seed)
     rows = rows_of(space, 10, seed)
     apart = np.abs(nearest(space, rows, rng) - rows)
     for name, parameter in space.parameters.items():
         if isinstance(parameter, Categorical):
             apart[:, space.columns[name]] = apart[:, space.columns[name]] > 0
     for row, distance in zip(rows.tolist(), apart.sum(axis=1), strict=True):
-        found = paths.mended(row, lambda: None)
+        found = single_rows.repair(row, lambda: None)
         own = np.abs(np.array(found) - row)
         for name, parameter in space.parameters.items():
             if isinstance(parameter, Categorical):
                 own[space.columns[name]] = own[space.columns[name]] > 0
         assert own.sum() == distance
-        assert contains(space, np.array([found])).all()
-        paths.lonely.clear()
-        assert paths.mended(row, lambda: None) == found
+        assert space.feasible.contains_few(np.array([found])).all()
+        single_rows.repaired.clear()
+        assert single_rows.repair(row, lambda: None) == found
 
 
 def test_equally_near_rows_are_all_met():
     space = Space({"a": Integer(0, 20), "b": Integer(0, 20)}, constraints=["a + b == 20"])
-    paths = Paths.of(space)
+    single_rows = space.feasible.single_rows
     rows = [[float(a), 10.0 - a] for a in range(11)]
-    moved = [paths.mended(row, lambda: None)[0] - row[0] for row in rows]
+    moved = [single_rows.repair(row, lambda: None)[0] - row[0] for row in rows]
     assert min(moved) < 4 < 6 < max(moved)
 
 
@@ -142,9 +141,9 @@ def test_equally_near_rows_are_all_met():
 def test_mutations_are_hamming_neighbours_each_as_likely(space):
     rng = np.random.default_rng(1)
     (row,) = space.feasible.sample(1, rng)
-    paths = Paths.of(space)
+    single_rows = space.feasible.single_rows
     near = [tuple(r) for r in hamming(space, row[None, :], rng)[0]]
-    drawn = [tuple(paths.mutated(row.tolist(), rng)) for _ in range(200 * max(1, len(near)))]
+    drawn = [tuple(single_rows.mutate(row.tolist(), rng)) for _ in range(200 * max(1, len(near)))]
     counts = np.array([drawn.count(one) for one in near])
     assert counts.sum() == (len(drawn) if near else 0) or set(drawn) == {tuple(row)}
     assert ((counts - 200) ** 2 / 200).sum() < 2 * len(near) + 20
@@ -160,25 +159,25 @@ def test_mutations_are_hamming_neighbours_each_as_likely(space):
     ],
     ids=lambda p: type(p).__name__,
 )
-def test_other_spaces_have_no_paths(parameter):
+def test_other_spaces_are_treated_with_arrays(parameter):
     space = Space({"a": Integer(0, 3), "p": parameter})
-    assert Paths.of(Space({"a": Integer(0, 3)})) is not None
-    assert Paths.of(space) is None
+    assert Space({"a": Integer(0, 3)}).feasible.single_rows is not None
+    assert space.feasible.single_rows is None
     rows = space.feasible.sample(4, np.random.default_rng(0))
-    assert contains(space, rows).all()
+    assert space.feasible.contains_few(rows).all()
 
 
 def test_a_row_of_many_bits():
     space = Space(
         {f"v{i}": Integer(0, 99) for i in range(4)}, constraints=["v0 + v1 + v2 + v3 == 390"]
     )
-    (trail,) = Paths.of(space).trails
+    (walk,) = space.feasible.single_rows.walks
     row = [97.0, 98.0, 98.0, 98.0]
     choices = [
         [(code, abs(code - row[step.column])) for code in step.adjacent(row[step.column])]
-        for step in trail.steps
+        for step in walk.steps
     ]
-    found = trail.cheapest(choices)
+    found = walk.cheapest(choices)
     assert sum(found) == 390
-    assert sum(abs(code - row[s.column]) for code, s in zip(found, trail.steps, strict=True)) == 1
-    assert trail.cheapest([[(10.0, 0.0)], *choices[1:]]) is None
+    assert sum(abs(code - row[s.column]) for code, s in zip(found, walk.steps, strict=True)) == 1
+    assert walk.cheapest([[(10.0, 0.0)], *choices[1:]]) is None

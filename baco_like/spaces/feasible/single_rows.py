@@ -1,0 +1,433 @@
+"""Fast operations on one row at a time, by walks through the trees of a feasible set.
+
+The neighbourhoods of `baco_like.spaces` treat many rows at a time; the population algorithms repair and mutate a few.
+For a few rows, dictionaries of the values that may follow are several times faster than arrays, and the result is
+exact for any number of neighbours.
+
+A walk that may take one of a few values at every step meets many dead ends. Every node knows which values occur
+anywhere below it, as bits of one number: if a later step may take none of them, the walk turns back at once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate, pairwise
+from operator import itemgetter
+from typing import final
+
+import numpy as np
+
+from baco_like._typing import Array, Codes, Ints, Mask, Rng
+
+Row = Sequence[float]
+"""One row of codes of the space."""
+
+Choice = tuple[float, float]
+"""A code and its cost."""
+
+_WORD = 64
+
+Words = np.ndarray[tuple[int, int], np.dtype[np.uint64]]
+
+_ORDERED_VALUES = 1024
+"""Most values of an ordered parameter that is walked in dictionaries."""
+
+_UNORDERED_VALUES = 64
+"""Most values of an unordered parameter: all of them count as adjacent."""
+
+_TRIES = 32
+"""Single changes that are tried before the feasible ones are listed."""
+
+_REPAIRED_ROWS = 20_000
+"""Rows without neighbours whose repaired row is remembered."""
+
+
+def is_small(count: int, ordered: bool) -> bool:
+    """Whether a parameter has few enough values for single rows."""
+    return count <= (_ORDERED_VALUES if ordered else _UNORDERED_VALUES)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class ValueStep:
+    """The choice of one parameter's value: a level of a tree, or all values of a parameter without constraints.
+
+    Attributes:
+        column: The parameter's code column in the space.
+        ordered: Whether neighbouring codes are similar values.
+        codes: The code of every value.
+        starts: The first edge of each node and, last, the number of edges.
+        values: The value that each edge chooses.
+        nodes: The node that each edge leads to; 0 at the end.
+        used: Codes that occur on some edge, increasing.
+        known: The children of nodes that were visited.
+    """
+
+    column: int
+    ordered: bool
+    codes: Array
+    starts: Ints
+    values: Ints
+    nodes: Ints
+    used: tuple[float, ...]
+    known: dict[int, dict[float, int]] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def alone(cls, column: int, ordered: bool, codes: Array) -> ValueStep | None:
+        """Return the step of a parameter without constraints to others, or None if it has too many values."""
+        if not is_small(len(codes), ordered):
+            return None
+        edges = np.arange(len(codes))
+        used = tuple(np.unique(codes).tolist())
+        ends = np.array([0, len(codes)])
+        return cls(column, ordered, codes, ends, edges, np.zeros_like(edges), used)
+
+    def children(self, node: int) -> dict[float, int]:
+        """Return the codes that may be chosen at a node, increasing by value, and the node that each leads to."""
+        children = self.known.get(node)
+        if children is None:
+            edges = slice(*self.starts[node : node + 2].tolist())
+            codes = self.codes[self.values[edges]].tolist()
+            children = dict(zip(codes, self.nodes[edges].tolist(), strict=True))
+            self.known[node] = children
+        return children
+
+    def distances(self, code: float) -> Array:
+        """Return the index-distance of every value to a code."""
+        difference: Array = np.abs(self.codes - code)
+        return difference if self.ordered else np.minimum(difference, 1.0)
+
+    def adjacent(self, code: float) -> Sequence[float]:
+        """Return the row's own code and its strictly adjacent codes; all used ones if unordered."""
+        return (code, code - 1.0, code + 1.0) if self.ordered else self.used
+
+    def nearest_used(self, code: float) -> Sequence[float]:
+        """Return the row's own code and the nearest used codes below and above it; all used ones if unordered."""
+        if not self.ordered:
+            return self.used
+        below = [other for other in self.used if other < code]
+        above = [other for other in self.used if other > code]
+        return (code, *below[-1:], *above[:1])
+
+
+Definition = Callable[[ValueStep, float], Sequence[float]]
+"""Returns the codes of a step that make a neighbour of a row with the given code."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class ReachableValues:
+    """The values that occur below each node, and which of them a walk may take: a field of bits for each step.
+
+    A field has one bit more than its step has values. Adding all its other bits to a field that is not empty carries
+    into that bit, so a single addition tells whether any field is empty.
+
+    Attributes:
+        bits: The bit of every code, by step.
+        masks: Values that occur from a step on, below each of its nodes, ``(nodes, words)`` by step.
+        carries: The highest bits of the fields from each step on.
+        rests: Their other bits.
+        known: Masks as numbers, by node, of nodes that were visited.
+    """
+
+    bits: Sequence[dict[float, int]]
+    masks: Sequence[Words]
+    carries: Sequence[int]
+    rests: Sequence[int]
+    known: Sequence[dict[int, int]]
+
+    @classmethod
+    def of(cls, steps: Sequence[ValueStep]) -> ReachableValues:
+        """Build the bit fields of some steps."""
+        ends = [*accumulate((len(step.codes) + 1 for step in steps), initial=0)]
+        fields = [begin + np.arange(end - 1 - begin) for begin, end in pairwise(ends)]
+        words = -(-ends[-1] // _WORD)
+        below, masks = np.zeros((1, words), dtype=np.uint64), []
+        for step, bit in zip(reversed(steps), reversed(fields), strict=True):
+            own = np.zeros((len(bit), words), dtype=np.uint64)
+            shift = (bit % _WORD).astype(np.uint64)
+            own[np.arange(len(bit)), bit // _WORD] = np.uint64(1) << shift
+            below = np.bitwise_or.reduceat(own[step.values] | below[step.nodes], step.starts[:-1])
+            masks.append(below)
+        tops = [1 << (end - 1) for end in ends[1:]]
+        rests = [top - (1 << begin) for top, begin in zip(tops, ends, strict=False)]
+        bits = [
+            dict(zip(step.codes.tolist(), (1 << int(number) for number in bit), strict=True))
+            for step, bit in zip(steps, fields, strict=True)
+        ]
+        return cls(bits, masks[::-1], _sums_from(tops), _sums_from(rests), [{} for _ in steps])
+
+    def allowed(self, choices: Sequence[Row]) -> int:
+        """Return the bits of the codes that may be chosen at every step; unknown codes are ignored."""
+        both = zip(self.bits, choices, strict=True)
+        return sum(bits.get(code, 0) for bits, codes in both for code in set(codes))
+
+    def may_continue(self, number: int, node: int, allowed: int) -> bool:
+        """Return False only if some step from this number on may take none of the values below the node."""
+        mask = self.known[number].get(node)
+        if mask is None:
+            mask = int.from_bytes(self.masks[number][node].astype("<u8").tobytes(), "little")
+            self.known[number][node] = mask
+        carries = self.carries[number]
+        return ((mask & allowed) + self.rests[number]) & carries == carries
+
+
+def _sums_from(numbers: Sequence[int]) -> list[int]:
+    """Return, for each index, the sum of the numbers from it to the end."""
+    return [*accumulate(reversed(numbers))][::-1]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class FactorWalk:
+    """The steps of one factor, from the root of its tree down.
+
+    Attributes:
+        steps: One for each column.
+        reachable: The values below their nodes.
+    """
+
+    steps: tuple[ValueStep, ...]
+    reachable: ReachableValues
+
+    @classmethod
+    def of(cls, steps: Sequence[ValueStep]) -> FactorWalk:
+        """Return the walk of some steps."""
+        return cls(tuple(steps), ReachableValues.of(steps))
+
+    def is_feasible(self, row: Row, begin: int = 0, node: int | None = 0) -> bool:
+        """Whether a row's codes lead from a node of a step to the end."""
+        for step in self.steps[begin:] if begin else self.steps:
+            if node is None:
+                return False
+            node = step.children(node).get(row[step.column])
+        return node is not None
+
+    def single_changes(self, row: Row) -> list[tuple[int, float]]:
+        """Return the columns and codes of the single changes after which this factor's part of a row is feasible."""
+        changes: list[tuple[int, float]] = []
+        node: int | None = 0
+        for number, step in enumerate(self.steps, 1):
+            assert node is not None
+            children, own = step.children(node), row[step.column]
+            changes += [
+                (step.column, code)
+                for code, child in children.items()
+                if code != own and self.is_feasible(row, number, child)
+            ]
+            node = children.get(own)
+            if node is None:
+                break
+        return changes
+
+    def cheapest(self, choices: Sequence[Sequence[Choice]]) -> Row | None:
+        """Return the codes of the feasible path with the least total cost, or None.
+
+        Expensive choices are followed only while the path may still become the cheapest one.
+
+        Args:
+            choices: The codes that each step may take, with their costs.
+        """
+        steps, may_continue = self.steps, self.reachable.may_continue
+        allowed = self.reachable.allowed([[code for code, _ in some] for some in choices])
+        offered = [sorted(some, key=itemgetter(1)) for some in choices]
+        least = [*accumulate((some[0][1] for some in reversed(offered)), initial=0.0)][-2::-1]
+        last = len(steps) - 1
+        seen: dict[tuple[int, int], float] = {}
+        best: tuple[float, list[float] | None] = (math.inf, None)
+        path: list[float] = []
+
+        def follow(number: int, node: int, spent: float) -> None:
+            nonlocal best
+            children = steps[number].children(node)
+            for code, cost in offered[number]:
+                total = spent + cost
+                if total + least[number] >= best[0]:
+                    return
+                child = children.get(code)
+                if child is None:
+                    continue
+                if number == last:
+                    best = (total, [*path, code])
+                    return
+                key = (number, child)
+                if total < seen.get(key, math.inf) and may_continue(number + 1, child, allowed):
+                    seen[key] = total
+                    path.append(code)
+                    follow(number + 1, child, total)
+                    path.pop()
+
+        follow(0, 0, 0.0)
+        return best[1]
+
+    def random(self, choices: Sequence[Row], rng: Rng) -> Row | None:
+        """Return the codes of a uniformly drawn path that takes one of the choices at every step, or None."""
+        allowed, last = self.reachable.allowed(choices), len(self.steps) - 1
+        counts, layers = {0: 1}, []
+        for number, (step, offered) in enumerate(zip(self.steps, choices, strict=True)):
+            reached: dict[int, int] = {}
+            ways: dict[int, list[tuple[int, float, int]]] = {}
+            for before, count in counts.items():
+                children = step.children(before)
+                for code in offered:
+                    child = children.get(code)
+                    if child is None:
+                        continue
+                    if child in reached:
+                        reached[child] += count
+                        ways[child].append((before, code, count))
+                    elif number == last or self.reachable.may_continue(number + 1, child, allowed):
+                        reached[child] = count
+                        ways[child] = [(before, code, count)]
+            counts = reached
+            layers.append(ways)
+        if not counts:
+            return None
+        total, node = counts[0], 0
+        rank = min(int(rng.random() * total), total - 1)  # rounding, for very large totals
+        path: list[float] = []
+        for ways in reversed(layers):
+            node, code, rank = _way_of_rank(ways[node], rank)
+            path.append(code)
+        return path[::-1]
+
+    def nearest(self, row: Row, rng: Rng) -> Row:
+        """Return the codes of a path at the least index-distance from a row; ties are broken at random.
+
+        The same dynamic programming as `FeasibleSet.nearest`, for a single row.
+        """
+        best, totals = np.zeros(1), []
+        for step in reversed(self.steps):
+            total = step.distances(row[step.column]).take(step.values)
+            total += best.take(step.nodes)
+            totals.append(total)
+            best = np.minimum.reduceat(total, step.starts[:-1])
+        path, node = [], 0
+        for step, total in zip(self.steps, reversed(totals), strict=True):
+            begin, end = step.starts[node : node + 2].tolist()
+            own = total[begin:end]
+            tied = np.flatnonzero(own == own.min())
+            edge = begin + int(tied[0] if len(tied) == 1 else rng.choice(tied))
+            path.append(float(step.codes[step.values[edge]]))
+            node = int(step.nodes[edge])
+        return path
+
+
+def _way_of_rank(ways: Sequence[tuple[int, float, int]], rank: int) -> tuple[int, float, int]:
+    """Return node and code of the way that a rank belongs to, and the rank within this way."""
+    for node, code, count in ways:
+        if rank < count:
+            return node, code, rank
+        rank -= count
+    raise IndexError(rank)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class SingleRows:
+    """A feasible set in which every parameter is a scalar of a few values: at most 1,024, an unordered one 64.
+
+    Attributes:
+        walks: One for each factor.
+        definitions: Strictly adjacent and adjacent codes; a single definition if every value is used, because both
+            are then the same.
+        values: All values of all parameters: their walk, column and code.
+        repaired: The replacements of rows without neighbours; only a cache.
+    """
+
+    walks: tuple[FactorWalk, ...]
+    definitions: Sequence[Definition]
+    values: Sequence[tuple[FactorWalk, int, float]]
+    repaired: dict[Row, Row] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def of(cls, factors: Sequence[Sequence[ValueStep]], every_value_used: bool) -> SingleRows:
+        """Return the walks of some factors."""
+        walks = tuple(FactorWalk.of(steps) for steps in factors)
+        definitions: list[Definition] = [ValueStep.adjacent]
+        if not every_value_used:
+            definitions.append(ValueStep.nearest_used)
+        values = [
+            (walk, step.column, code) for walk in walks for step in walk.steps for code in step.used
+        ]
+        return cls(walks, definitions, values)
+
+    def contains(self, codes: Codes) -> Mask:
+        """Whether each row is feasible, ``(n, w)`` -> ``(n,)``."""
+        return np.fromiter((self.is_feasible(row) for row in codes.tolist()), bool, len(codes))
+
+    def is_feasible(self, row: Row) -> bool:
+        """Whether a row is feasible."""
+        return all(walk.is_feasible(row) for walk in self.walks)
+
+    def single_changes(self, row: Row) -> list[tuple[int, float]]:
+        """Return the columns and codes of the single changes after which a row is feasible."""
+        infeasible = [walk for walk in self.walks if not walk.is_feasible(row)]
+        if len(infeasible) > 1:
+            return []
+        return [change for walk in infeasible or self.walks for change in walk.single_changes(row)]
+
+    def random_change(self, row: Row, rng: Rng) -> Row | None:
+        """Return a row after a random single change that makes it feasible, each as likely, or None."""
+        changes = self.single_changes(row)
+        return change_code(row, *changes[rng.integers(len(changes))]) if changes else None
+
+    def mutate(self, row: Row, rng: Rng) -> Row:
+        """Return a random Hamming neighbour of a feasible row, each as likely; the row itself if it has none."""
+        for number in rng.integers(0, len(self.values), _TRIES).tolist():
+            walk, column, code = self.values[number]
+            new = change_code(row, column, code)
+            if code != row[column] and walk.is_feasible(new):
+                return new
+        return self.random_change(row, rng) or row
+
+    def random_neighbour(self, row: Row, rng: Rng) -> Row | None:
+        """Return a random neighbour of an infeasible row, each as likely, by the first definition that has any."""
+        for definition in self.definitions:
+            new = self.join(
+                walk.random([definition(step, row[step.column]) for step in walk.steps], rng)
+                for walk in self.walks
+            )
+            if new is not None:
+                return new
+        return self.random_change(row, rng)
+
+    def repair(self, row: Row, find_neighbour: Callable[[], Row | None]) -> Row:
+        """Return a neighbour of an infeasible row, or the nearest feasible row if it has none."""
+        key = tuple(row)
+        repaired = self.repaired.get(key)
+        if repaired is None:
+            neighbour = find_neighbour()
+            if neighbour is not None:
+                return neighbour
+            repaired = self.nearest(row)
+            if len(self.repaired) >= _REPAIRED_ROWS:
+                self.repaired.clear()
+            self.repaired[key] = repaired
+        return repaired
+
+    def nearest(self, row: Row) -> Row:
+        """Return a feasible row at the least index-distance; ties are broken by the row's own bits."""
+        rng = np.random.default_rng(np.array(row).view(np.uint32))
+        nearest = self.join(walk.nearest(row, rng) for walk in self.walks)
+        assert nearest is not None
+        return nearest
+
+    def join(self, parts: Iterable[Row | None]) -> Row | None:
+        """Return the row made of one path of each factor, or None at the first missing path."""
+        row = [0.0] * sum(len(walk.steps) for walk in self.walks)
+        for walk, path in zip(self.walks, parts, strict=False):
+            if path is None:
+                return None
+            for step, code in zip(walk.steps, path, strict=True):
+                row[step.column] = code
+        return row
+
+
+def change_code(row: Row, column: int, code: float) -> list[float]:
+    """Return a row with another code in one column."""
+    new = list(row)
+    new[column] = code
+    return new
