@@ -124,11 +124,11 @@ def _optimizer(
 ) -> Optimizer:
     """Open the journal, or without one only make all checks; the default configuration comes first."""
     from baco_like.optimizer import Optimizer
-    from baco_like.optimizer.setup import header_of
+    from baco_like.optimizer.setup import read_header
 
     context = plan.context
     if journal is not None and journal.exists():
-        before = header_of(journal).options
+        before = read_header(journal).options
         context = plan.context_after(before.context)
         seed = before.seed if seed is None else seed
     default = plan.space.default_config

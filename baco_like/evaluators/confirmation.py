@@ -50,8 +50,8 @@ class _Candidate:
         extra = {"observed": self.trial.value}
         if self.failure is not None:
             extra = {**self.failure.extra, **extra}
-            return self.trial.completed(replace(self.failure, extra=extra))
-        return self.trial.completed(Outcome.success(self.trial.id, self.repeats, extra=extra))
+            return self.trial.with_outcome(replace(self.failure, extra=extra))
+        return self.trial.with_outcome(Outcome.success(self.trial.id, self.repeats, extra=extra))
 
 
 def confirm(

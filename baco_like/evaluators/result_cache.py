@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from baco_like.exceptions import EvaluatorError, JournalError
-from baco_like.journal.events import normalised, observed_event, read_outcome
+from baco_like.journal.events import normalise, observed_event, read_outcome
 from baco_like.journal.lock import locked
 from baco_like.records.trial import Outcome, Status, Trial
 
@@ -67,7 +67,7 @@ class ResultCache:
         if outcome is None or not (outcome.status is Status.OK or outcome.failed in _LASTING):
             return
         try:
-            row = normalised(observed_event([trial]))["outcomes"][0]
+            row = normalise(observed_event([trial]))["outcomes"][0]
             with locked(self._path, os.O_RDWR | os.O_CREAT, fcntl.LOCK_EX) as fd:
                 lines = [] if os.fstat(fd).st_size else [self._head]
                 _append(fd, [*lines, row])

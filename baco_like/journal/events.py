@@ -1,8 +1,7 @@
-"""The journal is the truth: a run is the fold of its events, and resuming is reading them again.
+"""The events of a journal, made from records and turned back into them.
 
-Events are plain dictionaries with an ``event`` word: ``opened`` (the header), ``suggested``, ``observed``,
-``abandoned``, ``enqueued``. Here they are made from records and turned back into them; where they are kept is the
-business of `baco_like.results`.
+A run is the fold of its events, so resuming means reading them again. Events are plain dictionaries with an ``event``
+word: ``opened`` (the header), ``suggested``, ``observed``, ``abandoned`` or ``enqueued``.
 """
 
 from __future__ import annotations
@@ -13,13 +12,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
-from baco_like._typing import Codes
-from baco_like.exceptions import JournalError
+import numpy as np
+
+from baco_like._typing import Array, Codes
+from baco_like.exceptions import ConfigError, JournalError
 from baco_like.records.history import History
-from baco_like.records.trial import Outcome, Status, Trial
+from baco_like.records.trial import Observation, Outcome, Status, Trial
+from baco_like.spaces.space import Space
 
 SCHEMA = 1
-"""Version of the events; a reader refuses a newer one."""
+"""Version of the event format; readers refuse newer versions."""
 
 Event = Mapping[str, Any]
 
@@ -28,12 +30,12 @@ _LARGEST = sys.float_info.max
 
 @dataclass(frozen=True)
 class Mark:
-    """A place in a journal, between two records.
+    """A position between two records of a journal.
 
     Attributes:
-        number: How many records stand before it.
-        place: Where that is, in the journal's own measure (bytes of a file).
-        closed: Whether the record before it has its end.
+        number: Number of records before it.
+        place: The offset in the journal's own unit (bytes of a file).
+        closed: Whether the record before it is complete, including its line end.
     """
 
     number: int = 0
@@ -46,41 +48,44 @@ START = Mark()
 
 @runtime_checkable
 class Journal(Protocol):
-    """An append-only list of events that several writers may share; it holds no state of its readers."""
+    """An append-only list of events that several writers may share. It keeps no state of its readers.
+
+    `baco_like.testing.check_journal` tests an implementation.
+    """
 
     def read(self, after: Mark) -> Iterable[tuple[Event, Mark]]:
-        """Return the events that are after a place now, each with the place behind it.
+        """Return the events after a position, each with the position behind it.
 
         Raises:
             JournalError: A record is damaged; the message has its number.
         """
 
     def append(self, event: Event, after: Mark) -> Mark:
-        """Write one event durably and return the place behind it.
+        """Write one event durably and return the position behind it.
 
         Raises:
-            JournalConflict: There are events after that place; `read` them and try again.
-            JournalError: It could not be written; nothing has changed.
+            JournalConflict: The journal has events after that position; `read` them and try again.
+            JournalError: The event could not be written; nothing has changed.
         """
 
 
-def normalised(event: Event) -> Event:
-    """Return the event as it will be read back, so that memory and file are the same.
+def normalise(event: Event) -> Event:
+    """Return the event as it will be read back, so that runs in memory and in a file behave the same.
 
     Raises:
-        JournalError: It holds something that JSON cannot say exactly (NaN, an object).
+        JournalError: It holds a value that JSON cannot represent exactly (NaN, an object).
     """
     try:
-        found: Event = json.loads(json.dumps(event, allow_nan=False))
+        normalised: Event = json.loads(json.dumps(event, allow_nan=False))
     except (TypeError, ValueError, RecursionError) as error:
         raise JournalError(
             f"cannot record the {event['event']} event: {error}; use JSON values"
         ) from error
-    return found
+    return normalised
 
 
-def plain(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a configuration read from JSON as plain values: lists become tuples again."""
+def config_from_json(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a configuration that was read from JSON, with tuples instead of lists."""
     return {name: tuple(v) if isinstance(v, list) else v for name, v in config.items()}
 
 
@@ -90,10 +95,10 @@ def suggested_event(
     """Return the event of one suggestion.
 
     Args:
-        trials: New ones.
-        dequeued: How many configurations left the queue.
-        again: Ids of pending trials that are offered again.
-        until: When the lease of all of them ends, in seconds since 1970, or None.
+        trials: New trials.
+        dequeued: Number of configurations taken from the queue.
+        again: Ids of pending trials that are suggested again because their lease has expired.
+        until: When the lease of all these trials expires (Unix seconds), or None.
     """
     rows = [
         {"id": t.id, "config": dict(t.config), "origin": t.origin, "tag": t.tag} for t in trials
@@ -104,17 +109,20 @@ def suggested_event(
 
 
 def observed_event(trials: Sequence[Trial]) -> Event:
-    """Return the event of one observation.
+    """Return the event of one report of trials with outcomes.
 
-    Every row has its configuration, so that no observation is lost with the record that suggested it; those of trials
-    that were never suggested have their origin too.
+    Every row has its configuration, so that an observation survives even if the record of its suggestion is damaged.
+    Rows of trials that were not suggested also have their origin.
     """
-    return {"event": "observed", "outcomes": [_outcome_row(t) for t in trials]}
+    rows = []
+    for trial in trials:
+        assert trial.outcome is not None
+        rows.append(outcome_row(trial, trial.outcome))
+    return {"event": "observed", "outcomes": rows}
 
 
-def _outcome_row(trial: Trial) -> dict[str, Any]:
-    outcome = trial.outcome
-    assert outcome is not None
+def outcome_row(trial: Trial, outcome: Outcome) -> dict[str, Any]:
+    """Return the row of an ``observed`` event for one trial and its outcome."""
     row: dict[str, Any] = {"id": trial.id, "status": outcome.status.value}
     for name in _PARTS:
         value = getattr(outcome, name)
@@ -127,21 +135,21 @@ def _outcome_row(trial: Trial) -> dict[str, Any]:
 
 
 def abandoned_event(trial_id: int, reason: str) -> Event:
-    """Return the event of giving a trial up."""
+    """Return the event of abandoning a trial."""
     return {"event": "abandoned", "id": trial_id, "reason": reason}
 
 
 def enqueued_event(configs: Sequence[Mapping[str, Any]]) -> Event:
-    """Return the event of putting configurations in the queue."""
+    """Return the event of adding configurations to the queue."""
     return {"event": "enqueued", "configs": [dict(c) for c in configs]}
 
 
 def read_outcome(row: Mapping[str, Any]) -> Outcome:
-    """Return the outcome that an ``observed`` event holds.
+    """Return the outcome in a row of an ``observed`` event; the inverse of `outcome_row`.
 
     Raises:
-        KeyError: It has no id or status.
-        ValueError: A part is not of its kind.
+        KeyError: The row has no id or status.
+        ValueError: A part has the wrong type.
     """
     parts = {name: row[name] for name in _PARTS if name in row}
     for name, value in parts.items():
@@ -152,93 +160,120 @@ def read_outcome(row: Mapping[str, Any]) -> Outcome:
     return Outcome(row["id"], Status(row["status"]), **parts)
 
 
-def _number(value: Any) -> bool:
-    """Whether it is a number within the range of floats; a bool is none."""
+def _is_number(value: Any) -> bool:
+    """Whether a JSON value is a number within the range of floats; bools are rejected."""
     return type(value) in (float, int) and -_LARGEST <= value <= _LARGEST
 
 
-def _text(value: Any) -> bool:
+def _is_text(value: Any) -> bool:
     return isinstance(value, str)
 
 
-def _mapping(value: Any) -> bool:
+def _is_mapping(value: Any) -> bool:
     return isinstance(value, dict)
 
 
 _PARTS: Mapping[str, Callable[[Any], bool]] = {
-    "value": _number,
-    "repeats": lambda value: isinstance(value, list) and all(map(_number, value)),
-    "sem": _number,
-    "failed": _text,
-    "message": _text,
-    "bound": _number,
-    "metrics": lambda value: _mapping(value) and all(map(_number, value.values())),
-    "extra": _mapping,
+    "value": _is_number,
+    "repeats": lambda value: isinstance(value, list) and all(map(_is_number, value)),
+    "sem": _is_number,
+    "failed": _is_text,
+    "message": _is_text,
+    "bound": _is_number,
+    "metrics": lambda value: _is_mapping(value) and all(map(_is_number, value.values())),
+    "extra": _is_mapping,
 }
-"""What is kept of an outcome beside its trial and status, and what each part must be when it is read."""
+"""The parts of an outcome that a row has besides trial and status, with the check of each when it is read."""
 
 
-def suggested_configs(event: Event) -> list[dict[str, Any]]:
-    """Return the configurations that an event suggests."""
-    rows = event["trials"] if event["event"] == "suggested" else ()
-    return [plain(row["config"]) for row in rows]
+def new_configs(event: Event) -> list[dict[str, Any]]:
+    """Return the configurations of the trials that an event adds: suggested ones, or observed without a suggestion."""
+    if event["event"] == "suggested":
+        return [config_from_json(row["config"]) for row in event["trials"]]
+    if event["event"] == "observed":
+        return [config_from_json(row["config"]) for row in event["outcomes"] if "origin" in row]
+    return []
 
 
-Known = tuple[Sequence[Mapping[str, Any]], Codes]
-"""Configurations and their codes, ``(n, w)``."""
+def encode_new(event: Event, space: Space) -> Codes:
+    """Return the codes of `new_configs`, (n, w); NaN for imported configurations that cannot be encoded.
+
+    Raises:
+        ConfigError: A configuration that is not imported does not belong to the space.
+    """
+    configs = new_configs(event)
+    if event["event"] != "observed":
+        return space.encode(configs)
+    codes = np.full((len(configs), space.width), np.nan)
+    origins = [row["origin"] for row in event["outcomes"] if "origin" in row]
+    for i, (config, origin) in enumerate(zip(configs, origins, strict=True)):
+        try:
+            codes[i] = space.encode([config])[0]
+        except ConfigError:
+            if origin != "imported":
+                raise
+    return codes
 
 
 def apply(
-    event: Event, history: History, known: Known | None = None
-) -> tuple[History, tuple[Trial, ...]]:
-    """Return the history after an event other than ``opened``, and the trials that it observed.
+    event: Event, history: History, codes: Codes | None = None
+) -> tuple[History, tuple[Observation, ...]]:
+    """Return the history after an event other than ``opened``, and the observations that the event adds.
 
     Args:
-        event: What has happened.
-        history: What was known before.
-        known: `suggested_configs` and their codes, ``(n, w)``, where they are at hand.
+        event: The event.
+        history: The history before the event.
+        codes: `encode_new` of the event, (n, w), if the caller has it already.
 
     Raises:
         TrialError: The event does not fit the history.
         ConfigError: A configuration is not in the space.
-        LookupError, TypeError, ValueError, AttributeError: It is no event of ours.
+        LookupError, TypeError, ValueError, AttributeError: The event is malformed.
     """
     kind = event["event"]
     if kind == "suggested":
-        return _suggested(event, history, known), ()
+        return _apply_suggested(event, history, codes), ()
     if kind == "observed":
-        done = tuple(_observed(row, history) for row in event["outcomes"])
-        return history.completed(done), done
+        return _apply_observed(event, history, codes)
     if kind == "abandoned":
-        return history.abandoned(event["id"]), ()
+        return history.abandon(event["id"]), ()
     if kind == "enqueued":
-        configs = [plain(c) for c in event["configs"]]
-        history.space.encode(configs)  # refuses what could not be suggested
-        return history.enqueued(configs), ()
+        configs = [config_from_json(config) for config in event["configs"]]
+        history.space.encode(configs)  # raises for what could not be suggested later
+        return history.enqueue(configs), ()
     raise KeyError(kind)
 
 
-def _suggested(event: Event, history: History, known: Known | None) -> History:
+def _apply_suggested(event: Event, history: History, codes: Codes | None) -> History:
     until = event.get("until")
-    if until is not None and not _number(until):
+    if until is not None and not _is_number(until):
         raise ValueError(f"until is {until!r:.80}")
-    if known is None:
-        found = suggested_configs(event)
-        known = found, history.space.encode(found)
-    configs, codes = known
+    codes = encode_new(event, history.space) if codes is None else codes
     trials = [
-        Trial(row["id"], config, row["tag"], row["origin"], until=until)
-        for row, config in zip(event["trials"], configs, strict=True)
+        Trial(row["id"], config_from_json(row["config"]), row["tag"], row["origin"], until=until)
+        for row in event["trials"]
     ]
     if event["dequeued"]:
-        history = history.dequeued(event["dequeued"])
+        history = history.dequeue(event["dequeued"])
     if event.get("again"):
-        history = history.offered(event["again"], until)
-    return history.suggested(trials, codes) if trials else history
+        history = history.renew_leases(event["again"], until)
+    return history.add_pending(trials, codes) if trials else history
 
 
-def _observed(row: Mapping[str, Any], history: History) -> Trial:
-    outcome = read_outcome(row)
-    if "origin" in row:
-        return Trial(row["id"], plain(row["config"]), None, row["origin"], outcome)
-    return history.checked([outcome])[0]
+def _apply_observed(
+    event: Event, history: History, codes: Codes | None
+) -> tuple[History, tuple[Observation, ...]]:
+    rows = event["outcomes"]
+    added = [row for row in rows if "origin" in row]
+    if added and codes is None:
+        codes = encode_new(event, history.space)
+    unsuggested = {}
+    for row, code in zip(added, () if codes is None else codes, strict=True):
+        trial = Trial(row["id"], config_from_json(row["config"]), None, row["origin"])
+        inside = trial.origin != "imported" or _is_feasible(code, history.space)
+        unsuggested[trial.id] = (trial, code if inside else None)
+    return history.complete([read_outcome(row) for row in rows], unsuggested)
+
+
+def _is_feasible(code: Array, space: Space) -> bool:
+    return not np.isnan(code).any() and bool(space.feasible.contains(code[None, :])[0])

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from baco_like.exceptions import JournalError
-from baco_like.journal.events import SCHEMA, Event, normalised, plain
+from baco_like.journal.events import SCHEMA, Event, config_from_json, normalise
 from baco_like.journal.warm_start_results import WarmStartResults
 from baco_like.records.direction import Direction
 from baco_like.records.history import Noise
@@ -129,7 +129,7 @@ class Header:
                 if not isinstance(part, kind):
                     raise TypeError(f"{part!r:.80} is no {kind.__name__}")
             earlier = tuple(map(WarmStartResults.read, event.get("warm_start", ())))
-            return cls(dict(space), options, tuple(map(plain, event["queue"])), earlier)
+            return cls(dict(space), options, tuple(map(config_from_json, event["queue"])), earlier)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise JournalError(f"{path}: record 0 is not a header: {error!r}", 0) from error
 
@@ -145,7 +145,7 @@ class Header:
         way = ", or baco_like.migrate(OLD, NEW, space) for a changed space" if found else ""
         # As JSON reads them back: a tuple in the settings or the context is a list in the journal.
         had, given = (
-            normalised({"event": "opened", "options": asdict(one)})["options"]
+            normalise({"event": "opened", "options": asdict(one)})["options"]
             for one in (self.options, options)
         )
         for part in fields(Options):

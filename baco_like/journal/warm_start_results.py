@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from baco_like.journal.events import Event, observed_event, plain, read_outcome
-from baco_like.records.trial import Outcome, Status, Trial
+from baco_like.journal.events import Event, config_from_json, observed_event, read_outcome
+from baco_like.records.trial import Outcome, Trial
 
 Mode = Literal["data", "configs", "prior"]
 
@@ -55,7 +55,7 @@ class WarmStartResults:
         """
         if part["mode"] not in MODES:
             raise ValueError(f"there is no warm start of mode {part['mode']!r:.40}")
-        rows = [(plain(row["config"]), read_outcome(row)) for row in part["rows"]]
+        rows = [(config_from_json(row["config"]), read_outcome(row)) for row in part["rows"]]
         found, left_out = part["found"], dict(part["left_out"])
         if not all(type(count) is int for count in (found, *left_out.values())):
             raise ValueError(f"counts are {found!r:.40} and {left_out!r:.80}")
@@ -71,15 +71,7 @@ def numbered(
     Args:
         rows: The results.
         first: Number of the first trial.
-
-    Raises:
-        ValueError: There is not a value exactly where the status is OK.
     """
-    for _, outcome in rows:
-        if (outcome.value is not None) != (outcome.status is Status.OK):
-            raise ValueError(
-                f"value {outcome.value!r} does not go with status {outcome.status.value}"
-            )
     return tuple(
         Trial(first + i, config, None, "warm", replace(outcome, trial_id=first + i))
         for i, (config, outcome) in enumerate(rows)

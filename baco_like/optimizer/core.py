@@ -1,63 +1,48 @@
-"""The Optimizer: decides what to run next. The only mutable object of the core.
-
-It holds a history and a strategy's state, both values, and replaces them together. Whatever it acknowledges is in
-the journal first; checks come before any effect.
-"""
+"""The Optimizer: suggests configurations and learns from their outcomes. The only mutable object of the core."""
 
 from __future__ import annotations
 
 import os
-import threading
 import time
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from baco_like._optional import require
 from baco_like._typing import Array
-from baco_like.exceptions import (
-    BacoWarning,
-    ConfigError,
-    FailureWarning,
-    JournalConflict,
-    TrialError,
-)
+from baco_like.exceptions import BacoWarning, ConfigError, FailureWarning, TrialError
 from baco_like.journal import events
-from baco_like.journal.events import START, Event, Journal, Mark
-from baco_like.journal.header import Header, Options, whole
+from baco_like.journal.events import Journal
+from baco_like.journal.header import Options, whole
 from baco_like.journal.json_lines import JsonlJournal
 from baco_like.journal.warm_start_results import WarmStartResults
-from baco_like.optimizer.observing import build_trials, check_bounds, legal
-from baco_like.optimizer.predictions import predicted
-from baco_like.optimizer.recommendation import recommended
+from baco_like.optimizer.journaled_state import JournaledState
+from baco_like.optimizer.observing import build_completion, build_trials, encode_feasible
+from baco_like.optimizer.predictions import predict
+from baco_like.optimizer.recommendation import recommend
 from baco_like.optimizer.setup import (
-    collector_paused,
-    default_first,
-    header_of,
-    journal_of,
-    lease_of,
+    check_lease,
+    first_points,
+    read_header,
+    resolve_journal,
     resolve_strategy,
     restore_strategy,
-    split,
-    warn_of_default,
-    with_default_settings,
 )
-from baco_like.optimizer.state import OptimizerState, apply_events, initial_state
-from baco_like.optimizer.suggesting import Ask, suggestion
-from baco_like.optimizer.warm_start import WarmStart, check_same, read_all, tasks_of, warm_starts
+from baco_like.optimizer.state import Draft, OptimizerState
+from baco_like.optimizer.suggesting import Request, build_suggestion
+from baco_like.optimizer.warm_start import WarmStart, warm_starts
 from baco_like.records.direction import Direction, sign_of
 from baco_like.records.history import History, Noise
 from baco_like.records.stopping import StopRule
 from baco_like.records.table import table_row
-from baco_like.records.trial import Outcome, Trial
+from baco_like.records.trial import Observation, Outcome, Trial
 from baco_like.results.formats import write
 from baco_like.results.journal_file import run_recording
 from baco_like.spaces.space import Space
-from baco_like.strategies.protocol import Strategy, use_related_tasks
+from baco_like.strategies.protocol import Strategy
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -67,42 +52,39 @@ Callback = Callable[["Optimizer", Trial], None]
 
 
 class Optimizer:
-    """Suggests configurations and learns from what came of them.
+    """Suggests configurations and learns from their outcomes.
+
+    It holds a history and the strategy's state, both values, and replaces them together. Every change is checked, then
+    written to the journal, and only then takes effect. Several threads may use one optimizer, and several processes one
+    journal.
 
     Args:
-        space: Where to look: a `Space`, or what one is built from.
+        space: The space to search: a `Space`, or a mapping that one is built from.
         direction: ``minimize`` or ``maximize``.
         seed: The run's only seed; the same seed and observations give the same suggestions.
         objective: Name of the observed value.
-        budget: Evaluations in all, if known: strategies choose their settings by it. It does not end the run.
+        budget: Total number of evaluations, if known. Strategies choose their settings by it; it does not end the run.
         strategy: A registered name, or a strategy object with its own settings.
-        settings: The named strategy's own settings, as ``baco-like strategies`` lists them.
-        initial: Size of the first design, or the user's own first points (which are the design, unless
-            ``settings`` has a size of its own).
+        settings: Settings of the named strategy, as ``baco-like strategies`` lists them.
+        initial: Size of the initial design, or the first configurations. These replace the design, unless ``settings``
+            sets a size of its own. Without it, the configuration of all defaults is evaluated first.
         noise: ``none``: an observed configuration is never suggested again; ``repeat``: it may be.
         storage: None, the path of a journal (an existing one is resumed), or a `Journal`.
-        warm_start: Earlier results: a `WarmStart`, several, or what one is made from, such as the path of a file. They
-            are read when the run begins and kept in its journal, which needs the source no more.
+        warm_start: Results of earlier runs: a `WarmStart`, several, or the data of one, such as the path of a file.
+            They are read once and kept in the journal, so resuming does not need the source.
         callbacks: Called with the optimizer and each trial after it is observed.
-        context: What the values depend on besides, as JSON values by name; a journal with another is refused.
-        lease: Seconds, longer than any evaluation. A trial that has not come out by then, because its worker died, is
-            offered again, with the same number, by the next `suggest` of an optimizer that has a lease; whichever
-            result comes first counts, a second one is refused. None: trials stay pending until they are observed or
-            abandoned.
-
-    A configuration in which every parameter has its default is evaluated first, unless ``initial`` says what is.
-    Several threads may use one optimizer, and several processes one journal.
+        context: What else the values depend on, as JSON values by name; a journal with another context is refused.
+        lease: Seconds, longer than any evaluation. A trial that is not reported by then, because its worker died, is
+            suggested again with the same number. The first reported outcome counts; a second one is refused. None:
+            trials stay pending until they are observed or abandoned.
 
     Raises:
         ValueError: An argument has a wrong value.
-        ConfigError: One of the initial points does not belong to the space, or nothing of a warm start does.
-        RunFileError: A warm start's file cannot be read.
-        StrategyError: The strategy cannot use what is known of a related task.
+        ConfigError: An initial configuration, or every result of a warm start, does not belong to the space.
+        RunFileError: The file of a warm start cannot be read.
+        StrategyError: The strategy cannot use results of a related task.
         JournalError: The journal is damaged, or was written with another space or other options.
     """
-
-    _callbacks: tuple[Callback, ...]
-    _lease: float | None
 
     def __init__(
         self,
@@ -123,22 +105,17 @@ class Optimizer:
         lease: float | None = None,
     ) -> None:
         space = space if isinstance(space, Space) else Space(space)
-        wanted = None if initial is None or not isinstance(initial, Sequence) else list(initial)
-        recipe, description = resolve_strategy(strategy, settings or {}, initial)
+        resolved, description = resolve_strategy(strategy, settings or {}, initial)
         options = Options(
             direction, seed, objective, budget, noise, description, dict(context or {})
         )
-        heard = tuple(callbacks)
-        if wanted is None:
-            warn_of_default(space)
-        points = [
-            legal(space, point) for point in (default_first(space) if wanted is None else wanted)
-        ]
-        self._lease, journal = lease_of(lease), journal_of(storage)
-        self._start(space, options, recipe, journal, points, warm_starts(warm_start))
-        self._callbacks = heard
+        self._callbacks = tuple(callbacks)
+        points = first_points(space, initial)
+        self._lease = check_lease(lease)
+        journal = resolve_journal(storage)
+        self._open(space, options, resolved, journal, points, warm_starts(warm_start))
 
-    def _start(
+    def _open(
         self,
         space: Space,
         options: Options,
@@ -147,37 +124,13 @@ class Optimizer:
         points: Sequence[Config] | None,
         warm: Sequence[WarmStart] = (),
     ) -> None:
-        """Write the header, or read the journal that is there; ``points`` None means those of the journal."""
-        self._space, self._strategy, self._journal = space, strategy, journal
+        self._space = space
         self._opened = time.monotonic()
-        self._lock = threading.RLock()
-        self._callbacks = ()
-        self._news: deque[Trial] = deque()
+        self._unannounced: deque[Observation] = deque()
         self._announcing = False
-        found, records = split(journal, self._name())
-        if found is None:
-            header = Header(
-                space.to_dict(), options, tuple(points or ()), read_all(warm, space, options)
-            )
-            now = self._initial_state(header, strategy)  # all checks, before anything is written
-            try:
-                self._now = replace(now, mark=journal.append(header.event(), START))
-            except JournalConflict:  # somebody else has created the same file at the same moment
-                found, records = split(journal, self._name())
-        if found is not None:
-            header, mark = found
-            with_default_settings(header).check(space, options, points, self._name())
-            check_same(warm, header.earlier, self._name())
-            self._now = replace(self._initial_state(header, strategy), mark=mark)
-            with collector_paused():
-                self._take(records)
-        self._news.clear()  # nobody hears of the past again
-
-    def _initial_state(self, header: Header, strategy: Strategy[Any]) -> OptimizerState:
-        """Return what is known before the first event, and let the strategy know related tasks."""
-        tasks = tasks_of(header.earlier, self._space, header.options.direction)
-        self._strategy, self._earlier = use_related_tasks(strategy, tasks), header.earlier
-        return initial_state(header, self._space, self._strategy)
+        self._run = JournaledState(
+            space, options, strategy, journal, points, warm, self._unannounced.extend
+        )
 
     @classmethod
     def load(
@@ -187,71 +140,103 @@ class Optimizer:
         strategy: Strategy[Any] | None = None,
         lease: float | None = None,
     ) -> Optimizer:
-        """Return the optimizer that a journal describes; it goes on and appends to the same file.
+        """Return the optimizer that a journal describes; it appends to the same file.
 
         Args:
             path: The journal.
-            space: Needed only where the journal's space has callables as constraints.
-            strategy: Needed only where the run was made with a strategy object.
+            space: Needed only if the journal's space has Python callables as constraints.
+            strategy: Needed only if the run was made with a strategy object.
             lease: As for `Optimizer`.
 
         Raises:
-            JournalError: There is no such file, it is damaged, or the space or the strategy is not the journal's.
+            JournalError: The file is missing or damaged, or the space or the strategy is not the journal's.
         """
-        place = Path(path)
-        header = header_of(place)
-        recipe = restore_strategy(header.options.strategy, strategy, place)
+        path = Path(path)
+        header = read_header(path)
         optimizer = cls.__new__(cls)
-        optimizer._lease = lease_of(lease)
-        known = Space.from_dict(header.space) if space is None else space
-        optimizer._start(known, header.options, recipe, JsonlJournal(place), None)
+        optimizer._callbacks = ()
+        optimizer._lease = check_lease(lease)
+        restored = restore_strategy(header.options.strategy, strategy, path)
+        known_space = Space.from_dict(header.space) if space is None else space
+        optimizer._open(known_space, header.options, restored, JsonlJournal(path), None)
         return optimizer
 
-    # Asking ----------------------------------------------------------------------------------------------------
+    # Suggest ---------------------------------------------------------------------------------------------------
 
     @overload
     def suggest(self) -> Trial: ...
     @overload
     def suggest(self, n: int) -> list[Trial]: ...
     def suggest(self, n: int | None = None) -> Trial | list[Trial]:
-        """Return the next trial, or with ``n`` a list of exactly n trials, fewer only when no more are left.
+        """Return the next trial, or with ``n`` a list of exactly n trials, fewer only if no more are left.
 
-        Trials whose lease has ended come first, then enqueued configurations, then the strategy's.
+        Trials with an expired lease come first, then enqueued configurations, then the strategy's proposals.
 
         Raises:
-            SpaceExhausted: Every feasible configuration is observed or pending; where they cannot be counted, every one
-                that many draws find.
-            JournalError: It could not be recorded; nothing has changed.
+            SpaceExhausted: Every feasible configuration is observed or pending. In a space whose configurations cannot
+                be counted: every configuration that repeated random draws find.
+            JournalError: The suggestion could not be recorded; nothing has changed.
         """
         count = 1 if n is None else whole("n", n, 1)
 
-        def event(now: OptimizerState) -> Event:
-            ask = Ask(count, now.options.seed, self._lease, time.time())
-            return suggestion(now.problem, now.history, self._strategy, now.state, ask)
+        def draft(state: OptimizerState) -> Draft:
+            request = Request(count, self._lease, time.time())
+            return Draft(build_suggestion(state, self._run.strategy, request))
 
-        made = self._commit(event)
-        ids = [*made.get("again", ()), *(row["id"] for row in made["trials"])]
-        history = self._now.history
-        trials = [trial for i in ids if (trial := history.find(i)) is not None]
+        event = self._commit(draft).event
+        ids = [*event.get("again", ()), *(row["id"] for row in event["trials"])]
+        trials = [trial for i in ids if (trial := self.history.find(i)) is not None]
         return trials[0] if n is None else trials
 
     def enqueue(self, config: Config) -> None:
-        """Let a configuration of the user's be the next suggestion.
+        """Suggest this configuration next, after those that were enqueued before.
 
         Raises:
-            ConfigError: It does not belong to the space, or is observed or pending already.
+            ConfigError: It does not belong to the space, or is already observed or pending.
         """
-        wanted = legal(self._space, config)
-        code = self._space.encode([wanted])
+        code = encode_feasible(self._space, config)
+        (plain_config,) = self._space.decode(code[None, :])
 
-        def event(now: OptimizerState) -> Event:
-            if now.problem.is_excluded(now.history, code)[0]:
-                raise ConfigError(f"{wanted} is observed or pending already; it cannot be enqueued")
-            return events.enqueued_event([wanted])
+        def draft(state: OptimizerState) -> Draft:
+            if state.is_excluded(code):
+                raise ConfigError(
+                    f"{plain_config} is already observed or pending; it cannot be enqueued"
+                )
+            return Draft(events.enqueued_event([plain_config]))
 
-        self._commit(event)
+        self._commit(draft)
 
-    # Telling ---------------------------------------------------------------------------------------------------
+    def claim(self, config: Config) -> Trial:
+        """Make a configuration a pending trial right away and return it; if it is pending already, return that trial.
+
+        Use it for a configuration that was chosen elsewhere. It does not wait for enqueued configurations.
+
+        Raises:
+            ConfigError: It does not belong to the space, or is already observed (with ``noise="repeat"``: has failed).
+            JournalError: It could not be recorded; nothing has changed.
+        """
+        code = encode_feasible(self._space, config)
+        (plain_config,) = self._space.decode(code[None, :])
+
+        def draft(state: OptimizerState) -> Draft:
+            if state.is_excluded(code):
+                raise ConfigError(f"{plain_config} is already observed; it cannot be claimed")
+            trial = Trial(state.history.next_id, plain_config, None, "enqueued")
+            is_next = bool(state.history.queue) and dict(state.history.queue[0]) == plain_config
+            until = Request(1, self._lease, time.time()).until
+            return Draft(events.suggested_event([trial], int(is_next), until=until), code[None, :])
+
+        with self._run.lock:
+            try:
+                self._commit(draft)
+            except ConfigError:
+                if self.history.find_pending(code) is None:
+                    raise
+            pending = self.history.find_pending(code)
+        assert pending is not None
+        return pending
+
+    # Observe ---------------------------------------------------------------------------------------------------
 
     def observe(
         self,
@@ -264,67 +249,83 @@ class Optimizer:
         extra: Mapping[str, Any] | None = None,
         imported: bool = False,
     ) -> None:
-        """Record what came of a trial.
+        """Record the outcome of a trial.
 
         Args:
-            trial: A suggested trial; a configuration told without being asked for; or a list of either, with a list
-                of as many values.
-            value: A number; repeats (their median counts, all are kept); or named metrics with the objective among
-                them. None, NaN and infinities are failures; a warning tells of it once it is recorded.
-            failed: The failure word (True: ``runtime``); the configuration is infeasible and never suggested again.
-            message: What the failing tool said.
+            trial: A suggested trial; a configuration that was not suggested; or a list of either, with a list of
+                as many values.
+            value: A number; a list of repeats (the median counts, all are kept); or a mapping of metrics that includes
+                the objective. None, NaN and infinities are recorded as failures, with a warning.
+            failed: The failure word (True: ``runtime``). The configuration is never suggested again.
+            message: Output or error message of the failing tool.
             bound: With ``failed="timeout"``: the value is at least this.
             extra: Further JSON values to keep.
             imported: The configuration may lie outside the space; then it is kept but not modelled.
 
         Raises:
-            TrialError: The trial is not pending (or not of this run), or the lists differ in length.
-            ConfigError: A told configuration does not belong to the space.
-            JournalError: It could not be recorded; nothing has changed.
+            TrialError: The trial is not pending or comes from another run, or the lists differ in length.
+            ConfigError: A configuration does not belong to the space.
+            JournalError: The outcome could not be recorded; nothing has changed.
         """
         details = {"failed": failed, "message": message, "bound": bound, "extra": extra}
-        done: list[Trial] = []
 
-        def event(now: OptimizerState) -> Event:
-            done[:] = build_trials(
-                now.history, now.options.objective, trial, value, details, imported=imported
-            )
-            return events.observed_event(done)
+        def draft(state: OptimizerState) -> Draft:
+            objective = state.options.objective
+            return build_trials(state.history, objective, trial, value, details, imported=imported)
 
-        self._commit(event)
-        _warn_of_problems([t.outcome for t in done if t.outcome is not None])
+        _warn_of_problems(self._commit(draft).outcomes)
 
     def complete(self, outcomes: Sequence[Outcome]) -> None:
         """Record the outcomes of suggested trials, as evaluators return them.
 
         Raises:
-            TrialError: A trial is not pending, or stands there twice; nothing has changed.
-            JournalError: It could not be recorded; nothing has changed.
+            TrialError: A trial is not pending, or appears twice; nothing has changed.
+            JournalError: The outcomes could not be recorded; nothing has changed.
         """
-
-        def event(now: OptimizerState) -> Event:
-            check_bounds(now.history, outcomes)
-            return events.observed_event(now.history.checked(outcomes))
-
-        self._commit(event)
-        _warn_of_problems(outcomes)
+        _warn_of_problems(
+            self._commit(lambda state: build_completion(state.history, outcomes)).outcomes
+        )
 
     def abandon(self, trial: Trial, reason: str = "") -> None:
-        """Give a trial up: it is no longer pending, and its configuration may come back.
+        """Give up a trial: it is no longer pending, and its configuration may be suggested again.
 
         Raises:
             TrialError: It is not pending.
         """
         if not isinstance(trial, Trial):
             raise TrialError(f"abandon takes a trial that was suggested, not {trial!r:.80}")
+        self._commit(lambda state: Draft(events.abandoned_event(trial.id, reason)))
 
-        def event(now: OptimizerState) -> Event:
-            now.history.abandoned(trial.id)
-            return events.abandoned_event(trial.id, reason)
+    def refresh(self) -> None:
+        """Apply the events that other writers have added to the journal; all recording methods do so by themselves."""
+        with self._run.lock:
+            self._run.follow()
+            self._announce()
 
-        self._commit(event)
+    def _commit(self, make: Callable[[OptimizerState], Draft]) -> Draft:
+        with self._run.lock:
+            draft = self._run.commit(make)
+            self._announce()
+        return draft
 
-    # Looking ---------------------------------------------------------------------------------------------------
+    def _announce(self) -> None:
+        """Call the callbacks for the new observations, in order.
+
+        A callback may itself observe trials: these are announced by the outermost call, after the current ones.
+        """
+        if self._announcing:
+            return
+        self._announcing = True
+        try:
+            while self._unannounced:
+                trial = self._unannounced.popleft()
+                with ExitStack() as callbacks:  # calls the others even if one raises
+                    for callback in reversed(self._callbacks):
+                        callbacks.callback(callback, self, trial)
+        finally:
+            self._announcing = False
+
+    # Look up ---------------------------------------------------------------------------------------------------
 
     @property
     def space(self) -> Space:
@@ -333,44 +334,43 @@ class Optimizer:
 
     @property
     def journal(self) -> Journal:
-        """Where the events of the run are kept."""
-        return self._journal
+        """The journal that keeps the events of the run."""
+        return self._run.journal
 
-    def refresh(self) -> None:
-        """Take in what other writers have added to the journal; every other method that records does so by itself."""
-        with self._lock:
-            self._follow()
-            self._announce()
+    @property
+    def state(self) -> OptimizerState:
+        """Options, history and strategy state, as one frozen value."""
+        return self._run.state
 
     @property
     def options(self) -> Options:
         """Direction, seed, objective, budget, noise and strategy, as in the journal."""
-        return self._now.options
+        return self.state.options
 
     @property
     def history(self) -> History:
-        """All that is known, as a frozen value."""
-        return self._now.history
+        """All observed and pending trials, as a frozen value."""
+        return self.state.history
 
     @property
     def pending(self) -> list[Trial]:
         """Suggested trials that are neither observed nor abandoned."""
-        return list(self._now.history.pending.values())
+        return list(self.history.pending.values())
 
     @property
     def trials(self) -> list[Trial]:
         """Observed trials, in order of arrival, failures included."""
-        return self._now.history.trials
+        return self.history.trials
 
     @property
     def warm_start(self) -> tuple[WarmStartResults, ...]:
-        """What the run took from each of its warm starts, and what it left out."""
-        return self._earlier
+        """The results that the run took from each warm start, and the number of those it left out."""
+        return self._run.warm_start
 
     @property
-    def best(self) -> Trial | None:
+    def best(self) -> Observation | None:
         """The best observed feasible trial, or None before the first success."""
-        return self._now.history.best()
+        return self.history.best()
 
     @property
     def best_config(self) -> dict[str, Any] | None:
@@ -383,32 +383,31 @@ class Optimizer:
         return None if self.best is None else self.best.value
 
     def recommend(self) -> Trial | None:
-        """Return the observed trial that the model expects to be best, by the median: the better choice under noise.
+        """Return the observed trial with the lowest predicted median cost: the better choice under noise.
 
-        Without a model, or with too little data for one, it is one of the configuration whose repeated measurements
-        promise most, and where none was repeated, `best`.
+        Without a model, or with too few observations for one, use repeated measurements, see
+        `baco_like.optimizer.recommendation`; without repeats, return `best`.
         """
-        return recommended(self._now, self._strategy)
+        return recommend(self.state, self._run.strategy)
 
     def predict(self, configs: Sequence[Config]) -> tuple[Array, Array, Array]:
-        """Return mean, standard deviation (user's unit) and probability of feasibility, each ``(n,)``.
+        """Return mean, standard deviation (user's unit) and probability of feasibility, each (n,).
 
         The probability is 0 where a known constraint excludes the configuration.
 
         Raises:
-            TrialError: The strategy has no model, or too little is observed.
-            ConfigError: A configuration has a value that is not in its parameter's domain; or it is no list of
-                configurations.
+            TrialError: The strategy has no model, or too few trials are observed.
+            ConfigError: A value is not in its parameter's domain, or ``configs`` is a single configuration.
         """
-        found = predicted(self._now, self._strategy, configs)
-        sign = sign_of(self._now.options.direction)
-        return sign * found.mean, found.std, found.feasible
+        prediction = predict(self.state, self._run.strategy, configs)
+        sign = sign_of(self.options.direction)
+        return sign * prediction.mean, prediction.std, prediction.feasible
 
     def why(self, trial: Trial) -> dict[str, Any]:
-        """Return where a trial came from and what the model expected of it when it was suggested.
+        """Return where a trial came from and what the model predicted for it when it was suggested.
 
         Raises:
-            TrialError: It is no trial.
+            TrialError: The argument is not a trial.
         """
         if not isinstance(trial, Trial):
             raise TrialError(f"why takes a trial, not {trial!r:.80}; trials are in `trials`")
@@ -418,96 +417,42 @@ class Optimizer:
     def to_dataframe(self) -> pd.DataFrame:
         """Return one row per observed trial: id, parameters, value, status, failure word and message, repeats, metrics.
 
-        A column of ours that has a parameter's name begins with ``trial_`` instead.
+        Columns other than parameters get the prefix ``trial_`` where a parameter has the same name.
 
         Raises:
             MissingExtra: pandas is not installed.
         """
         frame = require("pandas", "dataframe")
-        rows = [table_row(trial, self._now.options.objective) for trial in self.trials]
+        rows = [table_row(trial, self.options.objective) for trial in self.trials]
         result: pd.DataFrame = frame.DataFrame(rows)
         return result
 
     def export(self, kind: str, path: str | os.PathLike[str]) -> int:
-        """Write the observed trials as a file of another tool's, all or nothing, and return how many it holds.
+        """Write the observed trials in the format of another tool, all or nothing, and return their number.
 
-        A warning tells of trials that it cannot hold, such as imported ones with other parameters than the space has.
+        Trials that the format cannot hold, such as imported ones with other parameters, are left out with a warning.
 
         Args:
             kind: ``t4``, ``kernel_tuner`` (a cache file), ``ktt``, ``baco`` (its CSV of samples) or ``csv`` (a table).
-            path: A name that ends in ``.gz`` is compressed.
+            path: A file name; one that ends in ``.gz`` is compressed.
 
         Raises:
-            ValueError: There is no such format, it cannot hold these trials, or there is none.
+            ValueError: The format is unknown or cannot hold these trials, or no trial is observed.
             OSError: The file cannot be written.
         """
-        found = run_recording(self.trials, self._space.to_dict(), self._now.options)
-        written = write(found, path, kind)
-        for note in found.notes:
+        recording = run_recording(self.trials, self._space.to_dict(), self.options)
+        written = write(recording, path, kind)
+        for note in recording.notes:
             warnings.warn(f"{Path(path).name}: {note}", BacoWarning, stacklevel=2)
         return written
 
     def should_stop(self, rule: StopRule) -> str | None:
         """Return why the run should end, or None."""
-        return rule.reason(self._now.history, time.monotonic() - self._opened)
-
-    # Keeping ---------------------------------------------------------------------------------------------------
-
-    def _commit(self, make: Callable[[OptimizerState], Event]) -> Event:
-        """Make an event from what is known, try it, write it, and only then let it take effect.
-
-        If somebody else was faster it is made again from what is known then. The new knowledge replaces the old in one
-        assignment; if that is interrupted, the event is read from the journal at the next call.
-        """
-        with self._lock:
-            while True:
-                self._follow()
-                event = events.normalised(make(self._now))
-                trial_mark = Mark(self._now.mark.number + 1)
-                after, observed = self._apply(self._now, [(event, trial_mark)])
-                try:
-                    mark = self._journal.append(event, self._now.mark)
-                except JournalConflict:
-                    continue
-                self._now = replace(after, mark=mark)
-                self._news.extend(observed)
-                break
-            self._announce()
-        return event
-
-    def _follow(self) -> None:
-        """Take in what the journal has beyond what is known: other writers' events, or an interrupted one."""
-        self._take(self._journal.read(self._now.mark))
-
-    def _take(self, records: Iterable[tuple[Event, Mark]]) -> None:
-        self._now, observed = self._apply(self._now, records)
-        self._news.extend(observed)
-
-    def _apply(
-        self, now: OptimizerState, records: Iterable[tuple[Event, Mark]]
-    ) -> tuple[OptimizerState, Sequence[Trial]]:
-        return apply_events(now, records, self._strategy, self._name())
-
-    def _announce(self) -> None:
-        """Call the callbacks for what was observed, in order; one that calls back finds everything in place."""
-        if self._announcing:
-            return
-        self._announcing = True
-        try:
-            while self._news:
-                trial = self._news.popleft()
-                with ExitStack() as everyone:  # hears of it, also when an earlier one raises
-                    for callback in reversed(self._callbacks):
-                        everyone.callback(callback, self, trial)
-        finally:
-            self._announcing = False
-
-    def _name(self) -> str:
-        return str(getattr(self._journal, "path", "journal"))
+        return rule.reason(self.history, time.monotonic() - self._opened)
 
 
 def _warn_of_problems(outcomes: Iterable[Outcome]) -> None:
-    """Warn of values that were none: only now that they are recorded, since a warning may be an error."""
+    """Warn of invalid values, only after they are recorded because a filter may turn the warning into an error."""
     for outcome in outcomes:
         if outcome.problem:
             text = f"{outcome.problem}; recorded as a failure"

@@ -17,7 +17,7 @@ from baco_like.journal.events import Event, enqueued_event, observed_event, sugg
 from baco_like.journal.header import Header
 from baco_like.journal.json_lines import write_journal
 from baco_like.journal.warm_start_results import WarmStartResults, numbered
-from baco_like.optimizer.setup import default_first, records_of
+from baco_like.optimizer.setup import default_points, read_records
 from baco_like.optimizer.state import apply_events, initial_state
 from baco_like.records.trial import Status, Trial
 from baco_like.spaces.inputs import GivenParameter, difference
@@ -68,7 +68,7 @@ def migrate(
         JournalError: The old journal cannot be read, or the new one cannot be written.
     """
     space = space if isinstance(space, Space) else Space(space)
-    header, _, records = records_of(Path(old))
+    header, _, records = read_records(Path(old))
     before = Space.from_dict({**header.space, "constraints": []})  # callables cannot be written
     past, _ = apply_events(
         initial_state(header, before, RandomSearch()), records, RandomSearch(), str(old)
@@ -171,6 +171,6 @@ def _earlier(part: WarmStartResults, reading: _Reading) -> WarmStartResults | No
 def _first_points(header: Header, reading: _Reading) -> tuple[Config, ...]:
     """Return what an optimizer that opens the new journal takes for its first points."""
     points = list(map(dict, header.queue))
-    if not points or points == default_first(reading.before):
-        return tuple(default_first(reading.space))
+    if not points or points == default_points(reading.before):
+        return tuple(default_points(reading.space))
     return tuple(found for point in points if (found := reading(point)) is not None)

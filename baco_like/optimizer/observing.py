@@ -1,4 +1,4 @@
-"""What was told, checked against what is known, as an event. Pure functions: nothing changes here."""
+"""Turn the arguments of `Optimizer.observe` into an event. Pure functions; nothing is recorded here."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from baco_like.exceptions import TrialError
+from baco_like._typing import Array, Codes
+from baco_like.exceptions import ConfigError, TrialError
+from baco_like.journal.events import outcome_row
+from baco_like.optimizer.state import Draft
 from baco_like.records.history import History
 from baco_like.records.reading import outcome_from
 from baco_like.records.trial import Outcome, Trial
@@ -24,17 +27,19 @@ def build_trials(
     details: Mapping[str, Any],
     *,
     imported: bool,
-) -> list[Trial]:
-    """Return the trials, with their outcomes, that `Optimizer.observe` was given; its arguments are described there.
+) -> Draft:
+    """Return the ``observed`` event for the arguments of `Optimizer.observe`, which are described there.
+
+    Whether trials are pending and outcomes consistent is checked once, when the event is applied.
 
     Raises:
-        TrialError: A trial is not pending or not of this run, or the lists differ in length.
-        ConfigError: A told configuration does not belong to the space.
+        TrialError: A trial comes from another run, a value cannot be read, or the lists differ in length.
+        ConfigError: A configuration does not belong to the space.
     """
     if isinstance(trial, Mapping):
         subjects, values = [trial], [value]
-    elif isinstance(trial, Sequence) and all(isinstance(one, Mapping) for one in trial):
-        subjects, values = list(trial), _listed(value, len(trial), details)
+    elif isinstance(trial, Sequence) and all(isinstance(subject, Mapping) for subject in trial):
+        subjects, values = list(trial), _values_for(len(trial), value, details)
     else:
         raise TrialError(
             f"observe takes a trial, a configuration or a list of them, not {trial!r:.80}"
@@ -43,66 +48,85 @@ def build_trials(
         raise TrialError(
             f"extra must be a mapping of names to JSON values, not {details['extra']!r:.80}"
         )
-    asked: list[Outcome] = []
-    done: list[Trial] = []
-    for subject, one in zip(subjects, values, strict=True):
-        new_id = history.next_id + len(done) - len(asked)
-        known = _subject(history, subject, imported, new_id)
-        outcome = outcome_from(known.id, one, objective, **details)
-        check_bounds(history, [outcome])
-        if known is not subject and known.id == new_id:
-            done.append(known.completed(outcome))
-        else:
-            asked.append(outcome)
-            done += history.checked([outcome])
-    history.checked(asked)  # together, so that none stands there twice
-    return done
+    trials: list[Trial] = []
+    outcomes: list[Outcome] = []
+    codes: list[Array] = []
+    for subject, single_value in zip(subjects, values, strict=True):
+        known, code = _resolve(history, subject, imported, history.next_id + len(codes))
+        if code is not None:
+            codes.append(code)
+        trials.append(known)
+        outcomes.append(outcome_from(known.id, single_value, objective, **details))
+    return _draft(history, trials, outcomes, np.array(codes) if codes else None)
 
 
-def check_bounds(history: History, outcomes: Sequence[Outcome]) -> None:
-    """Refuse a bound where it means nothing.
+def build_completion(history: History, outcomes: Sequence[Outcome]) -> Draft:
+    """Return the ``observed`` event for outcomes of pending trials.
 
     Raises:
-        TrialError: The run maximises.
+        TrialError: A trial is not pending.
     """
+    trials = [history.get_pending(outcome.trial_id) for outcome in outcomes]
+    return _draft(history, trials, outcomes, None)
+
+
+def _draft(
+    history: History, trials: Sequence[Trial], outcomes: Sequence[Outcome], codes: Codes | None
+) -> Draft:
     for outcome in outcomes:
         if outcome.bound is not None and history.direction == "maximize":
             raise TrialError(
-                f"trial {outcome.trial_id}: a bound says that the value is at least {outcome.bound:g}, "
-                "which means nothing when maximising; leave the bound out"
+                f"trial {outcome.trial_id}: bound={outcome.bound:g} says that the value is at least that, which has no "
+                "meaning when maximising; leave the bound out"
             )
+    rows = [outcome_row(trial, outcome) for trial, outcome in zip(trials, outcomes, strict=True)]
+    return Draft({"event": "observed", "outcomes": rows}, codes, outcomes)
 
 
-def legal(space: Space, config: Config) -> dict[str, Any]:
-    """Return a feasible configuration in the space's own values.
+def encode_feasible(space: Space, config: Config) -> Array:
+    """Return the row of codes of a feasible configuration, (w,).
 
     Raises:
-        ConfigError: It is not feasible; the message says why.
+        ConfigError: The configuration is not feasible; the message says why.
     """
-    space.validate(config)
-    return space.decode(space.encode([config]))[0]
+    try:
+        codes = space.encode([config])
+    except ConfigError:
+        codes = None
+    if codes is None or not space.feasible.contains(codes)[0]:
+        space.validate(config)  # raises, with all reasons in the message
+        raise ConfigError(f"{dict(config)!r:.200} is not in the space")
+    code: Array = codes[0]
+    return code
 
 
-def _subject(history: History, subject: Trial | Config, imported: bool, new_id: int) -> Trial:
-    """Return the pending trial that is meant, or a new one for a configuration that nobody asked for."""
+def _resolve(
+    history: History, subject: Trial | Config, imported: bool, new_id: int
+) -> tuple[Trial, Array | None]:
+    """Return the trial that is observed; for one that was not suggested also its row of codes, (w,)."""
+    space = history.space
     if isinstance(subject, Trial):
-        pending = history.find_pending(subject.id)
-        if pending is not None and dict(pending.config) != dict(subject.config):
+        trial = history.get_pending(subject.id)
+        if dict(trial.config) != dict(subject.config):
             raise TrialError(
-                f"trial {subject.id} of this run is {dict(pending.config)}, not {dict(subject.config)}; "
+                f"trial {subject.id} of this run is {dict(trial.config)}, not {dict(subject.config)}; "
                 "it comes from another run"
             )
-        return subject  # `History.checked` refuses it where it is not pending
-    if imported and not history.space.contains(subject):
-        return Trial(new_id, dict(subject), None, "imported")
-    config = legal(history.space, subject)
-    pending = history.find_pending_code(history.space.encode([config])[0])
+        return trial, None
+    try:
+        code = encode_feasible(space, subject)
+    except ConfigError:
+        if not imported:
+            raise
+        return Trial(new_id, subject, None, "imported"), np.full(space.width, np.nan)
+    pending = history.find_pending(code)
     if pending is not None:
-        return pending
-    return Trial(new_id, config, None, "imported" if imported else "told")
+        return pending, None
+    (config,) = space.decode(code[None, :])
+    return Trial(new_id, config, None, "imported" if imported else "told"), code
 
 
-def _listed(value: Any, n: int, details: Mapping[str, Any]) -> list[Any]:
+def _values_for(n: int, value: Any, details: Mapping[str, Any]) -> list[Any]:
     if value is None and details["failed"] is not None:
         return [None] * n
     values = list(value) if isinstance(value, (Sequence, np.ndarray)) else None

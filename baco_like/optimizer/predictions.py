@@ -1,4 +1,4 @@
-"""What the strategy of a run expects of configurations."""
+"""Predict with the model of a run's strategy."""
 
 from __future__ import annotations
 
@@ -13,15 +13,14 @@ from baco_like.optimizer.state import OptimizerState
 from baco_like.strategies.protocol import Prediction, Predictive, Strategy
 
 
-def predicted(
-    now: OptimizerState, strategy: Strategy[Any], configs: Sequence[Mapping[str, Any]]
+def predict(
+    state: OptimizerState, strategy: Strategy[Any], configs: Sequence[Mapping[str, Any]]
 ) -> Prediction:
-    """Return what is expected, of costs; what a known constraint excludes has a probability of 0.
+    """Return the prediction of the cost; the probability of feasibility is 0 where a known constraint is violated.
 
     Raises:
-        TrialError: The strategy has no model, or too little is observed.
-        ConfigError: A configuration has a value that is not in its parameter's domain; or it is no list of
-            configurations.
+        TrialError: The strategy has no model, or too few trials are observed.
+        ConfigError: A value is not in its parameter's domain, or ``configs`` is a single configuration.
     """
     if isinstance(configs, Mapping):
         raise ConfigError("predict takes a list of configurations; write predict([config])")
@@ -29,8 +28,9 @@ def predicted(
         raise TrialError(
             f"strategy {type(strategy).__name__} has no model to predict with; use strategy='bayesian'"
         )
-    space, history = now.problem.space, now.history
+    space, history = state.problem.space, state.history
     codes = space.encode(list(configs))
-    rng = generator(now.options.seed, Purpose.MODEL, len(history))
-    found = strategy.predict(now.problem, history, now.state, codes, rng)
-    return found._replace(feasible=np.where(space.feasible.contains(codes), found.feasible, 0.0))
+    rng = generator(state.options.seed, Purpose.MODEL, len(history))
+    result = strategy.predict(state.problem, history, state.strategy_state, codes, rng)
+    feasible = np.where(space.feasible.contains(codes), result.feasible, 0.0)
+    return result._replace(feasible=feasible)

@@ -1,4 +1,4 @@
-"""How a run begins: which strategy is meant, where the events are kept."""
+"""Resolve the arguments of a new or resumed run: strategy, first points, journal, lease."""
 
 from __future__ import annotations
 
@@ -16,18 +16,21 @@ from baco_like.journal.events import START, Event, Journal, Mark
 from baco_like.journal.header import Header, describe, whole
 from baco_like.journal.json_lines import JsonlJournal
 from baco_like.journal.memory import MemoryJournal
+from baco_like.optimizer.observing import encode_feasible
 from baco_like.records.reading import finite_number
 from baco_like.spaces.space import Space
 from baco_like.strategies import create_strategy, default_settings
 from baco_like.strategies.protocol import Strategy
 from baco_like.strategies.registry import STRATEGIES
 
+Config = Mapping[str, Any]
 
-def journal_of(storage: str | os.PathLike[str] | Journal | None) -> Journal:
-    """Return the journal that ``storage=`` means.
+
+def resolve_journal(storage: str | os.PathLike[str] | Journal | None) -> Journal:
+    """Return the journal for the argument ``storage``.
 
     Raises:
-        ValueError: It is none.
+        ValueError: It is neither a path, a journal nor None.
     """
     if storage is None:
         return MemoryJournal()
@@ -38,36 +41,43 @@ def journal_of(storage: str | os.PathLike[str] | Journal | None) -> Journal:
     return storage
 
 
-def default_first(space: Space) -> list[dict[str, Any]]:
-    """Return the default configuration where every parameter has a default and it is feasible, else nothing."""
-    config = _given_default(space)
-    return [config] if config is not None and space.contains(config) else []
+def first_points(space: Space, initial: int | Sequence[Config] | None) -> list[dict[str, Any]]:
+    """Return the first configurations for the argument ``initial``: the user's, or the default configuration.
 
-
-def warn_of_default(space: Space) -> None:
-    """Warn where every parameter has a default, but they violate a constraint together."""
-    config = _given_default(space)
-    broken = [] if config is None else space.explain(config)
-    if broken:
+    Raises:
+        ConfigError: A configuration of the user is not feasible.
+    """
+    if isinstance(initial, Sequence):
+        return [space.decode(encode_feasible(space, point)[None, :])[0] for point in initial]
+    config = _chosen_default(space)
+    violated = [] if config is None else space.explain(config)
+    if violated:
         warnings.warn(
-            f"the default configuration is not evaluated first, it is infeasible: {'; '.join(broken)}; "
+            f"the default configuration is not evaluated first, it is infeasible: {'; '.join(violated)}; "
             "change a default, or give first points with initial=[...]",
             SpaceWarning,
             stacklevel=3,
         )
+    return default_points(space)
 
 
-def _given_default(space: Space) -> dict[str, Any] | None:
-    """Return the default configuration, unless it is merely that all parameters are constant."""
-    varied = any(parameter.default is not None for parameter in space.parameters.values())
-    return space.default_config if varied else None
+def default_points(space: Space) -> list[dict[str, Any]]:
+    """Return the default configuration in a list if every parameter has a default and it is feasible, else []."""
+    config = _chosen_default(space)
+    return [config] if config is not None and space.contains(config) else []
 
 
-def lease_of(seconds: float | None) -> float | None:
-    """Return the lease that ``lease=`` means.
+def _chosen_default(space: Space) -> dict[str, Any] | None:
+    """Return the default configuration, or None if no parameter has a default of its own (only constants)."""
+    has_default = any(parameter.default is not None for parameter in space.parameters.values())
+    return space.default_config if has_default else None
+
+
+def check_lease(seconds: float | None) -> float | None:
+    """Return the argument ``lease`` as a float, or None.
 
     Raises:
-        ValueError: It is no positive number of seconds.
+        ValueError: It is not a positive number of seconds.
     """
     number = None if seconds is None else finite_number(seconds)
     if seconds is not None and (number is None or number <= 0):
@@ -75,32 +85,32 @@ def lease_of(seconds: float | None) -> float | None:
     return number
 
 
-def header_of(path: Path) -> Header:
-    """Return the first record of a journal; raises as `records_of`."""
-    return records_of(path)[0]
+def read_header(path: Path) -> Header:
+    """Return the first record of a journal; raises as `read_records`."""
+    return read_records(path)[0]
 
 
-def records_of(path: Path) -> tuple[Header, Mark, Iterator[tuple[Event, Mark]]]:
-    """Return the header of a journal, the place behind it, and the records after it.
+def read_records(path: Path) -> tuple[Header, Mark, Iterator[tuple[Event, Mark]]]:
+    """Return the header of a journal, the position behind it, and the records after it.
 
     Raises:
-        JournalError: There is none, or the file is damaged.
+        JournalError: The file is missing, empty or damaged.
     """
     if not path.exists():
         raise JournalError(f"{path} does not exist; start a run with Optimizer(storage=...)")
-    header, records = split(JsonlJournal(path), str(path))
+    header, records = split_header(JsonlJournal(path), str(path))
     if header is None:
         raise JournalError(f"{path} holds no record; start a run with Optimizer(storage=...)")
     return *header, records
 
 
-def split(
+def split_header(
     journal: Journal, name: str
 ) -> tuple[tuple[Header, Mark] | None, Iterator[tuple[Event, Mark]]]:
-    """Return the header of a journal with the place behind it, None in an empty one, and the records after it.
+    """Return the header with the position behind it, or None for an empty journal, and the records after it.
 
     Raises:
-        JournalError: Record 0 is no header.
+        JournalError: Record 0 is not a header.
     """
     records = iter(journal.read(START))
     first = next(records, None)
@@ -110,18 +120,18 @@ def split(
 def resolve_strategy(
     strategy: str | Strategy[Any],
     settings: Mapping[str, Any],
-    initial: int | Sequence[Mapping[str, Any]] | None,
+    initial: int | Sequence[Config] | None,
 ) -> tuple[Strategy[Any], dict[str, Any]]:
-    """Return the strategy and how the journal describes it.
+    """Return the strategy and its description for the journal.
 
-    Points are enqueued whatever the strategy is; their number is the design's size where there is a design.
+    First points are enqueued for any strategy; their number becomes the size of the initial design if the strategy has
+    one.
 
     Raises:
-        ValueError: The name or a setting is unknown, or settings are given beside an object.
+        ValueError: The name or a setting is unknown, or settings are given with a strategy object.
     """
-    size = (
-        None if initial is None or isinstance(initial, Sequence) else whole("initial", initial, 1)
-    )
+    has_size = initial is not None and not isinstance(initial, Sequence)
+    size = whole("initial", initial, 1) if has_size else None
     if not isinstance(strategy, str):
         methods = [getattr(strategy, name, None) for name in ("init", "ask", "tell")]
         if isinstance(strategy, type) or not all(map(callable, methods)):
@@ -133,14 +143,14 @@ def resolve_strategy(
                 "settings= and initial=<int> go with a strategy's name; set them on the object"
             )
         return strategy, {"object": describe(strategy)}
-    known = default_settings(strategy)
-    own = dict(settings)
+    defaults = default_settings(strategy)
+    chosen = dict(settings)
     if size is not None:
-        own["initial"] = size
-    elif isinstance(initial, Sequence) and "initial" in known:
-        own.setdefault("initial", len(initial))
-    recipe = create_strategy(strategy, own)
-    return recipe, {"name": strategy, "settings": {**known, **own}}
+        chosen["initial"] = size
+    elif isinstance(initial, Sequence) and "initial" in defaults:
+        chosen.setdefault("initial", len(initial))
+    description = {"name": strategy, "settings": {**defaults, **chosen}}
+    return create_strategy(strategy, chosen), description
 
 
 def with_default_settings(header: Header) -> Header:
@@ -153,12 +163,46 @@ def with_default_settings(header: Header) -> Header:
     return replace(header, options=options)
 
 
+def restore_strategy(
+    description: Mapping[str, Any], given: Strategy[Any] | None, path: Path
+) -> Strategy[Any]:
+    """Return the strategy of a journal: the one it names, or the given object.
+
+    Args:
+        description: The strategy's description in the journal's header.
+        given: A strategy object, or None.
+        path: The journal.
+
+    Raises:
+        JournalError: The journal needs an object and none is given, or the given one differs.
+    """
+    named = None
+    if "name" in description:
+        try:
+            named = create_strategy(description["name"], description["settings"])
+        except (ValueError, TypeError, KeyError) as error:
+            raise JournalError(f"{path}: record 0 names an unknown strategy: {error}", 0) from error
+    if given is None and named is not None:
+        return named
+    recorded = description.get("object") if named is None else describe(named)
+    if given is None:
+        raise JournalError(
+            f"{path} was made with a strategy object; give it again: Optimizer.load(path, strategy=...), "
+            f"where it was {recorded}"
+        )
+    if describe(given) != recorded:
+        raise JournalError(
+            f"{path} belongs to another run: the strategy was {recorded}, now {describe(given)}"
+        )
+    return given
+
+
 @contextmanager
 def collector_paused() -> Iterator[None]:
-    """Do without Python's cycle collector for the time of a ``with`` block.
+    """Switch Python's cycle collector off within a ``with`` block.
 
-    All that is made while a journal is read stays, and looking through it again and again takes half of the time at
-    100,000 trials.
+    Everything that is made while a journal is read stays alive; scanning it again and again takes half of the time at
+    100,000 trials (`benchmarks/reliability/large.py`).
     """
     was_on = gc.isenabled()
     gc.disable()
@@ -167,41 +211,3 @@ def collector_paused() -> Iterator[None]:
     finally:
         if was_on:
             gc.enable()
-
-
-def restore_strategy(
-    description: Mapping[str, Any], given: Strategy[Any] | None, path: Path
-) -> Strategy[Any]:
-    """Return the strategy of a journal: the one it names, or the object that was given.
-
-    Args:
-        description: What the journal's header says of it.
-        given: An object, or None.
-        path: The journal.
-
-    Raises:
-        JournalError: It was an object and none is given, or the one given is another.
-    """
-    named = _named(description, path)
-    if given is None and named is not None:
-        return named
-    was = description.get("object") if named is None else describe(named)
-    if given is None:
-        raise JournalError(
-            f"{path} was made with a strategy object; give it again: Optimizer.load(path, strategy=...), "
-            f"where it was {was}"
-        )
-    if describe(given) != was:
-        raise JournalError(
-            f"{path} belongs to another run: the strategy was {was}, now {describe(given)}"
-        )
-    return given
-
-
-def _named(description: Mapping[str, Any], path: Path) -> Strategy[Any] | None:
-    if "name" not in description:
-        return None
-    try:
-        return create_strategy(description["name"], description["settings"])
-    except (ValueError, TypeError, KeyError) as error:
-        raise JournalError(f"{path}: record 0 names no strategy of ours: {error}", 0) from error

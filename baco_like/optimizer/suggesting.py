@@ -1,13 +1,12 @@
-"""Which trials come next: those offered again, enqueued ones, the strategy's, then uniform draws.
+"""Choose the next trials: expired ones, enqueued ones, the strategy's proposals, then uniform draws.
 
-Pure functions of what is known and of the time.
+Pure functions of the state and the time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,65 +14,71 @@ from baco_like._random import Purpose, generator
 from baco_like._typing import Codes
 from baco_like.exceptions import SpaceExhausted
 from baco_like.journal.events import Event, suggested_event
+from baco_like.optimizer.state import OptimizerState
 from baco_like.records.history import History, row_keys
 from baco_like.records.trial import Proposal, Trial
 from baco_like.spaces.design import uniform
 from baco_like.strategies.protocol import Problem, Strategy
 
 
-@dataclass(frozen=True)
-class Ask:
-    """What is asked for.
+class Request(NamedTuple):
+    """Arguments of one suggestion.
 
     Attributes:
-        n: How many trials.
-        seed: The run's only seed.
-        lease: Seconds after which a trial that has not come out is offered again, or None.
-        time: Seconds since 1970.
+        n: Number of trials.
+        lease: Seconds after which an unreported trial is suggested again, or None.
+        time: Current Unix time in seconds.
     """
 
     n: int
-    seed: int
     lease: float | None
     time: float
 
+    @property
+    def until(self) -> float | None:
+        """When the lease of the suggested trials expires (Unix seconds), or None."""
+        return None if self.lease is None else self.time + self.lease
 
-def suggestion(
-    problem: Problem, history: History, strategy: Strategy[Any], state: Any, ask: Ask
-) -> Event:
-    """Return the event that tells of the next trials, n unless the space has no more.
+
+def build_suggestion(state: OptimizerState, strategy: Strategy[Any], request: Request) -> Event:
+    """Return the ``suggested`` event of the next n trials; fewer if the space has no more.
 
     Raises:
-        SpaceExhausted: There is none.
+        SpaceExhausted: No trial is left.
         RuntimeError: The strategy has broken its contract.
     """
-    again = [] if ask.lease is None else history.expired(ask.time)[: ask.n]
-    trials, dequeued = _from_queue(problem, history, ask.n - len(again))
-    missing = ask.n - len(again) - len(trials)
+    problem, history = state.problem, state.history
+    again = [] if request.lease is None else history.find_expired(request.time)[: request.n]
+    trials, dequeued = _take_from_queue(problem, history, request.n - len(again))
+    missing = request.n - len(again) - len(trials)
     if missing:
         codes = problem.space.encode([t.config for t in trials])
-        beyond = history.suggested(trials, codes) if trials else history
-        trials += _from_strategy(problem, beyond, strategy, state, ask.seed, missing)
+        beyond = history.add_pending(trials, codes) if trials else history
+        trials += _ask_strategy(state, beyond, strategy, missing)
     if not trials and not again:
-        if problem.noise == "repeat" and history.pending:
-            taken, way = "failed or pending", "observe one of the pending first"
-        else:
-            taken, way = "observed or pending", "stop here, or enlarge the space"
-        raise SpaceExhausted(
-            f"{_all(problem)} are {taken} ({len(history)} observed, {len(history.pending)} pending); {way}"
-        )
-    until = None if ask.lease is None else ask.time + ask.lease
-    return suggested_event(trials, dequeued, again, until)
+        raise _exhausted(problem, history)
+    return suggested_event(trials, dequeued, again, request.until)
 
 
-def _all(problem: Problem) -> str:
-    if problem.space.feasible.count is None:
-        return "all feasible configurations that many draws find"
-    return "all feasible configurations"
+def _exhausted(problem: Problem, history: History) -> SpaceExhausted:
+    if problem.noise == "repeat" and history.pending:
+        reason, remedy = "failed or pending", "observe a pending trial first"
+    else:
+        reason, remedy = "observed or pending", "stop here, or enlarge the space"
+    # A feasible set without a count is sampled by rejection, so rare configurations may be missed.
+    counted = problem.space.feasible.count is not None
+    which = "" if counted else " that repeated random draws find"
+    return SpaceExhausted(
+        f"all feasible configurations{which} are {reason} ({len(history)} observed, {len(history.pending)} pending); "
+        f"{remedy}"
+    )
 
 
-def _from_queue(problem: Problem, history: History, n: int) -> tuple[list[Trial], int]:
-    """Return trials for enqueued configurations, and how many leave the queue; taken ones do so silently."""
+def _take_from_queue(problem: Problem, history: History, n: int) -> tuple[list[Trial], int]:
+    """Return at most n trials for enqueued configurations, and how many configurations leave the queue.
+
+    Configurations that were observed or suggested in the meantime leave the queue without becoming a trial.
+    """
     trials: list[Trial] = []
     seen: set[bytes] = set()
     dequeued = 0
@@ -83,45 +88,55 @@ def _from_queue(problem: Problem, history: History, n: int) -> tuple[list[Trial]
         dequeued += 1
         code = problem.space.encode([config])
         (key,) = row_keys(code)
-        if key not in seen and not problem.is_excluded(history, code)[0]:
+        if key not in seen and not history.is_excluded(code, problem.noise)[0]:
             trials.append(Trial(history.next_id + len(trials), config, None, "enqueued"))
         seen.add(key)
     return trials, dequeued
 
 
-def _from_strategy(
-    problem: Problem, history: History, strategy: Strategy[Any], state: Any, seed: int, n: int
+def _ask_strategy(
+    state: OptimizerState, history: History, strategy: Strategy[Any], n: int
 ) -> list[Trial]:
-    number = history.next_id
-    count = problem.space.feasible.count
-    n = n if count is None else min(n, count)
-    asked = strategy.ask(problem, history, state, n, generator(seed, Purpose.ASK, number))
-    codes = np.array([p.code for p in asked]).reshape(-1, problem.space.width)
-    _check(problem, history, type(strategy).__name__, asked, codes, n)
-    fill = np.empty((0, problem.space.width))
+    """Return at most n trials from the strategy, filled up with uniform draws."""
+    problem, seed, number = state.problem, state.options.seed, history.next_id
+    space = problem.space
+    n = n if space.feasible.count is None else min(n, space.feasible.count)
+    rng = generator(seed, Purpose.ASK, number)
+    proposals = strategy.ask(problem, history, state.strategy_state, n, rng)
+    codes = np.array([proposal.code for proposal in proposals]).reshape(-1, space.width)
+    _check_proposals(problem, history, type(strategy).__name__, proposals, codes, n)
+    fill = np.empty((0, space.width))
     if len(codes) < n:
-        beyond = history.assuming(codes)
+        beyond = history.assume_pending(codes)
         rng = generator(seed, Purpose.FILL, number)
         fill = uniform(
-            problem.space, n - len(codes), rng, lambda rows: problem.is_excluded(beyond, rows)
+            space, n - len(codes), rng, lambda rows: beyond.is_excluded(rows, problem.noise)
         )
-    configs = problem.space.decode(np.concatenate([codes, fill]))
-    notes = [(p.tag, "strategy") for p in asked] + [(None, "fill")] * len(fill)
+    configs = space.decode(np.concatenate([codes, fill]))
+    notes = [(p.tag, "strategy") for p in proposals] + [(None, "fill")] * len(fill)
     return [
         Trial(number + i, config, tag, origin)
         for i, (config, (tag, origin)) in enumerate(zip(configs, notes, strict=True))
     ]
 
 
-def _check(
-    problem: Problem, history: History, name: str, asked: Sequence[Proposal], codes: Codes, n: int
+def _check_proposals(
+    problem: Problem,
+    history: History,
+    name: str,
+    proposals: Sequence[Proposal],
+    codes: Codes,
+    n: int,
 ) -> None:
-    """A strategy that breaks its contract is a bug, and is named as such."""
-    if len(asked) > n:
-        raise RuntimeError(f"bug in strategy {name}: {len(asked)} proposals, asked for {n}")
-    if not len(asked):
+    """Raise an error that names the strategy if it breaks its contract."""
+    if len(proposals) > n:
+        raise RuntimeError(f"bug in strategy {name}: {len(proposals)} proposals, asked for {n}")
+    if not len(proposals):
         return
     if not problem.space.feasible.contains(codes).all():
         raise RuntimeError(f"bug in strategy {name}: it proposed an infeasible configuration")
-    if problem.is_excluded(history, codes).any() or len(set(row_keys(codes))) < len(codes):
-        raise RuntimeError(f"bug in strategy {name}: it proposed a configuration that is taken")
+    excluded = history.is_excluded(codes, problem.noise).any()
+    if excluded or len(set(row_keys(codes))) < len(codes):
+        raise RuntimeError(
+            f"bug in strategy {name}: it proposed an observed, pending or repeated configuration"
+        )

@@ -1,4 +1,4 @@
-"""Frozen records: a strategy's proposal, the trial it becomes, and what came of it."""
+"""Frozen records: a strategy's proposal, the trial it becomes, its outcome, and the observation of both."""
 
 from __future__ import annotations
 
@@ -14,29 +14,30 @@ import numpy as np
 from typing_extensions import override
 
 from baco_like._typing import Array
+from baco_like.exceptions import TrialError
 
 FAILURE_WORDS = ("compile", "runtime", "correctness", "timeout", "constraints")
-"""The words of the T4 result format; free text is allowed beside them."""
+"""The failure words of the T4 result format. Free text is allowed as well."""
 
 
 class Status(str, Enum):
-    """What is known of a trial."""
+    """State of a trial, or kind of its outcome."""
 
     PENDING = "pending"
     OK = "ok"
     FAILED = "failed"
     CENSORED = "censored"
-    """Stopped at a bound: the value is at least ``Outcome.bound``, and the configuration is feasible."""
+    """Stopped at a bound: the value is at least `Outcome.bound`, and the configuration is feasible."""
     ABANDONED = "abandoned"
 
 
 @dataclass(frozen=True)
 class Proposal:
-    """A point that a strategy would like to see.
+    """A configuration that a strategy wants to evaluate.
 
     Attributes:
-        code: One row of codes, ``(w,)``.
-        tag: The strategy's note to itself, any JSON value; it comes back with the observation.
+        code: One row of codes, shape (w,).
+        tag: The strategy's own note, any JSON value. The strategy gets it back with the observation.
     """
 
     code: Array
@@ -45,20 +46,23 @@ class Proposal:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a trial. Build one with `success`, `failure` or `censored`.
+    """Result of one evaluation. Build it with `success`, `failure` or `censored`.
 
     Attributes:
-        trial_id: Which trial.
-        status: OK, FAILED or CENSORED.
-        value: The objective in the user's unit (median of the repeats), or None unless OK.
-        repeats: Every measured value, in order.
-        sem: Standard error of the value, or None where there are not two repeats.
-        failed: The failure word, or None.
-        message: What the failing tool said.
-        bound: The value is at least this (CENSORED).
-        metrics: Further named numbers that were observed.
-        extra: Anything else as JSON values, such as stage timings in seconds.
-        problem: Why what was measured is no value, where it was to be one: what a warning tells. Not kept.
+        trial_id: Id of the evaluated trial.
+        status: OK, FAILED or CENSORED; executors also return ABANDONED for trials they give up.
+        value: The objective in the user's unit (median of the repeats); None unless the status is OK.
+        repeats: All measured values, in order.
+        sem: Standard error of the value; None with fewer than two repeats.
+        failed: The failure word; None if the status is OK.
+        message: Output or error message of the failing tool.
+        bound: Lower bound of the value if the status is CENSORED.
+        metrics: Further measured numbers by name.
+        extra: Further JSON values, such as the seconds of each stage.
+        problem: Reason the measurement is invalid; shown in the warning, not written to the journal.
+
+    Raises:
+        TrialError: There is a value without the status OK, or the status OK without a finite value.
     """
 
     trial_id: int
@@ -72,6 +76,14 @@ class Outcome:
     metrics: Mapping[str, float] = field(default_factory=dict)
     extra: Mapping[str, Any] = field(default_factory=dict)
     problem: str = field(default="", compare=False)
+
+    def __post_init__(self) -> None:
+        has_value = self.value is not None
+        if has_value != (self.status is Status.OK) or not math.isfinite(self.value or 0.0):
+            raise TrialError(
+                f"trial {self.trial_id}: value {self.value!r} does not fit status {self.status.value!r}; an OK outcome "
+                "has a finite value, all others have none"
+            )
 
     @classmethod
     def success(
@@ -102,7 +114,7 @@ class Outcome:
         *,
         extra: Mapping[str, Any] | None = None,
     ) -> Outcome:
-        """Return a FAILED outcome with its word."""
+        """Return a FAILED outcome with its failure word."""
         return cls(trial_id, Status.FAILED, failed=failed, message=message, extra=extra or {})
 
     @classmethod
@@ -115,61 +127,54 @@ class Outcome:
         *,
         extra: Mapping[str, Any] | None = None,
     ) -> Outcome:
-        """Return a CENSORED outcome: it was stopped, and its value is at least ``bound``."""
-        return cls(
-            trial_id,
-            Status.CENSORED,
-            failed=failed,
-            message=message,
-            bound=bound,
-            extra=extra or {},
-        )
+        """Return a CENSORED outcome: the evaluation was stopped, and its value is at least ``bound``."""
+        status = Status.CENSORED
+        return cls(trial_id, status, failed=failed, message=message, bound=bound, extra=extra or {})
 
 
 def standard_error(repeats: tuple[float, ...]) -> float | None:
-    """Return the standard error of the mean of two or more repeats, else None.
+    """Return the standard error of the mean of the repeats, or None.
 
-    It stands for the spread of the median too: for normal noise the median's is 1.25 times as large. Where it is
-    larger than any float it is None as well.
+    It also serves as the standard error of the median, which is 1.25 times as large for normal noise.
+
+    Returns:
+        None with fewer than two repeats, or where the standard error exceeds the range of floats.
     """
     if len(repeats) < 2:
         return None
-    unit = _unit(repeats)
-    found = float(np.std(np.array(repeats) / unit, ddof=1) / math.sqrt(len(repeats))) * unit
-    return found if math.isfinite(found) else None
+    unit = _safe_unit(repeats)
+    error = float(np.std(np.array(repeats) / unit, ddof=1) / math.sqrt(len(repeats))) * unit
+    return error if math.isfinite(error) else None
 
 
 def median(repeats: tuple[float, ...]) -> float:
-    """Return the median of one or more finite numbers; the mean of two large ones does not overflow."""
-    unit = _unit(repeats)
-    return (
-        float(repeats[0])
-        if len(repeats) == 1
-        else float(np.median(np.array(repeats) / unit)) * unit
-    )
+    """Return the median of one or more finite numbers, without overflow for very large ones."""
+    if len(repeats) == 1:
+        return float(repeats[0])
+    unit = _safe_unit(repeats)
+    return float(np.median(np.array(repeats) / unit)) * unit
 
 
-def _unit(repeats: tuple[float, ...]) -> float:
-    """Return a power of two by which the numbers can be divided so that their squares are harmless."""
+def _safe_unit(repeats: tuple[float, ...]) -> float:
+    """Return a power of two; the squares of the numbers divided by it neither overflow nor underflow."""
     largest = max(map(abs, repeats))
-    harmless = largest == 0.0 or 1e-100 < largest < 1e100
-    return 1.0 if harmless else 2.0 ** max(math.frexp(largest)[1] - 1, -1022)
+    is_safe = largest == 0.0 or 1e-100 < largest < 1e100
+    return 1.0 if is_safe else 2.0 ** max(math.frexp(largest)[1] - 1, -1022)
 
 
 @dataclass(frozen=True, eq=False)
 class Trial(Mapping[str, Any]):
-    """A numbered configuration; as a mapping it is the configuration itself, so ``kernel(**trial)`` works.
+    """A numbered configuration. As a mapping it is the configuration itself, so ``kernel(**trial)`` works.
 
     Attributes:
-        id: Its number in the run, never used twice.
-        config: The configuration in plain Python values.
-        tag: The strategy's note, returned to it with the outcome.
-        origin: Where it came from: ``strategy``, ``fill``, ``enqueued``, ``told``, ``imported`` or ``warm`` (an earlier
-            result that the run began with).
-        outcome: What came of it, or None while it is pending.
-        abandoned: Why it was given up, or None.
-        until: End of the lease of whom it was suggested to, in seconds since 1970, or None: it has no end. After it
-            the trial is offered again; whoever reports first is heard.
+        id: Its number in the run; a number is never used twice.
+        config: The configuration as plain Python values.
+        tag: The strategy's own note; the strategy gets it back with the observation.
+        origin: ``strategy``, ``fill`` (uniform draw), ``enqueued``, ``told`` (observed without a suggestion),
+            ``imported`` (the same, and possibly outside the space) or ``warm`` (from a warm start).
+        outcome: The outcome, or None while pending.
+        until: When the worker's lease expires (Unix seconds), or None. After that the trial is suggested again; the
+            first reported outcome counts.
     """
 
     id: int
@@ -177,7 +182,6 @@ class Trial(Mapping[str, Any]):
     tag: Any = None
     origin: str = "strategy"
     outcome: Outcome | None = None
-    abandoned: str | None = None
     until: float | None = None
 
     def __post_init__(self) -> None:
@@ -185,10 +189,8 @@ class Trial(Mapping[str, Any]):
 
     @override
     def __getstate__(self) -> dict[str, Any]:
-        return {
-            **self.__dict__,
-            "config": dict(self.config),
-        }  # a proxy cannot travel to other processes
+        # A mapping proxy cannot be pickled, so trials travel to other processes with a plain dictionary.
+        return {**self.__dict__, "config": dict(self.config)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state, config=MappingProxyType(state["config"]))
@@ -207,14 +209,12 @@ class Trial(Mapping[str, Any]):
 
     @override
     def __repr__(self) -> str:
-        shown = self.failure or ("pending" if self.value is None else repr(self.value))
-        return f"Trial({self.id}, {dict(self.config)!r}, {shown})"
+        result = self.failure or ("pending" if self.value is None else repr(self.value))
+        return f"Trial({self.id}, {dict(self.config)!r}, {result})"
 
     @property
     def status(self) -> Status:
-        """Pending, ok, failed, censored or abandoned."""
-        if self.abandoned is not None:
-            return Status.ABANDONED
+        """PENDING, or the status of the outcome."""
         return Status.PENDING if self.outcome is None else self.outcome.status
 
     @property
@@ -239,7 +239,7 @@ class Trial(Mapping[str, Any]):
 
     @property
     def message(self) -> str:
-        """What the failing tool said."""
+        """Output or error message of the failing tool."""
         return "" if self.outcome is None else self.outcome.message
 
     @property
@@ -249,7 +249,7 @@ class Trial(Mapping[str, Any]):
 
     @property
     def repeats(self) -> tuple[float, ...]:
-        """Every measured value, in order."""
+        """All measured values, in order."""
         return () if self.outcome is None else self.outcome.repeats
 
     @property
@@ -258,12 +258,28 @@ class Trial(Mapping[str, Any]):
         return None if self.outcome is None else self.outcome.sem
 
     @property
+    def metrics(self) -> Mapping[str, float]:
+        """Further measured numbers by name."""
+        return {} if self.outcome is None else self.outcome.metrics
+
+    @property
     def extra(self) -> Mapping[str, Any]:
-        """What else was told with the outcome."""
+        """Further JSON values that were reported with the outcome."""
         return {} if self.outcome is None else self.outcome.extra
 
-    def completed(self, outcome: Outcome) -> Trial:
-        """Return the trial with its outcome."""
-        return Trial(
-            self.id, self.config, self.tag, self.origin, outcome, self.abandoned, self.until
-        )
+    def with_outcome(self, outcome: Outcome) -> Trial:
+        """Return this trial with an outcome."""
+        return Trial(self.id, self.config, self.tag, self.origin, outcome, self.until)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class Observation(Trial):
+    """A trial with its outcome, as strategies get it: the code and the cost are computed once, by the history.
+
+    Attributes:
+        code: Its row of codes, shape (w,); None for an imported configuration outside the space.
+        cost: The minimised value; infinity unless the status is OK.
+    """
+
+    code: Array | None
+    cost: float

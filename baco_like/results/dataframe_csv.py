@@ -6,7 +6,7 @@ import ast
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from baco_like.journal.events import plain, read_outcome
+from baco_like.journal.events import config_from_json, read_outcome
 from baco_like.records.table import MARK, OURS
 from baco_like.records.trial import Outcome
 from baco_like.results.hypermapper_csv import literal
@@ -46,7 +46,7 @@ def from_frame(lines: Sequence[Sequence[str]]) -> Recording:
         config = {name: _value(cells[name]) for name in names}
         ours = dict(zip(OURS, line[status : status + len(OURS)], strict=True))
         metrics = dict(zip(header[status + len(OURS) :], line[status + len(OURS) :], strict=True))
-        found.append((plain(config), _outcome(cells[objective], ours, metrics)))
+        found.append((config_from_json(config), _outcome(cells[objective], ours, metrics)))
     return recording(found, names=names, objective=objective)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from baco_like.exceptions import JournalError, RunFileError
-from baco_like.journal.events import START, plain, read_outcome
+from baco_like.journal.events import START, config_from_json, read_outcome
 from baco_like.journal.header import Header, Options
 from baco_like.journal.json_lines import JsonlJournal
 from baco_like.parameters.categorical import Categorical
@@ -76,8 +76,8 @@ def _values(parameter: Parameter) -> tuple[Any, ...]:
 
 def _take(event: Mapping[str, Any], asked: dict[int, dict[str, Any]], found: list[Trial]) -> None:
     if event["event"] == "suggested":
-        asked.update({row["id"]: plain(row["config"]) for row in event["trials"]})
+        asked.update({row["id"]: config_from_json(row["config"]) for row in event["trials"]})
     if event["event"] == "observed":
         for row in event["outcomes"]:
-            config = plain(row["config"]) if "config" in row else asked[row["id"]]
+            config = config_from_json(row["config"]) if "config" in row else asked[row["id"]]
             found.append(Trial(row["id"], config, outcome=read_outcome(row)))

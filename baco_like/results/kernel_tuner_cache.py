@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from baco_like.journal.events import plain
+from baco_like.journal.events import config_from_json
 from baco_like.records.reading import finite_number
 from baco_like.records.trial import Outcome, Status
 from baco_like.results.files import json_bytes
@@ -92,7 +92,7 @@ def _pair(
     own = own_part(row)
     if own is not None:
         return own
-    return plain({name: row[name] for name in names if name in row}), cache_outcome(
+    return config_from_json({name: row[name] for name in names if name in row}), cache_outcome(
         row, names, objective
     )
 

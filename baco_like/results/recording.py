@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from baco_like.exceptions import RunFileError
-from baco_like.journal.events import observed_event, plain, read_outcome
+from baco_like.journal.events import config_from_json, observed_event, read_outcome
 from baco_like.parameters.protocol import Parameter
 from baco_like.parameters.registry import parameter_from_dict
 from baco_like.records.direction import Direction
@@ -261,7 +261,7 @@ def own_part(row: Mapping[str, Any]) -> tuple[dict[str, Any], Outcome] | None:
     """
     if OWN not in row:
         return None
-    return plain(row[OWN]["config"]), read_outcome(row[OWN])
+    return config_from_json(row[OWN]["config"]), read_outcome(row[OWN])
 
 
 def about(found: Recording, unit: str) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from baco_like.journal.events import plain
+from baco_like.journal.events import config_from_json
 from baco_like.records.objective import Objective
 from baco_like.records.reading import finite_number
 from baco_like.records.trial import FAILURE_WORDS, Outcome, Status, Trial
@@ -208,7 +208,7 @@ def _pair(
     own = own_part(row)
     if own is not None:
         return own
-    config = plain(row["configuration"])
+    config = config_from_json(row["configuration"])
     if texts:
         config = {name: _untexted(value) for name, value in config.items()}
     return config, _outcome(row, objective, per_second)

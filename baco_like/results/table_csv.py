@@ -13,7 +13,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from baco_like.journal.events import plain, read_outcome
+from baco_like.journal.events import config_from_json, read_outcome
 from baco_like.records.trial import Outcome
 from baco_like.results.recording import Recording, recording
 
@@ -108,7 +108,7 @@ def _pair(line: Sequence[str], header: Sequence[str]) -> tuple[dict[str, Any], O
     if len(line) != len(header):
         raise ValueError(f"{len(line)} cells for {len(header)} columns")
     count = len(line) - len(FIXED) - 1
-    config = plain(dict(zip(header[:count], map(_value, line[:count]), strict=True)))
+    config = config_from_json(dict(zip(header[:count], map(_value, line[:count]), strict=True)))
     told = {"id": 0, "value": _read_cell(line[count])}
     told |= dict(zip(FIXED, map(_read_cell, line[count + 1 :]), strict=True))
     for name in ("failed", "message"):

@@ -139,7 +139,7 @@ class _Flight:
             if lost.status is Status.ABANDONED:
                 self.optimizer.abandon(self.flying.pop(lost.trial_id), lost.message)
         for outcome in outcomes:
-            trial = self.flying.pop(outcome.trial_id).completed(outcome)
+            trial = self.flying.pop(outcome.trial_id).with_outcome(outcome)
             self.progress.update(self.optimizer.history, trial)
 
     def rescue(self, timeout: float | None) -> None:
@@ -181,7 +181,7 @@ def _next(
     """Return the trials to start now, waiting ones first, and whether the space has no more to give."""
     history = optimizer.history
     for trial in waiting:  # they are not started yet, so they do not count against what may be
-        history = history.abandoned(trial.id)
+        history = history.abandon(trial.id)
     allowed = stop.room(history)
     number = room if allowed is None else min(room, allowed)
     chosen = waiting[: max(0, number)]

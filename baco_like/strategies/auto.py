@@ -10,7 +10,7 @@ from typing import Any, final
 from baco_like._typing import Codes, Rng
 from baco_like.parameters.protocol import ParameterKind
 from baco_like.records.history import History
-from baco_like.records.trial import Proposal, Trial
+from baco_like.records.trial import Observation, Proposal
 from baco_like.spaces.design import distinct_middle, middle
 from baco_like.spaces.space import Space, in_words
 from baco_like.strategies.bayesian.bayesian import Bayesian, with_quantities
@@ -125,7 +125,7 @@ class Auto:
             return proposals
         return [replace(p, tag={**(p.tag or {}), "auto": reason}) for p in proposals]
 
-    def tell(self, problem: Problem, state: Any, observation: Trial, rng: Rng) -> Any:
+    def tell(self, problem: Problem, state: Any, observation: Observation, rng: Rng) -> Any:
         """Pass the observation on to the chosen strategy."""
         return self.choice(problem)[0].tell(problem, state, observation, rng)
 

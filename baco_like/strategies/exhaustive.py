@@ -11,7 +11,7 @@ import numpy as np
 from baco_like._typing import Rng
 from baco_like.exceptions import SpaceError
 from baco_like.records.history import History
-from baco_like.records.trial import Proposal, Trial
+from baco_like.records.trial import Observation, Proposal
 from baco_like.strategies.protocol import Problem, proposed_rows
 
 
@@ -44,14 +44,14 @@ class Exhaustive:
         """Return the next n configurations by rank, then the skipped ones, then repeats if noise allows them."""
         proposals = _scan(problem, history, state, n)
         if len(proposals) < n and state:
-            seen = history.assuming(proposed_rows(problem.space, proposals))
+            seen = history.assume_pending(proposed_rows(problem.space, proposals))
             proposals += _scan(problem, seen, 0, n - len(proposals))
         if len(proposals) < n and problem.noise == "repeat":
-            seen = history.assuming(proposed_rows(problem.space, proposals))
+            seen = history.assume_pending(proposed_rows(problem.space, proposals))
             proposals += _repeat(problem, seen, n - len(proposals))
         return proposals
 
-    def tell(self, problem: Problem, state: int, observation: Trial, rng: Rng) -> int:
+    def tell(self, problem: Problem, state: int, observation: Observation, rng: Rng) -> int:
         """Return the rank after the highest observed one."""
         tag = observation.tag
         rank = tag.get("rank") if isinstance(tag, Mapping) else None
@@ -66,7 +66,7 @@ def _scan(problem: Problem, history: History, rank: int, n: int) -> list[Proposa
     while rank < feasible.count and len(proposals) < n:
         ranks = range(rank, min(rank + max(n, 64), feasible.count))
         rows = feasible.unindex(ranks)
-        fresh = np.flatnonzero(~history.taken(rows))
+        fresh = np.flatnonzero(~history.is_excluded(rows))
         proposals += [Proposal(rows[i], {"phase": "scan", "rank": ranks[int(i)]}) for i in fresh]
         rank = ranks.stop
     return proposals[:n]

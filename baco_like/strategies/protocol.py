@@ -12,7 +12,6 @@ to the journal and comes back in ``tell``. Therefore
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
@@ -21,9 +20,9 @@ import numpy as np
 
 from baco_like._typing import Array, Codes, Mask, Rng
 from baco_like.exceptions import StrategyError, TrialError
-from baco_like.records.direction import Direction, sign_of
+from baco_like.records.direction import Direction
 from baco_like.records.history import History, Noise
-from baco_like.records.trial import Proposal, Trial
+from baco_like.records.trial import Observation, Proposal
 from baco_like.spaces.space import Space
 
 S = TypeVar("S")
@@ -47,23 +46,11 @@ class Problem:
 
     def is_excluded(self, history: History, codes: Codes) -> Mask:
         """Return which rows may not be proposed, ``(n, w)`` -> ``(n,)``: pending, failed or already observed ones."""
-        return history.taken(codes, self.noise)
-
-    def code(self, observation: Trial) -> Array | None:
-        """Return the row of codes of a trial, ``(w,)``; None for an imported trial outside the space."""
-        if observation.origin == "imported" and not self.space.contains(observation.config):
-            return None
-        return np.asarray(self.space.encode([observation.config])[0])
-
-    def cost(self, observation: Trial) -> float:
-        """Return the value of an observed trial as a cost to be minimised; infinity unless its status is OK."""
-        if observation.value is None:
-            return math.inf
-        return sign_of(self.direction) * observation.value
+        return history.is_excluded(codes, self.noise)
 
 
 class Strategy(Protocol[S]):
-    """An algorithm that proposes configurations. It minimises costs: `History.costs` and `Problem.cost`."""
+    """An algorithm that proposes configurations. It minimises costs: `History.costs` and `Observation.cost`."""
 
     def init(self, problem: Problem, rng: Rng) -> S:
         """Return the state before the first observation."""
@@ -76,7 +63,7 @@ class Strategy(Protocol[S]):
         The sequence may be shorter than n or empty; the optimizer adds uniform draws. The call changes nothing.
         """
 
-    def tell(self, problem: Problem, state: S, observation: Trial, rng: Rng) -> S:
+    def tell(self, problem: Problem, state: S, observation: Observation, rng: Rng) -> S:
         """Return the state after one more observation.
 
         The trial need not be a proposal of this strategy; then its tag is None or was written by somebody else.

@@ -8,7 +8,7 @@ from typing import final
 
 from baco_like._typing import Rng
 from baco_like.records.history import History
-from baco_like.records.trial import Proposal, Trial
+from baco_like.records.trial import Observation, Proposal
 from baco_like.spaces.design import uniform
 from baco_like.strategies.protocol import Problem
 
@@ -31,5 +31,5 @@ class RandomSearch:
         rows = uniform(problem.space, n, rng, lambda codes: problem.is_excluded(history, codes))
         return [Proposal(row, {"phase": "random"}) for row in rows]
 
-    def tell(self, problem: Problem, state: None, observation: Trial, rng: Rng) -> None:
+    def tell(self, problem: Problem, state: None, observation: Observation, rng: Rng) -> None:
         """Ignore the observation."""

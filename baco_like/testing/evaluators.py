@@ -20,7 +20,7 @@ from typing import Any
 
 from baco_like.evaluators.protocol import Collector, Evaluator
 from baco_like.exceptions import EvaluatorError
-from baco_like.journal.events import normalised, observed_event
+from baco_like.journal.events import normalise, observed_event
 from baco_like.records.trial import FAILURE_WORDS, Outcome, Status, Trial
 
 _PATIENCE = 5.0
@@ -96,8 +96,8 @@ def outcomes_are_whole(case: Case) -> None:
             assert outcome.failed is None or outcome.failed in FAILURE_WORDS
             seconds = outcome.extra.get("seconds", {})
             assert all(isinstance(name, str) and value >= 0 for name, value in seconds.items())
-            event = observed_event([trials[outcome.trial_id].completed(outcome)])
-            assert normalised(event) == json.loads(json.dumps(event))
+            event = observed_event([trials[outcome.trial_id].with_outcome(outcome)])
+            assert normalise(event) == json.loads(json.dumps(event))
 
     _closed(case, use)
 

@@ -53,7 +53,7 @@ def settled(
         disturbed = [trial for trial in found.values() if unrest(trial) > ratio]
         for trial in disturbed:
             evaluator.submit(trial)
-            again = trial.completed(evaluator.wait()[0])
+            again = trial.with_outcome(evaluator.wait()[0])
             if again.value is not None and unrest(again) < unrest(trial):
                 found[trial.id] = again
         print(f"{len(disturbed)} measured again")
@@ -73,9 +73,9 @@ def shortened(trial: Trial) -> Trial:
     extra = {"seconds": {name: short(taken) for name, taken in seconds.items()}}
     if outcome.value is not None:
         repeats = tuple(map(short, outcome.repeats))
-        return trial.completed(Outcome.success(trial.id, repeats, extra=extra))
+        return trial.with_outcome(Outcome.success(trial.id, repeats, extra=extra))
     message = " ".join(outcome.message.split())[:120]
-    return trial.completed(replace(outcome, message=message, extra=extra))
+    return trial.with_outcome(replace(outcome, message=message, extra=extra))
 
 
 def short(number: float) -> float:

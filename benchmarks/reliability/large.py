@@ -75,7 +75,7 @@ def written(path: Path, number: int) -> None:
         found = value(config)
         repeats = () if found is None else (found, found * 1.5, found)
         outcome = Outcome.success(i, repeats) if repeats else Outcome.failure(i, "compile", "no")
-        events += [suggested_event([trial], 0), observed_event([trial.completed(outcome)])]
+        events += [suggested_event([trial], 0), observed_event([trial.with_outcome(outcome)])]
     write_journal(path, events)
 
 

@@ -37,7 +37,7 @@ from suggest import SPACES, data_folder
 from baco_like import Optimizer, Space
 from baco_like._typing import Array, Rng
 from baco_like.records.history import History
-from baco_like.records.trial import Proposal, Trial
+from baco_like.records.trial import Observation, Proposal
 from baco_like.strategies import STRATEGIES, create_strategy
 from baco_like.strategies.protocol import Problem, Strategy
 
@@ -67,7 +67,7 @@ class Timed:
         self._asking += time.process_time() - start
         return found
 
-    def tell(self, problem: Problem, state: Any, observation: Trial, rng: Rng) -> Any:
+    def tell(self, problem: Problem, state: Any, observation: Observation, rng: Rng) -> Any:
         start = time.process_time()
         state = self.inner.tell(problem, state, observation, rng)
         self.seconds.append(self._asking + time.process_time() - start)

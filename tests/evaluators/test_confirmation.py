@@ -45,7 +45,7 @@ class Noisy:
 
 def observed(number: int, x: float, value: float | None, **more: Any) -> Trial:
     trial = Trial(number, {"x": x}, **more)
-    return trial.completed(
+    return trial.with_outcome(
         Outcome.failure(number, "compile") if value is None else Outcome.success(number, (value,))
     )
 

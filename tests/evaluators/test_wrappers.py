@@ -167,7 +167,7 @@ def test_what_is_known_is_not_evaluated_again(tmp_path: Path) -> None:
 
 def test_permutations_are_found_again(tmp_path: Path) -> None:
     path, config = tmp_path / "results.jsonl", {"order": ("i", "j"), "x": 1}
-    trial = Trial(0, config).completed(Outcome.success(0, (2.0,)))
+    trial = Trial(0, config).with_outcome(Outcome.success(0, (2.0,)))
     ResultCache(path, {}).keep(trial)
     found = ResultCache(path, {}).find(Trial(3, dict(reversed(config.items()))))
     assert found is not None
@@ -190,7 +190,7 @@ def test_runs_share_a_file(tmp_path: Path) -> None:
 
 
 def done(x: int) -> Trial:
-    return Trial(x, {"x": x}).completed(Outcome.success(x, (1.0,)))
+    return Trial(x, {"x": x}).with_outcome(Outcome.success(x, (1.0,)))
 
 
 def test_a_torn_line_is_dropped_and_the_rest_is_kept(tmp_path: Path) -> None:

@@ -190,8 +190,8 @@ def test_best_json(tmp_path):
 
 def test_the_winner_of_the_confirmation_is_the_best(tmp_path):
     opt = optimizer([4.0, 3.0])
-    lucky = opt.trials[1].completed(Outcome.success(1, (9.0,), extra={"observed": 3.0}))
-    winner = opt.trials[0].completed(Outcome.success(0, (4.5, 4.5), extra={"observed": 4.0}))
+    lucky = opt.trials[1].with_outcome(Outcome.success(1, (9.0,), extra={"observed": 3.0}))
+    winner = opt.trials[0].with_outcome(Outcome.success(0, (4.5, 4.5), extra={"observed": 4.0}))
     summary = summarise(opt.history, TIME).confirmed(winner, (lucky, winner))
     write_best(summary, tmp_path / "best.json", seed=3)
     best = json.loads((tmp_path / "best.json").read_text())

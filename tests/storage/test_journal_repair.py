@@ -24,7 +24,7 @@ def journal(tmp_path_factory):
     opt.abandon(three)
     opt.observe(next(c for c in SPACE if c not in [dict(one), dict(two), dict(four)]), 3.0)
     opt.observe(four, 2.0)
-    opt.enqueue(next(c for c in SPACE if not opt.history.taken(SPACE.encode([c]))[0]))
+    opt.enqueue(next(c for c in SPACE if not opt.history.is_excluded(SPACE.encode([c]))[0]))
     opt.suggest()
     return path
 

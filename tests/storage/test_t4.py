@@ -20,7 +20,7 @@ TIME = Objective("time", "ms")
 
 def trial(number: int, outcome: Outcome | None) -> Trial:
     started = Trial(number, {"order": ("j", "i"), "tile": number, "flag": "-O2", "fast": False})
-    return started if outcome is None else started.completed(outcome)
+    return started if outcome is None else started.with_outcome(outcome)
 
 
 def written(folder: Path, trials: list[Trial], objective: Objective = TIME) -> dict[str, Any]:

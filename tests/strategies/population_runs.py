@@ -22,7 +22,7 @@ class Run:
         """Return trials in flight with their rows, filled up with uniform draws as the optimizer does."""
         found = list(self.strategy.ask(self.problem, self.history, self.state, n, self.rng))
         codes = np.array([p.code for p in found]).reshape(-1, self.problem.space.width)
-        beyond = self.history.assuming(codes)
+        beyond = self.history.assume_pending(codes)
         fill = uniform(
             self.problem.space,
             n - len(codes),
@@ -37,7 +37,7 @@ class Run:
             Trial(first + i, config, tag, "strategy" if tag else "fill")
             for i, (config, tag) in enumerate(zip(configs, tags, strict=True))
         ]
-        self.history = self.history.suggested(trials, codes)
+        self.history = self.history.add_pending(trials, codes)
         return list(zip(trials, codes, strict=True))
 
     def tell(self, trial, code):
@@ -47,17 +47,17 @@ class Run:
         outcome = (
             Outcome.success(trial.id, (cost,)) if good else Outcome.failure(trial.id, "runtime")
         )
-        (observed,) = self.history.checked([outcome])
-        self._hear(observed)
+        self._observe(outcome)
 
     def told(self, code, cost):
         """Observe a configuration that was not asked for."""
         number = self.history.next_id
         (config,) = self.problem.space.decode(code[None, :])
-        self._hear(Trial(number, config, None, "told", Outcome.success(number, (cost,))))
+        trial = Trial(number, config, None, "told")
+        self._observe(Outcome.success(number, (cost,)), {number: (trial, code)})
 
-    def _hear(self, observed):
-        self.history = self.history.completed([observed])
+    def _observe(self, outcome, unsuggested=None):
+        self.history, (observed,) = self.history.complete([outcome], unsuggested)
         self.state = self.strategy.tell(self.problem, self.state, observed, self.rng)
 
     def go(self, n):

@@ -70,7 +70,7 @@ def test_an_abandoned_trial_is_asked_again(name):
     run = run_of(name)
     run.go(9)
     ((trial, code),) = run.ask()
-    run.history = run.history.abandoned(trial.id)
+    run.history = run.history.abandon(trial.id)
     ((again, same),) = run.ask()
     assert again.tag == trial.tag
     np.testing.assert_array_equal(same, code)
@@ -141,7 +141,7 @@ def test_foreign_tags_do_no_harm(name):
     for tag, row in zip(tags, rows, strict=False):
         (config,) = SPACE.decode(row[None, :])
         strange = Trial(run.history.next_id, config, tag, "strategy")
-        run.history = run.history.suggested([strange], row[None, :])
+        run.history = run.history.add_pending([strange], row[None, :])
         run.tell(strange, row)
     run.go(5)
     assert len(run.history) == len(tags) + 5

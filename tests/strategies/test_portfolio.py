@@ -107,7 +107,7 @@ def test_tags_come_back_to_their_arm_and_every_arm_hears_of_all():
         assert trial.tag["arm"] == ("x", "y")[trial.id % 2]
         optimizer.observe(trial, 1.0)
     optimizer.observe({"a": 3, "b": 3}, 1.0)
-    for place, (told, _) in enumerate(optimizer._now.state.arms):
+    for place, (told, _) in enumerate(optimizer.state.strategy_state.arms):
         assert [number for number, _ in told] == list(range(7))
         for number, tag in told:
             mine = number < 6 and number % 2 == place
@@ -163,14 +163,21 @@ def test_only_a_new_best_value_counts_as_an_improvement():
     for value in (1.0, 3.0, 3.0, None, 2.0, 4.0):
         trial = optimizer.suggest()
         optimizer.observe(trial, value, failed=None if value else "runtime")
-    assert [won for _, won in optimizer._now.state.log] == [True, True, False, False, False, True]
+    assert [won for _, won in optimizer.state.strategy_state.log] == [
+        True,
+        True,
+        False,
+        False,
+        False,
+        True,
+    ]
 
 
 def test_the_log_is_no_longer_than_the_window():
     optimizer = Optimizer(SPACE, strategy=Portfolio(arms(x=9, y=9), AreaUnderCurve(window=5)))
     for _ in range(9):
         optimizer.observe(optimizer.suggest(), 1.0)
-    state = optimizer._now.state
+    state = optimizer.state.strategy_state
     assert len(state.log) == 5
     assert sum(state.totals) == 9
 

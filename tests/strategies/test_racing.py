@@ -62,13 +62,15 @@ def test_candidates_that_agree_in_every_block_are_told_apart_and_ties_are_not():
 
 def test_every_survivor_is_evaluated_once_a_round_and_the_worse_ones_no_more():
     optimizer = Optimizer(SPACE, strategy=Racing(), noise="repeat", budget=300, seed=1)
-    first = len(optimizer._now.state.candidates)
+    first = len(optimizer.state.strategy_state.candidates)
     run(optimizer, first, 0.001)
     assert len({tuple(t.values()) for t in optimizer.trials}) == first
     run(optimizer, first, 0.001)
     counts = Counter(tuple(t.values()) for t in optimizer.trials)
     assert set(counts.values()) == {2}
-    state = optimizer._now.state  # the test has let only the best go on, so the next race has begun
+    state = (
+        optimizer.state.strategy_state
+    )  # the test has let only the best go on, so the next race has begun
     assert state.number == 2
     best = sorted(counts, key=lambda values: cost(dict(zip("abcd", values, strict=True))))
     kept = [tuple(row) for row in state.candidates[: len(state.costs)] if tuple(row) in counts]
@@ -80,11 +82,11 @@ def test_noise_that_hides_the_differences_needs_more_rounds():
     rounds = {}
     for noise in (0.001, 3.0):
         optimizer = Optimizer(SPACE, strategy=Racing(), noise="repeat", budget=300, seed=1)
-        begun = optimizer._now.state.number
+        begun = optimizer.state.strategy_state.number
         highest = 0
-        while optimizer._now.state.number == begun:
+        while optimizer.state.strategy_state.number == begun:
             run(optimizer, 1, noise, seed=len(optimizer.trials))
-            highest = max(highest, optimizer._now.state.round)
+            highest = max(highest, optimizer.state.strategy_state.round)
         rounds[noise] = highest
     assert rounds[0.001] == 2
     assert rounds[3.0] > 2
@@ -92,20 +94,20 @@ def test_noise_that_hides_the_differences_needs_more_rounds():
 
 def test_no_test_before_the_first_test():
     optimizer = Optimizer(SPACE, strategy=Racing(first_test=4), noise="repeat", budget=400, seed=1)
-    first = len(optimizer._now.state.candidates)
+    first = len(optimizer.state.strategy_state.candidates)
     run(optimizer, 4 * first - 1, 0.001)
-    assert optimizer._now.state.alive.all()
+    assert optimizer.state.strategy_state.alive.all()
     run(optimizer, 1, 0.001)
-    assert optimizer._now.state.number == 2
+    assert optimizer.state.strategy_state.number == 2
 
 
 def test_without_noise_nothing_is_evaluated_twice_and_the_best_are_the_elites():
     optimizer = Optimizer(SPACE, strategy=Racing(), budget=60, seed=1)
-    first = len(optimizer._now.state.candidates)
+    first = len(optimizer.state.strategy_state.candidates)
     assert first == 15  # a quarter of the budget, since four races are planned
     run(optimizer, first, 0.0)
     ranked = sorted(optimizer.trials, key=lambda trial: trial.value)
-    elites = optimizer._now.state.candidates[:4]
+    elites = optimizer.state.strategy_state.candidates[:4]
     assert [tuple(row) for row in elites] == [tuple(t.values()) for t in ranked[:4]]
     run(optimizer, 45, 0.0)
     assert len({tuple(t.values()) for t in optimizer.trials}) == 60
@@ -131,11 +133,11 @@ def test_a_told_point_is_in_the_next_race_if_it_is_no_candidate():
     optimizer = Optimizer(SPACE, strategy=Racing(), budget=60, seed=1)
     optimizer.observe({"a": 8, "b": 8, "c": 8, "d": 8}, 10.0)
     run(optimizer, 15, 0.0)
-    state = optimizer._now.state
+    state = optimizer.state.strategy_state
     assert [8.0] * 4 in state.candidates.tolist()
     assert state.number == 2
     run(optimizer, len(state.missing), 0.0)
-    assert optimizer._now.state.candidates[0].tolist() == [8.0] * 4
+    assert optimizer.state.strategy_state.candidates[0].tolist() == [8.0] * 4
 
 
 def test_the_best_of_a_noisy_bowl_is_evaluated_often():

@@ -94,9 +94,10 @@ def told(strategy, problem, history, state, code, evaluate, tag=None, origin="st
     outcome = (
         Outcome.failure(number, "runtime") if value is None else Outcome.success(number, (value,))
     )
-    trial = Trial(number, config, tag, origin, outcome)
-    state = strategy.tell(problem, state, trial, np.random.default_rng(number))
-    return history.completed([trial]), state
+    trial = Trial(number, config, tag, origin)
+    history, (observed,) = history.complete([outcome], {number: (trial, code)})
+    state = strategy.tell(problem, state, observed, np.random.default_rng(number))
+    return history, state
 
 
 def test_the_proposals_are_what_the_program_evaluates_itself():
@@ -139,7 +140,7 @@ def test_what_is_in_flight_is_not_asked_for_again():
     strategy, problem = Replayed(Walk()), Problem(GRID)
     _, state, history = drive(strategy, problem, cost, 10)
     (first,) = strategy.ask(problem, history, state, 1, np.random.default_rng(0))
-    flying = history.assuming(first.code[None, :])
+    flying = history.assume_pending(first.code[None, :])
     (second,) = strategy.ask(problem, flying, state, 1, np.random.default_rng(0))
     assert second.tag["ahead"] == 1
     assert not (first.code == second.code).all()
@@ -181,7 +182,7 @@ def test_a_told_point_is_the_start_if_it_comes_first():
     best = {"a": 12, "b": 30}
     for config in ({"a": 39, "b": 0}, best, {"a": 0, "b": 0}):
         optimizer.observe(config, cost(config))
-    state = optimizer._now.state
+    state = optimizer.state.strategy_state
     assert np.allclose(state.at[0], state.box.point(GRID.encode([best])[0]))
 
 
@@ -194,9 +195,13 @@ def test_where_all_is_known_it_begins_elsewhere_and_proposes_nothing_in_the_end(
         origins.append(trial.origin)
         optimizer.observe(trial, 1.0 + trial["a"] * trial["b"])
     assert origins == ["strategy"] * 9
-    assert optimizer._now.state.at[2] > 0
+    assert optimizer.state.strategy_state.at[2] > 0
     assert not Replayed(Walk()).ask(
-        Problem(space), optimizer.history, optimizer._now.state, 1, np.random.default_rng(0)
+        Problem(space),
+        optimizer.history,
+        optimizer.state.strategy_state,
+        1,
+        np.random.default_rng(0),
     )
 
 

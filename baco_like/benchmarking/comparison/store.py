@@ -16,7 +16,7 @@ import numpy as np
 
 from baco_like.benchmarking.comparison.runs import Run
 from baco_like.exceptions import JournalError
-from baco_like.journal.events import START, Event, Mark, normalised
+from baco_like.journal.events import START, Event, Mark, normalise
 from baco_like.journal.json_lines import JsonlJournal
 
 Key = tuple[str, str, int]
@@ -39,7 +39,7 @@ class Specification:
     def event(self) -> Event:
         """Return it as a record."""
         parts = {"common": self.common, "spaces": self.spaces, "contenders": self.contenders}
-        return normalised({"event": "specified", **{k: dict(v) for k, v in parts.items()}})
+        return normalise({"event": "specified", **{k: dict(v) for k, v in parts.items()}})
 
 
 @final

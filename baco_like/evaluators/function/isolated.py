@@ -22,7 +22,7 @@ from baco_like.evaluators.repeats import Repeats
 from baco_like.evaluators.settings_table import Table
 from baco_like.evaluators.wrappers.repeated import RepeatedEvaluator
 from baco_like.exceptions import EvaluatorError
-from baco_like.journal.events import plain
+from baco_like.journal.events import config_from_json
 from baco_like.records.trial import Trial
 from baco_like.spaces.space import Space
 
@@ -120,7 +120,7 @@ def serve_function(settings: Mapping[str, Any]) -> Callable[[Any, Report], Any]:
             report.stage("run", settings["timeout"])
             return function(trial)
 
-        trial = Trial(request["id"], plain(request["config"]))
+        trial = Trial(request["id"], config_from_json(request["config"]))
         call = Call(limited, settings["objective"], _FAILURES, settings["repeats"], 0)
         return answer(trial, call(trial))
 
@@ -133,7 +133,7 @@ def serve_evaluator(settings: Mapping[str, Any]) -> Callable[[Any, Report], Any]
 
     def handle(request: Any, report: Report) -> Any:
         report.stage("run")
-        trial = Trial(request["id"], plain(request["config"]))
+        trial = Trial(request["id"], config_from_json(request["config"]))
         evaluator.submit(trial)
         (outcome,) = evaluator.wait()
         return answer(trial, outcome)

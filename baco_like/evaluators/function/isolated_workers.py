@@ -23,7 +23,7 @@ _MOMENT = 0.02
 
 def answer(trial: Trial, outcome: Outcome) -> dict[str, Any]:
     """Return an outcome as a handler answers it to a `WorkersEvaluator`."""
-    row = observed_event([trial.completed(outcome)])["outcomes"][0]
+    row = observed_event([trial.with_outcome(outcome)])["outcomes"][0]
     return {"outcome": row, "problem": outcome.problem}
 
 

@@ -76,7 +76,7 @@ class CachedEvaluator:
     def _kept(self, outcomes: Sequence[Outcome]) -> Sequence[Outcome]:
         """Keep outcomes and return them; what goes wrong is told by the next `submit`, so that none is lost."""
         for outcome in outcomes:
-            trial = self._flying.pop(outcome.trial_id).completed(outcome)
+            trial = self._flying.pop(outcome.trial_id).with_outcome(outcome)
             try:
                 self._cache.keep(trial)
             except EvaluatorError as error:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from typing_extensions import override
@@ -116,13 +117,13 @@ class BacoNode(ExternalGenerationNode):  # type: ignore[misc]  # Ax's types need
             SearchSpaceExhausted: Every feasible configuration is observed or running.
             SpaceError: The experiment lacks a parameter or value of the space.
         """
-        spare = [trial for params in pending_parameters for trial in self._claim(params)]
+        for parameters in pending_parameters:
+            with suppress(ConfigError):  # outside the space, or observed
+                self.optimizer.claim(read_permutations(parameters, self.optimizer.space))
         try:
-            trial = spare[0] if spare else self.optimizer.suggest()
+            trial = self.optimizer.suggest()
         except SpaceExhausted as error:
             raise SearchSpaceExhausted(str(error)) from error
-        for other in spare[1:]:
-            self.optimizer.abandon(other, "suggested while a running configuration was claimed")
         return to_parameterization(trial.config, self.optimizer.space, self._search_space)
 
     def _create_optimizer(self, experiment: Experiment) -> Optimizer:
@@ -165,19 +166,6 @@ class BacoNode(ExternalGenerationNode):  # type: ignore[misc]  # Ax's types need
 
     def _find_pending(self, config: Mapping[str, Any]) -> Trial | None:
         return next((t for t in self.optimizer.pending if dict(t.config) == config), None)
-
-    def _claim(self, parameters: Mapping[str, Any]) -> Iterator[Trial]:
-        """Count a running configuration as pending; yield the trials that were suggested before it."""
-        config = read_permutations(parameters, self.optimizer.space)
-        if self._find_pending(config) is not None:
-            return
-        try:
-            self.optimizer.enqueue(config)
-        except ConfigError:  # outside the space, or observed
-            return
-        claimed = dict(self.optimizer.history.queue[-1])
-        while dict((trial := self.optimizer.suggest()).config) != claimed:
-            yield trial
 
 
 def _values_by_arm(data: Data) -> dict[tuple[int, str], dict[str, float]]:

@@ -23,7 +23,7 @@ from baco_like.integrations.hypermapper.streams import (
     report_to_stderr,
 )
 from baco_like.optimizer import Optimizer
-from baco_like.optimizer.setup import default_first
+from baco_like.optimizer.setup import default_points
 from baco_like.records.trial import Outcome, Trial
 from baco_like.results.hypermapper_csv import csv_text
 from baco_like.running.lock import sole_runner
@@ -119,7 +119,7 @@ def _create_optimizer(
         budget=scenario.evaluations,
         strategy=name,
         settings={key: value for key, value in settings.items() if key in supported},
-        initial=default_first(scenario.space),  # the scenario's notes report an infeasible default
+        initial=default_points(scenario.space),  # the scenario's notes report an infeasible default
         storage=journal,
     )
 

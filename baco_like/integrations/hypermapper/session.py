@@ -108,7 +108,7 @@ class Session:
             self.optimizer.complete([outcome])
             with name_file_in_errors(self.scenario.output):
                 table = csv.writer(self.samples, lineterminator="\n")
-                table.writerow(row(layout, trial.completed(outcome)))
+                table.writerow(row(layout, trial.with_outcome(outcome)))
                 self.samples.flush()
 
     def _parse_line(self, parse: Callable[[str, Any], Any], expected: Any) -> Any:

@@ -11,7 +11,6 @@ import secrets
 import threading
 import warnings
 import weakref
-from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -48,29 +47,25 @@ class _StudyState:
         optimizer: Has observed the trials in ``seen``.
         pending: Our trial for each running Optuna trial, by Optuna's number.
         seen: Numbers of finished trials that need no further processing.
-        spare: Suggested trials that are not assigned to an Optuna trial yet.
     """
 
     optimizer: Optimizer
     pending: dict[int, Trial] = field(default_factory=dict)
     seen: set[int] = field(default_factory=set)
-    spare: deque[Trial] = field(default_factory=deque)
 
     def suggest(self, number: int) -> dict[str, Any]:
         """Assign the next suggestion to an Optuna trial and return its configuration."""
-        self.pending[number] = self.spare.popleft() if self.spare else self.optimizer.suggest()
+        self.pending[number] = self.optimizer.suggest()
         return dict(self.pending[number].config)
 
     def claim(self, number: int, config: Mapping[str, Any]) -> None:
         """Count a configuration that another process evaluates as pending, if it is still free."""
         try:
-            self.optimizer.enqueue(config)
-        except ConfigError:  # outside the space, or already observed or pending
+            trial = self.optimizer.claim(config)
+        except ConfigError:  # outside the space, or already observed
             return
-        claimed = self.optimizer.history.queue[-1]
-        while dict((trial := self.optimizer.suggest()).config) != dict(claimed):
-            self.spare.append(trial)
-        self.pending[number] = trial
+        if all(trial.id != other.id for other in self.pending.values()):
+            self.pending[number] = trial
 
     def observe(self, trial: FrozenTrial, config: dict[str, Any]) -> None:
         """Observe a finished trial; a trial that lacks parameters of the space is ignored."""
@@ -103,14 +98,14 @@ class _StudyState:
                 return None
             draws[:, space.columns[name]] = space.parameters[name].encode([value])
         draws = draws[space.feasible.contains(draws)]
-        new = draws[~history.taken(draws, self.optimizer.options.noise)]
+        new = draws[~history.is_excluded(draws, self.optimizer.options.noise)]
         candidates = new if len(new) else draws
         return space.decode(candidates[:1])[0] if len(candidates) else None
 
     def is_exhausted(self) -> bool:
         """Return whether every feasible configuration is observed or pending."""
         history, size = self.optimizer.history, self.optimizer.space.feasible_size
-        if size is None or self.spare or self.optimizer.options.noise == "repeat":
+        if size is None or self.optimizer.options.noise == "repeat":
             return False
         if len(history) + len(history.pending) < size:
             return False

@@ -25,7 +25,7 @@ from baco_like.acquisitions.weights import draw_minimum, weight_by_feasibility, 
 from baco_like.exceptions import TrialError
 from baco_like.records.direction import Direction, sign_of
 from baco_like.records.history import History
-from baco_like.records.trial import Proposal, Status, Trial
+from baco_like.records.trial import Observation, Proposal, Status
 from baco_like.spaces.design import uniform
 from baco_like.spaces.space import Space
 from baco_like.strategies.protocol import Prediction, Problem, RelatedTask, Strategy
@@ -142,10 +142,10 @@ class Bayesian:
                 break
             proposals.append(Proposal(found[0], _note(fitted, found, history.direction)))
             if left:
-                flying, chosen = np.concatenate([flying, found]), chosen.assuming(found)
+                flying, chosen = np.concatenate([flying, found]), chosen.assume_pending(found)
         return proposals
 
-    def tell(self, problem: Problem, state: int, observation: Trial, rng: Rng) -> int:
+    def tell(self, problem: Problem, state: int, observation: Observation, rng: Rng) -> int:
         """There is nothing to remember: the history holds it all."""
         return state
 

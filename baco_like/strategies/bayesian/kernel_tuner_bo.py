@@ -28,7 +28,7 @@ from baco_like.acquisitions.selectors import (
 from baco_like.records.direction import sign_of
 from baco_like.records.history import History
 from baco_like.records.reading import finite_number
-from baco_like.records.trial import Proposal, Status, Trial
+from baco_like.records.trial import Observation, Proposal, Status
 from baco_like.spaces.space import Space
 from baco_like.strategies.protocol import Problem
 from baco_like.surrogates.gp.model import FixedGaussianProcess
@@ -124,10 +124,10 @@ class KernelTunerBO:
             same = [one for one, pick in picks.items() if np.array_equal(pick, best)]
             tag = {"acquisition": name, "same": same, "factor": factor, **against, **told}
             found.append(Proposal(best[0], tag))
-            flying, chosen = np.concatenate([flying, best]), chosen.assuming(best)
+            flying, chosen = np.concatenate([flying, best]), chosen.assume_pending(best)
         return found
 
-    def tell(self, problem: Problem, state: State, observation: Trial, rng: Rng) -> State:
+    def tell(self, problem: Problem, state: State, observation: Observation, rng: Rng) -> State:
         """Score the acquisition whose proposal it was; an invalid configuration counts as the median."""
         tag = observation.tag
         if not (isinstance(tag, Mapping) and "acquisition" in tag):

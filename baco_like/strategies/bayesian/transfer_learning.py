@@ -12,7 +12,7 @@ from baco_like._typing import Array, Codes, Rng
 from baco_like.acquisitions.weights import draw_minimum, weight_by_feasibility
 from baco_like.exceptions import StrategyError, TrialError
 from baco_like.records.history import History
-from baco_like.records.trial import Proposal, Status, Trial
+from baco_like.records.trial import Observation, Proposal, Status
 from baco_like.strategies.bayesian.bayesian import NEEDED, Bayesian
 from baco_like.strategies.protocol import Prediction, Problem, RelatedTask
 from baco_like.surrogates.protocol import Data, GaussianSurrogate
@@ -66,7 +66,9 @@ class TransferLearning:
         proposals = self._with(state, history).ask(problem, history, state.inner, n, rng)
         return [_weighed(proposal) for proposal in proposals]
 
-    def tell(self, problem: Problem, state: _Sources, observation: Trial, rng: Rng) -> _Sources:
+    def tell(
+        self, problem: Problem, state: _Sources, observation: Observation, rng: Rng
+    ) -> _Sources:
         """There is nothing to remember: the history holds it all."""
         return state
 

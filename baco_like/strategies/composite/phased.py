@@ -62,11 +62,11 @@ class Phased(StrategyWrapper):
         rows = np.empty((0, problem.space.width))
         if missing:
             # A design never repeats a configuration, even if noise="repeat" lets the later strategy do so.
-            rows = self._current_design(history)(problem.space, missing, rng, history.taken)
+            rows = self._current_design(history)(problem.space, missing, rng, history.is_excluded)
         proposals = [Proposal(row, {"phase": "design"}) for row in rows]
         if len(proposals) == n:
             return proposals
-        history = history.assuming(rows)
+        history = history.assume_pending(rows)
         return [*proposals, *self.then.ask(problem, history, state, n - len(proposals), rng)]
 
     def _current_design(self, history: History) -> Design:

@@ -12,11 +12,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, final
+from typing import Any, TypeVar, final
 
 from baco_like._typing import Rng
 from baco_like.records.history import History
-from baco_like.records.trial import Proposal, Trial
+from baco_like.records.trial import Observation, Proposal, Trial
 from baco_like.strategies.composite.arm_selection import (
     AreaUnderCurve,
     ArmRule,
@@ -25,6 +25,8 @@ from baco_like.strategies.composite.arm_selection import (
     select_arm,
 )
 from baco_like.strategies.protocol import Problem, Strategy, proposed_rows
+
+T = TypeVar("T", bound=Trial)
 
 
 @dataclass(frozen=True)
@@ -85,8 +87,8 @@ class Portfolio:
         while len(proposals) < n and len(finished) < len(names):
             turns = self._select_turns(state, pending, finished, n - len(proposals), rng)
             for arm, count in turns.items():
-                seen = history.assuming(proposed_rows(problem.space, proposals))
-                seen = seen.retagged(partial(self._retag, arm))
+                seen = history.assume_pending(proposed_rows(problem.space, proposals))
+                seen = seen.view_as(partial(self._retag, arm))
                 new = strategies[arm].ask(share, seen, state.arms[arm], count, rng)
                 proposals += [replace(p, tag={"arm": names[arm], "tag": p.tag}) for p in new]
                 pending[arm] += len(new)
@@ -95,7 +97,7 @@ class Portfolio:
         return proposals
 
     def tell(
-        self, problem: Problem, state: PortfolioState, observation: Trial, rng: Rng
+        self, problem: Problem, state: PortfolioState, observation: Observation, rng: Rng
     ) -> PortfolioState:
         """Pass the observation on to every arm and note whether it is the best so far."""
         share = self._share_of(problem)
@@ -105,7 +107,7 @@ class Portfolio:
                 zip(self.arms.values(), state.arms, strict=True)
             )
         )
-        cost = problem.cost(observation)
+        cost = observation.cost
         after = replace(state, arms=states, best=min(cost, state.best))
         used = self._arm_of(observation)
         if used is None:
@@ -145,6 +147,6 @@ class Portfolio:
         name = trial.tag.get("arm") if isinstance(trial.tag, Mapping) else None
         return list(self.arms).index(name) if isinstance(name, str) and name in self.arms else None
 
-    def _retag(self, arm: int, trial: Trial) -> Trial:
+    def _retag(self, arm: int, trial: T) -> T:
         """Return a trial as an arm sees it: with the arm's tag, or without a tag if the arm did not propose it."""
         return replace(trial, tag=trial.tag.get("tag") if self._arm_of(trial) == arm else None)

@@ -44,5 +44,5 @@ class RandomInterleaving(StrategyWrapper):
         draws = RandomSearch().ask(problem, history, None, count, rng) if count else []
         if len(draws) == n:
             return draws
-        history = history.assuming(proposed_rows(problem.space, draws))
+        history = history.assume_pending(proposed_rows(problem.space, draws))
         return [*draws, *self.then.ask(problem, history, state, n - len(draws), rng)]

@@ -10,7 +10,7 @@ from typing_extensions import Self
 
 from baco_like._typing import Codes, Rng
 from baco_like.records.history import History
-from baco_like.records.trial import Trial
+from baco_like.records.trial import Observation
 from baco_like.strategies.protocol import (
     Prediction,
     Problem,
@@ -35,7 +35,7 @@ class StrategyWrapper:
         """Return the first state of the wrapped strategy."""
         return self.then.init(problem, rng)
 
-    def tell(self, problem: Problem, state: Any, observation: Trial, rng: Rng) -> Any:
+    def tell(self, problem: Problem, state: Any, observation: Observation, rng: Rng) -> Any:
         """Pass the observation on."""
         return self.then.tell(problem, state, observation, rng)
 

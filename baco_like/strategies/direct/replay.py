@@ -26,7 +26,7 @@ import numpy as np
 
 from baco_like._typing import Array, Rng
 from baco_like.records.history import History, row_keys
-from baco_like.records.trial import Proposal, Trial
+from baco_like.records.trial import Observation, Proposal
 from baco_like.strategies.direct.program import Program, Recipe
 from baco_like.strategies.geometry.repaired_box import RepairedBox
 from baco_like.strategies.observed_costs import ObservedCosts
@@ -149,9 +149,11 @@ class Replayed(Generic[C]):
             state = _advanced(state, assumed)
         return found
 
-    def tell(self, problem: Problem, state: Replay[C], observation: Trial, rng: Rng) -> Replay[C]:
+    def tell(
+        self, problem: Problem, state: Replay[C], observation: Observation, rng: Rng
+    ) -> Replay[C]:
         """Remember the cost, and let the program run on if it was waiting for it."""
-        code = problem.code(observation)
+        code = observation.code
         if code is None:
             return state
         grown = _grown(problem, state, observation, code)
@@ -174,7 +176,7 @@ def _waiting(state: Replay[C], ahead: int) -> Replay[C]:
     return _advanced(replace(state, skipped=skipped, waited=0))
 
 
-def _ahead(observation: Trial) -> int:
+def _ahead(observation: Observation) -> int:
     """Return how many unknowns lay between the wanted one and this, or 0 where it was not proposed for later."""
     if observation.origin == "fill":
         return 1
@@ -182,9 +184,9 @@ def _ahead(observation: Trial) -> int:
     return ahead if isinstance(ahead, int) else 0
 
 
-def _grown(problem: Problem, state: Replay[C], observation: Trial, code: Array) -> Replay[C]:
+def _grown(problem: Problem, state: Replay[C], observation: Observation, code: Array) -> Replay[C]:
     """Return the state that knows of one more observation and goes no further."""
-    cost = problem.cost(observation)
+    cost = observation.cost
     memo = state.memo.add(row_keys(code[None, :])[0], cost)
     if not math.isfinite(cost):
         return replace(state, memo=memo)

@@ -22,7 +22,7 @@ import numpy as np
 
 from baco_like._typing import Array, Codes, Ints, Rng
 from baco_like.records.history import History, row_keys
-from baco_like.records.trial import Proposal, Trial
+from baco_like.records.trial import Observation, Proposal
 from baco_like.strategies.evolutionary.population import Algorithm, Candidates, Penalised
 from baco_like.strategies.observed_costs import ObservedCosts
 from baco_like.strategies.protocol import Problem
@@ -121,15 +121,15 @@ class Evolution(Generic[M]):
         return list(found.values())
 
     def tell(
-        self, problem: Problem, state: Generation[M], observation: Trial, rng: Rng
+        self, problem: Problem, state: Generation[M], observation: Observation, rng: Rng
     ) -> Generation[M]:
         """Note a cost, and breed on when no candidate lacks one."""
-        code = problem.code(observation)
+        code = observation.code
         if code is None:
             return state
         (key,) = row_keys(code[None, :])
         known = state.memo.cost(key) is not None
-        state = replace(state, memo=state.memo.add(key, problem.cost(observation)))
+        state = replace(state, memo=state.memo.add(key, observation.cost))
         return _advanced(problem, _heard(problem, state, code, known, observation.tag))
 
 

@@ -24,7 +24,7 @@ import numpy as np
 
 from baco_like._typing import Array, Codes, Rng
 from baco_like.records.history import History, row_keys
-from baco_like.records.trial import Proposal, Trial
+from baco_like.records.trial import Observation, Proposal
 from baco_like.spaces import design
 from baco_like.spaces.rows import distinct
 from baco_like.strategies.local.neighbourhoods import Neighbourhoods
@@ -142,9 +142,9 @@ class Walking(Generic[M]):
             found[row_keys(row[None, :])[0]] = Proposal(row, tag)
         return list(found.values())
 
-    def tell(self, problem: Problem, state: Walk[M], observation: Trial, rng: Rng) -> Walk[M]:
+    def tell(self, problem: Problem, state: Walk[M], observation: Observation, rng: Rng) -> Walk[M]:
         """Note a cost, and move on as long as all that is needed is known."""
-        code = problem.code(observation)
+        code = observation.code
         if code is None:
             return state
         (key,) = row_keys(code[None, :])
@@ -158,10 +158,10 @@ class Walking(Generic[M]):
 
 
 def _noted(
-    problem: Problem, walk: Walk[M], observation: Trial, key: bytes
+    problem: Problem, walk: Walk[M], observation: Observation, key: bytes
 ) -> tuple[Walk[M], float]:
     """Return the walk that knows of one observation more, and the cost that its scans are told."""
-    cost, walk = problem.cost(observation), replace(walk, observed=walk.observed + 1)
+    cost, walk = observation.cost, replace(walk, observed=walk.observed + 1)
     if problem.noise == "repeat" and math.isfinite(cost):
         return walk, cost
     memo = walk.memo.add(key, cost)
@@ -188,14 +188,14 @@ def _spares(
 ) -> Codes:
     """Return at most n further starts, drawn as the algorithm draws them; if these are taken, uniformly."""
     drawn = [walk.algorithm.draw(problem, walk.memory, rng) for _ in range(2 * n)]
-    beyond = history.assuming(
+    beyond = history.assume_pending(
         np.array([p.code for p in found.values()]).reshape(-1, problem.space.width)
     )
     rows = distinct(np.array(drawn))
     rows = rows[~problem.is_excluded(beyond, rows)][:n]
     if len(rows) == n:
         return rows
-    beyond = beyond.assuming(rows)
+    beyond = beyond.assume_pending(rows)
     others = design.uniform(
         problem.space, n - len(rows), rng, lambda codes: problem.is_excluded(beyond, codes)
     )

@@ -19,7 +19,7 @@ import numpy as np
 
 from baco_like._typing import Array, Codes, Mask, Rng
 from baco_like.records.history import History, row_keys
-from baco_like.records.trial import Proposal, Trial
+from baco_like.records.trial import Observation, Proposal
 from baco_like.spaces.design import uniform
 from baco_like.spaces.rows import distinct
 from baco_like.strategies.geometry.continuous import UnitBox
@@ -128,15 +128,15 @@ class Racing:
         rows = rows[~problem.is_excluded(history, rows)][:n]
         return [Proposal(row, {"phase": "racing", "race": state.number}) for row in rows]
 
-    def tell(self, problem: Problem, state: Race, observation: Trial, rng: Rng) -> Race:
+    def tell(self, problem: Problem, state: Race, observation: Observation, rng: Rng) -> Race:
         """Note the cost, and go on with the race if the round is complete."""
-        code = problem.code(observation)
+        code = observation.code
         if code is None:
             return state
         asked = observation.origin not in ("told", "imported")
-        memo = state.memo.add(row_keys(code[None, :])[0], problem.cost(observation))
+        memo = state.memo.add(row_keys(code[None, :])[0], observation.cost)
         state = replace(state, memo=memo, used=state.used + asked)
-        state = _noted(state, code, problem.cost(observation), _ours(observation))
+        state = _noted(state, code, observation.cost, _ours(observation))
         if state.waited > max(_PATIENCE, 2 * int(state.alive.sum())):
             alive = state.alive.copy()
             alive[state.missing] = False
@@ -203,7 +203,7 @@ def _kept(problem: Problem) -> int:
     return int(2 + math.log2(max(1, len(problem.space.active))))
 
 
-def _ours(observation: Trial) -> bool:
+def _ours(observation: Observation) -> bool:
     tag = observation.tag
     return observation.origin == "fill" or (
         isinstance(tag, Mapping) and tag.get("phase") == "racing"
