@@ -1,1 +1,61 @@
-"""What a model says about where to look next."""
+"""Acquisition functions and acquisition optimizers.
+
+An acquisition function says how promising a configuration is under a model; its score can be weighted by the
+probability of feasibility and by the user's priors. An acquisition optimizer finds the feasible configurations with the
+highest scores.
+"""
+
+from baco_like.acquisitions.contextual import exploration_factor
+from baco_like.acquisitions.functions import (
+    ExpectedImprovement,
+    LowerConfidenceBound,
+    ProbabilityOfImprovement,
+    ThompsonSampling,
+)
+from baco_like.acquisitions.optimizers import (
+    AcquisitionOptimizer,
+    AlternatingSearch,
+    ExhaustiveSearch,
+    GradientAscent,
+    IsExcluded,
+    LocalSearch,
+    SampledSearch,
+)
+from baco_like.acquisitions.pending import condition_on_pending
+from baco_like.acquisitions.protocol import AcquisitionFunction, Score
+from baco_like.acquisitions.selectors import (
+    ACQUISITIONS,
+    AcquisitionRecord,
+    AcquisitionSelector,
+    AdvancedMulti,
+    Multi,
+    Turns,
+)
+from baco_like.acquisitions.weights import draw_minimum, weight_by_feasibility, weight_by_prior
+
+__all__ = [
+    "ACQUISITIONS",
+    "AcquisitionFunction",
+    "AcquisitionOptimizer",
+    "AcquisitionRecord",
+    "AcquisitionSelector",
+    "AdvancedMulti",
+    "AlternatingSearch",
+    "ExhaustiveSearch",
+    "ExpectedImprovement",
+    "GradientAscent",
+    "IsExcluded",
+    "LocalSearch",
+    "LowerConfidenceBound",
+    "Multi",
+    "ProbabilityOfImprovement",
+    "SampledSearch",
+    "Score",
+    "ThompsonSampling",
+    "Turns",
+    "condition_on_pending",
+    "draw_minimum",
+    "exploration_factor",
+    "weight_by_feasibility",
+    "weight_by_prior",
+]

@@ -1,8 +1,8 @@
-"""Random forests by a short path through scikit-learn's trees.
+"""Random forests that call scikit-learn's trees directly.
 
-A forest here is its trees and, for every tree, a table of what each leaf says. Growing the trees
-one by one and asking ``tree_.apply`` for the leaves skips scikit-learn's checks and its thread
-pool, which at the sizes of auto-tuning cost several times the work itself.
+A forest here is a list of trees, and for every tree an array of predictions by node. Growing the trees one at a time
+and finding the leaves by ``tree_.apply`` avoids scikit-learn's argument checks and its thread pool, which at the sizes
+of auto-tuning take several times as long as the work itself.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from baco_like._typing import Array, Codes, Features, Rng
 from baco_like.surrogates.protocol import Data, Featured
 
 LEAST_VARIANCE = 1e-6
-"""On the standardised scale: where all trees agree they may still all be wrong."""
+"""Floor of the variance on the standardised scale: trees that agree can still all be wrong."""
 
 
 @dataclass(frozen=True)
 class Growth:
-    """How trees are grown.
+    """Settings of the trees.
 
     Attributes:
-        trees: How many.
+        trees: Number of trees.
         max_features: Share of the feature columns that each split may choose from.
         min_samples_leaf: Least number of (drawn) rows in a leaf.
-        bootstrap: Whether every tree sees rows drawn with replacement instead of all.
+        bootstrap: Whether every tree is grown from rows drawn with replacement instead of all rows.
     """
 
     trees: int = 50
@@ -40,13 +40,13 @@ class Growth:
 
 @dataclass(frozen=True, eq=False)
 class Tree:
-    """One grown tree.
+    """One grown tree; arrays have one entry per node.
 
     Attributes:
-        splits: scikit-learn's tree.
-        mean: Mean of the rows in every node.
+        splits: scikit-learn's ``tree_``.
+        mean: Mean of the node's rows.
         variance: Their population variance.
-        weight: How many (drawn) rows are in every node.
+        weight: Number of (drawn) rows in the node.
     """
 
     splits: Any
@@ -55,55 +55,55 @@ class Tree:
     weight: Array
 
 
-def grow(features: Features, y: Array, growth: Growth, rng: Rng) -> tuple[Tree, ...]:
+def grow_trees(features: Features, y: Array, growth: Growth, rng: Rng) -> tuple[Tree, ...]:
     """Return regression trees of ``y``.
 
-    For labels 0 and 1 they are also classification trees: the variance that a split must lower is
-    then half the Gini impurity, and a leaf's mean is its share of ones.
+    For labels 0 and 1 they are also classification trees: the variance that a split reduces is half the Gini impurity,
+    and a leaf's mean is its share of ones.
 
     Args:
         features: ``(n, k)``, at least one row.
         y: ``(n,)``.
-        growth: How.
-        rng: Chance.
+        growth: Settings of the trees.
+        rng: Random generator.
     """
     from sklearn import config_context
 
-    # The parameters are ours and the rows finite: checking both for every tree takes as long as growing it.
+    # The settings are valid and the rows finite: checking both for every tree takes as long as growing it.
     with config_context(skip_parameter_validation=True, assume_finite=True):
-        return tuple(_grown_trees(features, y, growth, rng))
+        return tuple(_iterate_trees(features, y, growth, rng))
 
 
-def _grown_trees(features: Features, y: Array, growth: Growth, rng: Rng) -> Iterator[Tree]:
+def _iterate_trees(features: Features, y: Array, growth: Growth, rng: Rng) -> Iterator[Tree]:
     from sklearn.tree import DecisionTreeRegressor
 
     n = len(y)
-    rows = _columns32(features)
+    rows = _single_precision(features)
     target = np.ascontiguousarray(y, dtype=np.float64)
-    chance = np.random.RandomState(rng.integers(2**31))  # a new one for every tree takes time
+    random_state = np.random.RandomState(rng.integers(2**31))  # a new one for every tree takes time
     for _ in range(growth.trees):
         drawn = rng.integers(n, size=n) if growth.bootstrap else slice(None)
         tree = DecisionTreeRegressor(
             max_features=growth.max_features,
             min_samples_leaf=growth.min_samples_leaf,
-            random_state=chance,
+            random_state=random_state,
         )
         splits = tree.fit(rows[drawn], target[drawn], check_input=False).tree_
         mean = splits.value[:, 0, 0].copy()
         yield Tree(splits, mean, splits.impurity, splits.weighted_n_node_samples)
 
 
-def look_up(trees: tuple[Tree, ...], tables: list[Array], features: Features) -> Array:
-    """Return what every tree's table says of every row, ``(trees, m)``."""
-    rows = _columns32(features)
-    found = np.empty((len(trees), len(rows)))
-    for out, tree, table in zip(found, trees, tables, strict=True):
+def predict_by_tree(trees: tuple[Tree, ...], tables: list[Array], features: Features) -> Array:
+    """Return the entry of every tree's table at the leaf of every row, ``(trees, m)``."""
+    rows = _single_precision(features)
+    predictions = np.empty((len(trees), len(rows)))
+    for out, tree, table in zip(predictions, trees, tables, strict=True):
         np.take(table, tree.splits.apply(rows), out=out)
-    return found
+    return predictions
 
 
-def _columns32(features: Features) -> npt.NDArray[np.float32]:
-    """Return single precision rows, which is all that the trees read; they need a column to stand on."""
+def _single_precision(features: Features) -> npt.NDArray[np.float32]:
+    """Return single-precision rows, as scikit-learn's trees require, with at least one column."""
     rows = np.ascontiguousarray(features, dtype=np.float32)
     return rows if rows.shape[1] else np.zeros((len(rows), 1), dtype=np.float32)
 
@@ -122,28 +122,28 @@ class ForestModel:
 
     @property
     def hyperparameters(self) -> Mapping[str, Any]:
-        """Nothing is fitted but the trees."""
+        """Empty: only the trees are fitted."""
         return {}
 
     def predict(self, codes: Codes) -> tuple[Array, Array]:
         """Return mean and variance, ``(n, w)`` -> ``(n,)``, ``(n,)``.
 
-        By the law of total variance: the mean of the leaves' variances plus the variance of their
+        By the law of total variance, the variance is the mean of the leaves' variances plus the variance of their
         means.
         """
         features = self.space.features(codes)
-        means = look_up(self.trees, [tree.mean for tree in self.trees], features)
-        variances = look_up(self.trees, [tree.variance for tree in self.trees], features)
+        means = predict_by_tree(self.trees, [tree.mean for tree in self.trees], features)
+        variances = predict_by_tree(self.trees, [tree.variance for tree in self.trees], features)
         total = variances.mean(axis=0) + means.var(axis=0)
         return means.mean(axis=0), np.maximum(total, LEAST_VARIANCE)
 
 
 @dataclass(frozen=True)
 class RandomForest:
-    """A random forest of the values; it ignores known variances and takes censored values at their bounds.
+    """A random forest of the values; it ignores known variances, and censored values count at their bounds.
 
     Attributes:
-        growth: How the trees are grown.
+        growth: Settings of the trees; SMAC's share of features, 5/6, by default.
     """
 
     growth: Growth = Growth(max_features=5 / 6, min_samples_leaf=1)
@@ -152,4 +152,4 @@ class RandomForest:
         self, space: Featured, data: Data, rng: Rng, start: Mapping[str, Any] | None = None
     ) -> ForestModel:
         """Return the model; ``start`` is not used."""
-        return ForestModel(space, grow(space.features(data.codes), data.y, self.growth, rng))
+        return ForestModel(space, grow_trees(space.features(data.codes), data.y, self.growth, rng))

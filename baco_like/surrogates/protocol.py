@@ -13,7 +13,7 @@ from baco_like._typing import Array, Codes, Features, Ints, Mask, Rng
 
 
 class Featured(Protocol):
-    """What a surrogate needs of a space; `baco_like.spaces.space.Space` is one."""
+    """The part of a space that surrogates use; `baco_like.Space` implements it."""
 
     @property
     def active(self) -> tuple[str, ...]:
@@ -21,21 +21,21 @@ class Featured(Protocol):
 
     @property
     def feature_owner(self) -> Ints:
-        """For each feature column, which of the active parameters it belongs to, ``(k,)``."""
+        """For each feature column, the index of its parameter in `active`, ``(k,)``."""
 
     def features(self, codes: Codes) -> Features:
-        """Return what a model sees, ``(n, w)`` -> ``(n, k)``."""
+        """Return the features of configurations, ``(n, w)`` -> ``(n, k)``."""
 
 
 @dataclass(frozen=True)
 class Data:
-    """What a surrogate is fitted to; every array has n rows.
+    """Observations that a surrogate is fitted to; every array has n rows.
 
     Attributes:
         codes: Configurations, ``(n, w)``.
         y: Values on the model's scale (transformed and standardised, minimised), ``(n,)``.
-        variance: Known variance of each value's mean on the same scale, 0 where unknown, ``(n,)``.
-        censored: Where True, ``y`` is only a lower bound of the value, ``(n,)``.
+        variance: Known variance of each value's mean on the same scale, 0 if unknown, ``(n,)``.
+        censored: True where ``y`` is only a lower bound of the value, ``(n,)``.
     """
 
     codes: Codes
@@ -53,7 +53,7 @@ class Model(Protocol):
 
     @property
     def hyperparameters(self) -> Mapping[str, Any]:
-        """What fitting found, as JSON values, maybe none; a later fit may start from it."""
+        """The fitted hyperparameters as JSON values, possibly empty; a later fit may start from them."""
 
     def predict(self, codes: Codes) -> tuple[Array, Array]:
         """Return mean and variance (non-negative, finite), ``(n, w)`` -> ``(n,)``, ``(n,)``."""
@@ -61,10 +61,10 @@ class Model(Protocol):
 
 @runtime_checkable
 class UpdatableModel(Model, Protocol):
-    """A model that can be conditioned on further values without being fitted again."""
+    """A model that can be conditioned on additional values without another fit."""
 
     def condition(self, codes: Codes, y: Array) -> UpdatableModel:
-        """Return the model that has also seen these values, ``(m, w)``, ``(m,)``."""
+        """Return the model that also uses these values, ``(m, w)``, ``(m,)``."""
 
 
 class JointModel(Model, Protocol):
@@ -75,26 +75,10 @@ class JointModel(Model, Protocol):
 
 
 class SamplingModel(Model, Protocol):
-    """A model from whose posterior functions can be drawn."""
+    """A model with a posterior over functions."""
 
     def draw(self, rng: Rng) -> Callable[[Codes], Array]:
-        """Return one drawn function of the noise-free value, ``(n, w)`` -> ``(n,)``."""
-
-
-class Surrogate(Protocol):
-    """A recipe for models."""
-
-    def fit(
-        self, space: Featured, data: Data, rng: Rng, start: Mapping[str, Any] | None = None
-    ) -> Model:
-        """Return a model of ``data`` (at least one row).
-
-        Args:
-            space: Gives the features.
-            data: The observations.
-            rng: Chance; nothing else is random.
-            start: An earlier model's `hyperparameters`, as one more start of the fit.
-        """
+        """Return one function drawn from the posterior of the noise-free value, ``(n, w)`` -> ``(n,)``."""
 
 
 class GaussianModel(UpdatableModel, JointModel, Protocol):
@@ -112,6 +96,22 @@ class GaussianModel(UpdatableModel, JointModel, Protocol):
         """Return mean and standard deviation at every observation given the others, ``(count,)`` each."""
 
 
+class Surrogate(Protocol):
+    """A frozen recipe for models; fitting returns a new model and changes no state."""
+
+    def fit(
+        self, space: Featured, data: Data, rng: Rng, start: Mapping[str, Any] | None = None
+    ) -> Model:
+        """Return a model of ``data`` (at least one row).
+
+        Args:
+            space: Gives the features.
+            data: The observations.
+            rng: Random generator; the only source of randomness.
+            start: The `hyperparameters` of an earlier model, possibly from another surrogate; a start of the fit.
+        """
+
+
 class GaussianSurrogate(ABC):
     """A surrogate whose models are Gaussian processes; only these can use the results of related tasks."""
 
@@ -123,18 +123,18 @@ class GaussianSurrogate(ABC):
 
 
 class FeasibilityModel(Protocol):
-    """Predicts whether a configuration will run at all."""
+    """Predicts whether configurations run at all."""
 
     def probability(self, codes: Codes) -> Array:
         """Return the probability of feasibility in [0, 1], ``(n, w)`` -> ``(n,)``."""
 
 
 class FeasibilitySurrogate(Protocol):
-    """A recipe for feasibility models."""
+    """A frozen recipe for feasibility models."""
 
     def fit(self, space: Featured, codes: Codes, feasible: Mask, seed: int) -> FeasibilityModel:
         """Return a model of which rows ran, ``(n, w)`` and ``(n,)`` in order of arrival.
 
-        The result depends on these arguments alone, so that a resumed run has the same model. Rows
-        of one class only give the constant model of that class.
+        The result depends on these arguments alone, so that a resumed run has the same model. If all rows have the same
+        label, it is the constant model with probability 0 or 1.
         """

@@ -1,11 +1,15 @@
-"""CPU milliseconds of one whole suggest() + observe() with a full refit, beside other packages in the same run.
+"""Measure the CPU milliseconds of one suggest() + observe() with a full refit, beside other packages.
 
     OMP_NUM_THREADS=1 python benchmarks/speed/suggest.py --data DIR [--repeats 6] [--profile SPACE [--failed 0.3]]
+    OMP_NUM_THREADS=1 python benchmarks/speed/suggest.py --data DIR --surrogates [--device cuda]
 
-The space is the recorded 2-D convolution (4,362 configurations, 7 tuned parameters); for ours alone also hotspot22 and
-rs_cot_1024, and with failures among the observations. Each history is the same random sample of configurations with
-smooth random values; every figure is the median over `--repeats` further suggestions with that many observations, and
-in brackets its share of the first row's. Packages not installed are left out.
+The space is the recorded 2-D convolution (4,362 configurations, 7 tuned parameters). For baco_like there are also
+hotspot22, rs_cot_1024, and histories with failures. Each history is the same random sample of configurations with
+smooth random values. Every number is the median over `--repeats` additional suggestions, and the number in brackets is
+its share of the first row. Packages that are not installed are omitted.
+
+`--surrogates` compares the closed form with GPyTorch for `bayesian` and `auto`: CPU time, and with `--device cuda`
+wall time, because the CPU waits while the GPU works.
 """
 
 import os
@@ -33,7 +37,9 @@ from baco_like import Optimizer, Space
 
 Step = Callable[[], None]
 SIZES = (50, 100, 200)
+SURROGATE_SIZES = (50, 100, 200, 1000)
 TURN = 3
+"""Suggestions of one package before the next one's turn, so that all share the load of the machine alike."""
 
 
 def data_folder(given: str | None) -> Path:
@@ -65,7 +71,7 @@ def observations(
 ) -> tuple[list[dict[str, Any]], list[float | None]]:
     """Return n distinct configurations and a smooth positive value of each, or None for a share that failed.
 
-    What fails is a half-space of the features, so that it can be learnt.
+    Failures fill a half-space of the features, so that a model can learn them.
     """
     rng = np.random.default_rng(n)
     rows = np.unique(space.feasible.sample(3 * n, rng), axis=0)
@@ -85,8 +91,9 @@ def ours(
     configs: list[dict[str, Any]],
     values: list[float | None],
     strategy: str = "bayesian",
+    **settings: str,
 ) -> Step:
-    optimizer = Optimizer(space, strategy=strategy, settings={"initial": 1})
+    optimizer = Optimizer(space, strategy=strategy, settings={"initial": 1, **settings})
     optimizer.observe(configs, values)
     usual = statistics.median(value for value in values if value is not None)
     fails = itertools.cycle([value is None for value in values])
@@ -152,16 +159,31 @@ def botorch(space: Space, configs: list[dict[str, Any]], values: list[float]) ->
     return step
 
 
-def milliseconds(steps: dict[str, Step], repeats: int) -> dict[str, float]:
-    """Return the median of each step; they take turns, so that all suffer alike from whatever else is running."""
-    found: dict[str, list[float]] = {name: [] for name in steps}
+def milliseconds(
+    steps: dict[Any, Step], repeats: int, clock: Callable[[], float] = time.process_time
+) -> dict[Any, float]:
+    """Return the median time of each step; the steps take turns, so that all share the load of the machine alike."""
+    times: dict[Any, list[float]] = {name: [] for name in steps}
     for done in range(0, repeats, TURN):
         for name, step in steps.items():
             for _ in range(min(TURN, repeats - done)):
-                start = time.process_time()
+                start = clock()
                 step()
-                found[name].append(1e3 * (time.process_time() - start))
-    return {name: statistics.median(times) for name, times in found.items()}
+                times[name].append(1e3 * (clock() - start))
+    return {name: statistics.median(measured) for name, measured in times.items()}
+
+
+def surrogate_steps(space: Space, n: int, device: str) -> dict[tuple[str, str], Step]:
+    """Return the steps of the closed form and of GPyTorch with n observations."""
+    settings = {
+        "closed form": {},
+        f"GPyTorch, {device}": {"surrogate": "gpytorch", "device": device},
+    }
+    return {
+        (strategy, name): ours(space, *observations(space, n), strategy, **own)
+        for strategy in ("bayesian", "auto")
+        for name, own in settings.items()
+    }
 
 
 def profile(space: Space, failed: float) -> None:
@@ -210,17 +232,36 @@ def main() -> None:
     parser.add_argument(
         "--failed", type=float, default=0.0, help="share of failures in the profile"
     )
+    parser.add_argument(
+        "--surrogates", action="store_true", help="compare the closed form with GPyTorch"
+    )
+    parser.add_argument("--device", default="cpu", help="torch device for --surrogates")
     args = parser.parse_args()
     warnings.simplefilter("ignore")
     folder = data_folder(args.data)
     if args.profile:
         profile(SPACES[args.profile](folder), args.failed)
         return
+    if args.surrogates:
+        space = SPACES["convolution"](folder)
+        clock = time.process_time if args.device == "cpu" else time.perf_counter
+        columns = [
+            milliseconds(surrogate_steps(space, n, args.device), args.repeats, clock)
+            for n in SURROGATE_SIZES
+        ]
+        print_table("strategy | surrogate", SURROGATE_SIZES, columns)
+        return
     spaces = {name: read(folder) for name, read in SPACES.items()}
     columns = [measured(spaces, n, args.repeats) for n in SIZES]
+    print_table("space | package", SIZES, columns)
+
+
+def print_table(
+    names: str, sizes: tuple[int, ...], columns: list[dict[tuple[str, str], float]]
+) -> None:
     first = next(iter(columns[0]))
-    print("| space | package | " + " | ".join(f"{n} observations" for n in SIZES) + " |")
-    print("|---|---|" + "---:|" * len(SIZES))
+    print(f"| {names} | " + " | ".join(f"{n} observations" for n in sizes) + " |")
+    print("|---|---|" + "---:|" * len(sizes))
     for row in columns[0]:
         shown = [f"{ms[row]:.1f} ms (1/{ms[first] / ms[row]:.1f})" for ms in columns]
         print(f"| {row[0]} | {row[1]} | " + " | ".join(shown) + " |", flush=True)

@@ -10,7 +10,6 @@ from baco_like.acquisitions.functions import (
     ProbabilityOfImprovement,
 )
 from baco_like.acquisitions.numerics import FAR, log_ei, log_h, log_pi
-from baco_like.surrogates.constant import ConstantModel
 from baco_like.testing.doubles import ChosenModel
 
 CODES = np.zeros((1, 1))
@@ -18,7 +17,8 @@ RNG = np.random.default_rng(0)
 
 
 def at(acquisition, mean, variance, incumbent):
-    return acquisition.bind(ConstantModel(mean, variance), incumbent, RNG)(CODES)[0]
+    model = ChosenModel(lambda c: np.full(len(c), mean), lambda c: np.full(len(c), variance))
+    return acquisition.bind(model, incumbent, RNG)(CODES)[0]
 
 
 @pytest.mark.parametrize("mean", [-2.0, 0.0, 1.3, 4.0])

@@ -4,9 +4,8 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.tree import DecisionTreeRegressor
 
 from baco_like import Integer, Space
-from baco_like.surrogates.constant import Constant
 from baco_like.surrogates.feasibility import ForestFeasibility, refit_point
-from baco_like.surrogates.forest import Growth, RandomForest, grow, look_up
+from baco_like.surrogates.forest import Growth, RandomForest, grow_trees, predict_by_tree
 from baco_like.surrogates.protocol import Data
 
 SPACE = Space({"a": Integer(0, 40), "b": Integer(0, 40)})
@@ -30,9 +29,9 @@ def test_leaves_are_scikit_learns_predictions():
     features = rng(1).random((60, 4))
     y = rng(2).standard_normal(60)
     growth = Growth(trees=7, max_features=0.5, min_samples_leaf=2, bootstrap=False)
-    trees = grow(features, y, growth, rng(3))
+    trees = grow_trees(features, y, growth, rng(3))
     unseen = rng(4).random((200, 4))
-    found = look_up(trees, [tree.mean for tree in trees], unseen)
+    found = predict_by_tree(trees, [tree.mean for tree in trees], unseen)
     chance = np.random.RandomState(rng(3).integers(2**31))
     for i in range(7):
         reference = DecisionTreeRegressor(
@@ -89,15 +88,6 @@ def test_a_space_of_constants_has_a_forest():
     codes = space.feasible.sample(3, rng())
     model = RandomForest().fit(space, plain(codes, np.array([1.0, 2.0, 3.0])), rng())
     assert np.ptp(model.predict(codes)[0]) == 0.0
-
-
-def test_constant_is_mean_and_variance():
-    codes = SPACE.feasible.sample(4, rng())
-    mean, variance = (
-        Constant().fit(SPACE, plain(codes, np.array([1.0, 2.0, 3.0, 6.0])), rng()).predict(codes)
-    )
-    np.testing.assert_array_equal(mean, 3.0)
-    np.testing.assert_array_equal(variance, 3.5)
 
 
 def test_feasibility_is_learnt(labelled):

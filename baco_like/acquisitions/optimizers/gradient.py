@@ -1,23 +1,22 @@
-"""Gradient ascent on the real parameters of many rows at once; everything else stays as it is.
+"""Gradient ascent on the real parameters of many rows at once; the other parameters do not change.
 
 Every row climbs by BFGS (Nocedal and Wright, Numerical Optimization, 2nd ed., Eq. 6.17) on the unit scale of its
-reals, that is linear or logarithmic between their bounds, and projected onto them. Slopes are central differences.
-All rows and coordinates are scored in one call, and so are all step lengths of a line search. Only feasible rows are
-ever scored; where a constraint blocks the way, random uphill directions are tried.
+reals: linear or logarithmic between their bounds, and projected onto them. Gradients are central differences. All rows
+and coordinates are scored in one call, and so are all step lengths of a line search. Only feasible rows are scored;
+where a constraint blocks the way, random uphill directions are tried.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
 
 import numpy as np
 
-from baco_like._typing import Array, Codes, Ints, Mask, Rng
+from baco_like._typing import Array, Codes, Ints, Rng
 from baco_like.acquisitions.optimizers.best_rows import comparable
 from baco_like.acquisitions.protocol import Score
-from baco_like.parameters.protocol import Parameter, is_continuous
+from baco_like.parameters.protocol import is_continuous
 from baco_like.spaces.space import Space
 
 _DIFFERENCE = 1e-5
@@ -26,28 +25,28 @@ _DIFFERENCE = 1e-5
 _LENGTHS = 4.0 ** np.arange(1, -8, -1)
 """Step lengths tried at once, as multiples of the quasi-Newton step."""
 
-_FURTHEST = 0.25
-"""Longest step of one coordinate on the unit scale."""
+_LONGEST_STEP = 0.25
+"""Longest step of one coordinate on the unit scale, at length 1."""
 
 _FLAT = 1e-9
-"""A slope below it, on the unit scale, is none."""
+"""Derivatives below this, on the unit scale, count as zero."""
 
-_FAILURES = 12
-"""So many directions in a row without a gain end a climb that a constraint blocks: random uphill ones may slide along
-it."""
+_MOST_FAILURES = 12
+"""A climb ends after this number of directions without a gain. Where a constraint blocks the way, some of the random
+uphill directions slide along it."""
 
-_UNBLOCKED = 4
-"""What a failure counts where nothing infeasible was in the way."""
+_UNBLOCKED_FAILURE = 4
+"""Count of one failure where every scored row was feasible: random directions then help less."""
 
 
 @final
 @dataclass(frozen=True)
 class GradientAscent:
-    """Projected BFGS with numerical slopes.
+    """Projected BFGS with numerical gradients.
 
     Attributes:
-        steps: At most so many line searches.
-        gain: A step that gains less than this does not count, so no climb creeps.
+        steps: Maximum number of line searches.
+        gain: A step that gains less than this counts as a failure, so that no climb creeps.
     """
 
     steps: int = 30
@@ -56,173 +55,154 @@ class GradientAscent:
     def climb(
         self, score: Score, space: Space, rows: Codes, heights: Array, rng: Rng
     ) -> tuple[Codes, Array]:
-        """Return where the climbs from feasible rows, ``(n, w)``, end, and the scores there; none ends lower.
+        """Return the ends of the climbs from feasible rows, ``(n, w)``, and the scores there, none lower than before.
 
         Args:
             score: Higher is better.
-            space: Where.
+            space: The space to search.
             rows: Feasible rows.
             heights: Their scores, ``(n,)``.
-            rng: Chance.
+            rng: Random generator.
         """
-        reals = Reals.of(space)
-        if not reals.columns.size or not len(rows):
+        names = [name for name in space.active if is_continuous(space.parameters[name])]
+        if not names or not len(rows):
             return rows, heights
-        rows, heights = rows.copy(), comparable(heights)
-        climb = _Climb(score, reals, rows, heights, rng, self.gain)
+        climb = _Climb(score, space, names, rows.copy(), comparable(heights), rng, self.gain)
         for _ in range(self.steps):
-            if not climb.left.size:
+            if not climb.active.size:
                 break
             climb.step()
         return climb.rows, climb.heights
 
 
-@dataclass(frozen=True, eq=False)
-class Reals:
-    """The real parameters of a space, on their unit scales.
-
-    Attributes:
-        space: The space.
-        parameters: Its reals that are not constant.
-        columns: Their code columns, ``(k,)``.
-    """
-
-    space: Space
-    parameters: Sequence[Parameter]
-    columns: Ints
-
-    @classmethod
-    def of(cls, space: Space) -> Reals:
-        """Return those of a space."""
-        found = [
-            (parameter, space.columns[name].start)
-            for name in space.active
-            if is_continuous(parameter := space.parameters[name])
-        ]
-        return cls(space, [p for p, _ in found], np.array([at for _, at in found], dtype=np.int64))
-
-    def shares(self, rows: Codes) -> Array:
-        """Return where the reals stand, ``(n, w)`` -> ``(n, k)`` in [0, 1]."""
-        parts = zip(self.parameters, self.columns, strict=True)
-        return np.column_stack([p.to_unit(rows[:, [at]]) for p, at in parts])
-
-    def placed(self, rows: Codes, shares: Array) -> Codes:
-        """Return rows with their reals at these places of [0, 1], ``(n, w)``, ``(n, k)`` -> ``(n, w)``."""
-        moved = rows.copy()
-        for parameter, at, share in zip(self.parameters, self.columns, shares.T, strict=True):
-            moved[:, [at]] = parameter.from_unit(share[:, None])
-        return moved
-
-
 class _Climb:
-    """Rows on their way up; `left` are those that still climb."""
+    """Rows that climb together; arrays have one entry per row, and `active` has the rows that still climb."""
 
     def __init__(
-        self, score: Score, reals: Reals, rows: Codes, heights: Array, rng: Rng, gain: float
+        self,
+        score: Score,
+        space: Space,
+        names: list[str],
+        rows: Codes,
+        heights: Array,
+        rng: Rng,
+        gain: float,
     ) -> None:
-        self._score, self._reals, self._rng, self._gain = score, reals, rng, gain
+        self._score, self._space, self._rng, self._gain = score, space, rng, gain
+        self._reals = [(space.parameters[name], space.columns[name]) for name in names]
         self.rows, self.heights = rows, heights
-        n, k = len(rows), len(reals.columns)
-        self.left: Ints = np.flatnonzero(np.isfinite(heights))
-        self._shares = reals.shares(rows)
-        self._inverse = np.tile(np.eye(k), (n, 1, 1))  # of the Hessian, negated
-        self._known = np.zeros(n, dtype=np.bool_)  # whether it has seen a step
-        self._failed = np.zeros(n, dtype=np.int64)
-        self._slopes = np.zeros((n, k))
-        self._slopes[self.left] = self._differences(self.left)
-        self._stop()
+        n, k = len(rows), len(names)
+        self.active: Ints = np.flatnonzero(np.isfinite(heights))
+        self._points = np.column_stack([p.to_unit(rows[:, at]) for p, at in self._reals])
+        self._inverse = np.tile(np.eye(k), (n, 1, 1))  # of the negated Hessian
+        self._has_curvature = np.zeros(n, dtype=np.bool_)  # whether a step has updated the inverse
+        self._failures = np.zeros(n, dtype=np.int64)
+        self._gradients = np.zeros((n, k))
+        self._gradients[self.active] = self._central_differences(self.active)
+        self._drop_finished()
 
     def step(self) -> None:
-        """Advance every row that is left by one line search."""
-        mine = self.left
-        way = self._directions(mine)
-        before = self._shares[mine]
-        trial = np.clip(before[:, None] + _LENGTHS[:, None] * way[:, None], 0.0, 1.0)
-        reached = self._scored(np.repeat(mine, len(_LENGTHS)), trial.reshape(-1, trial.shape[2]))
-        reached = reached.reshape(len(mine), -1)
-        best = np.argmax(reached, axis=1)
-        entry = np.arange(len(mine))
-        rose = reached[entry, best] > self.heights[mine] + self._gain
-        moved = mine[rose]
-        cost = np.where(np.isneginf(reached).any(axis=1), 1, _UNBLOCKED)
-        self._failed[mine] = np.where(rose, 0, self._failed[mine] + cost)
-        self._inverse[mine[~rose]] = np.eye(way.shape[1])
-        self._known[mine[~rose]] = False
+        """Advance every active row by one line search."""
+        active = self.active
+        directions = self._directions(active)
+        before = self._points[active]
+        trials = np.clip(before[:, None] + _LENGTHS[:, None] * directions[:, None], 0.0, 1.0)
+        owner = np.repeat(active, len(_LENGTHS))
+        scores = self._scores_at(owner, trials.reshape(-1, trials.shape[2]))
+        scores = scores.reshape(len(active), -1)
+        best = np.argmax(scores, axis=1)
+        index = np.arange(len(active))
+        rose = scores[index, best] > self.heights[active] + self._gain
+        moved, stuck = active[rose], active[~rose]
+        failure = np.where(np.isneginf(scores).any(axis=1), 1, _UNBLOCKED_FAILURE)
+        self._failures[active] = np.where(rose, 0, self._failures[active] + failure)
+        self._inverse[stuck] = np.eye(directions.shape[1])
+        self._has_curvature[stuck] = False
         if moved.size:
-            self._shares[moved] = trial[entry, best][rose]
-            self.rows[moved] = self._reals.placed(self.rows[moved], self._shares[moved])
-            self.heights[moved] = reached[entry, best][rose]
-            slopes = self._differences(moved)
-            self._learn(moved, self._shares[moved] - before[rose], self._slopes[moved] - slopes)
-            self._slopes[moved] = slopes
-        self._stop()
+            self._points[moved] = trials[index, best][rose]
+            self.rows[moved] = self._rows_at(moved, self._points[moved])
+            self.heights[moved] = scores[index, best][rose]
+            gradients = self._central_differences(moved)
+            self._update_inverse(
+                moved, self._points[moved] - before[rose], self._gradients[moved] - gradients
+            )
+            self._gradients[moved] = gradients
+        self._drop_finished()
 
-    def _stop(self) -> None:
-        flat = np.abs(self._free(self.left)).max(axis=1, initial=0.0) < _FLAT
-        self.left = self.left[~flat & (self._failed[self.left] < _FAILURES)]
+    def _drop_finished(self) -> None:
+        gradients = self._projected_gradients(self.active)
+        is_flat = np.abs(gradients).max(axis=1, initial=0.0) < _FLAT
+        self.active = self.active[~is_flat & (self._failures[self.active] < _MOST_FAILURES)]
 
-    def _free(self, mine: Ints) -> Array:
-        """Return the slopes, without those that point out of the domain."""
-        shares, slopes = self._shares[mine], self._slopes[mine]
-        out = ((shares <= 0.0) & (slopes < 0.0)) | ((shares >= 1.0) & (slopes > 0.0))
-        return np.where(out, 0.0, slopes)
+    def _projected_gradients(self, rows: Ints) -> Array:
+        """Return the gradients with 0 where they point out of the domain, ``(m, k)``."""
+        points, gradients = self._points[rows], self._gradients[rows]
+        out = ((points <= 0.0) & (gradients < 0.0)) | ((points >= 1.0) & (gradients > 0.0))
+        return np.where(out, 0.0, gradients)
 
-    def _directions(self, mine: Ints) -> Array:
-        """Return uphill steps, no coordinate longer than `_FURTHEST` at length 1."""
-        slopes = self._free(mine)
-        fixed = slopes == 0.0
-        way = np.einsum("nij,nj->ni", self._inverse[mine], slopes)
-        way = np.where(fixed, 0.0, way)
-        wrong = (way * slopes).sum(axis=1) <= 0.0
-        way[wrong] = slopes[wrong]
-        blocked = self._failed[mine] > 0
-        if blocked.any():  # a constraint or a ridge: some other way that is uphill too
-            size = np.linalg.norm(slopes[blocked], axis=1, keepdims=True)
-            drawn = self._rng.standard_normal((int(blocked.sum()), slopes.shape[1]))
-            drawn *= np.sign((drawn * slopes[blocked]).sum(axis=1, keepdims=True)) * size
-            way[blocked] = drawn
-        longest = np.abs(way).max(axis=1, keepdims=True)
-        first = ~self._known[mine][:, None]  # a slope says nothing about the length
-        scale = np.where(first | (longest > _FURTHEST), _FURTHEST / np.maximum(longest, 1e-300), 1)
-        return np.asarray(way * scale)
+    def _directions(self, rows: Ints) -> Array:
+        """Return uphill steps, no coordinate longer than `_LONGEST_STEP`, ``(m, k)``."""
+        gradients = self._projected_gradients(rows)
+        directions = np.einsum("nij,nj->ni", self._inverse[rows], gradients)
+        directions = np.where(gradients == 0.0, 0.0, directions)
+        is_downhill = (directions * gradients).sum(axis=1) <= 0.0
+        directions[is_downhill] = gradients[is_downhill]
+        has_failed = self._failures[rows] > 0
+        if has_failed.any():  # at a constraint or a ridge: try a random uphill direction
+            uphill = gradients[has_failed]
+            size = np.linalg.norm(uphill, axis=1, keepdims=True)
+            drawn = self._rng.standard_normal((int(has_failed.sum()), gradients.shape[1]))
+            drawn *= np.sign((drawn * uphill).sum(axis=1, keepdims=True)) * size
+            directions[has_failed] = drawn
+        longest = np.abs(directions).max(axis=1, keepdims=True)
+        # Without curvature the gradient gives no step length: take the longest step.
+        rescaled = ~self._has_curvature[rows][:, None] | (longest > _LONGEST_STEP)
+        scale = np.where(rescaled, _LONGEST_STEP / np.maximum(longest, 1e-300), 1)
+        return np.asarray(directions * scale)
 
-    def _learn(self, mine: Ints, step: Array, fall: Array) -> None:
-        """Update the inverse Hessians by steps and the falls of the slopes along them (BFGS)."""
+    def _update_inverse(self, rows: Ints, step: Array, fall: Array) -> None:
+        """Update the inverse Hessians by steps and the decrease of the gradients along them (BFGS, Eq. 6.17)."""
         curvature = (step * fall).sum(axis=1)
         size = np.linalg.norm(step, axis=1) * np.linalg.norm(fall, axis=1)
         good = curvature > 1e-8 * size
-        mine, step, fall, curvature = mine[good], step[good], fall[good], curvature[good]
-        fresh = ~self._known[mine]
+        rows, step, fall, curvature = rows[good], step[good], fall[good], curvature[good]
+        first = ~self._has_curvature[rows]
         scale = curvature / np.maximum((fall * fall).sum(axis=1), 1e-300)
         k = step.shape[1]
-        self._inverse[mine[fresh]] = scale[fresh, None, None] * np.eye(k)
-        self._known[mine] = True
+        self._inverse[rows[first]] = scale[first, None, None] * np.eye(k)
+        self._has_curvature[rows] = True
         rho = 1.0 / curvature
         left = np.eye(k) - np.einsum("n,ni,nj->nij", rho, step, fall)
-        inner = left @ self._inverse[mine] @ left.transpose(0, 2, 1)
-        self._inverse[mine] = inner + np.einsum("n,ni,nj->nij", rho, step, step)
+        inner = left @ self._inverse[rows] @ left.transpose(0, 2, 1)
+        self._inverse[rows] = inner + np.einsum("n,ni,nj->nij", rho, step, step)
 
-    def _differences(self, mine: Ints) -> Array:
-        """Return the slopes by the unit scale, one-sided at bounds and constraints, ``(m, k)``."""
-        shares = self._shares[mine]
-        m, k = shares.shape
+    def _central_differences(self, rows: Ints) -> Array:
+        """Return the gradients on the unit scale, one-sided at bounds and constraints, ``(m, k)``."""
+        points = self._points[rows]
+        m, k = points.shape
         shift = _DIFFERENCE * np.eye(k)
-        around = np.clip(shares[:, None, None] + np.stack([shift, -shift])[None], 0.0, 1.0)
-        owner = np.repeat(mine, 2 * k)
-        heights = self._scored(owner, around.reshape(-1, k)).reshape(m, 2, k)
-        legal = np.isfinite(heights)
-        place = around[:, :, np.arange(k), np.arange(k)]
-        place = np.where(legal, place, shares[:, None])
-        heights = np.where(legal, heights, self.heights[mine][:, None, None])
-        apart = place[:, 0] - place[:, 1]
-        rise = heights[:, 0] - heights[:, 1]
-        return np.divide(rise, apart, out=np.zeros_like(rise), where=apart > 0.0)
+        around = np.clip(points[:, None, None] + np.stack([shift, -shift])[None], 0.0, 1.0)
+        scores = self._scores_at(np.repeat(rows, 2 * k), around.reshape(-1, k)).reshape(m, 2, k)
+        usable = np.isfinite(scores)
+        ends = np.where(usable, around[:, :, np.arange(k), np.arange(k)], points[:, None])
+        scores = np.where(usable, scores, self.heights[rows][:, None, None])
+        distance = ends[:, 0] - ends[:, 1]
+        rise = scores[:, 0] - scores[:, 1]
+        slopes = np.divide(rise, distance, out=np.zeros_like(rise), where=distance > 0.0)
+        return np.asarray(slopes)
 
-    def _scored(self, owner: Ints, shares: Array) -> Array:
-        """Return the scores of the owners' rows with their reals there; -inf where that is not feasible."""
-        rows = self._reals.placed(self.rows[owner], shares)
-        good: Mask = self._reals.space.feasible.contains(rows)
+    def _rows_at(self, owner: Ints, points: Array) -> Codes:
+        """Return the owners' rows with their reals at these points of [0, 1], ``(m, k)`` -> ``(m, w)``."""
+        rows = self.rows[owner]
+        for (parameter, column), coordinate in zip(self._reals, points.T, strict=True):
+            rows[:, column] = parameter.from_unit(coordinate[:, None])
+        return rows
+
+    def _scores_at(self, owner: Ints, points: Array) -> Array:
+        """Return the scores of `_rows_at`, -inf where the row is not feasible, ``(m,)``."""
+        rows = self._rows_at(owner, points)
+        is_feasible = self._space.feasible.contains(rows)
         scores = np.full(len(rows), -np.inf)
-        if good.any():
-            scores[good] = comparable(self._score(rows[good]))
+        if is_feasible.any():
+            scores[is_feasible] = comparable(self._score(rows[is_feasible]))
         return scores

@@ -17,7 +17,7 @@ from baco_like.strategies.bayesian.bayesian import NEEDED, Bayesian
 from baco_like.strategies.protocol import Prediction, Problem, RelatedTask
 from baco_like.surrogates.protocol import Data, GaussianSurrogate
 from baco_like.surrogates.ranking_ensemble import RankingEnsemble, Source
-from baco_like.surrogates.transform import Mirrored, Scale, Transform
+from baco_like.surrogates.transform import Scale, Transform
 
 STEEPEST = 100.0
 """No slope is larger: the first values may differ by next to nothing."""
@@ -152,11 +152,9 @@ def _weighed(proposal: Proposal) -> Proposal:
 
 
 def _slope(source: Scale, target: Scale) -> float:
-    """Return what one unit of the source's scale is on the target's, if the tasks differ by a factor."""
-    if isinstance(source, Mirrored) and isinstance(target, Mirrored):
-        return _slope(source.opposite, target.opposite)
+    """Return one unit of the source's scale in units of the target's, if the tasks differ by a factor."""
     if not (isinstance(source, Transform) and isinstance(target, Transform)):
         return 1.0
-    if source.kind != target.kind:
+    if source.kind == "linear" or (source.kind, source.sign) != (target.kind, target.sign):
         return 1.0
     return min(source.deviation / target.deviation, STEEPEST)

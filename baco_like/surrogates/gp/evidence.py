@@ -1,20 +1,19 @@
 """The log posterior of the hyperparameters in closed form, with its gradient.
 
-For K = s R + diag(noise + v) with correlations R, and a = K^-1 (y - mean) (Rasmussen and Williams
-2006, Eqs. 5.8 and 5.9):
+For K = s R + diag(noise + v) with correlations R, and a = K^-1 (y - mean) (Rasmussen and Williams 2006, Eqs. 5.8
+and 5.9):
 
     log p(y)  = -1/2 (y - mean)' a - 1/2 log|K| - n/2 log(2 pi)
     d log p(y) = 1/2 tr((a a' - K^-1) dK)
 
-The logarithms of the prior densities are added: densities of the hyperparameters themselves, not of
-their logarithms, as in GPyTorch's ``ExactMarginalLogLikelihood``, which is this function's
-definition.
+The log densities of the priors are added. They are densities of the hyperparameters, not of their logarithms, as in
+GPyTorch's ``ExactMarginalLogLikelihood``, against which the tests compare this module.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
@@ -32,7 +31,7 @@ Mean = Literal["zero", "constant"]
 
 @dataclass(frozen=True)
 class Hyperparameters:
-    """The numbers of a Gaussian process with p parameters.
+    """The hyperparameters of a Gaussian process over p parameters.
 
     Attributes:
         lengthscales: One per parameter, ``(p,)``.
@@ -59,7 +58,7 @@ class Hyperparameters:
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """Observations, seen as a function of the hyperparameters' logarithms.
+    """The log posterior density of given observations, as a function of the logarithms of the hyperparameters.
 
     Attributes:
         kernel: The correlation.
@@ -67,9 +66,8 @@ class Evidence:
         squares: Squared distance of the rows in every parameter, ``(p, n, n)``.
         y: Values, ``(n,)``.
         variance: Known variance of every value, ``(n,)``.
-        mean: The prior mean: zero, or a constant, which is then its generalised least squares
-            estimate 1'K^-1 y / 1'K^-1 1 (the maximiser, so the gradient by everything else is
-            unchanged).
+        mean: The prior mean: zero, or a constant. The constant is its generalised least squares estimate
+            1'K^-1 y / 1'K^-1 1; because it maximises the density, the gradient by the other numbers does not change.
     """
 
     kernel: Kernel
@@ -86,17 +84,17 @@ class Evidence:
 
     @cached_property
     def prior(self) -> Prior:
-        """The prior of all hyperparameters as one vector, ``(..., p + 2)``."""
+        """The prior of the vector of all hyperparameters, ``(..., p + 2)``."""
         return self.priors.joint(len(self.squares))
 
     @cached_property
     def _workspace(self) -> Array:
-        """Three matrices that every evaluation overwrites: fresh ones would cost more than what is done in them."""
+        """Three matrices that every evaluation overwrites: allocating them takes longer than filling them."""
         n = len(self.y)
         return np.empty((3, n, n))
 
     def _covariance(self, h: Hyperparameters) -> tuple[Array, Array]:
-        """Return covariance of the observations and slope of the correlation, ``(n, n)`` each."""
+        """Return the covariance of the observations and the slope of the correlation, ``(n, n)`` each."""
         n = len(self.y)
         squared, *spare = self._workspace
         np.dot(h.lengthscales**-2.0, self._flat, out=squared.reshape(-1))
@@ -106,7 +104,7 @@ class Evidence:
         return correlation, slope
 
     def __call__(self, theta: Array) -> tuple[float, Array]:
-        """Return the log posterior density, but for a constant, and its gradient by ``theta``.
+        """Return the log posterior density up to a constant, and its gradient by ``theta``.
 
         Args:
             theta: Logarithms of the hyperparameters, ``(p + 2,)``.
@@ -119,8 +117,7 @@ class Evidence:
         h = Hyperparameters.from_logs(theta)
         n = len(self.y)
         covariance, slope = self._covariance(h)
-        # The matrices are symmetric: their transpose is the Fortran order that LAPACK wants,
-        # without a copy.
+        # The matrix is symmetric: its transpose is in the Fortran order that LAPACK expects, without a copy.
         factor, failed = dpotrf(covariance.T, lower=1, clean=1, overwrite_a=1)
         if failed:
             return -math.inf, np.zeros_like(theta)
@@ -137,11 +134,11 @@ class Evidence:
     def _likelihood_gradient(
         self, h: Hyperparameters, residual: Array, alpha: Array, inverse: Array, slope: Array
     ) -> Array:
-        """Return the gradient by the logarithms; ``inverse`` has its upper triangle zero, and is overwritten.
+        """Return the gradient by the logarithms; ``inverse`` has a zero upper triangle and is overwritten.
 
-        The traces need no second matrix: K_f a = (y - mean) - N a and tr(K^-1 K_f) = n - tr(K^-1
-        N), with K_f the noise-free covariance and N the noise. In the trace with a distance matrix
-        the diagonal is zero, so twice the lower triangle of the inverse is the whole of it.
+        With K_f the noise-free covariance and N the noise, K_f a = (y - mean) - N a and tr(K^-1 K_f) = n - tr(K^-1 N),
+        so the trace for the outputscale needs no second matrix. A distance matrix has a zero diagonal, so its trace
+        with the inverse is twice the sum over the lower triangle.
         """
         n = len(alpha)
         diagonal = np.diagonal(inverse).copy()
@@ -158,15 +155,13 @@ class Evidence:
     def subset(self, rows: Ints) -> Evidence:
         """Return the evidence of some rows only."""
         squares = self.squares[:, rows[:, None], rows]
-        return Evidence(
-            self.kernel, self.priors, squares, self.y[rows], self.variance[rows], self.mean
-        )
+        return replace(self, squares=squares, y=self.y[rows], variance=self.variance[rows])
 
     def scores(self, thetas: Array) -> Array:
         """Return the log posterior density of a batch, ``(s, p + 2)`` -> ``(s,)``.
 
-        A matrix is bordered by a row of ones and by the values, so that the last rows of its
-        Cholesky factor are the solved ones and values.
+        Each covariance matrix gets two more rows, ones and the values. The last rows of its Cholesky factor are then
+        L^-1 1 and L^-1 y, so one batched factorisation does all the work.
         """
         values = np.exp(thetas)
         n = len(self.y)
@@ -179,7 +174,7 @@ class Evidence:
         bordered[:, rows, rows] += noises
         border = np.stack([np.ones(n), self.y])
         bordered[:, n:, :n] = border
-        # Corners above b' K^-1 b keep the matrix positive definite; they are not read.
+        # Corners greater than b' K^-1 b keep the matrix positive definite; the result does not use them.
         corners = 1.0 + 4.0 * (border**2).sum() / noises.min(axis=1)
         bordered[:, n, n] = bordered[:, n + 1, n + 1] = corners
         factors = _cholesky(bordered)
@@ -210,7 +205,7 @@ def cho_solve(factor: Array, right: Array) -> Array:
 
 
 def _cholesky(batch: Array) -> Array:
-    """Factor a batch; a matrix that is not positive definite gets a factor of NaN."""
+    """Return the Cholesky factors of a batch; the factor of a matrix that is not positive definite is NaN."""
     try:
         return np.asarray(np.linalg.cholesky(batch), dtype=float)
     except np.linalg.LinAlgError:

@@ -1,9 +1,8 @@
-"""Maximum a posteriori hyperparameters: many prior draws scored, the best few refined.
+"""Maximum a posteriori hyperparameters: score many draws from the prior, refine the best few.
 
-BaCO (section 3.2) "first uniformly samples a number of possible hyperparameter settings, then
-chooses a fraction of those with highest likelihood, and optimizes them individually using L-BFGS".
-Here the draws come from the priors and are scored in one batch, on a subset of the rows where there
-are many, and the last fit's optimum is one more start.
+BaCO (section 3.2) "first uniformly samples a number of possible hyperparameter settings, then chooses a fraction of
+those with highest likelihood, and optimizes them individually using L-BFGS". Here the draws come from the priors and
+are scored in one batch, on a subset of the rows if there are many. The last fit's optimum is one more start.
 """
 
 from __future__ import annotations
@@ -25,19 +24,20 @@ NOISES = (1e-6, 1e1)
 
 @dataclass(frozen=True)
 class Effort:
-    """How hard the fit tries.
+    """Effort of a fit; the defaults were chosen by measurement (benchmarks/quality/LOG.md).
 
     Attributes:
-        draws: Prior draws that are scored.
-        scored_rows: At most so many rows take part in the scoring.
-        starts: How many of the best are refined when there is no earlier optimum.
-        fresh_starts: How many of the best are refined beside an earlier optimum, now and then: one more observation
-            moves an optimum little, and looking for another one costs more than following it.
-        fresh_every: That is, whenever the number of observations is a multiple of this.
-        fitted_rows: At most so many rows take part in the refinement.
-        seen_rows: At most so many rows does the model see: time grows with their cube, memory with their square.
-        steps: Most iterations of L-BFGS-B for one start.
-        follow_steps: Most iterations from an earlier optimum, which the next fit goes on from.
+        draws: Number of prior draws that are scored.
+        scored_rows: Maximum number of rows in the scoring.
+        starts: Number of the best draws that are refined if there is no earlier optimum.
+        fresh_starts: Number of the best draws that are refined besides an earlier optimum, now and then: one more
+            observation moves an optimum little, and looking for another one costs more than following it.
+        fresh_every: Fresh starts are used whenever the number of observations is a multiple of this.
+        fitted_rows: Maximum number of rows in the refinement.
+        seen_rows: Maximum number of rows that the model uses: time grows with their cube, memory with their square.
+        steps: Maximum number of L-BFGS-B iterations from one start.
+        follow_steps: Maximum number of iterations from an earlier optimum, which the next fit continues. In six GPU
+            spaces 3 steps were as good as 4 and saved a twentieth of a suggestion's time; 2 were worse.
         tolerance: L-BFGS-B stops when a step gains less than this, relative to the objective.
     """
 
@@ -65,30 +65,34 @@ def maximise_evidence(
     start: Mapping[str, Any] | None = None,
     count: int | None = None,
 ) -> Hyperparameters:
-    """Return the hyperparameters of highest posterior density that were found.
+    """Return the hyperparameters with the highest posterior density of all refined starts.
 
     Args:
         evidence: The observations, or a part of them.
-        effort: How hard to try.
-        rng: Chance; nothing else is random.
+        effort: Effort of the fit.
+        rng: Random generator; the only source of randomness.
         start: `to_json` of an earlier optimum; one for another number of parameters is ignored.
-        count: How many observations there are; those of ``evidence`` by default.
+        count: Number of all observations; by default that of ``evidence``.
     """
     count = len(evidence.y) if count is None else count
     groups = evidence.squares.shape[0]
     earlier = from_json(start, groups)
+    starts = [] if earlier is None else [earlier.logs]
     if earlier is not None and count % effort.fresh_every:
-        starts, steps = [earlier.logs], effort.follow_steps
+        steps = effort.follow_steps
     else:
-        starts, steps = [] if earlier is None else [earlier.logs], effort.steps
-        wanted = effort.starts if earlier is None else effort.fresh_starts
-        starts += _promising(evidence, effort, wanted, rng)
+        steps = effort.steps
+        fresh = effort.starts if earlier is None else effort.fresh_starts
+        starts += _best_draws(evidence, effort, fresh, rng)
     return Hyperparameters.from_logs(_best_refined(evidence, starts, steps, effort.tolerance))
 
 
-def _promising(evidence: Evidence, effort: Effort, count: int, rng: Rng) -> list[Array]:
-    """Return the best of many prior draws, scored on a subset of the rows."""
-    draws = _draws(evidence, effort.draws, rng)
+def _best_draws(evidence: Evidence, effort: Effort, count: int, rng: Rng) -> list[Array]:
+    """Return the logarithms of the best of many prior draws, scored on a subset of the rows."""
+    groups = evidence.squares.shape[0]
+    low, high = np.array(_bounds(groups)).T
+    draws = evidence.prior.sample((effort.draws, groups + 2), rng)
+    draws = np.clip(np.log(draws), low, high)
     scored = evidence.subset(chosen_rows(evidence.y, effort.scored_rows, rng))
     order = np.argsort(-scored.scores(draws), kind="stable")
     return [draws[i] for i in order[:count]]
@@ -104,7 +108,7 @@ def to_json(hyperparameters: Hyperparameters) -> dict[str, Any]:
 
 
 def from_json(values: Mapping[str, Any] | None, groups: int) -> Hyperparameters | None:
-    """Return the hyperparameters, or None where the values do not fit ``groups`` parameters."""
+    """Return the hyperparameters, or None if the values are not those of ``groups`` parameters."""
     if values is None:
         return None
     try:
@@ -124,16 +128,8 @@ def _bounds(groups: int) -> list[tuple[float, float]]:
     return [(math.log(low), math.log(high)) for low, high in ranges]
 
 
-def _draws(evidence: Evidence, count: int, rng: Rng) -> Array:
-    """Return the logarithms of prior draws, within the bounds, ``(count, p + 2)``."""
-    groups = evidence.squares.shape[0]
-    drawn = evidence.prior.sample((count, groups + 2), rng)
-    low, high = np.array(_bounds(groups)).T
-    return np.clip(np.log(drawn), low, high)
-
-
 def chosen_rows(y: Array, most: int, rng: Rng) -> Ints:
-    """Return at most ``most`` rows: half of them the best, the others drawn from the rest."""
+    """Return the indices of at most ``most`` rows: one half are the best, the others are drawn from the rest."""
     if len(y) <= most:
         return np.arange(len(y))
     order = np.argsort(y, kind="stable")
@@ -149,16 +145,16 @@ def _best_refined(
 
     def loss(theta: Array) -> tuple[float, Array]:
         value, gradient = evidence(theta)
-        # L-BFGS-B backs off from a finite wall, but not from an infinite one.
+        # L-BFGS-B shortens its step when it meets a large finite value, but not when it meets an infinite one.
         return (-value, -gradient) if math.isfinite(value) else (1e25, np.zeros_like(theta))
 
     bounds = _bounds(evidence.squares.shape[0])
     factor = tolerance / np.finfo(float).eps
     best, lowest = starts[0], math.inf
     for start in starts:
-        found, value, _ = fmin_l_bfgs_b(
+        refined, value, _ = fmin_l_bfgs_b(
             loss, start, bounds=bounds, factr=factor, pgtol=1e-3, maxiter=steps
         )
         if float(value) < lowest:
-            best, lowest = np.asarray(found), float(value)
+            best, lowest = np.asarray(refined), float(value)
     return best

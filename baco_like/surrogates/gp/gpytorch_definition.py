@@ -21,7 +21,6 @@ from gpytorch.kernels import ScaleKernel
 from gpytorch.likelihoods import FixedNoiseGaussianLikelihood
 from gpytorch.means import ZeroMean
 from torch import Tensor
-from typing_extensions import override
 
 from baco_like._typing import Array, Ints, Rng
 from baco_like.surrogates.gp.evidence import Hyperparameters
@@ -161,7 +160,7 @@ class LogPosterior:
         output = self.process(*self.process.train_inputs)
         total = self.likelihood(output, self.process.train_targets) * self.count
         for prior, module, name in self._priors():
-            total = total + _log_density(prior, getattr(module, name)).sum()
+            total = total + _log_density(prior, getattr(module, name))
         return torch.as_tensor(total)
 
     def raw_parameters(self) -> Array:
@@ -238,25 +237,11 @@ class LogPosterior:
         yield self.priors.noise, self.process.likelihood.second_noise_covar, "noise"
 
 
-class _Density(torch.autograd.Function):
-    """A prior's log density as a torch function, from its value and its gradient."""
-
-    @staticmethod
-    @override
-    def forward(ctx: Any, value: Tensor, prior: Prior) -> Tensor:
-        x = value.detach().cpu().numpy()
-        ctx.save_for_backward(torch.as_tensor(prior.gradient(x)).to(value))
-        return torch.as_tensor(prior.log_density(x)).to(value)
-
-    @staticmethod
-    @override
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
-        (slope,) = ctx.saved_tensors
-        return grads[0] * slope, None
-
-
 def _log_density(prior: Prior, value: Tensor) -> Tensor:
-    return _Density.apply(value, prior)  # type: ignore[no-any-return, no-untyped-call]
+    """Return the sum of a prior's log density, with its gradient but computed by NumPy."""
+    x = value.detach().cpu().numpy()
+    slope = torch.as_tensor(prior.gradient(x)).to(value)
+    return float(prior.log_density(x).sum()) + (slope * (value - value.detach())).sum()
 
 
 def _gradient(parameter: Tensor) -> Array:

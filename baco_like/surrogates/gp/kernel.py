@@ -1,12 +1,12 @@
 """Stationary kernels over the parameters' distances, one lengthscale per parameter.
 
-Every distance of a space is a Euclidean distance between feature columns, so a kernel is a function
-of
+Every distance of a space is a Euclidean distance between feature columns, so a kernel is a function of
 
     r^2 = sum_i (d_i / l_i)^2                                  (BaCO, ASPLOS 2023, Eq. 2)
 
-with d_i the distance in parameter i. Scaling each column by its parameter's lengthscale turns this
-into one squared Euclidean distance, which for many candidates is a matrix product.
+with d_i the distance in parameter i. Dividing each column by its parameter's lengthscale gives one squared Euclidean
+distance, which can be computed as a matrix product. Functions write into the given working arrays, because allocating
+them would take longer than the arithmetic.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ class Kernel:
     """A correlation as a function of the squared scaled distance; it is 1 at distance 0.
 
     Attributes:
-        name: What it is called in files.
-        value: Correlation of an array of squared distances, given a second array of its shape; both are workspace,
-            and one of them is returned.
-        slope: Correlation and its derivative by the squared distance, given two more arrays of its shape; all three
-            are workspace.
-        frequencies: Draws (count, columns) angular frequencies from the spectral density.
+        name: Its name in files.
+        value: Maps squared distances and a second array of the same shape to correlations; it overwrites both arrays
+            and returns one of them.
+        slope: Maps squared distances and two more arrays of the same shape to correlations and their derivatives by
+            the squared distance; it overwrites all three.
+        frequencies: Draws angular frequencies from the spectral density: (count, columns, rng) -> ``(count, columns)``.
     """
 
     name: str
@@ -43,17 +43,17 @@ class Kernel:
 
 def _matern52(squared: Array, spare: Array) -> Array:
     value = np.multiply(squared, 5.0 / 3.0, out=spare)
-    falling = _falling(squared, -SQRT5, squared)
-    value -= falling
+    exponent = _negative_distance(squared, -SQRT5, squared)
+    value -= exponent
     value += 1.0
-    value *= np.exp(falling, out=falling)
+    value *= np.exp(exponent, out=exponent)
     return value
 
 
 def _matern52_slope(squared: Array, spare: Array, slope: Array) -> tuple[Array, Array]:
-    falling = _falling(squared, -SQRT5, slope)
-    decay = np.exp(falling, out=spare)
-    np.subtract(1.0, falling, out=slope)
+    exponent = _negative_distance(squared, -SQRT5, slope)
+    decay = np.exp(exponent, out=spare)
+    np.subtract(1.0, exponent, out=slope)
     slope *= decay
     value = np.multiply(squared, decay, out=squared)
     value *= 5.0 / 3.0
@@ -63,15 +63,15 @@ def _matern52_slope(squared: Array, spare: Array, slope: Array) -> tuple[Array, 
 
 
 def _matern32(squared: Array, spare: Array) -> Array:
-    falling = _falling(squared, -SQRT3, squared)
-    value = np.subtract(1.0, falling, out=spare)
-    value *= np.exp(falling, out=falling)
+    exponent = _negative_distance(squared, -SQRT3, squared)
+    value = np.subtract(1.0, exponent, out=spare)
+    value *= np.exp(exponent, out=exponent)
     return value
 
 
 def _matern32_slope(squared: Array, spare: Array, slope: Array) -> tuple[Array, Array]:
     value = _matern32(squared, spare)
-    decay = squared  # what is left in it
+    decay = squared  # `_matern32` has left the exponential in this array
     return value, np.multiply(decay, -1.5, out=slope)
 
 
@@ -85,8 +85,8 @@ def _rbf_slope(squared: Array, spare: Array, slope: Array) -> tuple[Array, Array
     return value, np.multiply(value, -0.5, out=slope)
 
 
-def _falling(squared: Array, rate: float, out: Array) -> Array:
-    """Return the distances times a negative rate: what the exponential is taken of."""
+def _negative_distance(squared: Array, rate: float, out: Array) -> Array:
+    """Return the distances times a negative rate, the argument of the exponential."""
     return np.multiply(np.sqrt(squared, out=out), rate, out=out)
 
 
@@ -105,10 +105,10 @@ def _student_frequencies(freedom: int) -> Callable[[int, int, Rng], Array]:
 
 
 MATERN52 = Kernel("matern-5/2", _matern52, _matern52_slope, _student_frequencies(5))
-"""(1 + s + s^2/3) exp(-s), s = sqrt(5) r: BaCO's Eq. (1), whose print lacks the 1/3."""
+"""(1 + s + s^2/3) exp(-s), s = sqrt(5) r: BaCO's Eq. (1), which is printed without the 1/3."""
 
 MATERN32 = Kernel("matern-3/2", _matern32, _matern32_slope, _student_frequencies(3))
-"""(1 + s) exp(-s), s = sqrt(3) r: Kernel Tuner's (Willemsen et al. 2021, Table I)."""
+"""(1 + s) exp(-s), s = sqrt(3) r: Kernel Tuner's kernel (Willemsen et al. 2021, Table I)."""
 
 RBF = Kernel("rbf", _rbf, _rbf_slope, _normal_frequencies)
 """exp(-r^2 / 2)."""
@@ -121,11 +121,13 @@ def squared_distances(features: Features, owner: Ints, groups: int) -> Array:
 
     Args:
         features: ``(n, k)``.
-        owner: Which parameter each column belongs to, ``(k,)``, in ``range(groups)``.
+        owner: Index of the parameter that each column belongs to, ``(k,)``, in ``range(groups)``.
         groups: Number of parameters.
     """
     n = len(features)
-    if np.array_equal(owner, np.arange(groups)):  # one column each, as a rule: all at once
+    if np.array_equal(
+        owner, np.arange(groups)
+    ):  # one column per parameter, the usual case: no loop
         columns = np.ascontiguousarray(features.T)
         squared = columns[:, :, None] - columns[:, None, :]
         squared *= squared
@@ -142,8 +144,8 @@ def squared_distances(features: Features, owner: Ints, groups: int) -> Array:
 def cross_squared_distances(a: Features, b: Features) -> Array:
     """Return the squared Euclidean distance of two sets of scaled features, ``(m, k)``, ``(n, k)`` -> ``(m, n)``.
 
-    The product formula |a|^2 + |b|^2 - 2ab cancels near 0; centring on ``b`` keeps that error at
-    some 1e-16 of the largest squared distance.
+    The product formula |a|^2 + |b|^2 - 2ab cancels near 0; centring on ``b`` keeps the error near 1e-16 of the largest
+    squared distance.
     """
     centre, right = distance_factor(b)
     return distance_product(distance_rows(a, centre), right, np.empty((len(a), len(b))))
@@ -157,7 +159,7 @@ def distance_factor(b: Features) -> tuple[Array, Array]:
 
 
 def distance_rows(a: Features, centre: Array) -> Array:
-    """Return the left factor of the squared distances of ``a``, ``(m, k + 2)``: one product gives all three terms."""
+    """Return the left factor of the squared distances of ``a``, ``(m, k + 2)``; one product gives all three terms."""
     m, k = a.shape
     left = np.empty((m, k + 2))
     centred = np.subtract(a, centre, out=left[:, :k])
@@ -167,5 +169,5 @@ def distance_rows(a: Features, centre: Array) -> Array:
 
 
 def distance_product(left: Array, right: Array, out: Array) -> Array:
-    """Return the squared distances, ``(m, n)``; what rounding leaves below zero changes its sign."""
+    """Return the squared distances, ``(m, n)``; rounding errors below zero change their sign."""
     return np.abs(np.matmul(left, right, out=out), out=out)

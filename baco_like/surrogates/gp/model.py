@@ -1,4 +1,4 @@
-"""The Gaussian process surrogate: recipes, and the fitted model that predicts from codes."""
+"""The closed-form Gaussian process: two surrogates and the fitted model that predicts from codes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class GPModel:
     Attributes:
         space: Gives the features.
         posterior: The process on features.
-        fitted: What fitting found.
+        fitted: The hyperparameters.
     """
 
     space: Featured
@@ -36,7 +36,7 @@ class GPModel:
 
     @property
     def hyperparameters(self) -> Mapping[str, Any]:
-        """Lengthscales, one per active parameter, outputscale and noise, on the model's scale."""
+        """Lengthscales (one per active parameter), outputscale and noise variance, on the model's scale."""
         return to_json(self.fitted)
 
     def predict(self, codes: Codes) -> tuple[Array, Array]:
@@ -75,7 +75,7 @@ class GaussianProcess(GaussianSurrogate):
         kernel: The correlation.
         priors: Densities of the hyperparameters.
         mean: The prior mean: zero, or a constant that is estimated.
-        effort: How hard the fit tries.
+        effort: Effort of the fit.
     """
 
     kernel: Kernel = MATERN52
@@ -104,17 +104,17 @@ class GaussianProcess(GaussianSurrogate):
         evidence = Evidence(
             self.kernel, self.priors, squares, data.y[rows], data.variance[rows], self.mean
         )
-        found = maximise_evidence(evidence, self.effort, rng, start, count)
-        return _model(space, self.kernel, features, data, found, self.mean)
+        fitted = maximise_evidence(evidence, self.effort, rng, start, count)
+        return _model(space, self.kernel, features, data, fitted, self.mean)
 
 
 @dataclass(frozen=True)
 class FixedGaussianProcess(GaussianSurrogate):
-    """A Gaussian process whose hyperparameters are given (Kernel Tuner's: Willemsen et al. 2021, Table I).
+    """A Gaussian process with fixed hyperparameters (Kernel Tuner's: Willemsen et al. 2021, Table I).
 
     Attributes:
         kernel: The correlation.
-        lengthscale: Of every parameter.
+        lengthscale: Lengthscale of every parameter.
         outputscale: Prior variance.
         noise: Variance of one observation's noise.
         mean: The prior mean: zero, or a constant that is estimated.
@@ -132,10 +132,9 @@ class FixedGaussianProcess(GaussianSurrogate):
     ) -> GPModel:
         """Return a model of ``data``; ``rng`` and ``start`` are not used."""
         features = space.features(data.codes)
-        given = Hyperparameters(
-            np.full(len(space.active), self.lengthscale), self.outputscale, self.noise
-        )
-        return _model(space, self.kernel, features, data, given, self.mean)
+        lengthscales = np.full(len(space.active), self.lengthscale)
+        fixed = Hyperparameters(lengthscales, self.outputscale, self.noise)
+        return _model(space, self.kernel, features, data, fixed, self.mean)
 
 
 def _model(

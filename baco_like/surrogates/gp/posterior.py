@@ -1,10 +1,13 @@
-"""The posterior of a Gaussian process on features, by products around one Cholesky factor."""
+"""The posterior of a Gaussian process on features, computed from one Cholesky factor.
+
+Equations are those of Rasmussen and Williams, "Gaussian Processes for Machine Learning" (2006).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
 
 import numpy as np
 
@@ -19,17 +22,24 @@ from baco_like.surrogates.gp.kernel import (
 )
 
 WAVES = 1024
-"""Random Fourier features of a drawn function."""
+"""Number of random Fourier features of a drawn function."""
 
 BLOCK = 2**16
-"""Numbers in a working array while predicting, so that it stays in the processor's cache."""
+"""Numbers in a working array of a prediction: 512 KiB, which stays in the processor's cache."""
 
 JITTERS = (0.0, 1e-10, 1e-8, 1e-6, 1e-4, 1e-2, 1.0)
-"""What is added to the diagonal, relative to its mean, until the matrix factors."""
+"""Values added to the diagonal, relative to its mean, until the Cholesky factorisation succeeds."""
 
-# glibc gives freed memory back and takes it again page by page, a tenth of the time of a suggestion, unless a larger
-# block has been freed before. Nothing of this one is ever touched; from 32 MiB on it would not count.
-np.empty(2**21)
+
+@cache
+def keep_freed_memory() -> None:
+    """Make glibc keep freed memory for later allocations.
+
+    By default glibc returns every freed block above 128 KiB to the system and gets it back page by page; that took a
+    tenth of the time of a suggestion (benchmarks/speed/results/suggest.md). Freeing a larger block once raises its
+    limit to that block's size. This one has 16 MiB, which are never touched; glibc ignores blocks from 32 MiB on.
+    """
+    np.empty(2**21)
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +80,7 @@ class Posterior:
 
     @cached_property
     def _factors(self) -> tuple[Array, Array, Array, Array]:
-        """What every prediction needs: the distances' centre and factor, weights and triangle times the outputscale."""
+        """Centre and right factor of the distances, and `alpha` and `inverse_factor` times the outputscale."""
         centre, right = distance_factor(self.rows)
         return (
             centre,
@@ -86,8 +96,8 @@ class Posterior:
     def predict(self, features: Features) -> tuple[Array, Array]:
         """Return mean and variance of the noise-free value, ``(m, k)`` -> ``(m,)``, ``(m,)``.
 
-        Rasmussen and Williams (2006), Eqs. 2.25 and 2.26, with K^-1 from the inverse of the
-        Cholesky factor.
+        Eqs. 2.25 and 2.26, with K^-1 from the inverse of the Cholesky factor. Candidates are predicted in blocks of
+        `BLOCK` numbers.
         """
         from scipy.linalg.blas import dtrmm
 
@@ -103,7 +113,8 @@ class Posterior:
             squared = distance_product(left[block], right, first[used])
             cross = self.kernel.value(squared, second[used])
             np.dot(cross, alpha, out=mean[block])
-            # A product with a triangle is half the work; in place, on the transpose LAPACK wants.
+            # A product with a triangle is half the work of a full one. It works in place on the transpose, which is in
+            # the Fortran order that BLAS expects.
             solved = dtrmm(1.0, triangle, cross.T, lower=1, overwrite_b=1)
             np.einsum("ij,ij->j", solved, solved, out=variance[block])
         return mean + self.mean, np.maximum(self.outputscale - variance, 0.0)
@@ -130,9 +141,8 @@ class Posterior:
     def draw(self, rng: Rng) -> Callable[[Features], Array]:
         """Return one function drawn from the posterior, ``(m, k)`` -> ``(m,)``.
 
-        A draw from the prior (random Fourier features: Rahimi and Recht 2007) is moved onto the
-        observations by Matheron's rule (Wilson et al., ICML 2020, Eq. 13), so that it is one
-        function wherever it is asked.
+        A draw from the prior (random Fourier features: Rahimi and Recht 2007) is corrected at the observations by
+        Matheron's rule (Wilson et al., ICML 2020, Eq. 13), so that all calls evaluate the same function.
         """
         waves = self.kernel.frequencies(WAVES, self.rows.shape[1], rng)
         phases = rng.uniform(0.0, 2.0 * np.pi, WAVES)
@@ -153,9 +163,9 @@ class Posterior:
         return drawn
 
     def condition(self, features: Features, y: Array) -> Posterior:
-        """Return the posterior that has also seen these values, ``(m, k)``, ``(m,)``.
+        """Return the posterior that also uses these values, ``(m, k)``, ``(m,)``.
 
-        The factor is extended by m rows: its old rows do not change. The prior mean stays.
+        The factor gets m more rows; its old rows and the prior mean do not change.
         """
         scaled = features * self.scales
         cross = self.covariance(self.rows, scaled)
@@ -169,16 +179,7 @@ class Posterior:
         factor[n:, n:] = safe_cholesky(corner)
         rows = np.concatenate([self.rows, scaled])
         residual = np.concatenate([self.residual, y - self.mean])
-        return Posterior(
-            self.kernel,
-            self.scales,
-            self.outputscale,
-            self.noise,
-            self.mean,
-            rows,
-            factor,
-            residual,
-        )
+        return replace(self, rows=rows, factor=factor, residual=residual)
 
 
 def posterior(
@@ -195,12 +196,13 @@ def posterior(
     Args:
         kernel: The correlation.
         features: ``(n, k)``.
-        owner: Which parameter each column belongs to, ``(k,)``.
+        owner: Index of the parameter that each column belongs to, ``(k,)``.
         y: Values, ``(n,)``.
         variance: Known variance of every value, ``(n,)``.
         h: The hyperparameters.
         mean: The prior mean.
     """
+    keep_freed_memory()
     scales = 1.0 / h.lengthscales[owner]
     rows = features * scales
     covariance = correlations(kernel, rows, rows)
@@ -218,11 +220,10 @@ def correlations(kernel: Kernel, a: Features, b: Features) -> Array:
 
 
 def safe_cholesky(matrix: Array) -> Array:
-    """Return the lower Cholesky factor, with as little added to the diagonal as it takes.
+    """Return the lower Cholesky factor after adding the smallest sufficient value of `JITTERS` to the diagonal.
 
     Raises:
-        numpy.linalg.LinAlgError: Not even doubling the diagonal is enough (entries that are not
-        finite).
+        numpy.linalg.LinAlgError: Even the largest value is not enough, because entries are not finite.
     """
     size = max(float(np.mean(np.diagonal(matrix))), 1e-12)
     for jitter in JITTERS:

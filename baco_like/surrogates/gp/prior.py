@@ -1,9 +1,8 @@
-"""Priors on hyperparameters: densities on the positive numbers.
+"""Priors of the hyperparameters: densities on the positive numbers.
 
-BaCO (section 3.2) puts gamma priors on the lengthscales, because on discrete inputs the likelihood
-alone likes lengthscales near zero, which make the model blind; they "cut out extreme hyperparameter
-settings" and stay flexible. Features lie in [0, 1] and values are standardised, so one set of
-priors serves every space.
+BaCO (section 3.2) uses gamma priors for the lengthscales: on discrete inputs the likelihood alone prefers lengthscales
+near zero, with which the model predicts nothing between observations. The priors "cut out extreme hyperparameter
+settings" and stay flexible. Features lie in [0, 1] and values are standardised, so one set of priors fits every space.
 """
 
 from __future__ import annotations
@@ -37,8 +36,8 @@ class Gamma:
     """Density proportional to x^(concentration - 1) exp(-rate x).
 
     Attributes:
-        concentration: Shape; above 1 the density vanishes at 0. An array has one for each number.
-        rate: One over the scale; the mean is concentration / rate. Likewise.
+        concentration: Shape; above 1 the density vanishes at 0. An array has one entry for each number.
+        rate: One over the scale; the mean is concentration / rate. An array has one entry for each number.
     """
 
     concentration: float | Array
@@ -60,7 +59,7 @@ class Gamma:
         return np.asarray((self.concentration - 1.0) / x - self.rate)
 
     def sample(self, shape: tuple[int, ...], rng: Rng) -> Array:
-        """Return draws; zeros, which a small concentration can give by underflow, are lifted."""
+        """Return draws; zeros, which a small concentration gives by underflow, are replaced by 1e-12."""
         drawn = rng.gamma(self.concentration, 1.0 / self.rate, size=shape)
         return np.maximum(drawn, 1e-12)
 
@@ -70,7 +69,7 @@ class LogNormal:
     """The logarithm is normal.
 
     Attributes:
-        median: Half of the mass lies below.
+        median: Half of the probability lies below.
         spread: Standard deviation of the logarithm.
     """
 
@@ -96,11 +95,11 @@ class LogNormal:
 
 @dataclass(frozen=True)
 class Flat:
-    """No opinion: the density is constant, so the fit is maximum likelihood (the paper's ablation).
+    """A constant density, so that the fit is maximum likelihood (the ablation in BaCO's paper).
 
     Attributes:
-        low: Least draw.
-        high: Largest draw; draws are uniform in the logarithm between the two.
+        low: Smallest draw.
+        high: Largest draw; the logarithms of the draws are uniform between the two.
     """
 
     low: float
@@ -120,7 +119,7 @@ class Flat:
 
 
 @dataclass(frozen=True)
-class _Grouped:
+class _JointPrior:
     """The prior of the vector of lengthscales, outputscale and noise, ``(..., lengthscales + 2)``."""
 
     lengthscale: Prior
@@ -133,12 +132,10 @@ class _Grouped:
         yield self.noise, x[..., -1:]
 
     def log_density(self, x: Array) -> Array:
-        each = [prior.log_density(part) for prior, part in self._parts(x)]
-        return np.concatenate(each, axis=-1)
+        return np.concatenate([prior.log_density(part) for prior, part in self._parts(x)], axis=-1)
 
     def gradient(self, x: Array) -> Array:
-        each = [prior.gradient(part) for prior, part in self._parts(x)]
-        return np.concatenate(each, axis=-1)
+        return np.concatenate([prior.gradient(part) for prior, part in self._parts(x)], axis=-1)
 
     def sample(self, shape: tuple[int, ...], rng: Rng) -> Array:
         parts = self._parts(np.empty(shape))
@@ -149,16 +146,16 @@ class _Grouped:
 class Priors:
     """The priors of a Gaussian process whose features lie in [0, 1] and whose values are standardised.
 
-    The most probable lengthscale, 1.2, is what the fit gives a parameter of which nothing is known: its values are
-    taken to be alike until they prove different. With a shorter one each change of a flag that never changed before
-    looks like a leap into the unknown, and the search stays with small steps around its first successes. Chosen on
-    recorded GPU kernels, loop orders, compiler flags and BaCO's rs_cot_1024 problem; neighbours of these numbers do as
-    well.
+    A parameter that has not varied gets the most probable lengthscale, 1.2: its values are assumed to be alike until
+    observations show a difference. With a shorter one, every change of a flag that never changed before seems highly
+    uncertain, and suggestions stay within small steps of the first successes. The numbers were chosen on recorded GPU
+    kernels, loop orders, compiler flags and BaCO's rs_cot_1024 problem; nearby numbers perform alike
+    (benchmarks/quality/LOG.md).
 
     Attributes:
-        lengthscale: Of every parameter's lengthscale.
-        outputscale: Of the prior variance.
-        noise: Of the noise variance.
+        lengthscale: Prior of every parameter's lengthscale.
+        outputscale: Prior of the variance of the noise-free values.
+        noise: Prior of the noise variance.
     """
 
     lengthscale: Prior = Gamma(2.2, 1.0)
@@ -168,13 +165,14 @@ class Priors:
     def joint(self, lengthscales: int) -> Prior:
         """Return the prior of the vector of lengthscales, outputscale and noise, ``(..., lengthscales + 2)``."""
         parts = [self.lengthscale] * lengthscales + [self.outputscale, self.noise]
-        gammas = [one for one in parts if isinstance(one, Gamma)]
+        gammas = [prior for prior in parts if isinstance(prior, Gamma)]
         if len(gammas) < len(parts):
-            return _Grouped(self.lengthscale, self.outputscale, self.noise)
+            return _JointPrior(self.lengthscale, self.outputscale, self.noise)
+        # One gamma density with arrays of parameters needs a third of the calls; a fit evaluates it hundreds of times.
         return Gamma(
-            np.array([one.concentration for one in gammas]), np.array([one.rate for one in gammas])
+            np.array([g.concentration for g in gammas]), np.array([g.rate for g in gammas])
         )
 
 
 FLAT_PRIORS = Priors(Flat(0.05, 5.0), Flat(0.1, 10.0), Flat(1e-5, 0.5))
-"""Maximum likelihood, for comparison."""
+"""Priors that make the fit maximum likelihood, for comparisons."""
