@@ -7,13 +7,12 @@ import math
 import sys
 
 from baco_like import MaxEvals, Ordinal, Permutation, Space, tune
-from baco_like.acquisitions.functions import LowerConfidenceBound
+from baco_like.acquisitions import LowerConfidenceBound
 from baco_like.spaces.design import latin_hypercube
 from baco_like.strategies import STRATEGIES
 from baco_like.strategies.bayesian.bayesian import Bayesian
 from baco_like.strategies.composite.phased import Phased
-from baco_like.surrogates.gp.kernel import MATERN32
-from baco_like.surrogates.gp.model import GaussianProcess
+from baco_like.surrogates import MATERN32, GaussianProcess
 
 powers = [2**i for i in range(9)]
 space = Space(
