@@ -11,7 +11,7 @@ from pathlib import Path
 from baco_like import Infeasible, MaxEvals, Optimizer, Ordinal, Space, run, tune
 from baco_like.evaluators.replay import ReplayEvaluator, load
 from baco_like.results.formats import read
-from baco_like.spaces.formats.t1 import to_t1
+from baco_like.spaces import to_t1
 
 SPACE = Space(
     {

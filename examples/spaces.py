@@ -9,8 +9,7 @@ import sys
 import numpy as np
 
 from baco_like import Categorical, ConfigError, Gaussian, Integer, Ordinal, Permutation, Real, Space
-from baco_like.spaces.design import from_prior, latin_hypercube, maximin
-from baco_like.spaces.neighbourhood import adjacent, hamming
+from baco_like.spaces import design, neighbourhoods
 
 space = Space(
     {
@@ -57,8 +56,11 @@ def main(samples):
         f"it is number {number}; the last is",
         space.decode(space.feasible.unindex([space.feasible_size - 1]))[0],
     )
-    for name, neighbours in (("one value changed", hamming), ("next values", adjacent)):
-        rows, _ = neighbours(space, codes, rng)
+    for name, find_neighbours in (
+        ("one value changed", neighbourhoods.hamming),
+        ("next values", neighbourhoods.adjacent),
+    ):
+        rows, _ = find_neighbours(space, codes, rng)
         print(f"neighbours, {name}: {len(rows)}, such as", space.decode(rows[:1])[0])
     far = np.array([[4.0, 4.0, 2.0, 0.0, 2.0, 1.0, 0.0]])  # breaks every constraint
     print(
@@ -68,13 +70,13 @@ def main(samples):
         space.decode(space.feasible.nearest(far, rng))[0],
     )
 
-    def taken(rows):  # says which rows are observed already
+    def is_observed(rows):  # designs skip the rows for which it returns True
         return np.zeros(len(rows), dtype=bool)
 
-    for design in (latin_hypercube, maximin, from_prior):
-        rows = design(space, samples, rng, taken)
+    for draw in (design.latin_hypercube, design.maximin, design.from_prior):
+        rows = draw(space, samples, rng, is_observed)
         spread = sorted({config["bx"] for config in space.decode(rows)})
-        print(f"{design.__name__}: {len(rows)} configurations, bx in {spread}")
+        print(f"{draw.__name__}: {len(rows)} configurations, bx in {spread}")
 
     # Reals have no count; a belief about good values is a prior.
     mixed = Space(

@@ -1,1 +1,15 @@
-"""Known constraints: expressions, Python callables and tables of allowed values."""
+"""Known constraints on a space: expressions, callables and tables; `language` reads and evaluates expressions."""
+
+from baco_like.constraints.callables import CallableConstraint, from_callable
+from baco_like.constraints.expression import Expression, parse
+from baco_like.constraints.protocol import Constraint
+from baco_like.constraints.table import TableConstraint
+
+__all__ = [
+    "CallableConstraint",
+    "Constraint",
+    "Expression",
+    "TableConstraint",
+    "from_callable",
+    "parse",
+]

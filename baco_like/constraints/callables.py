@@ -82,13 +82,22 @@ class CallableConstraint:
         return ", ".join(f"{name} = {config[name]!r}" for name in self.parameters)
 
 
-def constraint_of(
+def from_callable(
     function: Callable[..., Any], parameters: Mapping[str, Parameter]
 ) -> CallableConstraint:
-    """Return the constraint of a callable; see `constraint.from_callable`.
+    """Return the constraint that a callable's truth expresses.
+
+    Its argument names are the parameters it reads. If its only argument is not the name of a parameter, it receives
+    the whole configuration as a mapping, as Kernel Tuner's restrictions do. It then depends on the parameters that it
+    reads as ``p["name"]``, or on all parameters if its code uses the mapping in another way. Arguments that are not
+    parameters keep their default value.
+
+    Args:
+        function: Called with plain Python values, once for each distinct combination of them.
+        parameters: The parameters of the space.
 
     Raises:
-        SpaceError: An argument is no parameter, or the arguments cannot be told.
+        SpaceError: An argument without default is not a parameter, or the arguments cannot be inspected.
     """
     text = described(function)
     arguments = _arguments(function, text, parameters)

@@ -29,7 +29,10 @@ from baco_like.constraints.language.partial_evaluation import Term, known_terms
 from baco_like.constraints.language.products import products
 from baco_like.constraints.language.reader import read
 from baco_like.constraints.language.tree import Node
-from baco_like.constraints.language.unmatched_literals import Stranger, strangers
+from baco_like.constraints.language.unmatched_literals import (
+    UnmatchedLiteral,
+    find_unmatched_literals,
+)
 from baco_like.constraints.language.vector import Inexact, truth
 from baco_like.constraints.language.vectorised import vectorise
 from baco_like.constraints.language.writer import comparison, write
@@ -146,9 +149,9 @@ class Expression:
         """Return between which numbers comparisons with constants keep a parameter; see `language.bounds`."""
         return bounds(self._tree, name)
 
-    def strangers(self) -> list[Stranger]:
-        """Return parameters and values that they are tested for and never have; see `language.strangers`."""
-        return strangers(self._tree, self._read)
+    def unmatched_literals(self) -> list[UnmatchedLiteral]:
+        """Return parameters and values that they are compared with and never have."""
+        return find_unmatched_literals(self._tree, self._read)
 
     def precedences(self, name: str) -> tuple[tuple[object, object], ...] | None:
         """Return pairs (earlier, later) if the condition says nothing but that, of the elements of one permutation.

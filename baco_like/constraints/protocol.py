@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Protocol, runtime_checkable
 
 from baco_like._typing import Column, Mask
-from baco_like.parameters.protocol import Parameter
 
 
 @runtime_checkable
@@ -19,34 +18,14 @@ class Constraint(Protocol):
 
     @property
     def text(self) -> str:
-        """How it is shown and, for expressions, written down."""
+        """The text that messages show; of an expression also the stored form."""
 
     def holds(self, columns: Mapping[str, Column]) -> Mask:
-        """Return, for n rows, whether it holds; a row on which it cannot be computed (division by zero) does not.
+        """Return, for n rows, whether it holds; False for rows on which it cannot be computed (division by zero).
 
         Args:
             columns: At least the columns of `parameters`, as made by `Parameter.column`.
         """
 
     def explain(self, config: Mapping[str, Any]) -> str:
-        """Return the numbers of one configuration that decide it: ``4096`` for ``bx * by <= 1024``."""
-
-
-def from_callable(function: Callable[..., Any], parameters: Mapping[str, Parameter]) -> Constraint:
-    """Return the constraint that a callable's truth expresses.
-
-    Its argument names are the parameters it reads. If its only argument is no parameter's name, it gets the whole
-    configuration as a mapping, as Kernel Tuner's restrictions do; it then depends on the parameters that it reads as
-    ``p["name"]``, if its code shows no other use of the mapping, else on all of them. Arguments with a default value
-    that are no parameters keep it.
-
-    Args:
-        function: Called with plain Python values, once for each distinct combination of them.
-        parameters: Those of the space.
-
-    Raises:
-        SpaceError: An argument is no parameter, or the arguments cannot be told.
-    """
-    from baco_like.constraints.callables import constraint_of
-
-    return constraint_of(function, parameters)
+        """Return the deciding numbers of one configuration: ``4096`` for ``bx * by <= 1024``."""

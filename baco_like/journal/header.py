@@ -19,7 +19,7 @@ from baco_like.journal.events import SCHEMA, Event, config_from_json, normalise
 from baco_like.journal.warm_start_results import WarmStartResults
 from baco_like.records.direction import Direction
 from baco_like.records.history import Noise
-from baco_like.spaces.inputs import difference
+from baco_like.spaces.inputs import describe_differences
 from baco_like.spaces.space import Space
 
 _LIBRARIES = ("baco-like", "numpy", "scipy", "torch", "gpytorch", "scikit-learn")
@@ -141,7 +141,7 @@ class Header:
         Raises:
             JournalError: Something differs; the message says what.
         """
-        found = difference(self.space, space.to_dict())
+        found = describe_differences(self.space, space.to_dict())
         way = ", or baco_like.migrate(OLD, NEW, space) for a changed space" if found else ""
         # As JSON reads them back: a tuple in the settings or the context is a list in the journal.
         had, given = (

@@ -20,7 +20,7 @@ from baco_like.journal.warm_start_results import WarmStartResults, numbered
 from baco_like.optimizer.setup import default_points, read_records
 from baco_like.optimizer.state import apply_events, initial_state
 from baco_like.records.trial import Status, Trial
-from baco_like.spaces.inputs import GivenParameter, difference
+from baco_like.spaces.inputs import GivenParameter, describe_differences
 from baco_like.spaces.space import Space
 from baco_like.strategies.random_search import RandomSearch
 
@@ -98,7 +98,7 @@ def migrate(
     write_journal(Path(new), events)
     inside = sum(space.contains(trial.config) for trial in observed)
     return Migration(
-        tuple(difference(header.space, space.to_dict())),
+        tuple(describe_differences(header.space, space.to_dict())),
         inside,
         len(observed) - inside,
         len(legal),

@@ -1,1 +1,12 @@
-"""Typed RIPOC spaces: parameters, distances, known constraints and the feasible set."""
+"""Search spaces: parameters, known constraints and the feasible set.
+
+`Space` is the user's entry point. `design` has initial designs, `neighbourhoods` the neighbours of configurations.
+"""
+
+from baco_like.spaces import design, neighbourhoods
+from baco_like.spaces.derived_features import DerivedFeatures
+from baco_like.spaces.feasible.protocol import FeasibleSet
+from baco_like.spaces.formats.t1 import to_t1
+from baco_like.spaces.space import Space
+
+__all__ = ["DerivedFeatures", "FeasibleSet", "Space", "design", "neighbourhoods", "to_t1"]

@@ -1,49 +1,65 @@
-"""What a model is shown beside the parameters: quantities that kernels are sensitive to, read off the space itself.
+"""Additional features for models: logarithms, halvings and products of parameters, derived from the space alone.
 
-Three things are known before anything runs. The values of a tuning parameter that is a list of positive numbers
-(block and tile sizes, unroll factors) act by their ratios, so their features are logarithms. Hardware works in powers
-of two, so how often such a value can be halved (48: four times, 64: six times) is a feature of its own where the value
-does not already say it. And the products that the known constraints name, such as threads per block in
-``bx * by <= 1024``, are quantities that somebody thought important. Everything else is as the parameters' own features.
+Three facts are known before anything runs. The values of a tuning parameter that is a list of positive numbers (block
+and tile sizes, unroll factors) act by their ratios, so their features are logarithms. Hardware works in powers of two,
+so the number of times such a value can be halved (48: four times, 64: six times) is an additional feature, unless it
+is correlated with the value. And the products in the known constraints, such as threads per block in
+``bx * by <= 1024``, are quantities that matter. All other features are the parameters' own features.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 
 from baco_like._typing import Array, Codes, Features, Ints
 from baco_like.constraints.expression import Expression
+from baco_like.constraints.protocol import Constraint
 from baco_like.parameters.protocol import Parameter, ParameterKind
 from baco_like.parameters.values import is_number
-from baco_like.spaces.lookup import Gather
-
-if TYPE_CHECKING:
-    from baco_like.spaces.space import Space
+from baco_like.spaces.feasible.protocol import FeasibleSet
+from baco_like.spaces.feature_table import FeatureTable
 
 _ALIKE = 0.95
-"""Two features that are correlated by more than this over a domain are one."""
+"""A feature that is correlated with another by more than this over a domain is left out."""
 
 _DRAWN = 1024
-"""Feasible rows that tell the range of a product."""
+"""Feasible rows from which the range of a product is estimated."""
 
 
-class Quantities:
-    """A space as a model may see it: its parameters, halvings of their values, products of them.
+class FeaturedSpace(Protocol):
+    """The members of `Space` that `DerivedFeatures` reads."""
+
+    parameters: dict[str, Parameter]
+    columns: dict[str, slice]
+    active: tuple[str, ...]
+    constraints: tuple[Constraint, ...]
+    feasible: FeasibleSet
+
+    @property
+    def feature_owner(self) -> Ints:
+        """For each feature column, the index of its active parameter, ``(k,)``."""
+
+    def affordable(self, draws: int) -> int:
+        """Return the number of random rows that are worth their time."""
+
+
+class DerivedFeatures:
+    """A space as models see it: its parameters, halvings of their values, products of them.
 
     Args:
         space: The space.
 
     Attributes:
         space: The space.
-        active: Names of what the features stand for: the active parameters, then the quantities.
-        feature_owner: For each feature column, which of the `active` it belongs to, ``(k,)``.
+        active: Names of the sources of the features: the active parameters, then the halvings and products.
+        feature_owner: For each feature column, the index of its name in `active`, ``(k,)``.
     """
 
-    def __init__(self, space: Space) -> None:
+    def __init__(self, space: FeaturedSpace) -> None:
         self.space = space
         positive = _positive(space)
         logs = {name: _logarithms(parameter) for name, parameter in positive.items()}
@@ -54,20 +70,20 @@ class Quantities:
             if np.ptp(counts) and abs(np.corrcoef(counts, self._units[name])[0, 1]) < _ALIKE
         }
         products = _products(space, logs)
-        self._halved = _gather(space, halvings, halvings)
+        self._halved = _join_tables(space, halvings, halvings)
         self._multiplied = tuple(products.values())
         listed = all(name in self._units for name in space.active)
-        self._all_own = _gather(space, self._units, space.active) if listed else None
+        self._all_own = _join_tables(space, self._units, space.active) if listed else None
         own = np.asarray(space.feature_owner)
-        further = [f"halvings of {name}" for name in halvings]
-        further += [" * ".join(factors) for factors in products]
-        self.active = (*space.active, *further)
+        additional = [f"halvings of {name}" for name in halvings]
+        additional += [" * ".join(factors) for factors in products]
+        self.active = (*space.active, *additional)
         self.feature_owner: Ints = np.concatenate(
-            [own, len(space.active) + np.arange(len(further))]
+            [own, len(space.active) + np.arange(len(additional))]
         )
 
     def features(self, codes: Codes) -> Features:
-        """Return what a model sees, ``(n, w)`` -> ``(n, k)``; those of the listed feasible rows are kept."""
+        """Return the features that a model sees, ``(n, w)`` -> ``(n, k)``; those of the listed rows are cached."""
         feasible = self.space.feasible
         if len(codes) == feasible.count and codes is feasible.listed:
             return self._listed
@@ -97,12 +113,14 @@ class Quantities:
         return self.space.parameters[name].features(codes[:, at])
 
 
-def _gather(space: Space, tables: Mapping[str, Array], names: Iterable[str]) -> Gather:
+def _join_tables(
+    space: FeaturedSpace, tables: Mapping[str, Array], names: Iterable[str]
+) -> FeatureTable:
     """Return the tables of some parameters as one."""
-    return Gather.of([(space.columns[name].start, tables[name]) for name in names])
+    return FeatureTable.of([(space.columns[name].start, tables[name]) for name in names])
 
 
-def _positive(space: Space) -> dict[str, Parameter]:
+def _positive(space: FeaturedSpace) -> dict[str, Parameter]:
     """Return the active parameters that are lists of positive numbers whose logarithms differ."""
     found = {}
     for name in space.active:
@@ -121,20 +139,20 @@ def _logarithms(parameter: Parameter) -> Array:
 
 
 def _unit(numbers: Array) -> Array:
-    """Return the numbers moved and scaled to [0, 1]."""
+    """Return the numbers scaled to [0, 1]."""
     return np.asarray((numbers - numbers.min()) / np.ptp(numbers))
 
 
 def _halvings(parameter: Parameter) -> Array:
-    """Return how often each value can be halved and stays whole; 0 where it is not whole."""
+    """Return the number of times each value can be halved and stays whole; 0 for fractions."""
     numbers = [float(value) for value in parameter.values or ()]
     whole = [int(number) if number.is_integer() else 1 for number in numbers]
     return np.array([(v & -v).bit_length() - 1 for v in whole], dtype=np.float64)
 
 
 def _products(
-    space: Space, logs: Mapping[str, Array]
-) -> dict[tuple[str, ...], tuple[Gather, float, float]]:
+    space: FeaturedSpace, logs: Mapping[str, Array]
+) -> dict[tuple[str, ...], tuple[FeatureTable, float, float]]:
     """Return the products that constraints name and that vary: the logarithms to add, and the range of the sum."""
     named = dict.fromkeys(
         tuple(name for name in factors if name in space.active)
@@ -142,13 +160,13 @@ def _products(
         if isinstance(constraint, Expression)
         for factors in constraint.products()
     )
-    wanted = [f for f in named if len(set(f)) > 1 and all(name in logs for name in f)]
-    if not wanted:
+    varying = [f for f in named if len(set(f)) > 1 and all(name in logs for name in f)]
+    if not varying:
         return {}
     rows = space.feasible.sample(space.affordable(_DRAWN), np.random.default_rng(0))
     found = {}
-    for factors in wanted:
-        gather = _gather(space, logs, factors)
+    for factors in varying:
+        gather = _join_tables(space, logs, factors)
         sums = gather(rows).sum(axis=1)
         if np.ptp(sums) > 0:
             found[factors] = (gather, float(sums.min()), float(sums.max()))

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from baco_like._typing import Array, Codes, Mask, Rng
-from baco_like.spaces.moves import Place, places, used
+from baco_like.spaces.neighbourhoods import ParameterLocation, list_used_codes, locate_parameters
 from baco_like.spaces.rows import distinct
 from baco_like.spaces.space import Space
 
@@ -64,7 +64,7 @@ def latin_hypercube(space: Space, n: int, rng: Rng, taken: Taken) -> Codes:
     draws).
     """
     cube = (
-        np.stack([rng.permutation(n) for _ in places(space)], axis=-1)
+        np.stack([rng.permutation(n) for _ in locate_parameters(space)], axis=-1)
         if space.active
         else np.zeros((n, 0))
     )
@@ -152,7 +152,7 @@ def _by_distance(space: Space, rng: Rng, taken: Taken) -> tuple[Codes, Array]:
     drawn = space.affordable(_SEARCHED)
     rows = space.feasible.listed if few else distinct(space.feasible.sample(drawn, rng))
     rows = rng.permutation(rows[~taken(rows)])
-    off: Array = ((space.quantities.own_features(rows) - 0.5) ** 2).sum(axis=1)
+    off: Array = ((space.derived_features.own_features(rows) - 0.5) ** 2).sum(axis=1)
     return rows, off.round(9)
 
 
@@ -231,17 +231,17 @@ def _among(codes: Codes, rows: Codes) -> Mask:
 def _placed(space: Space, cube: Array, rng: Rng) -> Codes:
     """Return rows (feasible or not) for points of the unit cube, one axis an active parameter."""
     rows = np.tile(space.feasible.sample(1, rng), (len(cube), 1))  # for the constants
-    for axis, place in enumerate(places(space)):
+    for axis, place in enumerate(locate_parameters(space)):
         rows[:, place.columns] = _values_at(space, place, cube[:, axis], rng)
     return rows
 
 
-def _values_at(space: Space, place: Place, shares: Array, rng: Rng) -> Codes:
+def _values_at(space: Space, place: ParameterLocation, shares: Array, rng: Rng) -> Codes:
     """Return codes of one parameter at these shares of its values, ``(n,)`` -> ``(n, width)``."""
     parameter = place.parameter
     if parameter.width > 1:
         return parameter.sample(len(shares), rng)
-    codes = used(space, place)
+    codes = list_used_codes(space, place)
     if codes is None:
         return parameter.from_unit(shares[:, None])
     lengths = parameter.interval_lengths(codes[:, None])

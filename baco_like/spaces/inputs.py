@@ -1,4 +1,4 @@
-"""What users may write for a parameter or a constraint, made into one."""
+"""Parameters and constraints from everything that users may write for them."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeAlias
 
+from baco_like.constraints.callables import from_callable
 from baco_like.constraints.expression import Expression, parse
-from baco_like.constraints.protocol import Constraint, from_callable
+from baco_like.constraints.protocol import Constraint
 from baco_like.constraints.table import TableConstraint
 from baco_like.exceptions import SpaceError, SpaceWarning
+from baco_like.parameters.categorical import Categorical
+from baco_like.parameters.ordinal import Ordinal
 from baco_like.parameters.protocol import Parameter
-from baco_like.spaces.formats.kernel_tuner import values_parameter
+from baco_like.parameters.values import is_number, ordered, plain
 
 GivenParameter: TypeAlias = Parameter | Iterable[Any]
 """A parameter, or a list: of numbers for an `Ordinal`, of strings or booleans for a `Categorical`."""
@@ -23,11 +26,11 @@ _SHOWN = 300
 """Characters of a description that a message shows."""
 
 
-def parameter(name: str, given: GivenParameter) -> Parameter:
-    """Return the parameter that was given, or the one of a plain list of values.
+def make_parameter(name: str, given: GivenParameter) -> Parameter:
+    """Return the given parameter, or the parameter of a plain list of values.
 
     Raises:
-        SpaceError: It is none; the message names the parameter.
+        SpaceError: It is neither; the message names the parameter.
     """
     if not isinstance(name, str) or not name:
         raise SpaceError(f"the name of a parameter must be a non-empty string, got {name!r}")
@@ -37,11 +40,38 @@ def parameter(name: str, given: GivenParameter) -> Parameter:
         raise SpaceError(
             f"parameter {name!r} must be a parameter or a list of values, got {given!r:.60}"
         )
-    return values_parameter(name, given)
+    return parameter_from_values(name, given)
 
 
-def several(constraints: GivenConstraint | Iterable[GivenConstraint]) -> list[GivenConstraint]:
-    """Return the constraints that were given, of which a single one need not be in a list."""
+def parameter_from_values(name: str, values: Iterable[Any], default: Any = None) -> Parameter:
+    """Return an `Ordinal` if all values are numbers, else a `Categorical`.
+
+    Raises:
+        SpaceError: The values are not a list or not valid for the parameter; the message names the parameter.
+    """
+    if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
+        raise SpaceError(f"parameter {name!r}: its values must be a list, got {values!r:.60}")
+    plain_values = [plain(value) for value in ordered(values)]
+    numeric = bool(plain_values) and all(map(is_number, plain_values))
+    return make_named(name, Ordinal if numeric else Categorical, plain_values, default=default)
+
+
+def make_named(name: str, make: Callable[..., Parameter], *args: Any, **kwargs: Any) -> Parameter:
+    """Return a parameter; errors name it.
+
+    Raises:
+        SpaceError: ``make`` raised it.
+    """
+    try:
+        return make(*args, **kwargs)
+    except SpaceError as error:
+        raise SpaceError(f"parameter {name!r}: {error}") from None
+
+
+def list_constraints(
+    constraints: GivenConstraint | Iterable[GivenConstraint],
+) -> list[GivenConstraint]:
+    """Return the given constraints as a list; a single one is accepted without a list."""
     if isinstance(constraints, str | Constraint):
         return [constraints]
     if isinstance(constraints, Iterable):
@@ -49,12 +79,12 @@ def several(constraints: GivenConstraint | Iterable[GivenConstraint]) -> list[Gi
     return [constraints]
 
 
-def constraint(given: GivenConstraint, parameters: Mapping[str, Parameter]) -> Constraint:
-    """Return the constraint that was given, or the one of an expression or a callable.
+def make_constraint(given: GivenConstraint, parameters: Mapping[str, Parameter]) -> Constraint:
+    """Return the given constraint, or the constraint of an expression or a callable.
 
     Raises:
         ExpressionError: The expression is not in the language of constraints.
-        SpaceError: It is none, or reads a parameter that does not exist.
+        SpaceError: It is not a constraint, or reads an unknown parameter.
     """
     if isinstance(given, str):
         made: Constraint = parse(given, parameters)
@@ -67,54 +97,60 @@ def constraint(given: GivenConstraint, parameters: Mapping[str, Parameter]) -> C
     unknown = [name for name in made.parameters if name not in parameters]
     if unknown:
         raise SpaceError(
-            f"constraint {made.text!r} reads {unknown[0]!r}, which is no parameter; "
+            f"constraint {made.text!r} reads {unknown[0]!r}, which is not a parameter; "
             f"the parameters are {', '.join(parameters)}"
         )
     return made
 
 
-def warn_of_strangers(constraints: Iterable[Constraint]) -> None:
-    """Warn of values that a constraint tests a parameter for and that the parameter never has."""
-    for one in constraints:
-        for name, value in one.strangers() if isinstance(one, Expression) else ():
+def warn_of_unmatched_literals(constraints: Iterable[Constraint]) -> None:
+    """Warn of values that a constraint compares a parameter with and that the parameter never has."""
+    for constraint in constraints:
+        if not isinstance(constraint, Expression):
+            continue
+        for name, value in constraint.unmatched_literals():
             warnings.warn(
-                f"constraint {one.text!r} tests {name} for {value!r}, which is none of its values; "
-                "correct whichever is misspelt",
+                f"constraint {constraint.text!r} compares {name} with {value!r}, which is not among its values; "
+                "correct the constraint or the values",
                 SpaceWarning,
                 stacklevel=3,
             )
 
 
-def conjuncts(one: Constraint) -> list[Constraint]:
-    """Return constraints that together say the same: the parts that ``and`` joins, or the columns of a table."""
-    return list(one.conjuncts()) if isinstance(one, Expression | TableConstraint) else [one]
+def split_constraint(constraint: Constraint) -> list[Constraint]:
+    """Return equivalent constraints: the parts that ``and`` joins, or the columns of a table."""
+    if isinstance(constraint, Expression | TableConstraint):
+        return list(constraint.conjuncts())
+    return [constraint]
 
 
-def constraint_to_json(one: Constraint) -> Any:
+def constraint_to_json(constraint: Constraint) -> Any:
     """Return an expression's text or a table's rows; a callable is only described."""
-    if isinstance(one, TableConstraint):
-        return one.to_dict()
-    return one.text if isinstance(one, Expression) else {"callable": one.text}
+    if isinstance(constraint, TableConstraint):
+        return constraint.to_dict()
+    if isinstance(constraint, Expression):
+        return constraint.text
+    return {"callable": constraint.text}
 
 
-def difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+def describe_differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     """Return readable lines on how two spaces, as dictionaries, differ."""
     before, after = old["parameters"], new["parameters"]
     lines = [f"parameter {name!r} was removed" for name in before if name not in after]
     lines += [f"parameter {name!r} was added" for name in after if name not in before]
     lines += [
-        f"parameter {name!r} was {_shown(before[name])}, now {_shown(after[name])}"
+        f"parameter {name!r} was {_shorten(before[name])}, now {_shorten(after[name])}"
         for name in before
         if name in after and before[name] != after[name]
     ]
     rules, others = old["constraints"], new["constraints"]
-    lines += [f"constraint {_shown(c)} was removed" for c in rules if c not in others]
-    lines += [f"constraint {_shown(c)} was added" for c in others if c not in rules]
+    lines += [f"constraint {_shorten(c)} was removed" for c in rules if c not in others]
+    lines += [f"constraint {_shorten(c)} was added" for c in others if c not in rules]
     if not lines and list(before) != list(after):
         lines.append(f"the order of the parameters was {list(before)}, now {list(after)}")
     return lines
 
 
-def _shown(data: Any) -> str:
+def _shorten(data: Any) -> str:
     text = repr(data)
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."

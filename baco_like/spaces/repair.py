@@ -6,8 +6,7 @@ import numpy as np
 
 from baco_like._typing import Codes, Rng
 from baco_like.spaces.feasible.ragged import by_owner
-from baco_like.spaces.moves import Neighbours
-from baco_like.spaces.neighbourhood import hamming, jointly_adjacent, strictly_adjacent
+from baco_like.spaces.neighbourhoods import Neighbours, hamming, jointly_adjacent, strictly_adjacent
 from baco_like.spaces.space import Space
 
 

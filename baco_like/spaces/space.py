@@ -17,10 +17,11 @@ from baco_like._typing import Array, Codes, Features, Ints, Mask
 from baco_like.exceptions import ConfigError, SpaceError
 from baco_like.parameters.protocol import ParameterKind
 from baco_like.parameters.registry import VERSION
-from baco_like.spaces import inputs as given
-from baco_like.spaces.derived_features import Quantities
+from baco_like.spaces import inputs
+from baco_like.spaces.derived_features import DerivedFeatures
 from baco_like.spaces.feasible.build import build
 from baco_like.spaces.feasible.protocol import FeasibleSet
+from baco_like.spaces.feature_table import FeatureTable
 from baco_like.spaces.formats.baco import read_baco
 from baco_like.spaces.formats.configspace import read_configspace
 from baco_like.spaces.formats.dataframe import read_dataframe
@@ -29,7 +30,6 @@ from baco_like.spaces.formats.kernel_tuner import read_kernel_tuner
 from baco_like.spaces.formats.native import space_from_dict
 from baco_like.spaces.formats.t1 import read_t1
 from baco_like.spaces.inputs import GivenConstraint, GivenParameter
-from baco_like.spaces.lookup import Gather
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -73,7 +73,9 @@ class Space:
         parameters: Mapping[str, GivenParameter],
         constraints: GivenConstraint | Iterable[GivenConstraint] = (),
     ) -> None:
-        self.parameters = {name: given.parameter(name, one) for name, one in parameters.items()}
+        self.parameters = {
+            name: inputs.make_parameter(name, one) for name, one in parameters.items()
+        }
         if not self.parameters:
             raise SpaceError("a space needs at least one parameter")
         self.names = tuple(self.parameters)
@@ -85,10 +87,11 @@ class Space:
         self.width: int = ends[-1]
         self.active = tuple(name for name, p in self.parameters.items() if p.cardinality != 1)
         self.constraints = tuple(
-            given.constraint(one, self.parameters) for one in given.several(constraints)
+            inputs.make_constraint(one, self.parameters)
+            for one in inputs.list_constraints(constraints)
         )
-        given.warn_of_strangers(self.constraints)
-        split = [part for one in self.constraints for part in given.conjuncts(one)]
+        inputs.warn_of_unmatched_literals(self.constraints)
+        split = [part for one in self.constraints for part in inputs.split_constraint(one)]
         self.feasible: FeasibleSet = build(self.parameters, split)
         self.notes: tuple[str, ...] = ()
 
@@ -215,7 +218,7 @@ class Space:
         return np.concatenate(parts, axis=1)
 
     @cached_property
-    def _gather(self) -> Gather | None:
+    def _gather(self) -> FeatureTable | None:
         """All features at once, where every parameter has few values and one column of features."""
         tables = []
         for name in self.active:
@@ -227,12 +230,12 @@ class Space:
             if table.shape[1] != 1:
                 return None
             tables.append((self.columns[name].start, table[:, 0]))
-        return Gather.of(tables)
+        return FeatureTable.of(tables)
 
     @cached_property
-    def quantities(self) -> Quantities:
-        """The space as a model may see it with further features: see `baco_like.spaces.derived_features`."""
-        return Quantities(self)
+    def derived_features(self) -> DerivedFeatures:
+        """The space with additional features for models: see `baco_like.spaces.derived_features`."""
+        return DerivedFeatures(self)
 
     def log_density(self, codes: Codes) -> Array:
         """Return the sum of the parameters' log prior densities over those of no prior, ``(n, w)`` -> ``(n,)``."""
@@ -336,7 +339,7 @@ class Space:
             "version": VERSION,
             "parameters": {name: p.to_dict() for name, p in self.parameters.items()},
             "constraints": [
-                given.constraint_to_json(constraint) for constraint in self.constraints
+                inputs.constraint_to_json(constraint) for constraint in self.constraints
             ],
         }
 
@@ -410,7 +413,7 @@ class Space:
 
     def difference(self, other: Space) -> list[str]:
         """Return readable lines on how another space differs from this one; empty when it does not."""
-        return given.difference(self.to_dict(), other.to_dict())
+        return inputs.describe_differences(self.to_dict(), other.to_dict())
 
     @override
     def __eq__(self, other: object) -> bool:

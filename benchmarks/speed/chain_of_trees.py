@@ -22,7 +22,7 @@ from baco_like.constraints.protocol import Constraint
 from baco_like.optimizer import Optimizer
 from baco_like.spaces.feasible.chain import Chain
 from baco_like.spaces.feasible.rejection import rejection
-from baco_like.spaces.neighbourhood import hamming
+from baco_like.spaces.neighbourhoods import hamming
 from baco_like.spaces.space import Space
 
 SAMPLES = 1_000

@@ -34,7 +34,7 @@ from typing import Any
 
 import numpy as np
 
-from baco_like.spaces.neighbourhood import hamming, strictly_adjacent
+from baco_like.spaces.neighbourhoods import hamming, strictly_adjacent
 from baco_like.spaces.space import Space
 
 Given = tuple[dict[str, list[Any]], list[str]]

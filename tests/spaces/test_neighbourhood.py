@@ -12,13 +12,13 @@ from hypothesis import given, settings
 from baco_like.parameters.integer import Integer
 from baco_like.parameters.permutation import Permutation
 from baco_like.parameters.real import Real
-from baco_like.spaces.neighbourhood import (
+from baco_like.spaces.neighbourhoods import (
     adjacent,
     hamming,
     jointly_adjacent,
     strictly_adjacent,
 )
-from baco_like.spaces.neighbourhood import (
+from baco_like.spaces.neighbourhoods import (
     index_distance as least_index_distance,
 )
 from baco_like.spaces.space import Space

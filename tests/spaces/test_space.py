@@ -310,9 +310,11 @@ def test_names_that_are_no_identifiers() -> None:
     assert space.sample(1)[0]["a"] == 2
 
 
-def test_a_misspelt_value_is_warned_of() -> None:
+def test_a_misspelt_value_gives_a_warning() -> None:
     parameters = {"schedule": ["static", "dynamic"], "chunk": [1, 8]}
-    with pytest.warns(SpaceWarning, match="tests schedule for 'Dynamic', which is none of its"):
+    with pytest.warns(
+        SpaceWarning, match="compares schedule with 'Dynamic', which is not among its"
+    ):
         space = Space(parameters, ["schedule != 'Dynamic' or chunk == 8"])
     assert space.feasible_size == 4
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from baco_like.parameters.real import Real
-from baco_like.spaces.neighbourhood import hamming
+from baco_like.spaces.neighbourhoods import hamming
 from baco_like.spaces.space import Space
 
 BESIDE = Path(__file__).parents[3] / "shared" / "data"

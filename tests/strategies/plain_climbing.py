@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from baco_like.spaces.neighbourhood import adjacent, hamming
+from baco_like.spaces.neighbourhoods import adjacent, hamming
 
 
 class Objective:

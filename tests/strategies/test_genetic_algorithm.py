@@ -6,7 +6,7 @@ from population_runs import Run, in_order
 from scipy.stats import beta
 
 from baco_like import Categorical, Integer, Permutation, Real, Space
-from baco_like.spaces.neighbourhood import hamming
+from baco_like.spaces.neighbourhoods import hamming
 from baco_like.strategies import create_strategy
 from baco_like.strategies.evolutionary.evolution import Evolution
 from baco_like.strategies.evolutionary.genetic_algorithm import GeneticAlgorithm

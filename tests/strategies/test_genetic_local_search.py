@@ -7,7 +7,7 @@ from plain_climbing import Objective, climb_first
 from population_runs import Run
 
 from baco_like import Integer, Permutation, Space
-from baco_like.spaces.neighbourhood import hamming
+from baco_like.spaces.neighbourhoods import hamming
 from baco_like.strategies import create_strategy
 from baco_like.strategies.local.genetic_local_search import restricted_tournament, tournament
 

@@ -8,7 +8,7 @@ from plain_climbing import Objective, climb_best, climb_first, neighbours
 from population_runs import Run
 
 from baco_like import Categorical, Integer, Permutation, Real, Space
-from baco_like.spaces.neighbourhood import adjacent
+from baco_like.spaces.neighbourhoods import adjacent
 from baco_like.strategies import create_strategy
 from baco_like.strategies.local.neighbourhoods import Neighbourhoods
 from baco_like.strategies.local.perturbation import changes, perturbed

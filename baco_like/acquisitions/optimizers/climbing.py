@@ -14,8 +14,7 @@ from baco_like.acquisitions.optimizers.best_rows import (
     comparable,
 )
 from baco_like.acquisitions.protocol import Score
-from baco_like.spaces.moves import Neighbours
-from baco_like.spaces.neighbourhood import hamming
+from baco_like.spaces.neighbourhoods import Neighbours, hamming
 from baco_like.spaces.rows import first_appearances
 from baco_like.spaces.space import Space
 

@@ -1,4 +1,4 @@
-"""Values that a condition compares a parameter with and that the parameter never has: most often a misspelling."""
+"""Values that a condition compares a parameter with and that the parameter never has: usually misspellings."""
 
 from __future__ import annotations
 
@@ -11,26 +11,28 @@ from baco_like.constraints.language.tree import Node
 from baco_like.parameters.protocol import Parameter, is_permutation
 from baco_like.parameters.values import Value, is_number
 
-Stranger: TypeAlias = tuple[str, Value]
+UnmatchedLiteral: TypeAlias = tuple[str, Value]
 """A parameter's name and the value that it is compared with."""
 
 _EQUALITIES = frozenset({"==", "!=", "in", "not in"})
 
 
-def strangers(node: Node, parameters: Mapping[str, Parameter]) -> list[Stranger]:
-    """Return the constants that a parameter with listed values is tested for and never has.
+def find_unmatched_literals(
+    node: Node, parameters: Mapping[str, Parameter]
+) -> list[UnmatchedLiteral]:
+    """Return the constants that a parameter with listed values is compared with and never has.
 
-    A number that is not among listed numbers is none: ``bx != 48`` may be meant for longer lists of them.
+    Numbers are accepted for a parameter with numbers: ``bx != 48`` may be written for other lists of numbers.
     """
-    found = (pair for part in tree.walk(node) for pair in _tested(part))
+    pairs = (pair for part in tree.walk(node) for pair in _tested(part))
     return [
         (name, value)
-        for name, value in dict.fromkeys(found)
-        if _is_stranger(value, _domain(parameters[name]))
+        for name, value in dict.fromkeys(pairs)
+        if _is_unmatched(value, _domain(parameters[name]))
     ]
 
 
-def _tested(node: Node) -> Iterator[Stranger]:
+def _tested(node: Node) -> Iterator[UnmatchedLiteral]:
     if not isinstance(node, tree.Comparison):
         return
     sides = pairwise((node.left, *node.rights))
@@ -48,7 +50,7 @@ def _domain(parameter: Parameter) -> Sequence[Value] | None:
     return parameter.elements if is_permutation(parameter) else parameter.values
 
 
-def _is_stranger(value: Value, domain: Sequence[Value] | None) -> bool:
+def _is_unmatched(value: Value, domain: Sequence[Value] | None) -> bool:
     if domain is None:
         return isinstance(value, str)
     numbers = is_number(value) and any(is_number(own) for own in domain)

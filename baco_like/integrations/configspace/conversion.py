@@ -27,7 +27,7 @@ from baco_like.parameters.permutation import Permutation
 from baco_like.parameters.protocol import Parameter
 from baco_like.parameters.real import Real
 from baco_like.parameters.values import plain
-from baco_like.spaces.inputs import conjuncts
+from baco_like.spaces.inputs import split_constraint
 from baco_like.spaces.space import Space
 
 try:
@@ -78,7 +78,7 @@ def to_configspace(space: Space, seed: int | None = None) -> cs.ConfigurationSpa
     target = cs.ConfigurationSpace(seed=seed)
     target.add(*converted.values())
     for constraint in space.constraints:
-        for part in conjuncts(constraint):
+        for part in split_constraint(constraint):
             target.add(*_forbidden_clauses(part, space, converted))
     return target
 

@@ -18,7 +18,8 @@ from baco_like.parameters.permutation import Permutation
 from baco_like.parameters.priors import Gaussian, PiecewiseLinear
 from baco_like.parameters.protocol import Parameter
 from baco_like.parameters.real import Real
-from baco_like.spaces.formats.description import SpaceDescription, json_object, named
+from baco_like.spaces.formats.description import SpaceDescription, json_object
+from baco_like.spaces.inputs import make_named
 
 _FIELDS = frozenset(
     {
@@ -138,26 +139,30 @@ def _real(entry: _Entry) -> Make:
     low, high = _ends(entry)
     log = entry.log()
     prior = _density(entry, log)
-    return lambda default: named(entry.name, Real, low, high, log=log, default=default, prior=prior)
+    return lambda default: make_named(
+        entry.name, Real, low, high, log=log, default=default, prior=prior
+    )
 
 
 def _integer(entry: _Entry) -> Make:
     low, high = _ends(entry)
     log = entry.log()
     prior = _weights(entry) or _density(entry, log)
-    return lambda default: named(
+    return lambda default: make_named(
         entry.name, Integer, low, high, log=log, default=default, prior=prior
     )
 
 
 def _ordinal(entry: _Entry) -> Make:
     values, log, prior = entry.values(), entry.log(), _weights(entry)
-    return lambda default: named(entry.name, Ordinal, values, log=log, default=default, prior=prior)
+    return lambda default: make_named(
+        entry.name, Ordinal, values, log=log, default=default, prior=prior
+    )
 
 
 def _categorical(entry: _Entry) -> Make:
     values, prior = entry.values(), _weights(entry)
-    return lambda default: named(entry.name, Categorical, values, default=default, prior=prior)
+    return lambda default: make_named(entry.name, Categorical, values, default=default, prior=prior)
 
 
 def _permutation(entry: _Entry) -> Make:
@@ -167,7 +172,7 @@ def _permutation(entry: _Entry) -> Make:
             f"values of a permutation must be [n], its length up to 64, got {values!r:.60}"
         )
     metric = entry.fields.get("parametrization") or "spearman"
-    return lambda default: named(
+    return lambda default: make_named(
         entry.name, Permutation, range(values[0]), metric=metric, default=default
     )
 

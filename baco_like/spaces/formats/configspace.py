@@ -18,8 +18,8 @@ from baco_like.parameters.priors import Gaussian
 from baco_like.parameters.protocol import Parameter
 from baco_like.parameters.real import Real
 from baco_like.parameters.values import is_number, plain
-from baco_like.spaces.formats.description import SpaceDescription, named
-from baco_like.spaces.formats.kernel_tuner import values_parameter
+from baco_like.spaces.formats.description import SpaceDescription
+from baco_like.spaces.inputs import make_named, parameter_from_values
 
 if TYPE_CHECKING:
     from ConfigSpace import ConfigurationSpace
@@ -62,7 +62,7 @@ def read_configspace(source: ConfigurationSpace) -> SpaceDescription:
 
 def _parameter(package: Any, one: Any, notes: list[str]) -> Parameter:
     if isinstance(one, package.Constant):
-        return values_parameter(one.name, [one.value])
+        return parameter_from_values(one.name, [one.value])
     default = plain(one.default_value)
     if isinstance(one, package.CategoricalHyperparameter):
         return _categorical(one, default, notes)
@@ -78,19 +78,19 @@ def _parameter(package: Any, one: Any, notes: list[str]) -> Parameter:
         raise SpaceError(f"parameter {one.name!r}: a {type(one).__name__} has no equal here")
     bounds = (plain(one.lower), plain(one.upper))
     prior = _prior(package, one, notes)
-    return named(one.name, kind, *bounds, log=bool(one.log), default=default, prior=prior)
+    return make_named(one.name, kind, *bounds, log=bool(one.log), default=default, prior=prior)
 
 
 def _categorical(one: Any, default: Any, notes: list[str]) -> Parameter:
     if one.weights is None:
-        return named(one.name, Categorical, one.choices, default=default)
+        return make_named(one.name, Categorical, one.choices, default=default)
     weights = {choice: float(w) for choice, w in zip(one.choices, one.weights, strict=True)}
     never = [choice for choice, weight in weights.items() if weight == 0.0]
     if never:
         notes.append(f"parameter {one.name!r}: choices of weight 0 were left out: {never!r:.100}")
     kept = {choice: weight for choice, weight in weights.items() if choice not in never}
     default = None if default in never else default
-    return named(one.name, Categorical, list(kept), default=default, prior=list(kept.values()))
+    return make_named(one.name, Categorical, list(kept), default=default, prior=list(kept.values()))
 
 
 def _ordinal(one: Any, default: Any) -> Parameter:
@@ -100,7 +100,7 @@ def _ordinal(one: Any, default: Any) -> Parameter:
             f"parameter {one.name!r}: its numbers {values!r:.60} are not sorted, and here numbers always are; "
             "sort them, or make them strings"
         )
-    return named(one.name, Ordinal, values, default=default)
+    return make_named(one.name, Ordinal, values, default=default)
 
 
 def _prior(package: Any, one: Any, notes: list[str]) -> Gaussian | None:

@@ -13,8 +13,8 @@ from baco_like.exceptions import SpaceError
 from baco_like.parameters.permutation import Permutation
 from baco_like.parameters.protocol import Parameter
 from baco_like.parameters.values import plain
-from baco_like.spaces.formats.description import SpaceDescription, named
-from baco_like.spaces.formats.kernel_tuner import values_parameter
+from baco_like.spaces.formats.description import SpaceDescription
+from baco_like.spaces.inputs import make_named, parameter_from_values
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -107,8 +107,8 @@ def _cell(name: str, row: int, value: Any) -> Any:
 
 def _parameter(name: str, distinct: Sequence[Any]) -> Parameter:
     if not all(isinstance(value, tuple) for value in distinct):
-        return values_parameter(name, distinct)
+        return parameter_from_values(name, distinct)
     orders = [sorted(map(repr, value)) for value in distinct]
     if any(order != orders[0] for order in orders):
         raise SpaceError(f"column {name!r} has tuples that are not orders of the same elements")
-    return named(name, Permutation, sorted(distinct[0], key=lambda one: (str(type(one)), one)))
+    return make_named(name, Permutation, sorted(distinct[0], key=lambda one: (str(type(one)), one)))

@@ -1,22 +1,20 @@
-"""What a reader of space files returns."""
+"""The result type of the readers of space files."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Protocol
 
 from baco_like.constraints.protocol import Constraint
 from baco_like.exceptions import SpaceError
 from baco_like.parameters.protocol import Parameter
+from baco_like.spaces.inputs import GivenConstraint
 
 MAX_FILE = 64 * 2**20
 """Bytes of a space file that are read at most."""
-
-Given: TypeAlias = str | Callable[..., Any] | Constraint
-"""What a space accepts as a constraint."""
 
 
 @dataclass(frozen=True)
@@ -24,16 +22,28 @@ class SpaceDescription:
     """The ingredients of a space.
 
     Attributes:
-        parameters: By name, in the order of the file; defaults and priors are theirs.
+        parameters: By name, in the order of the file; they carry defaults and priors.
         constraints: Texts, callables or constraints.
         notes: One line for everything that was left out, replaced or not understood.
-        settings: What the file says besides the space (objectives, budget, ...), as it stands there.
+        settings: The other members of the file (objectives, budget, ...), unchanged.
     """
 
     parameters: Mapping[str, Parameter]
-    constraints: tuple[Given, ...] = ()
+    constraints: tuple[GivenConstraint, ...] = ()
     notes: tuple[str, ...] = ()
     settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+class SpaceContents(Protocol):
+    """The members of `Space` that writers of space files read."""
+
+    @property
+    def parameters(self) -> Mapping[str, Parameter]:
+        """Parameters by name, in order."""
+
+    @property
+    def constraints(self) -> Sequence[Constraint]:
+        """Known constraints, in order."""
 
 
 def json_object(source: str | Path | Mapping[str, Any], what: str) -> Mapping[str, Any]:
@@ -55,15 +65,3 @@ def json_object(source: str | Path | Mapping[str, Any], what: str) -> Mapping[st
     if not isinstance(data, dict):
         raise SpaceError(f"{what} {path.name!r} holds no JSON object")
     return data
-
-
-def named(name: str, make: Callable[..., Parameter], *args: Any, **kwargs: Any) -> Parameter:
-    """Return a parameter; an error names it.
-
-    Raises:
-        SpaceError: As the parameter says.
-    """
-    try:
-        return make(*args, **kwargs)
-    except SpaceError as error:
-        raise SpaceError(f"parameter {name!r}: {error}") from None

@@ -9,7 +9,8 @@ from baco_like.constraints.table import table_from_dict
 from baco_like.exceptions import SpaceError
 from baco_like.parameters.protocol import Parameter
 from baco_like.parameters.registry import VERSION, parameter_from_dict
-from baco_like.spaces.formats.description import Given, SpaceDescription, named
+from baco_like.spaces.formats.description import SpaceDescription
+from baco_like.spaces.inputs import GivenConstraint, make_named
 
 
 def space_from_dict(data: Mapping[str, Any]) -> SpaceDescription:
@@ -29,11 +30,11 @@ def space_from_dict(data: Mapping[str, Any]) -> SpaceDescription:
         raise SpaceError(
             "a space's description needs an object 'parameters' and a list 'constraints'"
         )
-    parameters = {name: named(name, parameter_from_dict, d) for name, d in described.items()}
+    parameters = {name: make_named(name, parameter_from_dict, d) for name, d in described.items()}
     return SpaceDescription(parameters, tuple(_constraint(c, parameters) for c in constraints))
 
 
-def _constraint(data: Any, parameters: Mapping[str, Parameter]) -> Given:
+def _constraint(data: Any, parameters: Mapping[str, Parameter]) -> GivenConstraint:
     if isinstance(data, str):
         return data
     if not isinstance(data, Mapping):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from baco_like.constraints.expression import Expression
 from baco_like.constraints.protocol import Constraint
@@ -19,13 +19,9 @@ from baco_like.parameters.ordinal import Ordinal
 from baco_like.parameters.protocol import Parameter
 from baco_like.parameters.registry import parameter_from_dict
 from baco_like.parameters.values import plain
-from baco_like.spaces.formats.description import SpaceDescription, json_object, named
-from baco_like.spaces.formats.kernel_tuner import values_parameter
+from baco_like.spaces.formats.description import SpaceContents, SpaceDescription, json_object
 from baco_like.spaces.formats.literals import list_of
-
-if TYPE_CHECKING:
-    from baco_like.spaces.space import Space
-
+from baco_like.spaces.inputs import make_named, parameter_from_values
 
 _OWN = "BacoLike"
 """The key of a parameter's description as our own files have it."""
@@ -81,11 +77,11 @@ def _member(data: Any, key: str, kind: type[Any], what: str) -> Any:
 def _parameter(entry: Any, notes: list[str]) -> tuple[str, Parameter]:
     name = _member(entry, "Name", str, "a tuning parameter")
     if isinstance(entry.get(_OWN), Mapping):
-        return name, named(name, parameter_from_dict, entry[_OWN])
+        return name, make_named(name, parameter_from_dict, entry[_OWN])
     given = entry.get("Values")
     try:
         values = list_of(given) if isinstance(given, str) else given
-        parameter = values_parameter(name, values)
+        parameter = parameter_from_values(name, values)
     except SpaceError as error:
         message = str(error)
         raise SpaceError(
@@ -99,7 +95,7 @@ def _parameter(entry: Any, notes: list[str]) -> tuple[str, Parameter]:
             f"parameter {name!r}: the default {default!r:.60} is none of its values and was left out"
         )
         return name, parameter
-    return name, values_parameter(name, values, default)
+    return name, parameter_from_values(name, values, default)
 
 
 def _default(given: Any) -> Any:
@@ -118,7 +114,9 @@ def _condition(entry: Any, parameters: Mapping[str, Parameter], notes: list[str]
     return text
 
 
-def to_t1(space: Space, kernel: Mapping[str, Any] | None = None, **rest: Any) -> dict[str, Any]:
+def to_t1(
+    space: SpaceContents, kernel: Mapping[str, Any] | None = None, **rest: Any
+) -> dict[str, Any]:
     """Return a space as the contents of a T1 file; `Space.from_t1` is the inverse.
 
     Args:

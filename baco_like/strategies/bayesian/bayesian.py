@@ -56,7 +56,7 @@ def plain(space: Space) -> Featured:
 
 def with_quantities(space: Space) -> Featured:
     """Return the space with the further features of `baco_like.spaces.derived_features`."""
-    return space.quantities
+    return space.derived_features
 
 
 @dataclass(frozen=True)

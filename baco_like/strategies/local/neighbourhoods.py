@@ -15,8 +15,14 @@ import numpy as np
 
 from baco_like._typing import Array, Codes, Ints, Rng
 from baco_like.records.history import row_keys
-from baco_like.spaces.moves import Neighbours, Place, places, used
-from baco_like.spaces.neighbourhood import adjacent, hamming
+from baco_like.spaces.neighbourhoods import (
+    Neighbours,
+    ParameterLocation,
+    adjacent,
+    hamming,
+    list_used_codes,
+    locate_parameters,
+)
 from baco_like.spaces.space import Space
 
 _REMEMBERED = 4096
@@ -67,7 +73,9 @@ class Neighbourhoods:
         owner = np.zeros(space.width, dtype=np.int64)
         for gene, parameter in enumerate(space.active):
             owner[space.columns[parameter]] = gene
-        return cls(space, name, owner, all(_all_tried(space, place) for place in places(space)))
+        return cls(
+            space, name, owner, all(_all_tried(space, place) for place in locate_parameters(space))
+        )
 
     def around(self, row: Array, rng: Rng) -> Around:
         """Return the neighbours of a feasible row of codes, ``(w,)``, in no particular order."""
@@ -85,10 +93,10 @@ class Neighbourhoods:
         return found
 
 
-def _all_tried(space: Space, place: Place) -> bool:
+def _all_tried(space: Space, place: ParameterLocation) -> bool:
     """Whether a configuration's neighbours by changes of this parameter are always the same."""
     width = place.parameter.width
     if width > 1:
         return width * (width - 1) // 2 <= _VALUES
-    listed = used(space, place)
+    listed = list_used_codes(space, place)
     return listed is not None and len(listed) <= _VALUES

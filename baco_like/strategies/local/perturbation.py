@@ -9,7 +9,12 @@ from __future__ import annotations
 import numpy as np
 
 from baco_like._typing import Array, Codes, Ints, Rng
-from baco_like.spaces.moves import DRAWS, Place, places, used
+from baco_like.spaces.neighbourhoods import (
+    DRAWS,
+    ParameterLocation,
+    list_used_codes,
+    locate_parameters,
+)
 from baco_like.spaces.repair import nearest
 from baco_like.spaces.space import Space
 from baco_like.strategies.moves.mutation import inserted, swapped
@@ -27,13 +32,13 @@ def changes(space: Space, share: float) -> int:
     A permutation counts a bit for each element, another parameter one for each value, but 64 at most; one that cannot
     be listed as many as it has neighbours.
     """
-    return max(1, int(share * sum(_bits(space, place) for place in places(space))))
+    return max(1, int(share * sum(_bits(space, place) for place in locate_parameters(space))))
 
 
-def _bits(space: Space, place: Place) -> int:
+def _bits(space: Space, place: ParameterLocation) -> int:
     if place.parameter.width > 1:
         return place.parameter.width
-    listed = used(space, place)
+    listed = list_used_codes(space, place)
     return DRAWS if listed is None else min(len(listed), _MOST_BITS)
 
 
@@ -50,7 +55,7 @@ def perturbed(space: Space, row: Array, count: int, rng: Rng) -> Array:
         count: Changes in all.
         rng: Chance.
     """
-    genes = places(space)
+    genes = locate_parameters(space)
     if not genes:
         return row
     times = rng.multinomial(count, np.full(len(genes), 1.0 / len(genes)))
@@ -62,7 +67,9 @@ def perturbed(space: Space, row: Array, count: int, rng: Rng) -> Array:
     return np.asarray(rows[good[0]] if len(good) else nearest(space, rows[:1], rng)[0])
 
 
-def _changed(space: Space, genes: list[Place], rows: Codes, times: Ints, rng: Rng) -> Codes:
+def _changed(
+    space: Space, genes: list[ParameterLocation], rows: Codes, times: Ints, rng: Rng
+) -> Codes:
     """Return legal rows, perhaps infeasible, in which each parameter has changed so many times."""
     for place, count in zip(genes, times.tolist(), strict=True):
         if count:
@@ -70,14 +77,14 @@ def _changed(space: Space, genes: list[Place], rows: Codes, times: Ints, rng: Rn
     return rows
 
 
-def _other(space: Space, place: Place, own: Codes, count: int, rng: Rng) -> Codes:
+def _other(space: Space, place: ParameterLocation, own: Codes, count: int, rng: Rng) -> Codes:
     """Return other values of one parameter, ``(n, width)`` -> ``(n, width)``."""
     if place.parameter.width > 1:
         for _ in range(min(count, place.parameter.width)):
             swap = rng.random((len(own), 1)) < 0.5
             own = np.where(swap, swapped(own, rng), inserted(own, rng))
         return own
-    listed = used(space, place)
+    listed = list_used_codes(space, place)
     if listed is None:
         return place.parameter.sample(len(own), rng)
     if len(listed) == 1:

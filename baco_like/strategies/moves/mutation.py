@@ -15,7 +15,7 @@ import numpy as np
 
 from baco_like._typing import Codes, Ints, Mask, Rng
 from baco_like.parameters.protocol import Parameter, ParameterKind
-from baco_like.spaces.neighbourhood import hamming
+from baco_like.spaces.neighbourhoods import hamming
 from baco_like.spaces.space import Space
 
 Step = Callable[[Space, Codes, Mask, Rng], Codes]

@@ -50,7 +50,7 @@ def test_products_that_a_text_names(text, found):
 
 
 def test_what_a_kernel_is_seen_by():
-    seen = KERNEL.quantities
+    seen = KERNEL.derived_features
     assert seen.active == (
         "bx",
         "by",
@@ -75,9 +75,9 @@ def test_what_a_kernel_is_seen_by():
 
 def test_the_listed_rows_have_the_same_features_as_their_copies():
     listed = KERNEL.feasible.listed
-    once = KERNEL.quantities.features(listed)
-    assert KERNEL.quantities.features(listed) is once
-    np.testing.assert_array_equal(KERNEL.quantities.features(listed.copy()), once)
+    once = KERNEL.derived_features.features(listed)
+    assert KERNEL.derived_features.features(listed) is once
+    np.testing.assert_array_equal(KERNEL.derived_features.features(listed.copy()), once)
 
 
 def test_without_lists_of_positive_numbers_nothing_is_added():
@@ -92,9 +92,9 @@ def test_without_lists_of_positive_numbers_nothing_is_added():
         constraints=["n * sign < 40"],
     )
     rows = space.feasible.sample(50, np.random.default_rng(1))
-    assert space.quantities.active == space.active
-    np.testing.assert_array_equal(space.quantities.feature_owner, space.feature_owner)
-    np.testing.assert_array_equal(space.quantities.features(rows), space.features(rows))
+    assert space.derived_features.active == space.active
+    np.testing.assert_array_equal(space.derived_features.feature_owner, space.feature_owner)
+    np.testing.assert_array_equal(space.derived_features.features(rows), space.features(rows))
 
 
 @settings(max_examples=40, deadline=None)
@@ -115,7 +115,7 @@ def test_features_are_finite_and_owned_whatever_the_values(domains):
         {f"p{i}": sorted(values) for i, values in enumerate(domains)},
         constraints=["p0 * p1 <= 90001", "p0 * p1 > 0"],
     )
-    seen = space.quantities
+    seen = space.derived_features
     found = seen.features(space.feasible.sample(30, np.random.default_rng(0)))
     assert np.isfinite(found).all()
     assert found.shape[1] == len(seen.feature_owner)
@@ -133,7 +133,7 @@ def test_a_design_begins_in_the_middle_of_logarithmic_scales():
 @pytest.mark.parametrize("space", [KERNEL, Space({"a": Real(0.5, 64.0), "b": [1, 2, 3, 4]})])
 def test_rows_near_the_middle_are_as_near_whether_asked_for_one_by_one_or_at_once(space):
     def off(rows):
-        return ((space.quantities.own_features(rows) - 0.5) ** 2).sum(axis=1)
+        return ((space.derived_features.own_features(rows) - 0.5) ** 2).sum(axis=1)
 
     at_once = middle(space, 5, np.random.default_rng(0), never)
     single = at_once[:0]

@@ -594,7 +594,7 @@ def test_operators_of_c_are_told_as_python_writes_them(text: str, hint: str) -> 
     ],
 )
 def test_values_that_a_parameter_never_has_are_found(text, found):
-    assert parse(text, PARAMETERS).strangers() == found
+    assert parse(text, PARAMETERS).unmatched_literals() == found
 
 
 ODD = {

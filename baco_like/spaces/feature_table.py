@@ -1,4 +1,4 @@
-"""Looking up numbers for several code columns at once: one pass instead of one for each parameter."""
+"""Features of several code columns from one table: one pass instead of one for each parameter."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from baco_like._typing import Array, Codes, Ints
 
 
 @dataclass(frozen=True, eq=False)
-class Gather:
-    """A table of numbers by code for each of some code columns. Build one with `Gather.of`.
+class FeatureTable:
+    """A table of numbers by code, for several code columns; build it with `FeatureTable.of`.
 
     Attributes:
         columns: The code columns, ``(k,)``.
-        start: Where each column's table begins, ``(k,)``.
-        numbers: The tables, one after the other.
+        start: First index of each column's table, ``(k,)``.
+        numbers: The concatenated tables.
     """
 
     columns: Ints
@@ -25,8 +25,8 @@ class Gather:
     numbers: Array
 
     @classmethod
-    def of(cls, tables: Sequence[tuple[int, Array]]) -> Gather:
-        """Make it from pairs of a column and the numbers of its codes 0, 1, ..."""
+    def of(cls, tables: Sequence[tuple[int, Array]]) -> FeatureTable:
+        """Build it from pairs of a column and the numbers of its codes 0, 1, ..."""
         lengths = np.array([len(table) for _, table in tables], dtype=np.int64)
         numbers = np.concatenate([table for _, table in tables]) if tables else np.empty(0)
         columns = np.array([column for column, _ in tables], dtype=np.int64)

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from baco_like import Space
-from baco_like.constraints.protocol import Constraint, from_callable
+from baco_like.constraints.callables import from_callable
+from baco_like.constraints.protocol import Constraint
 from baco_like.exceptions import SpaceError
 from baco_like.parameters.categorical import Categorical
 from baco_like.parameters.integer import Integer
