@@ -57,7 +57,7 @@ def main(evaluations):
 
 def recorded_seconds(recorded, optimizer):
     """Return what compiling, running and checking took, by evaluation."""
-    return [sum(recorded.entry(trial.config).seconds.values()) for trial in optimizer.trials]
+    return [sum(recorded.find(trial.config).seconds.values()) for trial in optimizer.trials]
 
 
 if __name__ == "__main__":

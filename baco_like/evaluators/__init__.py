@@ -4,7 +4,7 @@ Where to look, from what every evaluator is to what a TOML file can name; import
 
 - what an evaluator is: `protocol`, `bench` (one that builds and then measures);
 - how a TOML table is read (`table`), how often is measured (`repeats`), which exceptions are failures (`failures`);
-- what is known already: `recorded` and `replay` (a table of results), `result_cache` (results of earlier runs);
+- what is known already: `replay` (a table of results), `result_cache` (results of earlier runs);
 - other processes: `processes` (start, limit, end them), `worker` (one that answers requests);
 - evaluators from parts: `staged` (of a bench), `wrappers` (around any), `executors` (on other machines);
 - a Python function: `function` (called here), `isolated` (in processes of its own);

@@ -1,4 +1,4 @@
-"""A recorded table as a simulated device: strategies can be compared on it within seconds, without the hardware."""
+"""Replay recorded results as a simulated device: strategies can be compared on it in seconds, without the hardware."""
 
 from __future__ import annotations
 
@@ -9,84 +9,102 @@ from pathlib import Path
 from typing import final
 
 from baco_like._random import Purpose, generator
-from baco_like.evaluators.recorded import Entry, Recorded, load, readings
 from baco_like.evaluators.settings_table import Table, shown, suggestion
-from baco_like.exceptions import EvaluatorError
+from baco_like.exceptions import EvaluatorError, JournalError, RunFileError
 from baco_like.records.history import History
 from baco_like.records.trial import Outcome, Trial
+from baco_like.results.formats import read
+from baco_like.results.recording import Recording
 from baco_like.spaces.space import Space
 
-__all__ = ["KEYS", "Entry", "MaxSimulatedTime", "Recorded", "ReplayEvaluator", "load"]
+__all__ = ["KEYS", "MaxSimulatedTime", "ReplayEvaluator", "load"]
 
 KEYS = ("kind", "file", "objective", "draw", "draw_seed", "capacity")
 
 
-class ReplayEvaluator:
-    """Answers trials from a recorded table, in the order in which a real device would have.
-
-    A configuration that the table does not have is the failure ``constraints``: it was not measured
-    because the space of the recording excluded it.
+def load(path: str | Path, objective: str | None = None) -> Recording:
+    """Read recorded results in any format that `baco_like.results` reads.
 
     Args:
-        recorded: The table.
-        draw_seed: With a seed, every value is drawn from the recorded repeats (by the seed and the
-            trial's number); with None it is the recorded value, the same each time.
-        capacity: How many trials may be in flight at once, each on a device of its own.
+        path: The file.
+        objective: Name of the measurement to use as the value; None uses the one that the file names.
+
+    Raises:
+        EvaluatorError: The file cannot be read, has an unknown format, or lacks the measurement.
+    """
+    try:
+        return read(path, objective)
+    except (RunFileError, JournalError) as error:
+        raise EvaluatorError(str(error)) from None
+
+
+class ReplayEvaluator:
+    """Returns recorded outcomes of trials, in the order in which a real device would finish them.
+
+    A configuration that is not recorded fails with the word ``constraints``: it was not measured because the space of
+    the recording excluded it.
+
+    Args:
+        recording: The recorded results.
+        draw_seed: With a seed, each value is drawn from the recorded repeats, by the seed and the trial's id. None
+            returns the recorded value, the same each time.
+        capacity: Number of simulated devices that work at the same time.
 
     Attributes:
-        clock: Simulated seconds: when the latest of the returned trials ended. A trial takes as long as its stages
-            (compile, run, check) did; it begins when it is submitted, or when a device is free.
+        clock: Simulated seconds until the latest returned trial ended. A trial takes as long as its recorded stages
+            (compile, run, check) together; it begins when it is submitted, or when a device is free.
     """
 
     def __init__(
-        self, recorded: Recorded, *, draw_seed: int | None = None, capacity: int = 1
+        self, recording: Recording, *, draw_seed: int | None = None, capacity: int = 1
     ) -> None:
         if capacity < 1:
             raise ValueError(f"capacity must be a whole number from 1, not {capacity!r}")
         self.clock = 0.0
-        self._recorded = recorded
+        self._recording = recording
         self._draw_seed = draw_seed
-        self._free = [0.0] * capacity
+        self._free_at = [0.0] * capacity
         self._running: list[tuple[float, int, Outcome]] = []
         self._submitted = 0
 
     @classmethod
     def from_table(cls, table: Table, space: Space, unit: str, folder: Path) -> ReplayEvaluator:
-        """Make it from the ``[evaluator]`` table of a TOML file.
+        """Create it from the ``[evaluator]`` table of a TOML file.
 
         Args:
-            table: Keys as in `KEYS`; ``file`` is a path relative to ``folder``, of any format that
-                `baco_like.results.formats` reads; ``objective`` names the measurement that counts.
-            space: It has the table's parameters.
+            table: Keys as in `KEYS`; ``file`` is a path relative to ``folder``, in any format that `baco_like.results`
+                reads; ``objective`` names the measurement to use as the value.
+            space: The space of the run; it has the parameters of the recording.
             unit: The objective's unit; not used.
-            folder: Where the TOML file stands.
+            folder: The folder of the TOML file.
 
         Raises:
             RunFileError: A key is unknown, missing or wrong.
-            EvaluatorError: The table cannot be read, or has other parameters or values than the space.
+            EvaluatorError: The recording cannot be read, or has other parameters or values than the space.
         """
         table.only(KEYS)
         objective = table.text("objective") if table.has("objective") else None
-        recorded = load(folder / table.text("file"), objective)
-        _check_names(recorded, space)
-        _check_values(recorded, space)
+        recording = load(folder / table.text("file"), objective)
+        _check_names(recording, space)
+        _check_values(recording, space)
         return cls(
-            recorded,
+            recording,
             draw_seed=table.whole("draw_seed", 0) if table.flag("draw", False) else None,
             capacity=table.whole("capacity", 1, low=1),
         )
 
     @property
     def capacity(self) -> int:
-        """How many trials may be in flight at once."""
-        return len(self._free)
+        """Number of trials that may be submitted before `wait`."""
+        return len(self._free_at)
 
     def submit(self, trial: Trial) -> None:
-        """Start a trial on the device that is free first."""
-        outcome, seconds = self._outcome(trial)
-        begins = max(heapq.heappop(self._free), self.clock)
-        heapq.heappush(self._free, begins + seconds)
-        heapq.heappush(self._running, (begins + seconds, self._submitted, outcome))
+        """Start a trial on the simulated device that is free first."""
+        outcome = self._outcome_of(trial)
+        start = max(heapq.heappop(self._free_at), self.clock)
+        end = start + sum(outcome.seconds.values())
+        heapq.heappush(self._free_at, end)
+        heapq.heappush(self._running, (end, self._submitted, outcome))
         self._submitted += 1
 
     def wait(self) -> Sequence[Outcome]:
@@ -101,73 +119,69 @@ class ReplayEvaluator:
         return [outcome]
 
     def close(self) -> None:
-        """Forget what is running."""
+        """Drop all running trials."""
         self._running.clear()
-        self._free = [self.clock] * len(self._free)
+        self._free_at = [self.clock] * len(self._free_at)
 
-    def _outcome(self, trial: Trial) -> tuple[Outcome, float]:
-        """Return what comes of a trial, and after how many seconds."""
-        entry = self._recorded.entry(trial)
-        if entry is None:
-            return Outcome.failure(trial.id, "constraints", "not in the recorded table"), 0.0
-        seconds = sum(entry.seconds.values())
-        extra = {"seconds": dict(entry.seconds)}
-        if entry.value is not None:
-            value = (self._value(trial.id, entry),)
-            return Outcome.success(trial.id, value, metrics=entry.metrics, extra=extra), seconds
-        word, message = entry.failed or "runtime", entry.message
-        if entry.bound is not None:
-            return Outcome.censored(trial.id, entry.bound, word, message, extra=extra), seconds
-        return Outcome.failure(trial.id, word, message, extra=extra), seconds
+    def _outcome_of(self, trial: Trial) -> Outcome:
+        recorded = self._recording.find(trial)
+        if recorded is None:
+            return Outcome.failure(trial.id, "constraints", "not in the recorded table")
+        extra = {"seconds": dict(recorded.seconds)}
+        if recorded.value is not None:
+            value = (self._value_of(trial.id, recorded.value, recorded.repeats),)
+            return Outcome.success(trial.id, value, metrics=recorded.metrics, extra=extra)
+        word, message = recorded.failed or "runtime", recorded.message
+        if recorded.bound is not None:
+            return Outcome.censored(trial.id, recorded.bound, word, message, extra=extra)
+        return Outcome.failure(trial.id, word, message, extra=extra)
 
-    def _value(self, trial_id: int, entry: Entry) -> float:
-        if self._draw_seed is None or not entry.repeats:
-            assert entry.value is not None
-            return entry.value
+    def _value_of(self, trial_id: int, value: float, repeats: Sequence[float]) -> float:
+        if self._draw_seed is None or not repeats:
+            return value
         rng = generator(self._draw_seed, Purpose.EVALUATE, trial_id)
-        return entry.repeats[int(rng.integers(len(entry.repeats)))]
+        return repeats[int(rng.integers(len(repeats)))]
 
 
 @final
 @dataclass(frozen=True)
 class MaxSimulatedTime:
-    """A stopping rule: end when a replayed device's clock has reached so many seconds.
+    """A stopping rule: end the run when the clock of a replayed device reaches a number of seconds.
 
-    It stands on the right of ``|`` and ``&``: ``MaxEvals(100) | MaxSimulatedTime(device, 600)``.
+    Combine it on the right of ``|`` and ``&``: ``MaxEvals(100) | MaxSimulatedTime(device, 600)``.
     """
 
     evaluator: ReplayEvaluator
     seconds: float
 
     def reason(self, history: History, seconds: float) -> str | None:
-        """Return why the run is over, or None while it is not."""
+        """Return why the run should end, or None."""
         return (
             f"{self.seconds:g} simulated seconds" if self.evaluator.clock >= self.seconds else None
         )
 
     def room(self, history: History) -> int | None:
-        """Return None: this rule sets no number of trials."""
+        """Return None: this rule does not limit the number of trials."""
         return None
 
 
-def _check_names(recorded: Recorded, space: Space) -> None:
-    names = tuple(space.parameters)
-    for name in names:
-        if name not in recorded.names:
-            mend = suggestion(name, recorded.names)
-            raise EvaluatorError(f"the recorded table has no parameter {name!r}; {mend}")
-    for name in recorded.names:
-        if name not in names:
+def _check_names(recording: Recording, space: Space) -> None:
+    for name in space.names:
+        if name not in recording.names:
+            hint = suggestion(name, recording.names)
+            raise EvaluatorError(f"the recorded table has no parameter {name!r}; {hint}")
+    for name in recording.names:
+        if name not in space.names:
             raise EvaluatorError(
                 f"the space has no parameter {name!r}, which the recorded table has"
             )
 
 
-def _check_values(recorded: Recorded, space: Space) -> None:
-    """Refuse a table that no configuration of the space can be in."""
+def _check_values(recording: Recording, space: Space) -> None:
+    """Refuse a recording that no configuration of the space can be in."""
     for name, parameter in space.parameters.items():
-        values = recorded.domains[name]
-        if not any(parameter.contains(read) for value in values for read in readings(value)):
+        values = recording.domains[name]
+        if all(parameter.value_from_text(value) is None for value in values):
             raise EvaluatorError(
                 f"parameter {name!r}: none of the recorded values {shown(list(values))} is one of the space's"
             )

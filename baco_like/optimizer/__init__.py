@@ -1,7 +1,8 @@
-"""The Optimizer, and the pure functions that it is made of."""
+"""The `Optimizer`, warm starts from earlier results, and migration of a run to a changed space."""
 
 from baco_like.optimizer.core import Callback, Optimizer
 from baco_like.optimizer.migration import Migration, migrate
+from baco_like.optimizer.state import OptimizerState
 from baco_like.optimizer.warm_start import WarmStart
 
-__all__ = ["Callback", "Migration", "Optimizer", "WarmStart", "migrate"]
+__all__ = ["Callback", "Migration", "Optimizer", "OptimizerState", "WarmStart", "migrate"]

@@ -131,6 +131,12 @@ class Outcome:
         status = Status.CENSORED
         return cls(trial_id, status, failed=failed, message=message, bound=bound, extra=extra or {})
 
+    @property
+    def seconds(self) -> Mapping[str, float]:
+        """Seconds of each stage (such as compile, run, check), as far as they are known."""
+        seconds = self.extra.get("seconds")
+        return seconds if isinstance(seconds, Mapping) else {}
+
 
 def standard_error(repeats: tuple[float, ...]) -> float | None:
     """Return the standard error of the mean of the repeats, or None.

@@ -12,8 +12,8 @@ from baco_like.journal.events import config_from_json, observed_event, read_outc
 from baco_like.parameters.protocol import Parameter
 from baco_like.parameters.registry import parameter_from_dict
 from baco_like.records.direction import Direction
-from baco_like.records.reading import unbounded
-from baco_like.records.trial import Outcome, Status, Trial
+from baco_like.records.reading import number_in, unbounded
+from baco_like.records.trial import Outcome, Status, Trial, median, standard_error
 from baco_like.spaces.formats.dataframe import read_dataframe
 from baco_like.spaces.formats.native import space_from_dict
 from baco_like.spaces.space import Space
@@ -71,6 +71,35 @@ class Recording:
         """The rows as dictionaries."""
         return [dict(zip(self.names, row, strict=True)) for row in self.rows]
 
+    @cached_property
+    def entries(self) -> Mapping[Row, Outcome]:
+        """One outcome per configuration.
+
+        Values of a configuration that was measured several times are merged as repeats; if it failed once, the last
+        outcome counts. The stage times are those of the last measurement.
+        """
+        entries: dict[Row, Outcome] = {}
+        for row, outcome in zip(self.rows, self.outcomes, strict=True):
+            entries[row] = _merge(entries[row], outcome) if row in entries else outcome
+        return entries
+
+    def find(self, config: Mapping[str, Any]) -> Outcome | None:
+        """Return the outcome of a configuration, or None if it is not recorded.
+
+        Files may hold texts for other values (tables in CSV, KTT's T4); a text matches the value that is written so.
+        """
+        row = tuple(config[name] for name in self.names)
+        outcome = self.entries.get(row)
+        return self._entries_by_text.get(tuple(map(_text_of, row))) if outcome is None else outcome
+
+    def contains(self, config: Mapping[str, Any]) -> bool:
+        """Whether a configuration is recorded; can be used as a constraint of a space."""
+        return self.find(config) is not None
+
+    @cached_property
+    def _entries_by_text(self) -> Mapping[tuple[str, ...], Outcome]:
+        return {tuple(map(_text_of, row)): outcome for row, outcome in self.entries.items()}
+
     @property
     def trials(self) -> list[Trial]:
         """The rows as observed trials, numbered from 0."""
@@ -105,6 +134,24 @@ class Recording:
             return Space(found.parameters, found.constraints)
         kept = zip(self.configs, self.outcomes, strict=True)
         return Space.from_dataframe([c for c, one in kept if one.failed != "constraints"])
+
+
+def _merge(first: Outcome, second: Outcome) -> Outcome:
+    if first.value is None or second.value is None:
+        return second
+    repeats = (first.repeats or (first.value,)) + (second.repeats or (second.value,))
+    return replace(second, value=median(repeats), repeats=repeats, sem=standard_error(repeats))
+
+
+def _text_of(value: Any) -> str:
+    """Return a text that is the same for 1, 1.0 and "1", and for a tuple and its elements joined by commas."""
+    if isinstance(value, tuple):
+        return ",".join(map(_text_of, value))
+    text = str(value).strip()
+    number = None if "_" in text or isinstance(value, bool) else number_in(text)
+    if number is not None:
+        return str(int(number)) if number.is_integer() and abs(number) < 2**53 else repr(number)
+    return text.casefold() if text.casefold() in ("true", "false") else text.strip("()[]")
 
 
 def recording(found: Sequence[tuple[Mapping[str, Any], Outcome]], **known: Any) -> Recording:

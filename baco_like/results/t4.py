@@ -7,15 +7,13 @@ units than milliseconds, other failure words) stands in it under a key of our ow
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from baco_like.journal.events import config_from_json
-from baco_like.records.objective import Objective
 from baco_like.records.reading import finite_number
-from baco_like.records.trial import FAILURE_WORDS, Outcome, Status, Trial
-from baco_like.results.files import json_bytes, replace_file
+from baco_like.records.trial import FAILURE_WORDS, Outcome, Status
+from baco_like.results.files import json_bytes
 from baco_like.results.measurements import (
     default_direction,
     failure,
@@ -31,7 +29,6 @@ from baco_like.results.recording import (
     as_told,
     completed,
     own_part,
-    recorded_trials,
     recording,
 )
 
@@ -64,32 +61,6 @@ _MESSAGE_LENGTH = 200
 
 
 # Writing --------------------------------------------------------------------------------------------------------
-
-
-def write_t4(
-    path: str | Path,
-    trials: Iterable[Trial],
-    objective: Objective,
-    metadata: Mapping[str, Any] | None = None,
-) -> int:
-    """Write trials that have come out as a T4 file, all or nothing, and return how many there were.
-
-    A censored trial becomes a timeout. A failure word that is none of the format's becomes ``runtime``, with the word
-    before the message. A permutation is a JSON list.
-
-    Args:
-        path: A name that ends in ``.gz`` is compressed, byte for byte the same each time.
-        trials: Pending and abandoned ones are left out.
-        objective: Its name and unit are written.
-        metadata: Further entries of the file's ``metadata``, such as the machine.
-
-    Raises:
-        ValueError: A value is no JSON (a number that is not finite, an object); or there is no trial.
-        OSError: The file cannot be written.
-    """
-    found = recorded_trials(trials, objective=objective.name, unit=objective.unit)
-    replace_file(Path(path), t4_bytes(found, metadata))
-    return len(found)
 
 
 def t4_bytes(found: Recording, metadata: Mapping[str, Any] | None = None) -> bytes:

@@ -22,8 +22,8 @@ from baco_like import Space
 from baco_like._typing import Codes, Mask
 from baco_like.acquisitions.optimizers.local import LocalSearch
 from baco_like.acquisitions.optimizers.sampled import SampledSearch
-from baco_like.evaluators.recorded import Recorded, load
-from baco_like.evaluators.replay import ReplayEvaluator
+from baco_like.evaluators.replay import ReplayEvaluator, load
+from baco_like.results.recording import Recording
 from baco_like.strategies.bayesian.bayesian import Bayesian
 from baco_like.strategies.composite.phased import Phased
 from baco_like.strategies.random_search import RandomSearch
@@ -111,7 +111,7 @@ DEFAULT = next(iter(VARIANTS))
 
 
 @cache
-def table_of(problem: str) -> Recorded:
+def table_of(problem: str) -> Recording:
     return load(FOLDER / f"{problem}.json.gz")
 
 

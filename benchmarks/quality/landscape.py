@@ -23,8 +23,9 @@ from scipy.stats import spearmanr
 
 from baco_like import MaxEvals, Optimizer, Space
 from baco_like.benchmarking import landscape
-from baco_like.evaluators.recorded import Entry, Recorded
 from baco_like.evaluators.replay import ReplayEvaluator, load
+from baco_like.records.trial import Outcome
+from baco_like.results.recording import Recording
 from baco_like.running.tuner import run
 
 OURS = Path(__file__).parents[1] / "recorded"
@@ -46,7 +47,7 @@ def files(data: str | None) -> dict[str, Path]:
     return {a + b: p for a, b, p in zip(prefix, names, paths, strict=True)}
 
 
-def space_of(recorded: Recorded) -> Space:
+def space_of(recorded: Recording) -> Space:
     """Return the space of the table's configurations."""
     return Space.from_dataframe(dict(zip(recorded.names, k, strict=True)) for k in recorded.entries)
 
@@ -78,7 +79,7 @@ def least_seconds(work: object, *values: object) -> float:
     return min(took)
 
 
-def full_figures(tables: dict[str, Recorded]) -> str:
+def full_figures(tables: dict[str, Recording]) -> str:
     """Return a table of C_p, minima and times of all spaces and both neighbourhoods."""
     lines = []
     for (name, recorded), near in product(tables.items(), ("adjacent", "hamming")):
@@ -95,14 +96,15 @@ def full_figures(tables: dict[str, Recorded]) -> str:
     return table([*head, *(f"C_p {p} %" for p in SHOWN), "ms"], lines)
 
 
-def large_space(side: int, dimensions: int) -> Recorded:
+def large_space(side: int, dimensions: int) -> Recording:
     """Return a made-up table with ``side ** dimensions`` configurations."""
     domain = tuple(range(side))
     costs = 1.0 + np.random.default_rng(0).random(side**dimensions)
     rows = product(domain, repeat=dimensions)
-    entries = {row: Entry(c) for row, c in zip(rows, costs.tolist(), strict=True)}
+    outcomes = tuple(Outcome.success(i, (cost,)) for i, cost in enumerate(costs.tolist()))
     names = tuple("abcdefgh"[:dimensions])
-    return Recorded(names, dict.fromkeys(names, domain), entries, "time", "ms")
+    domains = dict.fromkeys(names, domain)
+    return Recording(names, tuple(rows), outcomes, "time", "ms", domains=domains)
 
 
 def scaling() -> str:

@@ -24,7 +24,7 @@ from baco_like import MaxEvals, Optimizer, Space
 from baco_like.cli import run_file as runfile
 from baco_like.records.objective import Objective
 from baco_like.records.trial import Outcome, Trial
-from baco_like.results.t4 import write_t4
+from baco_like.results import recorded_trials, write
 from baco_like.running.tuner import run
 
 
@@ -82,7 +82,7 @@ def short(number: float) -> float:
     return float(f"{number:.5g}")
 
 
-def write(
+def write_problem(
     folder: Path, name: str, space: Space, trials: list[Trial], objective: Objective, compiler: str
 ) -> None:
     trials = [shortened(trial) for trial in in_order(space, trials)]
@@ -91,7 +91,8 @@ def write(
         "compiler": compiler,
         "date": time.strftime("%Y-%m-%d", time.gmtime()),
     }
-    write_t4(folder / f"{name}.json.gz", trials, objective, metadata)
+    found = recorded_trials(trials, objective=objective.name, unit=objective.unit)
+    write(found, folder / f"{name}.json.gz", "t4", metadata)
     described = json.dumps(space.to_dict(), indent=1)
     (folder / f"{name}.space.json").write_text(described + "\n")
     failures = Counter(trial.failure or "ok" for trial in trials)
@@ -127,7 +128,7 @@ def main() -> None:
     if args.settle:
         trials = settled(trials, asked, args.settle)
     compiler = args.compiler or c_compiler()
-    write(args.out, args.file.stem, asked.space, trials, asked.objective, compiler)
+    write_problem(args.out, args.file.stem, asked.space, trials, asked.objective, compiler)
 
 
 if __name__ == "__main__":

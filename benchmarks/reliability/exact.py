@@ -15,11 +15,10 @@ from typing import Any
 from harness import Report, arguments, chosen, scratch
 
 from baco_like import Integer, Optimizer, Ordinal, Real, Space
-from baco_like.evaluators.recorded import load
+from baco_like.evaluators.replay import load
 from baco_like.integrations import read_samples, write_samples
-from baco_like.records.objective import Objective
+from baco_like.results import recorded_trials, write
 from baco_like.results.hypermapper_columns import Layout
-from baco_like.results.t4 import write_t4
 
 CHOSEN = [
     5e-324,
@@ -105,10 +104,10 @@ def main() -> None:
 
 
 def check_files(report: Report, folder: Path, trials: list[Any]) -> None:
-    write_t4(folder / "t4.json", trials, Objective("time", "ms"))
+    write(recorded_trials(trials, objective="time", unit="ms"), folder / "t4.json", "t4")
     recorded = load(folder / "t4.json")
     for trial in trials:
-        entry = recorded.entry(trial)
+        entry = recorded.find(trial)
         found = entry is not None and bits(entry.value) == bits(trial.value)
         report.check(found, f"T4: {trial.value!r} is {entry}")
     layout = Layout(SPACE.parameters, "time")

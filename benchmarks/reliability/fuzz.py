@@ -33,14 +33,13 @@ from mutations import CANARY, bytes_changed, document_changed, json_changed
 
 from baco_like import Optimizer, Space, SpaceExhausted
 from baco_like.cli.run_file import read as read_toml
-from baco_like.evaluators.recorded import load
+from baco_like.evaluators.replay import load
 from baco_like.exceptions import BacoError
 from baco_like.integrations import read_samples, read_scenario, write_samples
 from baco_like.integrations.hypermapper.server import serve
 from baco_like.journal.repair import repair
-from baco_like.records.objective import Objective
+from baco_like.results import recorded_trials, write
 from baco_like.results.hypermapper_columns import Layout
-from baco_like.results.t4 import write_t4
 
 MEMORY = 500
 """MB that a process may use."""
@@ -97,7 +96,7 @@ def read_space(read: Callable[[Path], Space], path: Path) -> None:
 def read_results(path: Path) -> None:
     recorded = load(path)
     for values in recorded.entries:
-        recorded.entry(dict(zip(recorded.names, values, strict=True)))
+        recorded.find(dict(zip(recorded.names, values, strict=True)))
 
 
 def read_run(path: Path) -> None:
@@ -253,7 +252,7 @@ def results(kind: str) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "results"
         if kind == "t4":
-            write_t4(path, opt.trials, Objective("time", "ms"))
+            write(recorded_trials(opt.trials, objective="time", unit="ms"), path, "t4")
         else:
             write_samples(path, opt.trials, Layout(SPACE.parameters, "time"))
         return path.read_bytes()

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from itertools import permutations, product
+from typing import Any
 
 import networkx as nx
 import numpy as np
@@ -12,8 +13,10 @@ from scipy.sparse import csr_array
 from baco_like import MaxEvals, Optimizer, Permutation, Real, Space
 from baco_like.benchmarking import landscape
 from baco_like.benchmarking.landscape import neighbours
-from baco_like.evaluators.replay import Entry, Recorded, ReplayEvaluator
+from baco_like.evaluators.replay import ReplayEvaluator
 from baco_like.records.history import History
+from baco_like.records.trial import Outcome
+from baco_like.results.recording import Recording
 from baco_like.running.tuner import run
 
 DOMAINS = {
@@ -25,17 +28,25 @@ DOMAINS = {
 }
 
 
-def recorded(seed: int, share: float = 0.6, names: tuple[str, ...] = tuple(DOMAINS)) -> Recorded:
+def outcome(value: float | None) -> Outcome:
+    return Outcome.failure(0, "runtime") if value is None else Outcome.success(0, (value,))
+
+
+def table_of(domains: Any, entries: Any, objective: str, unit: str) -> Recording:
+    rows, outcomes = tuple(entries), tuple(entries.values())
+    return Recording(tuple(domains), rows, outcomes, objective, unit, domains=domains)
+
+
+def recorded(seed: int, share: float = 0.6, names: tuple[str, ...] = tuple(DOMAINS)) -> Recording:
     rng = np.random.default_rng(seed)
     rows = [row for row in product(*(DOMAINS[n] for n in names)) if rng.random() < share]
     rows = rows or [tuple(DOMAINS[n][0] for n in names)]
     costs = rng.integers(1, 40, len(rows)).astype(float)  # some are the same
     costs[1:][rng.random(len(rows) - 1) < 0.2] = np.nan
     entries = {
-        r: Entry(None if np.isnan(c) else c, failed="runtime" if np.isnan(c) else None)
-        for r, c in zip(rows, costs.tolist(), strict=True)
+        r: outcome(None if np.isnan(c) else c) for r, c in zip(rows, costs.tolist(), strict=True)
     }
-    return Recorded(names, {n: DOMAINS[n] for n in names}, entries, "time", "ms")
+    return table_of({n: DOMAINS[n] for n in names}, entries, "time", "ms")
 
 
 def differ(name, a, b, hamming):
@@ -49,7 +60,7 @@ def differ(name, a, b, hamming):
     return abs(values.index(a) - values.index(b)) == 1
 
 
-def plain_graph(table: Recorded, hamming: bool) -> nx.DiGraph:
+def plain_graph(table: Recording, hamming: bool) -> nx.DiGraph:
     graph = nx.DiGraph()
     cost = {
         row: landscape.FAILED if e.value is None else e.value for row, e in table.entries.items()
@@ -104,8 +115,8 @@ def test_pagerank_of_any_graph_agrees_with_networkx(seed):
 
 def test_a_valley_by_hand():
     """Costs 4 2 3 1 in a row: from each of 4 and 3 the walk ends in a minimum, 3 goes to either with 1/2."""
-    entries = {(x,): Entry(c) for x, c in zip((1, 2, 3, 4), (4.0, 2.0, 3.0, 1.0), strict=True)}
-    table = Recorded(("x",), {"x": (1, 2, 3, 4)}, entries, "time", "ms")
+    entries = {(x,): outcome(c) for x, c in zip((1, 2, 3, 4), (4.0, 2.0, 3.0, 1.0), strict=True)}
+    table = table_of({"x": (1, 2, 3, 4)}, entries, "time", "ms")
     graph = landscape.flow_graph(table)
     left, right = 1 + 0.85 + 0.425, 1 + 0.425
     assert graph.minima.tolist() == [1, 3]
@@ -118,8 +129,8 @@ def test_a_valley_by_hand():
 
 def test_a_maximised_objective_is_the_mirror_image():
     costs = (4.0, 2.0, 3.0, 1.0)
-    entries = {(x,): Entry(c) for x, c in zip((1, 2, 3, 4), costs, strict=True)}
-    table = Recorded(("x",), {"x": (1, 2, 3, 4)}, entries, "GFLOP/s", "")
+    entries = {(x,): outcome(c) for x, c in zip((1, 2, 3, 4), costs, strict=True)}
+    table = table_of({"x": (1, 2, 3, 4)}, entries, "GFLOP/s", "")
     graph = landscape.flow_graph(table, maximise=True)
     assert graph.minima.tolist() == [0, 2]
     assert graph.fractions().tolist() == [1.0, 0.75]
@@ -127,8 +138,8 @@ def test_a_maximised_objective_is_the_mirror_image():
 
 
 def test_failures_are_nodes_but_no_minima():
-    entries = {(1,): Entry(None), (2,): Entry(None), (3,): Entry(5.0), (9,): Entry(None)}
-    table = Recorded(("x",), {"x": (1, 2, 3, 4, 9)}, entries, "time", "ms")
+    entries = {(1,): outcome(None), (2,): outcome(None), (3,): outcome(5.0), (9,): outcome(None)}
+    table = table_of({"x": (1, 2, 3, 4, 9)}, entries, "time", "ms")
     graph = landscape.flow_graph(table)
     assert graph.minima.tolist() == [2]
     assert list(zip(*(x.tolist() for x in graph.flow.nonzero()), strict=True)) == [(1, 2)]
@@ -151,16 +162,16 @@ def test_codes_too_many_for_one_key(monkeypatch):
 )
 def test_what_is_wrong_is_said(call, message):
     runs = "no configuration" not in message
-    table = Recorded(("x",), {"x": (1,)}, {(1,): Entry(1.0 if runs else None)}, "time", "ms")
+    table = table_of({"x": (1,)}, {(1,): outcome(1.0 if runs else None)}, "time", "ms")
     with pytest.raises(ValueError, match=message):
         call(table)
 
 
-def observed(table: Recorded, budget: int, strategy: str = "random_search") -> Optimizer:
+def observed(table: Recording, budget: int, strategy: str = "random_search") -> Optimizer:
     parameters = {
         n: Permutation(list("ijk")) if n == "order" else list(d) for n, d in table.domains.items()
     }
-    space = Space(parameters, [lambda config: table.measured(config)])
+    space = Space(parameters, [lambda config: table.contains(config)])
     optimizer = Optimizer(space, seed=1, strategy=strategy)
     run(optimizer, ReplayEvaluator(table), MaxEvals(budget))
     return optimizer
@@ -182,8 +193,8 @@ def test_an_estimate_from_a_tenth_knows_the_easy_space_from_the_hard_one():
     rng = np.random.default_rng(0)
 
     def estimate(cost):
-        entries = {(a, b): Entry(float(cost(a, b))) for a in domain for b in domain}
-        table = Recorded(("a", "b"), {"a": domain, "b": domain}, entries, "time", "ms")
+        entries = {(a, b): outcome(float(cost(a, b))) for a in domain for b in domain}
+        table = table_of({"a": domain, "b": domain}, entries, "time", "ms")
         return landscape.estimated_centrality_curve(observed(table, 25).history, rng, (0.15,))[0]
 
     assert estimate(lambda a, b: a + 2 * b) > 0.95

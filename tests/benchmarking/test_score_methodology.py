@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from baco_like.benchmarking import score as sc
-from baco_like.evaluators.recorded import load
+from baco_like.evaluators.replay import load
 
 methodology = pytest.importorskip(
     "autotuning_methodology.report_experiments",

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from baco_like import Space
-from baco_like.evaluators.recorded import load
+from baco_like.evaluators.replay import load
 
 ROOT = Path(__file__).parents[2]
 BENCHMARKS = ROOT / "benchmarks"

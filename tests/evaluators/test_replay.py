@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from baco_like import MaxEvals, Optimizer, Permutation, run
-from baco_like.evaluators.replay import Entry, MaxSimulatedTime, Recorded, ReplayEvaluator, load
+from baco_like.evaluators.replay import MaxSimulatedTime, ReplayEvaluator, load
 from baco_like.evaluators.settings_table import Table
 from baco_like.exceptions import EvaluatorError, RunFileError
 from baco_like.records.trial import Outcome, Trial
@@ -84,11 +84,11 @@ def test_t4(tmp_path: Path, name: str) -> None:
     assert table.names == ("x", "y")
     assert table.domains == {"x": (1, 2, 3, 4), "y": ("a",)}
     assert (table.objective, table.unit) == ("time", "ms")
-    entry = table.entry({"y": "a", "x": 4})
+    entry = table.find({"y": "a", "x": 4})
     assert entry is not None
     assert (entry.value, entry.repeats, entry.failed) == (8.0, (4000.0, 12000.0), None)
     assert entry.seconds == {"compile": 0.5, "run": 16.0}
-    failed = table.entry({"x": 2, "y": "a"})
+    failed = table.find({"x": 2, "y": "a"})
     assert failed is not None
     assert (failed.value, failed.failed, failed.message) == (
         None,
@@ -96,10 +96,10 @@ def test_t4(tmp_path: Path, name: str) -> None:
         "CompilationFailedConfig",
     )
     assert failed.seconds == {"compile": 0.25}
-    nan = table.entry({"x": 3, "y": "a"})
+    nan = table.find({"x": 3, "y": "a"})
     assert nan is not None
     assert (nan.value, nan.failed) == (None, "runtime")
-    assert table.entry({"x": 9, "y": "a"}) is None
+    assert table.find({"x": 9, "y": "a"}) is None
 
 
 def test_kernel_tuner_cache(tmp_path: Path) -> None:
@@ -118,8 +118,8 @@ def test_kernel_tuner_cache(tmp_path: Path) -> None:
     entry = table.entries[1, 0]
     assert (entry.value, entry.repeats) == (5.0, (4.0, 6.0))
     assert entry.seconds == {"compile": 0.1, "run": 0.05}
-    assert table.measured({"x": 1, "y": 0})
-    assert not table.measured({"x": 4, "y": 1})
+    assert table.contains({"x": 1, "y": 0})
+    assert not table.contains({"x": 4, "y": 1})
 
 
 def test_a_cache_cut_anywhere_keeps_its_whole_entries(tmp_path: Path) -> None:
@@ -214,7 +214,7 @@ def test_unreadable_files(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def table(tmp_path: Path) -> Recorded:
+def table(tmp_path: Path) -> Recording:
     return load(write(tmp_path, T4))
 
 
@@ -224,7 +224,7 @@ def ask(evaluator: ReplayEvaluator, trial_id: int, x: int) -> Outcome:
     return outcome
 
 
-def test_replay_answers_and_keeps_the_time(table: Recorded) -> None:
+def test_replay_answers_and_keeps_the_time(table: Recording) -> None:
     evaluator = ReplayEvaluator(table)
     assert ask(evaluator, 0, 4).value == 8.0
     assert ask(evaluator, 1, 4).value == 8.0
@@ -238,7 +238,7 @@ def test_replay_answers_and_keeps_the_time(table: Recorded) -> None:
     evaluator.close()
 
 
-def test_values_may_be_drawn_from_the_repeats(table: Recorded) -> None:
+def test_values_may_be_drawn_from_the_repeats(table: Recording) -> None:
     values = [ask(ReplayEvaluator(table, draw_seed=1), i, 4).value for i in range(40)]
     again = [ask(ReplayEvaluator(table, draw_seed=1), i, 4).value for i in range(40)]
     assert set(values) == {4000.0, 12000.0}
@@ -266,10 +266,12 @@ def test_from_table(tmp_path: Path) -> None:
 
 
 def timed(seconds: dict[int, float], capacity: int) -> ReplayEvaluator:
-    entries = {(x,): Entry(1.0 * x, seconds={"run": took}) for x, took in seconds.items()}
-    return ReplayEvaluator(
-        Recorded(("x",), {"x": tuple(seconds)}, entries, "time", "ms"), capacity=capacity
+    rows = tuple((x,) for x in seconds)
+    outcomes = tuple(
+        Outcome.success(i, (1.0 * x,), extra={"seconds": {"run": took}})
+        for i, (x, took) in enumerate(seconds.items())
     )
+    return ReplayEvaluator(Recording(("x",), rows, outcomes, "time", "ms"), capacity=capacity)
 
 
 def test_devices_work_side_by_side_and_the_first_to_end_is_told_first() -> None:
@@ -364,10 +366,10 @@ def test_texts_of_a_file_stand_for_the_values_of_a_space(tmp_path: Path) -> None
         ({"x": 16, "flag": True, "p": (0, 1), "kind": "4"}, 1.5),
         ({"x": 0.25, "flag": False, "p": (1, 0), "kind": "8"}, 2.5),
     ):
-        entry = table.entry(config)
+        entry = table.find(config)
         assert entry is not None
         assert entry.value == value
-    assert table.entry({"x": 16, "flag": False, "p": (0, 1), "kind": "4"}) is None
+    assert table.find({"x": 16, "flag": False, "p": (0, 1), "kind": "4"}) is None
     space = Space(
         {"x": [16, 0.25], "flag": [True, False], "p": Permutation([0, 1]), "kind": ["4", "8"]}
     )

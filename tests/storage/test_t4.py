@@ -10,12 +10,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from baco_like.evaluators.recorded import load
+from baco_like.evaluators.replay import load
 from baco_like.records.objective import Objective
 from baco_like.records.trial import FAILURE_WORDS, Outcome, Trial
-from baco_like.results.t4 import write_t4
+from baco_like.results import recorded_trials, write
 
 TIME = Objective("time", "ms")
+
+
+def write_t4(path: Path, trials: list[Trial], objective: Objective, metadata: Any = None) -> int:
+    found = recorded_trials(trials, objective=objective.name, unit=objective.unit)
+    return write(found, path, "t4", metadata)
 
 
 def trial(number: int, outcome: Outcome | None) -> Trial:
@@ -35,7 +40,7 @@ def test_reads_back_as_it_was_measured(tmp_path: Path) -> None:
     done = trial(1, Outcome.success(1, (2.0, 3.5, 2.5), extra={"seconds": seconds}))
     assert write_t4(tmp_path / "t4.json", [done], TIME) == 1
     recorded = load(tmp_path / "t4.json")
-    entry = recorded.entry(done)
+    entry = recorded.find(done)
     assert entry is not None
     assert (entry.value, entry.repeats, entry.failed) == (2.5, (2.0, 3.5, 2.5), None)
     assert entry.seconds == {"compile": 0.25, "run": 0.5, "check": 0.125}
@@ -47,7 +52,7 @@ def test_reads_back_as_it_was_measured(tmp_path: Path) -> None:
 def test_every_failure_word_of_the_format_survives(tmp_path: Path, word: str) -> None:
     failed = trial(1, Outcome.failure(1, word, "error: it broke\nand much more"))
     write_t4(tmp_path / "t4.json.gz", [failed], TIME)
-    entry = load(tmp_path / "t4.json.gz").entry(failed)
+    entry = load(tmp_path / "t4.json.gz").find(failed)
     assert entry is not None
     assert (entry.value, entry.failed, entry.message) == (
         None,
@@ -119,7 +124,7 @@ def test_any_finite_values_and_any_words(
     assert write_t4(path, trials, TIME) == len(trials)
     recorded = load(path)
     for one in trials:
-        entry = recorded.entry(one)
+        entry = recorded.find(one)
         assert entry is not None
         assert entry.value == one.value
         assert (entry.failed is None) == (one.value is not None)

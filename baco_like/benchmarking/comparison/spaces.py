@@ -1,4 +1,4 @@
-"""Recorded spaces: a table of results with the space that it covers, looked up by row."""
+"""Recording spaces: a table of results with the space that it covers, looked up by row."""
 
 from __future__ import annotations
 
@@ -15,9 +15,11 @@ import numpy as np
 
 from baco_like._typing import Array
 from baco_like.benchmarking.score import Baseline, NothingToScore, score
-from baco_like.evaluators.recorded import Entry, Recorded, load
+from baco_like.evaluators.replay import load
 from baco_like.exceptions import BacoError, EvaluatorError
 from baco_like.records.direction import Direction, sign_of
+from baco_like.records.trial import Outcome
+from baco_like.results.recording import Recording
 from baco_like.spaces.space import Space
 
 OUTSIDE = -1
@@ -57,10 +59,10 @@ class RecordedSpace:
 
     place: Place
     space: Space
-    recorded: Recorded
+    recorded: Recording
 
     @cached_property
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[Outcome]:
         """What was recorded, by row; a row is a configuration's number in the file."""
         return list(self.recorded.entries.values())
 
@@ -124,7 +126,7 @@ def read(place: Place) -> RecordedSpace:
     return found
 
 
-def _feasible_configs(recorded: Recorded) -> Iterable[dict[str, Any]]:
+def _feasible_configs(recorded: Recording) -> Iterable[dict[str, Any]]:
     """Return the configurations that no known constraint excluded when the table was recorded."""
     for values, entry in recorded.entries.items():
         if entry.failed != "constraints":

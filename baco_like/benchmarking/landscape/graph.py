@@ -14,7 +14,7 @@ from scipy.sparse import coo_array, csr_array
 
 from baco_like._typing import Array, Ints, Mask
 from baco_like.benchmarking.landscape.neighbours import Column, Neighbourhood, columns, pairs
-from baco_like.evaluators.recorded import Recorded
+from baco_like.results.recording import Recording
 
 FAILED = 1e10
 """Fitness of a configuration that fails: any that runs is better."""
@@ -92,7 +92,7 @@ class FlowGraph:
 
 
 def flow_graph(
-    recorded: Recorded, neighbourhood: Neighbourhood = "adjacent", *, maximise: bool = False
+    recorded: Recording, neighbourhood: Neighbourhood = "adjacent", *, maximise: bool = False
 ) -> FlowGraph:
     """Return the fitness flow graph of a recorded space; its nodes are in the order of the table's entries.
 
@@ -157,7 +157,7 @@ def pagerank(flow: csr_array, damping: float = DAMPING) -> Array:
 
 
 def proportion_of_centrality(
-    recorded: Recorded,
+    recorded: Recording,
     p: float,
     neighbourhood: Neighbourhood = "adjacent",
     *,

@@ -15,8 +15,8 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from baco_like._typing import Codes, Ints, Mask
-from baco_like.evaluators.recorded import Recorded
 from baco_like.parameters.protocol import Parameter, ParameterKind
+from baco_like.results.recording import Recording
 from baco_like.spaces.space import Space
 
 Neighbourhood = Literal["adjacent", "hamming"]
@@ -39,7 +39,7 @@ class Column:
     reach: int = sys.maxsize
 
 
-def columns(recorded: Recorded, neighbourhood: Neighbourhood) -> list[Column]:
+def columns(recorded: Recording, neighbourhood: Neighbourhood) -> list[Column]:
     """Return the parameters of a recorded table in the order of its entries.
 
     Numbers are ordered as their list is. Other values have no order: all of them are adjacent. Permutations differ

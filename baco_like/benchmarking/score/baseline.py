@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from baco_like._typing import Array, Ints
-from baco_like.evaluators.recorded import Recorded
+from baco_like.results.recording import Recording
 
 START = 0.01
 """The score begins where random search has come so far from the median towards the optimum."""
@@ -67,7 +67,7 @@ class Baseline:
         return cls(valid, len(every) - len(valid), mean, float(np.nanmedian(times)))
 
     @classmethod
-    def from_recorded(cls, recorded: Recorded, *, maximise: bool = False) -> Baseline:
+    def from_recorded(cls, recorded: Recording, *, maximise: bool = False) -> Baseline:
         """Make it from a recorded table; time is that of all stages (compile, run, check).
 
         Args:

@@ -15,7 +15,7 @@ import numpy as np
 
 from baco_like import Categorical, Integer, Permutation, Space
 from baco_like.benchmarking.score import Baseline
-from baco_like.evaluators.recorded import load
+from baco_like.evaluators.replay import load
 
 from . import modelled, synthetic
 
