@@ -1,13 +1,13 @@
-"""Every target that is present: what its evaluations bring, and what our side costs.
+"""Measure every available target: typical evaluations, and our overhead.
 
     OMP_NUM_THREADS=1 python benchmarks/evaluators.py --evaluations 40 --out FILE.md
 
-First table: the run files of examples/, the default configuration and random ones. Second table: kernels of about 0.1
-and 10 ms, evaluated (in another process, with limits, compared with a reference) and called directly in this one, in
-turns, to see that it takes the same time in both. Overhead is the time that an evaluation takes once it is compiled
-(and launched for the first time, where drivers compile in that) less that of its runs and what launching them costs
-here as well. Wanted: at most 3 ms an evaluation at 0.1 ms, at most 5 % of the runs at 10 ms. On a machine that does
-other things too, real-time priority keeps them out: chrt -f 1 python ...
+First table: the run files of examples/, with the default configuration and random ones. Second table: kernels of
+about 0.1 and 10 ms. They are evaluated (in another process, with limits, compared with a reference) and called
+directly in this process, alternately, to check that both take the same time. The overhead is the time of an
+evaluation after compilation (and after the first launch, in which some drivers compile), minus the time of its runs
+and of launching them here. Aim: at most 3 ms for each evaluation at 0.1 ms, at most 5 % of the runs at 10 ms. On a
+machine with other load, use real-time priority: chrt -f 1 python ...
 """
 
 import argparse
@@ -25,7 +25,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-os.environ.setdefault("POCL_MAX_PTHREAD_COUNT", "1")  # what else the machine does disturbs less
+os.environ.setdefault("POCL_MAX_PTHREAD_COUNT", "1")  # so that other load disturbs less
 
 import numpy as np
 
@@ -85,13 +85,13 @@ int main(void)
 
 @dataclass(frozen=True)
 class Case:
-    """A kernel, both ways.
+    """A kernel with an evaluator and a direct call.
 
     Attributes:
         evaluator: Evaluates it.
         config: Its configuration.
-        direct: Calls it here, once; returns the seconds that would be recorded, if that is not all that it takes.
-        runs: How often an evaluation runs it, besides a first launch that is a stage of its own.
+        direct: Calls it here, once; returns the recorded seconds if they are less than the whole call.
+        runs: Number of runs in an evaluation, without a first launch in a separate stage.
     """
 
     evaluator: object
@@ -107,7 +107,7 @@ def seconds_of(call: Callable[[], object]) -> float:
 
 
 def called(direct: Callable[[], float | None]) -> tuple[float, float]:
-    """Return the seconds that a call takes, and those of them that are not recorded as the kernel's."""
+    """Return the seconds of a call, and its seconds that are not recorded for the kernel."""
     started = time.perf_counter()
     told = direct()
     taken = time.perf_counter() - started
@@ -207,7 +207,7 @@ CASES = {
 
 
 def nearest(kind: str, folder: Path, wanted: float) -> Case:
-    """Return the case whose kernel takes about so many seconds."""
+    """Return the case whose kernel is closest to a number of seconds."""
     best, distance = None, math.inf
     for size in SIZES:
         case = CASES[kind](folder, size)
@@ -229,12 +229,12 @@ def evaluated(evaluator, number: int, config: dict):
 
 
 def measured(evaluator, number: int, config: dict):
-    """Return the values of a configuration and the seconds that it took to measure them once it was compiled."""
+    """Return the values of a configuration, and the seconds of the measurement after compilation."""
     trial, seconds = Trial(number, config), {}
     staged = (
         evaluator if isinstance(evaluator, StagedEvaluator) else getattr(evaluator, "_staged", None)
     )
-    if staged is None:  # there is nothing to compile
+    if staged is None:  # no compilation
         outcome, wall = evaluated(evaluator, number, config)
         return outcome.repeats, wall
     built = staged._bench.build(trial, seconds)
@@ -295,7 +295,7 @@ def target_row(file: Path, evaluations: int) -> str:
 
 
 def rows(label: str, make: Callable[[], str]) -> str:
-    """Return a row of a table, or why there is none: a target that is not here is no error."""
+    """Return a row of a table, or the reason why the target is not available here."""
     try:
         row = make()
         print(row, file=sys.stderr)

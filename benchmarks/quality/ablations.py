@@ -1,9 +1,9 @@
-"""Which of BaCO's parts matter? The ablations of its Figures 8 to 10, on two recorded problems.
+"""Measure the worth of BaCO's parts: the ablations of its Figures 8 to 10, on two recorded problems.
 
     OMP_NUM_THREADS=1 python benchmarks/quality/ablations.py --out rows.jsonl --table results/ablations.md
 
 The problems are in benchmarks/recorded: `loop_nest` (loop orders matter most, nothing fails) and `hidden` (a third
-fails, by rules that nothing tells). Every variant has the same first 10 points for the same seed, so the variants are
+fails, by hidden constraints). Every variant has the same first 10 points for the same seed, so the variants are
 compared seed by seed. `--problems` and `--variants` choose some; `--out` keeps every run and continues an earlier one.
 """
 
@@ -42,7 +42,7 @@ Described = dict[str, Any]
 
 @dataclass(frozen=True)
 class EverywhereFeasible:
-    """In place of a model of feasibility: everything is expected to run."""
+    """Replaces the feasibility model and expects every configuration to succeed."""
 
     def fit(self, space: Featured, codes: Codes, feasible: Mask, seed: int) -> ConstantFeasibility:
         return ConstantFeasibility(1.0)
@@ -157,7 +157,7 @@ def report(problem: str, rows: list[runs.Row], budgets: tuple[int, ...]) -> str:
 
 
 def _logs(rows: list[runs.Row], best: float, budgets: tuple[int, ...]) -> Any:
-    """Return log(optimum / best) by seed and budget; where all failed it counts as the worst there is, 1/1000."""
+    """Return log(optimum / best) by seed and budget; a run without a success counts as 1/1000."""
     ordered = sorted(rows, key=lambda row: row["seed"])
     ratios = [[best / runs.best_after(row["values"], n) for n in budgets] for row in ordered]
     return np.log(np.maximum(np.array(ratios).reshape(len(ordered), len(budgets)), 1e-3))

@@ -1,13 +1,15 @@
-"""Our default against other packages: recorded GPU and compiler spaces, spaces made in code, modelled kernels.
+"""Compare our default with other packages: recorded GPU and compiler spaces, spaces made in code, modelled kernels.
 
     OMP_NUM_THREADS=1 python benchmarks/quality/compare.py --data DIR --out rows.jsonl [--table results/compare.md]
 
-DIR (or the folder that BACO_LIKE_DATA names) holds `recorded`, folders of T4 results and Kernel Tuner caches such as
-those of the public repository AutoTuningAssociation/benchmark_hub, and `spaces`, the T1 file of each such folder.
-Without it the other spaces are left. `--out` (JSONL, one row per run) keeps every finished run and continues an earlier
-call; later calls may ask for more peers, seeds or evaluations. A run makes `--budget` evaluations, or as many as the
-methodology's budget of the space if those are more. `--table` writes the tables and, beside them, the plots, from all
-rows of the file; with `--seeds 0` nothing is run before. Peers whose package is not installed are left out.
+DIR (or the environment variable BACO_LIKE_DATA) holds two folders: `recorded`, with T4 results and Kernel Tuner
+caches such as those of the public repository AutoTuningAssociation/benchmark_hub, and `spaces`, with a T1 file for
+each of them. Without DIR, only the spaces that need no such files are used.
+
+`--out` (JSONL, one row for each run) keeps every finished run. A later call continues it and may request more peers,
+seeds or evaluations. A run makes `--budget` evaluations, or the methodology's budget of the space if that is larger.
+`--table` writes tables and plots from all rows of the file; `--seeds 0` skips the runs. Peers whose package is not
+installed are left out.
 """
 
 import argparse
@@ -49,7 +51,7 @@ def chosen_spaces(text: str | None, groups: dict[str, str]) -> list[str]:
 
 
 def present(names: list[str]) -> list[str]:
-    """Return the peers whose package is there, and say which are not."""
+    """Return the peers whose package is installed; print the others."""
     found = []
     for name in names:
         try:
@@ -71,7 +73,7 @@ def work(
 
 
 def done(out: Path | None) -> list[dict[str, Any]]:
-    """Return the rows of the file; of several with the same peer, space and seed the longest."""
+    """Return the rows of the file; if several have the same peer, space and seed, only the longest."""
     longest: dict[Any, dict[str, Any]] = {}
     for row in runs.rows_of(out):
         key = row["space"], row["peer"], row["seed"]
@@ -106,7 +108,7 @@ def main() -> None:
             file.write(json.dumps(row) + "\n")
         print(f"{i}/{len(jobs)} {row['peer']} on {row['space']}", file=sys.stderr, flush=True)
     if args.table is not None:
-        from peers import report  # matplotlib, which runs do not need
+        from peers import report  # imported late: only the report needs matplotlib
 
         report.write(done(args.out), groups, args.data, args.table, runs.provenance())
 

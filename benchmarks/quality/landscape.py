@@ -1,11 +1,11 @@
-"""Landscapes of recorded spaces, how long their analysis takes, and how well an estimate while tuning predicts it.
+"""Measure how hard recorded spaces are, the time of this analysis, and the error of an estimate during tuning.
 
-Our two recorded problems, and those in the folder ``recorded`` of --data or BACO_LIKE_DATA (the recorded spaces of the
-public repository AutoTuningAssociation/benchmark_hub), if there.
+The spaces are our two recorded problems, and those in the folder ``recorded`` of --data or BACO_LIKE_DATA (from the
+public repository AutoTuningAssociation/benchmark_hub), if it exists.
 
-An estimate is made after 50, 100, 200 and 400 evaluations of runs by random search and by a genetic algorithm, whose
-observations crowd together. Its error is the mean over p = 0..15 % of |estimate - C_p|. A prediction that has seen
-nothing of the space, the mean of the other spaces, is the measure of it.
+Estimates are made after 50, 100, 200 and 400 evaluations of random search and of a genetic algorithm, whose
+observations form clusters. The error is the mean over p = 0..15 % of |estimate - C_p|. The reference is the mean of the
+other spaces, a prediction without any observation of the space.
 """
 
 import os
@@ -53,7 +53,7 @@ def space_of(recorded: Recording) -> Space:
 
 
 def estimates(path: str, strategy: str, seed: int) -> Row:
-    """Return the estimates of one run after each number of evaluations, and what the last one took."""
+    """Return the estimates of one run after each number of evaluations, and the seconds of the last one."""
     recorded = load(path)
     optimizer = Optimizer(space_of(recorded), seed=seed, strategy=strategy)
     evaluator = ReplayEvaluator(recorded)

@@ -1,9 +1,9 @@
-"""pyATF's techniques and two Bayesian packages on recorded spaces, as runs like ours.
+"""Run pyATF's techniques and two Bayesian packages on recorded spaces.
 
-Each package is a generator that yields a configuration and is sent its cost, None where it failed or lies outside the
-space. A configuration that comes again is answered from memory and counts as no evaluation, as the papers had it; a run
-of which nothing but repetitions comes ends. The Bayesian packages are asked as often as their own loops would ask, 20
-and 200 times, repetitions included.
+Each package is a generator: it yields a configuration and receives its cost, or None for a failure or a configuration
+outside the space. A repeated configuration is answered from memory and is not counted, as in the papers. A run that
+only repeats itself ends. The Bayesian packages are asked as often as their own loops would ask: 20 and 200 times,
+repetitions included.
 """
 
 import contextlib
@@ -111,13 +111,13 @@ def _pyatf_space(place: Any) -> Any:
 
 
 class Prefix:
-    """A constraint of pyATF's, which reads the names of its arguments."""
+    """A constraint in pyATF's form; pyATF reads the names of its arguments."""
 
     def __init__(self, names: tuple[str, ...], allowed: frozenset[tuple[Any, ...]]) -> None:
         kind = Parameter.POSITIONAL_OR_KEYWORD
         self.__signature__ = Signature([Parameter(name, kind) for name in names])
         self._names, self._allowed = names, allowed
-        self.__wrapped__ = Prefix.__call__  # it asks for the source
+        self.__wrapped__ = Prefix.__call__  # pyATF reads the function's source
 
     def __call__(self, **values: Any) -> bool:
         return tuple(values[name] for name in self._names) in self._allowed
@@ -125,7 +125,7 @@ class Prefix:
 
 @contextlib.contextmanager
 def signals_kept() -> Iterator[None]:
-    """Importing pyATF takes Ctrl-C over."""
+    """Restore the signal handlers that importing pyATF replaces."""
     before = signal.getsignal(signal.SIGINT)
     try:
         yield
@@ -133,7 +133,7 @@ def signals_kept() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-# Bayesian packages: no constraints, parameters as numbers of their values; a failure is told as the worst cost so far.
+# Bayesian packages: without constraints, values as numbers; a failure is reported as the worst cost so far.
 
 
 def scikit_optimize(recorded: RecordedSpace, seed: int) -> Walk:

@@ -1,14 +1,14 @@
-"""The papers' claims, rerun on recorded spaces and printed beside what was published.
+"""Rerun the claims of papers on recorded spaces, and print our figures beside the published ones.
 
     OMP_NUM_THREADS=1 python benchmarks/quality/papers.py --data DIR --out rows.jsonl [--table results/papers.md]
 
 DIR (or the folder that BACO_LIKE_DATA names) holds `recorded`, a folder of T4 results and Kernel Tuner caches such as
 those of the public repository AutoTuningAssociation/benchmark_hub. `--out` keeps every finished run and continues an
-earlier call; one that is ended early (Ctrl-C, SIGTERM) reports what it has. One seed comes after the other, so that is
-something of everything; slow entries (SMAC and the Bayesian packages) begin when the others have ten runs each.
-`--parts` chooses among the claims, `--quick` takes a few runs of each and leaves SMAC and two Bayesian packages out.
-The whole takes some tens of hours of CPU, most of it for these packages, SMAC and the largest budgets.
-scikit-optimize, bayesian-optimization and pyatf take part where they are installed.
+earlier call. A call that is ended early (Ctrl-C, SIGTERM) reports the finished runs. Seeds are run one at a time, so
+that every entry has some runs. Slow entries (SMAC and the Bayesian packages) begin when the others have ten runs
+each. `--parts` chooses among the claims. `--quick` makes a few runs of each and leaves out SMAC and two Bayesian
+packages. The whole takes tens of hours of CPU, most of it for these packages, SMAC and the largest budgets.
+scikit-optimize, bayesian-optimization and pyatf take part if they are installed.
 """
 
 import argparse
@@ -69,7 +69,7 @@ def arguments() -> argparse.Namespace:
 
 
 def available(entry: Entry) -> str | None:
-    """Return why an entry cannot run here, or None."""
+    """Return the reason why an entry cannot run here, or None."""
     if entry.strategy in NEEDED:
         found = importlib.util.find_spec(NEEDED[entry.strategy]) is not None
         return None if found else f"{entry.strategy} is not installed"
@@ -90,7 +90,7 @@ def repeats_of(entry: Entry, part: Part, args: argparse.Namespace) -> int:
 def wanted(
     parts: list[Part], spaces: list[RecordedSpace], args: argparse.Namespace
 ) -> tuple[list[Job], dict[str, str]]:
-    """Return the jobs, an entry of several parts once, and what is left out with the reason."""
+    """Return the jobs (an entry of several parts once), and the omitted entries with their reasons."""
     largest = args.largest_budget
     most: dict[Entry, int] = {}
     missing = {}
@@ -114,7 +114,7 @@ def wanted(
     ]
     turns.sort(
         key=itemgetter(0)
-    )  # a stable sort: what comes first in the papers' list is done first
+    )  # a stable sort keeps the papers' order among equally urgent entries
     jobs = [
         Job(
             one.place,
@@ -129,7 +129,7 @@ def wanted(
 
 
 def counted(parts: list[Part], found: list[Run]) -> str:
-    """Return how many runs the entries have."""
+    """Return the number of runs of the entries."""
     runs_of = Counter((run.label, run.space) for run in found)
     slow = {entry.label for part in parts for entry in part.entries if entry.slow}
     said = []
@@ -179,7 +179,7 @@ def main() -> None:
     text = [f"# The papers' claims on {len(spaces)} recorded spaces\n\n{runs.provenance()}"]
     text.append(claims.EXPLAINED)
     if len(found) < len(jobs):
-        text.append(f"Not finished: {len(found)} of {len(jobs)} runs; the same command goes on.")
+        text.append(f"Not finished: {len(found)} of {len(jobs)} runs; the same command continues.")
     text.append(counted(parts, found))
     text += [f"## {part.title}\n\n{part.report(evidence)}" for part in parts]
     runs.publish("\n\n".join(text), args.table)

@@ -1,10 +1,10 @@
-"""BaCO's own test problem: 10 ordinals, 339,724,440 feasible configurations, of which 57 % fail by a hidden constraint.
+"""Run BaCO's own test problem: 10 ordinals, 339,724,440 feasible configurations; 57 % violate a hidden constraint.
 
     OMP_NUM_THREADS=1 python benchmarks/quality/rs_cot.py --data DIR [--out rows.jsonl] [--table results/rs_cot.md]
 
-The space is scenarios/rs_cot_1024_scenario.json of the public repository baco-authors/baco, found in --data or in the
-folder that BACO_LIKE_DATA names. The objective is that of the repository's test; its exact optimum is -16.3496. The
-original's figures are of 10 seeds with its scenario unchanged.
+The space is scenarios/rs_cot_1024_scenario.json of the public repository baco-authors/baco, in --data or in the folder
+named by BACO_LIKE_DATA. The objective comes from the repository's test; its exact optimum is -16.3496. The original's
+figures are from 10 seeds with its unchanged scenario.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""What the quality benchmarks share: resumable rows, a pool of processes, bootstrap intervals, versions."""
+"""Shared by the quality benchmarks: resumable rows, a pool of processes, bootstrap intervals, versions."""
 
 import argparse
 import importlib.metadata
@@ -29,7 +29,7 @@ RESULTS = Path(__file__).parent / "results"
 def one_run(
     space: Space, strategy: Strategy[Any] | str, evaluator: Evaluator, seed: int, budget: int
 ) -> Row:
-    """Return the values in order of evaluation (None where it failed) and how many configurations were distinct."""
+    """Return the values in order of evaluation (None for a failure) and the number of distinct configurations."""
     optimizer = Optimizer(space, seed=seed, strategy=strategy)
     run(optimizer, evaluator, MaxEvals(budget))
     trials = optimizer.trials
@@ -38,12 +38,12 @@ def one_run(
 
 
 def best_after(values: Sequence[float | None], n: int) -> float:
-    """Return the least of the first n values, infinity where all failed."""
+    """Return the lowest of the first n values, or infinity if all failed."""
     return min((v for v in values[:n] if v is not None), default=float("inf"))
 
 
 def rows_of(out: Path | None) -> list[Row]:
-    """Return the rows of an earlier, perhaps interrupted run; a line without an end is cut off."""
+    """Return the rows of an earlier run; an incomplete last line is removed from the file."""
     if out is None or not out.exists():
         return []
     whole, end, _ = out.read_text().rpartition("\n")
@@ -58,7 +58,7 @@ def completed(
     out: Path | None,
     processes: int,
 ) -> list[Row]:
-    """Return the rows of all jobs; those in ``out`` are not done again, new ones are appended to it as they come."""
+    """Return the rows of all jobs. Jobs whose row is in ``out`` are skipped; new rows are appended to it."""
     rows = rows_of(out)
     done = {key(row) for row in rows}
     missing = [job for job in jobs if job not in done]
@@ -90,7 +90,7 @@ def interval(values: Sequence[float], draws: int = 10_000) -> tuple[float, float
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a Markdown table; all columns but the first are numbers."""
+    """Return a Markdown table; all columns after the first are aligned as numbers."""
     lines = ["| " + " | ".join(head) + " |", "|---|" + "---:|" * (len(head) - 1)]
     return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows)])
 
@@ -145,10 +145,10 @@ def shown_budgets(budget: int) -> tuple[int, ...]:
 
 
 def select(names: str | None, known: Iterable[str], separator: str = ",") -> list[str]:
-    """Return the names of a list, or all.
+    """Return the names in a separated list, or all known names.
 
     Raises:
-        SystemExit: One is unknown.
+        SystemExit: A name is unknown.
     """
     wanted = list(known) if names is None else names.split(separator)
     wrong = [name for name in wanted if name not in known]

@@ -1,13 +1,15 @@
-"""BaCO's comparison on kernels of TACO (2023, Tables 5 to 8), run on this machine; needs the program taco on PATH.
+"""Repeat BaCO's comparison on kernels of TACO (2023, Tables 5 to 8) on this machine; needs the program taco on PATH.
 
     OMP_NUM_THREADS=1 python benchmarks/quality/taco.py [--data DIR] [--out rows.jsonl] [--table results/taco.md]
 
-SpMM, SDDMM and MTTKRP with a full budget of 60 evaluations; figures are relative to the reference configuration (the
-paper's expert), which every run measures anew before it begins: its time over the best time found, so that above 1 is
-faster than it. With --data all `.mtx` and `.tns` files of the folder are the sparse operands (the paper's are in the
-SuiteSparse and FROSTT collections), each for the kernels that take its number of dimensions; without, one is made.
-Uniform and biased sampling (a walk from the root of the chain of trees) run beside. Times are of kernels on all CPUs:
-nothing else should run, and --processes stays 1.
+The kernels are SpMM, SDDMM and MTTKRP, with a full budget of 60 evaluations. A figure is the time of the reference
+configuration (the paper's expert) over the best time: above 1 is faster. Every run measures the reference again
+before it begins.
+
+With --data, all `.mtx` and `.tns` files of the folder are the sparse operands (the paper's are in the SuiteSparse and
+FROSTT collections), each for the kernels with its number of dimensions. Without it, one is generated. Uniform and
+biased sampling (a walk from the root of the chain of trees) also run. Kernels use all CPUs, so no other program
+should run, and --processes stays 1.
 """
 
 import argparse
@@ -68,7 +70,7 @@ def work(problem: str, tensor: str, name: str, seed: int, budget: int, options: 
 
 
 def _reference(evaluator: Any, config: Mapping[str, Any]) -> float:
-    """Return the median time of three evaluations: everything is relative to it."""
+    """Return the median time of three evaluations of the reference configuration."""
     times = []
     for _ in range(3):
         evaluator.submit(Trial(0, config))
@@ -80,7 +82,7 @@ def _reference(evaluator: Any, config: Mapping[str, Any]) -> float:
 
 
 def operands(problems: list[str], data: Path | None) -> list[tuple[str, str]]:
-    """Return which kernel runs on which tensor."""
+    """Return the pairs of a kernel and a tensor to run."""
     if data is None:
         return [(problem, MADE) for problem in problems]
     files = sorted(path for path in data.iterdir() if path.suffix in (".mtx", ".tns"))
@@ -94,7 +96,7 @@ def operands(problems: list[str], data: Path | None) -> list[tuple[str, str]]:
 
 
 def speeds(rows: list[runs.Row], evaluations: int) -> list[float]:
-    """Return for each run the reference's time over its best; 0 where all have failed."""
+    """Return the reference's time over the best time of each run; 0 for a run without a success."""
     return [row["reference"] / runs.best_after(row["values"], evaluations) for row in rows]
 
 
@@ -129,7 +131,7 @@ def _figures(rows: list[runs.Row], stages: list[int]) -> list[str]:
 
 
 def _evaluations_needed(row: runs.Row) -> int | None:
-    """Return after how many evaluations the reference was reached, or None."""
+    """Return the number of evaluations until the reference was reached, or None."""
     good = (n for n, v in enumerate(row["values"], 1) if v is not None and v <= row["reference"])
     return next(good, None)
 
@@ -159,7 +161,7 @@ def main() -> None:
     names = runs.select(args.contenders, CONTENDERS)
     pairs = operands(runs.select(args.problems, PROBLEMS), args.data)
     options = f"{args.size},{args.threads},{args.repeats},{args.timeout}"
-    jobs = [  # runs of one seed stand together, so that what else the machine does falls on all alike
+    jobs = [  # runs of one seed are neighbours, so that other load on the machine affects all variants equally
         (problem, tensor, name, seed, args.budget, options)
         for problem, tensor in pairs
         for seed in range(args.seeds)

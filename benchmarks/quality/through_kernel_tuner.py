@@ -1,4 +1,4 @@
-"""The same run through Kernel Tuner as with our own loop: configurations, failures and best values compared.
+"""Compare a run through Kernel Tuner with a run of our own loop: configurations, failures and best values.
 
 Kernel Tuner simulates from recorded GPU spaces; our loop replays the same tables. Both get the space as Kernel Tuner's
 users write it, ``tune_params`` and ``restrictions``. Ends with 1 if anything differs.
@@ -56,7 +56,7 @@ def write_cache(path, recorded, tune_params):
 
 
 def within(recorded, tune_params, restrictions, args):
-    """Return our optimizer after a run that Kernel Tuner has driven, and the best time that it reports."""
+    """Return our optimizer after a run through Kernel Tuner, and the best time that Kernel Tuner reports."""
     strategy = BacoStrategy(args.strategy, seed=args.seed)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "cache.json")

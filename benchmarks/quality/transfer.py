@@ -1,12 +1,12 @@
-"""How many evaluations do results from another device save, and what do misleading ones cost?
+"""Measure the evaluations that results from another device save, and the cost of misleading results.
 
     OMP_NUM_THREADS=1 python benchmarks/quality/transfer.py --data DIR --out rows.jsonl --table results/transfer.md
 
 The recorded spaces are convolution_milo and dedispersion_milo of the public benchmark hub of the auto-tuning community,
-T4 files below DIR/recorded (or the folder that BACO_LIKE_DATA names). A run on one device is given what is known of
-another one: nothing, a run of ours there, a random part of its table, its best configurations, or something misleading.
-What counts is how many evaluations it takes to reach a share of the optimum; a run that does not counts as the budget.
-`--costs` also measures what a suggestion costs.
+T4 files below DIR/recorded (or the folder named by BACO_LIKE_DATA). A run on one device starts from results of another
+one: no results, a run of ours there, a random part of its table, its best configurations, or misleading results. The
+figure is the number of evaluations to reach a share of the optimum; a run that does not reach it counts as the budget.
+`--costs` also measures the processor time of a suggestion.
 """
 
 import math
@@ -55,7 +55,7 @@ def space_of(data: str, kernel: str, device: str) -> RecordedSpace:
 
 @cache
 def own_run(data: str, kernel: str, device: str, seed: int) -> tuple[Pair, ...]:
-    """Return what a run of 220 evaluations on the source has found, in its order."""
+    """Return the results of a run of 220 evaluations on the source, in order."""
     source = space_of(data, kernel, device)
     optimizer = Optimizer(source.space, seed=1000 + seed)
     run(optimizer, ReplayEvaluator(source.recorded), MaxEvals(220))
@@ -136,7 +136,7 @@ def work(data: str, pair: str, arm: str, seed: int, budget: int) -> runs.Row:
 
 
 def needed(row: runs.Row, share: float) -> int:
-    """Return how many evaluations a run took to reach a share of the optimum; all of them if it did not."""
+    """Return the number of evaluations until a share of the optimum; all of them if it was not reached."""
     limit = row["best"] / share
     for number, value in enumerate(row["values"], 1):
         if value is not None and value <= limit:
@@ -196,7 +196,9 @@ def _reached(row: runs.Row, share: float) -> bool:
 
 def costs(data: str, evaluations: int = 80) -> str:
     """Return a table of the processor time of a run's beginning and of one suggestion, with what else a run does."""
-    work(data, next(iter(PAIRS)), "nothing", 0, evaluations)  # imports, and what else is done once
+    work(
+        data, next(iter(PAIRS)), "nothing", 0, evaluations
+    )  # warm up: imports and other one-time work
     lines = []
     for arm in ("nothing", "random 200", "run of 220"):
         cells = []
@@ -205,7 +207,7 @@ def costs(data: str, evaluations: int = 80) -> str:
             target = space_of(data, kernel, device)
             began = time.process_time()
             optimizer = Optimizer(target.space, warm_start=start)
-            optimizer.observe(optimizer.suggest(), 1.0)  # what a space prepares once
+            optimizer.observe(optimizer.suggest(), 1.0)  # warm up: tables that a space builds once
             opened = time.process_time()
             run(optimizer, ReplayEvaluator(target.recorded), MaxEvals(evaluations + 1))
             each = (time.process_time() - opened) / evaluations

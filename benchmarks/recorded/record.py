@@ -2,11 +2,11 @@
 
     OMP_NUM_THREADS=1 python benchmarks/recorded/record.py FILE.toml --journal FILE.jsonl --out FOLDER
 
-The journal makes it resumable: interrupted and started again it goes on. The file's strategy should be random search,
-so that a change of the machine's load falls on all configurations alike. With --settle 1.1 configurations whose median
-is more than 1.1 times their least repeat, because other work has disturbed them, are measured again, up to four times,
-and the calmest measurement counts. Writes NAME.json.gz (T4, in the order of the space) and NAME.space.json (the space,
-for `Space.from_dict`), and prints what failed.
+The journal makes the recording resumable: start it again after an interruption. The file's strategy should be random
+search, so that changes of the machine's load affect all configurations equally. With --settle 1.1, a configuration
+whose median exceeds 1.1 times its lowest repeat was disturbed by other work. It is measured again, up to four times,
+and the least disturbed measurement counts. Writes NAME.json.gz (T4, in the order of the space) and NAME.space.json
+(the space, for `Space.from_dict`), and prints the failures.
 """
 
 import argparse
@@ -66,7 +66,7 @@ def unrest(trial: Trial) -> float:
 
 
 def shortened(trial: Trial) -> Trial:
-    """Return a trial in as few digits as say something, the stages those of the format, its message cut."""
+    """Return a trial with rounded digits, the stages of the format, and a shortened message."""
     outcome, seconds = trial.outcome, dict(trial.extra.get("seconds", {}))
     if "launch" in seconds:
         seconds["run"] = seconds.get("run", 0.0) + seconds.pop("launch")

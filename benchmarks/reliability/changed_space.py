@@ -1,9 +1,9 @@
-"""8. Resume with a changed space, and observe what does not belong: refused with the reason, migrated on request.
+"""8. Resume with a changed space, and observe foreign configurations: rejected with the reason, migrated on request.
 
     python benchmarks/reliability/changed_space.py [--quick]
 
-Each change must be refused by a message that names what has changed; the journal keeps its bytes. After `migrate` the
-new journal holds every observation, those of the new space as such, and the old file is as it was.
+Each change must be rejected with a message that names the difference, and the journal must keep its bytes. After
+`migrate`, the new journal must hold every observation, and the old file must be unchanged.
 """
 
 from pathlib import Path
@@ -135,11 +135,11 @@ def main() -> None:
         kept = {name: migrated(report, path, name) for name in CHANGES}
         foreign(report, path)
     report.figure(
-        f"{len(CHANGES)} changes refused with the difference, nothing written: {', '.join(CHANGES)}"
+        f"{len(CHANGES)} changes rejected with the difference, journal unchanged: {', '.join(CHANGES)}"
     )
     report.figure(f"migrated on request, observations inside of 60: {kept}")
     report.figure(
-        "7 configurations outside the space refused; an imported one kept and not modelled"
+        "7 configurations outside the space rejected; an imported one kept and not modelled"
     )
     report.end()
 

@@ -2,8 +2,8 @@
 
     python benchmarks/reliability/cuts.py [--quick]
 
-After each cut the journal is opened, a suggestion is asked for and observed, and it is opened again. The same with
-zeros in the place of what was cut, which is what a power cut may leave.
+After each cut, the journal is opened, a suggestion is observed, and the journal is opened again. The same is done with
+zeros in place of the removed bytes, which a power cut may leave.
 """
 
 from pathlib import Path
@@ -22,7 +22,7 @@ def recorded(path: Path) -> None:
 
 
 def check(report: Report, path: Path, whole: dict, least: int, what: str) -> None:
-    """Open, go on and open again; ``least`` results are before the cut."""
+    """Open, continue, and open again; ``least`` results are before the cut."""
     opt = Optimizer.load(path)
     seen = known(opt)
     report.check(seen.items() <= whole.items() and len(seen) >= least, f"{what}: results are lost")

@@ -55,7 +55,7 @@ def doubles(number: int, rng: random.Random) -> list[float]:
 
 
 def bits(value: Any) -> Any:
-    """Return something that is equal only for the same type and bits."""
+    """Return a key that is equal only for the same type and bits."""
     if isinstance(value, float):
         return struct.pack("<d", value)
     return type(value).__name__, value

@@ -1,9 +1,9 @@
-"""9. Ask for more than there is, and give nothing to learn from: every strategy ends cleanly.
+"""9. Request more than the space has, from results without information: every strategy ends cleanly.
 
     python benchmarks/reliability/exhausted.py [--quick]
 
-For every registered strategy: N configurations with a budget of 3 N end after exactly N distinct evaluations; the same
-with a constant objective, with one success only and with nothing but failures.
+For every registered strategy, N configurations with a budget of 3 N must end after exactly N distinct evaluations.
+This must also hold with a constant objective, with one success only, and with failures only.
 """
 
 import warnings
@@ -42,7 +42,7 @@ OBJECTIVES: dict[str, Callable[[Any], float | None]] = {
 
 
 def exhausted(strategy: str, objective: Callable[[Any], float | None]) -> tuple[int, int, str]:
-    """Return the number of evaluations, of distinct ones, and why the run has ended."""
+    """Return the number of evaluations, the number of distinct ones, and the reason why the run ended."""
     size = SPACE.feasible_size
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -52,7 +52,7 @@ def exhausted(strategy: str, objective: Callable[[Any], float | None]) -> tuple[
         except SpaceExhausted:
             distinct = {repr(dict(t)) for t in found.trials}
             return len(found.trials), len(distinct), found.reason
-    return len(found.trials), -1, "one more suggestion although nothing is left"
+    return len(found.trials), -1, "one more suggestion from an exhausted space"
 
 
 def main() -> None:

@@ -1,10 +1,10 @@
-"""3. Flip one byte anywhere: refused with the record's number, and `baco-like repair` keeps all other records.
+"""3. Flip one byte anywhere: rejected with the record's number, and `baco-like repair` keeps all other records.
 
     python benchmarks/reliability/flips.py [--quick]
 
-Each byte of a journal is replaced by another (three others in turn, one of them the end of a line). Opening must fail
-and name the record. The repaired journal must open and hold every result but that of the damaged record, each as it
-was; a damaged header is taken from a fresh journal of the same run.
+Each byte of a journal is replaced by up to three others, one of them the end of a line. Opening must fail and name the
+record. The repaired journal must open and hold every unchanged result except the damaged one. A damaged header is taken
+from a new journal of the same run.
 """
 
 import random
@@ -44,7 +44,7 @@ def repaired(report: Report, folder: Path, whole: dict, number: int, what: str) 
     report.check(len(seen) >= len(whole) - 1, f"{what}: repair has lost more than one result")
     ends = what.endswith("end of a line")
     told = any(f"record {number}" in note or f"to {number} " in note for note in found.notes)
-    report.check(ends or told, f"{what}: repair has not told of record {number}: {found.notes}")
+    report.check(ends or told, f"{what}: repair has not reported record {number}: {found.notes}")
     return len(whole) - len(seen)
 
 
@@ -59,14 +59,14 @@ def main() -> None:
             old, number = data[place], data[:place].count(b"\n")
             others = {old ^ (1 << rng.randrange(8)), rng.randrange(256), ord("\n")} - {old}
             if place == len(data) - 1:
-                others -= {0}  # which is what a power cut leaves: the record is whole, and is read
+                others -= {0}  # a power cut leaves this too: the record is complete and is read
             for other in sorted(others):
                 (folder / "bad").write_bytes(data[:place] + bytes([other]) + data[place + 1 :])
                 what = f"byte {place} {'end of a line' if old == 10 else ''}"
                 refused(report, folder / "bad", number, what)
                 lost += repaired(report, folder, whole, number, what)
                 flips += 1
-    report.figure(f"{flips} flips over {len(data)} bytes: refused with the record's number")
+    report.figure(f"{flips} flips over {len(data)} bytes: rejected with the record's number")
     report.figure(f"{lost / flips:.2f} results lost on average by a repair, never more than 1")
     report.end()
 

@@ -2,8 +2,8 @@
 
     python benchmarks/reliability/full_disk.py [--quick]
 
-A child limits the size of its files (RLIMIT_FSIZE) to that of the journal and 0, 1, 2, ... bytes more, up to the size
-of the record that it wants to write, and tries each method; then it lifts the limit and does the same again.
+A child limits the size of its files (RLIMIT_FSIZE) to the size of the journal plus 0, 1, 2, ... bytes, up to the size
+of the next record, and calls each method. Then it removes the limit and repeats the call.
 """
 
 import os
@@ -48,7 +48,7 @@ def state(opt: Optimizer) -> str:
 
 
 def tried(step: Step, path: Path, every: int) -> None:
-    """Fail for want of each number of bytes, and then not."""
+    """Check that the step fails for each missing number of bytes, and succeeds without the limit."""
     opt = started(path)
     step(opt)
     size, wanted = path.stat().st_size, state(opt)

@@ -1,12 +1,12 @@
-"""11. Read mutated files of every kind: only the documented errors, little memory, nothing hangs and nothing runs.
+"""11. Read mutated files of every kind: only the documented errors, little memory, no hang, no execution.
 
     python benchmarks/reliability/fuzz.py [--quick] [--seconds 120] [--target NAME] [--keep DIR]
 
-Targets: journals (bytes, and records changed with their checksum made good again; opened, gone on with, repaired), TOML
-files of `tune`, T1 and BaCO space files and scenarios, T4 and Kernel Tuner results, the CSV files and the replies of
-the client-server protocol. An input that ends otherwise than before (another error, from another line) is mutated
-further. Each target has a process of its own, whose memory is measured; files that try to run a command or to write
-elsewhere would leave a trace, which is looked for. A failing input is written to `--keep`.
+Targets: journals (changed bytes, and changed records with a correct checksum; they are opened, continued and repaired),
+TOML files of `tune`, T1 and BaCO space files and scenarios, T4 and Kernel Tuner results, the CSV files, and the replies
+of the client-server protocol. An input with a new outcome (another error, or from another line) is mutated again. Each
+target runs in a separate process, whose memory is measured. A file that ran a command or wrote elsewhere would leave a
+trace, which is searched for. A failing input is written to `--keep`.
 """
 
 import contextlib
@@ -52,7 +52,7 @@ Change = Callable[[bytes, list[bytes], random.Random], bytes]
 
 @dataclass(frozen=True)
 class Target:
-    """What is fuzzed: valid inputs, how they are changed, and who reads them from a file in a folder."""
+    """A kind of input: valid examples, the mutation, and the reader of a file in a folder."""
 
     seeds: list[bytes]
     change: Change
@@ -60,7 +60,7 @@ class Target:
 
 
 class Hang(BaseException):
-    """An input has taken too long."""
+    """An input took too long."""
 
 
 def hang(number: int, frame: FrameType | None) -> None:
@@ -106,7 +106,7 @@ def read_run(path: Path) -> None:
 
 
 class Client:
-    """Answers requests as a client does, and now and then with the lines of the input instead."""
+    """Answers requests as a client does, and sometimes with the lines of the input instead."""
 
     def __init__(self, path: Path) -> None:
         self._script = path.read_text(encoding="utf-8", errors="replace").splitlines(keepends=True)
@@ -231,7 +231,7 @@ def journal() -> bytes:
 
 
 def forged(data: bytes, others: list[bytes], rng: random.Random) -> bytes:
-    """Change what a record says and make its checksum good again."""
+    """Change the content of a record and recompute its checksum."""
     lines = data.split(b"\n")[:-1]
     at = rng.randrange(len(lines)) if lines else 0
     try:
@@ -300,7 +300,7 @@ def where(error: BaseException) -> str:
 
 
 def outcome(target: Target, path: Path) -> tuple[str, str]:
-    """Read one input; return how it ended, and what is wrong with that or nothing."""
+    """Read one input; return its outcome, and a description of the defect or an empty text."""
     signal.setitimer(signal.ITIMER_REAL, PATIENCE)
     try:
         with warnings.catch_warnings():
@@ -320,7 +320,7 @@ def outcome(target: Target, path: Path) -> tuple[str, str]:
 def fuzz(
     target: Target, name: str, seconds: float, seed: int, folder: Path, keep: Path | None
 ) -> None:
-    """Change and read inputs for some seconds; write what was found to a file of the folder."""
+    """Change and read inputs for some seconds; write the findings to a file of the folder."""
     signal.signal(signal.SIGALRM, hang)
     place = folder / name.replace(" ", "-")
     (place / "out").mkdir(parents=True)
@@ -360,7 +360,7 @@ def judged(report: Report, folder: Path, name: str, status: int) -> None:
 
 
 def traces(folder: Path) -> list[Path]:
-    """Return files that only a command, or a path that leads elsewhere, can have made."""
+    """Return files that only an executed command or an escaping path can have created."""
     allowed = {"input", "input.lock", "new", "out"}
     made = [
         p for p in folder.glob("*/*") if p.name not in allowed and not p.name.startswith("new.")

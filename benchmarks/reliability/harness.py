@@ -1,6 +1,6 @@
-"""What the commands of this folder share: a run to be harmed, a log of what was acknowledged, and how they report.
+"""Shared by the commands of this folder: a run to damage, a log of acknowledged results, and the report.
 
-Every command ends with exit code 0 where all that it has checked holds, and names what does not otherwise.
+A command ends with exit code 0 if every check holds. Otherwise it prints the violations.
 """
 
 import os
@@ -43,7 +43,7 @@ SPACE = Space(
 
 
 def value(trial: Any) -> float | None:
-    """Return what an evaluation of a configuration gives; one in eight fails."""
+    """Return the result of an evaluation of a configuration; one in eight fails."""
     if trial["unroll"] % 8 == 5:
         return None
     return (
@@ -64,7 +64,7 @@ def observe(optimizer: Optimizer, trial: Any) -> None:
 
 
 class Log:
-    """Lines of JSON that are on the disk when `write` returns."""
+    """A file of JSON lines; each line is on the disk when `write` returns."""
 
     def __init__(self, path: Path) -> None:
         self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
@@ -75,14 +75,14 @@ class Log:
 
 
 def entries(path: Path) -> list[Any]:
-    """Return what a log holds; a line that was cut off was not acknowledged."""
+    """Return the entries of a log; an incomplete line was not acknowledged."""
     if not path.exists():
         return []
     return [json.loads(line) for line in path.read_bytes().split(b"\n")[:-1]]
 
 
 class Report:
-    """Prints figures, and counts what does not hold."""
+    """Prints figures and counts violations."""
 
     def __init__(self) -> None:
         self.wrong = 0
@@ -131,7 +131,7 @@ def scratch() -> Iterator[Path]:
 
 
 def forked(work: Callable[[], None]) -> int:
-    """Return the number of a child that does the work and ends; it has nothing to import."""
+    """Fork a child that does the work and exits, and return its process id; the parent has done the imports."""
     child = os.fork()
     if child:
         return child
@@ -151,7 +151,7 @@ def kill(child: int) -> None:
 
 
 def known(optimizer: Optimizer) -> dict[int, Any]:
-    """Return what is known of every observed trial by its id, as JSON gives it back."""
+    """Return the record of every observed trial by its id, in JSON values."""
     return {
         t.id: json.loads(json.dumps([dict(t), t.value, list(t.repeats), t.failure]))
         for t in optimizer.trials

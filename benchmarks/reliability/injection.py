@@ -1,10 +1,10 @@
-"""11. Values that look like shell commands, and paths that lead elsewhere: nothing runs, nothing is written outside.
+"""11. Values that look like shell commands, and paths that lead elsewhere: no command runs, no file is written outside.
 
     python benchmarks/reliability/injection.py [--quick] [--values 2000]
 
-Hostile and random texts of the characters that shells act on are put into a command through a placeholder, within a
-word, with and without a limit of memory (which a small shell sets): the program must get each as it is. Scenarios whose
-outputs lead out of their folder must be refused before anything is written.
+Hostile and random texts with shell characters are put into a command through a placeholder, inside a word, with and
+without a memory limit (which a small shell sets). The program must receive each text unchanged. Scenarios whose outputs
+lead out of their folder must be rejected before any file is written.
 """
 
 import os
@@ -101,9 +101,9 @@ def main() -> None:
         report.check(not list(folder.iterdir()), f"written: {list(folder.iterdir())}")
         os.chdir("/")
     report.figure(
-        f"{len(found)} texts reached a program as they are, each with and without a memory limit"
+        f"{len(found)} texts reached a program unchanged, each with and without a memory limit"
     )
-    report.figure(f"{tried} paths that lead out of the output folder were refused")
+    report.figure(f"{tried} paths that lead out of the output folder were rejected")
     report.end()
 
 

@@ -1,12 +1,12 @@
-"""1. Kill a run 200 times at random moments: nothing acknowledged is lost, and every resume goes on the same.
+"""1. Kill a run 200 times at random moments: no acknowledged result is lost, and every resume continues identically.
 
     python benchmarks/reliability/kills.py [--quick] [--kills 200]
 
-A child opens the journal, evaluates what is pending and goes on with Bayesian optimization; it logs, with fsync, every
-trial that `suggest` has returned and every result that `observe` has taken. The parent kills it (SIGKILL) after a
-random time and starts the next. After each kill the journal must open and hold all that was acknowledged, with the
-same values, and at most one more for each kill. A whole run is compared with an undisturbed one: the same suggestions
-with the same notes in the same order.
+A child opens the journal, evaluates the pending trials and continues with Bayesian optimization. It logs, with fsync,
+every trial returned by `suggest` and every result accepted by `observe`. The parent kills it (SIGKILL) after a random
+time and starts the next one. After each kill, the journal must open and hold every acknowledged result with the same
+value, and at most one more for each kill. A whole run must have the same suggestions, with the same notes in the same
+order, as a run without kills.
 """
 
 import random
@@ -39,7 +39,7 @@ def optimizer(seed: int, path: Path | None) -> Optimizer:
 
 
 def go_on(seed: int, length: int, path: Path, log: Path) -> None:
-    """Do what a worker does: what is pending first, then one suggestion after the other."""
+    """Work as a worker does: first the pending trials, then one suggestion at a time."""
     opt, acknowledged = optimizer(seed, path), Log(log)
     pending = opt.pending
     while len(opt.trials) < length:
@@ -50,7 +50,7 @@ def go_on(seed: int, length: int, path: Path, log: Path) -> None:
 
 
 def check(report: Report, path: Path, log: Path, starts: int) -> int:
-    """Compare the journal with what was acknowledged; return how many results were."""
+    """Compare the journal with the acknowledged results; return their number."""
     told = entries(log)
     opt = Optimizer.load(path) if path.exists() and path.stat().st_size else None
     if opt is None:
@@ -77,7 +77,7 @@ def undisturbed(seed: int, length: int) -> list[Trial]:
 
 
 def compare(report: Report, seed: int, whole: list[Trial], path: Path) -> int:
-    """Compare a run with one that nobody has disturbed; return how many suggestions were."""
+    """Compare a run with an undisturbed one; return the number of compared suggestions."""
     parts = Optimizer.load(path).trials
     for one, other in zip(whole, parts, strict=True):
         same = (one.id, dict(one), one.tag) == (other.id, dict(other), other.tag)
@@ -94,7 +94,9 @@ def main() -> None:
         while kills < wanted:
             path, log, count = folder / f"{seed}.jsonl", folder / f"{seed}.log", 0
             starts = 0
-            whole = undisturbed(seed, length)  # first, so that children have nothing left to import
+            whole = undisturbed(
+                seed, length
+            )  # once in the parent, so that the children need no imports
             while not complete(path, length):
                 child = forked(partial(go_on, seed, length, path, log))
                 time.sleep(rng.uniform(0, LONGEST))

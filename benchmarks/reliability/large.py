@@ -1,11 +1,11 @@
-"""12. Open and go on with 10,000 and 100,000 trials.
+"""12. Open and continue runs of 10,000 and 100,000 trials.
 
     python benchmarks/reliability/large.py [--quick] [--trials 10000]
 
-Figures: seconds to open (what must hold holds for CPU seconds, which other work on the machine does not stretch as it
-does the others); milliseconds of one suggest (random search, so without a model) and one observe with fsync,
-at the 50th and 99th percentile; bytes per trial of the first and of the last tenth; memory. A fresh process opens the
-file, so that nothing is warm but the disk's cache.
+Figures: seconds to open the journal (the check uses CPU seconds, because other work on the machine extends wall
+time); milliseconds of one suggest (random search, so without a model) and one observe with fsync, at the 50th and
+99th percentile; bytes per trial in the first and the last tenth; memory. A new process opens the file, so only the
+disk's cache is warm.
 """
 
 import os
@@ -61,13 +61,13 @@ def going_on(path: Path, steps: int) -> list[float]:
 
 
 def asked(path: Path, number: int) -> list[float]:
-    """Make a journal as a run does, one suggest and one observe after the other."""
+    """Make a journal as a run does: suggest and observe one trial at a time."""
     Optimizer(SPACE, strategy="random_search", storage=path)
     return going_on(path, number)
 
 
 def written(path: Path, number: int) -> None:
-    """Make a journal of the same records all at once, which is not what is timed here."""
+    """Make a journal with the same records in one write; this is not timed."""
     opt = Optimizer(SPACE, strategy="random_search")
     events = [Header(SPACE.to_dict(), opt.options).event()]
     for i, config in enumerate(SPACE.sample(number, seed=1)):
@@ -85,7 +85,7 @@ def percentiles(times: list[float]) -> tuple[float, float]:
 
 
 def measured(report: Report, path: Path, number: int, steps: int) -> tuple[float, float]:
-    """Open and go on; return the CPU seconds of opening and the 99th percentile of a step."""
+    """Open and continue; return the CPU seconds of opening and the 99th percentile of a step."""
     n, least, used, memory = opening(path)
     report.check(n == number, f"{n} of {number} trials are there")
     middle, high = percentiles(going_on(path, steps))

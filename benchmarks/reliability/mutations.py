@@ -1,4 +1,4 @@
-"""Small changes of valid files: of their bytes, and of what their JSON says."""
+"""Small changes of valid files: of their bytes, and of their JSON content."""
 
 import copy
 import json

@@ -1,9 +1,9 @@
-"""7. Suggest, observe, abandon, enqueue, tell, wait and reload in random orders: always equal to a simple model.
+"""7. Suggest, observe, abandon, enqueue, import, wait and reload in random orders: always equal to a simple model.
 
     python benchmarks/reliability/orders.py [--quick] [--orders 2000]
 
 Runs the state machine of tests/test_stateful.py (hypothesis) with more examples: duplicates, unknown ids, foreign
-configurations, values that cannot be written, leases that end. Every refusal must leave everything as it was.
+configurations, values that cannot be written, leases that expire. A rejected call must change nothing.
 """
 
 import os

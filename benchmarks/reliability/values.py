@@ -1,9 +1,9 @@
-"""6. Poison the objective: every value is recorded as what it is, in whatever order, and best is never NaN.
+"""6. Return invalid values from the objective: each is recorded as a failure, in any order, and best is never NaN.
 
     python benchmarks/reliability/values.py [--quick]
 
-Each poison comes first, last and between good values, told to `observe` and returned (or raised) in `tune`, with
-warnings as errors and without; then the journal is read again.
+Each invalid value comes first, last and between good values. It is passed to `observe`, and returned or raised in
+`tune`, with and without warnings as errors. Then the journal is read again.
 """
 
 import math
@@ -71,7 +71,7 @@ def observe(opt: Optimizer, value: Any, strict: bool) -> None:
 
 
 def right(opt: Optimizer, wanted: list[bool]) -> bool:
-    """Whether exactly the good ones are values, and the best is the least of them."""
+    """Return whether exactly the good values count, and the best is the lowest of them."""
     values = [t.value for t in opt.trials]
     finite = [v for v in values if v is not None]
     best = min(finite) if finite else None
@@ -132,7 +132,7 @@ def main() -> None:
             observe(opt, value, strict=True)
             report.check(right(opt, [True]) and right(Optimizer.load(path), [True]), name)
     report.figure(
-        f"{len(POISONS)} poisons in {len(places)} places, told (warnings as errors or not) and in tune"
+        f"{len(POISONS)} poisons in {len(places)} places, by observe (warnings as errors or not) and in tune"
     )
     report.figure(f"{len(GOOD)} kinds of good values")
     report.end()

@@ -1,8 +1,8 @@
-"""5. Eight processes on one journal; a lock holder that dies or stops; a worker that dies with a trial in flight.
+"""5. Eight processes on one journal; a lock holder that dies or stops; a worker that dies with a pending trial.
 
     python benchmarks/reliability/writers.py [--quick] [--processes 8] [--observations 200]
 
-All processes create the journal at once and then suggest and observe; each logs, with fsync, what was acknowledged.
+All processes create the journal at once and then suggest and observe. Each logs its acknowledged results with fsync.
 """
 
 import os
@@ -55,7 +55,7 @@ def together(report: Report, folder: Path, processes: int, number: int) -> None:
     ids = [trial_id for trial_id, _ in told]
     report.check(len(told) == processes * number, f"{len(told)} results were acknowledged")
     report.check(len(set(ids)) == len(ids), "an id was given twice")
-    report.check(seen == dict(told), "the journal differs from what was acknowledged")
+    report.check(seen == dict(told), "the journal differs from the acknowledged results")
     configs = {repr(result[0]) for result in seen.values()}
     report.check(len(configs) == len(seen), "a configuration was evaluated twice")
     report.figure(
@@ -71,7 +71,7 @@ def hold(path: Path, sign: Path) -> None:
 
 
 def holder(folder: Path, path: Path) -> int:
-    """Return the number of a process that holds the journal's lock."""
+    """Start a process that holds the journal's lock, and return its process id."""
     sign = folder / "held"
     sign.unlink(missing_ok=True)
     child = forked(partial(hold, path, sign))

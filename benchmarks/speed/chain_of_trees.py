@@ -1,12 +1,12 @@
-"""What the chain of trees saves: BaCO's three claims, rerun beside rejection, and the bias of the walk.
+"""Measure the savings by a chain of trees (BaCO's three claims, against rejection), and the bias of the walk.
 
 Hellsten et al. (ASPLOS 2023, section 5) report, for their space MM_GPU over ten runs with and without the chain:
 random sampling 80 times faster, constraint checks in local search 6 times faster, the tuner's own time 70 % less.
-`rs_cot_1024` is their repository's variant of that space. Without the chain a configuration is drawn from all
-combinations until it satisfies the constraints (1.3 % do), and a neighbour is any change of one value that does.
+`rs_cot_1024` is their repository's variant of that space. Without the chain, a configuration is drawn from all
+combinations until it satisfies the constraints (1.3 % do), and a neighbour is any feasible change of one value.
 
-The constraints are evaluated in two ways there: one configuration at a time by compiled Python functions, which is
-what the paper compares with, and vectorised as this package evaluates them, which is a harder baseline.
+There, the constraints are evaluated in two ways: one configuration at a time by compiled Python functions, as in the
+paper, and vectorised as in this package, which is a harder baseline.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Values = Mapping[str, list[Any]]
 
 @dataclass(frozen=True, eq=False)
 class OneByOne:
-    """All constraints, evaluated one configuration at a time and no further than the first that fails."""
+    """All constraints, evaluated one configuration at a time, up to the first violation."""
 
     parameters: tuple[str, ...]
     text: str
@@ -72,7 +72,7 @@ def without_chain(values: Values, rules: Sequence[Constraint]) -> Space:
 
 
 def changed(space: Space, codes: np.ndarray) -> np.ndarray:
-    """Return every change of one value of these rows, feasible or not: what a local search has to check."""
+    """Return every change of one value of these rows, feasible or not: the candidates of a local search."""
     found = []
     for name, at in space.columns.items():
         for code in range(int(space.parameters[name].cardinality)):
@@ -90,7 +90,7 @@ def timed(run: Callable[[], Any], repeats: int = 1) -> float:
 
 
 def repeated(run: Callable[[], Any]) -> float:
-    """Return the mean CPU seconds of further calls, after one that fills what is kept."""
+    """Return the mean CPU seconds of calls, after one that fills the caches."""
     run()
     return timed(run, REPEATS)
 
@@ -104,7 +104,7 @@ def own_time(space: Space, strategy: str, n: int) -> float:
             trial = optimizer.suggest()
             optimizer.observe(trial, float(sum(trial.values()) % 97))
 
-    run(99)  # imports, and what a space keeps
+    run(99)  # warm up: imports, and the caches of a space
     return float(np.mean([timed(lambda seed=seed: run(seed)) for seed in range(RUNS)]))
 
 
@@ -158,7 +158,7 @@ def row(label: str, ours: float, others: Mapping[str, float], published: str) ->
 
 
 def bias(values: Values, constraints: Sequence[str], n: int = 100_000) -> None:
-    """Print how far the walk from root to leaf is from uniform draws, for every parameter."""
+    """Print the distance of the walk from root to leaf from uniform draws, for every parameter."""
     space = Space(values, constraints)
     rng = np.random.default_rng(0)
     uniform, again = space.feasible.sample(n, rng), space.feasible.sample(n, rng)

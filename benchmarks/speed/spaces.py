@@ -1,14 +1,15 @@
-"""Building and using constrained spaces: CPU seconds and peak memory, beside other packages in the same run.
+"""Measure CPU seconds and peak memory of building and using constrained spaces, beside other packages.
 
     python benchmarks/speed/spaces.py --data DIR [--spaces hotspot22,gemm] [--packages ours,pyatf]
     python benchmarks/speed/spaces.py rejection --data DIR
 
-Every (space, package) is a fresh process; an operation that is a package's own is timed, others are left out. Packages
-that are not installed are left out too. The columns: the build until the exact number of feasible configurations is
-known (CPU seconds; peak memory above that before it), 10,000 uniform samples and 10,000 membership checks (as
-configurations, and for ours also as codes), and the Hamming and strictly adjacent neighbours of 1,000 samples.
-`rejection` reruns the paper's claims for chains of trees beside draws from all combinations that are thrown away until
-they satisfy the constraints (see chain_of_trees.py), and compares the biased walk with uniform draws.
+Each space and package has a new process. Only operations that the package offers are timed. Packages that are not
+installed are left out. The columns are: the build until the exact number of feasible configurations is known (CPU
+seconds, and the increase of peak memory); 10,000 uniform samples and 10,000 membership checks (as configurations, and
+for ours also as codes); the Hamming and strictly adjacent neighbours of 1,000 samples.
+
+`rejection` reruns the paper's claims for chains of trees against rejection: draws from all combinations until the
+constraints are satisfied (see chain_of_trees.py). It also compares the biased walk with uniform draws.
 """
 
 from __future__ import annotations
@@ -179,7 +180,7 @@ def kernel_tuner(values: dict[str, list[Any]], constraints: list[str]) -> tuple[
 
     space = Searchspace(dict(values), list(constraints), 1 << 62, block_size_names=[])
     rows = space.get_random_sample(min(SAMPLES, space.size))
-    some = rows[:20]  # it compares all configurations for every query; scaled below
+    some = rows[:20]  # compares all configurations for every query; scaled below
     return space.size, {
         "sample": lambda: space.get_random_sample(min(SAMPLES, space.size)),
         "contains": lambda: [space.is_param_config_valid(row) for row in rows],
@@ -245,7 +246,7 @@ def peak_mb() -> float:
 
 
 def one(name: str, package: str, folder: Path | None) -> None:
-    """Print a JSON line after every operation, so that what is done survives a stop."""
+    """Print a JSON line after every operation, so that finished operations survive a stop."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     values, constraints = given(name, folder)
     module, build = PACKAGES[package]
@@ -322,7 +323,7 @@ def compare(arguments: argparse.Namespace) -> None:
 
 
 def conditions() -> str:
-    """Return when and on what this runs."""
+    """Return the date and the versions."""
     names = ("numpy", "python-constraint2", "kernel_tuner", "pyatf")
     versions = []
     for name in names:
@@ -336,7 +337,7 @@ def conditions() -> str:
 
 
 def rejection(arguments: argparse.Namespace) -> None:
-    """Print what the chain of trees saves on rs_cot_1024, and how biased the walk is."""
+    """Print the savings by the chain of trees on rs_cot_1024, and the bias of the walk."""
     import chain_of_trees
 
     values, constraints = given("rs_cot_1024", data_folder(arguments.data))

@@ -2,15 +2,15 @@
 
     OMP_NUM_THREADS=1 python benchmarks/speed/strategies.py --data DIR [--strategies a,b] [--budgets 200,1600]
 
-The spaces are the recorded 2-D convolution (4,362 configurations) and hotspot22 (349,853). Every run spends its budget
-on a smooth function with ripples, one outcome at a time. The first figure is what the strategy itself takes (`ask` and
-`tell`), averaged over the run; the second, in brackets, is the whole `suggest()` and `observe()`, with the journal in
-memory; behind the stroke is what 95 % of the strategy's own suggestions stay below. A short run before each loads what
-is imported late. Strategies that fit models are left out unless they are named: suggest.py measures these.
+The spaces are the recorded 2-D convolution (4,362 configurations) and hotspot22 (349,853). Every run spends its
+budget on a smooth function with ripples, one outcome at a time. The first figure is the strategy's own time (`ask`
+and `tell`), averaged over the run. The second, in brackets, is the whole `suggest()` and `observe()`, with the
+journal in memory. After the slash: the 95th percentile of the strategy's own time. A short run before each one does
+the late imports. Strategies with models are left out unless they are named: suggest.py measures these.
 
-Kernel Tuner's genetic algorithm runs beside ours on convolution in its simulation mode: its CPU time beyond that of a
-run of 20 evaluations, divided by the distinct configurations that it has evaluated beyond these (in brackets; it stops
-when it meets no new ones), median of five runs.
+Kernel Tuner's genetic algorithm also runs on convolution in its simulation mode. Its figure is the CPU time in excess
+of a run of 20 evaluations, divided by the number of additional distinct configurations (in brackets; it stops when it
+finds no new ones), median of five runs.
 """
 
 import os
@@ -49,7 +49,7 @@ WARM_UP, RUNS = 20, 5
 
 
 class Timed:
-    """A strategy that notes the CPU seconds of another one, for every `tell` with the `ask` before it."""
+    """A strategy that records the CPU seconds of another one, for every `tell` with the `ask` before it."""
 
     def __init__(self, inner: Strategy[Any]) -> None:
         self.inner = inner
@@ -202,7 +202,7 @@ def main() -> None:
 def _rival(spaces: dict[str, Space], case: tuple[str, int]) -> str:
     name, budget = case
     if name != "convolution":
-        return ""  # its cache would have to hold every configuration
+        return ""  # its cache would need every configuration
     try:
         each, evaluated = kernel_tuner(spaces[name], Objective(spaces[name]), budget)
     except ModuleNotFoundError:

@@ -1,4 +1,4 @@
-"""What the papers claim, which runs it takes to see it, and what these runs say."""
+"""The claims of the papers: the runs that each one needs, and the conclusion from these runs."""
 
 from collections.abc import Mapping
 
@@ -38,7 +38,7 @@ PARTS: Mapping[str, Part] = {
         report_bayesian,
     ),
     "difficulty": Part(
-        "What makes a space hard (2022, section VII)",
+        "Difficulty of a space (2022, section VII)",
         [surveyed(n, b) for b in (*LOW, *MEDIUM) for n in ("dual annealing", "first ILS")],
         50,
         report_difficulty,

@@ -46,13 +46,13 @@ def report_bayesian(evidence: Evidence) -> str:
     text = """\
 Mean deviation factor (1 is the average of those here; lower is better) of the mean absolute error at 40, 60, ... 220
 evaluations, of which the first 20 are the sample. scikit-optimize and bayesian-optimization know no constraints: an
-infeasible proposal is an evaluation that fails, told to them as the worst cost so far."""
+infeasible proposal is an evaluation that fails, reported to them as the worst cost so far."""
     said = _said_of_bayesian(there, errors, evidence.resamples) + evidence.left_out(entries)
     return "\n\n".join([text, runs.table(["", "MDF", "std over spaces", "runs"], lines), said])
 
 
 def _errors(evidence: Evidence, entry: Entry, name: str) -> Array:
-    """Return the mean absolute error of each run; where nothing has run yet the worst cost counts, ``(runs,)``."""
+    """Return the mean absolute error of each run, ``(runs,)``; before the first success the worst cost counts."""
     one = evidence.spaces[name].baseline
     curves = curves_of(evidence.of(entry, name), evidence.spaces[name])
     short = max(CHECKPOINTS) - curves.shape[1]

@@ -92,7 +92,7 @@ def scored_over_time(evidence: Evidence, entry: Entry) -> str:
 
 
 def gain(evidence: Evidence, mine: Sequence[Array], other: Sequence[Array]) -> tuple[float, ...]:
-    """Return the mean score of some curves less that of others, and its interval."""
+    """Return the difference between the mean scores of two sets of curves, with its interval."""
     statistic, n = mean_score(evidence.baselines), len(mine)
 
     def difference(samples: Sequence[Array]) -> float:
@@ -171,6 +171,6 @@ Mean of ours {means[0]:.3f}, of pyATF's {means[1]:.3f}, difference {won[0]:.3f} 
 the paper: 0.342 against -2.361. The direction {verdict(*won[1:])}."""
     text = """\
 pyATF's techniques with their defaults on its own tree of each space; a repeated configuration is answered from memory,
-as in the paper. A run that ends in repetitions keeps what it has to the end of the budget."""
+as in the paper. A run that only repeats itself keeps its best to the end of the budget."""
     head = ["", "score over evaluations", "score over time", "distinct evaluations of a run"]
     return "\n\n".join([text, runs.table(head, lines), said + evidence.left_out([*ours, *PYATF])])

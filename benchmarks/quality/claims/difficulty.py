@@ -1,4 +1,4 @@
-"""2022: what makes a space hard."""
+"""2022: the difficulty of a space."""
 
 import math
 from collections.abc import Sequence
@@ -36,9 +36,9 @@ def report_difficulty(evidence: Evidence) -> str:
         return "Dual annealing and first ILS were not run." + evidence.left_out(ALL_SURVEYED)
     n = len(graphs)
     text = f"""\
-Spearman's correlation over the {n} spaces between what says how easy a space is and the mean fraction of the optimum
-that is reached. The paper: the proportion of centrality C_p goes with the results, the naive fraction of the optimum of
-local minima does not."""
+Spearman's correlation over the {n} spaces between a measure of difficulty and the mean fraction of the optimum. The
+paper:
+the proportion of centrality C_p agrees with the results; the naive fraction of the optimum of local minima does not."""
     return "\n\n".join([text, shown, runs.table(["", *metrics], lines), _said_of_rho(strongest, n)])
 
 

@@ -1,4 +1,4 @@
-"""Which runs a claim takes, and the finished ones."""
+"""The runs that a claim needs, and the finished runs."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -28,12 +28,12 @@ class Entry:
     """One strategy with its settings and budget.
 
     Attributes:
-        name: What tables call it.
-        strategy: Registered name, or that of another package.
-        settings: Its own.
-        evaluations: The budget; None is the methodology's.
+        name: Label in tables.
+        strategy: Registered name, or the name of another package.
+        settings: Settings of the strategy.
+        evaluations: The budget; None for the methodology's.
         draw: Whether values are drawn from the recorded repeats.
-        slow: Whether it takes far longer than the others; such runs wait until the others have some.
+        slow: Whether it takes much longer than the others; such runs start when the others have some runs.
     """
 
     name: str
@@ -66,7 +66,7 @@ class Evidence:
         spaces: By name.
         runs: All of them.
         missing: Why entries did not run, by label.
-        resamples: How often bootstrap intervals draw.
+        resamples: Number of bootstrap resamples.
     """
 
     spaces: Mapping[str, RecordedSpace]
@@ -116,7 +116,7 @@ class Evidence:
         return np.array([runs.mean() for runs in self.fractions(entry)])
 
     def left_out(self, entries: Sequence[Entry]) -> str:
-        """Return a line on what did not run, or nothing."""
+        """Return a line on the omitted entries, or an empty text."""
         told: dict[str, list[str]] = {}
         for entry in entries:
             if not self.has(entry):
@@ -132,7 +132,7 @@ def _listed(labels: Sequence[str]) -> str:
 
 @dataclass(frozen=True)
 class Part:
-    """A claim or several that the same runs answer."""
+    """One or more claims that the same runs answer."""
 
     title: str
     entries: Sequence[Entry]
@@ -141,16 +141,16 @@ class Part:
 
 
 def verdict(low: float, high: float) -> str:
-    """Return what an interval says of a difference that is above 0 in the paper."""
+    """Return the verdict of an interval on a difference that is above 0 in the paper."""
     if low > 0:
         return "agrees"
-    return "differs" if high < 0 else "cannot be told by these runs"
+    return "differs" if high < 0 else "is not certain from these runs"
 
 
 EXPLAINED = """\
-Intervals in brackets are 95 % bootstrap intervals over the runs, not over spaces: these few spaces are two kinds of
-kernel on a handful of GPUs, so "agrees" and "differs" are said of them and of no others. Budgets: "95 %" is the
-community methodology's: the evaluations that random search needs for 95 % of the way from the median to the optimum."""
+Intervals in brackets are 95 % bootstrap intervals over the runs, not over spaces. The spaces are two kinds of kernel
+on a few GPUs, so "agrees" and "differs" apply to them only. The budget "95 %" is the community methodology's: the
+evaluations that random search needs for 95 % of the way from the median to the optimum."""
 
 
 def spearman(a: Any, b: Any) -> float:

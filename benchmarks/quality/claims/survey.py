@@ -45,7 +45,7 @@ ALL_SURVEYED = [surveyed(name, n) for n in (*LOW, *MEDIUM) for name in SURVEY]
 
 
 def contests(evidence: Evidence, budgets: Sequence[int]) -> tuple[list[str], Array]:
-    """Return who ran, and how often row i was significantly better than column j, over spaces and budgets."""
+    """Return the algorithms, and the number of times that row i is significantly better than column j."""
     used = [n for n in budgets if any(evidence.has(surveyed(name, n)) for name in SURVEY)]
     names = [name for name in SURVEY if used and all(evidence.has(surveyed(name, n)) for n in used)]
     table = np.zeros((len(names), len(names)), dtype=int)
@@ -117,7 +117,7 @@ def _said_of_survey(
 def _ahead(
     evidence: Evidence, first: str, best: str, budgets: Sequence[int]
 ) -> tuple[float, float, float]:
-    """Return by how much the mean fraction of the optimum is higher, over budgets and spaces, and its interval."""
+    """Return the gain in the mean fraction of the optimum over budgets and spaces, and its interval."""
     entries = [[surveyed(name, n) for n in budgets] for name in (first, best)]
     used = [pair for pair in zip(*entries, strict=True) if all(map(evidence.has, pair))]
     samples = [

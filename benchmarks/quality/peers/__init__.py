@@ -1,4 +1,4 @@
-"""Other packages and our own strategies as peers, each asked for configurations in its own way."""
+"""The peers of the comparison: other packages and our own strategies, behind one interface."""
 
 import contextlib
 import io
@@ -15,13 +15,13 @@ from .problems import Problem
 
 @dataclass(frozen=True)
 class Peer:
-    """Who takes part.
+    """A package or strategy that takes part.
 
     Attributes:
-        label: In tables.
-        module: Which of this package's modules runs it.
-        package: Its distribution, for the version.
-        settings: Of the module's ``run``.
+        label: Name in tables.
+        module: Name of the module in this package that runs it.
+        package: Name of its distribution, for the version.
+        settings: Arguments of the module's ``run``.
     """
 
     label: str
@@ -31,7 +31,7 @@ class Peer:
 
     @property
     def run(self) -> Callable[..., None]:
-        """What runs it.
+        """The function that runs it.
 
         Raises:
             ImportError: Its package is not installed.
@@ -95,8 +95,8 @@ PEERS: Mapping[str, Peer] = {one.label: one for one in _PEERS}
 def run(
     peer: Peer, problem: Problem, seed: int, evaluations: int, seconds: float
 ) -> dict[str, Any]:
-    """Do one run and return its row; after so many seconds of CPU it ends with what there is."""
-    start = peer.run  # the import is no suggestion
+    """Do one run and return its row; a run that exceeds the limit of CPU seconds keeps its evaluations so far."""
+    start = peer.run  # the import does not count as time of a suggestion
     measure = Measure(problem, min(evaluations, len(problem.rows)))
     with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
         warnings.simplefilter("ignore")
@@ -107,14 +107,16 @@ def run(
 
 @contextlib.contextmanager
 def _at_most(seconds: float, measure: Measure) -> Iterator[None]:
-    """Raise `Spent` after so many seconds of CPU, wherever that is: some peers search for a neighbour for ever."""
+    """Raise `Spent` after a number of CPU seconds, in any code: some peers search for a neighbour without end."""
 
     def stop(_: int, __: Any) -> None:
         measure.stopped = True
         raise Spent
 
     before = signal.signal(signal.SIGPROF, stop)
-    signal.setitimer(signal.ITIMER_PROF, seconds, 1.0)  # again, where a package has caught it
+    signal.setitimer(
+        signal.ITIMER_PROF, seconds, 1.0
+    )  # once more, in case a package has caught the first one
     try:
         yield
     finally:

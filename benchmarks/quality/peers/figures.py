@@ -1,4 +1,4 @@
-"""What the runs come to: scores with intervals, fractions of the optimum, evaluations and CPU that were needed."""
+"""Figures of the runs: scores with intervals, fractions of the optimum, evaluations and CPU time."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -35,7 +35,7 @@ class Runs:
 
     Attributes:
         problem: The problem.
-        rows: One each.
+        rows: One for each run.
     """
 
     problem: Problem
@@ -56,7 +56,7 @@ class Runs:
         return self.lasting(int(self.counted(evaluations)[-1]))
 
     def lasting(self, evaluations: int) -> "Runs":
-        """Return the runs of which so many evaluations are known; one that ended by itself keeps its best."""
+        """Return the runs with at least this many known evaluations; a run that ended early keeps its best."""
         ends = [known_until(row) for row in self.rows]
         least = min((end for end in ends if end >= evaluations), default=math.inf)
         if least == min(ends):
@@ -67,7 +67,7 @@ class Runs:
         return self._lasting[least]
 
     def at_most(self) -> "Runs":
-        """Return the runs with the optimum where nothing is known of them any more: none can have been better."""
+        """Return the runs continued with the optimum, which is an upper bound of their scores."""
         return Runs(self.problem, [_then_the_optimum(row, self.problem) for row in self.rows])
 
     @cached_property
@@ -76,20 +76,22 @@ class Runs:
 
     @cached_property
     def median(self) -> tuple[Array, Array]:
-        """Where the score of the median curve is taken, ``(p,)``, and that score of all runs and of resampled ones,
-        ``(1 + RESAMPLES, p)``, as the methodology has it."""
+        """The evaluations at which the median curve is scored, ``(p,)``, and its scores, ``(1 + RESAMPLES, p)``.
+
+        The first row has all runs, the others resampled runs, as in the methodology.
+        """
         every = np.arange(len(self.rows))[None]
         picked = np.concatenate([every, self.draws()])
         found = [score(self.curves[one], self.problem.baseline) for one in picked]
         return found[0].at, np.array([one.scores for one in found])
 
     def draws(self) -> Array:
-        """Return which runs make up each resample, ``(RESAMPLES, runs)``."""
+        """Return the indices of the runs in each resample, ``(RESAMPLES, runs)``."""
         rng = np.random.default_rng(crc32(self.problem.name.encode()))
         return rng.integers(len(self.rows), size=(RESAMPLES, len(self.rows)))
 
     def scores(self, evaluations: int, mean: bool) -> Array:
-        """Return the score of the mean or the median curve of all runs and of resampled ones, ``(1 + RESAMPLES,)``."""
+        """Return the score of the mean or median curve: of all runs, then of resampled ones, ``(1 + RESAMPLES,)``."""
         if mean:
             each = self.mean_scores(evaluations)
             return np.concatenate([[each.mean()], each[self.draws()].mean(axis=1)])
@@ -102,7 +104,7 @@ class Runs:
         return self._scores_of(self.costs(at), at)
 
     def random_score(self, evaluations: int) -> float:
-        """Return the score of random search's expected curve, as `mean_scores` of endless runs of it would have it."""
+        """Return the score of random search's expected curve: the mean of `mean_scores` over infinitely many runs."""
         at = self.counted(evaluations)
         return float(self._scores_of(self.expected_of_random(at), at))
 
@@ -114,7 +116,7 @@ class Runs:
         return ((random - costs)[..., some] / left[some]).mean(axis=-1)
 
     def costs(self, at: Sequence[int] | Array) -> Array:
-        """Return the best costs after numbers of evaluations, the worst there is before the first success."""
+        """Return the best costs after numbers of evaluations; before the first success, the worst cost of the space."""
         found = at_budgets(self.curves, list(at))
         return np.where(np.isnan(found), self.problem.baseline.costs[-1], found)
 
@@ -124,22 +126,22 @@ class Runs:
         return float(fraction_of_optimum(found, self.problem.baseline.optimum).mean())
 
     def evaluations_to(self, cost: float) -> float:
-        """Return after how many evaluations the mean curve is as good as a cost, infinity if never."""
+        """Return the number of evaluations until the mean curve reaches a cost, or infinity."""
         curve = self.costs(np.arange(1, self.curves.shape[1] + 1)).mean(axis=0)
         reached = np.flatnonzero(curve <= cost)
         return float(reached[0] + 1) if len(reached) else math.inf
 
     def made(self) -> float:
-        """Return how many evaluations a run made, on average."""
+        """Return the mean number of evaluations of a run."""
         return float(np.mean([len(row["values"]) for row in self.rows]))
 
     def worse_than_random(self, evaluations: int) -> tuple[int, int]:
-        """Return at how many of the counted evaluations the mean curve is worse than random search's expectation."""
+        """Return the number of counted evaluations, worse than random search's expectation and in total."""
         at = self.counted(evaluations)
         return int((self.costs(at).mean(axis=0) > self.expected_of_random(at)).sum()), len(at)
 
     def expected_of_random(self, at: Array) -> Array:
-        """Return the expected best cost of random search, as in `costs` the worst there is before a success, exact."""
+        """Return the exact expected best cost of random search, with the worst cost before a success."""
         costs = np.where(
             np.isnan(self.problem.costs), self.problem.baseline.costs[-1], self.problem.costs
         )
@@ -147,7 +149,7 @@ class Runs:
 
 
 def known_until(row: Row) -> float:
-    """Return after how many evaluations nothing is known of a run."""
+    """Return the number of evaluations after which a run is unknown, or infinity if it ended early."""
     if row["stopped"]:
         return len(row["values"])
     return row["budget"] if len(row["values"]) >= row["budget"] else math.inf
@@ -155,7 +157,7 @@ def known_until(row: Row) -> float:
 
 def _then_the_optimum(row: Row, problem: Problem) -> Row:
     end = known_until(row)
-    if math.isinf(end):  # it ended by itself, and keeps its best
+    if math.isinf(end):  # the run ended early and keeps its best
         return row
     known = row["values"][: int(end)]
     return {**row, "values": [*known, problem.baseline.optimum], "budget": FULL, "stopped": False}
@@ -184,7 +186,7 @@ class Interval:
 
 
 def overall(each: Sequence[Runs], evaluations: int, mean: bool) -> Interval | None:
-    """Return a peer's mean score over problems, of the mean or the median curves; None where no run is long enough."""
+    """Return a peer's mean score over problems, of the mean or median curves; None if no run is long enough."""
     long = [runs.scored(evaluations) for runs in each]
     count = min((len(runs.rows) for runs in long), default=0)
     if not count:
@@ -195,7 +197,7 @@ def overall(each: Sequence[Runs], evaluations: int, mean: bool) -> Interval | No
 
 
 def milliseconds(each: Sequence[Runs], observations: int) -> float:
-    """Return the CPU time of a suggestion around a number of observations, repeated and excluded ones counted too."""
+    """Return the CPU ms of a suggestion near a number of observations; repeated and excluded ones count too."""
     clock = asked = 0.0
     step = observations // EVERY
     for runs in each:
@@ -207,7 +209,7 @@ def milliseconds(each: Sequence[Runs], observations: int) -> float:
 
 
 def milliseconds_to(each: Sequence[Runs], evaluations: int) -> float:
-    """Return the CPU time of an evaluation over the first ones, whatever it took to find it."""
+    """Return the CPU ms for each of the first evaluations, all suggestions included."""
     step = evaluations // EVERY - 1
     clocks = [row["cpu"][step] for runs in each for row in runs.rows if len(row["cpu"]) > step]
     return 1e3 * float(np.mean(clocks)) / evaluations if clocks else math.nan

@@ -1,7 +1,7 @@
 """HEBO with its defaults, by ask and tell, over indices.
 
-It knows no constraints: what a known constraint excludes is told as the worst cost so far, asked for anew and not
-charged; a hidden failure is told so too.
+HEBO does not support constraints. An excluded configuration is reported with the worst cost so far, replaced by a new
+suggestion, and not charged. A hidden failure is reported with the same cost.
 """
 
 import numpy as np
@@ -13,7 +13,7 @@ from .measure import Measure
 
 def run(measure: Measure, seed: int) -> None:
     problem = measure.problem
-    np.random.seed(seed)  # noqa: NPY002 - it draws from there
+    np.random.seed(seed)  # noqa: NPY002 - HEBO draws from the global generator
     described = [
         {"name": name, "type": "cat", "categories": list(range(len(own)))}
         if unordered

@@ -1,7 +1,7 @@
-"""Kernel Tuner's strategies in its simulation mode, on a new Searchspace for every run: one keeps state.
+"""Kernel Tuner's strategies in its simulation mode, with a new Searchspace for every run, because it keeps state.
 
-Orders and names are numbers there. Its own check of constraints and repairs come before a configuration is run, so
-nothing infeasible is charged. A failure is its `RuntimeFailedConfig`.
+Orders and names are given as numbers. Kernel Tuner checks constraints and repairs a configuration before it runs, so
+infeasible ones are not charged. A failure is its `RuntimeFailedConfig`.
 """
 
 import random
@@ -20,7 +20,7 @@ from .problems import Problem
 
 def run(measure: Measure, seed: int, strategy: str) -> None:
     random.seed(seed)
-    np.random.seed(seed)  # noqa: NPY002 - its strategies draw from there
+    np.random.seed(seed)  # noqa: NPY002 - its strategies draw from the global generator
     parameters, table = _table(measure.problem)
     space = Searchspace(None, None, None, from_cache={"tune_params": parameters, "cache": table})
     evaluations = min(measure.evaluations, space.size)
@@ -40,7 +40,7 @@ def run(measure: Measure, seed: int, strategy: str) -> None:
 
 
 class _Runner(SimulationRunner):
-    """Kernel Tuner's, which also tells what it ran."""
+    """Kernel Tuner's simulation runner, which also records the configurations that it ran."""
 
     def __init__(self, measure: Measure, parameters: dict[str, Any]) -> None:
         quiet = Options(quiet=True, kernel_name="kernel")
@@ -78,7 +78,7 @@ def _table(problem: Problem) -> tuple[dict[str, list[Any]], dict[str, dict[str, 
 
 @cache
 def _numbers(problem: Problem) -> dict[tuple[Any, ...], int]:
-    """Return the rows' numbers by Kernel Tuner's values."""
+    """Return the number of each row, by its values in Kernel Tuner's form."""
     coded = [
         {value: i for i, value in enumerate(own)} if unordered else None
         for own, unordered in zip(problem.choices, problem.unordered, strict=True)

@@ -1,4 +1,4 @@
-"""What a peer is answered with, and what counts as an evaluation: the same for all of them."""
+"""Answers to the questions of a peer, and the rule for counting evaluations, equal for all peers."""
 
 import time
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from typing import Any
 from .problems import OUTSIDE, Problem
 
 PATIENCE = 50
-"""A run ends at the latest after so many times its evaluations in questions: some peers ask for the same for ever."""
+"""Largest number of questions for each evaluation of the budget: some peers repeat the same question without end."""
 
 EVERY = 10
 """The CPU clock and the number of questions are kept after every so many evaluations."""
@@ -20,8 +20,8 @@ class Spent(Exception):
 class Measure:
     """Answers a peer's questions until its evaluations are spent, or it is `stopped` from outside.
 
-    A configuration that runs or fails is an evaluation the first time it is asked for. What a known constraint excludes
-    and what comes again is answered too, but counts as none, in the peers' favour.
+    A configuration that succeeds or fails is an evaluation the first time it is requested. Excluded and repeated
+    configurations are answered but not counted, in the peers' favour.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class Measure:
         self._began, self._began_wall = clock(), time.perf_counter()
 
     def __call__(self, number: int) -> float | None:
-        """Return the cost of a row, None where it fails or is `OUTSIDE`.
+        """Return the cost of a row, or None if it fails or is `OUTSIDE`.
 
         Raises:
             Spent: That was the last evaluation, or the peer has asked too often.
@@ -71,7 +71,7 @@ class Measure:
             self.asked.append(self._questions)
 
     def row(self) -> dict[str, Any]:
-        """Return what is kept of the run."""
+        """Return the run as a row of the results."""
         costs = [self.problem.cost(number) for number in self.seen]
         return {
             "values": [None if c != c else float(f"{c:.7g}") for c in costs],

@@ -1,11 +1,11 @@
-"""Four kernels on two GPUs, their times by a model: occupancy, arithmetic, traffic, the last wave of blocks, roughness.
+"""Four kernels on two GPUs, timed by a model: occupancy, arithmetic, traffic, the last wave of blocks, roughness.
 
-Nothing here was measured. These are other kernels than the recorded ones, three of the four spaces are larger than what
-the default scores as a whole, and where registers or shared memory run out nothing known says so (pnpoly, expdist). The
-spaces of gemm and hotspot are those of the kernels that the auto-tuning community publishes, pnpoly's and expdist's in
-their manner. The roughness is the kernel's, the same on both devices, so their landscapes are alike (rank correlations
-of 0.7 to 0.97). Each function returns a space and the cost (ms) of every configuration in the order of
-``space.feasible.listed``, NaN where one fails.
+The times are computed, not measured. These kernels differ from the recorded ones. Three of the four spaces are too
+large for the default to score every configuration. In pnpoly and expdist, no known constraint excludes configurations
+that exceed registers or shared memory. The spaces of gemm and hotspot are those published by the auto-tuning
+community; those of pnpoly and expdist are similar to published ones. The roughness belongs to the kernel and is equal
+on both devices, so their landscapes are similar (rank correlations of 0.7 to 0.97). Each function returns a space and
+the cost (ms) of every configuration in the order of ``space.feasible.listed``, NaN for a failure.
 """
 
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ MOST_BLOCKS = 16
 
 @dataclass(frozen=True)
 class Device:
-    """What the model knows of a GPU.
+    """The properties of a GPU that the model uses.
 
     Attributes:
         warp: Threads that run in step.
@@ -67,7 +67,7 @@ class Device:
         return np.where(shared > self.block_shared, 0, most)
 
     def reached(self, threads: Array, blocks: Array, independent: Array) -> Array:
-        """Return the speed of so many threads with so many independent operations each; 1.15 is the most."""
+        """Return the relative speed of threads with independent operations each; at most 1.15."""
         parallel = np.maximum(blocks * self.occupied(threads) / self.threads, 1e-3)
         parallel = parallel * np.sqrt(independent)
         return 1.15 * parallel / (parallel + 0.15)
@@ -216,7 +216,7 @@ def pnpoly(device: Device) -> Made:
 
 
 def expdist(device: Device) -> Made:
-    """Distances between all pairs of 32,768 points; a quarter (wide) or a third (narrow) needs more than there is."""
+    """Distances between all pairs of 32,768 points; a quarter (wide) or a third (narrow) of the space fails."""
     n = 32768.0
     space = Space(
         {
@@ -265,12 +265,12 @@ def _values(space: Space) -> Values:
 
 
 def _overlapped(arithmetic: Array, memory: Array) -> Array:
-    """Return the time of both, of which the shorter is mostly hidden."""
+    """Return the time of two overlapping phases; most of the shorter one is hidden."""
     return np.maximum(arithmetic, memory) + 0.35 * np.minimum(arithmetic, memory)
 
 
 def _rough(time: Array, fails: Array, values: Values, pairs: Pairs, seed: int) -> Array:
-    """Return milliseconds with what no model explains: a random factor of each pair of values, and of each row."""
+    """Return milliseconds with unexplained variation: a random factor for each pair of values and for each row."""
     rng = np.random.default_rng(seed)
     factor = rng.normal(0, 0.02, len(time))
     for pair in pairs:

@@ -1,8 +1,9 @@
 """Optuna's samplers, by ask and tell.
 
-Numbers are suggested by their index, the rest as categoricals. What a known constraint excludes is asked for anew. To
-TPE it and a hidden failure are told as failed trials, which it leaves out (as violated constraints it does far worse);
-to the Gaussian process, which would ask for a failed trial again, as violated constraints with the worst value so far.
+Numbers are suggested by their index, other values as categoricals. An excluded configuration is replaced by a new
+suggestion. TPE receives excluded configurations and hidden failures as failed trials, which it ignores (as violated
+constraints it is much worse). The Gaussian process would suggest a failed trial again, so it receives violated
+constraints with the worst value so far.
 """
 
 from typing import Any

@@ -14,10 +14,10 @@ COLOURS = ("#d55e00", "#0072b2", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7
 """Safe for colour-blind eyes; the first is ours."""
 
 LOWEST = -0.75
-"""Scores below are cut off."""
+"""Lower scores are drawn at this value."""
 
 NEAR, APART = 0.9, 0.05
-"""Labels of points within so many powers of ten are so far apart in the score."""
+"""Labels of points closer than the first (in powers of ten) keep the second as a distance in the score."""
 
 TICKS = (1, 3, 10, 30, 100, 300)
 
@@ -84,7 +84,7 @@ def curves(table: Table, names: Sequence[str], ranked: Sequence[str], path: Path
 
 
 def _ratio(runs: Runs) -> tuple[np.ndarray, np.ndarray]:
-    """Return numbers of evaluations and the ratio after each, as far as all of the runs are known."""
+    """Return numbers of evaluations and the ratio after each, up to the shortest run."""
     known = int(min(runs.curves.shape[1], *(figures.known_until(row) for row in runs.rows)))
     at = np.arange(1, known + 1)
     return at, runs.problem.baseline.optimum / runs.costs(at).mean(axis=0)
@@ -114,7 +114,7 @@ def costs(table: Table, names: Sequence[str], ranked: Sequence[str], path: Path)
 
 
 def _placed(points: list[tuple[float, float, str]]) -> list[tuple[float, float, str, float]]:
-    """Return the points with heights for their labels, apart where they are close to each other."""
+    """Return the points with heights for their labels, so that close labels do not overlap."""
     found: list[tuple[float, float, str, float]] = []
     for x, y, peer in sorted(points, key=lambda one: -one[1]):
         near = [place for a, _, _, place in found if abs(np.log10(a / x)) < NEAR]

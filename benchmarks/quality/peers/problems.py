@@ -1,4 +1,4 @@
-"""The problems of the comparison: a space, every feasible configuration and what it costs.
+"""The problems of the comparison: a space with the cost of every feasible configuration.
 
 A configuration travels as its row, a tuple of values in the order of the parameters (a permutation is one value, the
 tuple of its elements). Peers that know no permutations see one parameter that chooses among the feasible orders.
@@ -32,14 +32,14 @@ COMPILER = ("loop_nest", "hidden", "halide", "blur")
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """A space with everything that can happen on it.
+    """A space with the result of every configuration.
 
     Attributes:
-        name: In rows and tables.
+        name: Label in rows and tables.
         group: ``gpu``, ``compiler``, ``synthetic`` or ``modelled``.
         space: With its known constraints, without defaults.
         rows: All feasible configurations.
-        costs: What each costs, NaN if it fails, ``(n,)``.
+        costs: Cost of each row, NaN for a failure, ``(n,)``.
     """
 
     name: str

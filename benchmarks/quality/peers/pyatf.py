@@ -1,6 +1,6 @@
-"""pyATF's search techniques on its own tree of the space, which holds no configuration that a constraint excludes.
+"""pyATF's search techniques on its own tree of the space, which has feasible configurations only.
 
-A failure is told as None, as its cost functions do.
+A failure is reported as None, as its cost functions do.
 """
 
 import random
@@ -31,7 +31,7 @@ def run(measure: Measure, seed: int, technique: str) -> None:
 
 @cache
 def tree(problem: Problem) -> Any:
-    """Return pyATF's chain of trees over indices; a parameter is constrained by those before it, if by any."""
+    """Return pyATF's chain of trees over indices; each parameter is constrained by earlier ones."""
     with signals_kept():
         from pyatf import TP, Set
         from pyatf.search_space import SearchSpace

@@ -1,4 +1,4 @@
-"""The comparison as Markdown: tables by peer and by space, and what each peer was given."""
+"""Write the comparison as Markdown: tables by peer and by space, and the treatment of each peer."""
 
 import math
 from collections import Counter
@@ -40,7 +40,7 @@ def write(
     parts = ["# Other packages and ours", provenance, _made(rows, problems)]
     for group, names in of_group.items():
         parts += [f"## {TITLES[group]}", *_group(table, names)]
-    parts += ["## What each peer was given", _treatments(table), EXPLAINED]
+    parts += ["## Treatment of each peer", _treatments(table), EXPLAINED]
     quality.publish("\n\n".join(parts), path)
     shown = _ranked(table, of_group.get("gpu", present))
     names = of_group.get("gpu", present)
@@ -69,7 +69,7 @@ def _group(table: Table, names: Sequence[str]) -> list[str]:
         "60 evaluations (*):",
         _by_space(table, names, ranked),
     ]
-    parts += ["Never worse than random search? Mean curves:", _against_random(table, names)]
+    parts += ["Mean curves compared with random search:", _against_random(table, names)]
     parts += [
         f"How many times fewer evaluations {OURS} needs for the mean final best of each peer:",
         _factors(table, names, ranked),
@@ -84,13 +84,13 @@ def _group(table: Table, names: Sequence[str]) -> list[str]:
 
 
 def of(table: Table, peer: str, names: Iterable[str]) -> list[Runs]:
-    """Return a peer's runs on some problems; none where one of the problems has none."""
+    """Return a peer's runs on some problems; an empty list if one of the problems has none."""
     found = [table.get((peer, name)) for name in names]
     return [] if any(one is None for one in found) else [one for one in found if one is not None]
 
 
 def _ranked(table: Table, names: Sequence[str]) -> list[str]:
-    """Return the peers on all of these problems, the best score first, by as many evaluations as all have."""
+    """Return the peers that ran on all of these problems, the best score first, at 60 or else 40 evaluations."""
     scored = {}
     for peer in dict.fromkeys(peer for peer, _ in table):
         found = figures.overall(of(table, peer, names), 60, False)
@@ -121,7 +121,7 @@ def _scores(table: Table, names: Sequence[str], ranked: Sequence[str]) -> str:
 
 
 def _at_most(each: Sequence[Runs]) -> dict[int, float]:
-    """Return what the score of the median curve can be by budget, however runs go on that are too short for it."""
+    """Return upper bounds of the score of the median curve, by budget, for runs that are too short."""
     best = [runs.at_most() for runs in each]
     return {n: float(np.mean([runs.scores(n, False)[0] for runs in best])) for n in BUDGETS}
 
@@ -159,7 +159,7 @@ def _against_shorter(
     most = {peer: _at_most(of(table, peer, names))[n] for peer in short}
     peer = max(most, key=lambda one: most[one])
     ahead = "above" if ours > most[peer] else "not above"
-    return f"{ahead} what the peers with shorter runs can have ({peer}, {most[peer]:.2f})"
+    return f"{ahead} the upper bound of the peers with shorter runs ({peer}, {most[peer]:.2f})"
 
 
 OWN = ("auto", "bayesian", "baco", "random")
@@ -193,7 +193,7 @@ def _by_space(table: Table, names: Sequence[str], ranked: Sequence[str]) -> str:
 
 
 def _furthest(runs: Runs) -> tuple[int, str]:
-    """Return the budget to score by: the methodology's, or 60 with a star where no run is so long."""
+    """Return the budget to score by: the methodology's, or 60 with a star if no run is that long."""
     return (FULL, "") if runs.scored(FULL).rows else (60, "*")
 
 
@@ -233,7 +233,7 @@ def _factors(table: Table, names: Sequence[str], ranked: Sequence[str]) -> str:
 
 
 def _factor(ours: Runs, theirs: Runs) -> float:
-    """Return as in BaCO's Table 9 the peer's evaluations over ours to the same mean; NaN where we never get there."""
+    """Return the peer's evaluations over ours to the same mean, as in BaCO's Table 9; NaN if ours does not reach it."""
     longest = max(figures.known_until(row) for row in theirs.rows)
     theirs = theirs.lasting(int(min(longest, theirs.curves.shape[1])))
     needed = ours.evaluations_to(float(theirs.costs([theirs.curves.shape[1]]).mean()))
@@ -251,7 +251,7 @@ def _costs(table: Table, names: Sequence[str], ranked: Sequence[str]) -> str:
 
 
 def _against_gp(table: Table, names: Sequence[str]) -> str:
-    """Compare the CPU of a suggestion with that of Optuna's Gaussian process, on the spaces where both have it."""
+    """Compare the CPU times of our suggestions and of Optuna's Gaussian process, on the spaces where both are known."""
     told = []
     for n in OBSERVED:
         both = [
@@ -292,7 +292,7 @@ def _made(rows: Sequence[Mapping[str, Any]], problems: Mapping[str, Problem]) ->
 
 
 def _treatments(table: Table) -> str:
-    """Return what each module says of itself."""
+    """Return the docstring of each peer's module."""
     modules = dict.fromkeys(PEERS[peer].module for peer, _ in table if peer in PEERS)
     told = []
     for module in modules:
@@ -314,12 +314,13 @@ def _is_there(table: Table, label: str) -> bool:
 
 
 EXPLAINED = """\
-Score: 0 is random search (calculated, by the methodology), 1 the optimum from the first evaluation on; the mean from
-the methodology's first evaluation to @60, @220 or its budget, whichever comes first, and over the spaces. The cost is
-that of the median rank of the runs, or (mean curve) the mean cost of the runs, the worst cost of the space before a
-run's first success; so the mean curve of random search itself is below 0 where costs spread over decades, and its
-exact expectation, failures counted alike, stands beside. In brackets 95 % bootstrap intervals over runs. An
-evaluation is a configuration that runs or fails; one that a known constraint excludes, or that was asked for before,
-is answered but not counted. No peer is given a default configuration. A run that ends by itself keeps its best. `-`:
-not enough evaluations; `<=` what the score would be if every run were at the optimum from its end on. CPU is that of
-the whole process; a suggestion is one question, those that were excluded or repeated among them."""
+- Score: 0 is random search (calculated, by the methodology), 1 the optimum from the first evaluation on. It is the mean
+  from the methodology's first evaluation to @60, @220 or its budget, whichever comes first, and over the spaces.
+- Median curve: the cost of the median rank of the runs. Mean curve: the mean cost of the runs, where the worst cost
+  of the space counts before a run's first success. The mean curve of random search itself is below 0 on spaces whose
+  costs spread over decades. Its exact expectation, with failures counted in the same way, is in the next column.
+- In brackets: 95 % bootstrap intervals over runs.
+- Evaluation: a configuration that succeeds or fails. Excluded and repeated configurations are answered but not counted.
+- The peers receive no default configuration. A run that ends early keeps its best.
+- `-`: not enough evaluations. `<=`: the score if every run were at the optimum from its end on.
+- CPU is the time of the whole process. A suggestion is one question; excluded and repeated ones are included."""

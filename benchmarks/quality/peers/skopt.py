@@ -1,6 +1,6 @@
 """scikit-optimize's Gaussian process with its defaults, by ask and tell, over indices.
 
-Known constraints are its ``space_constraint``; a hidden failure is told as the worst cost so far.
+Known constraints are its ``space_constraint``; a hidden failure is reported with the worst cost so far.
 """
 
 from skopt import Optimizer

@@ -1,7 +1,8 @@
 """SMAC3's facade for hyperparameters (random forest), by ask and tell, over indices.
 
-Its forbidden clauses cannot say what the known constraints say (products, remainders): what they exclude is told as a
-crash, asked for anew and not charged; a hidden failure is a crash too. A crash costs the worst value so far.
+Its forbidden clauses cannot express the known constraints (products, remainders). An excluded configuration is
+reported as a crash, replaced by a new suggestion, and not charged. A hidden failure is a crash too. A crash costs the
+worst value so far.
 """
 
 import tempfile
@@ -27,7 +28,7 @@ def run(measure: Measure, seed: int) -> None:
             space,
             output_directory=Path(folder),
             deterministic=True,
-            n_trials=measure.evaluations,  # a quarter of them is its first design
+            n_trials=measure.evaluations,  # a quarter of the budget is its first design
             seed=seed,
         )
         optimizer = HyperparameterOptimizationFacade(
