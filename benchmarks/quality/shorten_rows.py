@@ -6,10 +6,10 @@ The tables read the best value so far, so an evaluation without an improvement b
 times at six steps (`peers/figures.py`), so the other times become 0.
 """
 
+import argparse
 import gzip
 import json
 import math
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -33,14 +33,17 @@ def shorten(row: dict[str, Any]) -> dict[str, Any]:
     return {**{key: row[key] for key in KEPT}, "values": values, **times}
 
 
-def main(source: Path, target: Path) -> None:
-    rows = [json.loads(line) for line in source.read_text().splitlines()]
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("rows", type=Path, help="JSONL file of `compare.py`")
+    parser.add_argument("target", type=Path, help="the file to write, compressed by gzip")
+    args = parser.parse_args()
+    rows = [json.loads(line) for line in args.rows.read_text().splitlines()]
     text = "".join(json.dumps(shorten(row)) + "\n" for row in rows)
-    with gzip.GzipFile(
-        target, "wb", mtime=0
-    ) as file:  # without a time: the same rows, the same bytes
-        file.write(text.encode())
+    args.target.write_bytes(
+        gzip.compress(text.encode(), mtime=0)
+    )  # mtime=0: equal rows, equal bytes
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]))
+    main()

@@ -37,8 +37,8 @@ def report_difficulty(evidence: Evidence) -> str:
     n = len(graphs)
     text = f"""\
 Spearman's correlation over the {n} spaces between a measure of difficulty and the mean fraction of the optimum. The
-paper:
-the proportion of centrality C_p agrees with the results; the naive fraction of the optimum of local minima does not."""
+paper: the proportion of centrality C_p agrees with the results; the naive fraction of the optimum of local minima
+does not."""
     return "\n\n".join([text, shown, runs.table(["", *metrics], lines), _said_of_rho(strongest, n)])
 
 

@@ -41,8 +41,7 @@ def report_stochastic(evidence: Evidence) -> str:
     text = """\
 A value is one of the recorded repeats, drawn anew at each evaluation; the figure is the true fraction of the optimum
 of the configuration with the best mean of its draws, averaged over runs. After the slash: the figure with fixed
-values. Every
-space has the same weight. The laptop's convolution has 10 repeats, the others 32."""
+values. Every space has the same weight. The laptop's convolution has 10 repeats, the others 32."""
     head = ["after", *(f"{n}" for n in STOCHASTIC_BUDGETS)]
     said = _said_of_stochastic(found, exact)
     return "\n\n".join([text, runs.table(head, lines), said + evidence.left_out(ALL_NOISY)])
