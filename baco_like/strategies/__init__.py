@@ -12,7 +12,18 @@ from baco_like.strategies.composite.arm_selection import AreaUnderCurve, ArmRule
 from baco_like.strategies.composite.phased import Design, Phased
 from baco_like.strategies.composite.portfolio import Portfolio
 from baco_like.strategies.composite.random_interleaving import RandomInterleaving
+from baco_like.strategies.direct.base import ReplayedStrategy
+from baco_like.strategies.direct.basin_hopping import BasinHopping
+from baco_like.strategies.direct.dual_annealing import DualAnnealing
+from baco_like.strategies.direct.pattern_search import PatternSearch
+from baco_like.strategies.direct.torczon import Torczon
 from baco_like.strategies.exhaustive import Exhaustive
+from baco_like.strategies.local.base import LocalSearchStrategy
+from baco_like.strategies.local.climbing import Climber
+from baco_like.strategies.local.genetic_local_search import GeneticLocalSearch
+from baco_like.strategies.local.local_search import IteratedLocalSearch, MultiStartLocalSearch
+from baco_like.strategies.local.simulated_annealing import SimulatedAnnealing
+from baco_like.strategies.local.tabu_search import TabuSearch
 from baco_like.strategies.protocol import (
     Prediction,
     Predictive,
@@ -37,10 +48,18 @@ __all__ = [
     "AreaUnderCurve",
     "ArmRule",
     "Auto",
+    "BasinHopping",
     "Bayesian",
+    "Climber",
     "Design",
+    "DualAnnealing",
     "Exhaustive",
+    "GeneticLocalSearch",
+    "IteratedLocalSearch",
     "KernelTunerBO",
+    "LocalSearchStrategy",
+    "MultiStartLocalSearch",
+    "PatternSearch",
     "Phased",
     "Portfolio",
     "Prediction",
@@ -50,9 +69,13 @@ __all__ = [
     "RandomInterleaving",
     "RandomSearch",
     "RelatedTask",
+    "ReplayedStrategy",
     "RoundRobin",
+    "SimulatedAnnealing",
     "Strategy",
+    "TabuSearch",
     "TaskAware",
+    "Torczon",
     "TransferLearning",
     "create_strategy",
     "default_settings",

@@ -36,19 +36,19 @@ from baco_like.strategies.composite.arm_selection import AreaUnderCurve, ArmRule
 from baco_like.strategies.composite.phased import Design, Phased
 from baco_like.strategies.composite.portfolio import Portfolio
 from baco_like.strategies.composite.random_interleaving import RandomInterleaving
-from baco_like.strategies.direct.basin_hopping import basin_hopping
-from baco_like.strategies.direct.dual_annealing import dual_annealing
-from baco_like.strategies.direct.pattern_search import pattern_search
-from baco_like.strategies.direct.torczon import torczon
+from baco_like.strategies.direct.basin_hopping import BasinHopping
+from baco_like.strategies.direct.dual_annealing import DualAnnealing
+from baco_like.strategies.direct.pattern_search import PatternSearch
+from baco_like.strategies.direct.torczon import Torczon
 from baco_like.strategies.evolutionary.differential_evolution import differential_evolution
 from baco_like.strategies.evolutionary.firefly import firefly
 from baco_like.strategies.evolutionary.genetic_algorithm import genetic_algorithm
 from baco_like.strategies.evolutionary.particle_swarm import particle_swarm
 from baco_like.strategies.exhaustive import Exhaustive
-from baco_like.strategies.local.genetic_local_search import genetic_local_search
-from baco_like.strategies.local.local_search import iterated_local_search, multi_start_local_search
-from baco_like.strategies.local.simulated_annealing import simulated_annealing
-from baco_like.strategies.local.tabu_search import tabu_search
+from baco_like.strategies.local.genetic_local_search import GeneticLocalSearch
+from baco_like.strategies.local.local_search import IteratedLocalSearch, MultiStartLocalSearch
+from baco_like.strategies.local.simulated_annealing import SimulatedAnnealing
+from baco_like.strategies.local.tabu_search import TabuSearch
 from baco_like.strategies.protocol import Strategy
 from baco_like.strategies.racing.iterated_racing import Racing
 from baco_like.strategies.random_search import RandomSearch
@@ -196,15 +196,15 @@ STRATEGIES: Mapping[str, Maker] = {
     "differential_evolution": differential_evolution,
     "particle_swarm": particle_swarm,
     "firefly": firefly,
-    "multi_start_local_search": multi_start_local_search,
-    "iterated_local_search": iterated_local_search,
-    "tabu_search": tabu_search,
-    "simulated_annealing": simulated_annealing,
-    "genetic_local_search": genetic_local_search,
-    "basin_hopping": basin_hopping,
-    "dual_annealing": dual_annealing,
-    "pattern_search": pattern_search,
-    "torczon": torczon,
+    "multi_start_local_search": MultiStartLocalSearch,
+    "iterated_local_search": IteratedLocalSearch,
+    "tabu_search": TabuSearch,
+    "simulated_annealing": SimulatedAnnealing,
+    "genetic_local_search": GeneticLocalSearch,
+    "basin_hopping": BasinHopping,
+    "dual_annealing": DualAnnealing,
+    "pattern_search": PatternSearch,
+    "torczon": Torczon,
     "racing": Racing,
     "portfolio": _portfolio,
     "smac": _smac,

@@ -15,16 +15,16 @@ BY_BUDGET: Any = None
 
 
 def choose(setting: str, choice: str | T, choices: Mapping[str, T]) -> T:
-    """Return the object that a setting names; an object that is not a name is returned unchanged.
+    """Return the object that a setting names; an object that is neither a name nor a number is returned unchanged.
 
     Raises:
         ValueError: The name is unknown; the message lists the choices.
     """
-    if not isinstance(choice, str):
-        return choice
-    if choice not in choices:
+    if isinstance(choice, str) and choice in choices:
+        return choices[choice]
+    if isinstance(choice, str | int | float):
         raise ValueError(f"{setting} {choice!r} is unknown; choose from {', '.join(choices)}")
-    return choices[choice]
+    return choice
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,10 @@ from population_runs import Run
 from baco_like import Integer, Permutation, Space
 from baco_like.spaces.neighbourhoods import hamming
 from baco_like.strategies import create_strategy
-from baco_like.strategies.local.genetic_local_search import restricted_tournament, tournament
+from baco_like.strategies.local.genetic_local_search import (
+    select_by_restricted_tournament,
+    select_by_tournament,
+)
 
 RNG = np.random.default_rng
 SPACE = Space({f"x{i}": Integer(0, 11) for i in range(4)}, ["x0 + x1 >= 4", "x2 != x3"])
@@ -81,7 +84,7 @@ def test_children_have_the_genes_of_two_parents():
     while not len(run.state.memory.rows):
         run.go(1)
     mother, father = run.state.memory.rows
-    children = run.state.memory.minima[np.isnan(run.state.memory.reached)]
+    children = run.state.memory.minima[np.isnan(run.state.memory.minima_costs)]
     assert len(children)
     for child in children:  # their minima are not known yet
         assert ((child == mother) | (child == father)).all()
@@ -98,18 +101,24 @@ def test_restricted_tournament_replaces_the_most_similar_if_better():
     rows = np.array([[0, 0, 1, 2, 0], [5, 0, 1, 2, 5], [9, 2, 1, 0, 9]], dtype=float)
     costs = np.array([1.0, 2.0, 3.0])
     worse = np.array([[5, 0, 1, 2, 6], [9, 2, 0, 1, 9]], dtype=float)
-    kept, values = restricted_tournament(space, rows, costs, worse, np.array([2.5, 2.9]), RNG(0))
+    kept, values = select_by_restricted_tournament(
+        space, rows, costs, worse, np.array([2.5, 2.9]), RNG(0)
+    )
     assert kept.tolist() == [rows[0].tolist(), rows[1].tolist(), worse[1].tolist()]
     assert values.tolist() == [1.0, 2.0, 2.9]
     assert costs.tolist() == [1.0, 2.0, 3.0]
-    kept, values = restricted_tournament(space, rows, costs, worse[:1], np.array([0.5]), RNG(0))
+    kept, values = select_by_restricted_tournament(
+        space, rows, costs, worse[:1], np.array([0.5]), RNG(0)
+    )
     assert values.tolist() == [1.0, 0.5, 3.0]
     assert kept[1].tolist() == worse[0].tolist()
 
 
 def test_a_tournament_is_held_between_old_and_young():
     rows, costs = np.arange(3.0)[:, None], np.array([3.0, 1.0, 2.0])
-    kept, values = tournament(FREE, rows, costs, rows + 10, np.array([9.0, 9.0, 0.0]), RNG(0))
+    kept, values = select_by_tournament(
+        FREE, rows, costs, rows + 10, np.array([9.0, 9.0, 0.0]), RNG(0)
+    )
     assert kept[:, 0].tolist() == [12.0] * 3  # eight of six take part
     assert values.tolist() == [0.0] * 3
 
@@ -123,7 +132,7 @@ def test_what_is_told_and_better_joins_the_next_generation():
         run.go(1)
     assert row.tolist() in run.state.memory.rows.tolist()
     assert run.state.memory.costs.min() == -1e6
-    assert run.state.given is None
+    assert run.state.surprise is None
 
 
 def test_a_population_without_anything_new_begins_anew():
@@ -153,7 +162,7 @@ def test_several_in_flight_and_a_lost_one():
 
 def test_settings_follow_the_budget_unless_they_are_given():
     def algorithm(budget, **settings):
-        return create_strategy("genetic_local_search", settings).by_budget(budget)
+        return create_strategy("genetic_local_search", settings).for_budget(budget)
 
     assert [algorithm(n).population for n in (25, 100, 200, 1600)] == [2, 4, 16, 80]
     assert algorithm(None) == algorithm(200)

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from baco_like.strategies.direct.local_minimiser import METHODS, LocalMinimiser, check_method
+from baco_like.strategies import BasinHopping, DualAnnealing
+from baco_like.strategies.direct.local_minimiser import METHODS, LocalMinimiser
 
 COUNTS = np.array([10.0, 25.0, np.inf])
 START = np.array([0.15, 0.82, 0.5])
@@ -50,6 +51,7 @@ def test_a_flat_function_ends_without_a_warning(method):
     assert ((found.point >= 0) & (found.point <= 1)).all()
 
 
-def test_an_unknown_method_is_refused():
+@pytest.mark.parametrize("strategy", [BasinHopping, DualAnnealing])
+def test_an_unknown_method_is_refused(strategy):
     with pytest.raises(ValueError, match=r"method 'bfgs' is unknown; choose from powell, cobyla"):
-        check_method("bfgs")
+        strategy(method="bfgs")

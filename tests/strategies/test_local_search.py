@@ -11,7 +11,7 @@ from baco_like import Categorical, Integer, Permutation, Real, Space
 from baco_like.spaces.neighbourhoods import adjacent
 from baco_like.strategies import create_strategy
 from baco_like.strategies.local.neighbourhoods import Neighbourhoods
-from baco_like.strategies.local.perturbation import changes, perturbed
+from baco_like.strategies.local.perturbation import number_of_changes, perturb
 from baco_like.strategies.local.scan import Scan
 from baco_like.strategies.observed_costs import ObservedCosts
 
@@ -76,14 +76,14 @@ def test_iterated_is_the_plain_loop(improvement, perturbation, patience):
     rows, _ = Run(strategy, SPACE, rugged, seed=1).go(200)
     rng, f = RNG(1), Objective(rugged)
     count = int(perturbation * (10 + 7 + 3 + 4 + 10))  # b takes 7 values
-    assert changes(SPACE, perturbation) == max(1, count)
+    assert number_of_changes(SPACE, perturbation) == max(1, count)
     best, least, idle, start, restarts = None, math.inf, 0, sample(rng), 0
     while len(f.seen) < 200:
         minimum, cost = climb(f, start, rng, improvement, "adjacent", False)
         idle = 0 if cost < least else idle + 1
         best, least = (minimum, cost) if cost < least else (best, least)
         if idle < patience:
-            start = perturbed(SPACE, best, max(1, count), rng)
+            start = perturb(SPACE, best, max(1, count), rng)
         else:
             start, idle, restarts = sample(rng), 0, restarts + 1
     assert [tuple(row) for row in rows] == list(f.seen)[:200]
@@ -143,7 +143,7 @@ def test_a_perturbation_changes_as_many_parameters(count):
     rng = RNG(0)
     sizes = []
     for row in space.feasible.sample(60, rng):
-        other = perturbed(space, row, count, rng)
+        other = perturb(space, row, count, rng)
         sizes.append(sum((other[at] != row[at]).any() for at in space.columns.values()))
     assert set(sizes) <= set(range(count + 1))
     assert np.mean(sizes) > 0.7 * count
@@ -154,7 +154,7 @@ def test_a_perturbation_stays_feasible_and_a_large_one_is_a_uniform_draw():
     rng = RNG(0)
     row = sample(rng)
     for count in (1, 3, 1000):
-        rows = np.array([perturbed(SPACE, row, count, rng) for _ in range(300)])
+        rows = np.array([perturb(SPACE, row, count, rng) for _ in range(300)])
         assert SPACE.feasible.contains(rows).all()
     uniform = SPACE.feasible.sample(3000, rng)
     spread = uniform.std(axis=0) / np.sqrt(300) + 1e-9
@@ -164,9 +164,9 @@ def test_a_perturbation_stays_feasible_and_a_large_one_is_a_uniform_draw():
 def test_a_perturbation_of_what_cannot_change_is_itself():
     space = Space({"one": [7], "word": ["x"]})
     row = space.feasible.sample(1, RNG(0))[0]
-    assert perturbed(space, row, 3, RNG(0)).tolist() == row.tolist()
+    assert perturb(space, row, 3, RNG(0)).tolist() == row.tolist()
     two = Space({"p": Permutation(["a", "b"])})
-    assert perturbed(two, np.array([0.0, 1.0]), 1, RNG(0)).tolist() == [1.0, 0.0]
+    assert perturb(two, np.array([0.0, 1.0]), 1, RNG(0)).tolist() == [1.0, 0.0]
 
 
 def test_remembered_neighbours_are_those_of_the_definition():
@@ -193,8 +193,8 @@ def test_of_many_values_some_random_ones_are_neighbours():
     assert 40 < np.bincount(first.genes)[0] <= 64
     assert np.bincount(first.genes)[1] == 19
     assert set(first.keys) != set(second.keys)
-    assert changes(space, 1.0) == 64 + 20
-    others = {int(perturbed(space, row, 1, RNG(i))[0]) for i in range(60)}
+    assert number_of_changes(space, 1.0) == 64 + 20
+    others = {int(perturb(space, row, 1, RNG(i))[0]) for i in range(60)}
     assert len(others) > 20
     assert all(n % 2 == 0 for n in others)
 
@@ -202,20 +202,20 @@ def test_of_many_values_some_random_ones_are_neighbours():
 def test_what_is_given_up_counts_as_failed_and_what_comes_out_of_turn_counts_at_once():
     rows = np.arange(4.0)[:, None]
     keys = [b"0", b"1", b"2", b"3"]
-    scan = Scan(rows, keys, np.full(4, np.nan), first=True, mark=5.0)
-    assert scan.told(b"other", 1.0) is scan
-    scan = scan.told(b"2", 6.0)
-    assert scan.awaited.tolist() == [0, 1, 3]
-    early = scan.told(b"3", 4.0)
+    scan = Scan(rows, keys, np.full(4, np.nan), first=True, threshold=5.0)
+    assert scan.add_cost(b"other", 1.0) is scan
+    scan = scan.add_cost(b"2", 6.0)
+    assert scan.unknown.tolist() == [0, 1, 3]
+    early = scan.add_cost(b"3", 4.0)
     assert (early.settled, early.better) == (True, 3)
-    assert early.told(b"0", 1.0).better == 3
-    given_up = scan.given_up()
+    assert early.add_cost(b"0", 1.0).better == 3
+    given_up = scan.give_up()
     assert (given_up.settled, given_up.better) == (True, None)
-    patient = Scan(rows, keys, np.full(4, np.nan), first=False, mark=5.0).told(b"3", 4.0)
+    patient = Scan(rows, keys, np.full(4, np.nan), first=False, threshold=5.0).add_cost(b"3", 4.0)
     assert not patient.settled
-    assert patient.given_up().better == 3
+    assert patient.give_up().better == 3
     known = Scan.start(np.array([1.0]), ObservedCosts())
-    assert known.awaited.tolist() == [0]
+    assert known.unknown.tolist() == [0]
 
 
 # Runs as they come.
@@ -260,7 +260,7 @@ def test_a_better_configuration_that_is_told_is_the_next_start(name, before):
     row = sample(RNG(9))
     run.told(row, -1e6)
     waited = 0
-    while run.state.given is not None:
+    while run.state.surprise is not None:
         run.go(1)
         waited += 1
     assert (run.state.scans[0].base == row).all()
@@ -305,7 +305,7 @@ def test_noisy_configurations_are_evaluated_again_and_failed_ones_are_not(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_settings_follow_the_budget_unless_they_are_given(name):
     def algorithm(budget, **settings):
-        return create_strategy(name, settings).by_budget(budget)
+        return create_strategy(name, settings).for_budget(budget)
 
     assert algorithm(None) == algorithm(200) == algorithm(190)
     assert algorithm(25) != algorithm(200) or name == "iterated_local_search"
@@ -314,13 +314,13 @@ def test_settings_follow_the_budget_unless_they_are_given(name):
 
 
 def test_the_table_reaches_the_algorithms():
-    iterated = create_strategy("iterated_local_search", {}).by_budget(1600)
+    iterated = create_strategy("iterated_local_search", {}).for_budget(1600)
     assert (iterated.perturbation, iterated.patience, iterated.neighbourhood) == (0.05, 10, "adjacent")  # fmt: skip
     assert iterated.climber.restart
-    assert not create_strategy("multi_start_local_search", {}).by_budget(200).climber.restart
-    assert create_strategy("tabu_search", {}).by_budget(50).tabu_size == 4
+    assert not create_strategy("multi_start_local_search", {}).for_budget(200).climber.restart
+    assert create_strategy("tabu_search", {}).for_budget(50).tabu_size == 4
     best = create_strategy("multi_start_local_search", {"improvement": "best"})
-    assert [best.by_budget(n).neighbourhood for n in (100, 200)] == ["adjacent", "hamming"]
+    assert [best.for_budget(n).neighbourhood for n in (100, 200)] == ["adjacent", "hamming"]
 
 
 @pytest.mark.parametrize(
@@ -328,9 +328,9 @@ def test_the_table_reaches_the_algorithms():
     [
         ("multi_start_local_search", {"improvement": "second"}, "'second' is unknown; choose from first, best"),
         ("multi_start_local_search", {"neighbourhood": "near"}, "'near' is unknown; choose from hamming"),
-        ("multi_start_local_search", {"improvement": "best", "restart": True}, "restart True has no meaning"),
-        ("iterated_local_search", {"perturbation": 0.0}, "perturbation 0.0 is no share"),
-        ("iterated_local_search", {"perturbation": 1.5}, "perturbation 1.5 is no share"),
+        ("multi_start_local_search", {"improvement": "best", "restart": True}, "restart True has no effect"),
+        ("iterated_local_search", {"perturbation": 0.0}, "perturbation 0.0 is not a share"),
+        ("iterated_local_search", {"perturbation": 1.5}, "perturbation 1.5 is not a share"),
         ("iterated_local_search", {"patience": 0}, "patience 0 is too small"),
         ("tabu_search", {"tabu_size": 0}, "tabu_size 0 is too small"),
         ("tabu_search", {"improvement": "x"}, "improvement 'x' is unknown"),

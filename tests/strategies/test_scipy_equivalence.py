@@ -7,10 +7,9 @@ from scipy.optimize import OptimizeResult, basinhopping, dual_annealing
 
 from baco_like import Ordinal, Space
 from baco_like.optimizer import Optimizer
-from baco_like.strategies.direct.basin_hopping import BasinHopping
-from baco_like.strategies.direct.dual_annealing import DualAnnealing, VisitingDistribution
+from baco_like.strategies import BasinHopping, DualAnnealing
+from baco_like.strategies.direct.dual_annealing import visit_from
 from baco_like.strategies.direct.local_minimiser import LocalMinimiser
-from baco_like.strategies.direct.replay import Replayed
 from baco_like.strategies.geometry.repaired_box import RepairedBox
 from baco_like.strategies.protocol import Problem
 
@@ -26,9 +25,9 @@ def cost(config):
     return 3.0 + sum(z * z - 0.3 * np.cos(9 * z) for z in centred)
 
 
-def ours(recipe, space, n, seed=4):
+def ours(strategy, space, n, seed=4):
     """Return the configurations that the strategy evaluates one after the other."""
-    optimizer = Optimizer(space, strategy=Replayed(recipe), seed=seed)
+    optimizer = Optimizer(space, strategy=strategy, seed=seed)
     for _ in range(n):
         trial = optimizer.suggest()
         assert trial.origin == "strategy"
@@ -43,12 +42,12 @@ class _Enough(Exception):
 class Direct:
     """The same objective, evaluated at once; it remembers the distinct configurations in order."""
 
-    def __init__(self, recipe, space, n, seed=4):
+    def __init__(self, strategy, space, n, seed=4):
         from baco_like._random import Purpose, generator
 
-        state = Replayed(recipe).init(Problem(space), generator(seed, Purpose.INIT))
+        state = strategy.init(Problem(space), generator(seed, Purpose.INIT))
         self.rng = np.random.Generator(np.random.PCG64(0))
-        self.rng.bit_generator.state = state.chance
+        self.rng.bit_generator.state = state.rng_state
         self.space, self.box, self.n = space, RepairedBox.of(space), n
         (row, *_) = self.box.starts(16, self.rng)
         self.start, self.unit = self.box.point(row), 1.0
@@ -75,8 +74,8 @@ class Direct:
 
 @pytest.mark.parametrize("method", ["powell", "cobyla", "slsqp", "lbfgsb", "nelder_mead", "cg"])
 def test_basin_hopping_is_scipys(method):
-    recipe = BasinHopping(method, temperature=0.2)
-    direct = Direct(recipe, SPACE, 60)
+    strategy = BasinHopping(method, temperature=0.2)
+    direct = Direct(strategy, SPACE, 60)
 
     def step(point):
         return np.clip(point + direct.rng.uniform(-0.5, 0.5, point.shape), 0.0, 1.0)
@@ -91,21 +90,21 @@ def test_basin_hopping_is_scipys(method):
             take_step=step,
             rng=direct.rng,
         )
-    assert ours(recipe, SPACE, 60) == list(direct.seen)
+    assert ours(strategy, SPACE, 60) == list(direct.seen)
 
 
 def test_the_step_is_adapted_as_scipys():
     box = RepairedBox.of(PLANE)
-    program = BasinHopping("nelder_mead", temperature=0.05, step=0.3).program(Problem(PLANE), box)
+    strategy = BasinHopping("nelder_mead", temperature=0.05, step=0.3)
     start, rng, points = np.array([0.2, 0.7]), np.random.default_rng(3), []
 
     def rippled(point):
         points.append(tuple(point))
         return float(((point - 0.6) ** 2).sum() - 0.3 * np.cos(25 * point).sum())
 
-    at = program.begin(start, rippled(start), None)
+    at = strategy.begin(box, start, rippled(start), None)
     for _ in range(121):
-        at = program.stage(at, rippled, rng)
+        at = strategy.stage(box, at, rippled, rng)
     own, points[:] = points[1:], []
     assert at.step not in (0.3, 0.3 * 0.9, 0.3 / 0.9)  # adapted twice
 
@@ -117,7 +116,7 @@ def test_the_step_is_adapted_as_scipys():
             return np.clip(point + shift, 0.0, 1.0)
 
     def minimise(function, start, args=(), **_):
-        found = program.minimise(function, start)
+        found = LocalMinimiser("nelder_mead", box.counts)(function, start)
         return OptimizeResult(x=found.point, fun=found.cost, success=found.success, nfev=1)
 
     rng, step = np.random.default_rng(3), Step()
@@ -139,8 +138,8 @@ def test_the_step_is_adapted_as_scipys():
     [("powell", 2e-5), ("cobyla", 2e-5), ("slsqp", 0.4), ("nelder_mead", 0.4), ("lbfgsb", 0.9)],
 )
 def test_dual_annealing_is_scipys_with_its_restarts(method, restart):
-    recipe = DualAnnealing(method, restart=restart)
-    direct = Direct(recipe, SPACE, 110)
+    strategy = DualAnnealing(method, restart=restart)
+    direct = Direct(strategy, SPACE, 110)
     with pytest.raises(_Enough):
         dual_annealing(
             direct,
@@ -151,7 +150,7 @@ def test_dual_annealing_is_scipys_with_its_restarts(method, restart):
             minimizer_kwargs={"method": direct.minimiser(method)},
             rng=direct.rng,
         )
-    assert ours(recipe, SPACE, 110) == list(direct.seen)
+    assert ours(strategy, SPACE, 110) == list(direct.seen)
 
 
 def test_the_chains_own_local_search_is_scipys(monkeypatch):
@@ -170,9 +169,9 @@ def test_the_chains_own_local_search_is_scipys(monkeypatch):
         "local_search",
         lambda self, x, e: searches.append(e) or run(self, x, e),
     )
-    monkeypatch.setattr("baco_like.strategies.direct.dual_annealing.FIRST_WAIT", 2)
-    recipe = DualAnnealing("powell")
-    direct = Direct(recipe, SPACE, 140)
+    monkeypatch.setattr("baco_like.strategies.direct.dual_annealing.FIRST_PATIENCE", 2)
+    strategy = DualAnnealing("powell")
+    direct = Direct(strategy, SPACE, 140)
     with pytest.raises(_Enough):
         dual_annealing(
             direct,
@@ -183,7 +182,7 @@ def test_the_chains_own_local_search_is_scipys(monkeypatch):
             rng=direct.rng,
         )
     assert len(set(searches)) > 3
-    assert ours(recipe, SPACE, 140) == list(direct.seen)
+    assert ours(strategy, SPACE, 140) == list(direct.seen)
 
 
 @pytest.mark.parametrize("visiting", [1.1, 1.7, 2.62, 2.9])
@@ -193,10 +192,11 @@ def test_visits_are_scipys(visiting, temperature):
     reference = scipys.VisitingDistribution(
         np.zeros(3), np.ones(3), visiting, np.random.default_rng(7)
     )
-    own, rng = VisitingDistribution(visiting), np.random.default_rng(7)
+    rng = np.random.default_rng(7)
     for visit in [0, 1, 2, 3, 4, 5] * 5:
         expected = reference.visiting(point, visit, temperature)
-        assert np.allclose(own.visited(point, visit, temperature, rng), expected, atol=1e-6)
+        own = visit_from(point, visit, visiting, temperature, rng)
+        assert np.allclose(own, expected, atol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -222,7 +222,6 @@ def test_bad_settings_are_refused(make, message):
     [(25, "powell", "cobyla"), (300, "cobyla", "powell"), (1600, "slsqp", "powell")],
 )
 def test_open_settings_follow_the_budget(budget, hopping, annealing):
-    problem, box = Problem(PLANE, budget), RepairedBox.of(PLANE)
-    assert BasinHopping().program(problem, box).minimise.method == hopping
-    assert DualAnnealing().program(problem, box).minimise.method == annealing
-    assert DualAnnealing("cg").program(problem, box).minimise.method == "cg"
+    assert BasinHopping().for_budget(budget).method == hopping
+    assert DualAnnealing().for_budget(budget).method == annealing
+    assert DualAnnealing("cg").for_budget(budget).method == "cg"

@@ -1,1 +1,1 @@
-"""Algorithms that own their loop, rerun until they ask for something new."""
+"""Algorithms that call their objective themselves: pattern search, Torczon, basin hopping, dual annealing."""

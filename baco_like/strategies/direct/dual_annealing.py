@@ -1,59 +1,52 @@
-"""Dual annealing (Xiang et al. 1997; scipy's is the reference): generalised simulated annealing with local searches.
-
-In every iteration a Markov chain of 2 k visits, of which the first k change all coordinates and the others one each, by
-the distorted Cauchy-Lorentz distribution of Tsallis and Stariolo (1996) at a falling temperature; then a local search
-from the best point, if it is a new one. Scipy's second kind of local search, from the chain's own minimum, comes after
-1,000 iterations without improvement, and then after every k.
-"""
+"""Dual annealing (Xiang et al. 1997), step by step as in scipy: generalised simulated annealing with local searches."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import final
+from functools import lru_cache
+from typing import Any, ClassVar, final
 
 import numpy as np
+from typing_extensions import override
 
 from baco_like._typing import Array, Rng
-from baco_like.strategies.direct.local_minimiser import LocalMinimiser, check_method
-from baco_like.strategies.direct.program import Objective
-from baco_like.strategies.direct.replay import Replayed
+from baco_like.strategies.direct.base import CostedPoint, Objective, ReplayedStrategy
+from baco_like.strategies.direct.local_minimiser import METHODS, LocalMinimiser
 from baco_like.strategies.geometry.repaired_box import RepairedBox
-from baco_like.strategies.protocol import Problem
-from baco_like.strategies.survey_defaults import DUAL_ANNEALING, resolved
+from baco_like.strategies.settings import BY_BUDGET, choose
+from baco_like.strategies.survey_defaults import DUAL_ANNEALING, settings_for_budget
 
 _TAIL = 1e8
-"""Longer visits are cut off at a random share of it."""
+"""Longer displacements are replaced by a random share of this length, as in scipy."""
 
 _EDGE = 1e-10
-"""A coordinate is not nearer to its lower bound."""
+"""Smallest distance of a coordinate from its lower bound, as in scipy."""
 
-FIRST_WAIT = 1000
-"""Iterations without improvement until the first local search from the chain's minimum."""
-
-Place = tuple[Array, float]
-"""A point of the box with its cost."""
+FIRST_PATIENCE = 1000
+"""Iterations without improvement before the first local search from the chain's minimum, as in scipy."""
 
 
 @dataclass(frozen=True)
-class Annealing:
-    """Where dual annealing stands.
+class AnnealingCheckpoint:
+    """Checkpoint of dual annealing.
 
     Attributes:
-        current: Where the chain is.
+        current: The current point of the chain.
         best: The best point of the run.
-        chain: The chain's own minimum, from which a local search starts after long.
-        patience: So many iterations without improvement lead to a local search from the chain's minimum.
+        chain: The chain's own minimum, where the second kind of local search starts.
+        patience: Iterations without improvement before this local search.
         iteration: Iterations since the temperature was highest.
-        visit: Visits of this iteration; 2 k before the local searches, 2 k + 1 before the second of them.
+        visit: Visits of this iteration; 2 k before the local search from the best point, 2 k + 1 before the one from
+            the chain's minimum.
         improved: Whether the best point is new in this iteration.
         idle: Iterations without improvement.
     """
 
-    current: Place
-    best: Place
-    chain: Place
+    current: CostedPoint
+    best: CostedPoint
+    chain: CostedPoint
     patience: int
     iteration: int = 0
     visit: int = 0
@@ -61,188 +54,98 @@ class Annealing:
     idle: int = 0
 
 
-@final
-@dataclass(frozen=True)
-class VisitingDistribution:
-    """The distorted Cauchy-Lorentz distribution; Tsallis and Stariolo 1996, p. 405, generates it from two normals.
+@lru_cache
+def _visiting_factors(q: float) -> tuple[float, float]:
+    """Return factors 4 and 6 of Tsallis and Stariolo 1996, without the temperature."""
+    factor2 = math.exp((4.0 - q) * math.log(q - 1.0))
+    factor3 = math.exp((2.0 - q) * math.log(2.0) / (q - 1.0))
+    factor4 = math.sqrt(math.pi) * factor2 / (factor3 * (3.0 - q))
+    shape = 1.0 - (1.0 / (q - 1.0) - 0.5)
+    factor6 = math.pi * shape / math.sin(math.pi * shape) / math.gamma(1.0 + shape)
+    return factor4, factor6
 
-    Attributes:
-        visiting: The parameter q_v in (1, 3): the greater, the heavier the tail.
+
+def draw_displacements(q: float, temperature: float, count: int, rng: Rng) -> Array:
+    """Draw from the distorted Cauchy-Lorentz distribution by two normals (Tsallis and Stariolo 1996, p. 405).
+
+    Args:
+        q: The parameter q_v in (1, 3); the greater, the heavier the tail.
+        temperature: The temperature, above 0.
+        count: Number of independent draws.
+        rng: Random generator.
+
+    Returns:
+        The displacements, ``(count,)``.
     """
-
-    visiting: float
-
-    @cached_property
-    def _constants(self) -> tuple[float, float]:
-        q = self.visiting
-        factor2 = math.exp((4.0 - q) * math.log(q - 1.0))
-        factor3 = math.exp((2.0 - q) * math.log(2.0) / (q - 1.0))
-        factor4 = math.sqrt(math.pi) * factor2 / (factor3 * (3.0 - q))
-        shape = 1.0 - (1.0 / (q - 1.0) - 0.5)
-        factor6 = math.pi * shape / math.sin(math.pi * shape) / math.gamma(1.0 + shape)
-        return factor4, factor6
-
-    def draw(self, temperature: float, count: int, rng: Rng) -> Array:
-        """Return that many independent displacements, ``(count,)``."""
-        q = self.visiting
-        factor4, factor6 = self._constants
-        x, y = rng.normal(size=(count, 2)).T
-        factor4 *= math.exp(math.log(temperature) / (q - 1.0))
-        width = math.exp(-(q - 1.0) * math.log(factor6 / factor4) / (3.0 - q))
-        drawn: Array = x * width / np.exp((q - 1.0) * np.log(np.abs(y)) / (3.0 - q))
-        return drawn
-
-    def visited(self, point: Array, visit: int, temperature: float, rng: Rng) -> Array:
-        """Return the next point of a chain, ``(k,)``, wrapped around the unit box."""
-        k = len(point)
-        moved = np.arange(k) if visit < k else np.array([visit - k])
-        drawn = self.draw(temperature, len(moved), rng)
-        drawn = _cut_together(drawn, rng) if visit < k else _cut_alone(drawn, rng)
-        found = point.copy()
-        wrapped = np.fmod(np.fmod(point[moved] + drawn, 1.0) + 1.0, 1.0)
-        found[moved] = np.where(np.abs(wrapped) < _EDGE, wrapped + _EDGE, wrapped)
-        return found
+    factor4, factor6 = _visiting_factors(q)
+    x, y = rng.normal(size=(count, 2)).T
+    factor4 *= math.exp(math.log(temperature) / (q - 1.0))
+    width = math.exp(-(q - 1.0) * math.log(factor6 / factor4) / (3.0 - q))
+    displacements: Array = x * width / np.exp((q - 1.0) * np.log(np.abs(y)) / (3.0 - q))
+    return displacements
 
 
-def _cut_together(drawn: Array, rng: Rng) -> Array:
-    above, below = rng.uniform(size=2)
-    return np.where(drawn > _TAIL, _TAIL * above, np.where(drawn < -_TAIL, -_TAIL * below, drawn))
+def visit_from(point: Array, visit: int, q: float, temperature: float, rng: Rng) -> Array:
+    """Return the next point of a chain, ``(k,)``, wrapped around the unit box.
 
-
-def _cut_alone(drawn: Array, rng: Rng) -> Array:
-    return np.sign(drawn) * _TAIL * rng.uniform() if abs(drawn[0]) > _TAIL else drawn
-
-
-@final
-@dataclass(frozen=True)
-class AnnealingProgram:
-    """Dual annealing as a program: each visit and each local search is a stage.
-
-    Attributes:
-        minimise: The local minimiser.
-        distribution: Of the visits.
-        acceptance: The parameter q_a of the generalised Metropolis rule.
-        temperature: At first.
-        restart: The share of the first temperature at which the annealing begins anew.
+    The first k visits change all coordinates, the others one coordinate each.
     """
-
-    minimise: LocalMinimiser
-    distribution: VisitingDistribution
-    acceptance: float
-    temperature: float
-    restart: float
-
-    @property
-    def lookups(self) -> int:
-        """How many known answers in a row make it begin again elsewhere."""
-        return self.minimise.lookups
-
-    def begin(self, start: Array, cost: float, before: Annealing | None) -> Annealing:
-        """Return the checkpoint at a start; of an annealing before, the best point and the chain's stay."""
-        here = (start, cost)
-        if before is None:
-            return Annealing(here, here, here, FIRST_WAIT)
-        best = here if cost < before.best[1] else before.best
-        return replace(before, current=here, best=best, iteration=0, visit=0)
-
-    def stage(self, at: Annealing, objective: Objective, rng: Rng) -> Annealing | None:
-        """Return the checkpoint after the next visit or local search."""
-        visits = 2 * len(at.current[0])
-        if at.visit == visits:
-            return self._search_best(at, objective)
-        if at.visit > visits:
-            return self._search_chain(at, objective)
-        if at.visit == 0 and self._heat(at) < self.temperature * self.restart:
-            point = rng.uniform(size=len(at.current[0]))
-            return replace(at, current=(point, objective(point)), iteration=0)
-        return self._visit(at, objective, rng)
-
-    def _heat(self, at: Annealing) -> float:
-        """Return the temperature of an iteration: T_0 (2^(q_v - 1) - 1) / ((2 + i)^(q_v - 1) - 1)."""
-        power = self.distribution.visiting - 1.0
-        return float(self.temperature * (2.0**power - 1.0) / ((at.iteration + 2.0) ** power - 1.0))
-
-    def _visit(self, at: Annealing, objective: Objective, rng: Rng) -> Annealing:
-        if at.visit == 0:
-            at = replace(at, improved=at.iteration == 0, idle=at.idle + 1)
-        heat = self._heat(at)
-        point = self.distribution.visited(at.current[0], at.visit, heat, rng)
-        cost = objective(point)
-        if cost < at.current[1]:
-            at = replace(at, current=(point, cost))
-            if cost < at.best[1]:
-                at = replace(at, best=at.current, improved=True, idle=0)
-        else:
-            step_heat = heat / (at.iteration + 1)
-            at = self._moved(at, (point, cost), step_heat, rng)
-        return _after(replace(at, visit=at.visit + 1))
-
-    def _moved(self, at: Annealing, to: Place, heat: float, rng: Rng) -> Annealing:
-        """Return the checkpoint after a visit that is no improvement: with some probability it is the next place.
-
-        The probability is (1 - (1 - q_a) (new - old) / T)^(1 / (1 - q_a)), or 0 where the base is negative.
-        """
-        rest = 1.0 - self.acceptance
-        base = 1.0 - rest * (to[1] - at.current[1]) / heat
-        if rng.uniform() <= (base ** (1.0 / rest) if base > 0 else 0.0):
-            at = replace(at, current=to, chain=(to[0], at.chain[1]))
-        if at.idle >= at.patience and (at.visit == 0 or at.current[1] < at.chain[1]):
-            at = replace(at, chain=at.current)
-        return at
-
-    def _search_best(self, at: Annealing, objective: Objective) -> Annealing:
-        """Return the checkpoint after the local search from the best point."""
-        found = self.minimise(objective, at.best[0])
-        if found.cost < at.best[1]:
-            place = (found.point, found.cost)
-            at = replace(at, best=place, current=place, idle=0)
-        return _after(replace(at, visit=at.visit + 1))
-
-    def _search_chain(self, at: Annealing, objective: Objective) -> Annealing:
-        """Return the checkpoint after the local search from the chain's minimum."""
-        found = self.minimise(objective, at.chain[0])
-        place = (found.point, found.cost) if found.cost < at.chain[1] else at.chain
-        at = replace(at, chain=place, idle=0, patience=len(place[0]))
-        if place[1] < at.best[1]:
-            at = replace(at, best=place, current=place)
-        return _after(replace(at, visit=at.visit + 1))
-
-
-def _after(at: Annealing) -> Annealing:
-    """Return the checkpoint at the next visit, past the local searches that there is no reason for."""
-    visits = 2 * len(at.current[0])
-    if at.visit < visits or (at.visit == visits and at.improved):
-        return at
-    if at.visit <= visits + 1 and at.idle >= at.patience:
-        return replace(at, visit=visits + 1)
-    return replace(at, visit=0, iteration=at.iteration + 1)
+    k = len(point)
+    axes = np.arange(k) if visit < k else np.array([visit - k])
+    shift = draw_displacements(q, temperature, len(axes), rng)
+    if visit < k:
+        above, below = rng.uniform(size=2)
+        shift = np.where(
+            shift > _TAIL, _TAIL * above, np.where(shift < -_TAIL, -_TAIL * below, shift)
+        )
+    elif abs(shift[0]) > _TAIL:
+        shift = np.sign(shift) * _TAIL * rng.uniform()
+    wrapped = np.fmod(np.fmod(point[axes] + shift, 1.0) + 1.0, 1.0)
+    visited = point.copy()
+    visited[axes] = np.where(np.abs(wrapped) < _EDGE, wrapped + _EDGE, wrapped)
+    return visited
 
 
 @final
 @dataclass(frozen=True)
-class DualAnnealing:
-    """Settings of dual annealing; the minimiser, if left open, follows Table III of Schoonhoven et al. 2022.
+class DualAnnealing(ReplayedStrategy[AnnealingCheckpoint]):
+    """Dual annealing; method: powell, cobyla, slsqp, lbfgsb, nelder_mead, cg; None: by budget, as the survey.
+
+    Each iteration is a Markov chain of 2 k visits at a falling temperature, then a local search from the best point if
+    it is new. After 1,000 iterations without improvement, and then after every k, a local search from the chain's own
+    minimum follows. Each visit and each local search is a stage.
+
+    Use it for numerical parameters with many local minima. Source: Xiang et al. 1997; an open method follows Table III
+    of Schoonhoven et al. 2022, the other defaults are scipy's.
 
     Attributes:
-        method: Local minimiser: powell, cobyla, slsqp, lbfgsb, nelder_mead or cg.
-        temperature: At first; costs are in units of the first start's.
-        visiting: Parameter q_v of the visiting distribution, between 1 and 3; the greater, the farther.
-        acceptance: Parameter q_a of the acceptance, at most -5; the less, the fewer worse points are accepted.
-        restart: The share of the first temperature at which the annealing begins anew.
+        method: Local minimiser, a key of `local_minimiser.METHODS`; None: by the budget.
+        temperature: First temperature in (0.01, 50,000], in units of the first start's cost.
+        visiting: Parameter q_v of the visiting distribution in (1, 3); a greater one makes longer visits likelier.
+        acceptance: Parameter q_a of the acceptance rule in (-10,000, -5]; a smaller one accepts fewer worse points.
+        restart: Share of the first temperature, in (0, 1), at which the annealing starts again.
 
     Raises:
-        ValueError: A setting has a wrong value.
+        ValueError: A setting has an invalid value.
     """
 
-    method: str | None = None
+    method: str = BY_BUDGET
     temperature: float = 5230.0
     visiting: float = 2.62
     acceptance: float = -5.0
     restart: float = 2e-5
 
-    def __post_init__(self) -> None:
-        if self.method is not None:
-            check_method(self.method)
+    phase: ClassVar[str] = "dual_annealing"
+
+    @override
+    def default_settings(self, budget: int | None) -> Mapping[str, Any]:
+        """Return the survey's settings for a budget."""
+        return settings_for_budget(DUAL_ANNEALING, budget)
+
+    @override
+    def check_settings(self) -> None:
+        """Check the settings; see the class."""
+        choose("method", self.method, METHODS)
         if not 0.01 < self.temperature <= 5e4:
             raise ValueError(f"temperature is {self.temperature}; give one over 0.01 up to 50,000")
         if not 1 < self.visiting < 3:
@@ -254,29 +157,94 @@ class DualAnnealing:
         if not 0 < self.restart < 1:
             raise ValueError(f"restart is {self.restart}; give a share between 0 and 1")
 
-    @property
-    def name(self) -> str:
-        """What stands in the tags of proposals."""
-        return "dual_annealing"
+    @override
+    def lookup_limit(self, box: RepairedBox) -> int:
+        """Return the limit of the local minimiser."""
+        return LocalMinimiser(self.method, box.counts).lookup_limit
 
-    def program(self, problem: Problem, box: RepairedBox) -> AnnealingProgram:
-        """Return the program for a problem."""
-        settings = resolved(DUAL_ANNEALING, problem.budget, {"method": self.method})
-        return AnnealingProgram(
-            LocalMinimiser(settings["method"], box.counts),
-            VisitingDistribution(self.visiting),
-            self.acceptance,
-            self.temperature,
-            self.restart,
-        )
+    @override
+    def begin(
+        self, box: RepairedBox, start: Array, cost: float, previous: AnnealingCheckpoint | None
+    ) -> AnnealingCheckpoint:
+        """Return the checkpoint at a start; the best point and the chain of a previous annealing are kept."""
+        here = (start, cost)
+        if previous is None:
+            return AnnealingCheckpoint(here, here, here, FIRST_PATIENCE)
+        best = here if cost < previous.best[1] else previous.best
+        return replace(previous, current=here, best=best, iteration=0, visit=0)
+
+    @override
+    def stage(
+        self, box: RepairedBox, at: AnnealingCheckpoint, objective: Objective, rng: Rng
+    ) -> AnnealingCheckpoint:
+        """Return the checkpoint after the next visit or local search."""
+        visits = 2 * len(at.current[0])
+        if at.visit >= visits:
+            minimise = LocalMinimiser(self.method, box.counts)
+            minimum = minimise(objective, (at.best if at.visit == visits else at.chain)[0])
+            found = (minimum.point, minimum.cost)
+            return _skip_searches(_use_minimum(at, found, from_best=at.visit == visits))
+        if at.visit == 0 and self._temperature_at(at) < self.temperature * self.restart:
+            point = rng.uniform(size=len(at.current[0]))
+            return replace(at, current=(point, objective(point)), iteration=0)
+        return _skip_searches(self._visit(at, objective, rng))
+
+    def _temperature_at(self, at: AnnealingCheckpoint) -> float:
+        """Return the temperature of an iteration: T_0 (2^(q_v - 1) - 1) / ((2 + i)^(q_v - 1) - 1)."""
+        power = self.visiting - 1.0
+        return float(self.temperature * (2.0**power - 1.0) / ((at.iteration + 2.0) ** power - 1.0))
+
+    def _visit(
+        self, at: AnnealingCheckpoint, objective: Objective, rng: Rng
+    ) -> AnnealingCheckpoint:
+        if at.visit == 0:
+            at = replace(at, improved=at.iteration == 0, idle=at.idle + 1)
+        temperature = self._temperature_at(at)
+        point = visit_from(at.current[0], at.visit, self.visiting, temperature, rng)
+        cost = objective(point)
+        if cost < at.current[1]:
+            at = replace(at, current=(point, cost))
+            if cost < at.best[1]:
+                at = replace(at, best=at.current, improved=True, idle=0)
+        else:
+            at = self._accept(at, (point, cost), temperature / (at.iteration + 1), rng)
+        return replace(at, visit=at.visit + 1)
+
+    def _accept(
+        self, at: AnnealingCheckpoint, visited: CostedPoint, temperature: float, rng: Rng
+    ) -> AnnealingCheckpoint:
+        """Return the checkpoint after a visit without improvement, which may still become the current point.
+
+        The probability is (1 - (1 - q_a) (new - old) / T)^(1 / (1 - q_a)), or 0 if the base is negative.
+        """
+        rest = 1.0 - self.acceptance
+        base = 1.0 - rest * (visited[1] - at.current[1]) / temperature
+        if rng.uniform() <= (base ** (1.0 / rest) if base > 0 else 0.0):
+            # Scipy, too, moves the chain's minimum here but keeps its cost.
+            at = replace(at, current=visited, chain=(visited[0], at.chain[1]))
+        if at.idle >= at.patience and (at.visit == 0 or at.current[1] < at.chain[1]):
+            at = replace(at, chain=at.current)
+        return at
 
 
-def dual_annealing(
-    method: str | None = None,
-    temperature: float = 5230.0,
-    visiting: float = 2.62,
-    acceptance: float = -5.0,
-    restart: float = 2e-5,
-) -> Replayed[Annealing]:
-    """Dual annealing; method: powell, cobyla, slsqp, lbfgsb, nelder_mead, cg; None: by budget, as the survey."""
-    return Replayed(DualAnnealing(method, temperature, visiting, acceptance, restart))
+def _use_minimum(
+    at: AnnealingCheckpoint, minimum: CostedPoint, *, from_best: bool
+) -> AnnealingCheckpoint:
+    """Return the checkpoint after a local search, from the best point or from the chain's minimum."""
+    at = replace(at, visit=at.visit + 1)
+    if from_best:
+        better = minimum[1] < at.best[1]
+        return replace(at, best=minimum, current=minimum, idle=0) if better else at
+    chain = minimum if minimum[1] < at.chain[1] else at.chain
+    at = replace(at, chain=chain, idle=0, patience=len(chain[0]))
+    return replace(at, best=chain, current=chain) if chain[1] < at.best[1] else at
+
+
+def _skip_searches(at: AnnealingCheckpoint) -> AnnealingCheckpoint:
+    """Return the checkpoint at the next visit, without the local searches for which there is no reason."""
+    visits = 2 * len(at.current[0])
+    if at.visit < visits or (at.visit == visits and at.improved):
+        return at
+    if at.visit <= visits + 1 and at.idle >= at.patience:
+        return replace(at, visit=visits + 1)
+    return replace(at, visit=0, iteration=at.iteration + 1)

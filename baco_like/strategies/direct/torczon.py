@@ -1,37 +1,27 @@
-"""Torczon's multidirectional search (1989) over values: a simplex that reflects, expands and contracts as a whole.
-
-All vertices but the best are reflected through it. If one of the reflected is better than the best, the reflected
-simplex is expanded to twice its size, and the better of the two is the next; if none is, the simplex contracts to half
-its size around its best vertex. When it is smaller than a value on every axis the search begins anew at a random
-configuration. The simplex keeps its shape; vertices outside the box stand for the points of its border nearest to them.
-"""
+"""Multidirectional search (Torczon 1989) over values."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import final
+from typing import ClassVar, final
 
 import numpy as np
+from typing_extensions import override
 
 from baco_like._typing import Array, Rng
-from baco_like.strategies.direct.program import Objective
-from baco_like.strategies.direct.replay import Replayed
+from baco_like.strategies.direct.base import Objective, ReplayedStrategy
 from baco_like.strategies.geometry.repaired_box import RepairedBox
-from baco_like.strategies.protocol import Problem
-
-_LOOKUPS = 200
-"""Known answers in a row after which the search is begun elsewhere."""
 
 _EXPANSION, _CONTRACTION = 2.0, 0.5
 
 
 @dataclass(frozen=True)
 class Simplex:
-    """Points with their costs.
+    """Checkpoint of multidirectional search: points with their costs.
 
     Attributes:
-        vertices: ``(k + 1, k)``, the best first.
-        costs: ``(k + 1,)``, or None before all are known.
+        vertices: The points, ``(k + 1, k)``, the best first.
+        costs: Their costs, ``(k + 1,)``, or None before all are known.
     """
 
     vertices: Array
@@ -40,69 +30,19 @@ class Simplex:
 
 @final
 @dataclass(frozen=True)
-class TorczonProgram:
-    """Multidirectional search as a program: each iteration is a stage.
+class Torczon(ReplayedStrategy[Simplex]):
+    """Torczon's multidirectional search over values, restarted when it ends; side: of the first simplex.
+
+    A simplex reflects, expands and contracts as a whole. All vertices are reflected through the best one. If a
+    reflected vertex is better than the best one, the reflected simplex is expanded to twice its size, and the better of
+    the two is the next simplex. Otherwise the simplex contracts to half its size around its best vertex. When it is
+    smaller than a value on every axis, the search starts again at a random configuration. The simplex keeps its shape:
+    a vertex outside the box represents the nearest point of the border.
+
+    Use it for ordered parameters whose effects interact. Source: Torczon 1989. Each iteration is a stage.
 
     Attributes:
-        box: The space as a box.
-        side: Length of the first simplex's sides.
-    """
-
-    box: RepairedBox
-    side: float
-
-    @property
-    def lookups(self) -> int:
-        """How many known answers in a row make it begin again elsewhere."""
-        return _LOOKUPS
-
-    def begin(self, start: Array, cost: float, before: Simplex | None) -> Simplex:
-        """Return the checkpoint at a start: a right-angled simplex that points inwards."""
-        sides = np.where(start <= 0.5, 1.0, -1.0) * self.box.steps(self.side)
-        return Simplex(np.concatenate([start[None, :], start + np.diag(sides)]), None)
-
-    def stage(self, at: Simplex, objective: Objective, rng: Rng) -> Simplex | None:
-        """Return the checkpoint after the next iteration, or None where the simplex is as small as a value."""
-        if at.costs is None:
-            return _sorted(at.vertices, _costs(at.vertices, objective))
-        if (np.ptp(at.vertices, axis=0) < 1.0 / self.box.counts).all():
-            return None
-        best, least = at.vertices[0], at.costs[0]
-        reflected = _around(best, at.vertices, -1.0)
-        costs = np.append(least, _costs(reflected[1:], objective))
-        if costs.min() < least:
-            expanded = _around(best, at.vertices, -_EXPANSION)
-            larger = np.append(least, _costs(expanded[1:], objective))
-            return (
-                _sorted(expanded, larger)
-                if larger.min() < costs.min()
-                else _sorted(reflected, costs)
-            )
-        contracted = _around(best, at.vertices, _CONTRACTION)
-        return _sorted(contracted, np.append(least, _costs(contracted[1:], objective)))
-
-
-def _around(centre: Array, vertices: Array, factor: float) -> Array:
-    return np.asarray(centre + factor * (vertices - centre))
-
-
-def _costs(points: Array, objective: Objective) -> Array:
-    return np.array([objective(np.clip(point, 0.0, 1.0)) for point in points])
-
-
-def _sorted(vertices: Array, costs: Array) -> Simplex:
-    """Return the simplex with its best vertex first; the order of the others does not matter."""
-    order = np.argsort(costs, kind="stable")
-    return Simplex(vertices[order], costs[order])
-
-
-@final
-@dataclass(frozen=True)
-class Torczon:
-    """Settings of multidirectional search.
-
-    Attributes:
-        side: Length of the first simplex's sides as a share of an axis, at least a value.
+        side: Length of the sides of the first simplex as a share of an axis, in (0, 0.5], at least one value.
 
     Raises:
         ValueError: The side is not between 0 and 1/2.
@@ -110,20 +50,53 @@ class Torczon:
 
     side: float = 0.25
 
-    def __post_init__(self) -> None:
+    phase: ClassVar[str] = "torczon"
+
+    @override
+    def check_settings(self) -> None:
+        """Check the side."""
         if not 0 < self.side <= 0.5:
             raise ValueError(f"side is {self.side}; give a share of an axis, over 0 up to 0.5")
 
-    @property
-    def name(self) -> str:
-        """What stands in the tags of proposals."""
-        return "torczon"
+    @override
+    def begin(
+        self, box: RepairedBox, start: Array, cost: float, previous: Simplex | None
+    ) -> Simplex:
+        """Return the checkpoint at a start: a right-angled simplex that points inwards."""
+        sides = np.where(start <= 0.5, 1.0, -1.0) * box.steps(self.side)
+        return Simplex(np.concatenate([start[None, :], start + np.diag(sides)]), None)
 
-    def program(self, problem: Problem, box: RepairedBox) -> TorczonProgram:
-        """Return the program for a problem."""
-        return TorczonProgram(box, self.side)
+    @override
+    def stage(
+        self, box: RepairedBox, at: Simplex, objective: Objective, rng: Rng
+    ) -> Simplex | None:
+        """Return the checkpoint after the next iteration, or None if the simplex is smaller than a value."""
+        if at.costs is None:
+            return _sort_simplex(at.vertices, _evaluate(at.vertices, objective))
+        if (np.ptp(at.vertices, axis=0) < 1.0 / box.counts).all():
+            return None
+        reflected, costs = _scale_simplex(at, -1.0, objective)
+        if costs.min() < at.costs[0]:
+            expanded, expanded_costs = _scale_simplex(at, -_EXPANSION, objective)
+            if expanded_costs.min() < costs.min():
+                return _sort_simplex(expanded, expanded_costs)
+            return _sort_simplex(reflected, costs)
+        return _sort_simplex(*_scale_simplex(at, _CONTRACTION, objective))
 
 
-def torczon(side: float = 0.25) -> Replayed[Simplex]:
-    """Torczon's multidirectional search over values, begun anew where it ends; side: of the first simplex."""
-    return Replayed(Torczon(side))
+def _scale_simplex(at: Simplex, factor: float, objective: Objective) -> tuple[Array, Array]:
+    """Return the vertices scaled around the best one, and their costs."""
+    assert at.costs is not None
+    best = at.vertices[0]
+    vertices = best + factor * (at.vertices - best)
+    return vertices, np.append(at.costs[0], _evaluate(vertices[1:], objective))
+
+
+def _evaluate(points: Array, objective: Objective) -> Array:
+    return np.array([objective(np.clip(point, 0.0, 1.0)) for point in points])
+
+
+def _sort_simplex(vertices: Array, costs: Array) -> Simplex:
+    """Return the simplex with its best vertex first; the order of the others does not matter."""
+    order = np.argsort(costs, kind="stable")
+    return Simplex(vertices[order], costs[order])

@@ -1,1 +1,1 @@
-"""Local searches: multi-start, iterated, tabu, annealing, genetic, and what they are made of."""
+"""Local searches: multi-start, iterated, tabu search, simulated annealing and genetic local search."""

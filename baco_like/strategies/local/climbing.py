@@ -1,73 +1,70 @@
-"""Hill climbing: from neighbour to better neighbour until there is none (Schoonhoven et al. 2022, section III-C1)."""
+"""Hill climbing: moves to better neighbours until there are no more (Schoonhoven et al. 2022, section III-C1)."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import final
 
 from baco_like._typing import Rng
 from baco_like.strategies.local.neighbourhoods import Neighbourhoods
-from baco_like.strategies.local.scan import Scan, neighbours_of
+from baco_like.strategies.local.scan import Scan, scan_neighbours
 from baco_like.strategies.observed_costs import ObservedCosts
-from baco_like.strategies.settings import named
 
-IMPROVEMENTS = {"first": True, "best": False}
-"""Names of what a climber moves to: the first better neighbour, or the best of all."""
+IMPROVEMENTS: Mapping[str, bool] = {"first": True, "best": False}
+"""Values of the setting ``improvement``: move to the first better neighbour, or to the best of all."""
 
 
 @final
 @dataclass(frozen=True)
 class Climber:
-    """How to climb.
+    """A hill climber.
 
-    First improvement looks at the neighbours in random order, parameter by parameter, and moves to the first that is
-    better; best improvement looks at all, and moves to the best.
+    First improvement looks at the neighbours in random order, parameter by parameter, and moves to the first better
+    one. Best improvement looks at all neighbours and moves to the best.
 
     Attributes:
-        first: Whether the first better neighbour is taken.
-        restart: Whether a pass is begun anew after an improvement; if not, it goes on with the parameters that it
-            has not looked at (first improvement only).
+        first: True: first improvement; False: best improvement.
+        restart: Whether a new pass over the parameters starts after an improvement; if not, the pass continues with the
+            parameters that are left (first improvement only).
     """
 
     first: bool = True
     restart: bool = True
 
-    @classmethod
-    def named(cls, improvement: str, restart: bool = True) -> Climber:
-        """Return the climber of a setting's word.
-
-        Raises:
-            ValueError: The word is unknown.
-        """
-        return cls(named("improvement", improvement, IMPROVEMENTS), restart)
-
-    def next(self, scan: Scan, near: Neighbourhoods, memo: ObservedCosts, rng: Rng) -> Scan | None:
-        """Return what to look at after a settled scan; None where its base is a local minimum.
-
-        A settled start is climbed from.
-        """
-        if scan.base is None:
-            return self._pass(scan, 0, near, memo, rng)
-        if scan.better is not None:
-            return self._pass(scan, scan.better, near, memo, rng)
-        if scan.moved:  # this pass began elsewhere, so a whole one has to follow
-            return neighbours_of(
-                scan.base, scan.mark, near, memo, rng, first=self.first, place=scan.place
+    def advance(
+        self, scan: Scan, neighbourhoods: Neighbourhoods, observed: ObservedCosts, rng: Rng
+    ) -> Scan | None:
+        """Return the scan after a settled one, or None if its base is a local minimum."""
+        if scan.base is not None and scan.better is None:
+            if not scan.moved:
+                return None
+            # This pass began at another configuration, so the base has not been compared with all its neighbours.
+            return scan_neighbours(
+                scan.base,
+                scan.threshold,
+                neighbourhoods,
+                observed,
+                rng,
+                first=self.first,
+                member=scan.member,
             )
-        return None
-
-    def _pass(
-        self, scan: Scan, to: int, near: Neighbourhoods, memo: ObservedCosts, rng: Rng
-    ) -> Scan:
-        """Return the scan around one of the rows that were looked at."""
-        goes_on = self.first and not self.restart and scan.base is not None
-        return neighbours_of(
+        to = scan.better or 0  # a start has one row
+        resumes = self.first and not self.restart and scan.base is not None
+        return scan_neighbours(
             scan.rows[to],
             float(scan.costs[to]),
-            near,
-            memo,
+            neighbourhoods,
+            observed,
             rng,
             first=self.first,
-            place=scan.place,
-            after=(scan.ranks, int(scan.ranks[scan.genes[to]])) if goes_on else None,
+            member=scan.member,
+            resume_at=(scan.ranks, int(scan.ranks[scan.genes[to]])) if resumes else None,
         )
+
+
+HILL_CLIMBERS: Mapping[str, Climber] = {
+    "random_first": Climber(first=True, restart=True),
+    "best": Climber(first=False),
+}
+"""Hill climbers by name, for the setting ``hill_climber``."""

@@ -1,247 +1,212 @@
-"""Genetic local search, or memetic algorithm (Schoonhoven et al. 2022, section III-C1).
-
-Every child is climbed to a local minimum before it competes, as the authors' program does it.
-"""
+"""Genetic local search, also called a memetic algorithm (Schoonhoven et al. 2022, section III-C1)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import final
+from typing import Any, final
 
 import numpy as np
+from typing_extensions import override
 
 from baco_like._typing import Array, Codes, Rng
 from baco_like.spaces.space import Space
-from baco_like.strategies.local.climbing import Climber
-from baco_like.strategies.local.local_search import uniform_row
-from baco_like.strategies.local.neighbourhoods import NEIGHBOURHOODS, Neighbourhoods
+from baco_like.strategies.local.base import (
+    LocalSearchState,
+    LocalSearchStrategy,
+    draw_uniform_row,
+)
+from baco_like.strategies.local.climbing import HILL_CLIMBERS, Climber
 from baco_like.strategies.local.scan import Scan
-from baco_like.strategies.local.walk import Walk, Walking
-from baco_like.strategies.moves.constraint_handling import cascade_neighbour, uniform_founders
-from baco_like.strategies.moves.crossover import CROSSOVERS, Crossover
-from baco_like.strategies.moves.selection import Tournament
+from baco_like.strategies.moves.constraint_handling import cascade_neighbour as repair_by_neighbour
+from baco_like.strategies.moves.constraint_handling import uniform_founders as draw_uniform
+from baco_like.strategies.moves.crossover import CROSSOVERS, Crossover, cross_pairs
+from baco_like.strategies.moves.selection import Tournament, replace_worst
 from baco_like.strategies.protocol import Problem
-from baco_like.strategies.settings import given, named
-from baco_like.strategies.survey_defaults import GENETIC_LOCAL_SEARCH, resolved
+from baco_like.strategies.settings import BY_BUDGET, check_at_least, choose
+from baco_like.strategies.survey_defaults import GENETIC_LOCAL_SEARCH, settings_for_budget
 
-_SILENT = 5
-"""Generations that have met only known configurations after which a population begins anew."""
+_STAGNANT = 5
+"""Number of generations without a new configuration after which the population is drawn again."""
 
 _WINDOW = 150
-"""Members among which a child's rival is the most similar one (the authors' program)."""
-
-HILL_CLIMBERS = {"random_first": Climber(first=True, restart=True), "best": Climber(first=False)}
-"""Names of what improves the members."""
+"""Number of members among which a child's rival is the most similar one (the authors' program)."""
 
 
 @final
 @dataclass(frozen=True, eq=False)
-class Generation:
-    """Parents, and the local minima that their children have reached.
+class ClimbingGeneration:
+    """Parents and the local minima that their children have reached.
 
     Attributes:
-        rows: The parents, ``(n, w)``; none in the first generation.
-        costs: Theirs, ``(n,)``.
-        minima: The children's local minima, ``(n, w)``.
-        reached: Their costs, ``(n,)``; NaN for those that are still climbing.
-        observed: How many observations there were when it began.
-        silent: How many generations in a row before it have met only known configurations.
+        rows: The parents, ``(n, w)``; empty in the first generation.
+        costs: Costs of the parents, ``(n,)``.
+        minima: Local minima of the children, ``(n, w)``.
+        minima_costs: Costs of the minima, ``(n,)``; NaN for children that are still climbing.
+        observations: Number of observations when the generation began.
+        stagnant: Number of consecutive generations before it without a new configuration.
     """
 
     rows: Codes
     costs: Array
     minima: Codes
-    reached: Array
-    observed: int = 0
-    silent: int = 0
+    minima_costs: Array
+    observations: int = 0
+    stagnant: int = 0
 
 
-Select = Callable[[Space, Codes, Array, Codes, Array, Rng], tuple[Codes, Array]]
-"""Returns the next parents with their costs, from parents and children."""
+GenerationState = LocalSearchState[ClimbingGeneration]
+
+SurvivorSelection = Callable[[Space, Codes, Array, Codes, Array, Rng], tuple[Codes, Array]]
+"""Returns the next parents and their costs, from the parents, the children and the costs of both."""
 
 
-@final
-@dataclass(frozen=True)
-class GeneticLocalSearch:
-    """Pairs are crossed, infeasible children repaired, every child climbed, and then it competes with the parents.
-
-    Attributes:
-        population: How many are in a generation; fewer in a smaller space.
-        crossover: Makes two children of two parents.
-        hill_climber: Improves every member.
-        select: Decides who is in the next generation.
-        neighbourhood: Of `NEIGHBOURHOODS`.
-    """
-
-    population: int
-    crossover: Crossover
-    hill_climber: Climber
-    select: Select
-    neighbourhood: str
-
-    def __post_init__(self) -> None:
-        if self.population < 2:
-            raise ValueError(f"population {self.population} is too small; at least 2 must mate")
-
-    def begun(self, problem: Problem, near: Neighbourhoods, rng: Rng) -> Walk[Generation]:
-        """Return the walk in which uniform draws begin to climb."""
-        nobody = np.empty((0, problem.space.width))
-        none = Generation(nobody, np.empty(0), nobody, np.empty(0))
-        return self._founded(problem, Walk(self, near, none), rng)
-
-    def moved(self, problem: Problem, walk: Walk[Generation], rng: Rng) -> Walk[Generation]:
-        """Climb on; when every child has reached a local minimum, go to the next generation."""
-        memory, left = walk.memory, []
-        minima, reached = memory.minima.copy(), memory.reached.copy()
-        for scan in walk.scans:
-            following: Scan | None = scan
-            if scan.settled:
-                following = self.hill_climber.next(scan, walk.near, walk.memo, rng)
-            if following is not None:
-                left.append(following)
-            else:
-                minima[scan.place], reached[scan.place] = scan.base, scan.mark
-        memory = replace(memory, minima=minima, reached=reached)
-        walk = replace(walk, memory=memory, scans=tuple(left))
-        return walk if left else self._next(problem, walk, rng)
-
-    def draw(self, problem: Problem, memory: Generation, rng: Rng) -> Array:
-        """Return a child of two parents; a uniform draw in the first generation."""
-        if not len(memory.rows):
-            return uniform_row(problem, rng)
-        row: Array = self._children(problem, memory, 1, rng)[0]
-        return row
-
-    def _founded(self, problem: Problem, walk: Walk[Generation], rng: Rng) -> Walk[Generation]:
-        rows = uniform_founders(problem.space, self.population, rng)
-        nobody = rows[:0]
-        return _climbing(replace(walk, memory=Generation(nobody, np.empty(0), rows, np.empty(0))))
-
-    def _next(self, problem: Problem, walk: Walk[Generation], rng: Rng) -> Walk[Generation]:
-        """Return the walk in which the next generation begins to climb."""
-        old = walk.memory
-        silent = old.silent + 1 if walk.observed == old.observed else 0
-        if silent >= _SILENT:
-            return self._founded(problem, walk, rng)
-        rows, costs = old.minima, old.reached
-        if len(old.rows):
-            rows, costs = self.select(problem.space, old.rows, old.costs, rows, costs, rng)
-        if walk.given is not None:
-            rows, costs = _joined(rows, costs, *walk.given)
-        parents = Generation(rows, costs, rows, costs, silent=silent)
-        children = self._children(problem, parents, len(rows), rng)
-        walk = replace(walk, memory=replace(parents, minima=children), given=None)
-        return _climbing(walk)
-
-    def _children(self, problem: Problem, parents: Generation, n: int, rng: Rng) -> Codes:
-        """Return n feasible children of pairs in which all mate alike."""
-        space = problem.space
-        mothers, fathers = Tournament().mates(parents.costs, -(-n // 2), rng)
-        pairs = self.crossover(space, parents.rows[mothers], parents.rows[fathers], rng)
-        children = np.stack(pairs, axis=1).reshape(-1, space.width)[:n]
-        return cascade_neighbour(space, children, rng)
-
-
-def _climbing(walk: Walk[Generation]) -> Walk[Generation]:
-    """Return the walk in which the rows among the minima begin to climb."""
-    rows = walk.memory.minima
-    memory = replace(walk.memory, reached=np.full(len(rows), np.nan), observed=walk.observed)
-    scans = tuple(Scan.start(row, walk.memo, place) for place, row in enumerate(rows))
-    return replace(walk, memory=memory, scans=scans)
-
-
-def _joined(rows: Codes, costs: Array, row: Array, cost: float) -> tuple[Codes, Array]:
-    """Return the members with the worst one replaced by something better that is not among them."""
-    worst = int(costs.argmax())
-    if cost >= costs[worst] or (rows == row).all(axis=1).any():
-        return rows, costs
-    rows, costs = rows.copy(), costs.copy()
-    rows[worst], costs[worst] = row, cost
-    return rows, costs
-
-
-def restricted_tournament(
-    space: Space, rows: Codes, costs: Array, children: Codes, reached: Array, rng: Rng
+def select_by_restricted_tournament(
+    space: Space, rows: Codes, costs: Array, children: Codes, child_costs: Array, rng: Rng
 ) -> tuple[Codes, Array]:
-    """Return the members after each child has replaced the most similar one of some, if it is better (Harik 1995).
+    """Replace members by better children, each child competing with the most similar member (Harik 1995).
 
-    The similarity is the number of parameters that are the same.
+    The similarity is the number of equal parameters. A child is compared with 150 random members.
 
     Args:
-        space: Where.
+        space: The space.
         rows: The members, ``(n, w)``.
-        costs: Theirs, ``(n,)``.
-        children: Rows, ``(m, w)``.
-        reached: Their costs, ``(m,)``.
-        rng: Chance: who is compared, and who of equally similar ones is the rival.
+        costs: Their costs, ``(n,)``.
+        children: The children, ``(m, w)``.
+        child_costs: Their costs, ``(m,)``.
+        rng: Random generator; it chooses the compared members and breaks ties.
     """
     rows, costs = rows.copy(), costs.copy()
     starts = [space.columns[name].start for name in space.active] or [0]
-    for child, cost in zip(children, reached, strict=True):
+    for child, cost in zip(children, child_costs, strict=True):
         window = rng.permutation(len(rows))[:_WINDOW]
-        differ = np.logical_or.reduceat(rows[window] != child, starts, axis=1).sum(axis=1)
-        rival = window[differ.argmin()]
+        differences = np.logical_or.reduceat(rows[window] != child, starts, axis=1).sum(axis=1)
+        rival = window[differences.argmin()]
         if cost < costs[rival]:
             rows[rival], costs[rival] = child, cost
     return rows, costs
 
 
-def tournament(
-    space: Space, rows: Codes, costs: Array, children: Codes, reached: Array, rng: Rng
+def select_by_tournament(
+    space: Space, rows: Codes, costs: Array, children: Codes, child_costs: Array, rng: Rng
 ) -> tuple[Codes, Array]:
     """Return the winners of tournaments between parents and children (see `Tournament`)."""
-    chosen = Tournament().survivors(costs, reached, rng)
-    return np.concatenate([rows, children])[chosen], np.concatenate([costs, reached])[chosen]
+    chosen = Tournament().survivors(costs, child_costs, rng)
+    both = np.concatenate([rows, children]), np.concatenate([costs, child_costs])
+    return both[0][chosen], both[1][chosen]
 
 
-SELECTIONS: dict[str, Select] = {
-    "restricted_tournament": restricted_tournament,
-    "tournament": tournament,
+SELECTIONS: Mapping[str, SurvivorSelection] = {
+    "restricted_tournament": select_by_restricted_tournament,
+    "tournament": select_by_tournament,
 }
-"""Names of selections, for settings."""
+"""Survivor selections by name, for the setting ``selection``."""
 
 
-def genetic_local_search(
-    population: int | None = None,
-    crossover: str | None = None,
-    selection: str | None = None,
-    hill_climber: str | None = None,
-    neighbourhood: str | None = None,
-) -> Walking[Generation]:
+@final
+@dataclass(frozen=True)
+class GeneticLocalSearch(LocalSearchStrategy[ClimbingGeneration]):
     """Genetic local search: crossover whose children are all climbed to local minima.
 
-    What is left open is chosen by the budget (Schoonhoven et al. 2022, Table III).
+    Pairs are crossed, infeasible children are repaired, every child is climbed, and the minima compete with the
+    parents, as in the authors' program. Use it for cheap evaluations and large budgets. Source: Schoonhoven et al.
+    2022, section III-C1; open settings (None) follow its Table III by the budget.
 
-    Args:
-        population: How many are in a generation.
-        crossover: ``one_point``, ``two_point``, ``uniform`` or ``disruptive_uniform``.
-        selection: ``restricted_tournament`` or ``tournament``.
-        hill_climber: ``random_first`` or ``best``.
-        neighbourhood: ``hamming`` or ``adjacent``.
+    Attributes:
+        population: Number of members, 2 or more; fewer in a smaller space.
+        crossover: ``one_point``, ``two_point``, ``uniform``, ``disruptive_uniform``, or a `Crossover` function.
+        selection: ``restricted_tournament``, ``tournament``, or a `SurvivorSelection` function.
+        hill_climber: ``random_first``, ``best``, or a `Climber`.
+        neighbourhood: Neighbourhood of the hill climber: ``hamming`` or ``adjacent``.
 
     Raises:
         ValueError: A setting is unknown or out of range.
     """
-    if neighbourhood is not None:
-        named("neighbourhood", neighbourhood, NEIGHBOURHOODS)
-    own = given(
-        population=population,
-        crossover=crossover,
-        selection=selection,
-        hill_climber=hill_climber,
-        neighbourhood=neighbourhood,
-    )
 
-    def by_budget(budget: int | None) -> GeneticLocalSearch:
-        settings = resolved(GENETIC_LOCAL_SEARCH, budget, own)
-        return GeneticLocalSearch(
-            settings["population"],
-            named("crossover", settings["crossover"], CROSSOVERS),
-            named("hill_climber", settings["hill_climber"], HILL_CLIMBERS),
-            named("selection", settings["selection"], SELECTIONS),
-            settings["neighbourhood"],
+    population: int = BY_BUDGET
+    crossover: str | Crossover = BY_BUDGET
+    selection: str | SurvivorSelection = BY_BUDGET
+    hill_climber: str | Climber = BY_BUDGET
+
+    @override
+    def default_settings(self, budget: int | None) -> Mapping[str, Any]:
+        """Return the survey's settings for a budget."""
+        return settings_for_budget(GENETIC_LOCAL_SEARCH, budget)
+
+    @override
+    def check_settings(self) -> None:
+        """Check the settings; see the class."""
+        super().check_settings()
+        check_at_least("population", self.population, 2)
+        choose("crossover", self.crossover, CROSSOVERS)
+        choose("selection", self.selection, SELECTIONS)
+        choose("hill_climber", self.hill_climber, HILL_CLIMBERS)
+
+    @override
+    def start(self, problem: Problem, state: GenerationState, rng: Rng) -> GenerationState:
+        """Return the state in which uniform draws begin to climb."""
+        rows = draw_uniform(problem.space, self.population, rng)
+        no_costs = np.empty(0)
+        memory = ClimbingGeneration(rows[:0], no_costs, rows, no_costs)
+        return _start_climbing(replace(state, memory=memory))
+
+    @override
+    def move(self, problem: Problem, state: GenerationState, rng: Rng) -> GenerationState:
+        """Climb on; when every child has reached a local minimum, breed the next generation."""
+        memory = state.memory
+        climber = choose("hill_climber", self.hill_climber, HILL_CLIMBERS)
+        climbing: list[Scan] = []
+        minima, minima_costs = memory.minima.copy(), memory.minima_costs.copy()
+        for scan in state.scans:
+            following = state.climb(climber, scan, rng) if scan.settled else scan
+            if following is not None:
+                climbing.append(following)
+            else:
+                minima[scan.member], minima_costs[scan.member] = scan.base, scan.threshold
+        memory = replace(memory, minima=minima, minima_costs=minima_costs)
+        state = replace(state, memory=memory, scans=tuple(climbing))
+        return state if climbing else self._breed_generation(problem, state, rng)
+
+    @override
+    def draw_start(self, problem: Problem, memory: ClimbingGeneration, rng: Rng) -> Array:
+        """Return a child of two parents; a uniform draw in the first generation."""
+        if not len(memory.rows):
+            return draw_uniform_row(problem, rng)
+        row: Array = self._breed(problem.space, memory.rows, memory.costs, 1, rng)[0]
+        return row
+
+    def _breed_generation(
+        self, problem: Problem, state: GenerationState, rng: Rng
+    ) -> GenerationState:
+        """Return the state in which the next generation begins to climb."""
+        old = state.memory
+        stagnant = old.stagnant + 1 if state.observations == old.observations else 0
+        if stagnant >= _STAGNANT:
+            return self.start(problem, state, rng)
+        rows, costs = old.minima, old.minima_costs
+        if len(old.rows):
+            select = choose("selection", self.selection, SELECTIONS)
+            rows, costs = select(problem.space, old.rows, old.costs, rows, costs, rng)
+        if state.surprise is not None:
+            rows, costs, _ = replace_worst(rows, costs, *state.surprise)
+        children = self._breed(problem.space, rows, costs, len(rows), rng)
+        memory = ClimbingGeneration(rows, costs, children, costs, stagnant=stagnant)
+        return _start_climbing(replace(state, memory=memory, surprise=None))
+
+    def _breed(self, space: Space, rows: Codes, costs: Array, n: int, rng: Rng) -> Codes:
+        """Return n feasible children of random pairs, ``(n, w)``."""
+        crossover = choose("crossover", self.crossover, CROSSOVERS)
+        children = cross_pairs(
+            space, rows, Tournament().mates(costs, -(-n // 2), rng), crossover, rng
         )
+        return repair_by_neighbour(space, children[:n], rng)
 
-    by_budget(None)  # wrong settings are refused here, not when the run begins
-    return Walking(by_budget)
+
+def _start_climbing(state: GenerationState) -> GenerationState:
+    """Return the state in which the rows in ``minima`` begin to climb."""
+    rows = state.memory.minima
+    memory = replace(
+        state.memory, minima_costs=np.full(len(rows), np.nan), observations=state.observations
+    )
+    scans = tuple(Scan.start(row, state.observed, member) for member, row in enumerate(rows))
+    return replace(state, memory=memory, scans=scans)

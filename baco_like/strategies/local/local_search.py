@@ -3,64 +3,98 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, final
+from typing import Any, ClassVar, final
+
+from typing_extensions import override
 
 from baco_like._typing import Array, Rng
+from baco_like.strategies.local.base import (
+    LocalSearchState,
+    LocalSearchStrategy,
+    M,
+    draw_uniform_row,
+)
 from baco_like.strategies.local.climbing import IMPROVEMENTS, Climber
-from baco_like.strategies.local.neighbourhoods import NEIGHBOURHOODS, Neighbourhoods
-from baco_like.strategies.local.perturbation import changes, perturbed
-from baco_like.strategies.local.scan import Scan
-from baco_like.strategies.local.walk import Walk, Walking
+from baco_like.strategies.local.perturbation import number_of_changes, perturb
 from baco_like.strategies.protocol import Problem
-from baco_like.strategies.settings import given, named
+from baco_like.strategies.settings import BY_BUDGET, check_at_least, check_share, choose
 from baco_like.strategies.survey_defaults import (
     BEST_ITERATED,
     BEST_MULTI_START,
     FIRST_ITERATED,
     FIRST_MULTI_START,
-    resolved,
+    settings_for_budget,
 )
+
+
+@dataclass(frozen=True)
+class _ClimbingStrategy(LocalSearchStrategy[M]):
+    """Base of local searches that climb with a choice of improvement and restart."""
+
+    improvement: str = "first"
+    restart: bool = BY_BUDGET
+
+    @override
+    def check_settings(self) -> None:
+        """Check the settings; see the class."""
+        super().check_settings()
+        first = choose("improvement", self.improvement, IMPROVEMENTS)
+        if not first and self.restart is not None:
+            raise ValueError(
+                f"restart {self.restart} has no effect with improvement 'best', which always restarts; leave it out"
+            )
+
+    @property
+    def climber(self) -> Climber:
+        """The hill climber."""
+        return Climber(IMPROVEMENTS[self.improvement], self.restart is not False)
 
 
 @final
 @dataclass(frozen=True)
-class MultiStart:
-    """Climbs to a local minimum from one uniform draw after the other.
+class MultiStartLocalSearch(_ClimbingStrategy[None]):
+    """Multi-start local search: hill climbing from one random configuration after another.
+
+    Use it for cheap evaluations and large budgets. Source: Schoonhoven et al. 2022, section III-C1; open settings
+    (None) follow its Table III by the budget.
 
     Attributes:
-        climber: How to climb.
-        neighbourhood: Of `NEIGHBOURHOODS`.
+        improvement: ``first`` or ``best``; see `Climber`.
+        restart: With ``first``: whether a new pass over the parameters starts after an improvement.
+        neighbourhood: ``hamming`` (any other value of one parameter) or ``adjacent``.
+
+    Raises:
+        ValueError: A setting is unknown.
     """
 
-    climber: Climber
-    neighbourhood: str
+    @override
+    def default_settings(self, budget: int | None) -> Mapping[str, Any]:
+        """Return the survey's settings for a budget."""
+        first = choose("improvement", self.improvement, IMPROVEMENTS)
+        return settings_for_budget(FIRST_MULTI_START if first else BEST_MULTI_START, budget)
 
-    def begun(self, problem: Problem, near: Neighbourhoods, rng: Rng) -> Walk[None]:
-        """Return the walk that looks at the first start."""
-        return Walk(self, near, None).starting(problem, rng)
-
-    def moved(self, problem: Problem, walk: Walk[None], rng: Rng) -> Walk[None]:
+    @override
+    def move(
+        self, problem: Problem, state: LocalSearchState[None], rng: Rng
+    ) -> LocalSearchState[None]:
         """Climb on; from a local minimum go to the next start."""
-        following = self.climber.next(walk.scans[0], walk.near, walk.memo, rng)
-        if following is None:
-            return walk.starting(problem, rng)
-        return replace(walk, scans=(following,))
-
-    def draw(self, problem: Problem, memory: None, rng: Rng) -> Array:
-        """Return a uniform draw."""
-        return uniform_row(problem, rng)
+        scan = state.climb(self.climber, state.scans[0], rng)
+        if scan is None:
+            return state.scan_next_start(problem, rng)
+        return replace(state, scans=(scan,))
 
 
 @final
 @dataclass(frozen=True, eq=False)
-class Incumbent:
+class BestMinimum:
     """The best local minimum so far.
 
     Attributes:
         row: Its codes, ``(w,)``; None before the first.
         cost: Its cost.
-        idle: Climbs in a row that have not found a better one.
+        idle: Number of climbs since then.
     """
 
     row: Array | None = None
@@ -70,153 +104,66 @@ class Incumbent:
 
 @final
 @dataclass(frozen=True)
-class Iterated:
-    """Climbs from perturbations of the best local minimum, and now and then from a uniform draw.
-
-    Attributes:
-        climber: How to climb.
-        neighbourhood: Of `NEIGHBOURHOODS`.
-        perturbation: Size of a perturbation as a share of the bits (see `local/perturbation.py`).
-        patience: After so many climbs without a better local minimum the next one starts from a uniform draw.
-    """
-
-    climber: Climber
-    neighbourhood: str
-    perturbation: float
-    patience: int
-
-    def __post_init__(self) -> None:
-        check_share("perturbation", self.perturbation)
-        if self.patience < 1:
-            raise ValueError(f"patience {self.patience} is too small; give 1 climb or more")
-
-    def begun(self, problem: Problem, near: Neighbourhoods, rng: Rng) -> Walk[Incumbent]:
-        """Return the walk that looks at the first start."""
-        return Walk(self, near, Incumbent()).starting(problem, rng)
-
-    def moved(self, problem: Problem, walk: Walk[Incumbent], rng: Rng) -> Walk[Incumbent]:
-        """Climb on; from a local minimum go to the next start."""
-        scan = walk.scans[0]
-        following = self.climber.next(scan, walk.near, walk.memo, rng)
-        if following is not None:
-            return replace(walk, scans=(following,))
-        assert scan.base is not None
-        old = walk.memory
-        if old.row is None or scan.mark < old.cost:
-            walk = replace(walk, memory=Incumbent(scan.base, scan.mark), spares=())
-        else:
-            walk = replace(walk, memory=replace(old, idle=old.idle + 1))
-        if walk.memory.idle < self.patience or walk.given is not None:
-            return walk.starting(problem, rng)
-        row = uniform_row(problem, rng)
-        memory = replace(walk.memory, idle=0)
-        return replace(walk, memory=memory, scans=(Scan.start(row, walk.memo),))
-
-    def draw(self, problem: Problem, memory: Incumbent, rng: Rng) -> Array:
-        """Return a perturbation of the best local minimum; a uniform draw while there is none."""
-        if memory.row is None:
-            return uniform_row(problem, rng)
-        count = changes(problem.space, self.perturbation)
-        return perturbed(problem.space, memory.row, count, rng)
-
-
-def uniform_row(problem: Problem, rng: Rng) -> Array:
-    """Return a uniform draw, ``(w,)``."""
-    row: Array = problem.space.feasible.sample(1, rng)[0]
-    return row
-
-
-def check_share(setting: str, share: float) -> None:
-    """Refuse what is no share.
-
-    Raises:
-        ValueError: It is not in (0, 1].
-    """
-    if not 0.0 < share <= 1.0:
-        raise ValueError(f"{setting} {share} is no share; give one above 0 and at most 1")
-
-
-def multi_start_local_search(
-    improvement: str = "first",
-    neighbourhood: str | None = None,
-    restart: bool | None = None,
-) -> Walking[None]:
-    """Multi-start local search: hill climbing from one random configuration after the other.
-
-    What is left open is chosen by the budget (Schoonhoven et al. 2022, Table III).
-
-    Args:
-        improvement: ``first`` or ``best``.
-        neighbourhood: ``hamming`` or ``adjacent``.
-        restart: With ``first``: whether a pass over the neighbours begins anew after an improvement.
-
-    Raises:
-        ValueError: A setting is unknown.
-    """
-    own = _checked(improvement, restart, neighbourhood=neighbourhood)
-    row = FIRST_MULTI_START if IMPROVEMENTS[improvement] else BEST_MULTI_START
-
-    def by_budget(budget: int | None) -> MultiStart:
-        settings = resolved(row, budget, own)
-        return MultiStart(_climber(improvement, settings), settings["neighbourhood"])
-
-    return Walking(by_budget)
-
-
-def iterated_local_search(
-    improvement: str = "first",
-    neighbourhood: str | None = None,
-    restart: bool | None = None,
-    perturbation: float | None = None,
-    patience: int | None = None,
-) -> Walking[Incumbent]:
+class IteratedLocalSearch(_ClimbingStrategy[BestMinimum]):
     """Iterated local search: hill climbing from perturbations of the best local minimum.
 
-    What is left open is chosen by the budget (Schoonhoven et al. 2022, Table III).
+    Use it for cheap evaluations and large budgets; among the local searches it is the usual first choice. Source:
+    Lourenco, Martin and Stutzle 2003; Schoonhoven et al. 2022, section III-C1; open settings (None) follow its Table
+    III by the budget.
 
-    Args:
-        improvement: ``first`` or ``best``.
-        neighbourhood: ``hamming`` or ``adjacent``.
-        restart: With ``first``: whether a pass over the neighbours begins anew after an improvement.
-        perturbation: Size of a perturbation as a share of the bits, of which every value of a parameter is one.
-        patience: After so many climbs without a better local minimum the next start is random.
+    Attributes:
+        improvement: ``first`` or ``best``; see `Climber`.
+        restart: With ``first``: whether a new pass over the parameters starts after an improvement.
+        perturbation: Size of a perturbation as a share of the bits, in (0, 1]; every value of a parameter is one bit.
+        patience: Number of climbs without a better local minimum, 1 or more, after which the next start is random.
+        neighbourhood: ``hamming`` (any other value of one parameter) or ``adjacent``.
 
     Raises:
         ValueError: A setting is unknown or out of range.
     """
-    own = _checked(
-        improvement,
-        restart,
-        neighbourhood=neighbourhood,
-        perturbation=perturbation,
-        patience=patience,
-    )
-    row = FIRST_ITERATED if IMPROVEMENTS[improvement] else BEST_ITERATED
 
-    def by_budget(budget: int | None) -> Iterated:
-        settings = resolved(row, budget, own)
-        return Iterated(
-            _climber(improvement, settings),
-            settings["neighbourhood"],
-            settings["perturbation"],
-            settings["patience"],
-        )
+    perturbation: float = BY_BUDGET
+    patience: int = BY_BUDGET
 
-    by_budget(None)  # wrong settings are refused here, not when the run begins
-    return Walking(by_budget)
+    first_memory: ClassVar[BestMinimum] = BestMinimum()
 
+    @override
+    def default_settings(self, budget: int | None) -> Mapping[str, Any]:
+        """Return the survey's settings for a budget."""
+        first = choose("improvement", self.improvement, IMPROVEMENTS)
+        return settings_for_budget(FIRST_ITERATED if first else BEST_ITERATED, budget)
 
-def _climber(improvement: str, settings: dict[str, Any]) -> Climber:
-    return Climber.named(improvement, settings.get("restart", True))
+    @override
+    def check_settings(self) -> None:
+        """Check the settings; see the class."""
+        super().check_settings()
+        check_share("perturbation", self.perturbation)
+        check_at_least("patience", self.patience, 1)
 
+    @override
+    def move(
+        self, problem: Problem, state: LocalSearchState[BestMinimum], rng: Rng
+    ) -> LocalSearchState[BestMinimum]:
+        """Climb on; from a local minimum go to the next start."""
+        scan = state.scans[0]
+        following = state.climb(self.climber, scan, rng)
+        if following is not None:
+            return replace(state, scans=(following,))
+        best = state.memory
+        if best.row is None or scan.threshold < best.cost:
+            # The spares are perturbations of the previous minimum.
+            state = replace(state, memory=BestMinimum(scan.base, scan.threshold), spares=())
+        else:
+            state = replace(state, memory=replace(best, idle=best.idle + 1))
+        if state.memory.idle < self.patience or state.surprise is not None:
+            return state.scan_next_start(problem, rng)
+        state = replace(state, memory=replace(state.memory, idle=0))
+        return state.scan_start(draw_uniform_row(problem, rng))
 
-def _checked(improvement: str, restart: bool | None, **settings: Any) -> dict[str, Any]:
-    """Return the settings that were given, after a look at their words."""
-    first = named("improvement", improvement, IMPROVEMENTS)
-    if not first and restart is not None:
-        raise ValueError(
-            f"restart {restart} has no meaning with improvement 'best', which always begins anew; leave it out"
-        )
-    if settings["neighbourhood"] is not None:
-        named("neighbourhood", settings["neighbourhood"], NEIGHBOURHOODS)
-    return given(**settings, restart=restart)
+    @override
+    def draw_start(self, problem: Problem, memory: BestMinimum, rng: Rng) -> Array:
+        """Return a perturbation of the best local minimum; a uniform draw before there is one."""
+        if memory.row is None:
+            return draw_uniform_row(problem, rng)
+        count = number_of_changes(problem.space, self.perturbation)
+        return perturb(problem.space, memory.row, count, rng)

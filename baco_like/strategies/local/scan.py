@@ -1,4 +1,4 @@
-"""Looking at configurations one after the other: which costs are known, and what they decide."""
+"""Scans: configurations whose costs are looked at in order, until they decide the next move."""
 
 from __future__ import annotations
 
@@ -19,69 +19,69 @@ _NO_GENES = np.empty(0, dtype=np.int64)
 @final
 @dataclass(frozen=True, eq=False)
 class Scan:
-    """Configurations to be looked at in order: a start, or the neighbours of a configuration. Make one with `Scan.of`.
+    """Configurations to look at in order: one start, or the neighbours of a configuration.
 
     Attributes:
-        rows: They, ``(m, w)``.
-        keys: Theirs.
-        costs: Theirs, ``(m,)``; NaN where not known.
-        first: Whether the first that costs less than the mark settles the scan; else all have to be known.
-        mark: The cost to be undercut.
-        base: The configuration whose neighbours they are, ``(w,)``; None for a start.
-        genes: In which parameter each differs from it, ``(m,)``.
-        ranks: Place of every parameter in the order of this pass.
-        moved: Whether this pass has found a better configuration before.
-        place: Whose scan it is, where there are several at a time.
-        better: Number of the row that is better than the mark and settles the scan, or None.
-        settled: Whether nothing more needs to be known.
+        rows: Codes of the configurations, ``(m, w)``.
+        keys: Their hash keys, m of them.
+        costs: Their costs, ``(m,)``; NaN if unknown.
+        first: True: the first cost below the threshold settles the scan. False: all costs must be known.
+        threshold: The cost of the base; a neighbour below it is an improvement.
+        base: The configuration whose neighbours are scanned, ``(w,)``; None for a start.
+        genes: Index of the parameter in which each row differs from the base, ``(m,)``.
+        ranks: Position of every parameter in the order of this pass.
+        moved: Whether this pass has already found an improvement.
+        member: Index of the population member that the scan belongs to; 0 if there is no population.
+        better: Index of the improvement that settled the scan, or None.
+        settled: Whether the known costs decide the next move.
     """
 
     rows: Codes
     keys: list[bytes]
     costs: Array
     first: bool = False
-    mark: float = math.inf
+    threshold: float = math.inf
     base: Array | None = None
     genes: Ints = field(default_factory=_NO_GENES.copy)
     ranks: Ints = field(default_factory=_NO_GENES.copy)
     moved: bool = False
-    place: int = 0
+    member: int = 0
     better: int | None = None
     settled: bool = False
 
     @classmethod
-    def start(cls, row: Array, memo: ObservedCosts, place: int = 0) -> Scan:
-        """Return the scan of one configuration, ``(w,)``, that settles when its cost is known."""
+    def start(cls, row: Array, observed: ObservedCosts, member: int = 0) -> Scan:
+        """Return the scan of one configuration, ``(w,)``; it settles when the cost is known."""
         rows = row[None, :]
-        return _judged(cls(rows, row_keys(rows), memo.costs(rows), place=place))
+        return _settle(cls(rows, row_keys(rows), observed.costs(rows), member=member))
 
-    def told(self, key: bytes, cost: float) -> Scan:
-        """Return the scan that knows one cost more; itself where the key is not awaited.
+    def add_cost(self, key: bytes, cost: float) -> Scan:
+        """Return the scan with one more cost; the scan itself if it does not wait for this configuration.
 
-        A better one that is told before those in front of it are known settles a scan for the first, too.
+        With ``first``, an improvement settles the scan even if costs before it in the order are unknown.
         """
         if self.settled or key not in self.keys:
             return self
-        at = self.keys.index(key)
-        if not math.isnan(self.costs[at]):
+        index = self.keys.index(key)
+        if not math.isnan(self.costs[index]):
             return self
         costs = self.costs.copy()
-        costs[at] = cost
-        if self.first and cost < self.mark:
-            return replace(self, costs=costs, better=at, settled=True)
-        return _judged(replace(self, costs=costs))
+        costs[index] = cost
+        if self.first and cost < self.threshold:
+            return replace(self, costs=costs, better=index, settled=True)
+        return _settle(replace(self, costs=costs))
 
-    def given_up(self) -> Scan:
-        """Return the scan in which what is not known counts as failed."""
+    def give_up(self) -> Scan:
+        """Return the scan in which unknown costs count as failures."""
         if self.settled:
             return self
-        return _judged(replace(self, costs=np.where(np.isnan(self.costs), np.inf, self.costs)))
+        return _settle(replace(self, costs=np.where(np.isnan(self.costs), np.inf, self.costs)))
 
-    def only(self, kept: Mask) -> Scan:
-        """Return the scan of some of the rows, ``(m,)``."""
+    def keep(self, kept: Mask) -> Scan:
+        """Return the scan of the rows selected by a mask, ``(m,)``."""
         if kept.all():
             return self
-        return _judged(
+        return _settle(
             replace(
                 self,
                 rows=self.rows[kept],
@@ -94,73 +94,68 @@ class Scan:
         )
 
     @property
-    def awaited(self) -> Ints:
-        """Numbers of the rows whose costs are not known, in order; none when it is settled."""
+    def unknown(self) -> Ints:
+        """Indices of the rows whose costs are needed, in order; empty if the scan is settled."""
         return _NO_GENES if self.settled else np.flatnonzero(np.isnan(self.costs))
 
 
-def neighbours_of(
+def scan_neighbours(
     base: Array,
     cost: float,
-    near: Neighbourhoods,
-    memo: ObservedCosts,
+    neighbourhoods: Neighbourhoods,
+    observed: ObservedCosts,
     rng: Rng,
     *,
     first: bool,
-    place: int = 0,
-    after: tuple[Ints, int] | None = None,
+    member: int = 0,
+    resume_at: tuple[Ints, int] | None = None,
 ) -> Scan:
-    """Return the scan of a configuration's neighbours: the parameters in random order, the values of each likewise.
+    """Return the scan of a configuration's neighbours: parameters in random order, and their values in random order.
 
     Args:
         base: The configuration, ``(w,)``.
-        cost: Its cost, which is the mark.
-        near: Finds its neighbours.
-        memo: What is known.
-        rng: Chance.
+        cost: Its cost, which becomes the threshold.
+        neighbourhoods: Finds its neighbours.
+        observed: The known costs.
+        rng: Random generator for the order.
         first: See `Scan`.
-        place: See `Scan`.
-        after: For a pass that goes on: the places of all parameters in its order, and the first place that is left.
+        member: See `Scan`.
+        resume_at: To continue a pass: the ranks of all parameters, and the first rank that is left.
     """
-    around = near.around(base, rng)
-    ranks = rng.permutation(len(near.space.active)) if after is None else after[0]
-    order = np.lexsort((rng.random(len(around.genes)), ranks[around.genes]))
-    if after is not None:
-        order = order[ranks[around.genes[order]] >= after[1]]
-    keys = [around.keys[i] for i in order]
-    costs = np.array([_known(memo, key) for key in keys])
-    return _judged(
+    neighbours = neighbourhoods.around(base, rng)
+    ranks = rng.permutation(len(neighbourhoods.space.active)) if resume_at is None else resume_at[0]
+    order = np.lexsort((rng.random(len(neighbours.genes)), ranks[neighbours.genes]))
+    if resume_at is not None:
+        order = order[ranks[neighbours.genes[order]] >= resume_at[1]]
+    keys = [neighbours.keys[i] for i in order]
+    known = (observed.cost(key) for key in keys)
+    return _settle(
         Scan(
-            around.rows[order],
+            neighbours.rows[order],
             keys,
-            costs,
+            np.array([math.nan if value is None else value for value in known]),
             first,
             cost,
             base,
-            around.genes[order],
+            neighbours.genes[order],
             ranks,
-            moved=after is not None,
-            place=place,
+            moved=resume_at is not None,
+            member=member,
         )
     )
 
 
-def _known(memo: ObservedCosts, key: bytes) -> float:
-    cost = memo.cost(key)
-    return math.nan if cost is None else cost
-
-
-def _judged(scan: Scan) -> Scan:
-    """Return the scan with what its costs decide, looked at in order."""
+def _settle(scan: Scan) -> Scan:
+    """Return the scan, settled if its costs in order decide the next move."""
     unknown = np.isnan(scan.costs)
     known = int(unknown.argmax()) if unknown.any() else len(scan.costs)
     if scan.first:
-        good = np.flatnonzero(scan.costs[:known] < scan.mark)
-        if len(good):
-            return replace(scan, better=int(good[0]), settled=True)
+        improvements = np.flatnonzero(scan.costs[:known] < scan.threshold)
+        if len(improvements):
+            return replace(scan, better=int(improvements[0]), settled=True)
     if known < len(scan.costs):
         return scan
     best = int(scan.costs.argmin()) if known else None
-    if best is not None and not scan.costs[best] < scan.mark:
+    if best is not None and not scan.costs[best] < scan.threshold:
         best = None
     return replace(scan, better=best, settled=True)

@@ -3,110 +3,122 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import final
+from typing import Any, final
+
+from typing_extensions import override
 
 from baco_like._typing import Array, Rng
-from baco_like.strategies.local.climbing import Climber
-from baco_like.strategies.local.local_search import check_share, uniform_row
-from baco_like.strategies.local.neighbourhoods import NEIGHBOURHOODS, Neighbourhoods
-from baco_like.strategies.local.perturbation import changes, perturbed
-from baco_like.strategies.local.walk import Point, Walk, Walking
+from baco_like.strategies.local.base import (
+    CostedRow,
+    LocalSearchState,
+    LocalSearchStrategy,
+    draw_uniform_row,
+)
+from baco_like.strategies.local.climbing import HILL_CLIMBERS, Climber
+from baco_like.strategies.local.perturbation import number_of_changes, perturb
 from baco_like.strategies.protocol import Problem
-from baco_like.strategies.settings import given, named
+from baco_like.strategies.settings import BY_BUDGET, check_share, choose
 from baco_like.strategies.survey_defaults import (
     SIMULATED_ANNEALING,
     UNKNOWN_BUDGET,
-    resolved,
+    settings_for_budget,
 )
 
-HILL_CLIMBERS: dict[str, Climber | None] = {
-    "none": None,
-    "random_first": Climber(first=True, restart=True),
-    "best": Climber(first=False),
-}
-"""Names of what improves a candidate before it is judged."""
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class Annealing:
-    """Where the annealing stands: a configuration, ``(w,)``, with its cost; None before the first."""
-
-    current: Point | None = None
+OPTIONAL_HILL_CLIMBERS: Mapping[str, Climber | None] = {"none": None, **HILL_CLIMBERS}
+"""Values of the setting ``hill_climber``."""
 
 
 @final
 @dataclass(frozen=True)
-class SimulatedAnnealing:
-    """Moves to perturbations of the current configuration, to worse ones with a probability that falls.
+class SimulatedAnnealing(LocalSearchStrategy[CostedRow | None]):
+    """Simulated annealing, where every candidate may be improved by hill climbing first.
 
-    The papers leave temperature and schedule open. Here a temperature means a relative change of the cost, and it
-    falls geometrically with the evaluations of the budget; beyond the budget it does so again from the start.
+    It moves to perturbations of the current configuration; a worse one is accepted with a probability that falls during
+    the run. Use it for cheap evaluations and rugged landscapes. Source: Kirkpatrick, Gelatt and Vecchi 1983;
+    Schoonhoven et al. 2022, section III-C1; open settings (None) follow its Table III by the budget.
+
+    The papers leave the temperatures open; the defaults are Kernel Tuner's. Here a temperature is a relative change of
+    the cost. It falls geometrically with the evaluations of the budget, and beyond the budget it starts again.
 
     Attributes:
-        exploration: Size of a perturbation as a share of the bits (see `local/perturbation.py`).
-        hill_climber: Improves a candidate before it is judged, or None.
-        neighbourhood: The hill climber's, of `NEIGHBOURHOODS`.
-        temperature: At first.
-        final_temperature: After the budget.
-        cooling: Evaluations from the first to the final temperature.
+        exploration: Size of a perturbation as a share of the bits, in (0, 1]; every value of a parameter is one bit.
+        hill_climber: Improves each candidate: ``none``, ``random_first`` or ``best``.
+        temperature: First temperature: the relative loss that is accepted with probability 1/e.
+        final_temperature: Temperature at the end of the budget; positive and at most ``temperature``.
+        neighbourhood: Neighbourhood of the hill climber: ``hamming`` or ``adjacent``.
+
+    Raises:
+        ValueError: A setting is unknown or out of range.
     """
 
-    exploration: float
-    hill_climber: Climber | None
-    neighbourhood: str
-    temperature: float
-    final_temperature: float
-    cooling: int
+    exploration: float = BY_BUDGET
+    hill_climber: str = BY_BUDGET
+    temperature: float = 0.1
+    final_temperature: float = 1e-4
 
-    def __post_init__(self) -> None:
+    @override
+    def default_settings(self, budget: int | None) -> Mapping[str, Any]:
+        """Return the survey's settings for a budget."""
+        return settings_for_budget(SIMULATED_ANNEALING, budget)
+
+    @override
+    def check_settings(self) -> None:
+        """Check the settings; see the class."""
+        super().check_settings()
         check_share("exploration", self.exploration)
+        choose("hill_climber", self.hill_climber, OPTIONAL_HILL_CLIMBERS)
         if not 0.0 < self.final_temperature <= self.temperature < math.inf:
             raise ValueError(
                 f"temperature {self.temperature} and final_temperature {self.final_temperature} do not fit; the "
                 "first must be finite and at least the second, and both positive"
             )
 
-    def begun(self, problem: Problem, near: Neighbourhoods, rng: Rng) -> Walk[Annealing]:
-        """Return the walk that looks at the first start."""
-        return Walk(self, near, Annealing()).starting(problem, rng)
-
-    def moved(self, problem: Problem, walk: Walk[Annealing], rng: Rng) -> Walk[Annealing]:
+    @override
+    def move(
+        self, problem: Problem, state: LocalSearchState[CostedRow | None], rng: Rng
+    ) -> LocalSearchState[CostedRow | None]:
         """Climb on; at the top accept or reject the candidate, and perturb the current configuration."""
-        scan = walk.scans[0]
-        if self.hill_climber is None:
+        scan = state.scans[0]
+        climber = OPTIONAL_HILL_CLIMBERS[self.hill_climber]
+        if climber is None:
             candidate = scan.rows[0], float(scan.costs[0])
         else:
-            following = self.hill_climber.next(scan, walk.near, walk.memo, rng)
+            following = state.climb(climber, scan, rng)
             if following is not None:
-                return replace(walk, scans=(following,))
+                return replace(state, scans=(following,))
             assert scan.base is not None
-            candidate = scan.base, scan.mark
-        current = walk.memory.current
-        heat = self.heat(walk.observed)
-        if current is None or rng.random() < acceptance(current[1], candidate[1], heat):
-            walk = replace(walk, memory=Annealing(candidate), spares=())
-        return walk.starting(problem, rng)
+            candidate = scan.base, scan.threshold
+        current = state.memory
+        temperature = self.temperature_at(state.observations, problem.budget)
+        if current is None or rng.random() < accept_probability(
+            current[1], candidate[1], temperature
+        ):
+            # The spares are perturbations of the previous configuration.
+            state = replace(state, memory=candidate, spares=())
+        return state.scan_next_start(problem, rng)
 
-    def draw(self, problem: Problem, memory: Annealing, rng: Rng) -> Array:
-        """Return a perturbation of the current configuration; a uniform draw while there is none."""
-        if memory.current is None:
-            return uniform_row(problem, rng)
-        count = changes(problem.space, self.exploration)
-        return perturbed(problem.space, memory.current[0], count, rng)
+    @override
+    def draw_start(self, problem: Problem, memory: CostedRow | None, rng: Rng) -> Array:
+        """Return a perturbation of the current configuration; a uniform draw before there is one."""
+        if memory is None:
+            return draw_uniform_row(problem, rng)
+        count = number_of_changes(problem.space, self.exploration)
+        return perturb(problem.space, memory[0], count, rng)
 
-    def heat(self, evaluations: int) -> float:
-        """Return the temperature after so many evaluations."""
-        done = evaluations % self.cooling / self.cooling
-        return float(self.temperature * (self.final_temperature / self.temperature) ** done)
+    def temperature_at(self, evaluations: int, budget: int | None) -> float:
+        """Return the temperature after a number of evaluations."""
+        period = UNKNOWN_BUDGET if budget is None else budget
+        progress = evaluations % period / period
+        return float(self.temperature * (self.final_temperature / self.temperature) ** progress)
 
 
-def acceptance(current: float, candidate: float, temperature: float) -> float:
-    """Return the probability of a move, by Metropolis: ``exp(-change / temperature)``, 1 where nothing is lost.
+def accept_probability(current: float, candidate: float, temperature: float) -> float:
+    """Return the Metropolis probability of a move: ``exp(-change / temperature)``, or 1 if the cost does not rise.
 
-    The change is the difference of the costs, relative to the larger of their magnitudes. A failed candidate (infinite
-    cost) is accepted only in exchange for another.
+    The change is the difference of the costs relative to the larger of their magnitudes. A failed candidate (infinite
+    cost) is accepted only if the current configuration has failed too.
     """
     if candidate <= current:
         return 1.0
@@ -114,45 +126,3 @@ def acceptance(current: float, candidate: float, temperature: float) -> float:
         return 0.0
     scale = max(abs(current), abs(candidate))
     return math.exp(-(candidate / scale - current / scale) / temperature)
-
-
-def simulated_annealing(
-    exploration: float | None = None,
-    hill_climber: str | None = None,
-    neighbourhood: str | None = None,
-    temperature: float = 0.1,
-    final_temperature: float = 1e-4,
-) -> Walking[Annealing]:
-    """Simulated annealing, where every candidate may be improved by hill climbing first.
-
-    What is left open is chosen by the budget (Schoonhoven et al. 2022, Table III); the temperatures are Kernel Tuner's.
-
-    Args:
-        exploration: Size of a perturbation as a share of the bits, of which every value of a parameter is one.
-        hill_climber: ``none``, ``random_first`` or ``best``.
-        neighbourhood: The hill climber's: ``hamming`` or ``adjacent``.
-        temperature: At first: the relative loss that is accepted with probability 1/e.
-        final_temperature: After the budget.
-
-    Raises:
-        ValueError: A setting is unknown or out of range.
-    """
-    if neighbourhood is not None:
-        named("neighbourhood", neighbourhood, NEIGHBOURHOODS)
-    if hill_climber is not None:
-        named("hill_climber", hill_climber, HILL_CLIMBERS)
-    own = given(exploration=exploration, hill_climber=hill_climber, neighbourhood=neighbourhood)
-
-    def by_budget(budget: int | None) -> SimulatedAnnealing:
-        settings = resolved(SIMULATED_ANNEALING, budget, own)
-        return SimulatedAnnealing(
-            settings["exploration"],
-            HILL_CLIMBERS[settings["hill_climber"]],
-            settings["neighbourhood"],
-            temperature,
-            final_temperature,
-            cooling=UNKNOWN_BUDGET if budget is None else budget,
-        )
-
-    by_budget(None)  # wrong settings are refused here, not when the run begins
-    return Walking(by_budget)

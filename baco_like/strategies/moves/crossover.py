@@ -73,6 +73,14 @@ CROSSOVERS: Mapping[str, Crossover] = {
 """Names of crossovers, for settings."""
 
 
+def cross_pairs(
+    space: Space, rows: Codes, pairs: tuple[Ints, Ints], crossover: Crossover, rng: Rng
+) -> Codes:
+    """Return the children of n pairs of rows, both children of a pair in sequence, ``(2 n, w)``."""
+    children = crossover(space, rows[pairs[0]], rows[pairs[1]], rng)
+    return np.stack(children, axis=1).reshape(-1, space.width)
+
+
 def _exchanged(
     space: Space, mothers: Codes, fathers: Codes, mask: Mask, rng: Rng
 ) -> tuple[Codes, Codes]:

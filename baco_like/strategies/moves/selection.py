@@ -7,7 +7,7 @@ from typing import Protocol, final
 
 import numpy as np
 
-from baco_like._typing import Array, Ints, Rng
+from baco_like._typing import Array, Codes, Ints, Rng
 
 
 class Selection(Protocol):
@@ -86,3 +86,26 @@ class Tournament:
         picked = keys.argpartition(size - 1, axis=1)[:, :size]
         winners = costs[picked].argmin(axis=1)
         return np.asarray(picked[np.arange(len(young)), winners], dtype=np.int64)
+
+
+def replace_worst(
+    rows: Codes, costs: Array, row: Array, cost: float
+) -> tuple[Codes, Array, int | None]:
+    """Return a population in which a better configuration replaces the worst member.
+
+    Args:
+        rows: The members, ``(n, w)``.
+        costs: Their costs, ``(n,)``.
+        row: The configuration, ``(w,)``.
+        cost: Its cost.
+
+    Returns:
+        The members, their costs and the index of the replaced member. The index is None, and nothing changes, if the
+        configuration is not better than the worst member or is a member already.
+    """
+    worst = int(costs.argmax())
+    if cost >= costs[worst] or (rows == row).all(axis=1).any():
+        return rows, costs, None
+    rows, costs = rows.copy(), costs.copy()
+    rows[worst], costs[worst] = row, cost
+    return rows, costs, worst

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from baco_like import Categorical, Integer, Ordinal, Permutation, Real, Space
 from baco_like.optimizer import Optimizer
 from baco_like.records.history import History, row_keys
-from baco_like.strategies.direct.replay import Replayed
+from baco_like.strategies.direct.base import ReplayedStrategy
 from baco_like.strategies.geometry.repaired_box import RepairedBox
 from baco_like.strategies.protocol import Problem
 
@@ -23,19 +23,18 @@ BENT = Space(
 
 
 @dataclass(frozen=True)
-class Walk:
+class Walk(ReplayedStrategy):
     """A random walk that stays where it is better: three visits a stage."""
 
-    name = "walk"
-    lookups = 50
+    phase = "walk"
 
-    def program(self, problem, box):
-        return self
+    def lookup_limit(self, box):
+        return 50
 
-    def begin(self, start, cost, before):
-        return (start, cost, 0 if before is None else before[2] + 1)
+    def begin(self, box, start, cost, previous):
+        return (start, cost, 0 if previous is None else previous[2] + 1)
 
-    def stage(self, at, objective, rng):
+    def stage(self, box, at, objective, rng):
         point, cost, turn = at
         for _ in range(3):
             other = np.clip(point + rng.uniform(-0.2, 0.2, len(point)), 0, 1)
@@ -51,12 +50,12 @@ def cost(config):
 
 def plain(space, wanted):
     """Run the walk directly; return the distinct rows that it evaluates, in order."""
-    strategy = Replayed(Walk())
+    strategy = Walk()
     problem = Problem(space)
     state = strategy.init(problem, np.random.default_rng(5))
     box = RepairedBox.of(space)
     rng = np.random.Generator(np.random.PCG64(0))
-    rng.bit_generator.state = state.chance
+    rng.bit_generator.state = state.rng_state
     (start, *_) = box.starts(16, rng)
     rows = {row_keys(start[None, :])[0]: start}
     unit = abs(cost(space.decode(start[None, :])[0]))
@@ -68,7 +67,7 @@ def plain(space, wanted):
 
     at = (box.point(start), 1.0, 0)
     while len(rows) < wanted:
-        at = Walk().stage(at, objective, rng)
+        at = Walk().stage(box, at, objective, rng)
     return list(rows)[:wanted]
 
 
@@ -101,12 +100,12 @@ def told(strategy, problem, history, state, code, evaluate, tag=None, origin="st
 
 
 def test_the_proposals_are_what_the_program_evaluates_itself():
-    keys, _, _ = drive(Replayed(Walk()), Problem(GRID), cost, 60)
+    keys, _, _ = drive(Walk(), Problem(GRID), cost, 60)
     assert keys == plain(GRID, 60)
 
 
 def test_ask_changes_nothing_and_a_state_can_be_continued_twice():
-    strategy, problem = Replayed(Walk()), Problem(GRID)
+    strategy, problem = Walk(), Problem(GRID)
     _, state, history = drive(strategy, problem, cost, 20)
     asked = [
         strategy.ask(problem, history, state, n, np.random.default_rng(n))[0].code
@@ -117,14 +116,14 @@ def test_ask_changes_nothing_and_a_state_can_be_continued_twice():
     ends = []
     for value in (0.5, 1e9):  # two futures of one state do not know of each other
         _, after = told(strategy, problem, history, state, asked[0], lambda _, v=value: v)
-        ends.append(after.memo.cost(row_keys(asked[0][None, :])[0]))
+        ends.append(after.observed.cost(row_keys(asked[0][None, :])[0]))
     assert ends == [0.5, 1e9]
     again = strategy.ask(problem, history, state, 1, np.random.default_rng(0))[0]
     assert (again.code == asked[0]).all()
 
 
 def test_a_batch_begins_with_what_is_wanted_and_goes_on_as_if_it_were_bad():
-    strategy, problem = Replayed(Walk()), Problem(GRID)
+    strategy, problem = Walk(), Problem(GRID)
     _, state, history = drive(strategy, problem, cost, 10)
     batch = strategy.ask(problem, history, state, 4, np.random.default_rng(0))
     assert [p.tag["ahead"] for p in batch] == [0, 1, 2, 3]
@@ -137,7 +136,7 @@ def test_a_batch_begins_with_what_is_wanted_and_goes_on_as_if_it_were_bad():
 
 
 def test_what_is_in_flight_is_not_asked_for_again():
-    strategy, problem = Replayed(Walk()), Problem(GRID)
+    strategy, problem = Walk(), Problem(GRID)
     _, state, history = drive(strategy, problem, cost, 10)
     (first,) = strategy.ask(problem, history, state, 1, np.random.default_rng(0))
     flying = history.assume_pending(first.code[None, :])
@@ -147,7 +146,7 @@ def test_what_is_in_flight_is_not_asked_for_again():
 
 
 def test_a_trial_that_never_returns_is_skipped_after_a_while():
-    optimizer = Optimizer(GRID, strategy=Replayed(Walk()), seed=3)
+    optimizer = Optimizer(GRID, strategy=Walk(), seed=3)
     for _ in range(5):
         trial = optimizer.suggest()
         optimizer.observe(trial, cost(trial))
@@ -164,49 +163,45 @@ def test_a_trial_that_never_returns_is_skipped_after_a_while():
 
 def test_a_start_that_fails_is_followed_by_another():
     failures = iter([None, None, 7.0])
-    keys, state, _ = drive(Replayed(Walk()), Problem(GRID), lambda _: next(failures), 3)
+    keys, state, _ = drive(Walk(), Problem(GRID), lambda _: next(failures), 3)
     assert len(set(keys)) == 3
     assert state.unit == 7.0
-    assert state.at[1] == 1.0
+    assert state.checkpoint[1] == 1.0
 
 
 def test_a_failure_costs_the_worst_success_and_the_spread_on_top():
     values = iter([4.0, 2.0, 8.0, 5.0, None])
-    _, state, _ = drive(Replayed(Walk()), Problem(GRID), lambda _: next(values), 5)
-    assert state.answer(math.inf) == (8.0 + (8.0 - 2.0)) / 4.0
-    assert state.answer(5.0) == 1.25
+    _, state, _ = drive(Walk(), Problem(GRID), lambda _: next(values), 5)
+    assert state.scale_cost(math.inf) == (8.0 + (8.0 - 2.0)) / 4.0
+    assert state.scale_cost(5.0) == 1.25
 
 
 def test_a_told_point_is_the_start_if_it_comes_first():
-    optimizer = Optimizer(GRID, strategy=Replayed(Walk()), seed=1)
+    optimizer = Optimizer(GRID, strategy=Walk(), seed=1)
     best = {"a": 12, "b": 30}
     for config in ({"a": 39, "b": 0}, best, {"a": 0, "b": 0}):
         optimizer.observe(config, cost(config))
     state = optimizer.state.strategy_state
-    assert np.allclose(state.at[0], state.box.point(GRID.encode([best])[0]))
+    assert np.allclose(state.checkpoint[0], state.box.point(GRID.encode([best])[0]))
 
 
 def test_where_all_is_known_it_begins_elsewhere_and_proposes_nothing_in_the_end():
     space = Space({"a": Ordinal([1, 2, 3]), "b": Ordinal([1, 2, 3])})
-    optimizer = Optimizer(space, strategy=Replayed(Walk()), seed=2)
+    optimizer = Optimizer(space, strategy=Walk(), seed=2)
     origins = []
     for _ in range(9):
         trial = optimizer.suggest()
         origins.append(trial.origin)
         optimizer.observe(trial, 1.0 + trial["a"] * trial["b"])
     assert origins == ["strategy"] * 9
-    assert optimizer.state.strategy_state.at[2] > 0
-    assert not Replayed(Walk()).ask(
-        Problem(space),
-        optimizer.history,
-        optimizer.state.strategy_state,
-        1,
-        np.random.default_rng(0),
+    assert optimizer.state.strategy_state.checkpoint[2] > 0
+    assert not Walk().ask(
+        Problem(space), optimizer.history, optimizer.state.strategy_state, 1, np.random.default_rng(0)
     )
 
 
 def test_a_space_of_one_configuration_is_evaluated():
-    optimizer = Optimizer(Space({"a": [3]}), strategy=Replayed(Walk()), seed=2)
+    optimizer = Optimizer(Space({"a": [3]}), strategy=Walk(), seed=2)
     trial = optimizer.suggest()
     optimizer.observe(trial, 1.0)
     assert trial.origin == "strategy"
@@ -215,8 +210,8 @@ def test_a_space_of_one_configuration_is_evaluated():
 @pytest.mark.parametrize("value", [-1e308, 1e308, 0.0, 5e-324])
 def test_extreme_values_stay_finite(value):
     values = iter([value, -value, value / 3, None, 1.0])
-    _, state, _ = drive(Replayed(Walk()), Problem(GRID), lambda _: next(values), 5)
-    assert math.isfinite(state.answer(math.inf))
+    _, state, _ = drive(Walk(), Problem(GRID), lambda _: next(values), 5)
+    assert math.isfinite(state.scale_cost(math.inf))
     assert all(math.isfinite(answer) for answer in state.answers)
 
 

@@ -1,0 +1,226 @@
+"""Local searches as strategies: a scan waits for its costs; when they settle it, the algorithm moves on.
+
+Everything happens in ``tell``, and known configurations are looked up (with ``noise="repeat"`` they are evaluated
+again). If the outcomes arrive in order, each algorithm does exactly what its paper describes. It differs from the paper
+in these cases:
+
+- Several pending trials: the rest of the scan is proposed at once, then *spares*. A spare is a start, drawn like the
+  algorithm's next start and used as one later. An improvement that arrives out of order is accepted at once.
+- A lost trial: after four spares that were proposed while everything awaited was pending have been observed, the
+  awaited configurations count as failures.
+- An observation that was not awaited and is better than all before becomes the next start.
+- One observation causes at most 50 moves without an evaluation; after them spares are proposed.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain, zip_longest
+from typing import Any, ClassVar, Generic, TypeVar, final
+
+import numpy as np
+from typing_extensions import override
+
+from baco_like._typing import Array, Codes, Rng
+from baco_like.records.history import History, row_keys
+from baco_like.records.trial import Observation, Proposal
+from baco_like.spaces import design
+from baco_like.spaces.rows import distinct
+from baco_like.strategies.local.climbing import Climber
+from baco_like.strategies.local.neighbourhoods import NEIGHBOURHOODS, Neighbourhoods
+from baco_like.strategies.local.scan import Scan
+from baco_like.strategies.observed_costs import ObservedCosts
+from baco_like.strategies.protocol import Problem, proposed_rows
+from baco_like.strategies.settings import BY_BUDGET, BudgetedSettings, choose
+
+_MOVES_PER_TELL = 50
+"""Most moves after one observation."""
+
+_LOST_AFTER = 4
+"""Number of observed spares after which the awaited trials count as lost."""
+
+_SPARES = 64
+"""Number of spares that are kept, the newest ones."""
+
+CostedRow = tuple[Array, float]
+"""A configuration, ``(w,)``, with its cost."""
+
+M = TypeVar("M")
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class LocalSearchState(Generic[M]):
+    """The state of a local search.
+
+    Attributes:
+        algorithm: The strategy with all its settings.
+        neighbourhoods: Finds neighbours.
+        memory: The algorithm's own state.
+        scans: The current scans; all algorithms but the genetic one have a single scan.
+        observed: The known costs: all observations, or with ``noise="repeat"`` the failures only.
+        observations: Number of observations.
+        best_cost: The least cost observed.
+        surprise: An observation that was not awaited and is better than all before, until the algorithm uses it.
+        spares: Observed spares, oldest first.
+        turn: Number of moves.
+        overtaken: Number of spares observed in this turn that were proposed while everything awaited was pending.
+    """
+
+    algorithm: LocalSearchStrategy[M]
+    neighbourhoods: Neighbourhoods
+    memory: M
+    scans: tuple[Scan, ...] = ()
+    observed: ObservedCosts = field(default_factory=ObservedCosts)
+    observations: int = 0
+    best_cost: float = math.inf
+    surprise: CostedRow | None = None
+    spares: tuple[CostedRow, ...] = ()
+    turn: int = 0
+    overtaken: int = 0
+
+    def scan_start(self, row: Array) -> LocalSearchState[M]:
+        """Return the state that scans a start, ``(w,)``."""
+        return replace(self, scans=(Scan.start(row, self.observed),))
+
+    def scan_next_start(self, problem: Problem, rng: Rng) -> LocalSearchState[M]:
+        """Return the state that scans its next start: the surprise, the oldest spare, or a new draw."""
+        if self.surprise is not None:
+            return replace(self.scan_start(self.surprise[0]), surprise=None)
+        if self.spares:
+            return replace(self.scan_start(self.spares[0][0]), spares=self.spares[1:])
+        return self.scan_start(self.algorithm.draw_start(problem, self.memory, rng))
+
+    def climb(self, climber: Climber, scan: Scan, rng: Rng) -> Scan | None:
+        """Return the climber's next scan, or None at a local minimum."""
+        return climber.advance(scan, self.neighbourhoods, self.observed, rng)
+
+
+@dataclass(frozen=True)
+class LocalSearchStrategy(BudgetedSettings, ABC, Generic[M]):
+    """Base of local searches; ``M`` is the type of the algorithm's own state.
+
+    The tag of a proposal says whether it is a ``start``, a ``neighbour`` or a ``spare``, and in which turn it was made.
+    A spare's tag also says whether everything awaited was pending then.
+    """
+
+    neighbourhood: str = field(default=BY_BUDGET, kw_only=True)
+
+    first_memory: ClassVar[Any] = None
+    """The algorithm's own state before the first observation."""
+
+    @override
+    def check_settings(self) -> None:
+        """Check the name of the neighbourhood."""
+        choose("neighbourhood", self.neighbourhood, NEIGHBOURHOODS)
+
+    @abstractmethod
+    def move(self, problem: Problem, state: LocalSearchState[M], rng: Rng) -> LocalSearchState[M]:
+        """Return the state with new scans after a scan has settled; the new scans may be settled as well."""
+
+    def draw_start(self, problem: Problem, memory: M, rng: Rng) -> Array:
+        """Return the next start, a feasible row, ``(w,)``; by default a uniform draw."""
+        return draw_uniform_row(problem, rng)
+
+    def start(self, problem: Problem, state: LocalSearchState[M], rng: Rng) -> LocalSearchState[M]:
+        """Return the state with the first scans."""
+        return state.scan_next_start(problem, rng)
+
+    def init(self, problem: Problem, rng: Rng) -> LocalSearchState[M]:
+        """Return the state that scans the first start."""
+        algorithm = self.for_budget(problem.budget)
+        neighbourhoods = Neighbourhoods.of(problem.space, algorithm.neighbourhood)
+        state = LocalSearchState(algorithm, neighbourhoods, algorithm.first_memory)
+        return algorithm.start(problem, state, rng)
+
+    def ask(
+        self, problem: Problem, history: History, state: LocalSearchState[M], n: int, rng: Rng
+    ) -> Sequence[Proposal]:
+        """Return the configurations whose costs are needed, in order, then spares."""
+        proposals: dict[bytes, Proposal] = {}
+        for scan, i in _needed(state.scans, n + len(history.pending)):
+            row, key = scan.rows[i], scan.keys[i]
+            if key not in proposals and not problem.is_excluded(history, row[None, :])[0]:
+                phase = "start" if scan.base is None else "neighbour"
+                proposals[key] = Proposal(row, {"phase": phase, "turn": state.turn})
+            if len(proposals) == n:
+                return list(proposals.values())
+        history = history.assume_pending(proposed_rows(problem.space, proposals.values()))
+        tag = {"phase": "spare", "turn": state.turn, "waiting": not proposals}
+        spares = _draw_spares(problem, history, state, n - len(proposals), rng)
+        return [*proposals.values(), *(Proposal(row, tag) for row in spares)]
+
+    def tell(
+        self, problem: Problem, state: LocalSearchState[M], observation: Observation, rng: Rng
+    ) -> LocalSearchState[M]:
+        """Note the cost, and move as long as the known costs decide the next move."""
+        code, cost = observation.code, observation.cost
+        if code is None:
+            return state
+        (key,) = row_keys(code[None, :])
+        state = replace(state, observations=state.observations + 1)
+        if problem.noise == "none" or not math.isfinite(cost):
+            observed = state.observed.add(key, cost)
+            known = observed.cost(key)
+            assert known is not None
+            state, cost = replace(state, observed=observed), known
+        scans = tuple(scan.add_cost(key, cost) for scan in state.scans)
+        awaited = any(new is not old for new, old in zip(scans, state.scans, strict=True))
+        state = replace(state, scans=scans)
+        if not awaited:
+            state = _note_unawaited(state, (code, cost), observation.tag)
+        state = replace(state, best_cost=min(state.best_cost, cost))
+        for _ in range(_MOVES_PER_TELL):
+            if not any(scan.settled for scan in state.scans):
+                break
+            moved = state.algorithm.move(problem, state, rng)
+            state = replace(moved, turn=state.turn + 1, overtaken=0)
+        return state
+
+
+def _needed(scans: Sequence[Scan], limit: int) -> Iterator[tuple[Scan, int]]:
+    """Yield scans with the index of a needed cost: the first of every scan, the second of every scan, and so on."""
+    columns = ([(scan, int(i)) for i in scan.unknown[:limit]] for scan in scans)
+    return (item for item in chain.from_iterable(zip_longest(*columns)) if item is not None)
+
+
+def _draw_spares(
+    problem: Problem, history: History, state: LocalSearchState[Any], n: int, rng: Rng
+) -> Codes:
+    """Return at most n starts as the algorithm draws them; uniform draws replace those that are excluded."""
+    draws = [state.algorithm.draw_start(problem, state.memory, rng) for _ in range(2 * n)]
+    rows = distinct(np.array(draws))
+    rows = rows[~problem.is_excluded(history, rows)][:n]
+    if len(rows) == n:
+        return rows
+    history = history.assume_pending(rows)
+    more = design.uniform(
+        problem.space, n - len(rows), rng, lambda codes: problem.is_excluded(history, codes)
+    )
+    return np.concatenate([rows, more])
+
+
+def _note_unawaited(state: LocalSearchState[M], point: CostedRow, tag: Any) -> LocalSearchState[M]:
+    """Return the state after an observation that no scan awaits."""
+    is_spare = isinstance(tag, Mapping) and tag.get("phase") == "spare"
+    if is_spare and tag.get("waiting") and tag.get("turn") == state.turn:
+        state = replace(state, overtaken=state.overtaken + 1)
+        if state.overtaken >= _LOST_AFTER:
+            state = replace(state, scans=tuple(scan.give_up() for scan in state.scans))
+    if point[1] < state.best_cost:
+        state = replace(state, surprise=point)
+    elif is_spare:
+        state = replace(state, spares=(*state.spares, point)[-_SPARES:])
+    if state.surprise is not None and len(state.scans) == 1 and state.scans[0].base is None:
+        start = Scan.start(state.surprise[0], state.observed, state.scans[0].member)
+        return replace(state, scans=(start,), surprise=None)
+    return state
+
+
+def draw_uniform_row(problem: Problem, rng: Rng) -> Array:
+    """Return a uniform feasible draw, ``(w,)``."""
+    row: Array = problem.space.feasible.sample(1, rng)[0]
+    return row
