@@ -265,7 +265,7 @@ def test_a_better_configuration_that_is_told_is_the_next_start(name, before):
         waited += 1
     assert (run.state.scans[0].base == row).all()
     assert (waited > 0) == (before > 0)
-    assert run.state.best == -1e6
+    assert run.state.best_cost == -1e6
 
 
 @pytest.mark.parametrize("name", NAMES)
