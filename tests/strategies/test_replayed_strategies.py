@@ -196,7 +196,11 @@ def test_where_all_is_known_it_begins_elsewhere_and_proposes_nothing_in_the_end(
     assert origins == ["strategy"] * 9
     assert optimizer.state.strategy_state.checkpoint[2] > 0
     assert not Walk().ask(
-        Problem(space), optimizer.history, optimizer.state.strategy_state, 1, np.random.default_rng(0)
+        Problem(space),
+        optimizer.history,
+        optimizer.state.strategy_state,
+        1,
+        np.random.default_rng(0),
     )
 
 

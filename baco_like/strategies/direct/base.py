@@ -169,7 +169,9 @@ class ReplayedStrategy(BudgetedSettings, ABC, Generic[C]):
             state = _advance(state, assumed)
         return proposals
 
-    def tell(self, problem: Problem, state: Replay[C], observation: Observation, rng: Rng) -> Replay[C]:
+    def tell(
+        self, problem: Problem, state: Replay[C], observation: Observation, rng: Rng
+    ) -> Replay[C]:
         """Note the cost, and continue the algorithm if it has requested it."""
         code, cost = observation.code, observation.cost
         if code is None:
