@@ -1,4 +1,4 @@
-"""RandomInterleaving random draws, and the preset that is made of them and of the Bayesian parts."""
+"""Random interleaving, and the preset `smac` that uses it."""
 
 import numpy as np
 import pytest
@@ -6,9 +6,7 @@ import pytest
 from baco_like import Ordinal, Space
 from baco_like.acquisitions.functions import LowerConfidenceBound
 from baco_like.optimizer import Optimizer
-from baco_like.strategies import create_strategy
-from baco_like.strategies.composite.random_interleaving import RandomInterleaving
-from baco_like.strategies.direct.torczon import torczon
+from baco_like.strategies import RandomInterleaving, Torczon, create_strategy
 from baco_like.surrogates.forest import RandomForest
 from baco_like.surrogates.gp.model import GaussianProcess
 
@@ -16,7 +14,7 @@ SPACE = Space({name: Ordinal(list(range(20))) for name in "ab"})
 
 
 def phases(share, n=1):
-    optimizer = Optimizer(SPACE, strategy=RandomInterleaving(torczon(), share), seed=3)
+    optimizer = Optimizer(SPACE, strategy=RandomInterleaving(Torczon(), share), seed=3)
     for _ in range(60 // n):
         for trial in optimizer.suggest(n):
             optimizer.observe(trial, 1.0 + trial["a"] + trial["b"] * 0.1)
@@ -31,8 +29,8 @@ def test_a_share_of_the_proposals_is_random(n):
 
 
 def test_without_random_draws_it_is_the_other_strategy():
-    pure = Optimizer(SPACE, strategy=torczon(), seed=3)
-    mixed = Optimizer(SPACE, strategy=RandomInterleaving(torczon(), 0.0), seed=3)
+    pure = Optimizer(SPACE, strategy=Torczon(), seed=3)
+    mixed = Optimizer(SPACE, strategy=RandomInterleaving(Torczon(), 0.0), seed=3)
     for _ in range(20):
         for optimizer in (pure, mixed):
             trial = optimizer.suggest()
