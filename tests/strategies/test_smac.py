@@ -60,7 +60,7 @@ def test_it_predicts_with_its_model():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"surrogate": "tree"}, "surrogate 'tree' is unknown; choose from gp, forest"),
+        ({"surrogate": "tree"}, "surrogate 'tree' is unknown; choose from gp, gpytorch, forest"),
         ({"acquisition": "pi"}, "acquisition 'pi' is unknown; choose from lcb, ei"),
         ({"random_share": 1.5}, "random_share is 1.5; give a probability from 0 to 1"),
         ({"design": "grid"}, "design 'grid' is unknown"),

@@ -13,10 +13,9 @@ from typing import final
 
 import numpy as np
 
-from baco_like._typing import Array, Codes, Ints, Rng
-from baco_like.records.history import row_keys
-from baco_like.spaces.neighbourhoods import Neighbours, ParameterLocation, adjacent, hamming, list_used_codes, locate_parameters
-from baco_like.spaces.space import Space
+from baco_like._typing import Array, Codes, Ints, Rng from baco_like.records.history import row_keys from
+baco_like.spaces.neighbourhoods import Neighbours, ParameterLocation, adjacent, hamming, list_used_codes,
+locate_parameters from baco_like.spaces.space import Space
 
 _CACHE_SIZE = 4096
 _VALUES = 64

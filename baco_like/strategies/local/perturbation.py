@@ -9,7 +9,12 @@ from __future__ import annotations
 import numpy as np
 
 from baco_like._typing import Array, Codes, Rng
-from baco_like.spaces.neighbourhoods import DRAWS, ParameterLocation, list_used_codes, locate_parameters
+from baco_like.spaces.neighbourhoods import (
+    DRAWS,
+    ParameterLocation,
+    list_used_codes,
+    locate_parameters,
+)
 from baco_like.spaces.repair import nearest
 from baco_like.spaces.space import Space
 from baco_like.strategies.moves.mutation import inserted, swapped
@@ -40,8 +45,8 @@ def _bits(space: Space, place: ParameterLocation) -> int:
 def perturb(space: Space, row: Array, count: int, rng: Rng) -> Array:
     """Return a feasible row after a number of random changes in random parameters, ``(w,)`` -> ``(w,)``.
 
-    A change gives a parameter any other value, or makes one swap or insertion in a permutation. The first feasible of 16
-    such rows is returned, or the feasible row nearest to the first one. If every parameter would change, and every
+    A change gives a parameter any other value, or makes one swap or insertion in a permutation. The first feasible of
+    16 such rows is returned, or the feasible row nearest to the first one. If every parameter would change, and every
     permutation as often as it has elements, the row is a uniform draw.
 
     Args:
@@ -66,7 +71,9 @@ def perturb(space: Space, row: Array, count: int, rng: Rng) -> Array:
     return np.asarray(rows[feasible[0]] if len(feasible) else nearest(space, rows[:1], rng)[0])
 
 
-def _draw_other_values(space: Space, place: ParameterLocation, own: Codes, changes: int, rng: Rng) -> Codes:
+def _draw_other_values(
+    space: Space, place: ParameterLocation, own: Codes, changes: int, rng: Rng
+) -> Codes:
     """Return other values of one parameter, ``(n, width)`` -> ``(n, width)``."""
     if place.parameter.width > 1:
         for _ in range(min(changes, place.parameter.width)):
