@@ -13,9 +13,17 @@ from typing import final
 
 import numpy as np
 
-from baco_like._typing import Array, Codes, Ints, Rng from baco_like.records.history import row_keys from
-baco_like.spaces.neighbourhoods import Neighbours, ParameterLocation, adjacent, hamming, list_used_codes,
-locate_parameters from baco_like.spaces.space import Space
+from baco_like._typing import Array, Codes, Ints, Rng
+from baco_like.records.history import row_keys
+from baco_like.spaces.neighbourhoods import (
+    Neighbours,
+    ParameterLocation,
+    adjacent,
+    hamming,
+    list_used_codes,
+    locate_parameters,
+)
+from baco_like.spaces.space import Space
 
 _CACHE_SIZE = 4096
 _VALUES = 64
@@ -65,7 +73,9 @@ class Neighbourhoods:
         owner = np.zeros(space.width, dtype=np.int64)
         for gene, parameter in enumerate(space.active):
             owner[space.columns[parameter]] = gene
-        return cls(space, name, owner, all(_is_listed(space, place) for place in locate_parameters(space)))
+        return cls(
+            space, name, owner, all(_is_listed(space, place) for place in locate_parameters(space))
+        )
 
     def around(self, row: Array, rng: Rng) -> RowNeighbours:
         """Return the neighbours of a feasible row of codes, ``(w,)``, in no particular order."""
