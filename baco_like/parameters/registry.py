@@ -25,20 +25,24 @@ _TYPES: dict[str, Callable[..., Parameter]] = {
     "categorical": Categorical,
     "permutation": Permutation,
 }
+_BUILT_IN = frozenset(_TYPES)
 
 
 def register_parameter(type_name: str, make: Callable[..., Parameter]) -> None:
     """Register a parameter type, so that journals, TOML files and ``Space.from_dict`` can read it.
+
+    A second call with the same name replaces the class, as when a notebook cell runs again.
 
     Args:
         type_name: The ``type`` that the parameter's ``to_dict`` writes.
         make: The class; its constructor accepts the other fields of ``to_dict`` as keyword arguments.
 
     Raises:
-        SpaceError: Another class has this name.
+        SpaceError: The name belongs to one of the five types of this package.
     """
-    if _TYPES.setdefault(type_name, make) is not make:
-        raise SpaceError(f"parameter type {type_name!r} is already registered; choose another name")
+    if type_name in _BUILT_IN:
+        raise SpaceError(f"parameter type {type_name!r} is built in; choose another name")
+    _TYPES[type_name] = make
 
 
 def parameter_to_dict(parameter: Parameter) -> dict[str, Any]:

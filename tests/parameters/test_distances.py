@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 from baco_like.parameters import distances
 from baco_like.parameters.categorical import Categorical
@@ -80,7 +81,6 @@ def test_the_largest_distance_is_reached_by_reversal(metric, m):
     )
 )
 def test_long_permutations_against_scipy(pair):
-    from scipy import stats
 
     a, b = (np.array(one, dtype=float) for one in pair)
     m = len(a)
