@@ -52,7 +52,7 @@ def draw_minimum(rng: Rng, largest: float = 0.5) -> float:
     """Draw the least accepted probability of feasibility for one suggestion.
 
     BaCO draws the limit at random, and it is zero with positive probability, so that no region is excluded for ever.
-    The distribution is that of the BaCO program: uniform over eleven steps from 0 to ``largest``. The program's
+    As in the BaCO program, the distribution is uniform over eleven steps from 0 to ``largest``. The program's
     ``largest`` is 0.1 for a forest that weights successes four times as much as failures; the forest in
     `baco_like.surrogates` weights them equally, so its limit is higher.
     """

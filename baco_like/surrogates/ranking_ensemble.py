@@ -38,7 +38,7 @@ class Source:
 
     Args:
         name: Its name in notes.
-        model: Fitted to the task's values on a scale of their own.
+        model: Fitted to the task's values on a separate scale.
         slope: Units of this task's scale per unit of the related task's scale.
     """
 
@@ -139,7 +139,7 @@ class RankingEnsemble:
     ) -> EnsembleModel | GaussianModel:
         """Return the ensemble, or this task's model alone if no source helps or it does not use all of ``data``."""
         own = self.target.fit(space, data, rng, start)
-        if own.count < len(data.y):
+        if own.count < len(data.y) or data.censored.all():
             return own
         rows = chosen_rows(data.y, self.rows, rng)
         rows = rows[~data.censored[rows]]

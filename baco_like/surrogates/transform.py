@@ -141,7 +141,7 @@ def fit_transform(y: Array) -> Transform:
         y: One or more finite values in the user's unit.
 
     Raises:
-        ValueError: There is no value, or one is not finite.
+        ValueError: ``y`` is empty, or a value is not finite.
     """
     y = _checked(y, "a transform")
     if np.all(y > 0.0) or np.all(y < 0.0):
@@ -159,7 +159,7 @@ def standardise(y: Array) -> Transform:
         y: One or more finite values in the user's unit.
 
     Raises:
-        ValueError: There is no value, or one is not finite.
+        ValueError: ``y`` is empty, or a value is not finite.
     """
     y = _checked(y, "a scale")
     return _standardise(Transform("linear", unit=_power_of_two(float(np.abs(y).max()))), y)

@@ -1,4 +1,4 @@
-"""Stand-ins with chosen behaviour, to test whoever uses a model against closed forms."""
+"""Models with chosen predictions, to test code that uses models against closed forms."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from baco_like._typing import Array, Codes
+from baco_like._typing import Array, Codes, Rng
 
 
 @dataclass(frozen=True)
@@ -25,16 +25,21 @@ class ChosenModel:
 
     @property
     def hyperparameters(self) -> Mapping[str, Any]:
-        """Nothing."""
+        """An empty mapping."""
         return {}
 
     def predict(self, codes: Codes) -> tuple[Array, Array]:
-        """Return the chosen mean and variance."""
+        """Return the chosen mean and variance, ``(n,)`` each."""
         return self.mean(codes), self.variance(codes)
 
     def predict_joint(self, codes: Codes) -> tuple[Array, Array]:
-        """Return the chosen mean and a diagonal covariance."""
+        """Return the chosen mean ``(n,)`` and a diagonal covariance ``(n, n)``."""
         return self.mean(codes), np.diag(self.variance(codes))
+
+    def draw(self, rng: Rng) -> Callable[[Codes], Array]:
+        """Return the mean plus the same random multiple of the standard deviation everywhere."""
+        multiple = rng.standard_normal()
+        return lambda codes: self.mean(codes) + multiple * np.sqrt(self.variance(codes))
 
 
 @dataclass(frozen=True)
@@ -48,5 +53,5 @@ class ChosenFeasibility:
     chance: Callable[[Codes], Array]
 
     def probability(self, codes: Codes) -> Array:
-        """Return the chosen probability."""
+        """Return the chosen probability, ``(n,)``."""
         return self.chance(codes)

@@ -24,7 +24,7 @@ def at(acquisition, mean, variance, incumbent):
 @pytest.mark.parametrize("mean", [-2.0, 0.0, 1.3, 4.0])
 @pytest.mark.parametrize("deviation", [0.1, 1.0, 3.0])
 @pytest.mark.parametrize("margin", [0.0, 0.4])
-def test_expected_improvement_is_the_integral(mean, deviation, margin):
+def test_expected_improvement_equals_the_integral(mean, deviation, margin):
     density = stats.norm(mean, deviation).pdf
     bound = 0.5 - margin
 
@@ -55,7 +55,7 @@ def reference_log_h(z):
 @pytest.mark.parametrize(
     "z", [3.0, 0.0, -0.999, -1.0, -1.001, -5.0, -30.0, -300.0, -999.0, FAR, -1001.0, -1e4, -1e6]
 )
-def test_log_h_is_the_integral_far_into_the_tail(z):
+def test_log_h_equals_the_integral_far_in_the_tail(z):
     assert log_h(np.array([z]))[0] == pytest.approx(reference_log_h(z), rel=1e-9, abs=1e-9)
 
 
@@ -66,7 +66,7 @@ def test_log_h_rises(z, step):
     assert low <= high + 1e-12 * abs(low)
 
 
-def test_log_h_has_no_steps_where_its_ranges_meet():
+def test_log_h_is_continuous_where_its_ranges_meet():
     for edge in (-1.0, FAR):
         z = edge + np.linspace(-1e-6, 1e-6, 21) * abs(edge)
         rises = np.diff(log_h(z)) / np.diff(z)
@@ -74,7 +74,7 @@ def test_log_h_has_no_steps_where_its_ranges_meet():
 
 
 @pytest.mark.parametrize("z", [4.0, 0.0, -3.0, -30.0, -1e3])
-def test_probability_of_improvement_is_the_normal_tail(z):
+def test_probability_of_improvement_equals_the_normal_tail(z):
     found = at(ProbabilityOfImprovement(0.25), 1.0, 4.0, 1.25 + 2.0 * z)
     assert found == pytest.approx(stats.norm.logcdf(z), rel=1e-10)
 
@@ -94,11 +94,11 @@ def test_more_uncertainty_is_better_beyond_the_incumbent():
     assert np.all(np.diff(values) > 0.0)
 
 
-def test_lower_confidence_bound_is_mean_and_deviations():
+def test_lower_confidence_bound_combines_mean_and_deviation():
     assert at(LowerConfidenceBound(1.5), 2.0, 4.0, 0.0) == pytest.approx(-(2.0 - 1.5 * 2.0))
 
 
-def test_scores_see_the_codes():
+def test_scores_depend_on_the_codes():
     model = ChosenModel(lambda c: c[:, 0], lambda c: np.ones(len(c)))
     codes = np.arange(5.0)[:, None]
     for acquisition in (ExpectedImprovement(), ProbabilityOfImprovement(), LowerConfidenceBound()):

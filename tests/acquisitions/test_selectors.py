@@ -5,14 +5,14 @@ import pytest
 from baco_like.acquisitions.selectors import AdvancedMulti, Multi, Turns
 
 
-def test_turns_go_round_and_count_those_in_flight():
+def test_turns_rotate_and_count_pending_proposals():
     turns = Turns.of()
     assert [turns.next(i) for i in range(4)] == ["ei", "poi", "lcb", "ei"]
     turns = turns.add_cost("ei", 1.0, 0.9)
     assert [turns.next(i) for i in range(3)] == ["poi", "lcb", "ei"]
 
 
-def test_the_discounted_observation_score_is_the_papers_sum():
+def test_the_discounted_observation_score_equals_the_sum_in_the_paper():
     turns = Turns.of(["ei"])
     costs = [3.0, 1.0, 2.0]
     for cost in costs:
@@ -65,6 +65,6 @@ def test_advanced_multi_leaves_equals_alone_also_below_zero():
     assert play(AdvancedMulti(), costs, lambda n: [n], 60).names == ("ei", "poi", "lcb")
 
 
-def test_observations_of_one_no_longer_in_use_change_nothing():
+def test_observations_of_a_dropped_function_change_no_state():
     turns = Turns.of(["ei"])
     assert turns.add_cost("lcb", 5.0, 0.9) == turns

@@ -22,7 +22,7 @@ def column(values):
     return lambda codes: table[codes[:, 0].astype(int)]
 
 
-def test_weighted_is_the_logarithm_of_the_product():
+def test_weighting_by_feasibility_adds_the_logarithms():
     score = column([0.0, -1.0, -2.0, -3.0, 1.0, 2.0])
     chance = column([0.5, 0.2, 1.0, 0.9, 0.7, 0.3])
     found = weight_by_feasibility(score, ChosenFeasibility(chance), 0.0)(CODES)
@@ -34,7 +34,7 @@ def test_weighted_is_the_logarithm_of_the_product():
     st.lists(st.floats(0.0, 1.0), min_size=6, max_size=6),
     st.floats(0.0, 1.0),
 )
-def test_the_unlikely_rank_last_but_rank(scores, chances, minimum):
+def test_rows_below_the_minimum_rank_last_and_stay_ordered(scores, chances, minimum):
     found = weight_by_feasibility(column(scores), ChosenFeasibility(column(chances)), minimum)(
         CODES
     )
@@ -44,7 +44,7 @@ def test_the_unlikely_rank_last_but_rank(scores, chances, minimum):
         assert found[likely].min() > found[~likely].max()
 
 
-def test_a_score_does_not_depend_on_its_company():
+def test_a_score_does_not_depend_on_the_other_rows():
     scorer = weight_by_feasibility(
         column([5.0, 4, 3, 2, 1, 0]), ChosenFeasibility(column([0.01] * 6)), 0.05
     )
@@ -53,14 +53,14 @@ def test_a_score_does_not_depend_on_its_company():
     np.testing.assert_array_equal([scorer(CODES[i : i + 1])[0] for i in range(6)], whole)
 
 
-def test_nothing_feasible_is_still_ordered():
+def test_rows_are_ordered_if_no_row_is_feasible():
     found = weight_by_feasibility(
         column([1.0, 2, 3, 4, 5, 6]), ChosenFeasibility(column([0.0] * 6)), 0.1
     )(CODES)
     assert np.all(np.diff(found) > 0.0)
 
 
-def test_the_minimum_is_zero_now_and_then():
+def test_the_minimum_is_uniform_over_eleven_steps_from_zero():
     rng = np.random.default_rng(0)
     drawn = np.array([draw_minimum(rng, 0.4) for _ in range(2200)])
     assert drawn.min() == 0.0
@@ -70,7 +70,7 @@ def test_the_minimum_is_zero_now_and_then():
     assert stats.chisquare(counts).pvalue > 0.001
 
 
-def test_belief_fades():
+def test_the_influence_of_the_prior_fades():
     belief = np.array([0.5, 0.3, 0.1, 0.05, 0.05, 0.0])
     log_belief = column(np.log(np.maximum(belief, 1e-300)))
     score = column(np.zeros(6))
@@ -81,7 +81,7 @@ def test_belief_fades():
     np.testing.assert_allclose(weight_by_prior(score, log_belief, 0, strength=10.0)(CODES), early)
 
 
-def test_exploration_factor_is_the_papers():
+def test_exploration_factor_equals_the_formula_in_the_paper():
     # sigma^2 / (mu_s / f(x+)) / sigma_s^2
     assert exploration_factor(0.3, 8.0, 20.0, 0.6) == pytest.approx((0.3 / (20.0 / 8.0)) / 0.6)
     assert exploration_factor(0.6, 20.0, 20.0, 0.6) == 1.0
@@ -98,7 +98,7 @@ def test_exploration_shrinks_as_a_rate_grows():
     ("best", "mean", "variance", "expected"),
     [(-5.0, 5.0, 1.0, 0.5), (3.0, 0.0, 1.0, 0.5), (2.0, 4.0, 0.0, 0.5), (1e308, 1e-308, 1.0, 0.5)],
 )
-def test_a_ratio_without_meaning_counts_as_one(best, mean, variance, expected):
+def test_an_undefined_ratio_counts_as_one(best, mean, variance, expected):
     assert exploration_factor(0.5, best, mean, variance) == pytest.approx(expected)
 
 

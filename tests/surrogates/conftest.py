@@ -10,7 +10,7 @@ load_gpytorch()  # without the warning of its dependencies, which would be an er
 
 @pytest.fixture(scope="session")
 def mixed() -> Space:
-    """Every kind of parameter, a constant among them."""
+    """Return a space with every kind of parameter, including a constant."""
     return Space(
         {
             "tile": Ordinal([1, 2, 4, 8, 16, 32], log=True),

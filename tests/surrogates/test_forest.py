@@ -25,7 +25,7 @@ def plain(codes, y):
     return Data(codes, y, np.zeros(len(y)), np.zeros(len(y), dtype=bool))
 
 
-def test_leaves_are_scikit_learns_predictions():
+def test_leaves_equal_the_predictions_of_scikit_learn():
     features = rng(1).random((60, 4))
     y = rng(2).standard_normal(60)
     growth = Growth(trees=7, max_features=0.5, min_samples_leaf=2, bootstrap=False)
@@ -40,7 +40,7 @@ def test_leaves_are_scikit_learns_predictions():
         np.testing.assert_allclose(found[i], reference.predict(unseen), rtol=1e-12)
 
 
-def test_an_unsmoothed_forest_is_scikit_learns_classifier(labelled):
+def test_an_unsmoothed_forest_equals_the_classifier_of_scikit_learn(labelled):
     codes, feasible = labelled
     growth = Growth(trees=200, max_features=1.0, bootstrap=True)
     model = ForestFeasibility(growth, smoothing=1e-9, every=1).fit(SPACE, codes, feasible, 3)
@@ -72,7 +72,7 @@ def test_variance_is_the_total_variance():
     assert model.hyperparameters == {}
 
 
-def test_it_learns_and_repeats():
+def test_a_forest_learns_and_is_reproducible():
     codes = SPACE.feasible.sample(200, rng(1))
     y = (codes[:, 0] > 20.0) + 0.1 * codes[:, 1]
     model = RandomForest().fit(SPACE, plain(codes, y), rng(2))
@@ -90,7 +90,7 @@ def test_a_space_of_constants_has_a_forest():
     assert np.ptp(model.predict(codes)[0]) == 0.0
 
 
-def test_feasibility_is_learnt(labelled):
+def test_feasibility_is_learned(labelled):
     codes, feasible = labelled
     model = ForestFeasibility().fit(SPACE, codes, feasible, 0)
     unseen = SPACE.feasible.sample(500, rng(9))
@@ -100,7 +100,7 @@ def test_feasibility_is_learnt(labelled):
     assert np.mean((probability > 0.5) == truth) > 0.9
 
 
-def test_one_failure_does_not_condemn_and_one_success_does_not_clear():
+def test_one_failure_or_success_does_not_decide_its_neighbourhood():
     codes = np.column_stack([np.arange(11.0) * 4.0, np.zeros(11)])
     one_failure = np.ones(11, dtype=bool)
     one_failure[5] = False
@@ -114,18 +114,18 @@ def test_one_failure_does_not_condemn_and_one_success_does_not_clear():
 
 
 @pytest.mark.parametrize("outcome", [True, False])
-def test_one_class_only_is_constant(outcome):
+def test_a_single_class_gives_a_constant_model(outcome):
     codes = SPACE.feasible.sample(4, rng())
     model = ForestFeasibility().fit(SPACE, codes, np.full(4, outcome), 0)
     np.testing.assert_array_equal(model.probability(codes), float(outcome))
 
 
-def test_only_seed_and_history_decide(labelled):
+def test_the_model_depends_only_on_seed_and_history(labelled):
     codes, feasible = labelled
     candidates = SPACE.feasible.sample(50, rng(2))
     recipe = ForestFeasibility()
     first = recipe.fit(SPACE, codes, feasible, 7).probability(candidates)
-    for seed in range(12):  # push the first forest out of what is remembered
+    for seed in range(12):  # push the first forest out of the cache
         recipe.fit(SPACE, codes, feasible, seed + 100)
     np.testing.assert_array_equal(
         recipe.fit(SPACE, codes, feasible, 7).probability(candidates), first
@@ -133,7 +133,7 @@ def test_only_seed_and_history_decide(labelled):
     assert np.any(recipe.fit(SPACE, codes, feasible, 8).probability(candidates) != first)
 
 
-def test_the_model_waits_for_what_matters(labelled):
+def test_the_model_is_refitted_only_at_refit_points(labelled):
     codes, _ = labelled
     candidates = SPACE.feasible.sample(50, rng(2))
     recipe = ForestFeasibility(every=5)

@@ -51,7 +51,7 @@ def gpytorch_of(space, data, kernel, h):
 
 @pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
 @pytest.mark.parametrize("seed", range(3))
-def test_value_and_gradient_are_gpytorchs(problem, kernel, seed):
+def test_value_and_gradient_equal_gpytorch(problem, kernel, seed):
     space, data = problem
     h = draw(len(space.active), seed)
     value, gradient = evidence_of(space, data, kernel)(h.logs)
@@ -71,7 +71,7 @@ def test_value_and_gradient_are_gpytorchs(problem, kernel, seed):
 
 
 @pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
-def test_posterior_is_gpytorchs(problem, kernel):
+def test_posterior_equals_gpytorch(problem, kernel):
     space, data = problem
     h = draw(len(space.active), 7)
     process, _ = gpytorch_of(space, data, kernel, h)
@@ -93,7 +93,7 @@ def test_posterior_is_gpytorchs(problem, kernel):
 
 @pytest.mark.parametrize("mean", ["zero", "constant"])
 @pytest.mark.parametrize("priors", [PRIORS, FLAT_PRIORS], ids=["gamma", "flat"])
-def test_gradient_is_the_difference(problem, mean, priors):
+def test_gradient_equals_finite_differences(problem, mean, priors):
     space, data = problem
     evidence = evidence_of(space, data, priors=priors, mean=mean)
     theta = draw(len(space.active), 1).logs
@@ -104,7 +104,7 @@ def test_gradient_is_the_difference(problem, mean, priors):
 
 @pytest.mark.parametrize("mean", ["zero", "constant"])
 @pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
-def test_batched_scores_are_the_values(problem, mean, kernel):
+def test_batched_scores_equal_single_evaluations(problem, mean, kernel):
     space, data = problem
     evidence = evidence_of(space, data, kernel, mean=mean)
     thetas = np.array([draw(len(space.active), seed).logs for seed in range(5)])
@@ -112,7 +112,7 @@ def test_batched_scores_are_the_values(problem, mean, kernel):
     np.testing.assert_allclose(evidence.scores(thetas), expected, rtol=1e-9)
 
 
-def test_a_constant_mean_is_the_best_constant(problem):
+def test_a_constant_mean_maximises_the_density(problem):
     space, data = problem
     theta = draw(len(space.active), 2).logs
     shifted = [
@@ -123,7 +123,7 @@ def test_a_constant_mean_is_the_best_constant(problem):
     assert evidence_of(space, data, mean="constant")(theta)[0] >= best
 
 
-def test_a_subset_is_the_evidence_of_its_rows(problem):
+def test_a_subset_equals_the_evidence_of_its_rows(problem):
     space, data = problem
     rows = np.array([3, 5, 20, 21])
     part = type(data)(data.codes[rows], data.y[rows], data.variance[rows], data.censored[rows])

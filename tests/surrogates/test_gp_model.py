@@ -33,17 +33,17 @@ def plain(codes, y):
     return Data(codes, y, np.zeros(len(y)), np.zeros(len(y), dtype=bool))
 
 
-def test_it_learns_a_smooth_function(mixed, make_data):
+def test_a_smooth_function_is_learned(mixed, make_data):
     model = GaussianProcess().fit(mixed, make_data(mixed, 120), rng())
     unseen = make_data(mixed, 200, seed=1, noise=0.0)
     mean, variance = model.predict(unseen.codes)
     residual = unseen.y - mean
     assert residual.var() < 0.1 * unseen.y.var()
-    # The deviations mean what they say: standardised residuals have a size of about 1.
+    # The predicted deviations are realistic: standardised residuals have a size of about 1.
     assert 0.4 < np.sqrt(np.mean(residual**2 / variance)) < 2.0
 
 
-def test_an_idle_parameter_gets_the_longest_lengthscale():
+def test_a_parameter_without_effect_gets_the_longest_lengthscale():
     space = Space({"a": Integer(0, 20), "b": Integer(0, 20), "idle": Integer(0, 20)})
     codes = space.feasible.sample(60, rng(2))
     features = space.features(codes)
@@ -55,7 +55,7 @@ def test_an_idle_parameter_gets_the_longest_lengthscale():
     assert np.argmin(lengthscales) == 0
 
 
-def test_conditioning_is_a_refit_with_the_same_hyperparameters(mixed, make_data):
+def test_conditioning_equals_a_refit_with_the_same_hyperparameters(mixed, make_data):
     data = make_data(mixed, 50)
     first = Data(data.codes[:35], data.y[:35], data.variance[:35], data.censored[:35])
     recipe = FixedGaussianProcess(lengthscale=0.7, noise=0.03)
@@ -70,7 +70,7 @@ def test_conditioning_is_a_refit_with_the_same_hyperparameters(mixed, make_data)
     )
 
 
-def test_prediction_in_blocks_is_the_textbook_formula(mixed, make_data):
+def test_prediction_in_blocks_equals_the_textbook_formula(mixed, make_data):
     data = make_data(mixed, 30, variance=np.linspace(0.0, 0.2, 30))
     model = GaussianProcess(mean="constant").fit(mixed, data, rng())
     p: Posterior = model.posterior
@@ -87,7 +87,7 @@ def test_prediction_in_blocks_is_the_textbook_formula(mixed, make_data):
     np.testing.assert_allclose(variance, expected, atol=1e-9)
 
 
-def test_fantasies_at_the_mean_lower_the_variance_and_keep_the_mean(mixed, make_data):
+def test_values_imputed_at_the_mean_lower_the_variance_and_keep_the_mean(mixed, make_data):
     model = GaussianProcess().fit(mixed, make_data(mixed, 30), rng())
     flying = mixed.feasible.sample(5, rng(3))
     candidates = mixed.feasible.sample(100, rng(4))
@@ -99,7 +99,7 @@ def test_fantasies_at_the_mean_lower_the_variance_and_keep_the_mean(mixed, make_
     assert condition_on_pending(model, flying[:0]) is model
 
 
-def test_the_fit_repeats_and_starts_from_an_earlier_optimum(mixed, make_data):
+def test_a_fit_is_reproducible_and_starts_from_an_earlier_optimum(mixed, make_data):
     data = make_data(mixed, 60)
     recipe = GaussianProcess()
     found = recipe.fit(mixed, data, rng(1)).hyperparameters
@@ -129,7 +129,7 @@ def test_a_start_of_another_model_is_ignored(mixed, make_data, start):
     assert with_start == GaussianProcess().fit(mixed, data, rng(1)).hyperparameters
 
 
-def test_json_returns_the_hyperparameters():
+def test_hyperparameters_survive_json():
     h = Hyperparameters(np.array([0.3, 2.0]), 1.5, 0.01)
     back = from_json(json.loads(json.dumps(to_json(h))), 2)
     assert back is not None
@@ -137,7 +137,7 @@ def test_json_returns_the_hyperparameters():
     np.testing.assert_allclose(Hyperparameters.from_logs(h.logs).logs, h.logs)
 
 
-def test_many_rows_are_fitted_by_a_part_of_them_and_seen_whole():
+def test_hyperparameters_are_fitted_to_a_part_of_many_rows():
     space = Space({"a": Integer(0, 300), "b": Integer(0, 300)})
     codes = space.feasible.sample(90, rng(1))
     y = np.sin(space.features(codes) @ np.array([4.0, 2.0]))
@@ -146,7 +146,7 @@ def test_many_rows_are_fitted_by_a_part_of_them_and_seen_whole():
     np.testing.assert_allclose(model.predict(codes)[0], y, atol=0.1)
 
 
-def test_very_many_rows_are_seen_in_part():
+def test_the_model_uses_a_part_of_very_many_rows():
     space = Space({"a": Integer(0, 300), "b": Integer(0, 300)})
     codes = space.feasible.sample(90, rng(1))
     y = np.sin(space.features(codes) @ np.array([4.0, 2.0]))
@@ -157,8 +157,8 @@ def test_very_many_rows_are_seen_in_part():
     )
 
 
-@pytest.mark.parametrize(("count", "looks_elsewhere"), [(51, False), (50, True), (None, True)])
-def test_an_earlier_optimum_is_followed_and_now_and_then_another_is_sought(count, looks_elsewhere):
+@pytest.mark.parametrize(("count", "has_fresh_starts"), [(51, False), (50, True), (None, True)])
+def test_fits_follow_an_earlier_optimum_and_sometimes_try_fresh_starts(count, has_fresh_starts):
     space = Space({"a": Integer(0, 300), "b": Integer(0, 300)})
     codes = space.feasible.sample(20, rng(1))
     features = space.features(codes)
@@ -166,19 +166,19 @@ def test_an_earlier_optimum_is_followed_and_now_and_then_another_is_sought(count
     y = np.sin(features @ np.array([4.0, 2.0]))
     evidence = Evidence(MATERN52, Priors(), squares, y, np.zeros(20))
     first = to_json(maximise_evidence(evidence, Effort(), rng(1)))
-    # Only looking elsewhere draws from the priors.
+    # Only fresh starts draw from the priors.
     generator = rng(2)
     maximise_evidence(evidence, Effort(fresh_every=5), generator, first, count)
-    assert (generator.bit_generator.state != rng(2).bit_generator.state) == looks_elsewhere
+    assert (generator.bit_generator.state != rng(2).bit_generator.state) == has_fresh_starts
 
 
 @pytest.mark.parametrize("name", ["draws", "starts", "fitted_rows", "seen_rows", "fresh_every"])
-def test_effort_has_at_least_one_of_everything(name):
+def test_numbers_of_an_effort_must_be_positive(name):
     with pytest.raises(ValueError, match=name):
         Effort(**{name: 0})
 
 
-def test_chosen_rows_hold_the_best():
+def test_chosen_rows_contain_the_best():
     y = rng(1).standard_normal(100)
     rows = chosen_rows(y, 20, rng(2))
     assert len(np.unique(rows)) == 20
@@ -186,7 +186,7 @@ def test_chosen_rows_hold_the_best():
     np.testing.assert_array_equal(chosen_rows(y, 200, rng()), np.arange(100))
 
 
-def test_known_variance_makes_a_value_count_less():
+def test_a_known_variance_reduces_the_influence_of_a_value():
     space = Space({"a": Integer(0, 10)})
     codes = np.array([[0.0], [5.0], [10.0]])
     y = np.array([0.0, 3.0, 0.0])
@@ -207,13 +207,13 @@ def test_a_censored_value_is_imputed_above_its_bound():
     imputed = recipe.fit(space, data, rng()).predict(codes)[0]
     at_bounds = recipe.fit(space, plain(codes, bounds), rng()).predict(codes)[0]
     assert np.all(imputed[stopped] > 0.55)
-    # The trend of the others says that the values beyond the bound go on rising.
+    # The uncensored values rise towards the bound, so the imputed ones continue the trend.
     assert np.abs(imputed - y).max() < 0.7 * np.abs(at_bounds - y).max()
     fitted = GaussianProcess().fit(space, data, rng())
     assert fitted.predict(codes)[0][-1] > 0.6
 
 
-def test_all_censored_counts_as_the_bounds():
+def test_values_count_at_their_bounds_if_all_are_censored():
     space = Space({"a": Integer(0, 10)})
     codes, y = np.arange(3.0)[:, None], np.array([0.0, 0.5, -0.5])
     data = Data(codes, y, np.zeros(3), np.ones(3, dtype=bool))
@@ -225,7 +225,7 @@ def test_all_censored_counts_as_the_bounds():
 
 
 @pytest.mark.parametrize("bound", [-30.0, -2.0, 0.0, 1.0, 6.0, 40.0])
-def test_truncated_mean_is_scipys(bound):
+def test_truncated_mean_equals_scipy(bound):
     found = truncated_mean(np.array([0.5]), np.array([4.0]), np.array([bound]))[0]
     expected = stats.truncnorm((bound - 0.5) / 2.0, np.inf, loc=0.5, scale=2.0).mean()
     assert found == pytest.approx(expected, rel=1e-6)
@@ -233,7 +233,7 @@ def test_truncated_mean_is_scipys(bound):
 
 
 @pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
-def test_drawn_functions_have_the_posteriors_moments(kernel):
+def test_drawn_functions_have_the_moments_of_the_posterior(kernel):
     space = Space({"a": Integer(0, 10), "b": Integer(0, 10)})
     codes = space.feasible.sample(12, rng(1))
     features = space.features(codes)
@@ -250,7 +250,7 @@ def test_drawn_functions_have_the_posteriors_moments(kernel):
     np.testing.assert_allclose(one(candidates)[2:3], one(candidates[2:3]), atol=1e-12)
 
 
-def test_distances_by_products_are_distances():
+def test_distances_by_products_equal_direct_distances():
     a, b = rng(1).random((7, 3)) + 100.0, rng(2).random((5, 3)) + 100.0
     expected = ((a[:, None] - b[None]) ** 2).sum(-1)
     np.testing.assert_allclose(cross_squared_distances(a, b), expected, atol=1e-12)

@@ -15,21 +15,21 @@ X = np.geomspace(1e-3, 30.0, 15)
         (LogNormal(0.5, 1.3), stats.lognorm(1.3, scale=0.5)),
     ],
 )
-def test_density_is_scipys(prior, reference):
+def test_density_equals_scipy(prior, reference):
     np.testing.assert_allclose(prior.log_density(X), reference.logpdf(X), rtol=1e-10)
     sample = prior.sample((2000,), np.random.default_rng(1))
     assert stats.kstest(sample, reference.cdf).pvalue > 0.01
 
 
 @pytest.mark.parametrize("prior", PRIORS)
-def test_gradient_is_the_density_s(prior):
+def test_gradient_equals_finite_differences_of_the_density(prior):
     step = 1e-6 * X
     difference = (prior.log_density(X + step) - prior.log_density(X - step)) / (2.0 * step)
     np.testing.assert_allclose(prior.gradient(X), difference, rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize("prior", PRIORS)
-def test_draws_are_positive_and_repeat(prior):
+def test_draws_are_positive_and_reproducible(prior):
     drawn = prior.sample((3, 4), np.random.default_rng(5))
     assert drawn.shape == (3, 4)
     assert np.all(drawn > 0.0)
@@ -37,7 +37,7 @@ def test_draws_are_positive_and_repeat(prior):
 
 
 @pytest.mark.parametrize("noise", [Gamma(1.1, 10.0), LogNormal(0.1, 1.0)])
-def test_the_joint_prior_is_one_prior_for_each_number(noise):
+def test_the_joint_prior_applies_each_prior_to_its_numbers(noise):
     priors = Priors(Gamma(3.0, 6.0), Gamma(2.0, 0.5), noise)
     joint, each = priors.joint(2), [priors.lengthscale] * 2 + [priors.outputscale, noise]
     x = np.abs(np.random.default_rng(2).normal(size=(5, 4))) + 0.01
@@ -50,7 +50,7 @@ def test_the_joint_prior_is_one_prior_for_each_number(noise):
     np.testing.assert_allclose(means, [0.5, 0.5, 4.0], rtol=0.1)
 
 
-def test_flat_draws_keep_to_their_range():
+def test_draws_of_a_flat_prior_lie_in_its_range():
     drawn = Flat(0.1, 4.0).sample((500,), np.random.default_rng(0))
     assert drawn.min() >= 0.1
     assert drawn.max() <= 4.0

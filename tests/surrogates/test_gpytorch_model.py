@@ -46,7 +46,7 @@ def test_joint_and_marginal_predictions_agree(problem, fitted):
     np.testing.assert_allclose(np.diag(covariance), variance, atol=1e-10)
 
 
-def test_conditioning_is_fitting_the_rest_with_the_same_hyperparameters(problem, fitted):
+def test_conditioning_equals_a_fit_with_the_same_hyperparameters(problem, fitted):
     space, data = problem
     more = space.feasible.sample(3, np.random.default_rng(5))
     y = np.array([0.1, -0.2, 0.3])
@@ -65,7 +65,7 @@ def test_conditioning_is_fitting_the_rest_with_the_same_hyperparameters(problem,
         np.testing.assert_allclose(one, other, atol=1e-8)
 
 
-def test_hyperparameters_are_json_and_a_start(problem, fitted):
+def test_hyperparameters_survive_json_and_start_a_fit(problem, fitted):
     space, data = problem
     found = json.loads(json.dumps(fitted.hyperparameters))
     frozen = GPyTorchGP(priors=PRIORS, device="cpu", starts=0, steps=0)
@@ -86,12 +86,12 @@ def test_a_users_kernel_and_its_priors_are_used(problem):
         return gpytorch.kernels.ScaleKernel(periodic)
 
     model = GPyTorchGP(kernel, priors=PRIORS).fit(space, data, np.random.default_rng(1))
-    # The prior leaves nothing but 0.2 for the lengthscale.
+    # The prior allows only lengthscales near 0.2.
     assert model.kernel.base_kernel.lengthscale.item() == pytest.approx(0.2, abs=0.02)
     assert np.all(np.isfinite(model.predict(data.codes)))
 
 
-def test_a_covariance_that_cannot_be_factored_is_a_wall(problem):
+def test_a_covariance_that_cannot_be_factored_gives_a_large_loss(problem):
     space, data = problem
     kernel = gpytorch.kernels.ScaleKernel(GroupedKernel(space.feature_owner, len(space.active)))
     objective = LogPosterior(
@@ -178,7 +178,7 @@ def test_unknown_devices_are_refused(device):
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a CUDA device")
 @pytest.mark.parametrize("device", ["cuda", "cuda:1"])
-def test_a_missing_gpu_is_an_error_that_says_so(device):
+def test_a_missing_gpu_is_an_error(device):
     with pytest.raises(StrategyError, match="torch finds 0 CUDA devices on this machine; choose"):
         GPyTorchGP(device=device)
     assert resolve_device("auto") == "cpu"
@@ -186,7 +186,7 @@ def test_a_missing_gpu_is_an_error_that_says_so(device):
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
-def test_a_gpu_gives_the_same(problem, fitted):
+def test_a_gpu_gives_the_same_predictions(problem, fitted):
     space, data = problem
     frozen = GPyTorchGP(priors=PRIORS, starts=0, steps=0, device="cuda")
     model = frozen.fit(space, data, np.random.default_rng(1), fitted.hyperparameters)

@@ -55,7 +55,7 @@ KNOWN = rows(12, 1)
 
 
 @pytest.mark.parametrize("noise", [1e-6, 0.2])
-def test_leave_one_out_is_what_the_model_of_the_others_says(noise):
+def test_leave_one_out_equals_the_prediction_of_a_model_without_the_observation(noise):
     recipe = FixedGaussianProcess(lengthscale=0.4, noise=noise)
     y = value(KNOWN)
     mean, deviation = fitted(KNOWN, y, recipe).leave_one_out()
@@ -73,7 +73,7 @@ def members():
     return Member(rest, 0.7, source, 0.5), Member(fitted(KNOWN, value(KNOWN), recipe), 0.3)
 
 
-def test_means_add_up_by_weight_and_variances_by_its_square():
+def test_means_add_up_by_weights_and_variances_by_squared_weights():
     first, second = members()
     new = rows(30, 2)
     mean, variance = EnsembleModel((first, second), {}).predict(new)
@@ -83,7 +83,7 @@ def test_means_add_up_by_weight_and_variances_by_its_square():
     assert variance == pytest.approx(0.7**2 * spread + 0.3**2 * width)
 
 
-def test_what_is_kept_of_a_source_changes_nothing():
+def test_cached_predictions_of_a_source_equal_fresh_ones():
     source = source_of(value, slope=1.5)
     many = np.concatenate([rows(600, 3), rows(600, 4)])
     once = source.mean(many)
@@ -97,20 +97,20 @@ def test_what_is_kept_of_a_source_changes_nothing():
     assert source.mean(many.copy()) == pytest.approx(once)
 
 
-def test_conditioning_hits_the_told_values_and_believes_its_own():
+def test_conditioning_predicts_the_given_values():
     model = EnsembleModel(members(), {})
     assert isinstance(model, UpdatableModel)
-    flying, new = rows(3, 5), rows(20, 6)
-    told = model.predict(flying)[0] + np.array([0.4, -0.3, 0.0])
-    seen = model.condition(flying, told)
-    assert seen.predict(flying)[0] == pytest.approx(told, abs=1e-4)
-    believed = model.condition(flying, model.predict(flying)[0])
-    assert believed.predict(new)[0] == pytest.approx(model.predict(new)[0], abs=1e-6)
-    assert (believed.predict(new)[1] <= model.predict(new)[1] + 1e-9).all()
-    assert believed.predict(flying)[1].sum() < model.predict(flying)[1].sum()
+    pending, new = rows(3, 5), rows(20, 6)
+    given = model.predict(pending)[0] + np.array([0.4, -0.3, 0.0])
+    conditioned = model.condition(pending, given)
+    assert conditioned.predict(pending)[0] == pytest.approx(given, abs=1e-4)
+    imputed = model.condition(pending, model.predict(pending)[0])
+    assert imputed.predict(new)[0] == pytest.approx(model.predict(new)[0], abs=1e-6)
+    assert (imputed.predict(new)[1] <= model.predict(new)[1] + 1e-9).all()
+    assert imputed.predict(pending)[1].sum() < model.predict(pending)[1].sum()
 
 
-def test_a_task_that_ranks_well_has_the_weight_whatever_its_scale():
+def test_a_task_that_ranks_well_gets_the_weight_at_any_scale():
     alike = source_of(lambda codes: 100.0 + 7.0 * value(codes))
     known = rows(5, 7)
     model = RankingEnsemble(GaussianProcess(), (alike,)).fit(
@@ -134,7 +134,7 @@ def test_a_task_in_reversed_order_is_left_out(n):
     assert model.predict(KNOWN)[0] == pytest.approx(own.predict(KNOWN)[0])
 
 
-def test_equal_values_tell_nothing_of_a_source():
+def test_sources_are_left_out_if_all_values_are_equal():
     flat = data(KNOWN, np.zeros(12))
     model = RankingEnsemble(GaussianProcess(), (source_of(value),)).fit(
         SPACE, flat, np.random.default_rng(0)
@@ -142,7 +142,7 @@ def test_equal_values_tell_nothing_of_a_source():
     assert isinstance(model, GPModel)
 
 
-def test_the_fit_goes_on_from_what_a_journal_keeps():
+def test_a_fit_starts_from_hyperparameters_in_a_journal():
     recipe = RankingEnsemble(
         GaussianProcess(), (source_of(lambda codes: -value(codes), "bad"), source_of(value, "good"))
     )
@@ -161,7 +161,7 @@ def test_the_fit_goes_on_from_what_a_journal_keeps():
     st.lists(st.sampled_from([-1.0, 0.0, 1e-3, 1.0]), min_size=1, max_size=3),
     st.booleans(),
 )
-def test_predictions_are_finite_whatever_the_sources(n, factors, censored):
+def test_predictions_are_finite_for_all_sources(n, factors, censored):
     sources = tuple(map(scaled_source, factors))
     known = data(KNOWN[:n], value(KNOWN[:n]))
     if censored:

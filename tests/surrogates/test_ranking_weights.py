@@ -13,7 +13,7 @@ from baco_like.surrogates.ranking_weights import held_out_losses, ranking_losses
 VALUES = st.integers(-3, 3).map(float)
 
 
-def pairs_ranked_otherwise(f, g, y):
+def count_differently_ranked_pairs(f, g, y):
     """Count pairs (j, k): f_j below g_k exactly where y_j is not below y_k."""
     n = len(y)
     return sum(
@@ -29,13 +29,13 @@ def pairs_ranked_otherwise(f, g, y):
         )
     )
 )
-def test_losses_are_the_pairs_that_are_ranked_otherwise(drawn_and_y):
+def test_losses_count_the_pairs_that_are_ranked_differently(drawn_and_y):
     drawn, y = drawn_and_y
     assert ranking_losses(drawn, y) == pytest.approx(
-        [pairs_ranked_otherwise(f, f, y) for f in drawn]
+        [count_differently_ranked_pairs(f, f, y) for f in drawn]
     )
     assert held_out_losses(drawn, y) == pytest.approx(
-        [pairs_ranked_otherwise(f, y, y) for f in drawn]
+        [count_differently_ranked_pairs(f, y, y) for f in drawn]
     )
 
 
@@ -63,7 +63,7 @@ def weights_by_hand(sources, target):
     arrays(float, (2, 6), elements=st.integers(0, 9).map(float)),
     arrays(float, 6, elements=st.integers(0, 9).map(float)),
 )
-def test_weights_are_the_shares_of_draws_that_a_model_wins(sources, target):
+def test_weights_equal_the_shares_of_draws_won(sources, target):
     found = ranking_weights(sources, target)
     assert found.sum() == pytest.approx(1.0)
     kept = [i for i in range(2) if np.median(sources[i]) <= np.percentile(target, 95)]
@@ -75,7 +75,7 @@ def test_without_sources_the_target_has_all_weight():
     assert ranking_weights(np.empty((0, 5)), np.ones(5)) == pytest.approx([1.0])
 
 
-def test_many_useless_sources_take_nothing_from_the_target():
+def test_many_useless_sources_take_no_weight_from_the_target():
     rng = np.random.default_rng(1)
     target = rng.integers(0, 40, 256).astype(float)  # now and then worse than a source
     useless = rng.integers(35, 60, (20, 256)).astype(float)

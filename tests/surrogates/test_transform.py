@@ -11,7 +11,7 @@ ANY = st.lists(st.floats(-1e300, 1e300, allow_subnormal=False), min_size=1, max_
 
 
 @given(st.one_of(POSITIVE, NEGATIVE, ANY))
-def test_values_become_standard_and_keep_their_order(values):
+def test_values_are_standardised_and_keep_their_order(values):
     y = np.array(values)
     z = fit_transform(y).forward(y)
     assert np.all(np.isfinite(z))
@@ -30,7 +30,7 @@ def test_backward_inverts_a_logarithm(values):
 
 
 @given(st.lists(st.integers(-900, 900), min_size=1, max_size=30))
-def test_a_rate_is_modelled_as_the_time_that_it_stands_for(exponents):
+def test_a_rate_is_modelled_like_the_corresponding_time(exponents):
     times = np.ldexp(1.0, exponents)
     np.testing.assert_allclose(
         fit_transform(-1.0 / times).forward(-1.0 / times),
@@ -56,7 +56,7 @@ def test_backward_inverts_asinh(values):
 
 
 @given(st.one_of(NEGATIVE, ANY), st.floats(-1e6, 1e6), st.floats(0.0, 1e6))
-def test_everything_that_comes_back_is_finite(values, mean, variance):
+def test_backward_and_moments_are_finite(values, mean, variance):
     transform = fit_transform(np.array(values))
     z = np.array([mean])
     assert np.all(np.isfinite(transform.backward(z)))
@@ -77,7 +77,7 @@ def test_known_variances_stay_finite(values):
     "y", [[1.0, 2.0, 9.0, 4.0], [-3.0, 0.5, 2.0, 60.0], [-60.0, -2.0, -0.5, -3.0]]
 )
 @pytest.mark.parametrize(("mean", "variance"), [(0.3, 0.2), (-1.1, 0.01), (0.8, 0.6)])
-def test_moments_are_those_of_many_draws(y, mean, variance):
+def test_moments_equal_those_of_many_draws(y, mean, variance):
     transform = fit_transform(np.array(y))
     nodes, weights = np.polynomial.hermite_e.hermegauss(80)
     weights = weights / weights.sum()
@@ -107,7 +107,7 @@ def test_equal_values_become_zeros():
         np.testing.assert_allclose(transform.backward(np.zeros(2)), y[:2], rtol=1e-12)
 
 
-def test_a_zero_bound_is_no_trouble_for_a_logarithm():
+def test_a_bound_of_zero_has_a_finite_logarithm():
     for values in ([1.0, 2.0], [-2.0, -1.0]):
         transform = fit_transform(np.array(values))
         assert np.isfinite(transform.forward(np.array([0.0])))[0]

@@ -17,8 +17,8 @@ def impute(
     """Return the values ``(n,)`` with every censored one replaced by its expectation above its bound.
 
     The first pass predicts the censored rows from the uncensored ones. The second pass predicts each from all others,
-    imputed ones included (leave-one-out prediction: Rasmussen and Williams 2006, Eq. 5.12). The expectation is that of
-    a normal distribution truncated at the bound, so it is at least the bound.
+    imputed ones included (leave-one-out prediction: Rasmussen and Williams 2006, Eq. 5.12). The expectation is
+    the mean of a normal distribution truncated at the bound, so it is at least the bound.
     """
     y, censored = data.y.copy(), data.censored
     if censored.all():

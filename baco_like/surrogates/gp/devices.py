@@ -27,7 +27,7 @@ def has_gpu() -> bool:
     import torch
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a driver that is too old: the answer is no
+        warnings.simplefilter("ignore")  # of a driver that is too old
         return torch.cuda.is_available()
 
 

@@ -72,7 +72,7 @@ def maximise_evidence(
         effort: Effort of the fit.
         rng: Random generator; the only source of randomness.
         start: `to_json` of an earlier optimum; one for another number of parameters is ignored.
-        count: Number of all observations; by default that of ``evidence``.
+        count: Number of all observations; by default those in ``evidence``.
     """
     count = len(evidence.y) if count is None else count
     groups = evidence.squares.shape[0]

@@ -137,7 +137,7 @@ class LogPosterior:
 
     Args:
         process: The model.
-        priors: For lengthscales, outputscales and noise, where the kernel has no prior of its own.
+        priors: For the hyperparameters without a registered prior.
     """
 
     def __init__(self, process: Process, priors: Priors) -> None:

@@ -44,7 +44,7 @@ class GPyTorchGP(GaussianSurrogate):
 
     Attributes:
         kernel: Makes the kernel; a kernel's own registered priors count too.
-        priors: For lengthscales and outputscales without a prior of their own, and for the noise.
+        priors: For lengthscales and outputscales without a registered prior, and for the noise.
         device: "auto" (the GPU if there is one), "cpu", "cuda" or "cuda:N".
         starts: Number of draws from the priors that are refined, besides the last fit's optimum.
         steps: Maximum number of L-BFGS iterations for each start; 0 keeps the best start.

@@ -36,7 +36,7 @@ def mixed(codes):
 
 
 class Counted:
-    """A score that counts rows and insists on feasible ones."""
+    """A score that counts its rows and calls and accepts feasible rows only."""
 
     def __init__(self, score, space):
         self.score, self.space, self.rows, self.calls = score, space, 0, 0
@@ -92,7 +92,7 @@ def test_an_optimum_on_a_constraint_is_approached_from_inside():
     assert score(np.array([[x, 1 - x, 0.0]]))[0] == pytest.approx(best, abs=2e-3)
 
 
-def test_no_climb_ends_lower_or_moves_anything_but_reals():
+def test_climbs_end_higher_and_move_only_reals():
     rng = np.random.default_rng(0)
     rows = MIXED.feasible.sample(40, rng)
     before = rows.copy()
@@ -105,7 +105,7 @@ def test_no_climb_ends_lower_or_moves_anything_but_reals():
     assert np.allclose(found[:, 3], best, atol=2e-6)
 
 
-def test_a_climb_that_gains_next_to_nothing_ends():
+def test_a_climb_with_negligible_gains_ends():
     def nearly_flat(codes):
         return 1e-12 * codes[:, 0]
 
@@ -115,7 +115,7 @@ def test_a_climb_that_gains_next_to_nothing_ends():
     assert counted.calls <= 2
 
 
-def test_steps_of_a_jagged_score_are_bounded_in_number():
+def test_the_number_of_steps_is_bounded():
     def jagged(codes):  # every call finds a little more
         jagged.calls += 1
         return np.full(len(codes), 1e-3 * jagged.calls)
@@ -126,7 +126,7 @@ def test_steps_of_a_jagged_score_are_bounded_in_number():
     assert jagged.calls <= 2 + 4 * (2 * 5 + 3)
 
 
-def test_rows_without_a_finite_score_stay():
+def test_rows_without_a_finite_score_do_not_move():
     def score(codes):
         return np.where(codes[:, 0] < 0, np.nan, -(codes**2).sum(axis=1))
 

@@ -24,7 +24,7 @@ NUMBERS = st.lists(st.sampled_from([0.0, 1.0, 2.5, np.nan, -np.inf]), min_size=1
 
 @settings(max_examples=60, deadline=None)
 @given(scores=NUMBERS, n=st.integers(0, 70), free=st.integers(0, 2**60 - 1))
-def test_the_best_are_those_of_sorting_everything(scores, n, free):
+def test_best_rows_equal_those_of_sorting_all(scores, n, free):
     scores = np.array(scores)
     rows = np.arange(float(len(scores)))[:, None]
     low = np.where(np.isnan(scores), -np.inf, scores)
@@ -37,13 +37,13 @@ def test_the_best_are_those_of_sorting_everything(scores, n, free):
     assert len(np.unique(found)) == len(found)
 
 
-def test_distinct_keeps_the_first_and_knows_no_negative_zero():
+def test_distinct_keeps_the_first_row_and_equates_negative_zero():
     rows = np.array([[1.0, 0.0], [2, 0], [1, -0.0], [2, 1], [2, 0]])
     assert distinct(rows).tolist() == [[1, 0], [2, 0], [2, 1]]
     assert distinct(rows[:0]).shape == (0, 2)
 
 
-def test_the_best_of_each_owner_ties_by_chance():
+def test_the_best_row_of_each_owner_breaks_ties_at_random():
     owner = np.array([0, 0, 2, 2, 2, 5])
     scores = np.array([np.nan, 1.0, 3, 3, 2, np.nan])
     found = {tuple(best_by_owner(owner, scores, np.random.default_rng(s))) for s in range(30)}

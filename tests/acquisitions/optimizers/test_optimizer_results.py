@@ -88,7 +88,7 @@ def test_local_search_climbs_in_a_space_that_cannot_be_listed():
     assert (found[0] == centre).all()
 
 
-def test_local_search_passes_through_taken_rows():
+def test_local_search_passes_through_excluded_rows():
     space = Space({"a": list(range(50)), "b": list(range(50))})
     _, score = bowl(space)
     found = LocalSearch(candidates=5, starts=1, values=50).maximise(
@@ -110,7 +110,7 @@ def test_local_search_on_reals_comes_close():
 
 
 @pytest.mark.parametrize("search", SEARCHES, ids=repr)
-def test_everything_taken_gives_nothing(search):
+def test_nothing_is_returned_if_all_rows_are_excluded(search):
     _, score = bowl(SMALL)
     found = search.maximise(
         score,
@@ -123,7 +123,7 @@ def test_everything_taken_gives_nothing(search):
     assert found.shape == (0, SMALL.width)
 
 
-def test_ties_are_broken_by_chance_and_nan_is_last():
+def test_ties_are_broken_at_random_and_nan_is_last():
     rows = np.arange(6.0)[:, None]
     firsts = {
         best_rows(rows, np.array([1.0, 1, 1, 1, np.nan, 0]), 1, np.random.default_rng(s))[0][0, 0]

@@ -1,0 +1,75 @@
+"""Conformance of the surrogates and feasibility surrogates on spaces of several kinds."""
+
+import numpy as np
+import pytest
+
+from baco_like import Ordinal, Permutation, Real, Space
+from baco_like.surrogates import (
+    MATERN32,
+    FixedGaussianProcess,
+    ForestFeasibility,
+    GaussianProcess,
+    GPyTorchGP,
+    RandomForest,
+    RankingEnsemble,
+    Source,
+)
+from baco_like.testing.doubles import ChosenModel
+from baco_like.testing.surrogates import CHECKS, FEASIBILITY_CHECKS, make_data
+
+SPACES = {
+    "listed": Space(
+        {"x": Ordinal([1, 2, 4, 8, 16], log=True), "flag": ["a", "b", "c"], "k": [3]},
+        constraints=["x <= 8 or flag == 'a'"],
+    ),
+    "mixed": Space({"x": Real(0.0, 1.0), "n": list(range(9)), "p": Permutation(["i", "j", "k"])}),
+    "one configuration": Space({"a": [1], "b": [2]}),
+}
+
+
+def ensemble(space):
+    model = GaussianProcess().fit(space, make_data(space, 20, seed=9), np.random.default_rng(0))
+    return RankingEnsemble(GaussianProcess(), (Source("other", model),))
+
+
+SURROGATES = {
+    "closed form": lambda space: GaussianProcess(),
+    "constant mean": lambda space: GaussianProcess(kernel=MATERN32, mean="constant"),
+    "fixed": lambda space: FixedGaussianProcess(),
+    "GPyTorch": lambda space: GPyTorchGP(device="cpu", starts=1, steps=10),
+    "fixed in GPyTorch": lambda space: GPyTorchGP.like(FixedGaussianProcess(), "cpu"),
+    "forest": lambda space: RandomForest(),
+    "related task": ensemble,
+}
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("space", SPACES.values(), ids=SPACES)
+@pytest.mark.parametrize("make", SURROGATES.values(), ids=SURROGATES)
+def test_conformance(check, make, space):
+    check(make(space), space)
+
+
+@pytest.mark.parametrize("check", FEASIBILITY_CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("space", SPACES.values(), ids=SPACES)
+def test_feasibility_conformance(check, space):
+    check(ForestFeasibility(), space)
+
+
+class IgnoresTheValues:
+    def fit(self, space, data, rng, start=None):
+        return ChosenModel(lambda c: rng.standard_normal(len(c)), lambda c: np.ones(len(c)))
+
+
+def test_a_surrogate_that_ignores_the_values_fails():
+    failed = set()
+    for check in CHECKS:
+        try:
+            check(IgnoresTheValues(), SPACES["mixed"])
+        except AssertionError:
+            failed.add(check.__name__)
+    assert failed == {
+        "values_are_learned",
+        "rows_are_independent",
+        "joint_predictions_agree",
+    }
