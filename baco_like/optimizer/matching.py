@@ -1,158 +1,125 @@
-"""Which results of a source belong to a space: by the names of the parameters, then by their values."""
+"""Select the results of a source that belong to a space, and map them to its values."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from baco_like._typing import Rng
 from baco_like.exceptions import ConfigError
 from baco_like.journal.warm_start_results import Mode
-from baco_like.parameters.protocol import Parameter
 from baco_like.records.trial import Outcome
+from baco_like.results.config_mapper import ConfigMapper, default_values
 from baco_like.spaces.space import Space
 
-Row = tuple[Mapping[str, Any], Outcome]
+ConfigOutcome = tuple[Mapping[str, Any], Outcome]
+"""A configuration with its outcome."""
 
-_OUTSIDE = "a known constraint excludes them"
+_EXCLUDED = "a known constraint excludes them"
 
 
 @dataclass(frozen=True)
-class Matching:
+class MatchedResults:
     """The results of a source that belong to a space.
 
     Attributes:
-        rows: Configurations in the values of the space, with what came of them.
-        left_out: How many others there are, by reason.
-        notes: One line on everything that was assumed.
+        rows: Configurations in the values of the space, with their outcomes.
+        left_out: Number of all other results, by reason.
+        notes: One line per assumption.
     """
 
-    rows: tuple[Row, ...]
+    rows: tuple[ConfigOutcome, ...]
     left_out: Mapping[str, int]
     notes: tuple[str, ...]
 
-    @classmethod
-    def of(
-        cls,
-        source: str,
-        mode: Mode,
-        space: Space,
-        names: set[str],
-        rows: Sequence[Row],
-        rng: Rng,
-    ) -> Matching:
-        """Match results to a space.
 
-        A parameter that the source lacks is taken to have had its default, in a related task (``prior``) any value: it
-        is drawn at random, so that a model learns that the task says nothing of it. A parameter that the space lacks
-        must have had one value, if the task is to be the same (``data``). Known constraints do not concern what is
-        learnt of a related task.
+def match_results(
+    source: str,
+    mode: Mode,
+    space: Space,
+    names: set[str],
+    rows: Sequence[ConfigOutcome],
+    rng: Rng,
+) -> MatchedResults:
+    """Match results to a space.
 
-        Args:
-            source: What messages call it.
-            mode: What the results are for.
-            space: The space.
-            names: The parameters of the source.
-            rows: Its results.
-            rng: Chance.
+    A parameter that the source lacks is assumed to have had its default. For a related task (``prior``) its value is
+    drawn at random instead, so that a model learns that the task says nothing about it. A parameter that the space
+    lacks must have had a single value if the results are of the same task (``data``). Known constraints do not matter
+    for related tasks.
 
-        Raises:
-            ConfigError: None of them belongs to the space; the message says why.
-        """
-        where = f"warm start {source}"
-        if not rows:
-            raise ConfigError(f"{where}: it has no results")
-        if not names & set(space.names):
-            raise ConfigError(
-                f"{where}: none of its parameters ({_listed(names)}) is one of the space ({_listed(space.names)})"
-            )
-        if mode == "data":
-            _check_one_task(where, names - set(space.names), rows)
-        missing = [name for name in space.names if name not in names]
-        fill = _any_value(space, rng) if mode == "prior" else _default(where, space, missing)
-        reasons: Counter[str] = Counter()
-        found: list[Row] = []
-        for config, outcome in rows:
-            read, reason = _read(space, config, missing, fill)
-            if read is None:
-                reasons[reason] += 1
-            else:
-                found.append((read, outcome))
-        if mode != "prior":
-            found = _inside(space, found, reasons)
-        if not found:
-            told = "; ".join(f"{reason}: {n}" for reason, n in reasons.most_common(3))
-            raise ConfigError(f"{where}: none of its {len(rows)} results fits the space ({told})")
-        assumed = "any value" if mode == "prior" else "its default"
-        notes = tuple(
-            f"{name} is not in {source}: it is taken to have {assumed}" for name in missing
+    Args:
+        source: Name of the source, for messages.
+        mode: How the results are used.
+        space: The space of the run.
+        names: The parameters of the source.
+        rows: The results of the source.
+        rng: Source of randomness.
+
+    Raises:
+        ConfigError: No result belongs to the space; the message says why.
+    """
+    where = f"warm start {source}"
+    if not rows:
+        raise ConfigError(f"{where}: it has no results")
+    if not names & set(space.names):
+        raise ConfigError(
+            f"{where}: none of its parameters ({_join(names)}) is one of the space ({_join(space.names)})"
         )
-        return cls(tuple(found), dict(reasons), notes)
+    if mode == "data":
+        _check_one_task(where, names - set(space.names), rows)
+    missing = [name for name in space.names if name not in names]
+    fill = _draw_values(space, rng) if mode == "prior" else _use_defaults(where, space, missing)
+    mapper = ConfigMapper(space, lambda name: fill(name) if name in missing else None)
+    reasons: Counter[str] = Counter()
+    matched: list[ConfigOutcome] = []
+    for config, outcome in rows:
+        mapped, reason = mapper.map(config)
+        if mapped is None:
+            reasons[reason] += 1
+        else:
+            matched.append((mapped, outcome))
+    if mode != "prior" and matched:
+        inside = space.feasible.contains(space.encode([config for config, _ in matched]))
+        reasons.update({_EXCLUDED: int((~inside).sum())} if not inside.all() else {})
+        matched = [row for row, is_inside in zip(matched, inside, strict=True) if is_inside]
+    if not matched:
+        details = "; ".join(f"{reason}: {n}" for reason, n in reasons.most_common(3))
+        raise ConfigError(f"{where}: none of its {len(rows)} results fits the space ({details})")
+    assumed = "any value" if mode == "prior" else "its default"
+    notes = tuple(f"{name} is not in {source}: it is assumed to have {assumed}" for name in missing)
+    return MatchedResults(tuple(matched), dict(reasons), notes)
 
 
-def _check_one_task(where: str, unknown: set[str], rows: Sequence[Row]) -> None:
+def _check_one_task(where: str, unknown: set[str], rows: Sequence[ConfigOutcome]) -> None:
     for name in sorted(unknown):
-        values = {repr(config.get(name)) for config, _ in rows}
-        if len(values) > 1:
+        if len({repr(config.get(name)) for config, _ in rows}) > 1:
             raise ConfigError(
                 f"{where}: its results differ in {name!r}, which the space lacks, so they are not of this task; "
                 "add the parameter, or use mode='configs' or 'prior'"
             )
 
 
-def _default(where: str, space: Space, missing: Sequence[str]) -> Callable[[str], Any]:
-    values = {name: _default_of(space.parameters[name]) for name in missing}
-    for name, value in values.items():
-        if value is None:
+def _use_defaults(where: str, space: Space, missing: Sequence[str]) -> Callable[[str], Any]:
+    defaults = default_values(space)
+    for name in missing:
+        if defaults[name] is None:
             raise ConfigError(
-                f"{where}: it lacks the parameter {name!r}, which has no default; give it the one that was meant, "
-                "or use mode='prior'"
+                f"{where}: it lacks the parameter {name!r}, which has no default; set the default to the value that "
+                "these results had, or use mode='prior'"
             )
-    return values.__getitem__
+    return defaults.__getitem__
 
 
-def _default_of(parameter: Parameter) -> Any:
-    if parameter.default is None and parameter.cardinality == 1:
-        return Space({"p": parameter}).sample(1)[0]["p"]
-    return parameter.default
-
-
-def _any_value(space: Space, rng: Rng) -> Callable[[str], Any]:
-    def drawn(name: str) -> Any:
+def _draw_values(space: Space, rng: Rng) -> Callable[[str], Any]:
+    def draw(name: str) -> Any:
         parameter = space.parameters[name]
         return parameter.decode(parameter.sample(1, rng))[0]
 
-    return drawn
+    return draw
 
 
-def _read(
-    space: Space, config: Mapping[str, Any], missing: Sequence[str], fill: Callable[[str], Any]
-) -> tuple[dict[str, Any] | None, str]:
-    """Return a configuration in the values of the space, or None and why not."""
-    read: dict[str, Any] = {}
-    for name, parameter in space.parameters.items():
-        if name in missing:
-            read[name] = fill(name)
-        elif name not in config:
-            return None, f"they lack {name!r}"
-        else:
-            value = parameter.value_from_text(config[name])
-            if value is None:
-                return None, f"they have another value of {name!r} than the space"
-            read[name] = value
-    return read, ""
-
-
-def _inside(space: Space, rows: list[Row], reasons: Counter[str]) -> list[Row]:
-    if not rows:
-        return rows
-    inside = space.feasible.contains(space.encode([config for config, _ in rows]))
-    if not inside.all():
-        reasons[_OUTSIDE] += int((~inside).sum())
-    return [row for row, good in zip(rows, inside, strict=True) if good]
-
-
-def _listed(names: Any) -> str:
+def _join(names: Iterable[str]) -> str:
     return ", ".join(sorted(map(str, names)))[:200]

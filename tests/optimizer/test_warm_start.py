@@ -254,7 +254,7 @@ WIDER = Space({**SPACE.parameters, "d": Integer(1, 4, default=2)}, constraints=[
 def test_a_parameter_that_the_source_lacks_had_its_default():
     (part,) = Optimizer(WIDER, warm_start=pairs(5)).warm_start
     assert {trial["d"] for trial in part.trials} == {2}
-    assert part.notes == ("d is not in list: it is taken to have its default",)
+    assert part.notes == ("d is not in list: it is assumed to have its default",)
 
 
 def test_a_related_task_says_nothing_of_a_parameter_that_it_lacks():
