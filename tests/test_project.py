@@ -43,3 +43,9 @@ def test_the_workflow_runs_sessions_that_exist():
 
 def test_the_citation_names_the_version_of_the_package():
     assert f"version: {PROJECT['version']}\n" in (ROOT / "CITATION.cff").read_text()
+
+
+def test_every_change_fragment_has_a_kind():
+    names = [file.name for file in (ROOT / "changes").iterdir() if file.name != "README.md"]
+    kinds = r"[a-z0-9_]+\.(added|changed|fixed|deprecated)\.md"
+    assert [name for name in names if not re.fullmatch(kinds, name)] == []
