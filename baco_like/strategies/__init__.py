@@ -17,6 +17,11 @@ from baco_like.strategies.direct.basin_hopping import BasinHopping
 from baco_like.strategies.direct.dual_annealing import DualAnnealing
 from baco_like.strategies.direct.pattern_search import PatternSearch
 from baco_like.strategies.direct.torczon import Torczon
+from baco_like.strategies.evolutionary.base import PopulationStrategy
+from baco_like.strategies.evolutionary.differential_evolution import DifferentialEvolution
+from baco_like.strategies.evolutionary.firefly import Firefly
+from baco_like.strategies.evolutionary.genetic_algorithm import GeneticAlgorithm
+from baco_like.strategies.evolutionary.particle_swarm import ParticleSwarm
 from baco_like.strategies.exhaustive import Exhaustive
 from baco_like.strategies.local.base import LocalSearchStrategy
 from baco_like.strategies.local.climbing import Climber
@@ -24,6 +29,8 @@ from baco_like.strategies.local.genetic_local_search import GeneticLocalSearch
 from baco_like.strategies.local.local_search import IteratedLocalSearch, MultiStartLocalSearch
 from baco_like.strategies.local.simulated_annealing import SimulatedAnnealing
 from baco_like.strategies.local.tabu_search import TabuSearch
+from baco_like.strategies.moves.crossover import Crossover
+from baco_like.strategies.moves.selection import BetaRank, Selection, Tournament
 from baco_like.strategies.protocol import (
     Prediction,
     Predictive,
@@ -50,17 +57,24 @@ __all__ = [
     "Auto",
     "BasinHopping",
     "Bayesian",
+    "BetaRank",
     "Climber",
+    "Crossover",
     "Design",
+    "DifferentialEvolution",
     "DualAnnealing",
     "Exhaustive",
+    "Firefly",
+    "GeneticAlgorithm",
     "GeneticLocalSearch",
     "IteratedLocalSearch",
     "KernelTunerBO",
     "LocalSearchStrategy",
     "MultiStartLocalSearch",
+    "ParticleSwarm",
     "PatternSearch",
     "Phased",
+    "PopulationStrategy",
     "Portfolio",
     "Prediction",
     "Predictive",
@@ -71,11 +85,13 @@ __all__ = [
     "RelatedTask",
     "ReplayedStrategy",
     "RoundRobin",
+    "Selection",
     "SimulatedAnnealing",
     "Strategy",
     "TabuSearch",
     "TaskAware",
     "Torczon",
+    "Tournament",
     "TransferLearning",
     "create_strategy",
     "default_settings",

@@ -40,10 +40,10 @@ from baco_like.strategies.direct.basin_hopping import BasinHopping
 from baco_like.strategies.direct.dual_annealing import DualAnnealing
 from baco_like.strategies.direct.pattern_search import PatternSearch
 from baco_like.strategies.direct.torczon import Torczon
-from baco_like.strategies.evolutionary.differential_evolution import differential_evolution
-from baco_like.strategies.evolutionary.firefly import firefly
-from baco_like.strategies.evolutionary.genetic_algorithm import genetic_algorithm
-from baco_like.strategies.evolutionary.particle_swarm import particle_swarm
+from baco_like.strategies.evolutionary.differential_evolution import DifferentialEvolution
+from baco_like.strategies.evolutionary.firefly import Firefly
+from baco_like.strategies.evolutionary.genetic_algorithm import GeneticAlgorithm
+from baco_like.strategies.evolutionary.particle_swarm import ParticleSwarm
 from baco_like.strategies.exhaustive import Exhaustive
 from baco_like.strategies.local.genetic_local_search import GeneticLocalSearch
 from baco_like.strategies.local.local_search import IteratedLocalSearch, MultiStartLocalSearch
@@ -192,10 +192,10 @@ STRATEGIES: Mapping[str, Maker] = {
     "random_forest": _random_forest,
     "random_search": RandomSearch,
     "exhaustive": Exhaustive,
-    "genetic_algorithm": genetic_algorithm,
-    "differential_evolution": differential_evolution,
-    "particle_swarm": particle_swarm,
-    "firefly": firefly,
+    "genetic_algorithm": GeneticAlgorithm,
+    "differential_evolution": DifferentialEvolution,
+    "particle_swarm": ParticleSwarm,
+    "firefly": Firefly,
     "multi_start_local_search": MultiStartLocalSearch,
     "iterated_local_search": IteratedLocalSearch,
     "tabu_search": TabuSearch,

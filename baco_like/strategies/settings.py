@@ -76,13 +76,3 @@ def check_at_least(setting: str, number: float, least: float) -> None:
     """
     if number < least:
         raise ValueError(f"{setting} {number} is too small; give at least {least}")
-
-
-def given(**settings: Any) -> dict[str, Any]:
-    """Return the settings that are not None."""
-    return {name: value for name, value in settings.items() if value is not None}
-
-
-def named(setting: str, name: str, meanings: Mapping[str, T]) -> T:
-    """Return the object that a name stands for."""
-    return choose(setting, name, meanings)

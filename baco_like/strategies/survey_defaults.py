@@ -40,12 +40,6 @@ def settings_for_budget(row: SurveyRow, budget: int | None) -> dict[str, Any]:
     return {setting: values[nearest] for setting, values in row.items()}
 
 
-def resolved(row: SurveyRow, budget: int | None, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings of a row for a budget, replaced by given ones."""
-    chosen = {setting: value for setting, value in given.items() if value is not None}
-    return {**settings_for_budget(row, budget), **chosen}
-
-
 BASIN_HOPPING: SurveyRow = {
     "method": ("powell", *("cobyla",) * 4, *("slsqp",) * 2),
     "temperature": (*(0.1,) * 5, *(1.0,) * 2),
@@ -59,10 +53,10 @@ PARTICLE_SWARM: SurveyRow = {
 }
 
 DIFFERENTIAL_EVOLUTION: SurveyRow = {
-    "mutation_strategy": (*("best1bin",) * 4, "best2bin", *("best1exp",) * 2),
+    "method": (*("best1bin",) * 4, "best2bin", *("best1exp",) * 2),
     "population_per_parameter": (1, 2, 2, 4, 8, 16, 32),
     "recombination": (0.5, *(0.7,) * 6),
-    "dither": ((0.2, 0.7),) * 7,
+    "weight": ((0.2, 0.7),) * 7,
 }
 
 SIMULATED_ANNEALING: SurveyRow = {

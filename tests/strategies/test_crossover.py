@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 from baco_like import Integer, Permutation, Space
 from baco_like.strategies.moves.crossover import (
     CROSSOVERS,
+    cross_orders,
     disruptive_uniform,
     one_point,
-    order_crossed,
     two_point,
     uniform,
 )
@@ -106,12 +106,12 @@ def test_order_crossover_is_that_of_the_textbook(data):
     ours, theirs = data.draw(st.permutations(range(m))), data.draw(st.permutations(range(m)))
     start, stop = sorted(data.draw(st.tuples(st.integers(0, m), st.integers(0, m))))
     codes = [np.argsort([order]).astype(float) for order in (ours, theirs)]
-    child = order_crossed(*codes, np.array([start]), np.array([stop]))
+    child = cross_orders(*codes, np.array([start]), np.array([stop]))
     assert np.argsort(child[0]).tolist() == davis(ours, theirs, start, stop)
 
 
 def test_order_crossover_by_hand():
     keeping = np.argsort([[0, 1, 2, 3, 4, 5]]).astype(float)
     filling = np.argsort([[5, 3, 1, 0, 2, 4]]).astype(float)
-    child = order_crossed(keeping, filling, np.array([2]), np.array([4]))
+    child = cross_orders(keeping, filling, np.array([2]), np.array([4]))
     assert np.argsort(child[0]).tolist() == [1, 0, 2, 3, 4, 5]

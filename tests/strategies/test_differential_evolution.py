@@ -6,23 +6,20 @@ from population_runs import Run, in_order
 
 from baco_like import Categorical, Integer, Permutation, Real, Space
 from baco_like.spaces.repair import nearest
-from baco_like.strategies import create_strategy
-from baco_like.strategies.evolutionary.differential_evolution import DifferentialEvolution
+from baco_like.strategies import DifferentialEvolution, create_strategy
 from baco_like.strategies.evolutionary.differential_mutation import (
     DONORS,
     METHODS,
-    binomial,
-    exponential,
-    random_others,
+    cross_binomial,
+    cross_exponential,
+    draw_others,
 )
-from baco_like.strategies.evolutionary.evolution import Evolution
 from baco_like.strategies.geometry.continuous import UnitBox
 from baco_like.strategies.moves.constraint_handling import (
-    any_founders,
-    latin_founders,
-    nearest_row,
-    uniform_founders,
-    unrepaired,
+    draw_anywhere,
+    draw_latin_hypercube,
+    draw_uniform,
+    repair_by_nearest,
 )
 from baco_like.strategies.protocol import Problem
 
@@ -46,7 +43,7 @@ def reference(space, cost, settings, seed, generations):
     top = np.array([space.parameters[name].cardinality - 1 for name in space.active])
     donor, cross = METHODS[settings.method]
     rng = np.random.default_rng([seed, 0, 0])
-    population = latin_founders(space, settings.population_per_parameter * len(top), rng)
+    population = draw_latin_hypercube(space, settings.population_per_parameter * len(top), rng)
     costs = [cost(row) for row in population]
     best = population[int(np.argmin(costs))].copy()
     evaluated, still = [*population.copy()], 0
@@ -54,14 +51,14 @@ def reference(space, cost, settings, seed, generations):
         rng = np.random.default_rng([seed, generation, 0])
         n = len(population)
         if still == 2:
-            population = uniform_founders(space, n, rng)
+            population = draw_uniform(space, n, rng)
             costs, still = [cost(row) for row in population], 0
             evaluated += [*population.copy()]
             if min(costs) <= cost(best):
                 best = population[int(np.argmin(costs))].copy()
             continue
-        others = random_others(n, donor.others, rng)
-        weight = rng.uniform(*settings.weight)
+        others = draw_others(n, donor.others, rng)
+        weight = rng.uniform(*settings.weight_range)
         taken = cross(n, len(top), settings.recombination, rng)
         trials = population.copy()
         for i in range(n):
@@ -85,8 +82,8 @@ def reference(space, cost, settings, seed, generations):
 
 @pytest.mark.parametrize("method", ["best1bin", "rand1exp", "currenttobest1bin"])
 def test_with_outcomes_in_order_it_is_algorithm_1(method):
-    settings = DifferentialEvolution(method=method, population_per_parameter=3)
-    run = Run(Evolution(lambda budget: settings), SPACE, bowl, seed=1)
+    settings = DifferentialEvolution(method=method, population_per_parameter=3).for_budget(None)
+    run = Run(settings, SPACE, bowl, seed=1)
     rows, tags = run.go(60)
     expected = in_order(
         reference(SPACE, bowl, settings, run.state.seed, tags[-1]["generation"] + 1)
@@ -112,25 +109,25 @@ def test_mutants_by_hand():
 
 
 def test_binomial_takes_one_coordinate_and_others_by_chance():
-    taken = binomial(20_000, 4, 0.3, np.random.default_rng(0))
+    taken = cross_binomial(20_000, 4, 0.3, np.random.default_rng(0))
     assert taken.any(axis=1).all()
     np.testing.assert_allclose(taken.mean(axis=0), 1 / 4 + 3 / 4 * 0.3, atol=0.015)
-    assert (binomial(100, 4, 0.0, np.random.default_rng(0)).sum(axis=1) == 1).all()
+    assert (cross_binomial(100, 4, 0.0, np.random.default_rng(0)).sum(axis=1) == 1).all()
 
 
 def test_exponential_takes_a_stretch_of_geometric_length():
-    taken = exponential(40_000, 4, 0.5, np.random.default_rng(0))
+    taken = cross_exponential(40_000, 4, 0.5, np.random.default_rng(0))
     lengths = np.bincount(taken.sum(axis=1), minlength=5) / 40_000
     np.testing.assert_allclose(lengths, [0, 1 / 2, 1 / 4, 1 / 8, 1 / 8], atol=0.01)
     begins = taken & ~np.roll(taken, 1, axis=1)
     assert (begins.sum(axis=1) <= 1).all()  # one stretch, perhaps around the end
     np.testing.assert_allclose(taken.mean(axis=0), taken.mean(), atol=0.01)
-    assert exponential(100, 4, 1.0, np.random.default_rng(0)).all()
+    assert cross_exponential(100, 4, 1.0, np.random.default_rng(0)).all()
 
 
 @given(st.integers(1, 9), st.integers(1, 5), st.integers(0, 2**32 - 1))
 def test_the_others_differ_wherever_there_are_enough(n, count, seed):
-    others = random_others(n, count, np.random.default_rng(seed))
+    others = draw_others(n, count, np.random.default_rng(seed))
     assert others.shape == (n, count)
     if n > count:
         assert all(len({i, *row}) == count + 1 for i, row in enumerate(others.tolist()))
@@ -143,39 +140,39 @@ def test_a_generation_that_changes_nothing_twice_is_drawn_anew():
     founders = run.state.candidates
     algorithm, problem = run.state.algorithm, Problem(SPACE)
     costs = np.arange(9.0)
-    members = algorithm.gathered(problem, founders, costs)
+    members = algorithm.form_population(problem, founders, costs)
     rng = np.random.default_rng(0)
     for _ in range(2):
-        trial = algorithm.bred(problem, members, rng)
-        members = algorithm.replaced(problem, members, trial, np.full(9, 100.0), rng)
-    assert members.still == 2
-    fresh = algorithm.bred(problem, members, rng)
-    members = algorithm.replaced(problem, members, fresh, np.full(9, 50.0), rng)
+        trial = algorithm.breed(problem, members, rng)
+        members = algorithm.select_members(problem, members, trial, np.full(9, 100.0), rng)
+    assert members.stagnant == 2
+    fresh = algorithm.breed(problem, members, rng)
+    members = algorithm.select_members(problem, members, fresh, np.full(9, 50.0), rng)
     np.testing.assert_array_equal(members.codes, fresh.codes)
-    assert members.still == 0
+    assert members.stagnant == 0
     assert (members.best_cost, members.best.tolist()) == (0.0, founders.codes[0].tolist())
 
 
 def test_a_trial_vector_that_is_a_member_already_replaces_nothing():
-    algorithm = DifferentialEvolution(population_per_parameter=2)
+    algorithm = DifferentialEvolution(population_per_parameter=2).for_budget(None)
     problem, rng = Problem(SPACE), np.random.default_rng(0)
-    founders = algorithm.founders(problem, rng)
-    members = algorithm.gathered(problem, founders, np.arange(6.0))
+    founders = algorithm.draw_founders(problem, rng)
+    members = algorithm.form_population(problem, founders, np.arange(6.0))
     shifted = type(founders)(np.roll(founders.codes, 1, axis=0))
-    after = algorithm.replaced(problem, members, shifted, np.full(6, -1.0), rng)
+    after = algorithm.select_members(problem, members, shifted, np.full(6, -1.0), rng)
     np.testing.assert_array_equal(after.codes, members.codes)
-    assert after.still == 1
+    assert after.stagnant == 1
 
 
 @pytest.mark.parametrize("space", [SPACE, MIXED], ids=["listed", "mixed"])
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_breeds_feasible_configurations(space, method):
-    algorithm = DifferentialEvolution(method=method, population_per_parameter=2)
+    algorithm = DifferentialEvolution(method=method, population_per_parameter=2).for_budget(None)
     problem, rng = Problem(space), np.random.default_rng(0)
-    founders = algorithm.founders(problem, rng)
+    founders = algorithm.draw_founders(problem, rng)
     assert space.feasible.contains(founders.codes).all()
-    members = algorithm.gathered(problem, founders, rng.random(len(founders)))
-    trials = algorithm.bred(problem, members, rng)
+    members = algorithm.form_population(problem, founders, rng.random(len(founders)))
+    trials = algorithm.breed(problem, members, rng)
     assert space.feasible.contains(trials.codes).all()
     assert len(trials) == len(founders)
 
@@ -185,7 +182,7 @@ def test_repair_is_to_the_nearest_by_index_distance():
     box = UnitBox.of(SPACE)
     rows = box.from_unit(rng.random((200, box.axes)))
     everything = np.concatenate(list(SPACE.feasible.iterate()))
-    repaired = nearest_row(SPACE, rows, rng)
+    repaired = repair_by_nearest(SPACE, rows, rng)
     assert SPACE.feasible.contains(repaired).all()
     apart = np.abs(rows[:, None, :3] - everything[None, :, :3]).sum(axis=2)
     apart += rows[:, None, 3] != everything[None, :, 3]
@@ -194,18 +191,18 @@ def test_repair_is_to_the_nearest_by_index_distance():
 
 
 def test_unaware_members_may_be_infeasible_and_are_left_so():
-    rows = any_founders(SPACE, 200, np.random.default_rng(0))
+    rows = draw_anywhere(SPACE, 200, np.random.default_rng(0))
     assert 0 < SPACE.feasible.contains(rows).mean() < 1
-    assert unrepaired(SPACE, rows, np.random.default_rng(0)) is rows
 
 
 def test_settings_of_the_papers():
     aware = create_strategy("differential_evolution", {})
-    assert aware.by_budget(25) == aware.by_budget(1600) == DifferentialEvolution()
+    paper = DifferentialEvolution("aware", "best1bin", 16, (0.7, 0.7), 0.6)
+    assert aware.for_budget(25) == aware.for_budget(1600) == paper
     unaware = create_strategy("differential_evolution", {"constraints": "penalty"})
     found = [
         (a.method, a.population_per_parameter, a.recombination, a.weight)
-        for a in map(unaware.by_budget, (25, 400, 1600))
+        for a in map(unaware.for_budget, (25, 400, 1600))
     ]
     assert found == [
         ("best1bin", 1, 0.5, (0.2, 0.7)),
@@ -213,14 +210,14 @@ def test_settings_of_the_papers():
         ("best1exp", 32, 0.7, (0.2, 0.7)),
     ]
     chosen = create_strategy("differential_evolution", {"weight": 0.5, "constraints": "penalty"})
-    assert chosen.by_budget(25).weight == (0.5, 0.5)
+    assert chosen.for_budget(25).weight_range == (0.5, 0.5)
 
 
 def test_there_are_enough_members_for_the_differences():
     one = Problem(Space({"a": Integer(0, 99)}))
-    assert DifferentialEvolution(population_per_parameter=1).size(one) == 5
+    assert DifferentialEvolution(method="best1bin", population_per_parameter=1).size(one) == 5
     assert DifferentialEvolution(method="rand2bin", population_per_parameter=1).size(one) == 6
-    assert DifferentialEvolution(population_per_parameter=16).size(one) == 16
+    assert DifferentialEvolution(method="best1bin", population_per_parameter=16).size(one) == 16
 
 
 @pytest.mark.parametrize(
@@ -232,7 +229,7 @@ def test_there_are_enough_members_for_the_differences():
         ({"weight": 3.0}, "weight .* is out of range"),
         ({"weight": [0.7, 0.2]}, "weight .* is out of range"),
         ({"weight": [0.1, 0.2, 0.3]}, "must be one number or two"),
-        ({"recombination": -0.1}, "recombination -0.1 is no probability"),
+        ({"recombination": -0.1}, "recombination -0.1 is not a probability"),
     ],
 )
 def test_wrong_settings_are_refused_at_once(settings, message):

@@ -3,10 +3,13 @@ import pytest
 from population_runs import Run, in_order
 
 from baco_like import Categorical, Integer, Space
-from baco_like.strategies import create_strategy
-from baco_like.strategies.evolutionary.evolution import Evolution
-from baco_like.strategies.evolutionary.firefly import Fireflies, Firefly
-from baco_like.strategies.evolutionary.snapping import feasible_points, snap_any, snap_feasible
+from baco_like.strategies import Firefly, create_strategy
+from baco_like.strategies.evolutionary.firefly import Fireflies
+from baco_like.strategies.evolutionary.snapping import (
+    draw_feasible_points,
+    snap_to_feasible,
+    snap_to_nearest,
+)
 from baco_like.strategies.geometry.continuous import UnitBox
 from baco_like.strategies.protocol import Problem
 
@@ -25,8 +28,8 @@ def reference(space, cost, fireflies, seed, evaluations):
     """Yang's double loop; returns every evaluated row."""
     box = UnitBox.of(space)
     rng = np.random.default_rng([seed, 0, 0])
-    x = feasible_points(space, box, fireflies.population, rng)
-    evaluated = [*snap_feasible(space, box, x, rng)]
+    x = draw_feasible_points(space, box, fireflies.population, rng)
+    evaluated = [*snap_to_feasible(space, box, x, rng)]
     costs = [cost(row) for row in evaluated]
     step = 0
     while len(evaluated) < evaluations:
@@ -40,7 +43,7 @@ def reference(space, cost, fireflies, seed, evaluations):
                     noise = fireflies.noise * rng.uniform(-0.5, 0.5, (1, len(box.extents)))[0]
                     x[i] = x[i] + pull * (x[j] - x[i]) + noise
                     x[i] = np.minimum(np.maximum(x[i], 0.0), box.extents)
-                    (row,) = snap_feasible(space, box, x[i : i + 1], rng)
+                    (row,) = snap_to_feasible(space, box, x[i : i + 1], rng)
                     evaluated.append(row)
                     costs[i] = cost(row)
         order = sorted(range(len(x)), key=lambda i: costs[i])
@@ -50,7 +53,7 @@ def reference(space, cost, fireflies, seed, evaluations):
 
 def test_with_outcomes_in_order_it_is_the_double_loop():
     fireflies = Firefly(population=7)
-    run = Run(Evolution(lambda budget: fireflies), SPACE, bowl, seed=2)
+    run = Run(fireflies, SPACE, bowl, seed=2)
     rows, tags = run.go(80)
     expected = in_order(reference(SPACE, bowl, fireflies, run.state.seed, 300))
     assert [tuple(row) for row in rows] == expected[:80]
@@ -60,17 +63,17 @@ def test_with_outcomes_in_order_it_is_the_double_loop():
 def test_a_move_by_hand():
     fireflies = Firefly(population=2, noise=0.0, attraction=0.5, absorption=2.0)
     problem, rng = Problem(FREE), np.random.default_rng(0)
-    founders = fireflies.founders(problem, rng)
+    founders = fireflies.draw_founders(problem, rng)
     positions = np.array([[0.2, 0.9], [0.5, 0.5]])
     founders = type(founders)(founders.codes, (positions, np.arange(2)))
-    population = fireflies.gathered(problem, founders, np.array([1.0, 3.0]))
+    population = fireflies.form_population(problem, founders, np.array([1.0, 3.0]))
     assert (population.mover, population.towards) == (1, 0)
-    candidates = fireflies.bred(problem, population, rng)
+    candidates = fireflies.breed(problem, population, rng)
     moved, movers = candidates.moves
     pull = 0.5 * np.exp(-2.0 * (0.09 + 0.16))
     np.testing.assert_allclose(moved, [[0.5 - 0.3 * pull, 0.5 + 0.4 * pull]])
     assert movers.tolist() == [1]
-    after = fireflies.replaced(problem, population, candidates, np.array([0.5]), rng)
+    after = fireflies.select_members(problem, population, candidates, np.array([0.5]), rng)
     np.testing.assert_allclose(after.positions, [moved[0], positions[0]])  # sorted: brightest first
     assert after.costs.tolist() == [0.5, 1.0]
     assert (after.mover, after.towards) == (1, 0)
@@ -79,15 +82,15 @@ def test_a_move_by_hand():
 def test_all_wander_while_all_are_equally_bright():
     fireflies = Firefly(population=5, noise=0.1)
     problem, rng = Problem(FREE), np.random.default_rng(0)
-    founders = fireflies.founders(problem, rng)
-    population = fireflies.gathered(problem, founders, np.full(5, np.inf))
+    founders = fireflies.draw_founders(problem, rng)
+    population = fireflies.form_population(problem, founders, np.full(5, np.inf))
     assert population.mover is None
-    candidates = fireflies.bred(problem, population, rng)
+    candidates = fireflies.breed(problem, population, rng)
     assert len(candidates) == 5
     apart = np.abs(candidates.moves[0] - population.positions)
     assert (apart <= 0.05).all()
     assert (apart > 0.0).any()
-    after = fireflies.replaced(problem, population, candidates, np.arange(5.0), rng)
+    after = fireflies.select_members(problem, population, candidates, np.arange(5.0), rng)
     np.testing.assert_array_equal(after.positions, candidates.moves[0])
     assert (after.mover, after.towards) == (1, 0)
 
@@ -95,11 +98,11 @@ def test_all_wander_while_all_are_equally_bright():
 def test_a_stranger_takes_the_place_of_the_darkest():
     fireflies, problem = Firefly(population=3), Problem(FREE)
     population = Fireflies(np.full((3, 2), 0.5), np.array([1.0, 9.0, 5.0]), 1, 0)
-    joined = fireflies.joined(problem, population, np.array([0.0, 99.0]), 0.0)
+    joined = fireflies.add_outsider(problem, population, np.array([0.0, 99.0]), 0.0)
     assert joined.costs.tolist() == [1.0, 0.0, 5.0]
     np.testing.assert_allclose(joined.positions[1], [0.005, 0.995])
     assert (joined.mover, joined.towards) == (2, 0)  # the second one has nobody brighter now
-    assert fireflies.joined(problem, population, np.array([0.0, 99.0]), 9.0) is population
+    assert fireflies.add_outsider(problem, population, np.array([0.0, 99.0]), 9.0) is population
 
 
 def test_fireflies_are_not_moved_to_what_is_evaluated():
@@ -107,13 +110,13 @@ def test_fireflies_are_not_moved_to_what_is_evaluated():
     run.go(20)
     box = UnitBox.of(SPACE)
     positions = run.state.population.positions
-    assert not SPACE.feasible.contains(snap_any(SPACE, box, positions, run.rng)).all()
+    assert not SPACE.feasible.contains(snap_to_nearest(SPACE, box, positions, run.rng)).all()
 
 
 def test_settings_of_the_papers():
-    assert create_strategy("firefly", {}).by_budget(None) == Firefly()
-    unaware = create_strategy("firefly", {"constraints": "penalty"}).by_budget(25)
-    assert (unaware.population, unaware.landing.snap) == (20, snap_any)
+    assert create_strategy("firefly").for_budget(None) == Firefly()
+    unaware = create_strategy("firefly", {"constraints": "penalty"}).for_budget(25)
+    assert (unaware.population, unaware.is_aware) == (20, False)
 
 
 @pytest.mark.parametrize(

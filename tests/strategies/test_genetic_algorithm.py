@@ -7,18 +7,16 @@ from scipy.stats import beta
 
 from baco_like import Categorical, Integer, Permutation, Real, Space
 from baco_like.spaces.neighbourhoods import hamming
-from baco_like.strategies import create_strategy
-from baco_like.strategies.evolutionary.evolution import Evolution
-from baco_like.strategies.evolutionary.genetic_algorithm import GeneticAlgorithm
-from baco_like.strategies.moves.constraint_handling import cascade_neighbour, uniform_founders
+from baco_like.strategies import GeneticAlgorithm, create_strategy
+from baco_like.strategies.moves.constraint_handling import draw_uniform, repair_by_neighbour
 from baco_like.strategies.moves.crossover import one_point
 from baco_like.strategies.moves.mutation import (
     OneIn,
     PerGene,
-    any_steps,
-    feasible_steps,
-    inserted,
-    swapped,
+    change_genes,
+    insert_element,
+    step_to_neighbours,
+    swap_elements,
 )
 from baco_like.strategies.moves.selection import BetaRank, Tournament
 
@@ -36,7 +34,7 @@ def bowl(code):
 def reference(space, cost, settings, seed, generations):
     """The plain generational loop; returns every evaluated row, known ones included."""
     rng = np.random.default_rng([seed, 0, 0])
-    population = uniform_founders(space, settings.population, rng)
+    population = draw_uniform(space, settings.population, rng)
     evaluated = [*population]
     for generation in range(1, generations):
         rng = np.random.default_rng([seed, generation, 0])
@@ -45,12 +43,12 @@ def reference(space, cost, settings, seed, generations):
         for size in (len(population), 4 * len(population)):
             if len(children) == len(population):
                 break
-            pairs = settings.selection.mates(costs, size // 2, rng)
+            pairs = settings.selection_rule.mates(costs, size // 2, rng)
             crossed = one_point(space, population[pairs[0]], population[pairs[1]], rng)
             young = np.array([child for pair in zip(*crossed, strict=True) for child in pair])
-            young = cascade_neighbour(space, young, rng)
-            changes = settings.mutation.genes(size, len(space.active), rng)
-            for child in feasible_steps(space, young, changes, rng):
+            young = repair_by_neighbour(space, young, rng)
+            changes = settings.mutation_rule.genes(size, len(space.active), rng)
+            for child in step_to_neighbours(space, young, changes, rng):
                 new = not any((child == other).all() for other in children)
                 if new and len(children) < len(population):
                     children.append(child)
@@ -60,8 +58,8 @@ def reference(space, cost, settings, seed, generations):
 
 
 def test_with_outcomes_in_order_it_is_exactly_generational():
-    settings = GeneticAlgorithm(population=10)
-    run = Run(Evolution(lambda budget: settings), SPACE, bowl, seed=4)
+    settings = GeneticAlgorithm(population=10).for_budget(None)
+    run = Run(settings, SPACE, bowl, seed=4)
     rows, tags = run.go(70)
     expected = in_order(reference(SPACE, bowl, settings, run.state.seed, 12))
     assert [tuple(row) for row in rows] == expected[:70]
@@ -72,7 +70,7 @@ def test_all_of_the_old_are_replaced_by_beta_rank():
     run = Run(create_strategy("genetic_algorithm", {"population": 10}), SPACE, bowl)
     run.go(10)
     children = run.state.candidates.codes
-    while run.state.step == 1:
+    while run.state.generation == 1:
         run.go(1)
     np.testing.assert_array_equal(run.state.population.codes, children)
 
@@ -81,7 +79,7 @@ def test_tournaments_keep_the_best_of_old_and_young():
     settings = {"population": 10, "selection": "tournament", "tournament": 20}
     run = Run(create_strategy("genetic_algorithm", settings), SPACE, bowl)
     rows, _ = run.go(10)
-    while run.state.step == 1:
+    while run.state.generation == 1:
         rows = np.concatenate([rows, run.go(1)[0]])
     best = min(map(bowl, rows))  # all twenty compete for every place
     assert run.state.population.costs.tolist() == [best] * 10
@@ -140,7 +138,7 @@ def test_a_feasible_step_is_to_a_hamming_neighbour_each_as_likely():
     rows = np.tile(SPACE.feasible.sample(1, np.random.default_rng(3)), (20_000, 1))
     genes = np.zeros((len(rows), len(SPACE.active)), dtype=bool)
     genes[:, 0] = True
-    found = feasible_steps(SPACE, rows, genes, np.random.default_rng(4))
+    found = step_to_neighbours(SPACE, rows, genes, np.random.default_rng(4))
     assert SPACE.feasible.contains(found).all()
     numbers = (found[:, [1, 2, 3, 8]] != rows[:, [1, 2, 3, 8]]).any(axis=1)
     orders = (found[:, 4:8] != rows[:, 4:8]).any(axis=1)
@@ -156,12 +154,14 @@ def test_a_feasible_step_is_to_a_hamming_neighbour_each_as_likely():
 def test_unmarked_rows_and_rows_without_neighbours_stay():
     rows = SPACE.feasible.sample(5, np.random.default_rng(0))
     none = np.zeros((5, len(SPACE.active)), dtype=bool)
-    np.testing.assert_array_equal(feasible_steps(SPACE, rows, none, np.random.default_rng(0)), rows)
+    np.testing.assert_array_equal(
+        step_to_neighbours(SPACE, rows, none, np.random.default_rng(0)), rows
+    )
     lonely = Space({"a": [1, 2], "b": [1, 2]}, constraints=["a == b"])
     rows = lonely.feasible.sample(5, np.random.default_rng(0))
     every = np.ones((5, 2), dtype=bool)
     np.testing.assert_array_equal(
-        feasible_steps(lonely, rows, every, np.random.default_rng(0)), rows
+        step_to_neighbours(lonely, rows, every, np.random.default_rng(0)), rows
     )
 
 
@@ -170,7 +170,7 @@ def test_any_steps_change_exactly_the_marked_genes():
     rng = np.random.default_rng(0)
     rows = space.feasible.sample(300, rng)
     genes = rng.random((300, len(space.active))) < 0.4
-    found = any_steps(space, rows, genes, rng)
+    found = change_genes(space, rows, genes, rng)
     for gene, name in enumerate(space.active):
         at = space.columns[name]
         changed = (found[:, at] != rows[:, at]).any(axis=1)
@@ -190,29 +190,46 @@ def test_swaps_and_insertions_of_permutations(order, seed):
         other.insert(j, other.pop(i))
         insertions.add(tuple(other))
     rng = np.random.default_rng(seed)
-    assert tuple(np.argsort(swapped(codes, rng)[0])) in swaps
-    assert tuple(np.argsort(inserted(codes, rng)[0])) in insertions
+    assert tuple(np.argsort(swap_elements(codes, rng)[0])) in swaps
+    assert tuple(np.argsort(insert_element(codes, rng)[0])) in insertions
 
 
 def test_every_insertion_occurs():
     codes = np.tile(np.arange(4.0), (2000, 1))
-    found = {tuple(row) for row in np.argsort(inserted(codes, np.random.default_rng(0)), axis=1)}
+    found = {
+        tuple(row) for row in np.argsort(insert_element(codes, np.random.default_rng(0)), axis=1)
+    }
     assert len(found) == 9  # of 12 moves 3 neighbouring swaps are the same either way
 
 
 def test_settings_of_the_papers():
     aware = create_strategy("genetic_algorithm", {})
-    assert aware.by_budget(25) == aware.by_budget(1600) == GeneticAlgorithm()
+    paper = GeneticAlgorithm("aware", 20, "one_point", "beta_rank", None, 5)
+    assert aware.for_budget(25) == aware.for_budget(1600) == paper
     unaware = create_strategy("genetic_algorithm", {"constraints": "penalty"})
-    low, high = unaware.by_budget(25), unaware.by_budget(1600)
-    assert (low.population, low.mutation, low.selection) == (8, PerGene(0.02), Tournament(8))
-    assert (high.population, high.mutation, high.selection) == (320, PerGene(0.02), Tournament(4))
-    assert low.crossover is one_point is not high.crossover
+    low, high = unaware.for_budget(25), unaware.for_budget(1600)
+    assert (low.population, low.mutation_rule, low.selection_rule) == (
+        8,
+        PerGene(0.02),
+        Tournament(8),
+    )
+    assert (high.population, high.mutation_rule, high.selection_rule) == (
+        320,
+        PerGene(0.02),
+        Tournament(4),
+    )
+    assert (low.crossover, high.crossover) == ("one_point", "two_point")
     same = {"population": 20, "selection": "beta_rank", "mutation_chance": 5}
-    chosen = create_strategy("genetic_algorithm", {"constraints": "penalty", **same}).by_budget(200)
-    assert (chosen.population, chosen.selection, chosen.mutation) == (20, BetaRank(), OneIn(5))
-    rate = create_strategy("genetic_algorithm", {"mutation": 0.5}).by_budget(200)
-    assert rate.mutation == PerGene(0.5)
+    chosen = create_strategy("genetic_algorithm", {"constraints": "penalty", **same}).for_budget(
+        200
+    )
+    assert (chosen.population, chosen.selection_rule, chosen.mutation_rule) == (
+        20,
+        BetaRank(),
+        OneIn(5),
+    )
+    rate = create_strategy("genetic_algorithm", {"mutation": 0.5}).for_budget(200)
+    assert rate.mutation_rule == PerGene(0.5)
 
 
 @pytest.mark.parametrize(
@@ -227,7 +244,7 @@ def test_settings_of_the_papers():
         ({"population": 1}, "population 1 is too small"),
         ({"tournament": 0}, "tournament 0 is too small"),
         ({"mutation_chance": 0}, "mutation_chance 0 is too small"),
-        ({"mutation": 1.5}, "mutation 1.5 is no probability"),
+        ({"mutation": 1.5}, "mutation 1.5 is not a probability"),
         ({"mutation": 0.1, "mutation_chance": 5}, "exclude each other"),
     ],
 )

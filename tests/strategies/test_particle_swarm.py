@@ -7,14 +7,13 @@ from hypothesis import strategies as st
 from population_runs import Run, in_order
 
 from baco_like import Categorical, Integer, Permutation, Real, Space
-from baco_like.strategies import create_strategy
-from baco_like.strategies.evolutionary.evolution import Evolution
-from baco_like.strategies.evolutionary.particle_swarm import ParticleSwarm, Swarm
+from baco_like.strategies import ParticleSwarm, create_strategy
+from baco_like.strategies.evolutionary.particle_swarm import Swarm
 from baco_like.strategies.evolutionary.snapping import (
-    any_points,
-    feasible_points,
-    snap_any,
-    snap_feasible,
+    draw_feasible_points,
+    draw_points,
+    snap_to_feasible,
+    snap_to_nearest,
 )
 from baco_like.strategies.geometry.continuous import UnitBox
 from baco_like.strategies.protocol import Problem
@@ -38,9 +37,9 @@ def reference(space, cost, swarm, seed, generations):
     """The textbook's swarm, one particle after the other; returns every evaluated row."""
     box = UnitBox.of(space)
     rng = np.random.default_rng([seed, 0, 0])
-    x = feasible_points(space, box, swarm.particles, rng)
+    x = draw_feasible_points(space, box, swarm.particles, rng)
     v = rng.uniform(-1.0, 1.0, x.shape) * box.extents
-    rows = snap_feasible(space, box, x, rng)
+    rows = snap_to_feasible(space, box, x, rng)
     evaluated = [*rows]
     best = [(cost(row), place.copy()) for row, place in zip(rows, x, strict=True)]
     for generation in range(1, generations):
@@ -52,7 +51,7 @@ def reference(space, cost, swarm, seed, generations):
             pull = pull + swarm.social * r2[i] * (leader - x[i])
             v[i] = swarm.inertia * v[i] + pull
         x = np.minimum(np.maximum(x + v, 0.0), box.extents)
-        rows = snap_feasible(space, box, x, rng)
+        rows = snap_to_feasible(space, box, x, rng)
         evaluated += [*rows]
         for i, row in enumerate(rows):
             if cost(row) < best[i][0]:
@@ -62,7 +61,7 @@ def reference(space, cost, swarm, seed, generations):
 
 def test_with_outcomes_in_order_it_is_the_textbooks_swarm():
     swarm = ParticleSwarm(particles=8)
-    run = Run(Evolution(lambda budget: swarm), SPACE, bowl, seed=2)
+    run = Run(swarm, SPACE, bowl, seed=2)
     rows, tags = run.go(40)
     expected = in_order(reference(SPACE, bowl, swarm, run.state.seed, tags[-1]["generation"] + 1))
     assert [tuple(row) for row in rows] == expected[:40]
@@ -71,12 +70,12 @@ def test_with_outcomes_in_order_it_is_the_textbooks_swarm():
 
 def test_particles_are_not_moved_to_what_is_evaluated():
     run = Run(create_strategy("particle_swarm", {"particles": 8}), SPACE, bowl, seed=2)
-    while run.state.step < 2:
+    while run.state.generation < 2:
         run.go(1)
     positions, _ = run.state.candidates.moves
     box = UnitBox.of(SPACE)
     assert SPACE.feasible.contains(run.state.candidates.codes).all()
-    assert not SPACE.feasible.contains(snap_any(SPACE, box, positions, run.rng)).all()
+    assert not SPACE.feasible.contains(snap_to_nearest(SPACE, box, positions, run.rng)).all()
 
 
 def test_leaders_among_the_nearest_particles():
@@ -92,10 +91,10 @@ def test_leaders_among_the_nearest_particles():
 def test_a_failed_place_is_no_best_place():
     swarm, problem = ParticleSwarm(particles=4), Problem(SPACE)
     rng = np.random.default_rng(0)
-    founders = swarm.founders(problem, rng)
-    first = swarm.gathered(problem, founders, np.array([np.inf, 2.0, np.inf, 3.0]))
-    moved = swarm.bred(problem, first, rng)
-    after = swarm.replaced(problem, first, moved, np.array([4.0, np.inf, np.inf, 1.0]), rng)
+    founders = swarm.draw_founders(problem, rng)
+    first = swarm.form_population(problem, founders, np.array([np.inf, 2.0, np.inf, 3.0]))
+    moved = swarm.breed(problem, first, rng)
+    after = swarm.select_members(problem, first, moved, np.array([4.0, np.inf, np.inf, 1.0]), rng)
     assert after.best_costs.tolist() == [4.0, 2.0, np.inf, 1.0]
     np.testing.assert_array_equal(after.best_positions[1], founders.moves[0][1])
     np.testing.assert_array_equal(after.best_positions[3], moved.moves[0][3])
@@ -115,9 +114,9 @@ def adjacent_by_brute_force(space, row):
 def test_points_snap_to_the_nearest_strictly_adjacent_configuration(seed):
     rng = np.random.default_rng(seed)
     box = UnitBox.of(SPACE)
-    points = any_points(SPACE, box, 8, rng)
-    snapped = snap_feasible(SPACE, box, points, rng)
-    own = snap_any(SPACE, box, points, rng)
+    points = draw_points(SPACE, box, 8, rng)
+    snapped = snap_to_feasible(SPACE, box, points, rng)
+    own = snap_to_nearest(SPACE, box, points, rng)
     for point, row, found in zip(points, own, snapped, strict=True):
         if SPACE.feasible.contains(row[None, :])[0]:
             np.testing.assert_array_equal(found, row)
@@ -131,14 +130,14 @@ def test_points_snap_to_the_nearest_strictly_adjacent_configuration(seed):
 @pytest.mark.parametrize("space", [SPARSE, MIXED], ids=["sparse", "mixed"])
 def test_points_far_from_everything_feasible_snap_as_well(space):
     rng, box = np.random.default_rng(0), UnitBox.of(space)
-    points = any_points(space, box, 40, rng)
-    assert not space.feasible.contains(snap_any(space, box, points, rng)).all()
-    assert space.feasible.contains(snap_feasible(space, box, points, rng)).all()
+    points = draw_points(space, box, 40, rng)
+    assert not space.feasible.contains(snap_to_nearest(space, box, points, rng)).all()
+    assert space.feasible.contains(snap_to_feasible(space, box, points, rng)).all()
 
 
 def test_the_scaled_box_has_one_step_length():
     problem, rng = Problem(SPACE), np.random.default_rng(0)
-    positions, velocities = ParticleSwarm(particles=30).founders(problem, rng).moves
+    positions, velocities = ParticleSwarm(particles=30).draw_founders(problem, rng).moves
     np.testing.assert_allclose(UnitBox.of(SPACE).extents, [1.0, 0.5, 0.3])
     assert (positions <= [1.0, 0.5, 0.3]).all()
     assert (np.abs(velocities) <= [1.0, 0.5, 0.3]).all()
@@ -146,14 +145,14 @@ def test_the_scaled_box_has_one_step_length():
 
 def test_settings_of_the_papers():
     aware = create_strategy("particle_swarm", {})
-    assert aware.by_budget(25) == aware.by_budget(1600) == ParticleSwarm()
+    assert aware.for_budget(25) == aware.for_budget(1600) == ParticleSwarm("aware", 30, None)
     unaware = create_strategy("particle_swarm", {"constraints": "penalty"})
-    found = [(a.particles, a.neighbours) for a in map(unaware.by_budget, (50, 100, None, 1600))]
+    found = [(a.particles, a.neighbours) for a in map(unaware.for_budget, (50, 100, None, 1600))]
     assert found == [(25, 5), (10, 5), (20, 10), (160, 32)]
     chosen = create_strategy(
         "particle_swarm", {"constraints": "penalty", "particles": 30, "social": 1.5}
     )
-    assert (chosen.by_budget(25).particles, chosen.by_budget(25).social) == (30, 1.5)
+    assert (chosen.for_budget(25).particles, chosen.for_budget(25).social) == (30, 1.5)
 
 
 @pytest.mark.parametrize(

@@ -1,1 +1,1 @@
-"""Strategies that fit a model of the values: Bayesian optimization, Kernel Tuner's, and with related tasks."""
+"""Bayesian optimization: as in BaCO, as in Kernel Tuner, and with the results of related tasks."""

@@ -1,7 +1,8 @@
 """Bayesian optimization as in BaCO (Hellsten et al., ASPLOS 2023, sections 3 and 4).
 
-A surrogate of the transformed values, expected improvement of a noise-free evaluation, a model of feasibility over a
-randomly drawn minimum, a search for the best score. Each part is a field and can be replaced by an object.
+The parts are a surrogate of the transformed values, expected improvement of a noise-free evaluation, a model of
+feasibility with a randomly drawn minimum probability, and an optimizer of the acquisition function. Each part is a
+field and can be replaced.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, final
 
 import numpy as np
@@ -43,25 +45,33 @@ from baco_like.surrogates.protocol import (
 from baco_like.surrogates.transform import FitScale, Scale, fit_transform
 
 NEEDED = 2
-"""Successes that a model of the values needs."""
+"""Number of successes that the surrogate needs."""
 
 _INCUMBENTS = 5
-"""So many of the best observed configurations are starts of the search, beside random draws."""
+"""Number of the best observed configurations from which the acquisition optimizer starts, beside random draws."""
 
 
 def plain(space: Space) -> Featured:
-    """Return the space as it is: models see the parameters' own features."""
+    """Return the space: models see the parameters' own features."""
     return space
 
 
 def with_quantities(space: Space) -> Featured:
-    """Return the space with the further features of `baco_like.spaces.derived_features`."""
+    """Return the space with the additional features of `baco_like.spaces.derived_features`."""
     return space.derived_features
 
 
 @dataclass(frozen=True)
 class _Fitted:
-    """Everything that a history says about other configurations."""
+    """The models fitted to a history.
+
+    Attributes:
+        data: Training data of the surrogate, on its scale.
+        model: The fitted surrogate.
+        transform: Converts between costs and the model's scale.
+        feasibility: Predicts the probability that a configuration runs.
+        incumbent: The lowest value so far, on the model's scale.
+    """
 
     data: Data
     model: Model
@@ -73,25 +83,31 @@ class _Fitted:
 @final
 @dataclass(frozen=True)
 class Bayesian:
-    """Proposes where the feasibility-weighted acquisition is highest. The state is a seed for the feasibility model.
+    """Bayesian optimization as in BaCO: proposes where the feasibility-weighted acquisition function is highest.
+
+    Use it inside `Phased`, which makes the first observations, if an evaluation takes tens of milliseconds or more.
+    Source: Hellsten et al., ASPLOS 2023, sections 3 and 4. The state is the seed of the feasibility model.
 
     Attributes:
         surrogate: Models the transformed values.
-        acquisition: Scores candidates by the model.
-        feasibility: Models which configurations run at all.
-        scan: Searches a feasible set of at most ``scan_limit`` configurations.
-        search: Searches any other set without reals.
-        mixed: Searches where there are reals.
-        view: What the models see of a space: `plain` or `with_quantities`.
-        failed_as: Quantile of the successes' values that the model of the values is told where a configuration
-            failed, so that it expects little around it even before the model of feasibility is sure; None: it is
-            told nothing, as in BaCO.
-        scan_limit: Up to this many configurations are all scored.
-        largest_minimum: The minimum feasibility is drawn from 0 to this. BaCO's program has 0.1; once the
-            feasible region is well known, unlikely configurations then win by their uncertainty alone.
-        scale: Makes the scale on which values are modelled.
-        belief: How much the parameters' priors count at one observation (piBO's beta, 10 in BaCO); it fades with
-            their number.
+        acquisition: Scores candidates by the fitted surrogate.
+        feasibility: Models the probability that a configuration runs.
+        scan: Acquisition optimizer for at most ``scan_limit`` feasible configurations.
+        search: Acquisition optimizer for larger sets without reals.
+        scan_limit: Largest number of configurations that are all scored.
+        largest_minimum: Largest minimum probability of feasibility; the minimum is drawn from 0 to it. BaCO's program
+            has 0.1, but once the feasible region is well known, improbable configurations then win by their
+            uncertainty alone.
+        scale: Fits the scale on which values are modelled.
+        belief: Weight of the parameters' priors at one observation (piBO's beta, 10 in BaCO); it falls with the number
+            of observations.
+        mixed: Acquisition optimizer for spaces with reals.
+        view: Selects the features for the models: `plain` or `with_quantities`.
+        failed_as: Quantile of the successful costs, from 0 to 1, that is imputed for a failure, so that the surrogate
+            predicts high costs near it before the feasibility model is certain. None imputes nothing, as in BaCO.
+
+    Raises:
+        ValueError: ``failed_as`` is not a quantile.
     """
 
     surrogate: Surrogate = field(default_factory=GaussianProcess)
@@ -114,15 +130,15 @@ class Bayesian:
             )
 
     def init(self, problem: Problem, rng: Rng) -> int:
-        """Draw the seed of the feasibility model."""
+        """Return the seed of the feasibility model."""
         return int(rng.integers(2**31))
 
     def ask(
         self, problem: Problem, history: History, state: int, n: int, rng: Rng
     ) -> Sequence[Proposal]:
-        """Return n points, each chosen as if those before it had come out as the model expects.
+        """Return n proposals, each chosen as if the ones before it had the costs that the model predicts.
 
-        Before there are two successes the points are uniform draws among those that are likely to run.
+        Before the second success they are the uniform draws that are most likely to run.
         """
         if history.where(Status.OK).sum() < NEEDED:
             return self._explore(problem, history, state, n, rng)
@@ -131,28 +147,29 @@ class Bayesian:
         search = self.search_of(problem.space)
         start = _incumbents(history)
         proposals: list[Proposal] = []
-        flying, chosen = history.pending_codes, history
-        for left in reversed(range(n)):
-            model, incumbent = self._assuming(problem.space, fitted, flying, rng)
+        pending = history.pending_codes
+        for remaining in reversed(range(n)):
+            model, incumbent = self._condition_on_pending(problem.space, fitted, pending, rng)
             score = self.acquisition.bind(model, incumbent, rng)
             score = self._weight_by_prior(problem.space, score, history)
             score = weight_by_feasibility(score, fitted.feasibility, minimum)
-            found = search.maximise(score, problem.space, 1, rng, start, _taken(problem, chosen))
-            if not len(found):
+            excluded = partial(problem.is_excluded, history)
+            rows = search.maximise(score, problem.space, 1, rng, start, excluded)
+            if not len(rows):
                 break
-            proposals.append(Proposal(found[0], _note(fitted, found, history.direction)))
-            if left:
-                flying, chosen = np.concatenate([flying, found]), chosen.assume_pending(found)
+            proposals.append(Proposal(rows[0], _tag(fitted, rows, history.direction)))
+            if remaining:
+                pending, history = np.concatenate([pending, rows]), history.assume_pending(rows)
         return proposals
 
     def tell(self, problem: Problem, state: int, observation: Observation, rng: Rng) -> int:
-        """There is nothing to remember: the history holds it all."""
+        """Return the state unchanged: the models are fitted to the history."""
         return state
 
     def predict(
         self, problem: Problem, history: History, state: int, codes: Codes, rng: Rng
     ) -> Prediction:
-        """Return what the models expect.
+        """Return the models' predictions for configurations, ``(n, w)``.
 
         Raises:
             TrialError: Fewer than two trials have succeeded.
@@ -185,7 +202,7 @@ class Bayesian:
         return weight_by_prior(score, space.log_density, len(history), self.belief)
 
     def search_of(self, space: Space) -> AcquisitionOptimizer:
-        """Return how a score is maximised over a space."""
+        """Return the acquisition optimizer for a space."""
         if space.size == math.inf:
             return self.mixed
         count = space.feasible.count
@@ -194,45 +211,47 @@ class Bayesian:
     def _fit(self, space: Space, history: History, seed: int, rng: Rng) -> _Fitted:
         ok = history.where(Status.OK)
         transform = self.scale(history.costs[ok])
-        censored, costs = _told_of_bounds(history)
+        censored, costs = _impute_bounds(history)
         seen = ok | censored
         incumbent = float(transform.forward(costs[seen])[ok[seen]].min())
         if self.failed_as is not None:
             failed = history.where(Status.FAILED)
-            told = np.quantile(history.costs[ok], self.failed_as, method="higher")  # one of them
-            costs = np.where(failed, told, costs)
+            # method="higher" returns one of the observed costs.
+            imputed = np.quantile(history.costs[ok], self.failed_as, method="higher")
+            costs = np.where(failed, imputed, costs)
             seen = seen | failed
         y = transform.forward(costs[seen])
         variance = transform.forward_variance(costs[seen], np.nan_to_num(history.variances[seen]))
         data = Data(history.codes[seen], y, variance, censored[seen])
-        model = self.surrogate.fit(self.view(space), data, rng, _start(history))
-        feasibility = self._feasibility(space, history, seed)
+        model = self.surrogate.fit(self.view(space), data, rng, _last_hyperparameters(history))
+        feasibility = self._fit_feasibility(space, history, seed)
         return _Fitted(data, model, transform, feasibility, incumbent)
 
-    def _assuming(
-        self, space: Space, fitted: _Fitted, flying: Codes, rng: Rng
+    def _condition_on_pending(
+        self, space: Space, fitted: _Fitted, pending: Codes, rng: Rng
     ) -> tuple[Model, float]:
-        """Return model and incumbent as if the points in flight had come out as the model expects.
+        """Return model and incumbent as if the pending configurations had the costs that the model predicts.
 
-        Without the new incumbent the neighbours of a point in flight would promise its improvement once more.
+        The incumbent changes too; otherwise the neighbours of a pending configuration would seem to offer the same
+        improvement again.
         """
         model, data = fitted.model, fitted.data
-        if not len(flying):
+        if not len(pending):
             return model, fitted.incumbent
-        expected, _ = model.predict(flying)
+        expected, _ = model.predict(pending)
         incumbent = min(fitted.incumbent, float(expected.min()))
         if isinstance(model, UpdatableModel):
-            return condition_on_pending(model, flying), incumbent
-        more = len(flying)
-        guessed = Data(
-            np.concatenate([data.codes, flying]),
+            return condition_on_pending(model, pending), incumbent
+        more = len(pending)
+        imputed = Data(
+            np.concatenate([data.codes, pending]),
             np.concatenate([data.y, expected]),
             np.concatenate([data.variance, np.zeros(more)]),
             np.concatenate([data.censored, np.zeros(more, bool)]),
         )
-        return self.surrogate.fit(self.view(space), guessed, rng, model.hyperparameters), incumbent
+        return self.surrogate.fit(self.view(space), imputed, rng, model.hyperparameters), incumbent
 
-    def _feasibility(self, space: Space, history: History, seed: int) -> FeasibilityModel:
+    def _fit_feasibility(self, space: Space, history: History, seed: int) -> FeasibilityModel:
         known = history.inside
         ran = ~history.where(Status.FAILED)[known]
         return self.feasibility.fit(self.view(space), history.codes[known], ran, seed)
@@ -240,26 +259,22 @@ class Bayesian:
     def _explore(
         self, problem: Problem, history: History, state: int, n: int, rng: Rng
     ) -> list[Proposal]:
-        draws = uniform(problem.space, 20 * n, rng, _taken(problem, history))
+        draws = uniform(problem.space, 20 * n, rng, partial(problem.is_excluded, history))
         if history.inside.any() and len(draws):
-            probability = self._feasibility(problem.space, history, state).probability(draws)
-            draws = draws[np.argsort(-probability, kind="stable")]
+            feasibility = self._fit_feasibility(problem.space, history, state)
+            draws = draws[np.argsort(-feasibility.probability(draws), kind="stable")]
         return [Proposal(row, {"phase": "explore"}) for row in draws[:n]]
 
 
-def _told_of_bounds(history: History) -> tuple[Mask, Array]:
-    """Return which censored values the model is told of, and all costs with bounds in their place.
+def _impute_bounds(history: History) -> tuple[Mask, Array]:
+    """Return which censored trials are modelled, ``(n,)``, and all costs with their bounds, ``(n,)``.
 
-    A bound up to the best cost says nothing. One beyond the worst cost is told as that: a time limit of a minute
-    among runs of milliseconds would make the landscape a cliff.
+    A bound below the best cost says nothing. A bound above the worst cost is replaced by the worst cost: a time limit
+    of a minute among runs of milliseconds would turn the landscape into a cliff.
     """
     costs = history.costs[history.where(Status.OK)]
-    told = history.where(Status.CENSORED) & (history.bounds > costs.min())
-    return told, np.where(told, np.minimum(history.bounds, costs.max()), history.costs)
-
-
-def _taken(problem: Problem, history: History) -> Any:
-    return lambda codes: problem.is_excluded(history, codes)
+    modelled = history.where(Status.CENSORED) & (history.bounds > costs.min())
+    return modelled, np.where(modelled, np.minimum(history.bounds, costs.max()), history.costs)
 
 
 def _incumbents(history: History) -> Codes:
@@ -268,15 +283,18 @@ def _incumbents(history: History) -> Codes:
     return history.codes[best[:_INCUMBENTS]]
 
 
-def _start(history: History) -> Mapping[str, Any] | None:
-    """Return the hyperparameters that came back with the last observation, so that a resumed run has the same."""
+def _last_hyperparameters(history: History) -> Mapping[str, Any] | None:
+    """Return the hyperparameters in the last observation's tag, from which the next fit starts.
+
+    They are in the journal, so a resumed run starts from the same ones.
+    """
     tag = None if history.last is None else history.last.tag
-    found = tag.get("hyperparameters") if isinstance(tag, Mapping) else None
-    return found if isinstance(found, Mapping) else None
+    hyperparameters = tag.get("hyperparameters") if isinstance(tag, Mapping) else None
+    return hyperparameters if isinstance(hyperparameters, Mapping) else None
 
 
-def _note(fitted: _Fitted, row: Codes, direction: Direction) -> dict[str, Any]:
-    """Return what the model expected of a point, for `Optimizer.why`, and its hyperparameters, for the next fit."""
+def _tag(fitted: _Fitted, row: Codes, direction: Direction) -> dict[str, Any]:
+    """Return the prediction for a proposal, for `Optimizer.why`, and the hyperparameters, for the next fit."""
     mean, variance = fitted.transform.moments(*fitted.model.predict(row))
     sign = sign_of(direction)
     return {

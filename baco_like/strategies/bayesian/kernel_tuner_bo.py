@@ -1,8 +1,8 @@
 """Kernel Tuner's Bayesian optimization (Willemsen, van Nieuwpoort, van Werkhoven, PMBS 2021).
 
-A Gaussian process with fixed hyperparameters over evenly spaced values, every configuration that is not evaluated is
-scored, several acquisitions take turns, and the exploration factor follows the model's uncertainty. Invalid
-configurations are neither fitted nor proposed again; constant parameters are not modelled ("pruning").
+The surrogate is a Gaussian process with fixed hyperparameters over evenly spaced values. Every configuration that was
+not evaluated is scored, several acquisition functions take turns, and the exploration factor follows the model's
+uncertainty. Failures are neither fitted nor proposed again; constant parameters are not modelled ("pruning").
 """
 
 from __future__ import annotations
@@ -37,16 +37,17 @@ from baco_like.surrogates.protocol import Data, Surrogate, UpdatableModel
 from baco_like.surrogates.transform import FitScale, standardise
 
 _NEEDED = 2
+"""Number of successes that the surrogate needs."""
 
 
 @dataclass(frozen=True)
-class State:
-    """Whose turn it is, and what the exploration factor is measured against.
+class KernelTunerState:
+    """The state: whose turn it is, and the reference values of the exploration factor.
 
     Attributes:
-        turns: The acquisitions in use.
-        initial_mean: Mean cost of the first sample, once a proposal of the model has come back.
-        initial_variance: Mean posterior variance after it.
+        turns: The acquisition functions in use.
+        initial_mean: Mean cost of the first sample; None before a proposal of the model was observed.
+        initial_variance: Mean posterior variance after the first sample.
     """
 
     turns: Turns
@@ -57,15 +58,22 @@ class State:
 @final
 @dataclass(frozen=True)
 class KernelTunerBO:
-    """Proposes the best unevaluated configuration by the acquisition whose turn it is.
+    """Kernel Tuner's Bayesian optimization: several acquisition functions take turns.
+
+    Use it inside `Phased`, which makes the first observations, to compare with Kernel Tuner. Source: Willemsen, van
+    Nieuwpoort and van Werkhoven, PMBS 2021.
 
     Attributes:
-        acquisitions: Names in the order of their turns, from ``ei``, ``poi``, ``lcb``.
+        acquisitions: Names of acquisition functions in the order of their turns: ``ei``, ``poi``, ``lcb``.
         selector: Decides which acquisition functions stay in use.
-        exploration: A constant factor, or None for the contextual variance of section III-F.
-        surrogate: Models the values; Table I has a lengthscale of 1.5 with contextual variance and 2 without.
-        scale: Makes the scale on which values are modelled: standardised, without logarithms.
-        candidates: Feasible sets larger than this are sampled anew for each proposal.
+        exploration: A constant factor, 0 or more; None: the contextual variance of section III-F.
+        surrogate: Models the values; the lengthscale of Table I is 1.5 with contextual variance and 2 without.
+        scale: Fits the scale on which values are modelled: standardised, without logarithms.
+        candidates: Larger feasible sets are represented by this number of random configurations, drawn anew for each
+            call.
+
+    Raises:
+        ValueError: An acquisition function is unknown, or the factor is not a number of 0 or more.
     """
 
     acquisitions: tuple[str, ...] = tuple(ACQUISITIONS)
@@ -84,14 +92,14 @@ class KernelTunerBO:
         if self.exploration is not None and (factor is None or factor < 0.0):
             raise ValueError(f"exploration = {self.exploration}: expected a number from 0, or None")
 
-    def init(self, problem: Problem, rng: Rng) -> State:
-        """Begin with all acquisitions."""
-        return State(Turns.of(self.acquisitions))
+    def init(self, problem: Problem, rng: Rng) -> KernelTunerState:
+        """Return the state with all acquisition functions."""
+        return KernelTunerState(Turns.of(self.acquisitions))
 
     def ask(
-        self, problem: Problem, history: History, state: State, n: int, rng: Rng
+        self, problem: Problem, history: History, state: KernelTunerState, n: int, rng: Rng
     ) -> Sequence[Proposal]:
-        """Return n proposals, each by the acquisition whose turn it is; none before there are two successes."""
+        """Return n proposals, each by the function whose turn it is; none before the second success."""
         ok = history.where(Status.OK)
         if ok.sum() < _NEEDED:
             return []
@@ -102,74 +110,81 @@ class KernelTunerBO:
         model = self.surrogate.fit(IndexFeatures(problem.space), data, rng)
         assert isinstance(model, UpdatableModel)
         rows = _candidates(problem.space, self.candidates, rng)
-        sign = sign_of(history.direction)
-        told = {"phase": "model", "sign": sign, "median": _within(np.median, costs)}
-        flying, chosen, found = history.pending_codes, history, []
+        common = {
+            "phase": "model",
+            "sign": sign_of(history.direction),
+            "median": _without_overflow(np.median, costs),
+        }
+        pending, proposals = history.pending_codes, []
+        pending_turns = sum(_is_own(trial.tag) for trial in history.pending.values())
         for i in range(n):
-            conditioned = condition_on_pending(model, flying)
+            conditioned = condition_on_pending(model, pending)
             mean, variance = conditioned.predict(rows)
             predicted = _PredictedModel(mean, variance)
-            against = _against(state, costs, float(variance.mean()))
-            factor = self._factor(float(variance.mean()), float(costs.min()), against)
-            incumbent = min([float(y.min()), *conditioned.predict(flying)[0].tolist()])
-            name = state.turns.next(_flying_turns(history) + i)
-            taken = partial(problem.is_excluded, chosen)
+            reference = _reference_values(state, costs, float(variance.mean()))
+            factor = self._factor(float(variance.mean()), float(costs.min()), reference)
+            incumbent = min([float(y.min()), *conditioned.predict(pending)[0].tolist()])
+            name = state.turns.next(pending_turns + i)
+            excluded = partial(problem.is_excluded, history)
             picks = {}
-            for one in state.turns.names:
-                score = ACQUISITIONS[one](factor).bind(predicted, incumbent, rng)
-                picks[one] = best_free_rows(rows, score(rows), 1, rng, taken)[0]
+            for candidate in state.turns.names:
+                score = ACQUISITIONS[candidate](factor).bind(predicted, incumbent, rng)
+                picks[candidate] = best_free_rows(rows, score(rows), 1, rng, excluded)[0]
             best = picks[name]
             if not len(best):
                 break
-            same = [one for one, pick in picks.items() if np.array_equal(pick, best)]
-            tag = {"acquisition": name, "same": same, "factor": factor, **against, **told}
-            found.append(Proposal(best[0], tag))
-            flying, chosen = np.concatenate([flying, best]), chosen.assume_pending(best)
-        return found
+            same = [other for other, pick in picks.items() if np.array_equal(pick, best)]
+            tag = {"acquisition": name, "same": same, "factor": factor, **reference, **common}
+            proposals.append(Proposal(best[0], tag))
+            pending, history = np.concatenate([pending, best]), history.assume_pending(best)
+        return proposals
 
-    def tell(self, problem: Problem, state: State, observation: Observation, rng: Rng) -> State:
-        """Score the acquisition whose proposal it was; an invalid configuration counts as the median."""
+    def tell(
+        self, problem: Problem, state: KernelTunerState, observation: Observation, rng: Rng
+    ) -> KernelTunerState:
+        """Return the state after the result of the function that made the proposal; a failure counts as the median."""
         tag = observation.tag
-        if not (isinstance(tag, Mapping) and "acquisition" in tag):
+        if not _is_own(tag):
             return state
         if state.initial_mean is None:
             state = replace(
                 state, initial_mean=tag["initial_mean"], initial_variance=tag["initial_variance"]
             )
-        value = observation.value
-        cost = tag["median"] if value is None else tag["sign"] * value
+        cost = observation.cost if math.isfinite(observation.cost) else tag["median"]
         turns = self.selector.update(state.turns, tag["acquisition"], cost, tag["same"])
         return replace(state, turns=turns)
 
-    def _factor(self, mean_variance: float, best: float, note: Mapping[str, float]) -> float:
+    def _factor(self, mean_variance: float, best: float, reference: Mapping[str, float]) -> float:
         if self.exploration is not None:
             return self.exploration
         return exploration_factor(
-            mean_variance, best, note["initial_mean"], note["initial_variance"]
+            mean_variance, best, reference["initial_mean"], reference["initial_variance"]
         )
 
 
-def _against(state: State, costs: Array, mean_variance: float) -> dict[str, float]:
-    """Return what the exploration factor is measured against: that of the state, or of now at the first proposal."""
+def _is_own(tag: Any) -> bool:
+    """Whether a tag was written by this strategy."""
+    return isinstance(tag, Mapping) and "acquisition" in tag
+
+
+def _reference_values(
+    state: KernelTunerState, costs: Array, mean_variance: float
+) -> dict[str, float]:
+    """Return the reference values of the exploration factor: the state's, or the present ones at first."""
     if state.initial_mean is None or state.initial_variance is None:
-        return {"initial_mean": _within(np.mean, costs), "initial_variance": mean_variance}
+        mean = _without_overflow(np.mean, costs)
+        return {"initial_mean": mean, "initial_variance": mean_variance}
     return {"initial_mean": state.initial_mean, "initial_variance": state.initial_variance}
 
 
-def _within(statistic: Callable[[Array], Any], costs: Array) -> float:
-    """Return the mean or median, also where the sum of the costs is beyond the range of doubles."""
+def _without_overflow(statistic: Callable[[Array], Any], costs: Array) -> float:
+    """Return the mean or median even if the sum of the costs exceeds the range of doubles."""
     with np.errstate(over="ignore"):
-        found = float(statistic(costs))
-    if math.isfinite(found):
-        return found
-    shrunk = 2.0 ** -len(costs).bit_length()
-    return float(statistic(costs * shrunk)) / shrunk
-
-
-def _flying_turns(history: History) -> int:
-    return sum(
-        isinstance(t.tag, Mapping) and "acquisition" in t.tag for t in history.pending.values()
-    )
+        value = float(statistic(costs))
+    if math.isfinite(value):
+        return value
+    scale = 2.0 ** -len(costs).bit_length()
+    return float(statistic(costs * scale)) / scale
 
 
 def _candidates(space: Space, most: int, rng: Rng) -> Codes:

@@ -1,9 +1,10 @@
-"""Bayesian optimization that knows related tasks: the same kernel on another device, for another size."""
+"""Bayesian optimization with the results of related tasks: the same kernel on another device or for another size."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import final
 
 import numpy as np
@@ -20,12 +21,18 @@ from baco_like.surrogates.ranking_ensemble import RankingEnsemble, Source
 from baco_like.surrogates.transform import Scale, Transform
 
 STEEPEST = 100.0
-"""No slope is larger: the first values may differ by next to nothing."""
+"""Largest slope; the first values may be almost equal."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Sources:
-    """The fitted models with the scales of their values, and the state of the later strategy."""
+    """The state.
+
+    Attributes:
+        models: The model fitted to each task.
+        scales: The scale of each task's values.
+        inner: State of the wrapped strategy.
+    """
 
     models: tuple[Source, ...]
     scales: tuple[Scale, ...]
@@ -35,14 +42,17 @@ class _Sources:
 @final
 @dataclass(frozen=True)
 class TransferLearning:
-    """Proposes what the related tasks promise most, and from two successes on what the ensemble of all models does.
+    """Bayesian optimization with an ensemble of the models of the task and of related tasks.
+
+    Use it through ``WarmStart(..., mode="prior")``. Before the second success it proposes what the related tasks
+    predict to be best.
 
     Attributes:
-        then: Says how models are fitted and used; its surrogate is a Gaussian process.
+        then: The strategy that fits and uses the models; its surrogate must be a Gaussian process.
         tasks: The related tasks.
 
     Raises:
-        StrategyError: The surrogate is another.
+        StrategyError: The surrogate is not a Gaussian process.
     """
 
     then: Bayesian
@@ -52,53 +62,55 @@ class TransferLearning:
         self._surrogate()
 
     def init(self, problem: Problem, rng: Rng) -> _Sources:
-        """Fit the sources, once."""
+        """Return the state with a model fitted to each task."""
         inner = self.then.init(problem, rng)
-        fitted = [self._fitted(problem, task, rng) for task in self.tasks]
+        fitted = [self._fit_task(problem, task, rng) for task in self.tasks]
         return _Sources(tuple(s for s, _ in fitted), tuple(s for _, s in fitted), inner)
 
     def ask(
         self, problem: Problem, history: History, state: _Sources, n: int, rng: Rng
     ) -> Sequence[Proposal]:
-        """Return n points; the note on each says what the tasks weighed, where any did."""
+        """Return n proposals; their tags hold the weights of the tasks if any weight is above 0."""
         if history.where(Status.OK).sum() < NEEDED:
-            return self._first(problem, history, state, n, rng)
-        proposals = self._with(state, history).ask(problem, history, state.inner, n, rng)
-        return [_weighed(proposal) for proposal in proposals]
+            return self._propose_by_tasks(problem, history, state, n, rng)
+        proposals = self._with_ensemble(state, history).ask(problem, history, state.inner, n, rng)
+        return [_tag_weights(proposal) for proposal in proposals]
 
     def tell(
         self, problem: Problem, state: _Sources, observation: Observation, rng: Rng
     ) -> _Sources:
-        """There is nothing to remember: the history holds it all."""
+        """Return the state unchanged: the models are fitted to the history."""
         return state
 
     def predict(
         self, problem: Problem, history: History, state: _Sources, codes: Codes, rng: Rng
     ) -> Prediction:
-        """Return what the models expect.
+        """Return the models' predictions for configurations, ``(n, w)``.
 
         Raises:
             TrialError: Fewer than two trials have succeeded.
         """
         if history.where(Status.OK).sum() < NEEDED:
             raise TrialError(f"predict needs {NEEDED} successful trials; observe more first")
-        return self._with(state, history).predict(problem, history, state.inner, codes, rng)
+        return self._with_ensemble(state, history).predict(
+            problem, history, state.inner, codes, rng
+        )
 
-    def _fitted(self, problem: Problem, task: RelatedTask, rng: Rng) -> tuple[Source, Scale]:
-        """Return a task's model and scale; a failure counts as it does in the target's model of the values."""
+    def _fit_task(self, problem: Problem, task: RelatedTask, rng: Rng) -> tuple[Source, Scale]:
+        """Return a task's model and scale; failures are imputed in the same way as for the target."""
         ok = ~np.isnan(task.costs)
         scale = self.then.scale(task.costs[ok])
         costs, seen = task.costs, ok
         if self.then.failed_as is not None:
-            told = np.quantile(task.costs[ok], self.then.failed_as, method="higher")
-            costs, seen = np.where(ok, costs, told), np.ones_like(ok)
+            imputed = np.quantile(task.costs[ok], self.then.failed_as, method="higher")
+            costs, seen = np.where(ok, costs, imputed), np.ones_like(ok)
         y = scale.forward(costs[seen])
         data = Data(task.codes[seen], y, np.zeros_like(y), np.zeros_like(ok[seen]))
         model = self._surrogate().fit(self.then.view(problem.space), data, rng)
         return Source(task.name, model), scale
 
-    def _with(self, state: _Sources, history: History) -> Bayesian:
-        """Return the later strategy with the ensemble as its surrogate."""
+    def _with_ensemble(self, state: _Sources, history: History) -> Bayesian:
+        """Return the wrapped strategy with the ensemble as its surrogate."""
         target = self.then.scale(history.costs[history.where(Status.OK)])
         sources = tuple(
             source.with_slope(_slope(scale, target))
@@ -107,21 +119,21 @@ class TransferLearning:
         return replace(self.then, surrogate=RankingEnsemble(self._surrogate(), sources))
 
     def _surrogate(self) -> GaussianSurrogate:
-        found = self.then.surrogate
-        if not isinstance(found, GaussianSurrogate):
+        surrogate = self.then.surrogate
+        if not isinstance(surrogate, GaussianSurrogate):
             raise StrategyError(
-                f"a related task informs Gaussian processes, not a {type(found).__name__}; take strategy='auto', "
+                f"a related task informs Gaussian processes, not a {type(surrogate).__name__}; take strategy='auto', "
                 "or WarmStart(..., mode='configs') for the task's best configurations"
             )
-        return found
+        return surrogate
 
-    def _first(
+    def _propose_by_tasks(
         self, problem: Problem, history: History, state: _Sources, n: int, rng: Rng
     ) -> list[Proposal]:
         space = problem.space
 
-        def promised(codes: Codes) -> Array:
-            """Minus the mean of the sources, each on its own scale."""
+        def score_by_tasks(codes: Codes) -> Array:
+            """Return minus the mean prediction of the tasks, each on its own scale."""
             means = [source.model.predict(codes)[0] for source in state.models]
             return np.asarray(-np.mean(means, axis=0))
 
@@ -131,24 +143,25 @@ class TransferLearning:
             self.then.view(space), history.codes[known], ran, state.inner
         )
         score = weight_by_feasibility(
-            promised, feasible, draw_minimum(rng, self.then.largest_minimum)
+            score_by_tasks, feasible, draw_minimum(rng, self.then.largest_minimum)
         )
         rows = self.then.search_of(space).maximise(
-            score if known.any() else promised,
+            score if known.any() else score_by_tasks,
             space,
             n,
             rng,
             np.empty((0, space.width)),
-            lambda codes: problem.is_excluded(history, codes),
+            partial(problem.is_excluded, history),
         )
         return [Proposal(row, {"phase": "sources"}) for row in rows]
 
 
-def _weighed(proposal: Proposal) -> Proposal:
+def _tag_weights(proposal: Proposal) -> Proposal:
+    """Copy the weights of the tasks from the hyperparameters to the top of the tag."""
     weights = proposal.tag.get("hyperparameters", {}).get("weights")
-    return (
-        proposal if weights is None else replace(proposal, tag={**proposal.tag, "weights": weights})
-    )
+    if weights is None:
+        return proposal
+    return replace(proposal, tag={**proposal.tag, "weights": weights})
 
 
 def _slope(source: Scale, target: Scale) -> float:

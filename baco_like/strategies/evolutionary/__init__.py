@@ -1,1 +1,1 @@
-"""Algorithms that breed generations: genetic, differential evolution, particle swarm, firefly."""
+"""Population algorithms: genetic algorithm, differential evolution, particle swarm, firefly algorithm."""

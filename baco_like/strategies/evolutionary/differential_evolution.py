@@ -1,40 +1,45 @@
-"""Differential evolution (Storn and Price 1997) on value indices, as in Willemsen et al., section IV-B, Algorithm 1.
+"""Differential evolution (Storn and Price 1997) on value indices (Willemsen et al., section IV-B, Algorithm 1).
 
-Members are configurations. Their points are the middles of their values' intervals in the unit box, so that rounding
-a mutant to the nearest index and clipping it is the box's way back to configurations; reals are not rounded, and
-permutations have a random key for each element (see `geometry/continuous.py`).
+Members are configurations. Their points in the unit box are the middles of their values' intervals; mapping a mutant
+back to a configuration therefore rounds it to the nearest index and clips it. Reals are not rounded, and permutations
+have one random key per element (see `geometry/continuous.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import final
+from typing import Any, final
 
 import numpy as np
+from typing_extensions import override
 
 from baco_like._typing import Array, Codes, Rng
 from baco_like.records.history import row_keys
-from baco_like.strategies.evolutionary.differential_mutation import METHODS, random_others
-from baco_like.strategies.evolutionary.evolution import Evolution
-from baco_like.strategies.evolutionary.population import Candidates
+from baco_like.strategies.evolutionary.base import Candidates, PopulationStrategy
+from baco_like.strategies.evolutionary.differential_mutation import METHODS, draw_others
 from baco_like.strategies.geometry.continuous import UnitBox
 from baco_like.strategies.moves.constraint_handling import (
-    Founders,
-    Repair,
-    any_founders,
-    aware,
-    latin_founders,
-    nearest_row,
-    uniform_founders,
-    unrepaired,
+    draw_anywhere,
+    draw_latin_hypercube,
+    draw_uniform,
+    repair_by_nearest,
 )
+from baco_like.strategies.moves.selection import replace_worst
 from baco_like.strategies.protocol import Problem
-from baco_like.strategies.settings import given, named
-from baco_like.strategies.survey_defaults import DIFFERENTIAL_EVOLUTION, resolved
+from baco_like.strategies.settings import BY_BUDGET, check_at_least, choose
+from baco_like.strategies.survey_defaults import DIFFERENTIAL_EVOLUTION, settings_for_budget
 
-_STILL = 2
-"""Generations without a change after which the members are drawn anew."""
+_STAGNANT = 2
+"""Number of generations without a change after which the members are drawn again (Algorithm 1)."""
+
+_PAPER = {
+    "method": "best1bin",
+    "population_per_parameter": 16,
+    "weight": (0.7, 0.7),
+    "recombination": 0.6,
+}
+"""Table IV of Willemsen et al."""
 
 
 @final
@@ -44,190 +49,142 @@ class Members:
 
     Attributes:
         codes: Rows, ``(n, w)``.
-        costs: Theirs, ``(n,)``.
-        best: The best row so far, ``(w,)``; it outlives its population.
+        costs: Their costs, ``(n,)``.
+        best: The best row of the run, ``(w,)``; it is kept when the members are drawn again.
         best_cost: Its cost.
-        still: How many generations in a row have changed nothing.
+        stagnant: Number of consecutive generations that have changed nothing.
     """
 
     codes: Codes
     costs: Array
     best: Array
     best_cost: float
-    still: int = 0
+    stagnant: int = 0
+
+    def update_best(self, member: int) -> Members:
+        """Return the members with one of them as the best row, if it is at least as good."""
+        cost = float(self.costs[member])
+        if cost > self.best_cost:
+            return self
+        return replace(self, best=self.codes[member].copy(), best_cost=cost)
 
 
 @final
 @dataclass(frozen=True)
-class DifferentialEvolution:
-    """Every member competes with a trial vector made of the differences of others; the better one stays.
-
-    Attributes:
-        method: A name of `differential_mutation.METHODS`.
-        population_per_parameter: Members for each parameter that is not constant.
-        weight: The scale F of the differences: drawn anew for every generation between its two ends (dither).
-        recombination: The crossover rate CR.
-        first: Draws the first members.
-        anew: Draws members when the population is stuck.
-        repair: Makes trial vectors feasible, or leaves them.
-    """
-
-    method: str = "best1bin"
-    population_per_parameter: int = 16
-    weight: tuple[float, float] = (0.7, 0.7)
-    recombination: float = 0.6
-    first: Founders = latin_founders
-    anew: Founders = uniform_founders
-    repair: Repair = nearest_row
-
-    def __post_init__(self) -> None:
-        named("method", self.method, METHODS)
-        if self.population_per_parameter < 1:
-            raise ValueError(
-                f"population_per_parameter {self.population_per_parameter} is too small; at least 1"
-            )
-        if not 0.0 <= self.weight[0] <= self.weight[1] <= 2.0:
-            raise ValueError(
-                f"weight {self.weight} is out of range; give a number, or two increasing ones, from 0 to 2"
-            )
-        if not 0.0 <= self.recombination <= 1.0:
-            raise ValueError(f"recombination {self.recombination} is no probability")
-
-    def size(self, problem: Problem) -> int:
-        """Return the number of members: so many for each parameter, and enough for the differences."""
-        donor, _ = METHODS[self.method]
-        return max(5, donor.others + 1, self.population_per_parameter * len(problem.space.active))
-
-    def founders(self, problem: Problem, rng: Rng) -> Candidates:
-        """Return the candidates of the first generation."""
-        return Candidates(self.first(problem.space, self.size(problem), rng))
-
-    def placed(self, problem: Problem, candidates: Candidates, codes: Codes) -> Candidates:
-        """Return given configurations as candidates."""
-        return Candidates(codes)
-
-    def gathered(self, problem: Problem, founders: Candidates, costs: Array) -> Members:
-        """Return the first population."""
-        best = int(costs.argmin())
-        return Members(founders.codes, costs, founders.codes[best], float(costs[best]))
-
-    def bred(self, problem: Problem, population: Members, rng: Rng) -> Candidates:
-        """Return a trial vector for every member, or new random members where nothing changes any more."""
-        space, n = problem.space, len(population.codes)
-        if population.still >= _STILL:
-            fresh = self.anew(space, n, rng)
-            return Candidates(fresh[np.arange(n) % len(fresh)])
-        box = UnitBox.of(space)
-        points, best = box.to_unit(population.codes), box.to_unit(population.best[None, :])[0]
-        donor, cross = METHODS[self.method]
-        others = random_others(n, donor.others, rng)
-        mutants = donor.mutant(
-            points, best, [points[other] for other in others.T], rng.uniform(*self.weight)
-        )
-        taken = cross(n, box.axes, self.recombination, rng)
-        trials = box.from_unit(np.where(taken, mutants, points))
-        return Candidates(self.repair(space, trials, rng))
-
-    def replaced(
-        self,
-        problem: Problem,
-        population: Members,
-        candidates: Candidates,
-        costs: Array,
-        rng: Rng,
-    ) -> Members:
-        """Return the members, each replaced by its trial vector if that is as good and not a member already."""
-        if population.still >= _STILL:
-            fresh = Members(candidates.codes, costs, population.best, population.best_cost)
-            return _with_best(fresh, costs.argmin())
-        codes, own = population.codes.copy(), population.costs.copy()
-        keys, trials = row_keys(codes), row_keys(candidates.codes)
-        members = replace(population, codes=codes, costs=own, still=population.still + 1)
-        for i in np.flatnonzero(costs <= own):
-            if trials[i] not in keys:
-                codes[i], own[i], keys[i] = candidates.codes[i], costs[i], trials[i]
-                members = _with_best(replace(members, still=0), i)
-        return members
-
-    def joined(self, problem: Problem, population: Members, code: Array, cost: float) -> Members:
-        """Return the members with the worst one replaced by something better that is no member already."""
-        worst = population.costs.argmax()
-        among = (population.codes == code).all(axis=1).any()
-        if among or cost >= population.costs[worst]:
-            return population
-        codes, costs = population.codes.copy(), population.costs.copy()
-        codes[worst], costs[worst] = code, cost
-        return _with_best(replace(population, codes=codes, costs=costs, still=0), worst)
-
-
-def _with_best(members: Members, place: np.intp) -> Members:
-    """Return the members with one of them as the best so far, if it is as good as that."""
-    cost = float(members.costs[place])
-    if cost > members.best_cost:
-        return members
-    return replace(members, best=members.codes[place].copy(), best_cost=cost)
-
-
-def differential_evolution(
-    constraints: str = "aware",
-    method: str | None = None,
-    population_per_parameter: int | None = None,
-    weight: float | Sequence[float] | None = None,
-    recombination: float | None = None,
-) -> Evolution[Members]:
+class DifferentialEvolution(PopulationStrategy[Members]):
     """Differential evolution with repaired trial vectors; constraints='penalty' is the unaware one.
 
-    What is left open is for constraints="aware" as in Willemsen et al., Table IV (best1bin, 16, 0.7, 0.6), and for
-    "penalty" by the budget as in Schoonhoven et al. 2022, Table III.
+    Every member competes with a trial vector made of the differences of other members; the better one stays. Use it for
+    cheap evaluations, budgets of hundreds of evaluations and mostly numerical parameters.
 
-    Args:
-        constraints: ``aware`` or ``penalty``.
+    Open settings (None) are chosen for ``aware`` as in Willemsen et al., Table IV (best1bin, 16, 0.7, 0.6), and for
+    ``penalty`` by the budget as in Schoonhoven et al. 2022, Table III.
+
+    Attributes:
+        constraints: ``aware`` (infeasible trial vectors are repaired) or ``penalty`` (they cost infinity).
         method: A mutant (best1, best2, rand1, rand2, currenttobest1, randtobest1) and a crossover (bin, exp) as one
             word, such as ``best1bin``.
-        population_per_parameter: Members for each parameter that is not constant.
-        weight: The scale of the differences, or two numbers between which it is drawn for every generation (dither).
-        recombination: The crossover rate.
+        population_per_parameter: Number of members per parameter that is not constant, 1 or more.
+        weight: The scale F of the differences from 0 to 2, or two numbers between which it is drawn for every
+            generation (dither).
+        recombination: The crossover rate CR, from 0 to 1.
 
     Raises:
         ValueError: A setting is unknown or out of range.
     """
-    handled = aware(constraints)
-    own = given(
-        mutation_strategy=method,
-        population_per_parameter=population_per_parameter,
-        dither=None if weight is None else _ends(weight),
-        recombination=recombination,
-    )
-    if handled:
-        own = {**_PAPER, **own}
 
-    def by_budget(budget: int | None) -> DifferentialEvolution:
-        settings = resolved(DIFFERENTIAL_EVOLUTION, budget, own)
-        return DifferentialEvolution(
-            method=settings["mutation_strategy"],
-            population_per_parameter=settings["population_per_parameter"],
-            weight=settings["dither"],
-            recombination=settings["recombination"],
-            first=latin_founders if handled else any_founders,
-            anew=uniform_founders if handled else any_founders,
-            repair=nearest_row if handled else unrepaired,
-        )
+    method: str = BY_BUDGET
+    population_per_parameter: int = BY_BUDGET
+    weight: float | Sequence[float] = BY_BUDGET
+    recombination: float = BY_BUDGET
 
-    by_budget(None)  # wrong settings are refused here, not when the run begins
-    return Evolution(by_budget)
+    @override
+    def default_settings(self, budget: int | None) -> Mapping[str, Any]:
+        """Return the settings of the papers for a budget."""
+        return _PAPER if self.is_aware else settings_for_budget(DIFFERENTIAL_EVOLUTION, budget)
 
+    @override
+    def check_settings(self) -> None:
+        """Check the settings; see the class."""
+        super().check_settings()
+        choose("method", self.method, METHODS)
+        check_at_least("population_per_parameter", self.population_per_parameter, 1)
+        low, high = self.weight_range
+        if not 0.0 <= low <= high <= 2.0:
+            raise ValueError(
+                f"weight {self.weight} is out of range; give a number, or two increasing ones, from 0 to 2"
+            )
+        if not 0.0 <= self.recombination <= 1.0:
+            raise ValueError(
+                f"recombination {self.recombination} is not a probability; give a number from 0 to 1"
+            )
 
-_PAPER = {
-    "mutation_strategy": "best1bin",
-    "population_per_parameter": 16,
-    "dither": (0.7, 0.7),
-    "recombination": 0.6,
-}
-"""Table IV of Willemsen et al."""
+    @property
+    def weight_range(self) -> tuple[float, float]:
+        """The two numbers between which the scale F is drawn."""
+        ends = tuple(self.weight) if isinstance(self.weight, Sequence) else (self.weight,) * 2
+        if len(ends) != 2:
+            raise ValueError(f"weight {self.weight} must be one number or two")
+        return ends
 
+    def size(self, problem: Problem) -> int:
+        """Return the number of members, large enough for the differences."""
+        donor, _ = METHODS[self.method]
+        return max(5, donor.others + 1, self.population_per_parameter * len(problem.space.active))
 
-def _ends(weight: float | Sequence[float]) -> tuple[float, float]:
-    ends = tuple(weight) if isinstance(weight, Sequence) else (weight, weight)
-    if len(ends) != 2:
-        raise ValueError(f"weight {weight} must be one number or two")
-    return ends
+    @override
+    def draw_founders(self, problem: Problem, rng: Rng) -> Candidates:
+        """Return a Latin hypercube, or uniform points of the unit box."""
+        draw = draw_latin_hypercube if self.is_aware else draw_anywhere
+        return Candidates(draw(problem.space, self.size(problem), rng))
+
+    @override
+    def form_population(self, problem: Problem, founders: Candidates, costs: Array) -> Members:
+        """Return the first population."""
+        best = int(costs.argmin())
+        return Members(founders.codes, costs, founders.codes[best], float(costs[best]))
+
+    @override
+    def breed(self, problem: Problem, population: Members, rng: Rng) -> Candidates:
+        """Return a trial vector for every member, or new random members if nothing changes any more."""
+        space, n = problem.space, len(population.codes)
+        if population.stagnant >= _STAGNANT:
+            draw = draw_uniform if self.is_aware else draw_anywhere
+            fresh = draw(space, n, rng)
+            return Candidates(fresh[np.arange(n) % len(fresh)])
+        box = UnitBox.of(space)
+        points, best = box.to_unit(population.codes), box.to_unit(population.best[None, :])[0]
+        donor, cross = METHODS[self.method]
+        others = draw_others(n, donor.others, rng)
+        weight = rng.uniform(*self.weight_range)
+        mutants = donor.mutant(points, best, [points[other] for other in others.T], weight)
+        crossed = cross(n, box.axes, self.recombination, rng)
+        trials = box.from_unit(np.where(crossed, mutants, points))
+        return Candidates(repair_by_nearest(space, trials, rng) if self.is_aware else trials)
+
+    @override
+    def select_members(
+        self, problem: Problem, population: Members, candidates: Candidates, costs: Array, rng: Rng
+    ) -> Members:
+        """Return the members, each replaced by its trial vector if that is as good and not a member already."""
+        if population.stagnant >= _STAGNANT:
+            fresh = Members(candidates.codes, costs, population.best, population.best_cost)
+            return fresh.update_best(int(costs.argmin()))
+        codes, own = population.codes.copy(), population.costs.copy()
+        keys, trials = row_keys(codes), row_keys(candidates.codes)
+        members = replace(population, codes=codes, costs=own, stagnant=population.stagnant + 1)
+        for i in np.flatnonzero(costs <= own):
+            if trials[i] not in keys:
+                codes[i], own[i], keys[i] = candidates.codes[i], costs[i], trials[i]
+                members = replace(members, stagnant=0).update_best(int(i))
+        return members
+
+    @override
+    def add_outsider(
+        self, problem: Problem, population: Members, code: Array, cost: float
+    ) -> Members:
+        """Return the members, the worst one replaced if the outsider is better and not a member already."""
+        codes, costs, worst = replace_worst(population.codes, population.costs, code, cost)
+        if worst is None:
+            return population
+        return replace(population, codes=codes, costs=costs, stagnant=0).update_best(worst)

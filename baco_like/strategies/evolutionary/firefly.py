@@ -1,8 +1,8 @@
-"""Firefly algorithm (Yang 2009) in the scaled box of `geometry/continuous.py`, as in Willemsen et al., section IV-C.
+"""Firefly algorithm (Yang 2009) in the scaled box of `geometry/continuous.py` (Willemsen et al., section IV-C).
 
-One firefly after the other is compared with all; it moves towards every one that is brighter, and is evaluated after
-each move. Then all are sorted by brightness and it begins again. What is evaluated is the configuration nearest to a
-firefly, or a feasible neighbour of it; the firefly itself is not moved there.
+One firefly at a time is compared with all others. It moves towards every brighter one and is evaluated after each move.
+Then the fireflies are sorted by brightness, and the comparisons start again. The configuration nearest to a firefly, or
+a feasible neighbour of it, is evaluated; the firefly itself does not move there.
 """
 
 from __future__ import annotations
@@ -11,25 +11,26 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
+from typing_extensions import override
 
-from baco_like._typing import Array, Codes, Rng
-from baco_like.strategies.evolutionary.evolution import Evolution
-from baco_like.strategies.evolutionary.population import Candidates
-from baco_like.strategies.evolutionary.snapping import AWARE, Landing, placed
+from baco_like._typing import Array, Rng
+from baco_like.strategies.evolutionary.base import Candidates
+from baco_like.strategies.evolutionary.snapping import PositionedStrategy
 from baco_like.strategies.geometry.continuous import UnitBox
 from baco_like.strategies.protocol import Problem
+from baco_like.strategies.settings import check_at_least
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Fireflies:
-    """The fireflies, and who moves next.
+    """The fireflies, and which of them moves next.
 
     Attributes:
-        positions: In the scaled box, ``(n, k)``.
-        costs: Theirs, ``(n,)``; the less, the brighter.
-        mover: Who moves next, or None where all are equally bright.
-        towards: Who is brighter.
+        positions: Positions in the scaled box, ``(n, k)``.
+        costs: Their costs, ``(n,)``; a lower cost is brighter.
+        mover: Index of the firefly that moves next, or None if all are equally bright.
+        towards: Index of the brighter firefly.
     """
 
     positions: Array
@@ -40,46 +41,52 @@ class Fireflies:
 
 @final
 @dataclass(frozen=True)
-class Firefly:
-    """Fireflies move towards brighter ones; all wander at random while all are equally bright.
+class Firefly(PositionedStrategy[Fireflies]):
+    """Fireflies whose positions stand for feasible configurations; constraints='penalty' is the unaware one.
+
+    Fireflies move towards brighter ones; all move at random while all are equally bright. Use it for cheap evaluations
+    and mostly numerical parameters. The defaults are those of Willemsen et al., Table IV; the noise, which the table
+    does not name, is from their program.
 
     Attributes:
-        population: How many; fewer in a smaller space.
-        attraction: The attractiveness B0 of a firefly at no distance.
-        absorption: The light absorption gamma: attractiveness is ``B0 exp(-gamma r**2)`` at distance r.
-        noise: The length alpha of a random move along every axis of the scaled box, whose longest axis has length 1.
-        landing: Draws the first positions, and says which configurations stand for positions.
+        constraints: ``aware`` (only feasible configurations are evaluated) or ``penalty``.
+        population: Number of fireflies, 1 or more; fewer in a smaller space.
+        attraction: Attractiveness B0 of a firefly at distance 0.
+        absorption: Light absorption gamma: the attractiveness is ``B0 exp(-gamma r**2)`` at distance r.
+        noise: Length alpha of a random move along every axis of the scaled box, whose longest axis has length 1.
+
+    Raises:
+        ValueError: A setting is unknown or out of range.
     """
 
     population: int = 20
     attraction: float = 1.0
     absorption: float = 1.0
     noise: float = 0.2
-    landing: Landing = AWARE
 
-    def __post_init__(self) -> None:
-        if self.population < 1:
-            raise ValueError(f"population {self.population} is too small; at least 1")
+    @override
+    def check_settings(self) -> None:
+        """Check the settings; see the class."""
+        super().check_settings()
+        check_at_least("population", self.population, 1)
         for name in ("attraction", "absorption", "noise"):
             if not 0.0 <= getattr(self, name) < np.inf:
                 raise ValueError(f"{name} {getattr(self, name)} must be a number of at least 0")
 
-    def founders(self, problem: Problem, rng: Rng) -> Candidates:
-        """Return the candidates of the first population, with positions and whose they are."""
-        positions = self.landing.founders(problem.space, self.population, rng)
-        whose = np.arange(len(positions))
-        return self.landing.candidates(problem.space, positions, whose, rng)
+    @override
+    def draw_founders(self, problem: Problem, rng: Rng) -> Candidates:
+        """Return candidates with positions and their indices."""
+        positions = self.draw_positions(problem.space, self.population, rng)
+        return self.candidates_at(problem.space, positions, np.arange(len(positions)), rng)
 
-    def placed(self, problem: Problem, candidates: Candidates, codes: Codes) -> Candidates:
-        """Return the candidates with fireflies at given configurations."""
-        return placed(problem.space, candidates, codes)
-
-    def gathered(self, problem: Problem, founders: Candidates, costs: Array) -> Fireflies:
+    @override
+    def form_population(self, problem: Problem, founders: Candidates, costs: Array) -> Fireflies:
         """Return the first fireflies."""
-        return _compared(founders.moves[0], costs, 0, 0)
+        return _compare(founders.moves[0], costs, 0, 0)
 
-    def bred(self, problem: Problem, population: Fireflies, rng: Rng) -> Candidates:
-        """Return one move towards a brighter firefly, or a random one of each where there is none."""
+    @override
+    def breed(self, problem: Problem, population: Fireflies, rng: Rng) -> Candidates:
+        """Return one move towards a brighter firefly, or a random move of each if all are equally bright."""
         box, here = UnitBox.of(problem.space), population.positions
         if population.mover is None:
             movers, pull = np.arange(len(here)), np.zeros_like(here)
@@ -87,11 +94,12 @@ class Firefly:
             movers = np.array([population.mover])
             apart = here[population.towards] - here[movers]
             pull = self.attraction * np.exp(-self.absorption * (apart**2).sum()) * apart
-        wandering = self.noise * rng.uniform(-0.5, 0.5, pull.shape)
-        positions = np.clip(here[movers] + pull + wandering, 0.0, box.extents)
-        return self.landing.candidates(problem.space, positions, movers, rng)
+        noise = self.noise * rng.uniform(-0.5, 0.5, pull.shape)
+        positions = np.clip(here[movers] + pull + noise, 0.0, box.extents)
+        return self.candidates_at(problem.space, positions, movers, rng)
 
-    def replaced(
+    @override
+    def select_members(
         self,
         problem: Problem,
         population: Fireflies,
@@ -99,73 +107,43 @@ class Firefly:
         costs: Array,
         rng: Rng,
     ) -> Fireflies:
-        """Return the fireflies after the move, and who moves next."""
+        """Return the fireflies after the move, and which of them moves next."""
         moved, movers = candidates.moves
         positions, brightness = population.positions.copy(), population.costs.copy()
         positions[movers], brightness[movers] = moved, costs
         if population.mover is None:
-            return _compared(positions, brightness, 0, 0)
-        return _compared(positions, brightness, population.mover, population.towards + 1)
+            return _compare(positions, brightness, 0, 0)
+        return _compare(positions, brightness, population.mover, population.towards + 1)
 
-    def joined(
+    @override
+    def add_outsider(
         self, problem: Problem, population: Fireflies, code: Array, cost: float
     ) -> Fireflies:
-        """Return the fireflies with the darkest one at a brighter place."""
+        """Return the fireflies with the darkest one moved to a brighter outsider."""
         darkest = population.costs.argmax()
         if cost >= population.costs[darkest]:
             return population
         positions, costs = population.positions.copy(), population.costs.copy()
         positions[darkest] = UnitBox.of(problem.space).scaled(code[None, :])[0]
         costs[darkest] = cost
-        return _compared(positions, costs, population.mover or 0, population.towards)
+        return _compare(positions, costs, population.mover or 0, population.towards)
 
 
-def _compared(positions: Array, costs: Array, mover: int, towards: int) -> Fireflies:
-    """Return the fireflies with the next pair of which the second is brighter; sorted anew where none is left."""
-    found = _next_pair(costs, mover, towards)
-    if found is None:
+def _compare(positions: Array, costs: Array, mover: int, towards: int) -> Fireflies:
+    """Return the fireflies with the next pair whose second is brighter; after the last pair they are sorted."""
+    pair = _next_pair(costs, mover, towards)
+    if pair is None:
         order = np.argsort(costs, kind="stable")
         positions, costs = positions[order], costs[order]
-        found = _next_pair(costs, 0, 0)
-    return Fireflies(positions, costs, *(found or (None, 0)))
+        pair = _next_pair(costs, 0, 0)
+    return Fireflies(positions, costs, *(pair or (None, 0)))
 
 
 def _next_pair(costs: Array, mover: int, towards: int) -> tuple[int, int] | None:
-    """Return the first pair from here on, row by row, of which the second has the lower cost."""
-    for one in range(mover, len(costs)):
-        begin = towards if one == mover else 0
-        brighter = np.flatnonzero(costs[begin:] < costs[one])
+    """Return the first pair from here on, row by row, whose second has the lower cost."""
+    for first in range(mover, len(costs)):
+        begin = towards if first == mover else 0
+        brighter = np.flatnonzero(costs[begin:] < costs[first])
         if len(brighter):
-            return one, begin + int(brighter[0])
+            return first, begin + int(brighter[0])
     return None
-
-
-def firefly(
-    constraints: str = "aware",
-    population: int = 20,
-    attraction: float = 1.0,
-    absorption: float = 1.0,
-    noise: float = 0.2,
-) -> Evolution[Fireflies]:
-    """Fireflies whose positions stand for feasible configurations; constraints='penalty' is the unaware one.
-
-    The defaults are those of Willemsen et al., Table IV, and for the noise, which it does not name, of their program.
-
-    Args:
-        constraints: ``aware`` or ``penalty``.
-        population: How many.
-        attraction: The attractiveness B0 of a firefly at no distance.
-        absorption: The light absorption gamma.
-        noise: The length alpha of a random move along every axis of the scaled box, whose longest axis has length 1.
-
-    Raises:
-        ValueError: A setting is unknown or out of range.
-    """
-    algorithm = Firefly(
-        population=population,
-        attraction=attraction,
-        absorption=absorption,
-        noise=noise,
-        landing=Landing.of(constraints),
-    )
-    return Evolution(lambda budget: algorithm)

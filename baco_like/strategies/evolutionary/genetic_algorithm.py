@@ -2,50 +2,46 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import final
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, final
 
 import numpy as np
+from typing_extensions import override
 
 from baco_like._typing import Array, Codes, Rng
 from baco_like.spaces.rows import distinct
-from baco_like.strategies.evolutionary.evolution import Evolution
-from baco_like.strategies.evolutionary.population import Candidates
+from baco_like.strategies.evolutionary.base import Candidates, PopulationStrategy
 from baco_like.strategies.moves.constraint_handling import (
-    Founders,
-    Repair,
-    any_founders,
-    aware,
-    cascade_neighbour,
-    uniform_founders,
-    unrepaired,
+    draw_anywhere,
+    draw_uniform,
+    repair_by_neighbour,
 )
-from baco_like.strategies.moves.crossover import CROSSOVERS, Crossover, one_point
+from baco_like.strategies.moves.crossover import CROSSOVERS, Crossover, cross_pairs
 from baco_like.strategies.moves.mutation import (
     Mutation,
     OneIn,
     PerGene,
-    Step,
-    any_steps,
-    feasible_steps,
+    change_genes,
+    step_to_neighbours,
 )
-from baco_like.strategies.moves.selection import BetaRank, Selection, Tournament
+from baco_like.strategies.moves.selection import BetaRank, Selection, Tournament, replace_worst
 from baco_like.strategies.protocol import Problem
-from baco_like.strategies.settings import given, named
-from baco_like.strategies.survey_defaults import GENETIC_ALGORITHM, resolved
+from baco_like.strategies.settings import BY_BUDGET, check_at_least, choose
+from baco_like.strategies.survey_defaults import GENETIC_ALGORITHM, settings_for_budget
 
 _SURPLUS = 4
-"""So many generations of further children are bred to replace those that came twice; then they may come twice."""
+"""Generations of further children that are bred to replace duplicates; after that duplicates stay."""
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Parents:
-    """Those who breed.
+    """The members who breed.
 
     Attributes:
         codes: Rows, ``(n, w)``.
-        costs: Theirs, ``(n,)``.
+        costs: Their costs, ``(n,)``.
     """
 
     codes: Codes
@@ -54,163 +50,127 @@ class Parents:
 
 @final
 @dataclass(frozen=True)
-class GeneticAlgorithm:
-    """Pairs are crossed, their children repaired and then mutated, until they are as many as their parents.
-
-    Attributes:
-        population: How many are in a generation; fewer in a smaller space.
-        crossover: Makes two children of two parents.
-        selection: Who mates, and who survives.
-        mutation: Which genes of a child change.
-        step: Changes them.
-        first: Draws the first generation.
-        repair: Makes children feasible, or leaves them.
-    """
-
-    population: int = 20
-    crossover: Crossover = one_point
-    selection: Selection = field(default_factory=BetaRank)
-    mutation: Mutation = field(default_factory=OneIn)
-    step: Step = feasible_steps
-    first: Founders = uniform_founders
-    repair: Repair = cascade_neighbour
-
-    def __post_init__(self) -> None:
-        if self.population < 2:
-            raise ValueError(f"population {self.population} is too small; at least 2 must mate")
-
-    def founders(self, problem: Problem, rng: Rng) -> Candidates:
-        """Return the candidates of the first generation."""
-        return Candidates(self.first(problem.space, self.population, rng))
-
-    def placed(self, problem: Problem, candidates: Candidates, codes: Codes) -> Candidates:
-        """Return given configurations as candidates."""
-        return Candidates(codes)
-
-    def gathered(self, problem: Problem, founders: Candidates, costs: Array) -> Parents:
-        """Return the first generation."""
-        return Parents(founders.codes, costs)
-
-    def bred(self, problem: Problem, population: Parents, rng: Rng) -> Candidates:
-        """Return as many children as there are parents, distinct ones as far as possible."""
-        n = len(population.codes)
-        kept = distinct(self._children(problem, population, n, rng))
-        if len(kept) < n:
-            more = self._children(problem, population, _SURPLUS * n, rng)
-            both = distinct(np.concatenate([kept, more]))
-            kept = np.concatenate([both, more])[:n] if len(both) < n else both[:n]
-        return Candidates(kept)
-
-    def replaced(
-        self,
-        problem: Problem,
-        population: Parents,
-        candidates: Candidates,
-        costs: Array,
-        rng: Rng,
-    ) -> Parents:
-        """Return the survivors among parents and children."""
-        chosen = self.selection.survivors(population.costs, costs, rng)
-        return Parents(
-            np.concatenate([population.codes, candidates.codes])[chosen],
-            np.concatenate([population.costs, costs])[chosen],
-        )
-
-    def joined(self, problem: Problem, population: Parents, code: Array, cost: float) -> Parents:
-        """Return the parents with the worst one replaced by something better that is not among them."""
-        worst = int(population.costs.argmax())
-        among = (population.codes == code).all(axis=1).any()
-        if among or cost >= population.costs[worst]:
-            return population
-        codes, costs = population.codes.copy(), population.costs.copy()
-        codes[worst], costs[worst] = code, cost
-        return Parents(codes, costs)
-
-    def _children(self, problem: Problem, parents: Parents, n: int, rng: Rng) -> Codes:
-        """Return n children."""
-        space = problem.space
-        mothers, fathers = self.selection.mates(parents.costs, -(-n // 2), rng)
-        pairs = self.crossover(space, parents.codes[mothers], parents.codes[fathers], rng)
-        children = np.stack(pairs, axis=1).reshape(-1, space.width)[:n]
-        children = self.repair(space, children, rng)
-        genes = self.mutation.genes(n, len(space.active), rng)
-        return self.step(space, children, genes, rng)
-
-
-def genetic_algorithm(
-    constraints: str = "aware",
-    population: int | None = None,
-    crossover: str | None = None,
-    selection: str | None = None,
-    tournament: int | None = None,
-    mutation_chance: int | None = None,
-    mutation: float | None = None,
-) -> Evolution[Parents]:
+class GeneticAlgorithm(PopulationStrategy[Parents]):
     """Genetic algorithm that repairs infeasible children; constraints='penalty' is the unaware one.
 
-    What is left open is for constraints="aware" as in Willemsen et al., Table IV (population 20, one_point, beta_rank,
-    mutation_chance 5), and for "penalty" by the budget as in Schoonhoven et al. 2022, Table III.
+    Pairs are crossed, and their children are repaired and then mutated, until there are as many children as parents.
+    Use it for cheap evaluations and budgets of hundreds of evaluations; it handles every type of parameter.
 
-    Args:
-        constraints: ``aware`` or ``penalty``.
-        population: How many are in a generation.
-        crossover: ``one_point``, ``two_point``, ``uniform`` or ``disruptive_uniform``.
-        selection: ``beta_rank`` (the young replace all of the old) or ``tournament`` (among old and young).
-        tournament: How many compete in a tournament.
-        mutation_chance: One child in so many changes in one parameter.
-        mutation: Or: the probability with which every parameter of every child changes.
+    Open settings (None) are chosen for ``aware`` as in Willemsen et al., Table IV (population 20, one_point, beta_rank,
+    mutation_chance 5), and for ``penalty`` by the budget as in Schoonhoven et al. 2022, Table III.
+
+    Attributes:
+        constraints: ``aware`` (infeasible children are repaired) or ``penalty`` (they cost infinity).
+        population: Number of members, 2 or more; fewer in a smaller space.
+        crossover: ``one_point``, ``two_point``, ``uniform``, ``disruptive_uniform``, or a `Crossover` function.
+        selection: ``beta_rank`` (the children replace all parents), ``tournament`` (parents and children compete), or a
+            `Selection` object.
+        tournament: Number of competitors in a tournament, 1 or more.
+        mutation_chance: One child in this number changes in one parameter.
+        mutation: Alternatively: the probability, from 0 to 1, that a parameter of a child changes.
 
     Raises:
         ValueError: A setting is unknown or out of range, or both kinds of mutation are given.
     """
-    handled = aware(constraints)
-    if mutation_chance is not None and mutation is not None:
-        raise ValueError(
-            f"mutation_chance {mutation_chance} and mutation {mutation} exclude each other; give one"
+
+    population: int = BY_BUDGET
+    crossover: str | Crossover = BY_BUDGET
+    selection: str | Selection = BY_BUDGET
+    tournament: int = BY_BUDGET
+    mutation_chance: int = BY_BUDGET
+    mutation: float = BY_BUDGET
+
+    @override
+    def default_settings(self, budget: int | None) -> Mapping[str, Any]:
+        """Return the settings of the papers for a budget."""
+        settings = settings_for_budget(GENETIC_ALGORITHM, budget)
+        mutation, tournament = settings.pop("mutation"), settings.pop("tournament")
+        if self.is_aware:
+            settings |= {"population": 20, "crossover": "one_point", "selection": "beta_rank"}
+        if (self.selection or settings["selection"]) == "tournament":
+            settings["tournament"] = tournament
+        if self.mutation is None and self.mutation_chance is None:
+            settings |= {"mutation_chance": 5} if self.is_aware else {"mutation": mutation}
+        return settings
+
+    @override
+    def check_settings(self) -> None:
+        """Check the settings; see the class."""
+        super().check_settings()
+        if self.mutation_chance is not None and self.mutation is not None:
+            raise ValueError(
+                f"mutation_chance {self.mutation_chance} and mutation {self.mutation} exclude each other; give one"
+            )
+        check_at_least("population", self.population, 2)
+        choose("crossover", self.crossover, CROSSOVERS)
+        if self.tournament is not None:
+            check_at_least("tournament", self.tournament, 1)
+        assert self.selection_rule
+        assert self.mutation_rule
+
+    @property
+    def selection_rule(self) -> Selection:
+        """Selects who mates and who survives."""
+        selections: dict[str, Selection] = {
+            "beta_rank": BetaRank(),
+            "tournament": Tournament(self.tournament or 8),
+        }
+        return choose("selection", self.selection, selections)
+
+    @property
+    def mutation_rule(self) -> Mutation:
+        """Selects the genes of a child that change."""
+        return OneIn(self.mutation_chance) if self.mutation is None else PerGene(self.mutation)
+
+    @override
+    def draw_founders(self, problem: Problem, rng: Rng) -> Candidates:
+        """Return uniform draws."""
+        draw = draw_uniform if self.is_aware else draw_anywhere
+        return Candidates(draw(problem.space, self.population, rng))
+
+    @override
+    def form_population(self, problem: Problem, founders: Candidates, costs: Array) -> Parents:
+        """Return the first parents."""
+        return Parents(founders.codes, costs)
+
+    @override
+    def breed(self, problem: Problem, population: Parents, rng: Rng) -> Candidates:
+        """Return as many children as there are parents, distinct ones if possible."""
+        n = len(population.codes)
+        children = distinct(self._breed_children(problem, population, n, rng))
+        if len(children) < n:
+            more = self._breed_children(problem, population, _SURPLUS * n, rng)
+            children = distinct(np.concatenate([children, more]))
+            if len(children) < n:
+                children = np.concatenate([children, more])
+        return Candidates(children[:n])
+
+    @override
+    def select_members(
+        self, problem: Problem, population: Parents, candidates: Candidates, costs: Array, rng: Rng
+    ) -> Parents:
+        """Return the survivors among parents and children."""
+        survivors = self.selection_rule.survivors(population.costs, costs, rng)
+        return Parents(
+            np.concatenate([population.codes, candidates.codes])[survivors],
+            np.concatenate([population.costs, costs])[survivors],
         )
-    if handled and mutation is None and mutation_chance is None:
-        mutation_chance = 5
-    own = given(
-        population=population,
-        crossover=crossover,
-        selection=selection,
-        tournament=tournament,
-        mutation=mutation,
-        mutation_chance=mutation_chance,
-    )
-    if handled:
-        own = {**_PAPER, **own}
 
-    def by_budget(budget: int | None) -> GeneticAlgorithm:
-        return _made(handled, **resolved(GENETIC_ALGORITHM, budget, own))
+    @override
+    def add_outsider(
+        self, problem: Problem, population: Parents, code: Array, cost: float
+    ) -> Parents:
+        """Return the parents, the worst one replaced if the outsider is better and not among them."""
+        codes, costs, _ = replace_worst(population.codes, population.costs, code, cost)
+        return Parents(codes, costs)
 
-    by_budget(None)  # wrong settings are refused here, not when the run begins
-    return Evolution(by_budget)
-
-
-_PAPER = {"population": 20, "crossover": "one_point", "selection": "beta_rank"}
-"""Table IV of Willemsen et al., but for the mutation."""
-
-
-def _made(
-    handled: bool,
-    population: int,
-    crossover: str,
-    selection: str,
-    tournament: int,
-    mutation: float,
-    mutation_chance: int | None = None,
-) -> GeneticAlgorithm:
-    selections: dict[str, Selection] = {
-        "beta_rank": BetaRank(),
-        "tournament": Tournament(tournament),
-    }
-    return GeneticAlgorithm(
-        population=population,
-        crossover=named("crossover", crossover, CROSSOVERS),
-        selection=named("selection", selection, selections),
-        mutation=PerGene(mutation) if mutation_chance is None else OneIn(mutation_chance),
-        step=feasible_steps if handled else any_steps,
-        first=uniform_founders if handled else any_founders,
-        repair=cascade_neighbour if handled else unrepaired,
-    )
+    def _breed_children(self, problem: Problem, parents: Parents, n: int, rng: Rng) -> Codes:
+        space = problem.space
+        pairs = self.selection_rule.mates(parents.costs, -(-n // 2), rng)
+        crossover = choose("crossover", self.crossover, CROSSOVERS)
+        children = cross_pairs(space, parents.codes, pairs, crossover, rng)[:n]
+        if self.is_aware:
+            children = repair_by_neighbour(space, children, rng)
+        genes = self.mutation_rule.genes(n, len(space.active), rng)
+        change = step_to_neighbours if self.is_aware else change_genes
+        return change(space, children, genes, rng)

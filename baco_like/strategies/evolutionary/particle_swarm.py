@@ -1,27 +1,26 @@
 """Particle swarm optimization (Kennedy and Eberhart 1995; Willemsen et al., section IV-C and Algorithm 2).
 
-Particles fly through the scaled box of `geometry/continuous.py`. What is evaluated is the configuration nearest to a
-particle, or a feasible neighbour of it; the particle itself is not moved there.
+Particles move through the scaled box of `geometry/continuous.py`. The configuration nearest to a particle, or a
+feasible neighbour of it, is evaluated; the particle itself does not move there.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import final
+from typing import Any, final
 
 import numpy as np
+from typing_extensions import override
 
-from baco_like._typing import Array, Codes, Ints, Rng
+from baco_like._typing import Array, Ints, Rng
 from baco_like.records.reading import finite_number
-from baco_like.strategies.evolutionary.evolution import Evolution
-from baco_like.strategies.evolutionary.population import Candidates
-from baco_like.strategies.evolutionary.snapping import AWARE, Landing, placed
+from baco_like.strategies.evolutionary.base import Candidates
+from baco_like.strategies.evolutionary.snapping import PositionedStrategy
 from baco_like.strategies.geometry.continuous import UnitBox
-from baco_like.strategies.moves.constraint_handling import aware
 from baco_like.strategies.protocol import Problem
-from baco_like.strategies.settings import given
-from baco_like.strategies.survey_defaults import PARTICLE_SWARM
-from baco_like.strategies.survey_defaults import settings_for_budget as table
+from baco_like.strategies.settings import BY_BUDGET, check_at_least
+from baco_like.strategies.survey_defaults import PARTICLE_SWARM, settings_for_budget
 
 
 @final
@@ -30,10 +29,10 @@ class Swarm:
     """The particles.
 
     Attributes:
-        positions: In the scaled box, ``(n, k)``.
-        velocities: Theirs, ``(n, k)``.
-        best_positions: Where each has seen its lowest cost, ``(n, k)``.
-        best_costs: That cost, ``(n,)``.
+        positions: Positions in the scaled box, ``(n, k)``.
+        velocities: Velocities, ``(n, k)``.
+        best_positions: Position of the lowest cost of each particle, ``(n, k)``.
+        best_costs: The lowest cost of each particle, ``(n,)``.
     """
 
     positions: Array
@@ -44,68 +43,84 @@ class Swarm:
 
 @final
 @dataclass(frozen=True)
-class ParticleSwarm:
-    """Every particle is drawn to the best place it has seen and to the best one that its neighbours have seen.
+class ParticleSwarm(PositionedStrategy[Swarm]):
+    """Particle swarm whose positions stand for feasible configurations; constraints='penalty' is the unaware one.
+
+    Every particle is drawn to the best position that it has visited and to the best one of its neighbours. Use it for
+    cheap evaluations and mostly numerical parameters.
+
+    Open settings (None) are chosen for ``aware`` as in Willemsen et al., Table IV (30 particles that are all
+    neighbours), and for ``penalty`` by the budget as in Schoonhoven et al. 2022, Table III. Inertia and weights are
+    those of Table IV in both cases, because the survey does not name them.
 
     Attributes:
-        particles: How many; fewer in a smaller space.
-        neighbours: How many of the particles nearest to a particle, itself included, tell it of their best places;
-            None means all.
-        inertia: The share w of its velocity that a particle keeps.
-        cognitive: The pull c1 of its own best place.
-        social: The pull c2 of the best place of its neighbours.
-        landing: Draws the first positions, and says which configurations stand for positions. The first velocities are
-            uniform, up to the lengths of the axes.
+        constraints: ``aware`` (only feasible configurations are evaluated) or ``penalty``.
+        particles: Number of particles, 1 or more; fewer in a smaller space.
+        neighbours: Number of the nearest particles, itself included, from which a particle learns; None with ``aware``:
+            all.
+        inertia: Share w of its velocity that a particle keeps.
+        cognitive: Weight c1 of its own best position.
+        social: Weight c2 of the best position of its neighbours.
+
+    Raises:
+        ValueError: A setting is unknown or out of range.
     """
 
-    particles: int = 30
+    particles: int = BY_BUDGET
     neighbours: int | None = None
     inertia: float = 0.5
     cognitive: float = 3.0
     social: float = 0.5
-    landing: Landing = AWARE
 
-    def __post_init__(self) -> None:
-        for name in ("particles", "neighbours"):
-            count = getattr(self, name)
-            if count is not None and count < 1:
-                raise ValueError(f"{name} {count} is too small; at least 1")
+    @override
+    def default_settings(self, budget: int | None) -> Mapping[str, Any]:
+        """Return the settings of the papers for a budget."""
+        return {"particles": 30} if self.is_aware else settings_for_budget(PARTICLE_SWARM, budget)
+
+    @override
+    def check_settings(self) -> None:
+        """Check the settings; see the class."""
+        super().check_settings()
+        check_at_least("particles", self.particles, 1)
+        if self.neighbours is not None:
+            check_at_least("neighbours", self.neighbours, 1)
         for name in ("inertia", "cognitive", "social"):
             if finite_number(getattr(self, name)) is None:
                 raise ValueError(f"{name} {getattr(self, name)} must be a finite number")
 
-    def founders(self, problem: Problem, rng: Rng) -> Candidates:
-        """Return the candidates of the first generation, with positions and velocities."""
+    @override
+    def draw_founders(self, problem: Problem, rng: Rng) -> Candidates:
+        """Return candidates with positions and uniform velocities up to the lengths of the axes."""
+        positions = self.draw_positions(problem.space, self.particles, rng)
         extents = UnitBox.of(problem.space).extents
-        positions = self.landing.founders(problem.space, self.particles, rng)
         velocities = rng.uniform(-1.0, 1.0, positions.shape) * extents
-        return self.landing.candidates(problem.space, positions, velocities, rng)
+        return self.candidates_at(problem.space, positions, velocities, rng)
 
-    def placed(self, problem: Problem, candidates: Candidates, codes: Codes) -> Candidates:
-        """Return the candidates with particles at given configurations; velocities stay."""
-        return placed(problem.space, candidates, codes)
-
-    def gathered(self, problem: Problem, founders: Candidates, costs: Array) -> Swarm:
+    @override
+    def form_population(self, problem: Problem, founders: Candidates, costs: Array) -> Swarm:
         """Return the first swarm."""
         positions, velocities = founders.moves
         return Swarm(positions, velocities, positions, costs)
 
-    def bred(self, problem: Problem, population: Swarm, rng: Rng) -> Candidates:
-        """Return every particle after one move; coordinates outside the box are moved to its ends."""
+    @override
+    def breed(self, problem: Problem, population: Swarm, rng: Rng) -> Candidates:
+        """Return every particle after one move; coordinates outside the box are clipped."""
         box, now = UnitBox.of(problem.space), population.positions
         own, others = rng.random(now.shape), rng.random(now.shape)
+        leaders = population.best_positions[self.leaders(population)]
         velocities = (
             self.inertia * population.velocities
             + self.cognitive * own * (population.best_positions - now)
-            + self.social * others * (population.best_positions[self.leaders(population)] - now)
+            + self.social * others * (leaders - now)
         )
         positions = np.clip(now + velocities, 0.0, box.extents)
-        return self.landing.candidates(problem.space, positions, velocities, rng)
+        return self.candidates_at(problem.space, positions, velocities, rng)
 
-    def replaced(
+    @override
+    def select_members(
         self, problem: Problem, population: Swarm, candidates: Candidates, costs: Array, rng: Rng
     ) -> Swarm:
-        """Return the swarm where its particles have moved to."""
+        """Return the swarm after the move."""
         positions, velocities = candidates.moves
         better = costs < population.best_costs
         return Swarm(
@@ -115,8 +130,9 @@ class ParticleSwarm:
             np.where(better, costs, population.best_costs),
         )
 
-    def joined(self, problem: Problem, population: Swarm, code: Array, cost: float) -> Swarm:
-        """Return the swarm in which the particle with the worst best place remembers a better one."""
+    @override
+    def add_outsider(self, problem: Problem, population: Swarm, code: Array, cost: float) -> Swarm:
+        """Return the swarm in which the particle with the worst best position remembers a better outsider."""
         worst = population.best_costs.argmax()
         if cost >= population.best_costs[worst]:
             return population
@@ -126,7 +142,7 @@ class ParticleSwarm:
         return replace(population, best_positions=positions, best_costs=costs)
 
     def leaders(self, swarm: Swarm) -> Ints:
-        """Return for each particle the one with the best place among its neighbours."""
+        """Return for each particle the index of the neighbour with the best position, ``(n,)``."""
         n = len(swarm.positions)
         if self.neighbours is None or self.neighbours >= n:
             return np.full(n, swarm.best_costs.argmin())
@@ -137,48 +153,3 @@ class ParticleSwarm:
         near = distances.argpartition(self.neighbours - 1, axis=1)[:, : self.neighbours]
         best = swarm.best_costs[near].argmin(axis=1)
         return np.asarray(near[np.arange(n), best], dtype=np.int64)
-
-
-def particle_swarm(
-    constraints: str = "aware",
-    particles: int | None = None,
-    neighbours: int | None = None,
-    inertia: float = 0.5,
-    cognitive: float = 3.0,
-    social: float = 0.5,
-) -> Evolution[Swarm]:
-    """Particle swarm whose positions stand for feasible configurations; constraints='penalty' is the unaware one.
-
-    What is left open is for constraints="aware" as in Willemsen et al., Table IV (30 particles that all know of each
-    other), and for "penalty" by the budget as in Schoonhoven et al. 2022, Table III. Inertia and pulls are those of
-    Table IV in any case, the survey naming none.
-
-    Args:
-        constraints: ``aware`` or ``penalty``.
-        particles: How many.
-        neighbours: How many of the nearest particles, itself included, a particle learns from.
-        inertia: The share w of its velocity that a particle keeps.
-        cognitive: The pull c1 of its own best place.
-        social: The pull c2 of its neighbours' best place.
-
-    Raises:
-        ValueError: A setting is unknown or out of range.
-    """
-    handled = aware(constraints)
-    landing = Landing.of(constraints)
-    own = given(particles=particles, neighbours=neighbours)
-
-    def by_budget(budget: int | None) -> ParticleSwarm:
-        settings = (
-            {"particles": 30, "neighbours": None} if handled else table(PARTICLE_SWARM, budget)
-        )
-        return ParticleSwarm(
-            **{**settings, **own},
-            inertia=inertia,
-            cognitive=cognitive,
-            social=social,
-            landing=landing,
-        )
-
-    by_budget(None)  # wrong settings are refused here, not when the run begins
-    return Evolution(by_budget)

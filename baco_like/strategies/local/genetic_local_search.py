@@ -18,8 +18,7 @@ from baco_like.strategies.local.base import (
 )
 from baco_like.strategies.local.climbing import HILL_CLIMBERS, Climber
 from baco_like.strategies.local.scan import Scan
-from baco_like.strategies.moves.constraint_handling import cascade_neighbour as repair_by_neighbour
-from baco_like.strategies.moves.constraint_handling import uniform_founders as draw_uniform
+from baco_like.strategies.moves.constraint_handling import draw_uniform, repair_by_neighbour
 from baco_like.strategies.moves.crossover import CROSSOVERS, Crossover, cross_pairs
 from baco_like.strategies.moves.selection import Tournament, replace_worst
 from baco_like.strategies.protocol import Problem

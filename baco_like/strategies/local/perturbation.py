@@ -17,7 +17,7 @@ from baco_like.spaces.neighbourhoods import (
 )
 from baco_like.spaces.repair import nearest
 from baco_like.spaces.space import Space
-from baco_like.strategies.moves.mutation import inserted, swapped
+from baco_like.strategies.moves.mutation import move_elements
 
 _MOST_BITS = 64
 """Most bits of a parameter; the paper's parameters have at most half as many values."""
@@ -77,8 +77,7 @@ def _draw_other_values(
     """Return other values of one parameter, ``(n, width)`` -> ``(n, width)``."""
     if place.parameter.width > 1:
         for _ in range(min(changes, place.parameter.width)):
-            swap = rng.random((len(own), 1)) < 0.5
-            own = np.where(swap, swapped(own, rng), inserted(own, rng))
+            own = move_elements(own, rng)
         return own
     listed = list_used_codes(space, place)
     if listed is None:

@@ -1,1 +1,1 @@
-"""Changes of configurations: mutation, crossover, selection, and what known constraints make of them."""
+"""Operators of population algorithms: mutation, crossover, selection and constraint handling."""

@@ -1,12 +1,11 @@
-"""What the population algorithms do about known constraints (Willemsen et al., section IV).
+"""Known constraints in population algorithms (Willemsen et al., section IV).
 
 *Aware*: the first population is feasible, and infeasible candidates are repaired. *Penalty*: the first population is
-drawn without regard of the constraints, and infeasible candidates stay what they are, so that they get the penalty.
+drawn without the constraints, and infeasible candidates are not changed, so that they get the penalty.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -16,77 +15,67 @@ from baco_like.spaces import design
 from baco_like.spaces.repair import cascade, nearest
 from baco_like.spaces.space import Space
 from baco_like.strategies.geometry.continuous import UnitBox
-from baco_like.strategies.moves.mutation import one_of_each
-from baco_like.strategies.settings import named
-
-Founders = Callable[[Space, int, Rng], Codes]
-"""Draws the configurations of a first population, at most so many; fewer only where there are no more."""
-
-Repair = Callable[[Space, Codes, Rng], Codes]
-"""Replaces infeasible rows of legal codes, ``(n, w)`` -> ``(n, w)``."""
+from baco_like.strategies.moves.mutation import draw_one_per_owner
+from baco_like.strategies.settings import choose
 
 _NEIGHBOURS = 16
-"""Neighbours of a row of which one is drawn where they are not walked through one row at a time."""
+"""Number of neighbours from which one is drawn where single rows cannot be walked."""
 
 
-def aware(constraints: str) -> bool:
-    """Return whether the setting says aware.
+def is_aware(constraints: str) -> bool:
+    """Return whether the setting ``constraints`` is ``aware``; otherwise it is ``penalty``.
 
     Raises:
-        ValueError: It says neither.
+        ValueError: It is neither.
     """
-    return named("constraints", constraints, {"aware": True, "penalty": False})
+    return choose("constraints", constraints, {"aware": True, "penalty": False})
 
 
-def uniform_founders(space: Space, n: int, rng: Rng) -> Codes:
-    """Return distinct feasible rows, uniformly drawn."""
-    return design.uniform(space, n, rng, _nothing_taken)
+def draw_uniform(space: Space, n: int, rng: Rng) -> Codes:
+    """Return at most n distinct feasible rows, uniformly drawn; fewer only if there are no more."""
+    return design.uniform(space, n, rng, _exclude_nothing)
 
 
-def latin_founders(space: Space, n: int, rng: Rng) -> Codes:
-    """Return distinct feasible rows of a Latin hypercube."""
-    return design.latin_hypercube(space, n, rng, _nothing_taken)
+def draw_latin_hypercube(space: Space, n: int, rng: Rng) -> Codes:
+    """Return at most n distinct feasible rows of a Latin hypercube; fewer only if there are no more."""
+    return design.latin_hypercube(space, n, rng, _exclude_nothing)
 
 
-def any_founders(space: Space, n: int, rng: Rng) -> Codes:
-    """Return legal rows at uniform points of the unit box, perhaps infeasible, perhaps the same."""
+def draw_anywhere(space: Space, n: int, rng: Rng) -> Codes:
+    """Return n legal rows at uniform points of the unit box; they may be infeasible or equal."""
     box = UnitBox.of(space)
     return box.from_unit(rng.random((n, box.axes)))
 
 
-def _nothing_taken(codes: Codes) -> Mask:
+def _exclude_nothing(codes: Codes) -> Mask:
     return np.zeros(len(codes), dtype=np.bool_)
 
 
-def unrepaired(space: Space, codes: Codes, rng: Rng) -> Codes:
-    """Return the rows as they are."""
-    return codes
-
-
-def nearest_row(space: Space, codes: Codes, rng: Rng) -> Codes:
-    """Return each infeasible row's nearest feasible one by index-distance (section IV-B)."""
-    bad = np.flatnonzero(~space.feasible.contains_few(codes))
+def repair_by_nearest(space: Space, codes: Codes, rng: Rng) -> Codes:
+    """Replace each infeasible row by the nearest feasible one by index-distance (section IV-B)."""
+    infeasible = np.flatnonzero(~space.feasible.contains_few(codes))
     repaired = codes.copy()
-    if len(bad):
-        repaired[bad] = nearest(space, codes[bad], rng)
+    if len(infeasible):
+        repaired[infeasible] = nearest(space, codes[infeasible], rng)
     return repaired
 
 
-def cascade_neighbour(space: Space, codes: Codes, rng: Rng) -> Codes:
-    """Return a random feasible neighbour of each infeasible row, by the first definition that has any (Algorithm 3).
+def repair_by_neighbour(space: Space, codes: Codes, rng: Rng) -> Codes:
+    """Replace each infeasible row by a random feasible neighbour (Algorithm 3).
 
-    The definitions are strictly adjacent, adjacent and Hamming; the nearest row by index-distance is the last resort.
-    With permutations, reals or parameters of many values (see `SingleRows`) it is one of at most 16 random neighbours.
+    Neighbours are strictly adjacent, adjacent or Hamming neighbours, by the first definition that has any; otherwise
+    the nearest row by index-distance is taken. With permutations, reals or parameters of many values (see `SingleRows`)
+    it is one of at most 16 random neighbours.
     """
-    bad = np.flatnonzero(~space.feasible.contains_few(codes))
+    infeasible = np.flatnonzero(~space.feasible.contains_few(codes))
     repaired = codes.copy()
-    if not len(bad):
+    if not len(infeasible):
         return repaired
     single_rows = space.feasible.single_rows
     if single_rows is None:
-        near, owner = cascade(space, codes[bad], rng, _NEIGHBOURS)
-        repaired[bad] = one_of_each(near, owner, codes[bad], rng)
+        near, owner = cascade(space, codes[infeasible], rng, _NEIGHBOURS)
+        repaired[infeasible] = draw_one_per_owner(near, owner, codes[infeasible], rng)
         return repaired
-    for place, row in zip(bad, codes[bad].tolist(), strict=True):
-        repaired[place] = single_rows.repair(row, partial(single_rows.random_neighbour, row, rng))
+    for i, row in zip(infeasible, codes[infeasible].tolist(), strict=True):
+        repaired[i] = single_rows.repair(row, partial(single_rows.random_neighbour, row, rng))
     return repaired

@@ -1,12 +1,11 @@
-"""Recombination of two parents: which genes their two children exchange.
+"""Crossover: two parents exchange genes.
 
-A gene is a parameter that is not constant. The children of a permutation are made by order crossover (Davis 1985) in
-every method, since a permutation cannot be cut: the child keeps a random stretch of the order of the parent whose gene
-it takes and has the other elements in the order of the other parent.
+A gene is a parameter that is not constant. A permutation cannot be cut; its children are always made by order crossover
+(Davis 1985): a child keeps a random stretch of the order of the parent whose gene it takes, and has the other elements
+in the order of the other parent.
 
-All have the same shape, ``crossover(space, mothers, fathers, rng) -> (children, other children)``, each ``(n, w)``:
-legal rows, perhaps infeasible. Named in Willemsen et al., section IV-D; one- and two-point, uniform also in
-Schoonhoven et al. 2022, Table III.
+One-point, two-point and uniform crossover are named in Willemsen et al., section IV-D, and in Schoonhoven et al. 2022,
+Table III; disruptive uniform crossover in the former.
 """
 
 from __future__ import annotations
@@ -17,51 +16,49 @@ import numpy as np
 
 from baco_like._typing import Codes, Ints, Mask, Rng
 from baco_like.spaces.space import Space
+from baco_like.strategies.moves.mutation import permutation_columns
 
 Crossover = Callable[[Space, Codes, Codes, Rng], tuple[Codes, Codes]]
+"""Returns both children of n pairs of parents, ``(n, w)`` each: legal rows, feasible or not."""
 
 
 def one_point(space: Space, mothers: Codes, fathers: Codes, rng: Rng) -> tuple[Codes, Codes]:
     """Exchange the genes behind one random cut between two genes."""
     genes = len(space.active)
     cuts = rng.integers(1, max(2, genes), (len(mothers), 1))
-    return _exchanged(space, mothers, fathers, np.arange(genes) >= cuts, rng)
+    return _exchange(space, mothers, fathers, np.arange(genes) >= cuts, rng)
 
 
 def two_point(space: Space, mothers: Codes, fathers: Codes, rng: Rng) -> tuple[Codes, Codes]:
-    """Exchange the genes between two random cuts: at least one gene, and not all of them where there are several."""
+    """Exchange the genes between two random cuts: at least one gene, and not all of several genes."""
     genes, n = len(space.active), len(mothers)
     length = rng.integers(1, max(2, genes), (n, 1))
     start = np.floor(rng.random((n, 1)) * (genes - length + 1))
-    place = np.arange(genes)
-    return _exchanged(space, mothers, fathers, (place >= start) & (place < start + length), rng)
+    gene = np.arange(genes)
+    return _exchange(space, mothers, fathers, (gene >= start) & (gene < start + length), rng)
 
 
 def uniform(space: Space, mothers: Codes, fathers: Codes, rng: Rng) -> tuple[Codes, Codes]:
-    """Exchange every gene by the toss of a coin."""
+    """Exchange every gene with probability 1/2."""
     mask = rng.random((len(mothers), len(space.active))) < 0.5
-    return _exchanged(space, mothers, fathers, mask, rng)
+    return _exchange(space, mothers, fathers, mask, rng)
 
 
 def disruptive_uniform(
     space: Space, mothers: Codes, fathers: Codes, rng: Rng
 ) -> tuple[Codes, Codes]:
-    """Exchange half of the genes in which the parents differ, chosen at random, rounded up.
+    """Exchange a random half, rounded up, of the genes in which the parents differ.
 
-    So the children differ from both parents wherever these differ in two genes or more.
+    If the parents differ in two genes or more, the children differ from both of them.
     """
-    differ = np.stack(
-        [
-            (mothers[:, space.columns[name]] != fathers[:, space.columns[name]]).any(axis=1)
-            for name in space.active
-        ]
-        or [np.zeros(len(mothers), dtype=np.bool_)],
-        axis=1,
-    )[:, : len(space.active)]
+    slices = [space.columns[name] for name in space.active]
+    differ = np.zeros((len(mothers), len(slices)), dtype=np.bool_)
+    for gene, at in enumerate(slices):
+        differ[:, gene] = (mothers[:, at] != fathers[:, at]).any(axis=1)
     keys = np.where(differ, rng.random(differ.shape), 2.0)
-    place = np.argsort(np.argsort(keys, axis=1), axis=1)
-    mask = place < (differ.sum(axis=1, keepdims=True) + 1) // 2
-    return _exchanged(space, mothers, fathers, mask & differ, rng)
+    ranks = np.argsort(np.argsort(keys, axis=1), axis=1)
+    mask = ranks < (differ.sum(axis=1, keepdims=True) + 1) // 2
+    return _exchange(space, mothers, fathers, mask & differ, rng)
 
 
 CROSSOVERS: Mapping[str, Crossover] = {
@@ -70,7 +67,7 @@ CROSSOVERS: Mapping[str, Crossover] = {
     "uniform": uniform,
     "disruptive_uniform": disruptive_uniform,
 }
-"""Names of crossovers, for settings."""
+"""Crossovers by name, for settings."""
 
 
 def cross_pairs(
@@ -81,64 +78,52 @@ def cross_pairs(
     return np.stack(children, axis=1).reshape(-1, space.width)
 
 
-def _exchanged(
+def _exchange(
     space: Space, mothers: Codes, fathers: Codes, mask: Mask, rng: Rng
 ) -> tuple[Codes, Codes]:
-    """Return both children; the first has the father's genes where the mask says so, ``(n, genes)``."""
-    columns, owner = _genes(space)
-    taken = mask[:, owner]
+    """Return both children; the first has the father's genes selected by a mask, ``(n, genes)``."""
+    slices = [space.columns[name] for name in space.active]
+    columns = [column for at in slices for column in range(at.start, at.stop)]
+    selected = np.repeat(mask, [at.stop - at.start for at in slices], axis=1)
     one, other = mothers.copy(), fathers.copy()
-    one[:, columns] = np.where(taken, fathers[:, columns], mothers[:, columns])
-    other[:, columns] = np.where(taken, mothers[:, columns], fathers[:, columns])
-    for at in _permutations(space):
-        ours, theirs = one[:, at], other[:, at]
+    one[:, columns] = np.where(selected, fathers[:, columns], mothers[:, columns])
+    other[:, columns] = np.where(selected, mothers[:, columns], fathers[:, columns])
+    for at in permutation_columns(space):
+        first, second = one[:, at], other[:, at]
         one[:, at], other[:, at] = (
-            order_crossover(ours, theirs, rng),
-            order_crossover(theirs, ours, rng),
+            order_crossover(first, second, rng),
+            order_crossover(second, first, rng),
         )
     return one, other
-
-
-def _genes(space: Space) -> tuple[Ints, Ints]:
-    """Return the code columns of the active parameters, and which of these each column belongs to."""
-    slices = [space.columns[name] for name in space.active]
-    columns = [np.arange(at.start, at.stop) for at in slices]
-    owner = [np.full(at.stop - at.start, i) for i, at in enumerate(slices)]
-    none = np.empty(0, dtype=np.int64)
-    return np.concatenate([none, *columns]), np.concatenate([none, *owner])
-
-
-def _permutations(space: Space) -> list[slice]:
-    return [space.columns[name] for name in space.active if space.parameters[name].width > 1]
 
 
 def order_crossover(keeping: Codes, filling: Codes, rng: Rng) -> Codes:
     """Return children of permutations: a random stretch of one parent's order, the rest in the other's order.
 
-    Davis's order crossover: the elements that are missing follow behind the stretch, and on from the start, in the
-    order in which the second parent has them behind the end of the stretch.
+    Davis's order crossover: the missing elements follow behind the stretch, continuing from the start, in the order in
+    which the second parent has them behind the end of the stretch.
 
     Args:
         keeping: Positions of the elements in the parent whose stretch is kept, ``(n, m)``.
-        filling: Those in the other parent, ``(n, m)``.
-        rng: Chance; the stretch is uniform among those between two of the m + 1 cuts.
+        filling: Positions in the other parent, ``(n, m)``.
+        rng: Random generator; the stretch lies between two of the m + 1 cuts, all pairs being equally likely.
     """
     n, m = keeping.shape
     cuts = np.sort(rng.random((n, m + 1)).argsort(axis=1)[:, :2], axis=1)
-    return order_crossed(keeping, filling, cuts[:, 0], cuts[:, 1])
+    return cross_orders(keeping, filling, cuts[:, 0], cuts[:, 1])
 
 
-def order_crossed(keeping: Codes, filling: Codes, start: Ints, stop: Ints) -> Codes:
+def cross_orders(keeping: Codes, filling: Codes, start: Ints, stop: Ints) -> Codes:
     """Return order crossover's children with the positions ``start`` to ``stop - 1`` kept, ``(n,)`` each."""
     m = keeping.shape[1]
-    turned = (np.arange(m) + stop[:, None]) % m  # from behind the stretch, so that it comes last
+    turned = (
+        np.arange(m) + stop[:, None]
+    ) % m  # from behind the stretch, so that the stretch is last
     kept_order = np.take_along_axis(np.argsort(keeping, axis=1), turned, axis=1)
     other_order = np.take_along_axis(np.argsort(filling, axis=1), turned, axis=1)
     inside = (keeping >= start[:, None]) & (keeping < stop[:, None])
-    known = np.take_along_axis(inside, other_order, axis=1)
-    missing_first = np.take_along_axis(
-        other_order, np.argsort(known, axis=1, kind="stable"), axis=1
-    )
+    kept = np.take_along_axis(inside, other_order, axis=1)
+    missing_first = np.take_along_axis(other_order, np.argsort(kept, axis=1, kind="stable"), axis=1)
     stretch = np.arange(m) >= m - (stop - start)[:, None]
     order = np.where(stretch, kept_order, missing_first)
     children = np.empty_like(keeping)

@@ -1,4 +1,4 @@
-"""Which members of a population have children, and which of old and young make the next generation."""
+"""Selection: the members who mate, and the survivors among parents and children."""
 
 from __future__ import annotations
 
@@ -11,66 +11,62 @@ from baco_like._typing import Array, Codes, Ints, Rng
 
 
 class Selection(Protocol):
-    """How costs decide; the least is the best, infinite ones are the worst."""
+    """Selects members by their costs; the least cost is the best, infinity the worst."""
 
     def mates(self, costs: Array, pairs: int, rng: Rng) -> tuple[Ints, Ints]:
-        """Return both parents of so many pairs, ``(pairs,)`` each, two different members where there are two."""
+        """Return both parents of a number of pairs, ``(pairs,)`` each; different ones if there are two members."""
 
-    def survivors(self, old: Array, young: Array, rng: Rng) -> Ints:
-        """Return as many as there are young, by their numbers among the old, ``(n,)``, followed by the young."""
+    def survivors(self, parents: Array, children: Array, rng: Rng) -> Ints:
+        """Return as many survivors as there are children, as indices into the parents followed by the children."""
 
 
 @final
 @dataclass(frozen=True)
 class BetaRank:
-    """The better its rank the likelier a member mates; the young replace all of the old (Willemsen et al., IV-D).
+    """Better members mate with a higher probability; the children replace all parents (Willemsen et al., IV-D).
 
     The rank is drawn as ``floor(n * Beta(alpha, beta))``, so that only the order of the costs counts.
 
     Attributes:
-        alpha: Of the beta distribution.
-        beta: Likewise; 2.5 as in the authors' program (the paper only shows the curves).
+        alpha: First parameter of the beta distribution.
+        beta: Second parameter; 2.5 as in the authors' program (the paper only shows the curves).
     """
 
     alpha: float = 1.0
     beta: float = 2.5
 
     def mates(self, costs: Array, pairs: int, rng: Rng) -> tuple[Ints, Ints]:
-        """Return both parents of so many pairs."""
+        """Return both parents of a number of pairs, ``(pairs,)`` each."""
         order, n = np.argsort(costs, kind="stable"), len(costs)
-        first, second = self._ranks(n, pairs, rng), self._ranks(n, pairs, rng)
+        first, second = self._draw_ranks(n, pairs, rng), self._draw_ranks(n, pairs, rng)
         while n > 1 and (same := first == second).any():
-            second[same] = self._ranks(n, int(same.sum()), rng)
+            second[same] = self._draw_ranks(n, int(same.sum()), rng)
         return order[first], order[second]
 
-    def survivors(self, old: Array, young: Array, rng: Rng) -> Ints:
-        """Return the young."""
-        return np.arange(len(young)) + len(old)
+    def survivors(self, parents: Array, children: Array, rng: Rng) -> Ints:
+        """Return the children."""
+        return np.arange(len(children)) + len(parents)
 
-    def _ranks(self, n: int, count: int, rng: Rng) -> Ints:
-        drawn = (n * rng.beta(self.alpha, self.beta, count)).astype(np.int64)
-        return np.minimum(drawn, n - 1)
+    def _draw_ranks(self, n: int, count: int, rng: Rng) -> Ints:
+        ranks = (n * rng.beta(self.alpha, self.beta, count)).astype(np.int64)
+        return np.minimum(ranks, n - 1)
 
 
 @final
 @dataclass(frozen=True)
 class Tournament:
-    """All mate alike; randomly picked ones of old and young compete for every spot of the next generation.
+    """All members mate equally often; random parents and children compete for every place in the next generation.
 
     Schoonhoven et al. 2022, section III-C1 ("tour8", "tour4" in Table III).
 
     Attributes:
-        size: How many compete for a spot.
+        size: Number of competitors for a place, at least 1.
     """
 
     size: int = 8
 
-    def __post_init__(self) -> None:
-        if self.size < 1:
-            raise ValueError(f"tournament {self.size} is too small; at least 1 must compete")
-
     def mates(self, costs: Array, pairs: int, rng: Rng) -> tuple[Ints, Ints]:
-        """Return both parents of so many pairs: the members in random order, again and again."""
+        """Return both parents of a number of pairs: the members in random order, as often as necessary."""
         n = len(costs)
         even = max(1, n - n % 2)  # so that a pair is never cut in two
         rounds = -(-2 * pairs // even)
@@ -78,14 +74,14 @@ class Tournament:
         drawn = order.reshape(-1)[: 2 * pairs]
         return drawn[::2], drawn[1::2]
 
-    def survivors(self, old: Array, young: Array, rng: Rng) -> Ints:
-        """Return the winners, who may win several spots."""
-        costs = np.concatenate([old, young])
+    def survivors(self, parents: Array, children: Array, rng: Rng) -> Ints:
+        """Return the winners; a member may win several places."""
+        costs = np.concatenate([parents, children])
         size = min(self.size, len(costs))
-        keys = rng.random((len(young), len(costs)))
+        keys = rng.random((len(children), len(costs)))
         picked = keys.argpartition(size - 1, axis=1)[:, :size]
         winners = costs[picked].argmin(axis=1)
-        return np.asarray(picked[np.arange(len(young)), winners], dtype=np.int64)
+        return np.asarray(picked[np.arange(len(children)), winners], dtype=np.int64)
 
 
 def replace_worst(

@@ -1,4 +1,4 @@
-"""Random configurations around elites, as irace draws its candidates (López-Ibáñez et al. 2016, section 2.2)."""
+"""Random configurations near elites, as irace draws its candidates (López-Ibáñez et al. 2016, section 2.2)."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from baco_like.strategies.geometry.continuous import UnitBox
 
 
 @dataclass(frozen=True)
-class Draws:
-    """How candidates are drawn around elites.
+class EliteDraws:
+    """Settings of the draws near elites.
 
     Attributes:
-        count: How many.
+        count: Number of draws.
         spread: Standard deviation on the unit box.
-        closeness: Probability that a categorical parameter takes its elite's value at once.
+        closeness: Probability that a categorical parameter has its elite's value.
     """
 
     count: int
@@ -27,11 +27,17 @@ class Draws:
     closeness: float
 
 
-def around(space: Space, elites: Codes, draws: Draws, rng: Rng) -> Codes:
-    """Return feasible rows near elites, which stand best first (irace: the z-th of E with weight E - z + 1).
+def draw_near_elites(space: Space, elites: Codes, draws: EliteDraws, rng: Rng) -> Codes:
+    """Return feasible rows near elites, ``(2 count, w)``; the z-th of E elites has weight E - z + 1 (irace).
 
-    Coordinates are truncated normal draws around the elite's on the unit box, so random keys for permutations;
-    categorical values are the elite's with a probability, and else any. Infeasible rows become the nearest feasible.
+    Coordinates on the unit box are truncated normal draws around the elite's. Categorical parameters keep the elite's
+    value with a probability; otherwise any value is drawn. Infeasible rows are replaced by the nearest feasible ones.
+
+    Args:
+        space: The space.
+        elites: The elites, best first, ``(E, w)``.
+        draws: Settings.
+        rng: Random generator.
     """
     from scipy.special import ndtr, ndtri
 
@@ -41,13 +47,13 @@ def around(space: Space, elites: Codes, draws: Draws, rng: Rng) -> Codes:
     centres = box.to_unit(elites)[parents]
     low, high = ndtr(-centres / draws.spread), ndtr((1.0 - centres) / draws.spread)
     points = centres + draws.spread * ndtri(low + (high - low) * rng.random(centres.shape))
-    free = np.array([p.kind is ParameterKind.UNORDERED for p in space.parameters.values()])
+    is_unordered = np.array([p.kind is ParameterKind.UNORDERED for p in space.parameters.values()])
     starts = np.array([space.columns[name].start for name in space.names])
-    unordered = box.binned_axes[np.isin(box.binned, starts[free])]
-    same = rng.random((len(points), len(unordered))) < draws.closeness
+    unordered = box.binned_axes[np.isin(box.binned, starts[is_unordered])]
+    kept = rng.random((len(points), len(unordered))) < draws.closeness
     anywhere = rng.random((len(points), len(unordered)))
-    points[:, unordered] = np.where(same, centres[:, unordered], anywhere)
+    points[:, unordered] = np.where(kept, centres[:, unordered], anywhere)
     rows = box.from_unit(points)
-    bad = ~space.feasible.contains(rows)
-    rows[bad] = space.feasible.nearest(rows[bad], rng)
+    infeasible = ~space.feasible.contains(rows)
+    rows[infeasible] = space.feasible.nearest(rows[infeasible], rng)
     return rows

@@ -1,4 +1,4 @@
-"""Friedman's test with Conover's comparisons, as races use it: which candidates are worse than the best."""
+"""Friedman's test with Conover's comparisons: the candidates of a race that are worse than the best."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from baco_like._typing import Array, Mask
 
 
 def worse_than_best(costs: Array, level: float) -> Mask:
-    """Return which candidates are worse than the one with the least sum of ranks.
+    """Return which candidates are worse than the one with the least sum of ranks, ``(m,)``.
 
-    Candidates are ranked within each block, ties by their mean rank. If Friedman's statistic says, at this level, that
-    they are not all alike, those are worse whose sum of ranks differs from the least by more than Conover's critical
+    Candidates are ranked within each block; ties get their mean rank. If Friedman's test at this level finds
+    differences, a candidate is worse if its sum of ranks exceeds the least one by more than Conover's critical
     difference (Conover 1999, section 5.8; the test of F-Race, Birattari et al. 2002).
 
     Args:
-        costs: One row a block, one column a candidate, ``(b, m)`` with b, m >= 2.
+        costs: One row per block, one column per candidate, ``(b, m)`` with b, m >= 2.
         level: Probability of an error of the first kind.
     """
     from scipy.special import chdtrc, stdtrit
@@ -25,7 +25,7 @@ def worse_than_best(costs: Array, level: float) -> Mask:
     sums = ranks.sum(axis=0)
     squares = float((ranks**2).sum())
     centre = blocks * m * (m + 1) ** 2 / 4.0
-    if squares <= centre:  # all are tied in every block
+    if squares <= centre:  # all candidates are tied in every block
         return np.zeros(m, dtype=np.bool_)
     statistic = (m - 1) * float(((sums - blocks * (m + 1) / 2.0) ** 2).sum()) / (squares - centre)
     if chdtrc(m - 1, statistic) >= level:
@@ -38,9 +38,6 @@ def worse_than_best(costs: Array, level: float) -> Mask:
 
 def mean_ranks(costs: Array) -> Array:
     """Return the ranks from 1 within each row, ties by their mean rank, ``(b, m)`` -> ``(b, m)``."""
-    ordered = np.sort(costs, axis=1)
-    pairs = [
-        [np.searchsorted(row, own, side) for row, own in zip(ordered, costs, strict=True)]
-        for side in ("left", "right")
-    ]
-    return np.asarray((np.add(*map(np.array, pairs)) + 1.0) / 2.0)
+    others, own = costs[:, None, :], costs[:, :, None]
+    below, equal = (others < own).sum(axis=2), (others == own).sum(axis=2)
+    return np.asarray(below + (equal + 1.0) / 2.0)

@@ -1,11 +1,11 @@
 """Iterated racing for noisy values (irace: López-Ibáñez et al. 2016; F-Race: Birattari et al. 2002).
 
-Candidates are drawn around the best of the race before, the *elites*, and raced: every survivor is evaluated once
-more each round, and after ``first_test`` rounds those that Friedman's test finds worse than the best are dropped. A
-race ends when few are left or its share of the budget is spent; from race to race the draws come nearer to their
-elites, which are evaluated once more in each (irace's elitist race with one new instance). Repeats of a configuration
-stand for irace's instances. Without noise (``noise="none"``) nothing is evaluated twice, so a race is one round and
-its best are the elites.
+Candidates are drawn near the best candidates of the previous race, the *elites*, and raced: every survivor is evaluated
+once per round. After ``first_test`` rounds, Friedman's test drops the candidates that are worse than the best. A race
+ends when few candidates are left or its share of the budget is spent. From race to race the draws get closer to their
+elites, which are evaluated once more in each race (irace's elitist race with one new instance). Repeats of a
+configuration take the place of irace's instances. Without noise (``noise="none"``) nothing is evaluated twice; then a
+race has one round, and its best candidates are the elites.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import final
+from typing import Any, final
 
 import numpy as np
+from typing_extensions import override
 
 from baco_like._typing import Array, Codes, Mask, Rng
 from baco_like.records.history import History, row_keys
@@ -25,44 +26,45 @@ from baco_like.spaces.rows import distinct
 from baco_like.strategies.geometry.continuous import UnitBox
 from baco_like.strategies.observed_costs import ObservedCosts
 from baco_like.strategies.protocol import Problem
-from baco_like.strategies.racing.elite_draws import Draws, around
+from baco_like.strategies.racing.elite_draws import EliteDraws, draw_near_elites
 from baco_like.strategies.racing.friedman import worse_than_best
-from baco_like.strategies.survey_defaults import RACING, UNKNOWN_BUDGET, resolved
+from baco_like.strategies.settings import BY_BUDGET, BudgetedSettings
+from baco_like.strategies.survey_defaults import RACING, UNKNOWN_BUDGET, settings_for_budget
 
 _MOST_ROUNDS = 5
-"""Rounds by which the plan of a race grows with its number (irace's min(5, j))."""
+"""Limit on the planned rounds that are added with the number of the race (irace's min(5, j))."""
 
 _WIDE = 0.5
 """Standard deviation of the first draws (irace: half the range)."""
 
 _PATIENCE = 8
-"""At least so many other outcomes come before a race goes on without a candidate whose outcome does not."""
+"""Least number of other outcomes before a candidate is given up whose outcome does not arrive."""
 
 
 @dataclass(frozen=True)
 class Race:
-    """A race in progress, and what stays of those before.
+    """The state: the current race, and what is kept of the previous ones.
 
     Attributes:
-        seed: Of the draws.
-        memo: What is known.
-        failed: Keys of configurations that have failed.
+        seed: Seed of the draws.
+        observed: The observed costs.
+        failed: Keys of the configurations that have failed.
         number: Number of the race, from 1.
-        candidates: Rows in the race, ``(m, w)``.
-        costs: What each has cost, oldest first; elites bring theirs along.
-        alive: Which are not dropped, ``(m,)``.
-        raced: Which were evaluated in this race, ``(m,)``; where nothing may be repeated, elites count as such.
-        round: Evaluations that every survivor is to have.
-        spent: Evaluations of this race.
-        share: Evaluations that it may take.
+        candidates: Candidates of the race, ``(m, w)``.
+        costs: Costs of each candidate, oldest first; elites keep their earlier ones.
+        alive: Candidates that are not dropped, ``(m,)``.
+        raced: Candidates that were evaluated in this race, ``(m,)``; without noise, elites count as evaluated.
+        round: Number of evaluations that every survivor must have.
+        spent: Number of evaluations in this race.
+        share: Number of evaluations planned for this race.
         spread: Standard deviation of the draws on the unit box.
-        used: Evaluations of the run, without what was told.
-        guest: The best told row that is no candidate with its cost, or None.
-        waited: Outcomes since the last one of a candidate that this round waits for.
+        used: Number of evaluations in the run, without reported ones that were not suggested.
+        outsider: The best such reported row that is not a candidate, with its cost, or None.
+        waited: Number of outcomes since the last one of a candidate that this round needs.
     """
 
     seed: int
-    memo: ObservedCosts = field(default_factory=ObservedCosts)
+    observed: ObservedCosts = field(default_factory=ObservedCosts)
     failed: frozenset[bytes] = frozenset()
     number: int = 0
     candidates: Codes = field(default_factory=lambda: np.empty((0, 0)))
@@ -74,41 +76,58 @@ class Race:
     share: int = 0
     spread: float = _WIDE
     used: int = 0
-    guest: tuple[Array, float] | None = None
+    outsider: tuple[Array, float] | None = None
     waited: int = 0
 
     @property
+    def survivors(self) -> list[int]:
+        """Indices of the candidates that are not dropped."""
+        indices: list[int] = np.flatnonzero(self.alive).tolist()
+        return indices
+
+    @property
     def missing(self) -> list[int]:
-        """Survivors that this round waits for."""
-        alive = np.flatnonzero(self.alive).tolist()
-        return [i for i in alive if not self.raced[i] or len(self.costs[i]) < self.round]
+        """Indices of the survivors that need an evaluation in this round."""
+        return [i for i in self.survivors if not self.raced[i] or len(self.costs[i]) < self.round]
 
     def ranking(self) -> list[int]:
-        """Return the survivors, the one with the least mean cost first."""
-        alive = [i for i in np.flatnonzero(self.alive).tolist() if self.costs[i]]
-        return sorted(alive, key=lambda i: _mean(self.costs[i]))
+        """Return the indices of the survivors, the one with the least mean cost first."""
+        return sorted(
+            (i for i in self.survivors if self.costs[i]), key=lambda i: _mean(self.costs[i])
+        )
 
 
 @final
 @dataclass(frozen=True)
-class Racing:
+class Racing(BudgetedSettings):
     """Iterated racing; settings left open follow Table III of Schoonhoven et al. 2022.
 
+    Use it with ``noise="repeat"`` if repeated measurements differ more than configurations do. Source: López-Ibáñez et
+    al. 2016 (irace); Birattari et al. 2002 (F-Race).
+
     Attributes:
-        first_test: Rounds before the first test, at least 2.
-        confidence: Of the test.
-        effort: Evaluations planned for each candidate of a race, before those that grow with its number (irace's mu).
+        first_test: Number of rounds before the first test, at least 2; None: by the budget.
+        confidence: Confidence level of the test, from 0.5 to below 1.
+        effort: Number of evaluations planned for each candidate of a race, at least 1, before those that are added with
+            the number of the race (irace's mu).
 
     Raises:
-        ValueError: A setting has a wrong value.
+        ValueError: A setting has an invalid value.
     """
 
-    first_test: int | None = None
+    first_test: int = BY_BUDGET
     confidence: float = 0.95
     effort: int = 5
 
-    def __post_init__(self) -> None:
-        if self.first_test is not None and self.first_test < 2:
+    @override
+    def default_settings(self, budget: int | None) -> Mapping[str, Any]:
+        """Return the survey's settings for a budget."""
+        return settings_for_budget(RACING, budget)
+
+    @override
+    def check_settings(self) -> None:
+        """Check the settings; see the class."""
+        if self.first_test < 2:
             raise ValueError(f"first_test is {self.first_test}; give at least 2 rounds")
         if not 0.5 <= self.confidence < 1:
             raise ValueError(f"confidence is {self.confidence}; give a number from 0.5 to below 1")
@@ -116,41 +135,37 @@ class Racing:
             raise ValueError(f"effort is {self.effort}; give at least 1 evaluation")
 
     def init(self, problem: Problem, rng: Rng) -> Race:
-        """Draw the first candidates."""
+        """Return the first race."""
         return self._next_race(problem, Race(int(rng.integers(2**31))))
 
     def ask(
         self, problem: Problem, history: History, state: Race, n: int, rng: Rng
     ) -> Sequence[Proposal]:
-        """Return the candidates that this round waits for, then survivors for the rounds after it."""
-        ahead = np.flatnonzero(state.alive).tolist() if problem.noise == "repeat" else []
+        """Return the candidates that this round needs, then survivors for the next rounds."""
+        ahead = state.survivors if problem.noise == "repeat" else []
         rows = state.candidates[list(dict.fromkeys([*state.missing, *ahead]))]
         rows = rows[~problem.is_excluded(history, rows)][:n]
         return [Proposal(row, {"phase": "racing", "race": state.number}) for row in rows]
 
     def tell(self, problem: Problem, state: Race, observation: Observation, rng: Rng) -> Race:
-        """Note the cost, and go on with the race if the round is complete."""
-        code = observation.code
-        if code is None:
+        """Note the cost, and continue the race if the round is complete."""
+        if observation.code is None:
             return state
-        asked = observation.origin not in ("told", "imported")
-        memo = state.memo.add(row_keys(code[None, :])[0], observation.cost)
-        state = replace(state, memo=memo, used=state.used + asked)
-        state = _noted(state, code, observation.cost, _ours(observation))
+        state = _note_cost(state, observation)
         if state.waited > max(_PATIENCE, 2 * int(state.alive.sum())):
             alive = state.alive.copy()
             alive[state.missing] = False
             state = replace(state, alive=alive, waited=0)
-        return self._raced(problem, state)
+        return self._continue_race(problem, state)
 
-    def _raced(self, problem: Problem, state: Race) -> Race:
-        """Return the state in which the race waits for something, or in which nothing new is left to race."""
-        first_test = resolved(RACING, problem.budget, {"first_test": self.first_test})["first_test"]
+    def _continue_race(self, problem: Problem, state: Race) -> Race:
+        """Return the state that needs an evaluation, or in which there is nothing new to race."""
+        first_test = self.for_budget(problem.budget).first_test
         while not state.missing:
             if problem.noise == "repeat" and state.round >= first_test and state.alive.sum() > 1:
-                state = _tested(state, 1.0 - self.confidence)
-            left = int(state.alive.sum())
-            over = left <= _kept(problem) or state.spent + left > state.share
+                state = _drop_worse(state, 1.0 - self.confidence)
+            survivors = len(state.survivors)
+            over = survivors <= _elites(problem) or state.spent + survivors > state.share
             if problem.noise == "repeat" and not over:
                 state = replace(state, round=state.round + 1)
                 continue
@@ -160,24 +175,25 @@ class Racing:
         return state
 
     def _next_race(self, problem: Problem, state: Race) -> Race:
-        """Return the race after this one: its best, the best told row, and draws around the best."""
-        kept = _kept(problem)
-        elites = state.ranking()[:kept]
+        """Return the next race between the best candidates, the outsider, and draws near the best."""
+        most = _elites(problem)
+        elites = state.ranking()[:most]
         # As many races as elites are planned; after them the draws are wide again.
-        number = state.number % kept + 1
+        number = state.number % most + 1
         total = problem.budget or UNKNOWN_BUDGET
-        share = math.ceil(max(total - state.used, total / kept) / (kept - number + 1))
+        share = math.ceil(max(total - state.used, total / most) / (most - number + 1))
         planned = 1 if problem.noise == "none" else self.effort + min(_MOST_ROUNDS, number)
-        fresh = max(share // planned - len(elites), 2)
+        count = max(share // planned - len(elites), 2)
         axes = max(1, UnitBox.of(problem.space).axes)
-        spread = _WIDE if number == 1 else state.spread * fresh ** (-1.0 / axes)
+        spread = _WIDE if number == 1 else state.spread * count ** (-1.0 / axes)
         entries = [(state.candidates[i], state.costs[i]) for i in elites]
-        if state.guest is not None:
-            entries.append((state.guest[0], (state.guest[1],)))
+        if state.outsider is not None:
+            entries.append((state.outsider[0], (state.outsider[1],)))
         entries.sort(key=lambda entry: _mean(entry[1]))
         old = np.array([row for row, _ in entries]).reshape(-1, problem.space.width)
-        rng = np.random.default_rng([state.seed, len(state.memo)])
-        new = _drawn(problem, state, old, Draws(fresh, spread, (number - 1) / kept), rng)
+        rng = np.random.default_rng([state.seed, len(state.observed)])
+        draws = EliteDraws(count, spread, closeness=(number - 1) / most)
+        new = _draw_candidates(problem, state, old, draws, rng)
         return replace(
             state,
             number=number,
@@ -189,47 +205,48 @@ class Racing:
             spent=0,
             share=share,
             spread=spread,
-            guest=None,
+            outsider=None,
             waited=0,
         )
 
 
 def _mean(costs: Sequence[float]) -> float:
+    """Return the mean; dividing first avoids an overflow of the sum."""
     return math.fsum(cost / len(costs) for cost in costs)
 
 
-def _kept(problem: Problem) -> int:
-    """Return how many candidates a race ends with, and how many races are planned: floor(2 + log2 k) both."""
+def _elites(problem: Problem) -> int:
+    """Return the number of candidates with which a race ends and the number of planned races: floor(2 + log2 k)."""
     return int(2 + math.log2(max(1, len(problem.space.active))))
 
 
-def _ours(observation: Observation) -> bool:
-    tag = observation.tag
-    return observation.origin == "fill" or (
-        isinstance(tag, Mapping) and tag.get("phase") == "racing"
-    )
-
-
-def _noted(state: Race, code: Array, cost: float, ours: bool) -> Race:
-    """Return the state that knows what a candidate, or any other configuration, has cost."""
+def _note_cost(state: Race, observation: Observation) -> Race:
+    """Return the state after one observation, of a candidate or of any other configuration."""
+    code, cost, tag = observation.code, observation.cost, observation.tag
+    assert code is not None
     (key,) = row_keys(code[None, :])
     keys = row_keys(state.candidates)
-    failed = state.failed if math.isfinite(cost) else state.failed | {key}
+    state = replace(
+        state,
+        observed=state.observed.add(key, cost),
+        used=state.used + (observation.origin not in ("told", "imported")),
+        failed=state.failed if math.isfinite(cost) else state.failed | {key},
+    )
+    is_own = isinstance(tag, Mapping) and tag.get("phase") == "racing"
+    waited = state.waited + (is_own or observation.origin == "fill")
     if key not in keys:
-        better = math.isfinite(cost) and (state.guest is None or cost < state.guest[1])
-        guest = (code, cost) if better else state.guest
-        return replace(state, failed=failed, guest=guest, waited=state.waited + ours)
-    place = keys.index(key)
+        better = math.isfinite(cost) and (state.outsider is None or cost < state.outsider[1])
+        return replace(state, outsider=(code, cost) if better else state.outsider, waited=waited)
+    candidate = keys.index(key)
+    waited = 0 if candidate in state.missing else waited
     alive, raced, costs = state.alive.copy(), state.raced.copy(), list(state.costs)
-    raced[place] = True
+    raced[candidate] = True
     if math.isfinite(cost):
-        costs[place] = (*costs[place], cost)
+        costs[candidate] = (*costs[candidate], cost)
     else:
-        alive[place] = False
-    waited = 0 if place in state.missing else state.waited + ours
+        alive[candidate] = False
     return replace(
         state,
-        failed=failed,
         alive=alive,
         raced=raced,
         costs=tuple(costs),
@@ -238,35 +255,35 @@ def _noted(state: Race, code: Array, cost: float, ours: bool) -> Race:
     )
 
 
-def _tested(state: Race, level: float) -> Race:
-    """Return the race without the candidates that are worse than the best, by their first costs."""
-    places = np.flatnonzero(state.alive)
-    costs = np.array([state.costs[i][: state.round] for i in places]).T
+def _drop_worse(state: Race, level: float) -> Race:
+    """Return the race without the candidates whose first costs are worse than the best candidate's."""
+    survivors = state.survivors
+    costs = np.array([state.costs[i][: state.round] for i in survivors]).T
     alive = state.alive.copy()
-    alive[places[worse_than_best(costs, level)]] = False
+    alive[survivors] = ~worse_than_best(costs, level)
     return replace(state, alive=alive)
 
 
-def _drawn(problem: Problem, state: Race, old: Codes, draws: Draws, rng: Rng) -> Codes:
-    """Return new candidates: around the old ones, better ones more often, or uniform where there are none."""
-    known = set(row_keys(old))
+def _draw_candidates(
+    problem: Problem, state: Race, old: Codes, draws: EliteDraws, rng: Rng
+) -> Codes:
+    """Return new candidates: near the old ones, better ones more often, then uniform draws if some are missing."""
+    excluded_keys = set(row_keys(old)) | state.failed
 
-    def taken(codes: Codes) -> Mask:
+    def is_excluded(codes: Codes) -> Mask:
         if problem.noise == "none":
-            return ~np.isnan(state.memo.costs(codes))
-        return np.array([key in known or key in state.failed for key in row_keys(codes)], bool)
+            return ~np.isnan(state.observed.costs(codes))
+        return np.array([key in excluded_keys for key in row_keys(codes)], bool)
 
     rows = old[:0]
     if len(old):
-        near = around(problem.space, old, draws, rng)
-        rows = distinct(near[~taken(near)])[: draws.count]
-        known.update(row_keys(rows))
-    rest = draws.count - len(rows)
-    seen = set(row_keys(rows))
+        near = draw_near_elites(problem.space, old, draws, rng)
+        rows = distinct(near[~is_excluded(near)])[: draws.count]
+    drawn = set(row_keys(rows))
     more = uniform(
         problem.space,
-        rest,
+        draws.count - len(rows),
         rng,
-        lambda codes: taken(codes) | np.array([key in seen for key in row_keys(codes)], bool),
+        lambda codes: is_excluded(codes) | np.array([k in drawn for k in row_keys(codes)], bool),
     )
     return np.concatenate([rows, more])

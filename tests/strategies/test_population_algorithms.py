@@ -7,7 +7,6 @@ from population_runs import Run
 from baco_like import Categorical, Integer, Ordinal, Permutation, Real, Space
 from baco_like.records.trial import Trial
 from baco_like.strategies import create_strategy
-from baco_like.strategies.evolutionary.population import Penalised
 from baco_like.testing.strategies import CHECKS
 
 NAMES = ("genetic_algorithm", "differential_evolution", "particle_swarm", "firefly")
@@ -83,7 +82,7 @@ def test_many_in_flight_are_all_of_the_algorithm(name):
     assert [trial.origin for trial, _ in asked] == ["strategy"] * 25
     for trial, code in reversed(asked):
         run.tell(trial, code)
-    assert run.state.step > 0
+    assert run.state.generation > 0
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -93,10 +92,10 @@ def test_a_generation_takes_the_outcome_that_comes_first_at_each_place(name):
     second = run.ask(len(first))
     for trial, code in second:
         run.tell(trial, code)
-    assert run.state.step == 1
+    assert run.state.generation == 1
     for trial, code in first:  # of an old generation by now: they are strangers
         run.tell(trial, code)
-    assert run.state.step == 1 or name == "firefly"
+    assert run.state.generation == 1 or name == "firefly"
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -107,7 +106,7 @@ def test_told_configurations_are_founders(name):
     told = np.unique(rows, axis=0)[:size]
     for row in told:
         run.told(row, bowl(row))
-    assert run.state.step >= 1
+    assert run.state.generation >= 1
     assert run.history.next_id == size
 
 
@@ -117,12 +116,12 @@ def test_a_stranger_joins_the_next_generation(name):
     size = len(run.state.candidates)
     run.go(size)
     run.told(np.array([7.0, 7.0]), -1.0)
-    assert len(run.state.strangers) == 1
+    assert len(run.state.outsiders) == 1
     run.told(np.array([7.0, 7.0]), -1.0)  # known by now
     run.told(np.array([0.0, 0.0]), 1e9)  # worse than all
-    assert len(run.state.strangers) == 2
-    step = run.state.step
-    while run.state.step == step:
+    assert len(run.state.outsiders) == 2
+    step = run.state.generation
+    while run.state.generation == step:
         run.go(1)
     population = run.state.population
     costs = population.best_costs if name == "particle_swarm" else population.costs
@@ -134,7 +133,7 @@ def test_a_stranger_joins_the_next_generation(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_foreign_tags_do_no_harm(name):
     run = run_of(name)
-    step = run.state.step
+    step = run.state.generation
     tags = ({"generation": step, "place": 99, "attempt": 1}, {"generation": step}, "text", [1],
             {"generation": step, "place": 0, "attempt": 1}, {"generation": step, "place": "0"})  # fmt: skip
     rows = np.unique(SPACE.feasible.sample(60, np.random.default_rng(5)), axis=0)
@@ -176,12 +175,3 @@ def mean_best(name, seeds=5):
 @pytest.mark.parametrize("name", NAMES)
 def test_better_than_random_search_on_a_smooth_problem(name):
     assert mean_best(name) < 0.7 * mean_best("random_search")
-
-
-def test_an_older_count_stays_what_it_was():
-    one = Penalised().grown([b"a", b"b", b"a"])
-    left, right = one.grown([b"c", b"a"]), one.grown([b"d", b"e"])
-    assert (len(one), len(left), len(right)) == (2, 3, 4)
-    assert len(left.grown([b"d"])) == 4
-    assert len(right.grown([b"d"])) == 4
-    assert len(one.grown([b"a"])) == 2
