@@ -1,12 +1,11 @@
 import pytest
 
-from baco_like.strategies import survey_defaults
+from baco_like.strategies import IteratedLocalSearch, survey_defaults
 from baco_like.strategies.survey_defaults import (
     BUDGETS,
     FIRST_ITERATED,
     GENETIC_ALGORITHM,
     PARTICLE_SWARM,
-    resolved,
     settings_for_budget,
 )
 
@@ -41,8 +40,10 @@ def test_rows_are_those_of_the_table():
 
 
 def test_given_settings_replace_those_of_the_table():
-    row = {"x": BUDGETS, "y": BUDGETS}
-    assert resolved(row, 50, {"x": 0, "y": None, "z": 3}) == {"x": 0, "y": 50, "z": 3}
+    given = IteratedLocalSearch(patience=3)
+    assert given.for_budget(400).patience == 3
+    assert given.for_budget(400).perturbation == 1.0
+    assert given.for_budget(1600).perturbation == 0.05
 
 
 def test_a_budget_of_zero_is_an_error():
