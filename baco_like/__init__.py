@@ -38,12 +38,29 @@ if TYPE_CHECKING:
     from baco_like.parameters.priors import Gaussian, PiecewiseLinear
     from baco_like.parameters.real import Real
     from baco_like.records.trial import Outcome, Status, Trial
-    from baco_like.running.stopping import MaxEvals, MaxFailures, MaxTime, NoImprovement, Target
-    from baco_like.running.tuner import Result, run, tune
+    from baco_like.running import (
+        MaxEvals,
+        MaxFailures,
+        MaxTime,
+        NoImprovement,
+        Result,
+        Target,
+        run,
+        tune,
+    )
     from baco_like.spaces.space import Space
 
 _HOME = {
-    "running.stopping": ("MaxEvals", "MaxFailures", "MaxTime", "NoImprovement", "Target"),
+    "running": (
+        "MaxEvals",
+        "MaxFailures",
+        "MaxTime",
+        "NoImprovement",
+        "Result",
+        "Target",
+        "run",
+        "tune",
+    ),
     "exceptions": (
         "BacoError",
         "BacoWarning",
@@ -71,7 +88,6 @@ _HOME = {
     "parameters.priors": ("Gaussian", "PiecewiseLinear"),
     "parameters.real": ("Real",),
     "spaces.space": ("Space",),
-    "running.tuner": ("Result", "run", "tune"),
 }
 _MODULES = {name: module for module, names in _HOME.items() for name in names}
 

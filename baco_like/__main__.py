@@ -1,4 +1,4 @@
-"""``python -m baco_like`` is ``baco-like``."""
+"""Run the command line by ``python -m baco_like``."""
 
 import sys
 

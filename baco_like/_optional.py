@@ -1,4 +1,4 @@
-"""Import an optional package, or say what to install."""
+"""Import optional packages."""
 
 from __future__ import annotations
 
@@ -9,10 +9,14 @@ from baco_like.exceptions import MissingExtra
 
 
 def require(module: str, extra: str) -> ModuleType:
-    """Import ``module``.
+    """Import a module of an optional package.
+
+    Args:
+        module: Name of the module.
+        extra: The extra of this package that installs it.
 
     Raises:
-        MissingExtra: The module is not installed; the message names the extra that brings it.
+        MissingExtra: The module is not installed; the message names the extra.
     """
     try:
         return importlib.import_module(module)

@@ -1,4 +1,7 @@
-"""Chance, derived from the one seed by purpose and index and never by what was drawn before."""
+"""Random generators, derived from the run's only seed by purpose and index.
+
+A generator does not depend on earlier draws, so a resumed run draws the same numbers as an uninterrupted one.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from baco_like._typing import Rng
 
 
 class Purpose(IntEnum):
-    """What a generator is for; the numbers are part of the journal's meaning and never change."""
+    """Use of a generator. The numbers decide the random draws of existing journals, so they never change."""
 
     INIT = 0
     ASK = 1
@@ -27,7 +30,7 @@ def generator(seed: int, purpose: Purpose, index: int = 0) -> Rng:
 
     Args:
         seed: The run's only seed, a non-negative integer.
-        purpose: What the call is for.
-        index: Which call of that purpose, usually a trial's number.
+        purpose: Use of the generator.
+        index: Number of the call with this purpose, usually a trial's number.
     """
     return np.random.default_rng([seed, int(purpose), index])

@@ -1,4 +1,4 @@
-"""Deprecated name of `baco_like.benchmarking`; it goes in the release after 0.1."""
+"""Deprecated name of `baco_like.benchmarking`; removed in the release after 0.1."""
 
 import warnings
 

@@ -271,7 +271,7 @@ def overhead_row(kind: str, wanted: float, rounds: int) -> str:
 def target_row(file: Path, evaluations: int) -> str:
     asked = runfile.read(file)
     kind = asked.evaluator_table.text("kind")
-    evaluator = asked.evaluator()
+    evaluator = asked.create_evaluator()
     plain = asked.space.default_config
     configs = [*([plain] if plain else []), *asked.space.sample(evaluations, seed=0)][:evaluations]
     started = time.perf_counter()

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from baco_like import MaxEvals, Optimizer, Space
+from baco_like import MaxEvals, Optimizer, Space, run
 from baco_like.benchmarking import landscape, score
 from baco_like.evaluators.replay import ReplayEvaluator, load
-from baco_like.running.tuner import run
 
 RECORDED = Path(__file__).parents[1] / "benchmarks" / "recorded" / "hidden.json.gz"
 RUNS = 5
@@ -49,9 +48,9 @@ def main(evaluations):
             f"{score.score_over_time(curves, seconds, baseline).mean:.2f} over time; "
             f"best found {fraction:.0%} of the optimum"
         )
-    if np.isfinite(runs[0].history.costs).sum() >= landscape.LEAST:
+    if np.isfinite(runs[0].history.costs).sum() >= landscape.MIN_SUCCESSES:
         rng = np.random.default_rng(0)
-        guess = landscape.estimated_centrality_curve(runs[0].history, rng, (0.10,))[0]
+        guess = landscape.estimate_centrality_curve(runs[0].history, rng, (0.10,))[0]
         print(f"what {evaluations} evaluations let one expect of local search: {guess:.0%}")
 
 

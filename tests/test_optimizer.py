@@ -31,12 +31,12 @@ from baco_like import (
     Status,
     TrialError,
     migrate,
+    run,
 )
 from baco_like.evaluators.function.evaluator import FunctionEvaluator
 from baco_like.exceptions import BacoWarning
 from baco_like.journal.json_lines import JsonlJournal
 from baco_like.journal.memory import MemoryJournal
-from baco_like.running.tuner import run
 from baco_like.strategies.exhaustive import Exhaustive
 from baco_like.strategies.random_search import RandomSearch
 

@@ -1,5 +1,5 @@
-"""Instruments that compare strategies: `score` says how well one did, `landscape` how hard a recorded space is."""
+"""Compare strategies: `score` rates them, `landscape` measures the difficulty of a space, `comparison` runs them."""
 
-from baco_like.benchmarking import landscape, score
+from baco_like.benchmarking import comparison, landscape, score
 
-__all__ = ["landscape", "score"]
+__all__ = ["comparison", "landscape", "score"]

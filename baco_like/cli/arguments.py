@@ -1,31 +1,28 @@
-"""Kinds of numbers on the command line, and what a command returns."""
+"""Types of command-line arguments, and exit codes."""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 
 INTERRUPTED = 130
-"""Exit code after Ctrl-C, as a shell has it."""
+"""Exit code after Ctrl-C, as shells use it."""
 
 
-def count(text: str) -> int:
-    """Read a number from 1.
+def whole_number(least: int, why: str = "") -> Callable[[str], int]:
+    """Return an argument type for integers from ``least``.
 
-    Raises:
-        argparse.ArgumentTypeError: It is none.
+    Args:
+        least: The smallest accepted number.
+        why: Reason of the limit, for the error message.
     """
-    number = int(text) if text.isascii() and text.isdigit() else 0
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"needs a whole number from 1, not {text!r}")
-    return number
 
+    def parse(text: str) -> int:
+        number = int(text) if text.isascii() and text.isdigit() else least - 1
+        if number < least:
+            raise argparse.ArgumentTypeError(
+                f"needs a whole number from {least}{why}, not {text!r}"
+            )
+        return number
 
-def seed(text: str) -> int:
-    """Read a number from 0.
-
-    Raises:
-        argparse.ArgumentTypeError: It is none.
-    """
-    if not (text.isascii() and text.isdigit()):
-        raise argparse.ArgumentTypeError(f"needs a whole number from 0, not {text!r}")
-    return int(text)
+    return parse

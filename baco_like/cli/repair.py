@@ -1,4 +1,4 @@
-"""``baco-like repair``: what is whole of a damaged journal."""
+"""``baco-like repair``: recover the undamaged records of a journal."""
 
 from __future__ import annotations
 
@@ -6,31 +6,29 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from baco_like.running.output import say
+from baco_like._output import print_line
 
 
-def add_to(commands: Any) -> None:
-    """Add the sub-command to argparse's."""
+def add_parser(commands: Any) -> None:
+    """Add the command to ``argparse``."""
     parser = commands.add_parser(
-        "repair", help="write what is whole of a damaged journal into a new one"
+        "repair", help="write the undamaged records of a journal into a new one"
     )
-    parser.add_argument(
-        "old", type=Path, metavar="OLD", help="the damaged journal; it stays as it is"
-    )
-    parser.add_argument("new", type=Path, metavar="NEW", help="the new one; no such file may exist")
+    parser.add_argument("old", type=Path, metavar="OLD", help="damaged journal; it is not changed")
+    parser.add_argument("new", type=Path, metavar="NEW", help="new journal; must not exist")
     parser.add_argument(
         "--header",
         type=Path,
         metavar="FILE",
-        help="another journal of the same run, for a damaged record 0",
+        help="another journal of the same run, if record 0 is damaged",
     )
-    parser.set_defaults(command=mend)
+    parser.set_defaults(command=repair)
 
 
-def mend(args: argparse.Namespace) -> int:
-    """Write the new journal and say what is lost."""
-    from baco_like.journal.repair import repair
+def repair(args: argparse.Namespace) -> int:
+    """Write the new journal and print the losses."""
+    from baco_like.journal import repair as repair_journal
 
-    found = repair(args.old, args.new, args.header)
-    say("\n".join([*found.notes, f"kept {found.kept} records in {args.new}"]))
+    result = repair_journal(args.old, args.new, args.header)
+    print_line("\n".join([*result.notes, f"kept {result.kept} records in {args.new}"]))
     return 0

@@ -1,8 +1,8 @@
-"""The TOML file of ``baco-like tune``: read and checked as a whole before anything happens.
+"""Read the TOML file of ``baco-like tune``; it is checked as a whole before anything is run or written.
 
-Its tables are ``[space.NAME]`` (one per parameter), ``[constraints]``, ``[objective]``,
-``[evaluator]``, ``[budget]``, ``[optimizer]``, ``[confirmation]`` and ``[warm_start]`` (or ``[[warm_start]]``, one per
-source). A key that is not known is an error, never ignored.
+Its tables are ``[space.NAME]`` (one per parameter), ``[constraints]``, ``[objective]``, ``[evaluator]``, ``[budget]``,
+``[optimizer]``, ``[confirmation]`` and ``[warm_start]`` (or ``[[warm_start]]``, one per source). An unknown key is an
+error.
 """
 
 from __future__ import annotations
@@ -45,28 +45,30 @@ _TABLES = (
     "confirmation",
     "warm_start",
 )
-_LARGEST_FILE = 16 * 2**20
+_MAX_BYTES = 16 * 2**20
+
+Readers = Mapping[str, Callable[[Table, str], Any]]
+"""For each key of a table the function that reads its value."""
 
 
 @dataclass(frozen=True)
 class RunFile:
-    """What a TOML file asks for.
+    """The checked contents of a TOML file.
 
     Attributes:
         path: The file.
-        space: What is tuned.
-        objective: What is measured.
-        evaluator_table: How it is measured; `evaluator` makes the evaluator from it.
-        evaluations: At most so many evaluations, or None.
-        seconds: At most so many seconds of wall time, or None; at least one of the two limits is
-            there.
+        space: The space to tune.
+        objective: The measured quantity.
+        evaluator_table: Settings of the evaluator.
+        evaluations: Largest number of evaluations, or None.
+        seconds: Limit of wall time in seconds, or None; at least one limit is set.
         strategy: Name of the strategy.
         seed: The run's only seed.
-        initial: Size of the first design, or None for the strategy's own.
-        settings: The strategy's own settings.
-        top: How many of the best configurations are measured again at the end; 0: none.
-        rounds: How often at most.
-        warm_start: Earlier results that the run begins with.
+        initial: Size of the initial design, or None for the strategy's default.
+        settings: Settings of the strategy.
+        top: Number of best configurations to measure again at the end; 0 measures none.
+        rounds: Largest number of these measurements per configuration.
+        warm_start: Sources of earlier results.
     """
 
     path: Path
@@ -85,93 +87,89 @@ class RunFile:
 
     @property
     def folder(self) -> Path:
-        """Where the file stands, and where its commands run."""
+        """The folder of the file, in which its commands run."""
         return self.path.resolve().parent
 
     @property
     def context(self) -> dict[str, Any]:
-        """What the measured values depend on besides the space, by name: the unit, each key of the evaluator."""
+        """Settings besides the space that decide the measured values, by name: the unit and the evaluator's keys."""
         table = self.evaluator_table
         keys = {f"[{table.name}] {key}": value for key, value in table.entries.items()}
         return {"[objective] unit": self.objective.unit, **keys}
 
-    def context_after(self, before: Mapping[str, Any]) -> dict[str, Any]:
-        """Return `context` for a run that goes on from one with another: what only organises the work may differ."""
+    def context_on_resume(self, earlier: Mapping[str, Any]) -> dict[str, Any]:
+        """Return `context`, but with the earlier run's values for keys that do not affect a measured value."""
         free = [f"[{self.evaluator_table.name}] {key}" for key in registry.ORGANISING]
-        kept = {key: before[key] for key in free if key in before}
+        kept = {key: earlier[key] for key in free if key in earlier}
         return {**{k: v for k, v in self.context.items() if k not in free}, **kept}
 
-    def evaluator(self) -> Evaluator:
+    def create_evaluator(self) -> Evaluator:
         """Return a new evaluator; it has no effect before its first `Evaluator.wait`.
 
         Raises:
-            EvaluatorError: Something that it needs is not on this machine.
+            EvaluatorError: A required tool is missing on this machine.
         """
         return registry.create(self.evaluator_table, self.space, self.objective.unit, self.folder)
 
 
 def read(path: str | Path) -> RunFile:
-    """Read a file and check everything in it; nothing is written, run or changed.
+    """Read and check a file; nothing is written, run or changed.
 
     Raises:
-        RunFileError: The file cannot be read, is no TOML, or has an unknown key or a wrong value.
+        RunFileError: The file cannot be read, is not TOML, or has an unknown key or a wrong value.
         SpaceError: The space or its constraints are wrong.
-        EvaluatorError: Something that the evaluator needs is not on this machine (a compiler, say).
+        EvaluatorError: A tool that the evaluator needs (a compiler, for example) is missing on this machine.
     """
-    place = Path(path)
-    top = Table("", _parse(place))
+    path = Path(path)
+    top = Table("", _parse_toml(path))
     for key in top.entries:
         if key not in _TABLES:
-            raise RunFileError(f"{place}: there is no table [{key}]; {suggestion(key, _TABLES)}")
+            raise RunFileError(f"{path}: there is no table [{key}]; {suggestion(key, _TABLES)}")
+    for key in ("space", "evaluator", "budget"):
+        if not top.has(key):
+            raise RunFileError(f"{path}: the table [{key}] is missing")
     if isinstance(top.entries.get("objective"), list):
         raise RunFileError(
-            f"{place}: several [[objective]] tables are not supported; write one [objective]"
+            f"{path}: several [[objective]] tables are not supported; write one [objective]"
         )
-    space = _space(_needed(top, "space", place), top.table("constraints"))
-    evaluations, seconds = _budget(_needed(top, "budget", place))
-    run = RunFile(
-        path=place,
-        space=space,
-        objective=_objective(top.table("objective")),
-        evaluator_table=_needed(top, "evaluator", place),
+    evaluations, seconds = _read_budget(top.table("budget"))
+    run_file = RunFile(
+        path=path,
+        space=_read_space(top.table("space"), top.table("constraints")),
+        objective=_read_objective(top.table("objective")),
+        evaluator_table=top.table("evaluator"),
         evaluations=evaluations,
         seconds=seconds,
-        **_optimizer(top.table("optimizer")),
-        **_confirmation(top),
-        warm_start=_warm_starts(top.entries.get("warm_start", []), place.resolve().parent),
+        **_read_optimizer(top.table("optimizer")),
+        **_read_confirmation(top),
+        warm_start=_read_warm_starts(top.entries.get("warm_start", []), path.resolve().parent),
     )
-    _check_direction(run)
-    _check_default(space)
-    run.evaluator().close()
-    return run
+    _check_slow_ratio(run_file)
+    _check_default(run_file.space)
+    run_file.create_evaluator().close()
+    return run_file
 
 
-def _parse(path: Path) -> dict[str, Any]:
+def _parse_toml(path: Path) -> dict[str, Any]:
     try:
-        if path.stat().st_size > _LARGEST_FILE:
+        if path.stat().st_size > _MAX_BYTES:
             raise RunFileError(
-                f"{path} is larger than {_LARGEST_FILE // 2**20} MiB; is it a TOML file?"
+                f"{path} is larger than {_MAX_BYTES // 2**20} MiB; is it a TOML file?"
             )
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise RunFileError(f"{path}: {error.strerror or error}") from None
     except UnicodeDecodeError as error:
-        raise RunFileError(f"{path}: not a text in UTF-8 (byte {error.start})") from None
+        raise RunFileError(f"{path}: not UTF-8 text (byte {error.start})") from None
     except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
-        raise RunFileError(f"{path}: not a TOML file: {_line(error)}") from None
+        raise RunFileError(f"{path}: not a TOML file: {_one_line(error)}") from None
 
 
-def _line(error: Exception) -> str:
+def _one_line(error: Exception) -> str:
     return " ".join(str(error).split())[:300] or type(error).__name__
 
 
-def _needed(top: Table, key: str, path: Path) -> Table:
-    if not top.has(key):
-        raise RunFileError(f"{path}: the table [{key}] is missing")
-    return top.table(key)
-
-
-def _objective(table: Table) -> Objective:
+def _read_objective(table: Table) -> Objective:
     table.only(("name", "unit", "direction", "goal"))
     key = "direction" if table.has("direction") or not table.has("goal") else "goal"
     if table.has("goal"):
@@ -187,7 +185,7 @@ def _objective(table: Table) -> Objective:
     )
 
 
-def _budget(table: Table) -> tuple[int | None, float | None]:
+def _read_budget(table: Table) -> tuple[int | None, float | None]:
     table.only(("evaluations", "seconds"))
     if not table.entries:
         raise RunFileError("[budget] needs 'evaluations', 'seconds' or both")
@@ -195,8 +193,8 @@ def _budget(table: Table) -> tuple[int | None, float | None]:
     return evaluations, table.positive("seconds") if table.has("seconds") else None
 
 
-def _optimizer(table: Table) -> dict[str, Any]:
-    """Return strategy, seed, size of the first design and, as settings, all other keys."""
+def _read_optimizer(table: Table) -> dict[str, Any]:
+    """Return strategy, seed, size of the initial design and, as settings, all other keys."""
     common = ("strategy", "seed", "initial")
     return {
         "strategy": table.text("strategy", "auto"),
@@ -206,7 +204,7 @@ def _optimizer(table: Table) -> dict[str, Any]:
     }
 
 
-def _confirmation(top: Table) -> dict[str, Any]:
+def _read_confirmation(top: Table) -> dict[str, Any]:
     if not top.has("confirmation"):
         return {}
     table = top.table("confirmation")
@@ -214,24 +212,26 @@ def _confirmation(top: Table) -> dict[str, Any]:
     return {"top": table.whole("top", 3, low=1), "rounds": table.whole("rounds", 5, low=1)}
 
 
-def _check_direction(run: RunFile) -> None:
-    """What is clearly slower is known only where less is better."""
-    table = run.evaluator_table
-    if run.objective.direction == "maximize" and table.has("slow_ratio"):
+def _check_slow_ratio(run_file: RunFile) -> None:
+    """Reject ``slow_ratio`` when maximising: it compares running times."""
+    table = run_file.evaluator_table
+    if run_file.objective.direction == "maximize" and table.has("slow_ratio"):
         raise table.wrong(
-            "slow_ratio", table.entries["slow_ratio"], 'direction = "minimize", or not this key'
+            "slow_ratio",
+            table.entries["slow_ratio"],
+            'direction = "minimize"; otherwise omit this key',
         )
 
 
-def _warm_starts(given: Any, folder: Path) -> tuple[WarmStart, ...]:
-    """Return the sources of earlier results; a relative path is meant from the file's folder."""
-    tables = given if isinstance(given, list) else [given]
-    if not all(isinstance(entries, dict) for entries in tables):
+def _read_warm_starts(entries: Any, folder: Path) -> tuple[WarmStart, ...]:
+    """Return the sources of earlier results; relative paths start at the file's folder."""
+    tables = entries if isinstance(entries, list) else [entries]
+    if not all(isinstance(table, dict) for table in tables):
         raise RunFileError("warm_start must be a table [warm_start], or several [[warm_start]]")
-    return tuple(_warm_start(Table("warm_start", entries), folder) for entries in tables)
+    return tuple(_read_warm_start(Table("warm_start", table), folder) for table in tables)
 
 
-def _warm_start(table: Table, folder: Path) -> WarmStart:
+def _read_warm_start(table: Table, folder: Path) -> WarmStart:
     table.only(("file", "mode", "best", "rows", "objective"))
     counts = {
         key: table.whole(key, low=low) for key, low in (("best", 1), ("rows", 3)) if table.has(key)
@@ -244,72 +244,55 @@ def _warm_start(table: Table, folder: Path) -> WarmStart:
     )
 
 
-def _space(table: Table, constraints: Table) -> Space:
+def _read_space(table: Table, constraints: Table) -> Space:
     if not table.entries:
-        raise RunFileError("[space] has no parameter; write a table [space.NAME] for each")
+        raise RunFileError("[space] has no parameter; write one table [space.NAME] per parameter")
     constraints.only(("known",))
-    parameters = {name: _parameter(table.table(name)) for name in table.entries}
+    parameters = {name: _read_parameter(table.table(name)) for name in table.entries}
     return Space(parameters, constraints=constraints.texts("known", []))
 
 
 def _check_default(space: Space) -> None:
-    """The default configuration is evaluated first, so it must be feasible."""
+    """Check that the default configuration is feasible, because it is evaluated first."""
     default = space.default_config
     if default is None or space.contains(default):
         return
     raise RunFileError(
         f"[space] the default configuration is not feasible: {'; '.join(space.explain(default))}; "
-        "change a default, or leave one out"
+        "change or remove a default"
     )
 
 
-def _parameter(table: Table) -> Parameter:
-    kind = table.choice("type", _PARAMETERS)
-    make, keys = _PARAMETERS[kind]
-    table.only(("type", *keys))
-    try:
-        return make(table)
-    except SpaceError as error:
-        raise SpaceError(f"[{table.name}] {_line(error)}") from None
+def _read_default(table: Table, key: str) -> Any:
+    return table.entries[key]
 
 
-def _default(table: Table) -> dict[str, Any]:
-    return {"default": table.entries["default"]} if table.has("default") else {}
+def _read_order(table: Table, key: str) -> tuple[Any, ...]:
+    return tuple(table.array(key))
 
 
-def _log(table: Table) -> dict[str, Any]:
-    return {"log": table.flag("log")} if table.has("log") else {}
+_SCALED: Readers = {"log": Table.flag, "default": _read_default}
 
-
-def _real(table: Table) -> Parameter:
-    return Real(table.number("low"), table.number("high"), **_log(table), **_default(table))
-
-
-def _integer(table: Table) -> Parameter:
-    low, high = table.integer("low"), table.integer("high")
-    return Integer(low, high, **_log(table), **_default(table))
-
-
-def _ordinal(table: Table) -> Parameter:
-    return Ordinal(table.array("values"), **_log(table), **_default(table))
-
-
-def _categorical(table: Table) -> Parameter:
-    return Categorical(table.array("values"), **_default(table))
-
-
-def _permutation(table: Table) -> Parameter:
-    entries = _default(table)
-    if entries:
-        entries["default"] = tuple(table.array("default"))
-    metric = {"metric": table.text("metric")} if table.has("metric") else {}
-    return Permutation(table.array("elements"), **metric, **entries)
-
-
-_PARAMETERS: Mapping[str, tuple[Callable[[Table], Parameter], tuple[str, ...]]] = {
-    "real": (_real, ("low", "high", "log", "default")),
-    "integer": (_integer, ("low", "high", "log", "default")),
-    "ordinal": (_ordinal, ("values", "log", "default")),
-    "categorical": (_categorical, ("values", "default")),
-    "permutation": (_permutation, ("elements", "metric", "default")),
+_PARAMETERS: Mapping[str, tuple[Callable[..., Parameter], Readers, Readers]] = {
+    "real": (Real, {"low": Table.number, "high": Table.number}, _SCALED),
+    "integer": (Integer, {"low": Table.integer, "high": Table.integer}, _SCALED),
+    "ordinal": (Ordinal, {"values": Table.array}, _SCALED),
+    "categorical": (Categorical, {"values": Table.array}, {"default": _read_default}),
+    "permutation": (
+        Permutation,
+        {"elements": Table.array},
+        {"metric": Table.text, "default": _read_order},
+    ),
 }
+"""For each type of parameter its class, and the readers of its required and of its optional keys."""
+
+
+def _read_parameter(table: Table) -> Parameter:
+    make, required, optional = _PARAMETERS[table.choice("type", _PARAMETERS)]
+    table.only(("type", *required, *optional))
+    readers = {**required, **{k: r for k, r in optional.items() if table.has(k)}}
+    arguments = {key: read_key(table, key) for key, read_key in readers.items()}
+    try:
+        return make(**arguments)
+    except SpaceError as error:
+        raise SpaceError(f"[{table.name}] {_one_line(error)}") from None

@@ -1,4 +1,4 @@
-"""The folder of a run: a new one that nobody else has, or the one to go on in."""
+"""Find or create the folder of a run."""
 
 from __future__ import annotations
 
@@ -13,53 +13,53 @@ JOURNAL = "run.jsonl"
 _RUNS = Path("runs")
 
 
-def new_folder(out: Path | None, stem: str) -> Path:
-    """Make the folder of the results: ``out``, or the first of runs/STEM, runs/STEM-2, ... that nobody has.
+def create_folder(out: Path | None, stem: str) -> Path:
+    """Create the folder of the results: ``out``, or the first free one of runs/STEM, runs/STEM-2, ...
 
     Raises:
-        JournalError: There is a journal already, or it cannot be made.
+        JournalError: The folder has a journal already, or cannot be created.
     """
     try:
         if out is not None:
-            refuse_journal(out)
+            check_no_journal(out)
             out.mkdir(parents=True, exist_ok=True)
             return out
         _RUNS.mkdir(exist_ok=True)
-        for candidate in _numbered(stem):
+        for candidate in _default_folders(stem):
             with contextlib.suppress(FileExistsError):
-                candidate.mkdir()  # never one that exists: another process may just have made it
+                candidate.mkdir()  # fails if another process has just created the same folder
                 return candidate
     except OSError as error:
         raise JournalError(
-            f"cannot make the folder {error.filename}: {error.strerror}; name another by --out"
+            f"cannot make the folder {error.filename}: {error.strerror}; choose another by --out"
         ) from None
-    raise AssertionError("the numbers never end")
+    raise AssertionError("the numbers are infinite")
 
 
-def refuse_journal(folder: Path) -> None:
-    """Check that there is no journal yet.
+def check_no_journal(folder: Path) -> None:
+    """Check that a folder has no journal yet.
 
     Raises:
-        JournalError: There is one.
+        JournalError: It has one.
     """
     if (folder / JOURNAL).exists():
         raise JournalError(
-            f"{folder / JOURNAL} exists; go on with it by --resume, or choose another folder by --out"
+            f"{folder / JOURNAL} exists; continue it by --resume, or choose another folder by --out"
         )
 
 
 def folder_to_resume(out: Path | None, stem: str) -> Path:
-    """Return the folder that is meant: ``out``, or the newest of runs/STEM, runs/STEM-2, ...
+    """Return ``out``, or the newest of the folders runs/STEM, runs/STEM-2, ...
 
     Raises:
-        JournalError: It holds no journal.
+        JournalError: The folder has no journal.
     """
-    used = list(itertools.takewhile(Path.exists, _numbered(stem)))
-    folder = out if out is not None else (used[-1] if used else _RUNS / stem)
+    existing = list(itertools.takewhile(Path.exists, _default_folders(stem)))
+    folder = out if out is not None else (existing[-1] if existing else _RUNS / stem)
     if not (folder / JOURNAL).exists():
         raise JournalError(f"{folder / JOURNAL} does not exist; leave --resume out to start a run")
     return folder
 
 
-def _numbered(stem: str) -> Iterator[Path]:
+def _default_folders(stem: str) -> Iterator[Path]:
     return (_RUNS / (stem if i == 1 else f"{stem}-{i}") for i in itertools.count(1))

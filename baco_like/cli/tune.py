@@ -1,4 +1,4 @@
-"""``baco-like tune``: a run that a TOML file describes, from its checks to its results."""
+"""``baco-like tune``: run or resume the run that a TOML file describes."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from baco_like.cli.arguments import INTERRUPTED, count, seed
-from baco_like.cli.results import finish
-from baco_like.cli.run_folder import JOURNAL, folder_to_resume, new_folder, refuse_journal
+from baco_like._output import print_line
+from baco_like.cli.arguments import INTERRUPTED, whole_number
+from baco_like.cli.run_folder import JOURNAL, check_no_journal, create_folder, folder_to_resume
+from baco_like.cli.run_results import write_results
 from baco_like.exceptions import BacoError, RunFileError
-from baco_like.running.output import say
 
 if TYPE_CHECKING:
     from baco_like.cli.run_file import RunFile
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from baco_like.running.progress import Progress
 
 
-def add_to(commands: Any) -> None:
-    """Add the sub-command to argparse's."""
+def add_parser(commands: Any) -> None:
+    """Add the command to ``argparse``."""
     parser = commands.add_parser("tune", help="tune what a TOML file describes")
     parser.add_argument(
         "file",
@@ -32,10 +32,13 @@ def add_to(commands: Any) -> None:
         help="space, constraints, objective, evaluator, budget",
     )
     parser.add_argument(
-        "--budget", type=count, metavar="N", help="evaluations (default: the file's)"
+        "--budget", type=whole_number(1), metavar="N", help="evaluations (default: the file's)"
     )
     parser.add_argument(
-        "--seed", type=seed, metavar="S", help="the run's only seed (default: the file's, else 0)"
+        "--seed",
+        type=whole_number(0),
+        metavar="S",
+        help="the run's only seed (default: the file's, else 0)",
     )
     parser.add_argument(
         "--out",
@@ -46,119 +49,125 @@ def add_to(commands: Any) -> None:
     parser.add_argument(
         "--resume",
         action="store_true",
-        help="go on from the journal in the folder (default: the newest)",
+        help="continue from the journal in the folder (default: the newest)",
     )
     parser.set_defaults(command=tune)
 
 
 def tune(args: argparse.Namespace) -> int:
-    """Run, or go on with a run; return 0 once it has ended, 130 where the user broke it off."""
+    """Run or resume a run; return 0 when it has ended, 130 if the user interrupted it."""
     from baco_like.cli.run_file import read
     from baco_like.running.lock import sole_runner
-    from baco_like.running.progress import progress_on
+    from baco_like.running.progress import show_progress
     from baco_like.spaces.space import in_words
 
-    plan = read(args.file)
-    stop, total = _stop(plan, args.budget)
+    run_file = read(args.file)
+    stop, budget = _stopping_rule(run_file, args.budget)
     with contextlib.ExitStack() as stack:
-        evaluator = plan.evaluator()
+        evaluator = run_file.create_evaluator()
         stack.callback(evaluator.close)
         if args.resume:
             folder = folder_to_resume(args.out, args.file.stem)
         else:
-            _optimizer(plan, None, args.seed, total)  # all its checks, before anything is written
-            folder = new_folder(args.out, args.file.stem)
+            # Without a journal this only checks the arguments, before anything is written.
+            _create_optimizer(run_file, None, args.seed, budget)
+            folder = create_folder(args.out, args.file.stem)
         stack.enter_context(sole_runner(folder / JOURNAL))
         if not args.resume:
-            refuse_journal(folder)  # again: somebody may have been faster
-        optimizer = _optimizer(plan, folder / JOURNAL, args.seed, total)
-        say(f"{in_words(plan.space.feasible_size)} feasible configurations; results go to {folder}")
-        shown = progress_on(sys.stdout, total, plan.objective.unit)
-        reason = _run(plan, optimizer, evaluator, stop, shown, folder)
+            check_no_journal(folder)  # again: another process may have been faster
+        optimizer = _create_optimizer(run_file, folder / JOURNAL, args.seed, budget)
+        size = in_words(run_file.space.feasible_size)
+        print_line(f"{size} feasible configurations; results go to {folder}")
+        progress = show_progress(sys.stdout, budget, run_file.objective.unit)
+        reason = _run(run_file, optimizer, evaluator, stop, progress, folder)
     if reason is None:
-        say(f"interrupted; go on with: baco-like tune {args.file} --out {folder} --resume")
+        print_line(
+            f"interrupted; continue with: baco-like tune {args.file} --out {folder} --resume"
+        )
         return INTERRUPTED
-    say(f"ended: {reason}; results are in {folder}")
+    print_line(f"ended: {reason}; results are in {folder}")
     return 0
 
 
 def _run(
-    plan: RunFile,
+    run_file: RunFile,
     optimizer: Optimizer,
     evaluator: Evaluator,
     stop: StopRule,
     progress: Progress,
     folder: Path,
 ) -> str | None:
-    """Return why the run ended, None for Ctrl-C; however it ends, its results are written."""
-    from baco_like.running.tuner import confirmed, run_locked
+    """Return why the run ended, or None after Ctrl-C; the results are written in any case."""
+    from baco_like.running.loop import run_locked
+    from baco_like.running.tuner import confirm_best_trials
 
     confirmation = None
     try:
         reason = run_locked(optimizer, evaluator, stop, progress)
-        if plan.top:
-            say(f"measuring the best {plan.top} again")
-            confirmation = confirmed(optimizer, evaluator, plan.top, plan.rounds)
+        if run_file.top:
+            print_line(f"measuring the best {run_file.top} again")
+            confirmation = confirm_best_trials(optimizer, evaluator, run_file.top, run_file.rounds)
     except KeyboardInterrupt:
         reason = None
     except BaseException:
-        with contextlib.suppress(BacoError):  # what ended the run is what must be told
-            finish(plan, optimizer, evaluator, folder)
+        with contextlib.suppress(BacoError):  # the error that ended the run is reported instead
+            write_results(run_file, optimizer, evaluator, folder)
         raise
-    finish(plan, optimizer, evaluator, folder, confirmation)
+    write_results(run_file, optimizer, evaluator, folder, confirmation)
     return reason
 
 
-def _stop(plan: RunFile, budget: int | None) -> tuple[StopRule, int | None]:
+def _stopping_rule(run_file: RunFile, budget: int | None) -> tuple[StopRule, int | None]:
+    """Return the rule that ends the run, and the number of evaluations if it is limited."""
     from baco_like.running.stopping import AnyOf, MaxEvals, MaxTime
 
-    evaluations = plan.evaluations if budget is None else budget
+    evaluations = run_file.evaluations if budget is None else budget
     rules: list[StopRule] = [] if evaluations is None else [MaxEvals(evaluations)]
-    if plan.seconds is not None:
-        rules.append(MaxTime(plan.seconds))
+    if run_file.seconds is not None:
+        rules.append(MaxTime(run_file.seconds))
     return AnyOf(tuple(rules)), evaluations
 
 
-def _optimizer(
-    plan: RunFile, journal: Path | None, seed: int | None, budget: int | None
+def _create_optimizer(
+    run_file: RunFile, journal: Path | None, seed: int | None, budget: int | None
 ) -> Optimizer:
-    """Open the journal, or without one only make all checks; the default configuration comes first."""
+    """Create or resume the optimizer; the default configuration is evaluated first."""
     from baco_like.optimizer import Optimizer
     from baco_like.optimizer.setup import read_header
 
-    context = plan.context
+    context = run_file.context
     if journal is not None and journal.exists():
-        before = read_header(journal).options
-        context = plan.context_after(before.context)
-        seed = before.seed if seed is None else seed
-    default = plan.space.default_config
+        options = read_header(journal).options
+        context = run_file.context_on_resume(options.context)
+        seed = options.seed if seed is None else seed
+    default = run_file.space.default_config
     return Optimizer(
-        plan.space,
-        plan.objective.direction,
-        plan.seed if seed is None else seed,
-        objective=plan.objective.name,
+        run_file.space,
+        run_file.objective.direction,
+        run_file.seed if seed is None else seed,
+        objective=run_file.objective.name,
         budget=budget,
-        strategy=plan.strategy,
-        settings=_settings(plan),
+        strategy=run_file.strategy,
+        settings=_strategy_settings(run_file),
         initial=[default] if default is not None else None,
         storage=journal,
-        warm_start=plan.warm_start or None,
+        warm_start=run_file.warm_start or None,
         context=context,
     )
 
 
-def _settings(plan: RunFile) -> dict[str, Any]:
-    """Return the strategy's settings, the file's over the strategy's own.
+def _strategy_settings(run_file: RunFile) -> dict[str, Any]:
+    """Return the strategy's settings: its defaults, replaced by those of the file.
 
     Raises:
-        RunFileError: The strategy's name or a setting is wrong.
+        RunFileError: The strategy or a setting does not exist, or a value is wrong.
     """
     from baco_like.strategies import create_strategy, default_settings
 
-    first = {} if plan.initial is None else {"initial": plan.initial}
+    initial = {} if run_file.initial is None else {"initial": run_file.initial}
     try:
-        settings = {**default_settings(plan.strategy), **plan.settings, **first}
-        create_strategy(plan.strategy, settings)
+        settings = {**default_settings(run_file.strategy), **run_file.settings, **initial}
+        create_strategy(run_file.strategy, settings)
     except (ValueError, TypeError) as error:
         raise RunFileError(f"[optimizer] {' '.join(str(error).split())}") from error
     return settings

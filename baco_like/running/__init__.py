@@ -1,1 +1,33 @@
-"""Run an optimizer against an evaluator: the loop, stopping rules, progress, summary and the run lock."""
+"""Run an optimizer: `tune` for a Python function, `run` for any evaluator, and the rules that end a run."""
+
+from baco_like.running.convergence import best_so_far, plot_convergence
+from baco_like.running.loop import run
+from baco_like.running.progress import Progress
+from baco_like.running.stopping import (
+    AllOf,
+    AnyOf,
+    MaxEvals,
+    MaxFailures,
+    MaxTime,
+    NoImprovement,
+    StoppingRule,
+    Target,
+)
+from baco_like.running.tuner import Result, tune
+
+__all__ = [
+    "AllOf",
+    "AnyOf",
+    "MaxEvals",
+    "MaxFailures",
+    "MaxTime",
+    "NoImprovement",
+    "Progress",
+    "Result",
+    "StoppingRule",
+    "Target",
+    "best_so_far",
+    "plot_convergence",
+    "run",
+    "tune",
+]

@@ -1,4 +1,4 @@
-"""One run on a journal at a time: trials that it holds as pending would otherwise be evaluated twice."""
+"""Allow one run at a time on a journal; otherwise its pending trials would be evaluated twice."""
 
 from __future__ import annotations
 
@@ -13,35 +13,36 @@ from baco_like.exceptions import JournalError
 
 
 def journal_file(storage: Any) -> Path | None:
-    """Return the file that ``storage=`` (a path, or a journal with a ``path``) means, or None."""
-    place = storage if isinstance(storage, (str, os.PathLike)) else getattr(storage, "path", None)
-    return None if place is None else Path(place)
+    """Return the file of ``storage=`` (a path, or a journal with a ``path``), or None."""
+    path = storage if isinstance(storage, (str, os.PathLike)) else getattr(storage, "path", None)
+    return None if path is None else Path(path)
 
 
 @contextmanager
 def sole_runner(journal: Path | None) -> Iterator[None]:
-    """Be the only run on a journal for the time of a ``with`` block; None needs no lock.
+    """Hold the right to run on a journal during a ``with`` block; None needs no lock.
 
-    The lock (``flock`` on a file beside the journal) belongs to the process, so it is free again when that ends,
-    however it ends.
+    The lock is an ``flock`` on a file next to the journal. The system releases it when the process ends, even after a
+    crash.
 
     Raises:
-        JournalError: Another run holds it, or the file cannot be made.
+        JournalError: Another run holds the lock, or its file cannot be created.
     """
     if journal is None:
         yield
         return
     lock = journal.with_name(journal.name + ".lock")
-    fd = _locked(journal, lock)
+    fd = _open_locked(journal, lock)
     try:
         yield
     finally:
+        # The file is removed while it is locked. A process that has opened it meanwhile notices that and retries.
         with suppress(OSError):
-            lock.unlink()  # while it is held: whoever has it open sees that it is gone, and tries again
+            lock.unlink()
         os.close(fd)
 
 
-def _locked(journal: Path, lock: Path) -> int:
+def _open_locked(journal: Path, lock: Path) -> int:
     """Return the descriptor of the lock file, locked."""
     while True:
         try:
@@ -50,25 +51,15 @@ def _locked(journal: Path, lock: Path) -> int:
             raise JournalError(f"cannot open {lock}: {error.strerror}") from error
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if _still_there(fd, lock):
-                return fd
+            with suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(fd), os.stat(lock)):
+                    return fd
+        except BlockingIOError:
+            os.close(fd)
+            raise JournalError(
+                f"{journal} is in use by another run; wait for its end, or use another file"
+            ) from None
         except OSError as error:
             os.close(fd)
-            raise _refusal(journal, lock, error) from None
-        os.close(fd)
-
-
-def _still_there(fd: int, lock: Path) -> bool:
-    """Whether the locked file is the one that the name stands for: its last holder has removed it otherwise."""
-    try:
-        return os.path.samestat(os.fstat(fd), os.stat(lock))
-    except FileNotFoundError:
-        return False
-
-
-def _refusal(journal: Path, lock: Path, error: OSError) -> JournalError:
-    if isinstance(error, BlockingIOError):
-        return JournalError(
-            f"{journal} is in use by another run; wait for its end, or use another file"
-        )
-    return JournalError(f"cannot lock {lock}: {error.strerror}")
+            raise JournalError(f"cannot lock {lock}: {error.strerror}") from None
+        os.close(fd)  # its last holder has removed the file

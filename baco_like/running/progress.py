@@ -1,19 +1,131 @@
-"""One line of progress: a tqdm bar on a terminal where tqdm is installed, plain lines otherwise."""
+"""Show progress: a tqdm bar on a terminal if tqdm is installed, otherwise plain lines."""
 
 from __future__ import annotations
 
-import sys
+import math
 import time
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TextIO, final
 
 from baco_like._optional import require
+from baco_like._output import silence
 from baco_like.exceptions import MissingExtra
 from baco_like.records.history import History
 from baco_like.records.trial import Trial
-from baco_like.running.output import silence
+
+
+class Display(Protocol):
+    """Shows how many steps of a task are done."""
+
+    def show(self, done: int, text: str, notes: Sequence[str] = ()) -> None:
+        """Show the number of finished steps with a text, and print each note on its own line."""
+
+    def close(self) -> None:
+        """Finish the output."""
+
+
+@final
+@dataclass
+class LineDisplay:
+    """Prints plain lines, with the remaining time estimated by the mean time of a step so far.
+
+    Args:
+        stream: Output.
+        total: Number of steps, or None if it is unknown.
+        done: Number of steps that are finished at the start.
+        interval: Minimum number of seconds between two lines; the last step is always printed.
+    """
+
+    stream: TextIO
+    total: int | None
+    done: int = 0
+    interval: float = 0.0
+    _started: float = field(default_factory=lambda: time.monotonic())
+    _steps: int = 0
+    _last: float = -math.inf
+
+    def show(self, done: int, text: str, notes: Sequence[str] = ()) -> None:
+        """Print a line, unless the last one is too recent."""
+        self._steps += 1
+        now = time.monotonic()
+        if now - self._last < self.interval and done != self.total:
+            return
+        self._last = now
+        count, left = str(done), ""
+        if self.total is not None:
+            count = f"{done:>{len(str(self.total))}}/{self.total}"
+            seconds = (now - self._started) / self._steps * (self.total - done)
+            left = f", {max(0.0, seconds):.0f} s left"
+        print("\n".join([f"{count}  {text}{left}", *notes]), file=self.stream, flush=True)
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+@final
+class BarDisplay:
+    """Shows a tqdm bar, which includes the remaining time."""
+
+    def __init__(self, tqdm: Any, stream: TextIO, total: int | None, done: int, unit: str) -> None:
+        self._bar = tqdm.tqdm(total=total, initial=done, unit=unit, file=stream, dynamic_ncols=True)
+        self._stream = stream
+
+    def show(self, done: int, text: str, notes: Sequence[str] = ()) -> None:
+        """Move the bar to the number of finished steps."""
+        for note in notes:
+            self._bar.write(note, file=self._stream)
+        self._bar.set_postfix_str(text, refresh=False)
+        self._bar.update(done - self._bar.n)
+
+    def close(self) -> None:
+        """Leave the bar on the terminal."""
+        self._bar.close()
+
+
+@final
+class GuardedDisplay:
+    """Passes on to another display until its stream is closed (a pipe or a terminal); then shows nothing."""
+
+    def __init__(self, display: Display, stream: TextIO) -> None:
+        self.display: Display | None = display
+        self._stream = stream
+
+    def show(self, done: int, text: str, notes: Sequence[str] = ()) -> None:
+        """Show the step if the stream is open."""
+        if self.display is not None:
+            try:
+                self.display.show(done, text, notes)
+            except OSError:
+                silence(self._stream)
+                self.display = None
+
+    def close(self) -> None:
+        """Finish the output."""
+        if self.display is not None:
+            with suppress(OSError):
+                self.display.close()
+
+
+def open_display(
+    stream: TextIO, total: int | None, unit: str, *, done: int = 0, interval: float = 0.0
+) -> GuardedDisplay:
+    """Return a bar if ``stream`` is a terminal and tqdm is installed, else plain lines.
+
+    Args:
+        stream: Output.
+        total: Number of steps, or None if it is unknown.
+        unit: Name of a step, for the bar.
+        done: Number of steps that are finished at the start.
+        interval: Minimum number of seconds between two plain lines.
+    """
+    display: Display = LineDisplay(stream, total, done, interval)
+    if stream.isatty():
+        with suppress(MissingExtra):
+            display = BarDisplay(require("tqdm", "progress"), stream, total, done, unit)
+    return GuardedDisplay(display, stream)
 
 
 class Progress(Protocol):
@@ -23,11 +135,11 @@ class Progress(Protocol):
         """Show one more observed trial."""
 
     def close(self) -> None:
-        """End the line."""
+        """Finish the output."""
 
 
 @final
-class Silent:
+class NoProgress:
     """Shows nothing."""
 
     def update(self, history: History, trial: Trial) -> None:
@@ -37,131 +149,60 @@ class Silent:
         """Do nothing."""
 
 
-def failures_by_kind(history: History) -> dict[str, int]:
-    """Return how many trials failed or were stopped, by their word, the commonest first."""
-    return dict(Counter(t.failure for t in history.trials if t.failure).most_common())
-
-
 @final
-@dataclass
-class _Account:
-    """What a line says, counted as the trials come."""
+class TrialProgress:
+    """Shows the best and the latest value, the failures by kind, and a message for the first failure of each kind.
 
-    unit: str
-    counted: int = 0
-    failures: Counter[str] = field(default_factory=Counter)
+    Args:
+        display: Output.
+        unit: Unit of the values; may be empty.
+    """
 
-    def follow(self, history: History) -> list[str]:
-        """Count what is new; return a line for the first failure of each word."""
-        news: list[str] = []
-        for trial in history.trials[self.counted :]:
-            if trial.failure:
-                self.failures[trial.failure] += 1
-                if self.failures[trial.failure] == 1:
-                    news.append(f"first failure of kind {trial.failure}: {first_line(trial)}")
-        self.counted = len(history)
-        return news
+    def __init__(self, display: Display, unit: str = "") -> None:
+        self._display, self._unit = display, f" {unit}" if unit else ""
+        self._failures: Counter[str] = Counter()
+        self._counted = 0
 
-    def status(self, history: History, trial: Trial) -> str:
+    def update(self, history: History, trial: Trial) -> None:
+        """Show one more observed trial."""
+        notes = []
+        for new in history.trials[self._counted :]:  # several trials may be observed at once
+            if new.failure:
+                self._failures[new.failure] += 1
+                if self._failures[new.failure] == 1:
+                    notes.append(f"first failure of kind {new.failure}: {first_line(new)}")
+        self._counted = len(history)
         best = history.best()
-        shown = "none" if best is None else f"{best.value:.4g}{self.unit}"
-        this = trial.failure if trial.value is None else f"{trial.value:.4g}{self.unit}"
-        counts = ", ".join(f"{word} {n}" for word, n in self.failures.most_common())
-        return f"best {shown}, this {this}" + (f", failed: {counts}" if counts else "")
+        text = f"best {'none' if best is None else self._result(best)}, this {self._result(trial)}"
+        if self._failures:
+            counts = ", ".join(f"{word} {n}" for word, n in self._failures.most_common())
+            text += f", failed: {counts}"
+        self._display.show(history.evaluations, text, notes)
+
+    def close(self) -> None:
+        """Finish the output."""
+        self._display.close()
+
+    def _result(self, trial: Trial) -> str:
+        return str(trial.failure) if trial.value is None else f"{trial.value:.4g}{self._unit}"
+
+
+def show_progress(stream: TextIO, total: int | None, unit: str = "") -> TrialProgress:
+    """Return the progress of a run's trials on a stream.
+
+    Args:
+        stream: Output.
+        total: Number of trials, or None if another rule ends the run.
+        unit: Unit of the values.
+    """
+    return TrialProgress(open_display(stream, total, "eval"), unit)
+
+
+def count_failures(history: History) -> dict[str, int]:
+    """Return the number of failed trials by failure word, the most frequent word first."""
+    return dict(Counter(t.failure for t in history.trials if t.failure).most_common())
 
 
 def first_line(trial: Trial) -> str:
     """Return the first line of a failed trial's message, shortened."""
     return next(iter(trial.message.strip().splitlines()), "no message")[:300]
-
-
-@final
-@dataclass
-class PlainProgress:
-    """Prints one line per trial, with the time left by the mean time of a trial so far.
-
-    Args:
-        total: Trials in all, or None where only another rule ends the run.
-        unit: Unit of the values, shown behind them.
-        stream: Where to print.
-    """
-
-    total: int | None
-    unit: str = ""
-    stream: TextIO = field(default_factory=lambda: sys.stdout)
-    _started: float = field(default_factory=time.monotonic)
-    _seen: int = 0
-
-    def __post_init__(self) -> None:
-        self._account = _Account(self.unit)
-
-    def update(self, history: History, trial: Trial) -> None:
-        """Print the count, the best and this value, failures by kind and the time left."""
-        self._seen += 1
-        done = history.evaluations
-        count, left = str(done), ""
-        if self.total is not None:
-            count = f"{done:>{len(str(self.total))}}/{self.total}"
-            each = (time.monotonic() - self._started) / self._seen
-            left = f", {max(0.0, each * (self.total - done)):.0f} s left"
-        news = self._account.follow(history)
-        lines = [f"{count}  {self._account.status(history, trial)}{left}", *news]
-        print("\n".join(lines), file=self.stream, flush=True)
-
-    def close(self) -> None:
-        """There is nothing to end."""
-
-
-@final
-class BarProgress:
-    """A tqdm bar; it shows the time left itself."""
-
-    def __init__(self, tqdm: Any, total: int | None, unit: str, stream: TextIO) -> None:
-        self._bar = tqdm.tqdm(total=total, unit="eval", file=stream, dynamic_ncols=True)
-        self._account = _Account(unit)
-        self._stream = stream
-
-    def update(self, history: History, trial: Trial) -> None:
-        """Move the bar to the number of observed trials."""
-        for line in self._account.follow(history):
-            self._bar.write(line, file=self._stream)
-        self._bar.set_postfix_str(self._account.status(history, trial), refresh=False)
-        self._bar.update(history.evaluations - self._bar.n)
-
-    def close(self) -> None:
-        """Leave the bar as it is."""
-        self._bar.close()
-
-
-@final
-class Guarded:
-    """Another progress, until nobody reads its stream any more (a closed pipe or terminal); then nothing."""
-
-    def __init__(self, progress: Progress, stream: TextIO) -> None:
-        self._progress = progress
-        self._stream = stream
-
-    def update(self, history: History, trial: Trial) -> None:
-        """Show one more observed trial."""
-        try:
-            self._progress.update(history, trial)
-        except OSError:
-            silence(self._stream)
-            self._progress = Silent()
-
-    def close(self) -> None:
-        """End the line."""
-        try:
-            self._progress.close()
-        except OSError:
-            silence(self._stream)
-
-
-def progress_on(stream: TextIO, total: int | None, unit: str = "") -> Progress:
-    """Return a bar where ``stream`` is a terminal and tqdm is installed, else plain lines."""
-    unit = f" {unit}" if unit else ""
-    inner: Progress = PlainProgress(total, unit, stream)
-    if stream.isatty():
-        with suppress(MissingExtra):
-            inner = BarProgress(require("tqdm", "progress"), total, unit, stream)
-    return Guarded(inner, stream)

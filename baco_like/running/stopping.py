@@ -1,4 +1,4 @@
-"""Stopping rules: pure predicates on the history, joined with ``|`` (whichever comes first) and ``&`` (all of them)."""
+"""Stopping rules: predicates on the history, combined with ``|`` (any of them) and ``&`` (all of them)."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from baco_like.records.stopping import StopRule
 from baco_like.records.trial import Status
 
 
-class Rule:
-    """Base of the rules here: adds ``|`` and ``&``. A rule of your own needs `reason` and `room` only."""
+class StoppingRule:
+    """Base of the rules in this module; it adds ``|`` and ``&``. A custom rule needs `reason` and `room` only."""
 
     def reason(self, history: History, seconds: float) -> str | None:
-        """Return why the run is over, or None while it is not."""
+        """Return the reason why the run must end, or None while it continues."""
         raise NotImplementedError
 
     def room(self, history: History) -> int | None:
-        """Return how many more trials may be started, or None where this rule sets no number."""
+        """Return how many more trials may be started, or None if this rule sets no limit."""
         return None
 
     def __or__(self, other: StopRule) -> AnyOf:
@@ -35,49 +35,51 @@ class Rule:
         return AllOf((self, other))
 
 
-def _check_number(name: str, wanted: str, value: float) -> None:
+def _check_number(name: str, expected: str, value: float) -> None:
     if isinstance(value, str) or not isinstance(value, SupportsFloat):
-        raise TypeError(f"{name} must be {wanted}, not {value!r}")
+        raise TypeError(f"{name} must be {expected}, not {value!r}")
 
 
-def _positive(name: str, value: float) -> None:
+def _check_positive(name: str, value: float) -> None:
     _check_number(name, "a positive number", value)
     if not value > 0:
         raise ValueError(f"{name} must be positive, not {value!r}")
 
 
-def _count(name: str, value: int) -> int:
-    """Return a whole number from 1 as an int; NumPy's are welcome."""
+def _check_count(name: str, value: int) -> int:
+    """Return a positive integer (also one of NumPy's) as an int."""
     try:
         number = operator.index(value)
     except TypeError:
         raise TypeError(f"{name} must be a whole number, not {value!r}") from None
-    _positive(name, number)
+    _check_positive(name, number)
     return number
 
 
 def _check_rules(rules: Iterable[StopRule]) -> None:
     for rule in rules:
-        parts = (getattr(rule, "reason", None), getattr(rule, "room", None))
-        if isinstance(rule, type) or not all(map(callable, parts)):
-            raise TypeError(f"{rule!r} is no stopping rule; write MaxEvals(60) or MaxTime(60), say")
+        methods = (getattr(rule, "reason", None), getattr(rule, "room", None))
+        if isinstance(rule, type) or not all(map(callable, methods)):
+            raise TypeError(
+                f"{rule!r} is not a stopping rule; write for example MaxEvals(60) or MaxTime(60)"
+            )
 
 
 @final
 @dataclass(frozen=True)
-class MaxEvals(Rule):
-    """End after so many observed trials, failures included; pending ones count against what may be started."""
+class MaxEvals(StoppingRule):
+    """End after a number of observed trials, including failures; pending trials reduce the room for new ones."""
 
     evaluations: int
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "evaluations", _count("MaxEvals(evaluations)", self.evaluations))
+        evaluations = _check_count("MaxEvals(evaluations)", self.evaluations)
+        object.__setattr__(self, "evaluations", evaluations)
 
     @override
     def reason(self, history: History, seconds: float) -> str | None:
-        return (
-            f"{self.evaluations} evaluations" if history.evaluations >= self.evaluations else None
-        )
+        finished = history.evaluations >= self.evaluations
+        return f"{self.evaluations} evaluations" if finished else None
 
     @override
     def room(self, history: History) -> int | None:
@@ -86,13 +88,13 @@ class MaxEvals(Rule):
 
 @final
 @dataclass(frozen=True)
-class MaxTime(Rule):
-    """End so many seconds after the run was opened (or resumed); what is in flight is still waited for."""
+class MaxTime(StoppingRule):
+    """End a number of seconds after the run was started or resumed; pending trials are still awaited."""
 
     seconds: float
 
     def __post_init__(self) -> None:
-        _positive("MaxTime(seconds)", self.seconds)
+        _check_positive("MaxTime(seconds)", self.seconds)
 
     @override
     def reason(self, history: History, seconds: float) -> str | None:
@@ -101,17 +103,17 @@ class MaxTime(Rule):
 
 @final
 @dataclass(frozen=True)
-class NoImprovement(Rule):
-    """End when the last ``evaluations`` trials have not improved the best cost by more than ``rel`` of its size.
+class NoImprovement(StoppingRule):
+    """End when the last ``evaluations`` trials have not improved the best cost by more than ``rel`` times its size.
 
-    Nothing ends before the first success.
+    The rule never ends a run before the first success.
     """
 
     evaluations: int
     rel: float = 0.0
 
     def __post_init__(self) -> None:
-        evaluations = _count("NoImprovement(evaluations)", self.evaluations)
+        evaluations = _check_count("NoImprovement(evaluations)", self.evaluations)
         object.__setattr__(self, "evaluations", evaluations)
         if not 0 <= self.rel < 1:
             raise ValueError(f"NoImprovement(rel) must be in [0, 1), not {self.rel!r}")
@@ -121,17 +123,16 @@ class NoImprovement(Rule):
         if history.evaluations < self.evaluations:
             return None
         costs = np.where(history.where(Status.OK), history.costs, np.inf)
-        before = costs[: -self.evaluations]
-        if not len(before) or not np.isfinite(before.min()):
+        before = costs[: -self.evaluations].min(initial=np.inf)
+        if not np.isfinite(before):
             return None
-        needed = before.min() - self.rel * abs(before.min())
-        better = costs.min() < before.min() and costs.min() <= needed
-        return None if better else f"no improvement in {self.evaluations} evaluations"
+        improved = costs.min() < before and costs.min() <= before - self.rel * abs(before)
+        return None if improved else f"no improvement in {self.evaluations} evaluations"
 
 
 @final
 @dataclass(frozen=True)
-class Target(Rule):
+class Target(StoppingRule):
     """End when a value is at least as good as this one, in the user's unit."""
 
     value: float
@@ -152,13 +153,14 @@ class Target(Rule):
 
 @final
 @dataclass(frozen=True)
-class MaxFailures(Rule):
-    """End after so many failed trials."""
+class MaxFailures(StoppingRule):
+    """End after a number of failed trials."""
 
     failures: int
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "failures", _count("MaxFailures(failures)", self.failures))
+        failures = _check_count("MaxFailures(failures)", self.failures)
+        object.__setattr__(self, "failures", failures)
 
     @override
     def reason(self, history: History, seconds: float) -> str | None:
@@ -168,8 +170,8 @@ class MaxFailures(Rule):
 
 @final
 @dataclass(frozen=True)
-class AnyOf(Rule):
-    """End when one of the rules does."""
+class AnyOf(StoppingRule):
+    """End when any of the rules ends the run."""
 
     rules: tuple[StopRule, ...]
 
@@ -182,15 +184,14 @@ class AnyOf(Rule):
 
     @override
     def room(self, history: History) -> int | None:
-        return min(
-            (n for n in (r.room(history) for r in self.rules) if n is not None), default=None
-        )
+        rooms = (rule.room(history) for rule in self.rules)
+        return min((room for room in rooms if room is not None), default=None)
 
 
 @final
 @dataclass(frozen=True)
-class AllOf(Rule):
-    """End when every one of the rules does."""
+class AllOf(StoppingRule):
+    """End when all of the rules end the run."""
 
     rules: tuple[StopRule, ...]
 
@@ -205,4 +206,4 @@ class AllOf(Rule):
     @override
     def room(self, history: History) -> int | None:
         rooms = [rule.room(history) for rule in self.rules]
-        return None if None in rooms else max(n for n in rooms if n is not None)
+        return None if None in rooms else max(room for room in rooms if room is not None)

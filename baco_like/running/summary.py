@@ -1,4 +1,4 @@
-"""What a run came to: default against best."""
+"""Summarise a run: the default configuration against the best one."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from typing import Any
 from baco_like.records.history import History
 from baco_like.records.objective import Objective
 from baco_like.records.trial import Trial
-from baco_like.running.progress import failures_by_kind, first_line
+from baco_like.running.progress import count_failures, first_line
 
 
 @dataclass(frozen=True)
 class Summary:
-    """The figures of a run.
+    """The summary of a run.
 
     Attributes:
-        objective: What was measured.
-        default: The trial of the default configuration, or None where it was not evaluated.
+        objective: The measured quantity.
+        default: The trial of the default configuration, or None if it was not evaluated.
         best: The best trial, or None before the first success.
-        evaluations: Observed trials.
-        failures: Failed or stopped trials by their word.
-        messages: The commonest message (its first line) of each word.
-        candidates: The best few with what came of measuring them again, where that was asked for.
+        evaluations: Number of observed trials.
+        failures: Number of failed trials by failure word.
+        messages: The most frequent message (its first line) of each failure word.
+        candidates: The best trials with their repeated measurements, if there are any.
     """
 
     objective: Objective
@@ -37,108 +37,79 @@ class Summary:
     messages: Mapping[str, str] = field(default_factory=dict)
     candidates: tuple[Trial, ...] = ()
 
-    def confirmed(self, winner: Trial | None, candidates: Sequence[Trial]) -> Summary:
-        """Return the figures with the winner of the new measurements as the best."""
+    def with_confirmation(self, winner: Trial | None, candidates: Sequence[Trial]) -> Summary:
+        """Return the summary with the winner of the repeated measurements as the best trial."""
         best = self.best if winner is None else winner
         return replace(self, best=best, candidates=tuple(candidates))
 
     @property
     def speedup(self) -> float | None:
-        """Default over best when minimising, best over default when maximising; None where it has no meaning."""
+        """Ratio of the default and the best value, above 1 if the best is better; None if it is not defined."""
         default = None if self.default is None else self.default.value
         best = None if self.best is None else self.best.value
-        if default is None or best is None:
+        if default is None or best is None or default <= 0 or best <= 0:
             return None
-        slow, fast = (default, best) if self.objective.direction == "minimize" else (best, default)
-        return slow / fast if slow > 0 and fast > 0 else None
+        return default / best if self.objective.direction == "minimize" else best / default
 
 
 def summarise(history: History, objective: Objective) -> Summary:
-    """Return the figures of a history."""
+    """Return the summary of a history."""
     default = history.space.default_config
-    first = [t for t in history.trials if default is not None and dict(t.config) == default]
-    return Summary(
-        objective,
-        first[0] if first else None,
-        history.best(),
-        history.evaluations,
-        failures_by_kind(history),
-        _messages(history),
-    )
-
-
-def _messages(history: History) -> dict[str, str]:
-    said: dict[str, Counter[str]] = {}
+    messages: dict[str, Counter[str]] = {}
     for trial in history.trials:
         if trial.failure:
-            said.setdefault(trial.failure, Counter())[first_line(trial)] += 1
-    return {word: counts.most_common(1)[0][0] for word, counts in said.items()}
-
-
-def table(summary: Summary) -> str:
-    """Return default against best as text: parameters, value, speed-up, repeats and their spread."""
-    default, best = summary.default, summary.best
-    if best is None:
-        said = [f"  {word}: {message}" for word, message in summary.messages.items()]
-        total = f"{summary.evaluations} evaluations, none succeeded: {_counts(summary.failures)}"
-        return "\n".join([total, *said])
-    rows = [("", "default", "best")]
-    rows += [(name, _shown(default, name), _text(best[name])) for name in best]
-    label = summary.objective.name + (
-        f" ({summary.objective.unit})" if summary.objective.unit else ""
+            messages.setdefault(trial.failure, Counter())[first_line(trial)] += 1
+    return Summary(
+        objective,
+        next(
+            (t for t in history.trials if default is not None and dict(t.config) == default), None
+        ),
+        history.best(),
+        history.evaluations,
+        count_failures(history),
+        {word: counts.most_common(1)[0][0] for word, counts in messages.items()},
     )
-    rows.append((label, _value(default), _value(best)))
-    rows.append(("repeats", _repeats(default), _repeats(best)))
-    rows.append(("spread", _spread(default), _spread(best)))
+
+
+def format_summary(summary: Summary) -> str:
+    """Return default against best as a text table: parameters, value, speed-up, repeats and their spread."""
+    best, objective = summary.best, summary.objective
+    failures = ", ".join(f"{word} {n}" for word, n in summary.failures.items()) or "none"
+    if best is None:
+        messages = [f"  {word}: {message}" for word, message in summary.messages.items()]
+        total = f"{summary.evaluations} evaluations, none succeeded: {failures}"
+        return "\n".join([total, *messages])
+    label = objective.name + (f" ({objective.unit})" if objective.unit else "")
+    columns = [
+        ["", *best, label, "repeats", "spread"],
+        ["default", *_format_column(summary.default, list(best))],
+        ["best", *_format_column(best, list(best))],
+    ]
     if summary.speedup is not None:
-        rows.append(("speed-up", "1.00", f"{summary.speedup:.2f}"))
-    widths = [max(len(row[i]) for row in rows) for i in range(3)]
-    lines = [f"{a:<{widths[0]}}  {b:>{widths[1]}}  {c:>{widths[2]}}".rstrip() for a, b, c in rows]
+        for column, cell in zip(
+            columns, ("speed-up", "1.00", f"{summary.speedup:.2f}"), strict=True
+        ):
+            column.append(cell)
+    widths = [max(map(len, column)) for column in columns]
+    lines = [
+        f"{a:<{widths[0]}}  {b:>{widths[1]}}  {c:>{widths[2]}}".rstrip()
+        for a, b, c in zip(*columns, strict=True)
+    ]
     rule = "-" * (sum(widths) + 4)
     n = len(best)
     lines = [lines[0], rule, *lines[1 : n + 1], rule, *lines[n + 1 :]]
-    lines.append(f"\n{summary.evaluations} evaluations; failures: {_counts(summary.failures)}")
-    return "\n".join(lines)
+    return "\n".join([*lines, f"\n{summary.evaluations} evaluations; failures: {failures}"])
 
 
-def _counts(failures: Mapping[str, int]) -> str:
-    return ", ".join(f"{word} {n}" for word, n in failures.items()) or "none"
-
-
-def _text(value: Any) -> str:
-    return " ".join(map(str, value)) if isinstance(value, tuple) else str(value)
-
-
-def _shown(trial: Trial | None, name: str) -> str:
-    return "-" if trial is None else _text(trial[name])
-
-
-def _value(trial: Trial | None) -> str:
+def _format_column(trial: Trial | None, names: Sequence[str]) -> list[str]:
+    """Return the cells of a trial: its values, its result, its repeats and their range."""
     if trial is None:
-        return "-"
-    return f"{trial.value:.4g}" if trial.value is not None else str(trial.failure)
-
-
-def _repeats(trial: Trial | None) -> str:
-    return "-" if trial is None else str(len(trial.repeats))
-
-
-def _spread(trial: Trial | None) -> str:
-    """Return the range of the repeats, as lowest - highest."""
-    if trial is None or not trial.repeats:
-        return "-"
-    return f"{min(trial.repeats):.4g} - {max(trial.repeats):.4g}"
-
-
-def _candidate(trial: Trial) -> dict[str, Any]:
-    return {
-        "trial": trial.id,
-        "config": dict(trial.config),
-        "observed": trial.extra.get("observed"),
-        "value": trial.value,
-        "repeats": list(trial.repeats),
-        "failed": trial.failure,
-    }
+        return ["-"] * (len(names) + 3)
+    values = [" ".join(map(str, v)) if isinstance(v := trial[n], tuple) else str(v) for n in names]
+    result = str(trial.failure) if trial.value is None else f"{trial.value:.4g}"
+    repeats = trial.repeats
+    spread = f"{min(repeats):.4g} - {max(repeats):.4g}" if repeats else "-"
+    return [*values, result, str(len(repeats)), spread]
 
 
 def write_best(summary: Summary, path: Path, *, seed: int) -> None:
@@ -147,7 +118,7 @@ def write_best(summary: Summary, path: Path, *, seed: int) -> None:
     content = {
         "objective": summary.objective.name,
         "unit": summary.objective.unit,
-        "goal": summary.objective.direction,
+        "goal": summary.objective.direction,  # the key of files before the word became "direction"
         "config": None if best is None else dict(best.config),
         "value": None if best is None else best.value,
         "repeats": [] if best is None else list(best.repeats),
@@ -161,6 +132,17 @@ def write_best(summary: Summary, path: Path, *, seed: int) -> None:
         "failures": dict(summary.failures),
         "failure_messages": dict(summary.messages),
         "seed": seed,
-        "confirmation": [_candidate(trial) for trial in summary.candidates],
+        "confirmation": [_candidate_entry(trial) for trial in summary.candidates],
     }
     path.write_text(json.dumps(content, indent=2) + "\n")
+
+
+def _candidate_entry(trial: Trial) -> dict[str, Any]:
+    return {
+        "trial": trial.id,
+        "config": dict(trial.config),
+        "observed": trial.extra.get("observed"),
+        "value": trial.value,
+        "repeats": list(trial.repeats),
+        "failed": trial.failure,
+    }

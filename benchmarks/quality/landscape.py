@@ -21,12 +21,11 @@ import numpy as np
 from runs import Row, arguments, completed, provenance, publish, select, table
 from scipy.stats import spearmanr
 
-from baco_like import MaxEvals, Optimizer, Space
+from baco_like import MaxEvals, Optimizer, Space, run
 from baco_like.benchmarking import landscape
 from baco_like.evaluators.replay import ReplayEvaluator, load
 from baco_like.records.trial import Outcome
 from baco_like.results.recording import Recording
-from baco_like.running.tuner import run
 
 OURS = Path(__file__).parents[1] / "recorded"
 OBSERVED = (50, 100, 200, 400)
@@ -62,7 +61,7 @@ def estimates(path: str, strategy: str, seed: int) -> Row:
         run(optimizer, evaluator, MaxEvals(budget))
         history = optimizer.history
         begin = time.perf_counter()
-        curve = landscape.estimated_centrality_curve(history, np.random.default_rng(seed))
+        curve = landscape.estimate_centrality_curve(history, np.random.default_rng(seed))
         took = time.perf_counter() - begin
         curves.append(curve.tolist())
     return {"path": path, "strategy": strategy, "seed": seed, "curves": curves, "seconds": took}

@@ -20,8 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from baco_like.benchmarking.comparison.runs import Job, Run, work
-from baco_like.benchmarking.comparison.spaces import OUTSIDE, RecordedSpace, read
+from baco_like.benchmarking.comparison.runs import RunJob, StrategyRun, run_job
+from baco_like.benchmarking.comparison.spaces import OUTSIDE, RecordedSpace, read_space
 
 Config = dict[str, Any]
 Walk = Generator[Config, float | None, None]
@@ -40,20 +40,20 @@ FIRST = 20
 """Evaluations of the first sample (2021, section IV-A)."""
 
 
-def do(job: Job) -> Run:
+def do(job: RunJob) -> StrategyRun:
     """Do one run, ours or another package's."""
     if job.contender.strategy not in PACKAGES:
-        return work(job)
-    recorded = _recorded(job.place)
+        return run_job(job)
+    recorded = _recorded(job.source)
     with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
         warnings.simplefilter("ignore")
         return run(recorded, job)
 
 
-_recorded = cache(read)
+_recorded = cache(read_space)
 
 
-def run(recorded: RecordedSpace, job: Job) -> Run:
+def run(recorded: RecordedSpace, job: RunJob) -> StrategyRun:
     start, patience = PACKAGES[job.contender.strategy]
     walk = start(recorded, job.seed, **job.contender.settings)
     rows: list[int] = []
@@ -68,12 +68,12 @@ def run(recorded: RecordedSpace, job: Job) -> Run:
             rows.append(row)
             clock += float(np.nan_to_num(recorded.seconds[row]))
         asked += 1
-        spent = job.budget.spent(len(rows), clock)
+        spent = job.budget.is_spent(len(rows), clock)
         if spent or asked >= patience * job.budget.evaluations:
             break
         cost = float(recorded.costs[row])
         config = walk.send(None if math.isnan(cost) else cost)
-    return Run(*job.key, np.array(rows, dtype=np.int64), time.process_time() - begun)
+    return StrategyRun(*job.key, np.array(rows, dtype=np.int64), time.process_time() - begun)
 
 
 # pyATF.
@@ -82,7 +82,7 @@ def run(recorded: RecordedSpace, job: Job) -> Run:
 def pyatf_technique(recorded: RecordedSpace, seed: int, technique: str) -> Walk:
     with signals_kept():
         from pyatf import search_techniques
-    space = _pyatf_space(recorded.place)
+    space = _pyatf_space(recorded.source)
     random.seed(seed)
     chosen = getattr(search_techniques, TECHNIQUES[technique])()
     chosen.initialize(space.num_tps)

@@ -27,12 +27,12 @@ import other_packages
 import runs
 from claims import BUDGETS, Entry, Evidence, Part
 
-from baco_like.benchmarking.comparison.plan import complete
-from baco_like.benchmarking.comparison.runs import Contender, Job, Run
-from baco_like.benchmarking.comparison.spaces import RecordedSpace, find
-from baco_like.benchmarking.comparison.store import Specification, Store
+from baco_like.benchmarking.comparison.plan import run_missing
+from baco_like.benchmarking.comparison.runs import Contender, RunJob, StrategyRun
+from baco_like.benchmarking.comparison.spaces import RecordedSpace, find_spaces
+from baco_like.benchmarking.comparison.store import ComparisonSpecification, RunStore
 from baco_like.exceptions import BacoError
-from baco_like.strategies import STRATEGIES
+from baco_like.strategies import STRATEGIES, create_strategy
 
 NEEDED = {
     "pyatf": "pyatf",
@@ -75,7 +75,7 @@ def available(entry: Entry) -> str | None:
         return None if found else f"{entry.strategy} is not installed"
     if entry.strategy not in STRATEGIES:
         return f"there is no strategy {entry.strategy}"
-    Contender(entry.label, entry.strategy, entry.settings).check()
+    create_strategy(entry.strategy, entry.settings)
     return None
 
 
@@ -89,7 +89,7 @@ def repeats_of(entry: Entry, part: Part, args: argparse.Namespace) -> int:
 
 def wanted(
     parts: list[Part], spaces: list[RecordedSpace], args: argparse.Namespace
-) -> tuple[list[Job], dict[str, str]]:
+) -> tuple[list[RunJob], dict[str, str]]:
     """Return the jobs (an entry of several parts once), and the omitted entries with their reasons."""
     largest = args.largest_budget
     most: dict[Entry, int] = {}
@@ -116,8 +116,8 @@ def wanted(
         key=itemgetter(0)
     )  # a stable sort keeps the papers' order among equally urgent entries
     jobs = [
-        Job(
-            one.place,
+        RunJob(
+            one.source,
             Contender(entry.label, entry.strategy, entry.settings),
             seed,
             entry.budget(one),
@@ -128,7 +128,7 @@ def wanted(
     return jobs, missing
 
 
-def counted(parts: list[Part], found: list[Run]) -> str:
+def counted(parts: list[Part], found: list[StrategyRun]) -> str:
     """Return the number of runs of the entries."""
     runs_of = Counter((run.label, run.space) for run in found)
     slow = {entry.label for part in parts for entry in part.entries if entry.slow}
@@ -147,10 +147,10 @@ def counted(parts: list[Part], found: list[Run]) -> str:
     return "; ".join(said) + "."
 
 
-def specification(jobs: list[Job]) -> Specification:
-    return Specification(
+def specification(jobs: list[RunJob]) -> ComparisonSpecification:
+    return ComparisonSpecification(
         {"version": importlib.metadata.version("baco-like")},
-        {job.place.name: job.place.digest for job in jobs},
+        {job.source.name: job.source.digest for job in jobs},
         {
             job.contender.label: [job.contender.strategy, dict(job.contender.settings), job.draw]
             for job in jobs
@@ -166,16 +166,16 @@ def main() -> None:
         raise SystemExit("no recorded spaces there: give --data DIR, or set BACO_LIKE_DATA")
     parts = [claims.PARTS[name] for name in names]
     try:
-        spaces, _ = find(args.data / "recorded", "minimize")
+        spaces, _ = find_spaces(args.data / "recorded", "minimize")
         jobs, missing = wanted(parts, spaces, args)
-        store = Store.open(args.out, specification(jobs))
+        store = RunStore.open(args.out, specification(jobs))
         with contextlib.suppress(KeyboardInterrupt):
-            complete(jobs, store, args.processes, sys.stderr, other_packages.do)
+            run_missing(jobs, store, args.processes, sys.stderr, other_packages.do)
     except BacoError as error:
         raise SystemExit(str(error)) from None
     resamples = 30 if args.quick else 300
     found = [store.runs[job.key] for job in jobs if job.key in store.runs]
-    evidence = Evidence({one.place.name: one for one in spaces}, found, missing, resamples)
+    evidence = Evidence({one.name: one for one in spaces}, found, missing, resamples)
     text = [f"# The papers' claims on {len(spaces)} recorded spaces\n\n{runs.provenance()}"]
     text.append(claims.EXPLAINED)
     if len(found) < len(jobs):

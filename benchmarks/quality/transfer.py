@@ -22,7 +22,7 @@ import numpy as np
 import runs
 
 from baco_like import MaxEvals, Optimizer, WarmStart, run
-from baco_like.benchmarking.comparison.spaces import RecordedSpace, find
+from baco_like.benchmarking.comparison.spaces import RecordedSpace, find_spaces
 from baco_like.evaluators.replay import ReplayEvaluator
 
 PAIRS = {
@@ -49,7 +49,7 @@ Pair = tuple[dict[str, Any], float | None]
 @cache
 def space_of(data: str, kernel: str, device: str) -> RecordedSpace:
     path = Path(data) / "recorded" / f"{kernel}_milo" / f"{device}_T4.json.gz"
-    (found,), _ = find(path, "minimize")
+    (found,), _ = find_spaces(path, "minimize")
     return found
 
 

@@ -20,12 +20,11 @@ from pathlib import Path
 
 import numpy as np
 
-from baco_like import MaxEvals, Optimizer, Space
+from baco_like import MaxEvals, Optimizer, Space, run
 from baco_like.cli import run_file as runfile
 from baco_like.records.objective import Objective
 from baco_like.records.trial import Outcome, Trial
 from baco_like.results import recorded_trials, write
-from baco_like.running.tuner import run
 
 
 def record(asked: runfile.RunFile, journal: Path) -> Optimizer:
@@ -38,7 +37,7 @@ def record(asked: runfile.RunFile, journal: Path) -> Optimizer:
         storage=journal,
     )
     start, before = time.perf_counter(), len(optimizer.trials)
-    reason = run(optimizer, asked.evaluator(), MaxEvals(asked.evaluations or 10**9))
+    reason = run(optimizer, asked.create_evaluator(), MaxEvals(asked.evaluations or 10**9))
     seconds, done = time.perf_counter() - start, len(optimizer.trials) - before
     print(f"{len(optimizer.trials)} trials, {done} new ones in {seconds:.0f} s; {reason}")
     return optimizer
@@ -47,7 +46,7 @@ def record(asked: runfile.RunFile, journal: Path) -> Optimizer:
 def settled(
     trials: list[Trial], asked: runfile.RunFile, ratio: float, rounds: int = 4
 ) -> list[Trial]:
-    evaluator = asked.evaluator()
+    evaluator = asked.create_evaluator()
     found = {trial.id: trial for trial in trials}
     for _ in range(rounds):
         disturbed = [trial for trial in found.values() if unrest(trial) > ratio]

@@ -101,7 +101,7 @@ def read_results(path: Path) -> None:
 
 def read_run(path: Path) -> None:
     plan = read_toml(path)
-    plan.evaluator().close()
+    plan.create_evaluator().close()
     plan.space.sample(2, seed=0)
 
 

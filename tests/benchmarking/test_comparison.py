@@ -16,24 +16,30 @@ import pytest
 
 from baco_like import Optimizer, Space
 from baco_like.benchmarking.comparison.figures import (
-    charged,
+    charge_penalised,
     clock,
+    compute_figures,
     curves_of,
     cutoff_of,
-    figures,
-    last_costs,
+    final_costs,
 )
-from baco_like.benchmarking.comparison.plan import Plan, budget_on, complete
-from baco_like.benchmarking.comparison.pool import done
-from baco_like.benchmarking.comparison.progress import Lines, counter_on
-from baco_like.benchmarking.comparison.runs import Budget, Contender, Job, Run, run
-from baco_like.benchmarking.comparison.spaces import OUTSIDE, RecordedSpace, find
-from baco_like.benchmarking.comparison.store import Specification, Store
-from baco_like.benchmarking.comparison.table import COLUMNS, comma_separated, markdown
+from baco_like.benchmarking.comparison.plan import ComparisonPlan, budget_on, run_missing
+from baco_like.benchmarking.comparison.pool import run_parallel
+from baco_like.benchmarking.comparison.report import COLUMNS, to_csv, to_markdown
+from baco_like.benchmarking.comparison.runs import (
+    Contender,
+    RunBudget,
+    RunJob,
+    StrategyRun,
+    run_strategy,
+)
+from baco_like.benchmarking.comparison.spaces import OUTSIDE, RecordedSpace, find_spaces
+from baco_like.benchmarking.comparison.store import ComparisonSpecification, RunStore
 from baco_like.benchmarking.score import CUTOFF
 from baco_like.cli import main
-from baco_like.cli.compare import contenders
+from baco_like.cli.compare import parse_contenders
 from baco_like.exceptions import EvaluatorError, JournalError
+from baco_like.running.progress import LineDisplay, open_display
 from baco_like.strategies import create_strategy
 
 RANDOM = Contender("random", "random_search")
@@ -77,27 +83,27 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def recorded(folder: Path) -> list[RecordedSpace]:
-    return find(folder, "minimize")[0]
+    return find_spaces(folder, "minimize")[0]
 
 
-def plan_of(recorded: list[RecordedSpace], **changes: Any) -> Plan:
+def plan_of(recorded: list[RecordedSpace], **changes: Any) -> ComparisonPlan:
     given: dict[str, Any] = {"contenders": [RANDOM, LISTED], "seeds": SEEDS, **changes}
-    return Plan(recorded, given.pop("contenders"), given.pop("seeds"), **given)
+    return ComparisonPlan(recorded, given.pop("contenders"), given.pop("seeds"), **given)
 
 
 # Spaces.
 
 
 def test_spaces_are_found_in_folders_and_what_is_none_is_told(folder: Path) -> None:
-    found, notes = find(folder, "minimize")
-    assert [one.place.name for one in found] == ["deep/two", "one"]
+    found, notes = find_spaces(folder, "minimize")
+    assert [one.name for one in found] == ["deep/two", "one"]
     assert len(notes) == 1
     assert "notes.json" in notes[0]
 
 
 def test_a_single_file_is_a_folder_of_one(folder: Path, recorded: list[RecordedSpace]) -> None:
-    (one,), notes = find(folder / "one.json", "minimize")
-    assert one.place == recorded[1].place
+    (one,), notes = find_spaces(folder / "one.json", "minimize")
+    assert one.source == recorded[1].source
     assert not notes
 
 
@@ -122,10 +128,10 @@ def test_rows_lead_to_costs_and_seconds(recorded: list[RecordedSpace]) -> None:
 
 
 def test_maximising_flips_the_costs_and_is_another_space(folder: Path) -> None:
-    (up,), _ = find(folder / "one.json", "maximize")
-    (down,), _ = find(folder / "one.json", "minimize")
+    (up,), _ = find_spaces(folder / "one.json", "maximize")
+    (down,), _ = find_spaces(folder / "one.json", "minimize")
     np.testing.assert_array_equal(up.costs, -down.costs)
-    assert up.place.digest != down.place.digest
+    assert up.source.digest != down.source.digest
 
 
 def test_a_table_with_another_goal_and_one_too_small_to_score_are_left_out(
@@ -138,11 +144,11 @@ def test_a_table_with_another_goal_and_one_too_small_to_score_are_left_out(
             opt.observe(trial, 1.0 + trial["x"])
         opt.export("t4", tmp_path / f"{name}.json")
     (tmp_path / "one.json").write_bytes((folder / "one.json").read_bytes())
-    found, notes = find(tmp_path, "minimize")
-    assert [one.place.name for one in found] == ["one"]
-    assert "pair.json: random search is at the optimum at once" in notes[0]
+    found, notes = find_spaces(tmp_path, "minimize")
+    assert [one.name for one in found] == ["one"]
+    assert "pair.json: random search finds the optimum at once" in notes[0]
     assert "rates.json: its values are to maximize, not to minimize" in notes[1]
-    assert [one.place.name for one in find(tmp_path / "rates.json", "maximize")[0]] == ["rates"]
+    assert [one.name for one in find_spaces(tmp_path / "rates.json", "maximize")[0]] == ["rates"]
 
 
 def test_a_budget_too_small_to_score_is_one_line(
@@ -167,7 +173,7 @@ def test_a_description_beside_a_table_is_its_space(tmp_path: Path) -> None:
     (tmp_path / "t.json").write_text(json.dumps(t4(5)))
     space = Space({"x": list(range(5)), "y": [1, 2]}, constraints=["x + y > 1"])
     (tmp_path / "t.space.json").write_text(json.dumps(space.to_dict()))
-    (one,), notes = find(tmp_path, "minimize")
+    (one,), notes = find_spaces(tmp_path, "minimize")
     assert not notes
     assert one.space == space
 
@@ -178,9 +184,9 @@ def test_a_description_beside_a_table_is_its_space(tmp_path: Path) -> None:
 def test_a_folder_without_a_usable_table_is_an_error(tmp_path: Path, content: str) -> None:
     (tmp_path / "a.json").write_text(content)
     with pytest.raises(EvaluatorError, match=r"no recorded space in .*a\.json"):
-        find(tmp_path, "minimize")
+        find_spaces(tmp_path, "minimize")
     with pytest.raises(EvaluatorError, match="no recorded space"):
-        find(tmp_path / "nothing", "minimize")
+        find_spaces(tmp_path / "nothing", "minimize")
 
 
 def test_a_table_that_stands_there_twice_is_an_error(tmp_path: Path) -> None:
@@ -188,7 +194,7 @@ def test_a_table_that_stands_there_twice_is_an_error(tmp_path: Path) -> None:
     with gzip.open(tmp_path / "a.json.gz", "wt") as file:
         json.dump(t4(5), file)
     with pytest.raises(EvaluatorError, match="'a' twice"):
-        find(tmp_path, "minimize")
+        find_spaces(tmp_path, "minimize")
 
 
 # Runs.
@@ -196,7 +202,7 @@ def test_a_table_that_stands_there_twice_is_an_error(tmp_path: Path) -> None:
 
 def test_a_run_evaluates_what_its_strategy_asks_for(recorded: list[RecordedSpace]) -> None:
     one = recorded[1]
-    found = run(one, Job(one.place, LISTED, 0, Budget(30)))
+    found = run_strategy(one, RunJob(one.source, LISTED, 0, RunBudget(30)))
     order = [one.row(config) for config in one.space.decode(one.space.feasible.listed)]
     assert found.rows.tolist() == order[:30]
     assert found.drawn is None
@@ -205,32 +211,38 @@ def test_a_run_evaluates_what_its_strategy_asks_for(recorded: list[RecordedSpace
 
 def test_a_run_ends_with_the_space(recorded: list[RecordedSpace]) -> None:
     one = recorded[1]
-    found = run(one, Job(one.place, RANDOM, 0, Budget(1000)))
+    found = run_strategy(one, RunJob(one.source, RANDOM, 0, RunBudget(1000)))
     assert len(found.rows) == len(set(found.rows.tolist())) == 76
 
 
 def test_a_run_goes_on_until_its_time_is_spent_too(recorded: list[RecordedSpace]) -> None:
     one = recorded[1]
     short, long = (
-        run(one, Job(one.place, RANDOM, 1, Budget(5, seconds))) for seconds in (0.0, 6.0)
+        run_strategy(one, RunJob(one.source, RANDOM, 1, RunBudget(5, seconds)))
+        for seconds in (0.0, 6.0)
     )
     assert len(short.rows) == 5
     assert long.rows[:5].tolist() == short.rows.tolist()
     times = np.cumsum(one.seconds[long.rows])
     assert times[-1] >= 6.0 > times[-2]
-    assert len(run(one, Job(one.place, RANDOM, 1, Budget(5, 1e9))).rows) == 15  # but not for ever
+    assert (
+        len(run_strategy(one, RunJob(one.source, RANDOM, 1, RunBudget(5, 1e9))).rows) == 15
+    )  # but not for ever
 
 
 def test_the_same_seed_is_the_same_run(recorded: list[RecordedSpace]) -> None:
     one = recorded[0]
-    a, b, c = (run(one, Job(one.place, RANDOM, s, Budget(20), draw=True)) for s in (1, 1, 2))
+    a, b, c = (
+        run_strategy(one, RunJob(one.source, RANDOM, s, RunBudget(20), draw=True))
+        for s in (1, 1, 2)
+    )
     assert a.rows.tolist() == b.rows.tolist() != c.rows.tolist()
     np.testing.assert_array_equal(a.drawn, b.drawn)
 
 
 def test_drawn_values_are_recorded_repeats(recorded: list[RecordedSpace]) -> None:
     one = recorded[1]
-    found = run(one, Job(one.place, RANDOM, 3, Budget(40), draw=True))
+    found = run_strategy(one, RunJob(one.source, RANDOM, 3, RunBudget(40), draw=True))
     assert found.drawn is not None
     for row, cost in zip(found.rows.tolist(), found.drawn.tolist(), strict=True):
         entry = one.entries[row]
@@ -246,8 +258,8 @@ def test_configurations_outside_the_table_are_failures(tmp_path: Path) -> None:
     (tmp_path / "t.space.json").write_text(
         json.dumps(Space({"x": list(range(9)), "y": [1, 2]}).to_dict())
     )
-    (one,), _ = find(tmp_path, "minimize")
-    found = run(one, Job(one.place, RANDOM, 0, Budget(18)))
+    (one,), _ = find_spaces(tmp_path, "minimize")
+    found = run_strategy(one, RunJob(one.source, RANDOM, 0, RunBudget(18)))
     assert (found.rows == OUTSIDE).sum() == 12
     first = int(np.argmax(np.isfinite(one.costs[found.rows])))
     (curve,) = curves_of([found], one)
@@ -263,7 +275,7 @@ def test_noise_is_judged_by_the_configuration_that_seems_best(
     failing = next(row for row, entry in enumerate(one.entries) if entry.value is None)
     rows = [failing, ok[0], ok[1], ok[1], ok[2], ok[0]]
     drawn = [np.nan, 5.0, 4.0, 8.0, 7.0, 9.0]  # means: 5; 5, 4; 5, 6; 5, 6, 7; 7, 6, 7
-    long = Run("one", "a", 0, np.array(rows), 0.0, np.array(drawn))
+    long = StrategyRun("one", "a", 0, np.array(rows), 0.0, np.array(drawn))
     short = replace(long, seed=1, rows=long.rows[:3], drawn=np.array(drawn[:3]))
     a, b = one.costs[ok[0]], one.costs[ok[1]]
     np.testing.assert_array_equal(
@@ -272,9 +284,9 @@ def test_noise_is_judged_by_the_configuration_that_seems_best(
 
 
 def test_penalised_candidates_can_be_charged() -> None:
-    plain = Run("one", "a", 0, np.array([5, 6, 7]), 0.0)
-    assert charged(plain) is plain
-    found = charged(replace(plain, penalised=np.array([2, 2, 3])))
+    plain = StrategyRun("one", "a", 0, np.array([5, 6, 7]), 0.0)
+    assert charge_penalised(plain) is plain
+    found = charge_penalised(replace(plain, penalised=np.array([2, 2, 3])))
     assert found.rows.tolist() == [OUTSIDE, OUTSIDE, 5, 6, OUTSIDE, 7]
     assert found.penalised is None
 
@@ -282,17 +294,17 @@ def test_penalised_candidates_can_be_charged() -> None:
 # The store.
 
 
-def specification(**changes: Any) -> Specification:
+def specification(**changes: Any) -> ComparisonSpecification:
     parts = {
         "common": {"draw": False},
         "spaces": {"s": {"digest": "00", "evaluations": 5}},
         "contenders": {"a": {"strategy": "random_search", "settings": {}}},
     }
-    return Specification(**{**parts, **changes})
+    return ComparisonSpecification(**{**parts, **changes})
 
 
-def finished(seed: int, full: bool = False) -> Run:
-    one = Run("s", "a", seed, np.array([3, OUTSIDE]), 0.25)
+def finished(seed: int, full: bool = False) -> StrategyRun:
+    one = StrategyRun("s", "a", seed, np.array([3, OUTSIDE]), 0.25)
     if not full:
         return one
     return replace(one, drawn=np.array([1.5, np.nan]), penalised=np.array([0, 4]))
@@ -301,10 +313,10 @@ def finished(seed: int, full: bool = False) -> Run:
 @pytest.mark.parametrize("full", [False, True])
 def test_runs_come_back_from_the_store(tmp_path: Path, full: bool) -> None:
     path = tmp_path / "runs.jsonl"
-    store = Store.open(path, specification())
+    store = RunStore.open(path, specification())
     for seed in range(3):
         store.add(finished(seed, full))
-    again = Store.open(path, specification())
+    again = RunStore.open(path, specification())
     assert list(again.runs) == [("s", "a", seed) for seed in range(3)]
     for key, one in again.runs.items():
         assert (one.key, one.cpu) == (key, 0.25)
@@ -317,26 +329,26 @@ def test_runs_come_back_from_the_store(tmp_path: Path, full: bool) -> None:
 
 def test_what_a_crash_tears_off_is_done_again(tmp_path: Path) -> None:
     path = tmp_path / "runs.jsonl"
-    store = Store.open(path, specification())
+    store = RunStore.open(path, specification())
     store.add(finished(0))
     whole = path.read_bytes()
     store.add(finished(1))
     for cut in (len(whole) + 1, len(path.read_bytes()) - 3):
         path.write_bytes(path.read_bytes()[:cut])
-        again = Store.open(path, specification())
+        again = RunStore.open(path, specification())
         assert list(again.runs) == [("s", "a", 0)]
         again.add(finished(1))
         assert path.read_bytes().startswith(whole)
-        assert len(Store.open(path, specification()).runs) == 2
+        assert len(RunStore.open(path, specification()).runs) == 2
 
 
 def test_more_of_the_same_is_welcome(tmp_path: Path) -> None:
     path = tmp_path / "runs.jsonl"
-    Store.open(path, specification()).add(finished(0))
+    RunStore.open(path, specification()).add(finished(0))
     more = {"b": {"strategy": "exhaustive", "settings": {}}}
-    assert Store.open(path, specification(contenders=more)).runs
+    assert RunStore.open(path, specification(contenders=more)).runs
     with pytest.raises(JournalError, match="strategy b: settings: x = None, now it is 1"):
-        Store.open(
+        RunStore.open(
             path, specification(contenders={"b": {"strategy": "exhaustive", "settings": {"x": 1}}})
         )
 
@@ -361,10 +373,10 @@ def test_more_of_the_same_is_welcome(tmp_path: Path) -> None:
 )
 def test_a_changed_specification_is_refused(tmp_path: Path, change: Any, told: str) -> None:
     path = tmp_path / "runs.jsonl"
-    Store.open(path, specification()).add(finished(0))
+    RunStore.open(path, specification()).add(finished(0))
     before = path.read_bytes()
     with pytest.raises(JournalError, match=told):
-        Store.open(path, specification(**change))
+        RunStore.open(path, specification(**change))
     assert path.read_bytes() == before
 
 
@@ -375,7 +387,7 @@ def test_another_journal_is_refused(tmp_path: Path) -> None:
     Optimizer(Space({"a": [1, 2]}), strategy="random_search", storage=path).suggest()
     before = path.read_bytes()
     with pytest.raises(JournalError, match="no finished runs"):
-        Store.open(path, specification())
+        RunStore.open(path, specification())
     assert path.read_bytes() == before
 
 
@@ -404,34 +416,36 @@ def test_only_what_is_missing_is_done(
 ) -> None:
     path = tmp_path / "runs.jsonl"
     plan = plan_of(recorded, evaluations=6)
-    done_before = complete(plan.jobs, Store.open(path, plan.specification), 1, Recorder())
+    done_before = run_missing(plan.jobs, RunStore.open(path, plan.specification), 1, Recorder())
     whole = path.read_bytes()
     lines = whole.splitlines(keepends=True)
     path.write_bytes(b"".join(lines[:6]) + lines[6][:20])  # five runs and a torn one
     worked = []
-    real = run
+    real = run_strategy
 
-    def counted(one: RecordedSpace, job: Job) -> Run:
+    def counted(one: RecordedSpace, job: RunJob) -> StrategyRun:
         worked.append(job.key)
         return real(one, job)
 
-    monkeypatch.setattr("baco_like.benchmarking.comparison.runs.run", counted)
+    monkeypatch.setattr("baco_like.benchmarking.comparison.runs.run_strategy", counted)
     stream = Recorder()
-    again = complete(plan.jobs, Store.open(path, plan.specification), 1, stream)
+    again = run_missing(plan.jobs, RunStore.open(path, plan.specification), 1, stream)
     assert worked == [job.key for job in plan.jobs[5:]]
     assert [r.key for r in again] == [r.key for r in done_before] == [job.key for job in plan.jobs]
     assert all(np.array_equal(a.rows, b.rows) for a, b in zip(again, done_before, strict=True))
     assert "12/12  " in stream.text
     fewer = plan_of(recorded, evaluations=6, contenders=[LISTED], seeds=range(1, 3))
     stream = Recorder()
-    assert len(complete(fewer.jobs, Store.open(path, fewer.specification), 1, stream)) == 4
+    assert len(run_missing(fewer.jobs, RunStore.open(path, fewer.specification), 1, stream)) == 4
     assert stream.text == ""
 
 
 def test_processes_find_what_one_finds(tmp_path: Path, recorded: list[RecordedSpace]) -> None:
     plan = plan_of(recorded[:1], evaluations=5)
     found = [
-        complete(plan.jobs, Store.open(tmp_path / f"{n}.jsonl", plan.specification), n, Recorder())
+        run_missing(
+            plan.jobs, RunStore.open(tmp_path / f"{n}.jsonl", plan.specification), n, Recorder()
+        )
         for n in (1, 2)
     ]
     for a, b in zip(*found, strict=True):
@@ -441,7 +455,7 @@ def test_processes_find_what_one_finds(tmp_path: Path, recorded: list[RecordedSp
 
 def test_an_error_in_a_process_is_raised_here() -> None:
     with pytest.raises(ZeroDivisionError):
-        list(done(divmod_by, [1, 0, 2], 2))
+        list(run_parallel(divmod_by, [1, 0, 2], 2))
 
 
 def divmod_by(n: int) -> tuple[int, int]:
@@ -453,13 +467,13 @@ def test_the_budget_is_the_methodologys(recorded: list[RecordedSpace]) -> None:
     found = budget_on(one, None)
     assert found.evaluations == one.baseline.evaluations()[1]
     assert found.seconds == one.baseline.time_range()[1]
-    assert budget_on(one, 7) == Budget(7)
+    assert budget_on(one, 7) == RunBudget(7)
 
 
 # Figures.
 
 
-def runs_of(recorded: list[RecordedSpace], label: str, best_first: bool) -> list[Run]:
+def runs_of(recorded: list[RecordedSpace], label: str, best_first: bool) -> list[StrategyRun]:
     """Return runs that see the table's costs in ascending or in descending order."""
     found = []
     for one in recorded:
@@ -468,15 +482,15 @@ def runs_of(recorded: list[RecordedSpace], label: str, best_first: bool) -> list
         count = budget_on(one, None).evaluations
         for seed in SEEDS:
             rows = np.concatenate([order[:1], np.roll(order[1:], -seed)])[:count]
-            found.append(Run(one.place.name, label, seed, rows, 0.01))
+            found.append(StrategyRun(one.name, label, seed, rows, 0.01))
     return found
 
 
 @pytest.fixture(scope="module")
 def outcome(recorded: list[RecordedSpace]) -> Any:
     runs = runs_of(recorded, "worst", False) + runs_of(recorded, "best", True)
-    budgets = {one.place.name: budget_on(one, None).evaluations for one in recorded}
-    return figures(runs, recorded, budgets, np.random.default_rng(0))
+    budgets = {one.name: budget_on(one, None).evaluations for one in recorded}
+    return compute_figures(runs, recorded, budgets, np.random.default_rng(0))
 
 
 def test_the_optimum_at_once_scores_1_and_the_worst_below_0(
@@ -490,14 +504,14 @@ def test_the_optimum_at_once_scores_1_and_the_worst_below_0(
             assert (one.band[0] <= one.band[1]).all()
             assert one.score == pytest.approx(np.mean(list(one.by_space.values())))
     assert outcome.wins.tolist() == [[0, 0], [2, 0]]
-    assert [t.tolist() for t in outcome.totals] == [[0, 2], [2, 0]]
+    assert [t.tolist() for t in outcome.win_counts] == [[0, 2], [2, 0]]
     assert outcome.counts.tolist() == [[3, 3], [3, 3]]
     assert outcome.fractions[1].min() > outcome.fractions[0].max()
 
 
 def test_the_fraction_is_that_of_the_last_best(outcome: Any, recorded: list[RecordedSpace]) -> None:
     one = recorded[0]
-    runs = [r for r in runs_of(recorded, "worst", False) if r.space == one.place.name]
+    runs = [r for r in runs_of(recorded, "worst", False) if r.space == one.name]
     wanted = np.mean([one.baseline.optimum / np.nanmin(one.costs[r.rows]) for r in runs])
     assert outcome.fractions[0, 0] == pytest.approx(wanted)
 
@@ -505,14 +519,15 @@ def test_the_fraction_is_that_of_the_last_best(outcome: Any, recorded: list[Reco
 def test_a_run_without_a_success_counts_as_the_worst(recorded: list[RecordedSpace]) -> None:
     one = recorded[1]
     failing = next(row for row, entry in enumerate(one.entries) if entry.value is None)
-    curves = curves_of([Run("one", "a", 0, np.array([failing] * 3), 0.0)], one)
-    assert last_costs(curves, one, 3).tolist() == [one.baseline.costs[-1]]
+    curves = curves_of([StrategyRun("one", "a", 0, np.array([failing] * 3), 0.0)], one)
+    assert final_costs(curves, one, 3).tolist() == [one.baseline.costs[-1]]
 
 
 def test_the_clock_adds_up_what_evaluations_took(recorded: list[RecordedSpace]) -> None:
     one = recorded[1]
     runs = [
-        Run("one", "a", s, np.array(rows), 0.0) for s, rows in enumerate([[0, 4, OUTSIDE], [7]])
+        StrategyRun("one", "a", s, np.array(rows), 0.0)
+        for s, rows in enumerate([[0, 4, OUTSIDE], [7]])
     ]
     times = clock(runs, one)
     assert times[0] == pytest.approx([one.seconds[0], *[one.seconds[0] + one.seconds[4]] * 2])
@@ -533,14 +548,14 @@ def test_a_budget_stands_for_a_share_of_the_way(recorded: list[RecordedSpace]) -
 def test_too_few_runs_are_an_error(recorded: list[RecordedSpace]) -> None:
     runs = [r for r in runs_of(recorded, "best", True) if r.seed == 0]
     with pytest.raises(ValueError, match="best has 1 runs on"):
-        figures(runs, recorded, {"one": 5, "deep/two": 5}, np.random.default_rng(0))
+        compute_figures(runs, recorded, {"one": 5, "deep/two": 5}, np.random.default_rng(0))
 
 
 def test_the_table_has_every_figure(outcome: Any) -> None:
-    text = markdown(outcome)
+    text = to_markdown(outcome)
     assert text.index("| best |") < text.index("| worst |")
     assert f"{outcome.evaluations['best'].score:.3f} (" in text
-    lines = list(csv.DictReader(comma_separated(outcome).splitlines()))
+    lines = list(csv.DictReader(to_csv(outcome).splitlines()))
     assert list(lines[0]) == list(COLUMNS)
     assert [(line["strategy"], line["space"]) for line in lines] == [
         (label, space) for label in ("worst", "best") for space in ("deep/two", "one", "all")
@@ -555,7 +570,7 @@ def test_the_table_has_every_figure(outcome: Any) -> None:
 
 
 def test_settings_follow_a_strategys_name() -> None:
-    found = contenders("random_search, kernel_tuner_bo:acquisition=ei:initial=5")
+    found = parse_contenders("random_search, kernel_tuner_bo:acquisition=ei:initial=5")
     assert [one.label for one in found] == [
         "random_search",
         "kernel_tuner_bo:acquisition=ei:initial=5",
@@ -660,15 +675,15 @@ def test_an_interrupted_comparison_goes_on(
 
 def test_lines_count_and_tell_the_time_left(monkeypatch: Any) -> None:
     now = [100.0]
-    monkeypatch.setattr("baco_like.benchmarking.comparison.progress.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("baco_like.running.progress.time.monotonic", lambda: now[0])
     stream = Recorder()
-    lines = Lines(10, 4, stream)
-    for step in (30.0, 1.0, 20.0):
+    lines = LineDisplay(stream, 10, done=4, interval=10.0)
+    for done, step in ((5, 30.0), (6, 1.0), (7, 20.0)):
         now[0] += step
-        lines.advance("a on b")
+        lines.show(done, "a on b")
     assert stream.text.splitlines() == [
-        "5/10  a on b, 150 s left",
-        "7/10  a on b, 51 s left",
+        " 5/10  a on b, 150 s left",
+        " 7/10  a on b, 51 s left",
     ]
 
 
@@ -680,10 +695,10 @@ def test_a_reader_who_goes_does_not_end_the_comparison(capfd: Any) -> None:
         def fileno(self) -> int:
             raise OSError
 
-    counter = counter_on(Gone(), 2, 0)
-    counter.advance("a")
-    counter.advance("b")
-    counter.close()
+    display = open_display(Gone(), 2, "run")
+    display.show(1, "a")
+    display.show(2, "b")
+    display.close()
 
 
 def test_a_terminal_gets_a_bar() -> None:
@@ -694,7 +709,7 @@ def test_a_terminal_gets_a_bar() -> None:
             return True
 
     stream = Terminal()
-    counter = counter_on(stream, 5, 3)
-    counter.advance("a on b")
-    counter.close()
+    display = open_display(stream, 5, "run", done=3)
+    display.show(4, "a on b")
+    display.close()
     assert "4/5" in stream.text

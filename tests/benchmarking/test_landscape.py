@@ -10,14 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from baco_like import MaxEvals, Optimizer, Permutation, Real, Space
+from baco_like import MaxEvals, Optimizer, Permutation, Real, Space, run
 from baco_like.benchmarking import landscape
 from baco_like.benchmarking.landscape import neighbours
 from baco_like.evaluators.replay import ReplayEvaluator
 from baco_like.records.history import History
 from baco_like.records.trial import Outcome
 from baco_like.results.recording import Recording
-from baco_like.running.tuner import run
 
 DOMAINS = {
     "tile": (8, 16, 32, 64),
@@ -63,7 +62,8 @@ def differ(name, a, b, hamming):
 def plain_graph(table: Recording, hamming: bool) -> nx.DiGraph:
     graph = nx.DiGraph()
     cost = {
-        row: landscape.FAILED if e.value is None else e.value for row, e in table.entries.items()
+        row: landscape.FAILED_COST if e.value is None else e.value
+        for row, e in table.entries.items()
     }
     graph.add_nodes_from(cost)
     for a, b in product(cost, cost):
@@ -131,7 +131,7 @@ def test_a_maximised_objective_is_the_mirror_image():
     costs = (4.0, 2.0, 3.0, 1.0)
     entries = {(x,): outcome(c) for x, c in zip((1, 2, 3, 4), costs, strict=True)}
     table = table_of({"x": (1, 2, 3, 4)}, entries, "GFLOP/s", "")
-    graph = landscape.flow_graph(table, maximise=True)
+    graph = landscape.flow_graph(table, direction="maximize")
     assert graph.minima.tolist() == [0, 2]
     assert graph.fractions().tolist() == [1.0, 0.75]
     assert graph.centrality_curve((0.24, 0.25))[1] == 1.0 > graph.centrality_curve((0.24, 0.25))[0]
@@ -148,7 +148,7 @@ def test_failures_are_nodes_but_no_minima():
 def test_codes_too_many_for_one_key(monkeypatch):
     table = recorded(3)
     expected = landscape.flow_graph(table).flow
-    monkeypatch.setattr(neighbours, "_WIDEST_KEY", 300)
+    monkeypatch.setattr(neighbours, "_MAX_KEY", 300)
     assert (landscape.flow_graph(table).flow != expected).nnz == 0
 
 
@@ -182,7 +182,7 @@ def test_an_estimate_from_all_observations_is_the_full_figure(neighbourhood):
     table = recorded(5, 0.9, ("order", "tile", "fast"))
     history = observed(table, len(table.entries), "exhaustive").history
     rng = np.random.default_rng(0)
-    estimate = landscape.estimated_centrality_curve(history, rng, neighbourhood=neighbourhood)
+    estimate = landscape.estimate_centrality_curve(history, rng, neighbourhood=neighbourhood)
     full = landscape.flow_graph(table, neighbourhood).centrality_curve()
     assert np.abs(estimate - full).max() < 1e-12
 
@@ -195,7 +195,7 @@ def test_an_estimate_from_a_tenth_knows_the_easy_space_from_the_hard_one():
     def estimate(cost):
         entries = {(a, b): outcome(float(cost(a, b))) for a in domain for b in domain}
         table = table_of({"a": domain, "b": domain}, entries, "time", "ms")
-        return landscape.estimated_centrality_curve(observed(table, 25).history, rng, (0.15,))[0]
+        return landscape.estimate_centrality_curve(observed(table, 25).history, rng, (0.15,))[0]
 
     assert estimate(lambda a, b: a + 2 * b) > 0.95
     assert estimate(lambda a, b: np.exp(2 * rng.normal())) < 0.6
@@ -205,10 +205,10 @@ def test_what_an_estimate_cannot_do_is_said():
     rng = np.random.default_rng(0)
     table = recorded(5)
     with pytest.raises(ValueError, match="needs 10"):
-        landscape.estimated_centrality_curve(observed(table, 5).history, rng)
+        landscape.estimate_centrality_curve(observed(table, 5).history, rng)
     real = History.start(Space({"x": Real(0.0, 1.0)}))
     with pytest.raises(ValueError, match="cannot be counted"):
-        landscape.estimated_centrality_curve(real, rng)
+        landscape.estimate_centrality_curve(real, rng)
 
 
 def test_plots_are_written(tmp_path):

@@ -81,7 +81,7 @@ def test_every_part_reports_beside_the_paper_and_goes_on(tmp_path: Path) -> None
     out.write_bytes(kept[:-30])  # as a crash leaves it
     again = script(*words, "--parts", "difficulty")
     assert again.returncode == 0, again.stderr[-2000:]
-    title = "## What makes a space hard"
+    title = "## Difficulty of a space (2022, section VII)"
     assert again.stdout.split(title)[1] == done.stdout.split(title)[1]
     out.write_bytes(kept)
     (tmp_path / "recorded" / "1.json").write_text(json.dumps(table(2)))
@@ -114,8 +114,8 @@ def test_bayesian_packages_propose_what_constraints_exclude(
     pytest.importorskip({"scikit-optimize": "skopt", "bayesian-optimization": "bayes_opt"}[name])
     import other_packages
 
-    from baco_like.benchmarking.comparison.runs import Budget, Contender, Job
-    from baco_like.benchmarking.comparison.spaces import OUTSIDE, find
+    from baco_like.benchmarking.comparison.runs import Contender, RunBudget, RunJob
+    from baco_like.benchmarking.comparison.spaces import OUTSIDE, find_spaces
 
     asked = []
     propose = other_packages._config
@@ -127,8 +127,8 @@ def test_bayesian_packages_propose_what_constraints_exclude(
     monkeypatch.setattr(other_packages, "FIRST", 12)
     monkeypatch.setattr(other_packages, "_config", counted)
     (tmp_path / "a.json").write_text(json.dumps(table(4)))
-    (one,), _ = find(tmp_path, "minimize")
-    run = other_packages.do(Job(one.place, Contender(name, name), 1, Budget(14)))
+    (one,), _ = find_spaces(tmp_path, "minimize")
+    run = other_packages.do(RunJob(one.source, Contender(name, name), 1, RunBudget(14)))
     assert len(asked) == 14
     assert len(run.rows) == len({tuple(config.values()) for config in asked})
     failed = np.isnan(one.costs[run.rows])

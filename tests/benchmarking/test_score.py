@@ -47,7 +47,7 @@ def test_budget_needs_differences(costs):
 def baseline(rng, n=400):
     costs = np.exp(rng.normal(size=n))
     costs[::7] = np.nan
-    return sc.Baseline.of(costs, rng.uniform(0.1, 2.0, n))
+    return sc.Baseline.from_costs(costs, rng.uniform(0.1, 2.0, n))
 
 
 def test_optimum_at_once_is_one_and_the_baseline_itself_is_zero():
@@ -82,20 +82,20 @@ def test_without_any_success_the_cost_is_the_worst():
 
 
 def test_where_random_search_is_at_the_optimum_nothing_counts():
-    base = sc.Baseline.of(np.arange(1.0, 11.0))
+    base = sc.Baseline.from_costs(np.arange(1.0, 11.0))
     first, last = base.evaluations(1.0)
     assert base.at_evaluations(last) == base.optimum < base.at_evaluations(first)
     curves = np.full((2, last), 1.5)
     assert sc.score(curves, base, cutoff=1.0).at.max() < last
     with pytest.raises(ValueError, match="too small"):
-        sc.score(curves, sc.Baseline.of([1.0, 2.0]))
+        sc.score(curves, sc.Baseline.from_costs([1.0, 2.0]))
 
 
 def test_a_score_over_time_needs_times():
-    base = sc.Baseline.of([1.0, 2.0, 3.0])
+    base = sc.Baseline.from_costs([1.0, 2.0, 3.0])
     with pytest.raises(ValueError, match="no seconds"):
         sc.score_over_time(np.ones((1, 3)), np.ones((1, 3)), base)
-    timed = sc.Baseline.of([1.0, 2.0, 3.0, 4.0], [1.0, 1.0, 1.0, 1.0])
+    timed = sc.Baseline.from_costs([1.0, 2.0, 3.0, 4.0], [1.0, 1.0, 1.0, 1.0])
     with pytest.raises(ValueError, match="shape"):
         sc.score_over_time(np.ones((1, 3)), np.ones((1, 2)), timed)
     with pytest.raises(ValueError, match="no run has a success"):
@@ -133,7 +133,7 @@ def test_aggregates_weigh_spaces_alike():
 def test_best_so_far_keeps_shorter_runs():
     curves = sc.best_so_far([[None, 3.0, 4.0, 2.0], [5.0]])
     assert np.array_equal(curves, [[np.nan, 3, 3, 2], [5, 5, 5, 5]], equal_nan=True)
-    with pytest.raises(ValueError, match="without an evaluation"):
+    with pytest.raises(ValueError, match="a run has no evaluation"):
         sc.best_so_far([[1.0], []])
 
 
@@ -172,7 +172,7 @@ def test_mean_deviation_factor():
 def test_wins_agree_with_scipy(seed):
     rng = np.random.default_rng(seed)
     samples = [rng.normal(rng.uniform(0, 1), 1, rng.integers(2, 20)) for _ in range(4)]
-    table = sc.wins(samples)
+    table = sc.significant_wins(samples)
     for i, a in enumerate(samples):
         for j, b in enumerate(samples):
             expected = i != j and stats.ttest_ind(a, b).pvalue < 0.05 and a.mean() < b.mean()
@@ -180,13 +180,13 @@ def test_wins_agree_with_scipy(seed):
 
 
 def test_wins_without_spread():
-    table = sc.wins([[1.0, 1.0], [2.0, 2.0], [1.0, 1.0]])
+    table = sc.significant_wins([[1.0, 1.0], [2.0, 2.0], [1.0, 1.0]])
     assert table.tolist() == [[False, True, False], [False, False, False], [False, True, False]]
-    won, lost = sc.totals([table, table])
+    won, lost = sc.count_wins([table, table])
     assert won.tolist() == [2, 0, 2]
     assert lost.tolist() == [0, 4, 0]
     with pytest.raises(ValueError, match=r"samples\[1\]"):
-        sc.wins([[1.0, 1.0], [1.0, np.inf]])
+        sc.significant_wins([[1.0, 1.0], [1.0, np.inf]])
 
 
 def test_bootstrap_covers_a_mean_about_as_often_as_it_says():

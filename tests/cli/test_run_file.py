@@ -86,7 +86,7 @@ def test_everything_is_read(tmp_path: Path) -> None:
     assert (run.strategy, run.seed, run.initial) == ("random_search", 3, 12)
     assert run.settings == {"improvement": "first"}
     assert run.folder == tmp_path.resolve()
-    assert run.evaluator().capacity == 1
+    assert run.create_evaluator().capacity == 1
     assert [path.name for path in tmp_path.iterdir()] == ["run.toml"]
 
 
@@ -220,7 +220,7 @@ def test_files_that_are_none(tmp_path: Path) -> None:
         runfile.read(tmp_path)
     path = tmp_path / "latin.toml"
     path.write_bytes(b'[space]\nx = "\xff"\n')
-    with pytest.raises(RunFileError, match="not a text in UTF-8"):
+    with pytest.raises(RunFileError, match="not UTF-8 text"):
         runfile.read(path)
     path.write_text("x = " + "[" * 100_000)
     with pytest.raises(RunFileError, match="not a TOML file"):
@@ -238,7 +238,7 @@ def test_commands_run_in_the_folder_of_the_file(
     )
     path = write(tmp_path / "sub", text)
     monkeypatch.chdir(tmp_path)
-    evaluator = runfile.read(Path("sub") / path.name).evaluator()
+    evaluator = runfile.read(Path("sub") / path.name).create_evaluator()
     monkeypatch.chdir("/")
     evaluator.submit(Trial(0, {"tile": 8}))
     assert evaluator.wait()[0].value == 5.0
@@ -258,7 +258,7 @@ def test_the_examples_are_read(name: str) -> None:
 @pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
 def test_the_example_of_commands_is_right_wherever_it_is_feasible() -> None:
     run = runfile.read(EXAMPLES / "command.toml")
-    evaluator = run.evaluator()
+    evaluator = run.create_evaluator()
     before = sorted(EXAMPLES.iterdir())
     for i, config in enumerate(run.space.sample(5, seed=3)):
         evaluator.submit(Trial(i, config))
@@ -337,7 +337,7 @@ def test_any_value_anywhere_gives_only_documented_errors(
         inner = inner[key]
     inner[place[-1]] = value
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(runfile, "_parse", lambda path: document)
+        patch.setattr(runfile, "_parse_toml", lambda path: document)
         told = refusal(tmp_path / "run.toml")
     assert "\n" not in told
     assert len(told) < 600

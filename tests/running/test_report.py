@@ -14,13 +14,19 @@ import numpy as np
 import pytest
 
 from baco_like import Optimizer, Outcome, Space
+from baco_like._output import print_line, silence
 from baco_like.exceptions import MissingExtra
 from baco_like.records.objective import Objective
 from baco_like.running import progress
 from baco_like.running.convergence import best_so_far, model_start, plot_convergence
-from baco_like.running.output import say, silence
-from baco_like.running.progress import BarProgress, Guarded, PlainProgress, progress_on
-from baco_like.running.summary import summarise, table, write_best
+from baco_like.running.progress import (
+    BarDisplay,
+    GuardedDisplay,
+    LineDisplay,
+    TrialProgress,
+    show_progress,
+)
+from baco_like.running.summary import format_summary, summarise, write_best
 
 TIME = Objective("time", "ms")
 
@@ -46,7 +52,7 @@ def observe(opt, result):
 
 def lines(total, results, before=()):
     opt, stream = optimizer(before), io.StringIO()
-    shown = progress_on(stream, total, "ms")
+    shown = show_progress(stream, total, "ms")
     for result in results:
         trial = observe(opt, result)
         shown.update(opt.history, trial)
@@ -87,7 +93,7 @@ def test_failures_of_a_resumed_run_and_of_one_batch_count_once():
     opt, stream = optimizer([("compile", "x")]), io.StringIO()
     trials = opt.suggest(3)
     opt.complete([Outcome.failure(t.id, "compile", "y") for t in trials])
-    shown = PlainProgress(None, stream=stream)
+    shown = TrialProgress(LineDisplay(stream, None))
     for trial in trials:
         shown.update(opt.history, opt.history.find(trial.id))
     assert stream.getvalue().splitlines()[-1].endswith("failed: compile 4")
@@ -112,8 +118,8 @@ def test_a_bar_on_a_terminal():
 
     def use(stream):
         opt = optimizer([])
-        shown = progress_on(stream, 2, "ms")
-        assert isinstance(shown._progress, BarProgress)
+        shown = show_progress(stream, 2, "ms")
+        assert isinstance(shown._display.display, BarDisplay)
         for result in (("compile", "no header"), 2.0):
             trial = observe(opt, result)
             shown.update(opt.history, trial)
@@ -131,7 +137,7 @@ def test_plain_lines_on_a_terminal_without_tqdm(monkeypatch):
 
     monkeypatch.setattr(progress, "require", missing)
     opt = optimizer([1.0])
-    text = on_terminal(lambda s: progress_on(s, None).update(opt.history, opt.trials[0]))
+    text = on_terminal(lambda s: show_progress(s, None).update(opt.history, opt.trials[0]))
     assert text.strip() == "1  best 1, this 1"
 
 
@@ -142,14 +148,14 @@ class Broken(io.StringIO):
 
 def test_progress_falls_silent_when_nobody_reads():
     opt, stream = optimizer([1.0]), Broken()
-    shown = Guarded(PlainProgress(None, stream=stream), stream)
+    shown = TrialProgress(GuardedDisplay(LineDisplay(stream, None), stream))
     shown.update(opt.history, opt.trials[0])
     shown.update(opt.history, opt.trials[0])
     shown.close()
 
 
 def test_a_mistake_in_progress_is_not_hidden():
-    shown = Guarded(PlainProgress(None), sys.stdout)
+    shown = TrialProgress(GuardedDisplay(LineDisplay(sys.stdout, None), sys.stdout))
     with pytest.raises(AttributeError):
         shown.update(None, None)
 
@@ -159,8 +165,8 @@ def test_say_to_a_closed_pipe(monkeypatch):
     os.close(reading)
     with os.fdopen(writing, "w") as stream:
         monkeypatch.setattr(sys, "stdout", stream)
-        say("lost")
-        say("lost too")
+        print_line("lost")
+        print_line("lost too")
     silence(io.StringIO())  # no file: nothing to do
 
 
@@ -170,7 +176,7 @@ def test_say_to_a_closed_pipe(monkeypatch):
 def test_nothing_succeeded_says_why():
     opt = optimizer([("compile", "a"), ("compile", "b\nc"), ("compile", "b\nd"), ("runtime", "e")])
     summary = summarise(opt.history, TIME)
-    assert table(summary).splitlines() == [
+    assert format_summary(summary).splitlines() == [
         "4 evaluations, none succeeded: compile 3, runtime 1",
         "  compile: b",
         "  runtime: e",
@@ -192,13 +198,13 @@ def test_the_winner_of_the_confirmation_is_the_best(tmp_path):
     opt = optimizer([4.0, 3.0])
     lucky = opt.trials[1].with_outcome(Outcome.success(1, (9.0,), extra={"observed": 3.0}))
     winner = opt.trials[0].with_outcome(Outcome.success(0, (4.5, 4.5), extra={"observed": 4.0}))
-    summary = summarise(opt.history, TIME).confirmed(winner, (lucky, winner))
+    summary = summarise(opt.history, TIME).with_confirmation(winner, (lucky, winner))
     write_best(summary, tmp_path / "best.json", seed=3)
     best = json.loads((tmp_path / "best.json").read_text())
     assert (best["trial"], best["value"], best["repeats"]) == (0, 4.5, [4.5, 4.5])
     found = [(one["trial"], one["observed"], one["value"]) for one in best["confirmation"]]
     assert found == [(1, 3.0, 9.0), (0, 4.0, 4.5)]
-    assert summarise(opt.history, TIME).confirmed(None, ()).best.id == 1
+    assert summarise(opt.history, TIME).with_confirmation(None, ()).best.id == 1
 
 
 # Convergence -----------------------------------------------------------------------------------------------------

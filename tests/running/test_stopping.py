@@ -84,7 +84,7 @@ def test_wrong_arguments(make):
         make()
 
 
-def test_numbers_of_numpy_are_taken_as_they_are_meant():
+def test_numpy_integers_are_accepted():
     rule = MaxEvals(np.int64(3))
     assert type(rule.evaluations) is int
     assert type(rule.room(history([1.0]))) is int
@@ -102,8 +102,8 @@ def test_numbers_of_numpy_are_taken_as_they_are_meant():
         (lambda: NoImprovement(2.0), r"NoImprovement\(evaluations\).*2\.0"),
         (lambda: Target("a"), r"Target\(value\).*'a'"),
         (lambda: MaxTime("9"), r"MaxTime\(seconds\).*'9'"),
-        (lambda: MaxEvals(4) | 60, "60 is no stopping rule"),
-        (lambda: MaxEvals(4) & MaxTime, "MaxTime.* is no stopping rule"),
+        (lambda: MaxEvals(4) | 60, "60 is not a stopping rule"),
+        (lambda: MaxEvals(4) & MaxTime, "MaxTime.* is not a stopping rule"),
     ],
 )
 def test_wrong_types_are_named(make, named):

@@ -12,7 +12,7 @@ from baco_like.results.formats import FORMATS, read
 
 @pytest.fixture
 def journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(cli, "_end_by_signals", lambda: None)  # of this process
+    monkeypatch.setattr(cli, "_handle_signals", lambda: None)  # of this process
     opt = Optimizer(Space({"x": [1, 2, 4]}), storage=tmp_path / "run.jsonl", objective="time")
     for value in (1.5, 2.5):
         opt.observe(opt.suggest(), value)

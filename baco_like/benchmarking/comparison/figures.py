@@ -1,4 +1,4 @@
-"""What the runs of a comparison come to: scores with intervals, fractions of the optimum, wins."""
+"""Compute the figures of a comparison: scores with intervals, fractions of the optimum, wins."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from baco_like._typing import Array, Ints, Mask, Rng
-from baco_like.benchmarking.comparison.runs import Run
+from baco_like.benchmarking.comparison.runs import StrategyRun
 from baco_like.benchmarking.comparison.spaces import OUTSIDE, RecordedSpace
 from baco_like.benchmarking.score import (
     CUTOFF,
@@ -20,18 +20,18 @@ from baco_like.benchmarking.score import (
     aggregate_curve,
     at_budgets,
     best_so_far,
+    count_wins,
     fraction_of_optimum,
     score,
     score_over_time,
-    totals,
-    wins,
+    significant_wins,
 )
 
 _TIMES = 200
-"""Points in time at which a score is taken."""
+"""Number of points in time at which a score is computed."""
 _RESAMPLES = {"evaluations": 500, "time": 100}
 _LEVEL = 0.95
-_LEAST_CUTOFF = 0.05
+_MIN_CUTOFF = 0.05
 
 Curves = Mapping[str, Array]
 """Best cost so far by space, ``(runs, evaluations)`` each."""
@@ -39,13 +39,16 @@ Curves = Mapping[str, Array]
 
 @dataclass(frozen=True, eq=False)
 class Standing:
-    """How one contender does over all spaces, over evaluations or over time.
+    """Scores of a contender over all spaces, over evaluations or over time.
 
     Attributes:
         by_space: Its score on each space.
-        score: The mean of these, with its interval ``low`` to ``high``.
+        score: Mean of these scores.
+        low: Lower end of the mean's interval.
+        high: Upper end of the mean's interval.
         shares: Shares of the budget, ``(p,)``.
-        curve: The mean score of the spaces there, ``(p,)``, with its interval ``band``, ``(2, p)``.
+        curve: Mean score of the spaces at these shares, ``(p,)``.
+        band: Interval of the curve, ``(2, p)``.
     """
 
     by_space: Mapping[str, float]
@@ -58,19 +61,19 @@ class Standing:
 
 
 @dataclass(frozen=True, eq=False)
-class Figures:
-    """A comparison's outcome; contenders and spaces are in the order in which they were given.
+class ComparisonFigures:
+    """The results of a comparison; contenders and spaces are in their given order.
 
     Attributes:
         labels: The contenders.
-        spaces: The recorded spaces.
-        counts: Finished runs, ``(contenders, spaces)``.
+        spaces: Names of the recorded spaces.
+        counts: Number of finished runs, ``(contenders, spaces)``.
         budgets: Evaluations of a run, by space.
         evaluations: Standing over evaluations, by label.
-        time: Standing over simulated time, by label; empty where a table does not tell the times, or a contender has
-            no success within them.
-        fractions: Mean of optimum / best at the end of the budget, ``(contenders, spaces)``; NaN with an optimum of 0.
-        contests: Who is significantly better at the end of the budget, by space.
+        time: Standing over simulated time, by label; empty if a table has no times, or a contender has no success
+            within the time.
+        fractions: Mean of optimum / best at the end of the budget, ``(contenders, spaces)``; NaN if the optimum is 0.
+        contests: For each space, whether row i is significantly better than row j at the end of the budget.
         milliseconds: Mean CPU time of a suggestion, by label.
     """
 
@@ -86,178 +89,190 @@ class Figures:
 
     @property
     def wins(self) -> Ints:
-        """On how many spaces row i beats column j, ``(contenders, contenders)``."""
+        """Number of spaces on which row i beats column j, ``(contenders, contenders)``."""
         table: Ints = np.sum(list(self.contests.values()), axis=0, dtype=np.int64)
         return table
 
     @property
-    def totals(self) -> tuple[Ints, Ints]:
-        """Wins and losses of each contender, ``(contenders,)``."""
-        return totals(list(self.contests.values()))
+    def win_counts(self) -> tuple[Ints, Ints]:
+        """Wins and losses of each contender, ``(contenders,)`` each."""
+        return count_wins(list(self.contests.values()))
 
 
-def figures(
-    runs: Sequence[Run], recorded: Sequence[RecordedSpace], budgets: Mapping[str, int], rng: Rng
-) -> Figures:
+def compute_figures(
+    runs: Sequence[StrategyRun],
+    recorded: Sequence[RecordedSpace],
+    budgets: Mapping[str, int],
+    rng: Rng,
+) -> ComparisonFigures:
     """Return the figures of finished runs.
 
     Args:
-        runs: Of every contender on every space two or more, of which each made ``budgets`` evaluations.
+        runs: At least two runs of every contender on every space, each with ``budgets`` evaluations.
         recorded: The spaces.
         budgets: Evaluations of a run, by the space's name.
-        rng: Chance, for the bootstrap.
+        rng: Random generator of the bootstrap.
 
     Raises:
-        ValueError: There are fewer runs than that.
+        ValueError: A contender has fewer than two runs on a space.
     """
-    spaces = {one.place.name: one for one in recorded}
+    spaces = {space.name: space for space in recorded}
     labels = list(dict.fromkeys(run.label for run in runs))
-    grouped = {
-        (label, name): [run for run in runs if (run.label, run.space) == (label, name)]
+    grouped: dict[str, dict[str, list[StrategyRun]]] = {
+        label: {
+            name: [run for run in runs if (run.label, run.space) == (label, name)]
+            for name in spaces
+        }
         for label in labels
-        for name in spaces
     }
-    for (label, name), some in grouped.items():
-        if len(some) < 2:
-            raise ValueError(f"{label} has {len(some)} runs on {name}; intervals need two or more")
-    curves = {key: curves_of(some, spaces[key[1]]) for key, some in grouped.items()}
-    cutoffs = {name: cutoff_of(one.baseline, budgets[name]) for name, one in spaces.items()}
-    by_label = {label: {name: curves[label, name] for name in spaces} for label in labels}
-    return Figures(
-        labels,
-        list(spaces),
-        np.array([[len(grouped[label, name]) for name in spaces] for label in labels]),
-        budgets,
-        {label: over_evaluations(by_label[label], spaces, cutoffs, rng) for label in labels},
-        _over_time(grouped, by_label, spaces, cutoffs, rng),
-        np.array(
+    for label, by_space in grouped.items():
+        for name, group in by_space.items():
+            if len(group) < 2:
+                raise ValueError(
+                    f"{label} has {len(group)} runs on {name}; intervals need two or more"
+                )
+    curves = {
+        label: {name: curves_of(group, spaces[name]) for name, group in by_space.items()}
+        for label, by_space in grouped.items()
+    }
+    cutoffs = {name: cutoff_of(s.baseline, budgets[name]) for name, s in spaces.items()}
+    return ComparisonFigures(
+        labels=labels,
+        spaces=list(spaces),
+        counts=np.array([[len(grouped[label][name]) for name in spaces] for label in labels]),
+        budgets=budgets,
+        evaluations={
+            label: standing_over_evaluations(curves[label], spaces, cutoffs, rng)
+            for label in labels
+        },
+        time=_standings_over_time(grouped, curves, spaces, cutoffs, rng),
+        fractions=np.array(
             [
-                [_fraction(curves[label, n], one, budgets[n]) for n, one in spaces.items()]
+                [_mean_fraction(curves[label][n], s, budgets[n]) for n, s in spaces.items()]
                 for label in labels
             ]
         ),
-        {
-            name: wins([last_costs(curves[label, name], one, budgets[name]) for label in labels])
-            for name, one in spaces.items()
+        contests={
+            n: significant_wins([final_costs(curves[label][n], s, budgets[n]) for label in labels])
+            for n, s in spaces.items()
         },
-        {label: _milliseconds([run for run in runs if run.label == label]) for label in labels},
+        milliseconds={
+            label: _milliseconds([run for run in runs if run.label == label]) for label in labels
+        },
     )
 
 
-def curves_of(runs: Sequence[Run], recorded: RecordedSpace) -> Array:
-    """Return what each run has found after each evaluation, ``(runs, evaluations)``; NaN before the first success.
+def curves_of(runs: Sequence[StrategyRun], recorded: RecordedSpace) -> Array:
+    """Return the best cost of each run after each evaluation, ``(runs, evaluations)``; NaN before the first success.
 
-    It is the best cost so far. Where values were drawn it is the recorded cost of the configuration whose drawn costs
-    have the least mean so far, which may go up: what a user would have, not what was measured by luck.
+    If values were drawn, it is the recorded cost of the configuration with the smallest mean of drawn costs so far.
+    This cost may increase: it is the cost that a user would get, without the luck of a single measurement.
     """
     if all(run.drawn is None for run in runs):
         return best_so_far(recorded.costs[run.rows] for run in runs)
-    found = np.full((len(runs), max(len(run.rows) for run in runs)), np.nan)
-    for line, run in zip(found, runs, strict=True):
+    curves = np.full((len(runs), max(len(run.rows) for run in runs)), np.nan)
+    for curve, run in zip(curves, runs, strict=True):
         costs = _incumbent_costs(run, recorded)
-        line[: len(costs)] = costs
-        line[len(costs) :] = costs[-1]
-    return found
+        curve[: len(costs)] = costs
+        curve[len(costs) :] = costs[-1]
+    return curves
 
 
-def _incumbent_costs(run: Run, recorded: RecordedSpace) -> Array:
+def _incumbent_costs(run: StrategyRun, recorded: RecordedSpace) -> Array:
     assert run.drawn is not None
-    seen: dict[int, tuple[float, int]] = {}
+    sums: dict[int, float] = {}
+    counts: dict[int, int] = {}
+    means: dict[int, float] = {}
     costs = np.full(len(run.rows), np.nan)
     best: int | None = None
     for i, (row, cost) in enumerate(zip(run.rows.tolist(), run.drawn.tolist(), strict=True)):
         if not np.isnan(cost):
-            total, count = seen.get(row, (0.0, 0))
-            seen[row] = (total + cost, count + 1)
-            if best is None or row == best or _mean(seen[row]) < _mean(seen[best]):
-                best = min(seen, key=lambda one: _mean(seen[one]))
+            sums[row] = sums.get(row, 0.0) + cost
+            counts[row] = counts.get(row, 0) + 1
+            means[row] = sums[row] / counts[row]
+            if best is None or row == best or means[row] < means[best]:
+                best = min(means, key=lambda r: means[r])
         if best is not None:
             costs[i] = recorded.costs[best]
     return costs
 
 
-def charged(run: Run) -> Run:
-    """Return the run in which every candidate that was answered with a penalty is an evaluation that failed."""
+def charge_penalised(run: StrategyRun) -> StrategyRun:
+    """Return the run with every penalised candidate counted as a failed evaluation."""
     if run.penalised is None:
         return run
     new = np.diff(run.penalised, prepend=0)
-    return replace(
-        run, rows=np.insert(run.rows, np.repeat(np.arange(len(new)), new), OUTSIDE), penalised=None
-    )
-
-
-def _mean(sums: tuple[float, int]) -> float:
-    return sums[0] / sums[1]
+    rows = np.insert(run.rows, np.repeat(np.arange(len(new)), new), OUTSIDE)
+    return replace(run, rows=rows, penalised=None)
 
 
 def cutoff_of(baseline: Baseline, evaluations: int) -> float:
-    """Return how far from the median to the optimum random search comes with a budget: the cutoff that stands for it.
+    """Return the share of the way from the median to the optimum that random search reaches within a budget.
 
-    The budget of the methodology itself has the methodology's.
+    For the methodology's own budget it is the methodology's cutoff.
     """
     if evaluations == baseline.evaluations()[1]:
         return CUTOFF
     reached = float(baseline.at_evaluations(evaluations))
     share = (baseline.median - reached) / (baseline.median - baseline.optimum)
-    return float(np.clip(share, _LEAST_CUTOFF, 1.0))
+    return float(np.clip(share, _MIN_CUTOFF, 1.0))
 
 
-def last_costs(curves: Array, recorded: RecordedSpace, evaluations: int) -> Array:
-    """Return what each run has reached at the end, ``(runs,)``; the worst there is, where all failed."""
+def final_costs(curves: Array, recorded: RecordedSpace, evaluations: int) -> Array:
+    """Return the best cost of each run at the end, ``(runs,)``; the worst recorded cost if all evaluations failed."""
     last = at_budgets(curves, [evaluations])[:, 0]
     return np.where(np.isnan(last), recorded.baseline.costs[-1], last)
 
 
-def _fraction(curves: Array, recorded: RecordedSpace, evaluations: int) -> float:
+def _mean_fraction(curves: Array, recorded: RecordedSpace, evaluations: int) -> float:
     optimum = recorded.baseline.optimum
     if optimum == 0 or optimum < 0 < np.nanmax(recorded.costs):
         return float("nan")
     return float(fraction_of_optimum(at_budgets(curves, [evaluations]), optimum).mean())
 
 
-def _milliseconds(runs: Sequence[Run]) -> float:
+def _milliseconds(runs: Sequence[StrategyRun]) -> float:
     return 1e3 * sum(run.cpu for run in runs) / max(1, sum(len(run.rows) for run in runs))
 
 
-def over_evaluations(
+def standing_over_evaluations(
     curves: Curves,
     spaces: Mapping[str, RecordedSpace],
     cutoffs: Mapping[str, float],
     rng: Rng,
 ) -> Standing:
-    """Return how a contender does over evaluations, on each space up to the cutoff."""
+    """Return the standing of a contender over evaluations, on each space up to the cutoff."""
 
-    def one(name: str, picked: Ints) -> Performance:
-        return score(curves[name][picked], spaces[name].baseline, cutoff=cutoffs[name])
+    def score_runs(name: str, runs: Ints) -> Performance:
+        return score(curves[name][runs], spaces[name].baseline, cutoff=cutoffs[name])
 
-    sizes = {name: len(table) for name, table in curves.items()}
-    return _standing(one, sizes, _RESAMPLES["evaluations"], rng)
+    return _bootstrap(score_runs, curves, _RESAMPLES["evaluations"], rng)
 
 
-def _over_time(
-    grouped: Mapping[tuple[str, str], Sequence[Run]],
-    by_label: Mapping[str, Curves],
+def _standings_over_time(
+    grouped: Mapping[str, Mapping[str, Sequence[StrategyRun]]],
+    curves: Mapping[str, Curves],
     spaces: Mapping[str, RecordedSpace],
     cutoffs: Mapping[str, float],
     rng: Rng,
 ) -> dict[str, Standing]:
-    if any(np.isnan(one.baseline.median_seconds) for one in spaces.values()):
+    if any(np.isnan(space.baseline.median_seconds) for space in spaces.values()):
         return {}
     with contextlib.suppress(NothingToScore):
         return {
-            label: over_time(
-                curves,
-                {n: clock(grouped[label, n], one) for n, one in spaces.items()},
+            label: standing_over_time(
+                curves[label],
+                {name: clock(group, spaces[name]) for name, group in by_space.items()},
                 spaces,
                 cutoffs,
                 rng,
             )
-            for label, curves in by_label.items()
+            for label, by_space in grouped.items()
         }
     return {}
 
 
-def over_time(
+def standing_over_time(
     curves: Curves,
     seconds: Curves,
     spaces: Mapping[str, RecordedSpace],
@@ -265,48 +280,64 @@ def over_time(
     rng: Rng,
     resamples: int = _RESAMPLES["time"],
 ) -> Standing:
-    """Return how a contender does over time, on each space up to the cutoff.
+    """Return the standing of a contender over time, on each space up to the cutoff.
 
     Args:
         curves: Its best costs so far.
-        seconds: Those of `clock`, by space.
-        spaces: By name.
-        cutoffs: By space.
-        rng: Chance, for the bootstrap.
-        resamples: How often that draws.
+        seconds: The times of `clock`, by space.
+        spaces: The spaces, by name.
+        cutoffs: The cutoffs, by space.
+        rng: Random generator of the bootstrap.
+        resamples: Number of bootstrap samples.
     """
 
-    def one(name: str, picked: Ints) -> Performance:
-        when, baseline = seconds[name][picked], spaces[name].baseline
+    def score_runs(name: str, runs: Ints) -> Performance:
+        baseline = spaces[name].baseline
         return score_over_time(
-            curves[name][picked], when, baseline, cutoff=cutoffs[name], points=_TIMES
+            curves[name][runs],
+            seconds[name][runs],
+            baseline,
+            cutoff=cutoffs[name],
+            points=_TIMES,
         )
 
-    sizes = {name: len(table) for name, table in curves.items()}
-    return _standing(one, sizes, resamples, rng)
+    return _bootstrap(score_runs, curves, resamples, rng)
 
 
-def clock(runs: Sequence[Run], recorded: RecordedSpace) -> Array:
-    """Return when each evaluation was done on the simulated clock, ``(runs, evaluations)``; NaN beyond a run's end."""
-    found = np.full((len(runs), max(len(run.rows) for run in runs)), np.nan)
-    for line, run in zip(found, runs, strict=True):
+def clock(runs: Sequence[StrategyRun], recorded: RecordedSpace) -> Array:
+    """Return the simulated time at the end of each evaluation, ``(runs, evaluations)``; NaN after a run's end."""
+    times = np.full((len(runs), max(len(run.rows) for run in runs)), np.nan)
+    for line, run in zip(times, runs, strict=True):
         line[: len(run.rows)] = np.cumsum(np.nan_to_num(recorded.seconds[run.rows]))
-    return found
+    return times
 
 
-def _standing(
-    one: Callable[[str, Ints], Performance], sizes: Mapping[str, int], resamples: int, rng: Rng
+def _bootstrap(
+    score_runs: Callable[[str, Ints], Performance], curves: Curves, resamples: int, rng: Rng
 ) -> Standing:
-    """Return a standing with its bootstrap intervals; ``one`` gives the score of some of the runs on a space."""
-    found = {name: one(name, np.arange(n)) for name, n in sizes.items()}
-    shares, curve = aggregate_curve(list(found.values()))
-    draws = [
-        [one(name, rng.integers(n, size=n)) for name, n in sizes.items()] for _ in range(resamples)
+    """Return a standing with percentile bootstrap intervals over the runs.
+
+    Args:
+        score_runs: Returns the performance of the selected runs on a space.
+        curves: The runs of each space.
+        resamples: Number of bootstrap samples.
+        rng: Random generator.
+    """
+    sizes = {name: len(table) for name, table in curves.items()}
+    performances = {name: score_runs(name, np.arange(n)) for name, n in sizes.items()}
+    shares, curve = aggregate_curve(list(performances.values()))
+    samples = [
+        [score_runs(name, rng.integers(n, size=n)) for name, n in sizes.items()]
+        for _ in range(resamples)
     ]
     ends = [(1 - _LEVEL) / 2, (1 + _LEVEL) / 2]
-    low, high = np.quantile([aggregate(each) for each in draws], ends)
-    band = np.quantile([aggregate_curve(each)[1] for each in draws], ends, axis=0)
-    scores = {name: each.mean for name, each in found.items()}
+    low, high = np.quantile([aggregate(sample) for sample in samples], ends)
     return Standing(
-        scores, aggregate(list(found.values())), float(low), float(high), shares, curve, band
+        by_space={name: performance.mean for name, performance in performances.items()},
+        score=aggregate(list(performances.values())),
+        low=float(low),
+        high=float(high),
+        shares=shares,
+        curve=curve,
+        band=np.quantile([aggregate_curve(sample)[1] for sample in samples], ends, axis=0),
     )

@@ -1,4 +1,4 @@
-"""What a comparison consists of, and doing it: whatever is not in the store yet, in parallel."""
+"""Plan a comparison, and run in parallel the jobs that its store does not have yet."""
 
 from __future__ import annotations
 
@@ -9,56 +9,66 @@ from typing import TextIO
 
 import numpy as np
 
-from baco_like.benchmarking.comparison.pool import done
-from baco_like.benchmarking.comparison.progress import counter_on
-from baco_like.benchmarking.comparison.runs import Budget, Contender, Job, Run, work
+from baco_like.benchmarking.comparison.pool import run_parallel
+from baco_like.benchmarking.comparison.runs import (
+    Contender,
+    RunBudget,
+    RunJob,
+    StrategyRun,
+    run_job,
+)
 from baco_like.benchmarking.comparison.spaces import RecordedSpace
-from baco_like.benchmarking.comparison.store import Specification, Store
+from baco_like.benchmarking.comparison.store import ComparisonSpecification, RunStore
+from baco_like.running.progress import open_display
+
+_LINE_INTERVAL = 10.0
+"""Seconds between two lines of progress."""
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class ComparisonPlan:
     """Every contender on every space with every seed.
 
     Attributes:
-        recorded: The spaces.
-        contenders: Who takes part; their labels differ.
-        seeds: One run each. Runs of the same seed are not paired: strategies draw as they like.
-        evaluations: Of every run; None for the methodology's budget of each space, over evaluations and over time.
-        draw: Whether each value is one of the recorded repeats (see `Job`).
+        spaces: The recorded spaces.
+        contenders: The strategies, with different labels.
+        seeds: One run each. Runs with the same seed are not paired, since strategies draw differently.
+        evaluations: Evaluations of every run; None uses the methodology's budget of each space, over evaluations and
+            over time.
+        draw: Whether each value is drawn from the recorded repeats (see `RunJob`).
     """
 
-    recorded: Sequence[RecordedSpace]
+    spaces: Sequence[RecordedSpace]
     contenders: Sequence[Contender]
     seeds: Sequence[int]
     evaluations: int | None = None
     draw: bool = False
 
     @property
-    def budgets(self) -> Mapping[str, Budget]:
-        """The budget on each space, by its name."""
-        return {one.place.name: budget_on(one, self.evaluations) for one in self.recorded}
+    def budgets(self) -> Mapping[str, RunBudget]:
+        """The budget on each space, by the space's name."""
+        return {space.name: budget_on(space, self.evaluations) for space in self.spaces}
 
     @property
-    def jobs(self) -> list[Job]:
-        """All runs, one seed after the other, so that an interrupted comparison has something of everything."""
+    def jobs(self) -> list[RunJob]:
+        """All runs, ordered by seed, so that an interrupted comparison has runs of all contenders and spaces."""
         budgets = self.budgets
         return [
-            Job(one.place, contender, seed, budgets[one.place.name], self.draw)
+            RunJob(space.source, contender, seed, budgets[space.name], self.draw)
             for seed in self.seeds
-            for one in self.recorded
+            for space in self.spaces
             for contender in self.contenders
         ]
 
     @property
-    def specification(self) -> Specification:
-        """What the runs depend on."""
+    def specification(self) -> ComparisonSpecification:
+        """Everything that decides the results of the runs."""
         budgets = self.budgets
-        return Specification(
+        return ComparisonSpecification(
             {"draw": self.draw, "version": importlib.metadata.version("baco-like")},
             {
-                one.place.name: {"digest": one.place.digest, **asdict(budgets[one.place.name])}
-                for one in self.recorded
+                space.name: {"digest": space.source.digest, **asdict(budgets[space.name])}
+                for space in self.spaces
             },
             {
                 c.label: {"strategy": c.strategy, "settings": dict(c.settings)}
@@ -67,42 +77,47 @@ class Plan:
         )
 
 
-def budget_on(recorded: RecordedSpace, evaluations: int | None) -> Budget:
-    """Return the budget of a run: the methodology's where ``evaluations`` is None."""
+def budget_on(space: RecordedSpace, evaluations: int | None) -> RunBudget:
+    """Return the budget of a run; the methodology's if ``evaluations`` is None."""
     if evaluations is not None:
-        return Budget(evaluations)
-    baseline = recorded.baseline
+        return RunBudget(evaluations)
+    baseline = space.baseline
     _, last = baseline.evaluations()
-    known = not np.isnan(baseline.median_seconds)
-    return Budget(last, baseline.time_range()[1] if known else 0.0)
+    if np.isnan(baseline.median_seconds):
+        return RunBudget(last)
+    return RunBudget(last, baseline.time_range()[1])
 
 
-def complete(
-    jobs: Sequence[Job],
-    store: Store,
+def run_missing(
+    jobs: Sequence[RunJob],
+    store: RunStore,
     processes: int,
-    shown_on: TextIO,
-    do: Callable[[Job], Run] = work,
-) -> list[Run]:
-    """Do the jobs whose runs a store does not have, keep each run as it ends, and return the runs of all jobs.
+    progress_stream: TextIO,
+    work: Callable[[RunJob], StrategyRun] = run_job,
+) -> list[StrategyRun]:
+    """Run the jobs that a store does not have, store each run as it ends, and return the runs of all jobs.
 
     Args:
-        jobs: What is wanted.
+        jobs: The requested runs.
         store: Opened with a specification that covers the jobs.
-        processes: How many runs at once.
-        shown_on: Where the progress is shown.
-        do: Does one job; a function of a module, because it travels to other processes.
+        processes: Number of parallel processes.
+        progress_stream: Shows the progress.
+        work: Does one job; a function of a module, so that it can be pickled.
 
     Raises:
-        JournalError: A finished run cannot be kept.
+        JournalError: A finished run cannot be written.
     """
     missing = [job for job in jobs if job.key not in store.runs]
     if missing:
-        counter = counter_on(shown_on, len(jobs), len(jobs) - len(missing))
+        done = len(jobs) - len(missing)
+        display = open_display(
+            progress_stream, len(jobs), "run", done=done, interval=_LINE_INTERVAL
+        )
         try:
-            for run in done(do, missing, processes):
+            for run in run_parallel(work, missing, processes):
                 store.add(run)
-                counter.advance(f"{run.label} on {run.space}")
+                done += 1
+                display.show(done, f"{run.label} on {run.space}")
         finally:
-            counter.close()
+            display.close()
     return [store.runs[job.key] for job in jobs]

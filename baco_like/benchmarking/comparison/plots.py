@@ -1,4 +1,4 @@
-"""The plots of a comparison: score over evaluations and over time, heat map of wins."""
+"""Plot a comparison: scores over evaluations and over time, and a heat map of wins."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from baco_like._optional import require
-from baco_like.benchmarking.comparison.figures import Figures, Standing
+from baco_like.benchmarking.comparison.figures import ComparisonFigures, Standing
 
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
-"""Safe for colour-blind eyes; after them the same again with another line."""
+"""Okabe and Ito's palette, which colour-blind readers can tell apart; further lines change the line style."""
 _LINES = ("-", "--", ":", "-.")
 
 
 def plot_scores(standings: Mapping[str, Standing], over: str, path: Path) -> None:
-    """Write the mean score of the spaces over the share of the budget, with bootstrap intervals.
+    """Plot the mean score of the spaces over the share of the budget, with bootstrap intervals.
 
     Args:
         standings: By label.
-        over: What the budget is of, for the axis: ``evaluations`` or ``simulated time``.
-        path: Where to.
+        over: Kind of budget for the axis: ``evaluations`` or ``simulated time``.
+        path: The file to write.
 
     Raises:
         MissingExtra: matplotlib is not installed.
@@ -29,15 +29,15 @@ def plot_scores(standings: Mapping[str, Standing], over: str, path: Path) -> Non
 
     figure = Figure(figsize=(8, 5), layout="constrained")
     axes = figure.subplots()
-    for i, (label, one) in enumerate(standings.items()):
+    for i, (label, standing) in enumerate(standings.items()):
         colour, line = _COLOURS[i % len(_COLOURS)], _LINES[i // len(_COLOURS) % len(_LINES)]
-        shown = f"{label} ({one.score:.2f})"
-        axes.plot(100 * one.shares, one.curve, color=colour, ls=line, lw=1.8, label=shown)
-        axes.fill_between(100 * one.shares, *one.band, color=colour, alpha=0.15, lw=0)
+        percent, legend = 100 * standing.shares, f"{label} ({standing.score:.2f})"
+        axes.plot(percent, standing.curve, color=colour, ls=line, lw=1.8, label=legend)
+        axes.fill_between(percent, *standing.band, color=colour, alpha=0.15, lw=0)
     axes.axhline(0.0, color="#9a9a9a", lw=1, zorder=0)
     axes.axhline(1.0, color="#9a9a9a", lw=1, ls=":", zorder=0)
-    least = min(one.curve.min() for one in standings.values())
-    axes.set_ylim(max(-1.0, min(-0.1, float(least))), 1.05)
+    lowest = min(float(standing.curve.min()) for standing in standings.values())
+    axes.set_ylim(max(-1.0, min(-0.1, lowest)), 1.05)
     axes.set_xlabel(f"share of the budget ({over}), %")
     axes.set_ylabel("score: 0 random search, 1 optimum")
     axes.grid(alpha=0.3)
@@ -45,8 +45,8 @@ def plot_scores(standings: Mapping[str, Standing], over: str, path: Path) -> Non
     figure.savefig(path, dpi=150)
 
 
-def plot_wins(figures: Figures, path: Path) -> None:
-    """Write the heat map of wins: on how many spaces the row is significantly better than the column.
+def plot_wins(figures: ComparisonFigures, path: Path) -> None:
+    """Plot the number of spaces on which the row is significantly better than the column.
 
     Raises:
         MissingExtra: matplotlib is not installed.
@@ -58,14 +58,14 @@ def plot_wins(figures: Figures, path: Path) -> None:
     side = 2.5 + 0.5 * len(labels)
     figure = Figure(figsize=(side + 1, side), layout="constrained")
     axes = figure.subplots()
-    picture = axes.imshow(table, cmap="viridis", vmin=0, vmax=len(figures.spaces))
+    image = axes.imshow(table, cmap="viridis", vmin=0, vmax=len(figures.spaces))
     axes.set_xticks(range(len(labels)), labels, rotation=45, ha="right", fontsize=8)
     axes.set_yticks(range(len(labels)), labels, fontsize=8)
     for i, line in enumerate(table):
         for j, count in enumerate(line):
-            ink = "black" if count > len(figures.spaces) / 2 else "white"
-            axes.text(j, i, str(count), ha="center", va="center", color=ink, fontsize=8)
+            colour = "black" if count > len(figures.spaces) / 2 else "white"
+            axes.text(j, i, str(count), ha="center", va="center", color=colour, fontsize=8)
     axes.set_xlabel("loses")
     axes.set_ylabel("wins")
-    figure.colorbar(picture, ax=axes, label="spaces", shrink=0.8)
+    figure.colorbar(image, ax=axes, label="spaces", shrink=0.8)
     figure.savefig(path, dpi=150)

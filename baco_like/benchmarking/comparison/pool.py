@@ -1,4 +1,4 @@
-"""Jobs in parallel processes. Each has one thread for numerics, and ends when this process does, however that ends."""
+"""Run jobs in parallel processes with one numerical thread each; they end with this process, even after a crash."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ R = TypeVar("R")
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
-def done(work: Callable[[J], R], jobs: Sequence[J], processes: int) -> Iterator[R]:
-    """Yield the results of jobs as they come.
+def run_parallel(work: Callable[[J], R], jobs: Sequence[J], processes: int) -> Iterator[R]:
+    """Yield the results of jobs as they finish.
 
     Args:
-        work: Does one job; a function of a module, because it travels to other processes.
+        work: Does one job; a function of a module, so that it can be pickled.
         jobs: Started in this order.
-        processes: How many at once; with one all is done in this process.
+        processes: Number of processes; 1 runs all jobs in this process.
 
     Raises:
-        Exception: What ``work`` raised; the jobs that still run are ended.
+        Exception: ``work`` raised it; running jobs are terminated.
     """
     if processes == 1 or len(jobs) < 2:
         yield from map(work, jobs)
         return
     others = set(multiprocessing.active_children())
-    context = multiprocessing.get_context("spawn")  # a fork would copy the threads' locks
-    with _one_thread(), ProcessPoolExecutor(processes, context, _begin) as pool:
+    context = multiprocessing.get_context("spawn")  # a fork would copy locked locks of threads
+    with _single_thread(), ProcessPoolExecutor(processes, context, _initialise) as pool:
         try:
             waiting = iter(jobs)
-            flying = {pool.submit(work, job) for job in islice(waiting, 2 * processes)}
-            while flying:
-                ended, flying = wait(flying, return_when=FIRST_COMPLETED)
-                flying |= {pool.submit(work, job) for job in islice(waiting, len(ended))}
-                yield from (future.result() for future in ended)
+            running = {pool.submit(work, job) for job in islice(waiting, 2 * processes)}
+            while running:
+                finished, running = wait(running, return_when=FIRST_COMPLETED)
+                running |= {pool.submit(work, job) for job in islice(waiting, len(finished))}
+                yield from (future.result() for future in finished)
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             for child in set(multiprocessing.active_children()) - others:
@@ -51,25 +51,25 @@ def done(work: Callable[[J], R], jobs: Sequence[J], processes: int) -> Iterator[
 
 
 @contextmanager
-def _one_thread() -> Iterator[None]:
-    """Let processes that are started meanwhile have one thread, unless the user has said how many."""
-    new = [name for name in _THREADS if name not in os.environ]
-    os.environ.update(dict.fromkeys(new, "1"))
+def _single_thread() -> Iterator[None]:
+    """Give new processes one numerical thread, unless the user has set the number."""
+    unset = [name for name in _THREADS if name not in os.environ]
+    os.environ.update(dict.fromkeys(unset, "1"))
     try:
         yield
     finally:
-        for name in new:
+        for name in unset:
             del os.environ[name]
 
 
-def _begin() -> None:
-    """In a new process: leave Ctrl-C to the parent, and end with it even where it was killed."""
+def _initialise() -> None:
+    """Leave Ctrl-C to the parent process, and end with it even if it is killed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
     if parent is not None:
-        threading.Thread(target=_end_after, args=(parent.sentinel,), daemon=True).start()
+        threading.Thread(target=_exit_after, args=(parent.sentinel,), daemon=True).start()
 
 
-def _end_after(sentinel: int) -> None:
+def _exit_after(sentinel: int) -> None:
     multiprocessing.connection.wait([sentinel])
     os._exit(1)

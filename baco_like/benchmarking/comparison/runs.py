@@ -1,4 +1,4 @@
-"""One run of a strategy on a recorded space: the optimizer in a tight loop, answered by looking rows up."""
+"""Run a strategy on a recorded space: suggestions are answered by looking up rows of the table."""
 
 from __future__ import annotations
 
@@ -12,97 +12,93 @@ import numpy as np
 
 from baco_like._random import Purpose, generator
 from baco_like._typing import Array, Ints
-from baco_like.benchmarking.comparison.spaces import OUTSIDE, Place, RecordedSpace, read
+from baco_like.benchmarking.comparison.spaces import (
+    OUTSIDE,
+    RecordedSpace,
+    SpaceSource,
+    read_space,
+)
 from baco_like.exceptions import SpaceExhausted
 from baco_like.optimizer import Optimizer
 from baco_like.records.direction import sign_of
 from baco_like.records.trial import Outcome, Trial
-from baco_like.strategies import create_strategy
 
-_LONGEST = 3
-"""A run whose evaluations are cheaper than the average ends at the latest after so many times its evaluations."""
+_MAX_FACTOR = 3
+"""Limit of a run's evaluations, as a multiple of its budget, while its simulated seconds are not spent."""
 
 
 @dataclass(frozen=True)
 class Contender:
-    """A strategy that takes part.
+    """A strategy in a comparison.
 
     Attributes:
-        label: What tables and plots call it.
+        label: Its name in tables and plots.
         strategy: Its registered name.
-        settings: Its own settings, where they are not the default.
+        settings: Its settings that differ from the defaults.
     """
 
     label: str
     strategy: str
     settings: Mapping[str, Any] = field(default_factory=dict)
 
-    def check(self) -> None:
-        """Make the strategy once.
-
-        Raises:
-            ValueError: The name or a setting is wrong.
-        """
-        create_strategy(self.strategy, self.settings)
-
 
 @dataclass(frozen=True)
-class Budget:
-    """When a run ends: after so many evaluations, and once they would have taken so many seconds.
+class RunBudget:
+    """The budget of a run: a number of evaluations, and a time that they must have taken.
 
     Attributes:
-        evaluations: The strategy is told of these, and chooses its settings by them.
-        seconds: On the simulated clock.
+        evaluations: Number of evaluations; the strategy adapts its settings to it.
+        seconds: Time on the simulated clock.
     """
 
     evaluations: int
     seconds: float = 0.0
 
-    def spent(self, evaluations: int, seconds: float) -> bool:
-        """Whether both are spent, or many times the evaluations."""
+    def is_spent(self, evaluations: int, seconds: float) -> bool:
+        """Return whether both parts are spent, or the limit of evaluations is reached."""
         if evaluations < self.evaluations:
             return False
-        return seconds >= self.seconds or evaluations >= _LONGEST * self.evaluations
+        return seconds >= self.seconds or evaluations >= _MAX_FACTOR * self.evaluations
 
 
 @dataclass(frozen=True)
-class Job:
-    """One run that is wanted; everything that its result depends on.
+class RunJob:
+    """One run to do: everything that decides its result.
 
     Attributes:
-        place: The recorded space.
+        source: The recorded space.
         contender: The strategy.
         seed: The run's only seed.
-        budget: When it ends.
-        draw: Whether a value is one of the recorded repeats, drawn anew at each evaluation, and configurations may
-            be evaluated again, instead of the recorded value.
+        budget: The end of the run.
+        draw: Whether each value is drawn from the recorded repeats, and configurations may be evaluated again. If
+            False, the recorded value is returned.
     """
 
-    place: Place
+    source: SpaceSource
     contender: Contender
     seed: int
-    budget: Budget
+    budget: RunBudget
     draw: bool = False
 
     @property
     def key(self) -> tuple[str, str, int]:
-        """What tells it from the other runs of a comparison."""
-        return self.place.name, self.contender.label, self.seed
+        """Space, label and seed, which identify the run within a comparison."""
+        return self.source.name, self.contender.label, self.seed
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
+class StrategyRun:
     """A finished run.
 
     Attributes:
         space: Name of the recorded space.
-        label: Of the contender.
+        label: Label of the contender.
         seed: The run's seed.
-        rows: The table's rows in order of evaluation, ``(k,)``; `OUTSIDE` where it has none.
-        cpu: Seconds of CPU that the strategy took.
-        drawn: Costs that were drawn, ``(k,)``, where they were; NaN where an evaluation failed.
-        penalised: How many distinct infeasible candidates the strategy had answered itself, with a penalty, when it
-            proposed each row, ``(k,)``; None where it does not say. They took no evaluation.
+        rows: Rows of the table in order of evaluation, ``(k,)``; `OUTSIDE` for configurations that it lacks.
+        cpu: CPU time of the strategy, in seconds.
+        drawn: The drawn costs, ``(k,)``, or None without drawing; NaN for failures.
+        penalised: Number of distinct infeasible candidates that the strategy had penalised itself before it proposed
+            each row, ``(k,)``; None if it does not report it. They took no evaluation.
     """
 
     space: str
@@ -115,26 +111,26 @@ class Run:
 
     @property
     def key(self) -> tuple[str, str, int]:
-        """That of its job."""
+        """Space, label and seed; the same as the key of its job."""
         return self.space, self.label, self.seed
 
 
-def work(job: Job) -> Run:
-    """Do one run, whatever the process."""
-    return run(_recorded(job.place), job)
+def run_job(job: RunJob) -> StrategyRun:
+    """Do one run, in any process."""
+    return run_strategy(_cached_space(job.source), job)
 
 
 @cache
-def _recorded(place: Place) -> RecordedSpace:
-    return read(place)
+def _cached_space(source: SpaceSource) -> RecordedSpace:
+    return read_space(source)
 
 
-def run(recorded: RecordedSpace, job: Job) -> Run:
-    """Run a strategy on a recorded space until the budget is spent or the space exhausted."""
-    contender, budget = job.contender, job.budget
+def run_strategy(space: RecordedSpace, job: RunJob) -> StrategyRun:
+    """Run a strategy on a recorded space until the budget is spent or the space is exhausted."""
+    contender, budget, direction = job.contender, job.budget, job.source.direction
     optimizer = Optimizer(
-        recorded.space,
-        job.place.direction,
+        space.space,
+        direction,
         job.seed,
         budget=budget.evaluations,
         strategy=contender.strategy,
@@ -144,38 +140,36 @@ def run(recorded: RecordedSpace, job: Job) -> Run:
     rows: list[int] = []
     values: list[float] = []
     penalised: list[int] = []
-    clock, begun = 0.0, time.process_time()
-    while not budget.spent(len(rows), clock):
+    clock, start = 0.0, time.process_time()
+    while not budget.is_spent(len(rows), clock):
         try:
             trial = optimizer.suggest()
         except SpaceExhausted:
             break
-        row = recorded.row(trial)
-        outcome = _outcome(recorded, trial, row, job)
+        row = space.row(trial)
+        outcome = _look_up(space, trial, row, job)
         optimizer.complete([outcome])
         rows.append(row)
         values.append(np.nan if outcome.value is None else outcome.value)
         if isinstance(trial.tag, Mapping) and "penalised" in trial.tag:
             penalised.append(trial.tag["penalised"])
-        clock += float(np.nan_to_num(recorded.seconds[row]))
-    cpu = time.process_time() - begun
-    sign = sign_of(job.place.direction)
-    return Run(
+        clock += float(np.nan_to_num(space.seconds[row]))
+    return StrategyRun(
         *job.key,
         np.array(rows, dtype=np.int64),
-        cpu,
-        sign * np.array(values) if job.draw else None,
+        time.process_time() - start,
+        sign_of(direction) * np.array(values) if job.draw else None,
         np.array(penalised) if any(penalised) and len(penalised) == len(rows) else None,
     )
 
 
-def _outcome(recorded: RecordedSpace, trial: Trial, row: int, job: Job) -> Outcome:
+def _look_up(space: RecordedSpace, trial: Trial, row: int, job: RunJob) -> Outcome:
     if row == OUTSIDE:
         return Outcome.failure(trial.id, "constraints", "not in the recorded table")
-    entry = recorded.entries[row]
+    entry = space.entries[row]
     if entry.value is None:
         return Outcome.failure(trial.id, entry.failed or "runtime", entry.message)
     if not (job.draw and entry.repeats):
         return Outcome.success(trial.id, (entry.value,))
-    which = generator(job.seed, Purpose.EVALUATE, trial.id).integers(len(entry.repeats))
-    return Outcome.success(trial.id, (entry.repeats[int(which)],))
+    repeat = generator(job.seed, Purpose.EVALUATE, trial.id).integers(len(entry.repeats))
+    return Outcome.success(trial.id, (entry.repeats[int(repeat)],))

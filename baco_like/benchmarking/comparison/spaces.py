@@ -1,4 +1,4 @@
-"""Recording spaces: a table of results with the space that it covers, looked up by row."""
+"""Recorded spaces: a table of results together with the space that it covers."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ from baco_like.spaces.space import Space
 OUTSIDE = -1
 """The row of a configuration that the table does not have."""
 
-_TABLES = (".json.gz", ".json")
-_SPACE = ".space.json"
+_TABLE_SUFFIXES = (".json.gz", ".json")
+_SPACE_SUFFIX = ".space.json"
 
 
 @dataclass(frozen=True)
-class Place:
-    """Which recorded space is meant, small enough to travel to other processes.
+class SpaceSource:
+    """Identifies a recorded space; small enough to be sent to other processes.
 
     Attributes:
-        name: In tables and plots: the path below the folder that was given, without its ending.
+        name: Name in tables and plots: the path relative to the given folder, without its suffix.
         path: The file of the table.
-        direction: What is wanted of its values; most files do not say.
-        digest: Of everything above and the file's content; runs on another content are not comparable.
+        direction: Direction of its values; most files do not contain it.
+        digest: Digest of the direction and the contents; runs on other contents are not comparable.
     """
 
     name: str
@@ -48,22 +48,27 @@ class Place:
 
 @dataclass(frozen=True, eq=False)
 class RecordedSpace:
-    """A space with everything that can happen on it.
+    """A space with the recorded outcomes of its configurations.
 
     Attributes:
-        place: Where it was read from.
-        space: Its feasible configurations are those of the table, or those of the description beside it
-            (``NAME.space.json`` beside ``NAME.json.gz``), which may have more.
+        source: The file.
+        space: Its feasible configurations are those of the table, or of the description in ``NAME.space.json`` next
+            to the table ``NAME.json.gz``, which may have more.
         recorded: The table.
     """
 
-    place: Place
+    source: SpaceSource
     space: Space
     recorded: Recording
 
+    @property
+    def name(self) -> str:
+        """The name of its source."""
+        return self.source.name
+
     @cached_property
     def entries(self) -> list[Outcome]:
-        """What was recorded, by row; a row is a configuration's number in the file."""
+        """The recorded outcomes by row, which is the position in the file."""
         return list(self.recorded.entries.values())
 
     @cached_property
@@ -76,113 +81,122 @@ class RecordedSpace:
 
     @cached_property
     def costs(self) -> Array:
-        """Minimised values by row, ``(n + 1,)``; NaN where it failed, and in the last place, for `OUTSIDE`."""
-        sign = sign_of(self.place.direction)
-        values = [math.nan if e.value is None else sign * e.value for e in self.entries]
-        return np.array([*values, math.nan])
+        """Costs by row, ``(n + 1,)``; NaN for failures, and in the last position for `OUTSIDE`."""
+        sign = sign_of(self.source.direction)
+        return np.array(
+            [*(math.nan if e.value is None else sign * e.value for e in self.entries), math.nan]
+        )
 
     @cached_property
     def seconds(self) -> Array:
-        """What each evaluation took by row, ``(n + 1,)``, in all its stages; NaN where that was not recorded.
+        """Duration of each evaluation with all its stages by row, ``(n + 1,)``; NaN if it was not recorded.
 
-        That of a configuration outside the table, in the last place, is 0.
+        The last position, for `OUTSIDE`, is 0.
         """
         times = [math.fsum(e.seconds.values()) if e.seconds else math.nan for e in self.entries]
         return np.array([*times, 0.0])
 
     @cached_property
     def baseline(self) -> Baseline:
-        """What random search does on it; what known constraints excluded when it was recorded does not count."""
+        """Random search on the space, without the rows that known constraints excluded during the recording."""
         kept = [row for row, e in enumerate(self.entries) if e.failed != "constraints"]
-        return Baseline.of(self.costs[kept], self.seconds[kept])
+        return Baseline.from_costs(self.costs[kept], self.seconds[kept])
 
 
-def read(place: Place) -> RecordedSpace:
+def read_space(source: SpaceSource) -> RecordedSpace:
     """Read a recorded space.
 
     Raises:
-        EvaluatorError: The table cannot be read, has no two different values, has another direction, or is
-            so small that random search is at the optimum at once.
-        SpaceError: The description beside it is wrong.
+        EvaluatorError: The table cannot be read, has fewer than two different values or another direction, or is so
+            small that random search finds the optimum at once.
+        SpaceError: The description of the space is wrong.
     """
-    recorded = load(place.path)
+    recorded = load(source.path)
     if len({e.value for e in recorded.entries.values() if e.value is not None}) < 2:
-        raise EvaluatorError(f"{place.path}: there are no two values; there is nothing to find")
-    if recorded.direction not in (None, place.direction):
         raise EvaluatorError(
-            f"{place.path}: its values are to {recorded.direction}, not to {place.direction}; compare it by itself "
-            f"with --direction {recorded.direction}"
+            f"{source.path}: there are no two different values; there is nothing to find"
         )
-    described = _described(place.path)
-    if described.exists():
-        space = Space.from_dict(json.loads(described.read_text(encoding="utf-8")))
+    if recorded.direction not in (None, source.direction):
+        raise EvaluatorError(
+            f"{source.path}: its values are to {recorded.direction}, not to {source.direction}; compare it "
+            f"separately with --direction {recorded.direction}"
+        )
+    description = _description_of(source.path)
+    if description.exists():
+        space = Space.from_dict(json.loads(description.read_text(encoding="utf-8")))
     else:
         space = Space.from_dataframe(_feasible_configs(recorded))
-    found = RecordedSpace(place, space, recorded)
+    recorded_space = RecordedSpace(source, space, recorded)
+    baseline = recorded_space.baseline
     try:
-        score(found.baseline.costs[None, :1], found.baseline)  # any run will do
+        score(
+            baseline.costs[None, :1], baseline
+        )  # any run shows whether there is something to score
     except NothingToScore as error:
-        raise EvaluatorError(f"{place.path}: {error}") from None
-    return found
+        raise EvaluatorError(f"{source.path}: {error}") from None
+    return recorded_space
 
 
 def _feasible_configs(recorded: Recording) -> Iterable[dict[str, Any]]:
-    """Return the configurations that no known constraint excluded when the table was recorded."""
+    """Yield the configurations that no known constraint excluded during the recording."""
     for values, entry in recorded.entries.items():
         if entry.failed != "constraints":
             yield dict(zip(recorded.names, values, strict=True))
 
 
-def find(root: Path, direction: Direction) -> tuple[list[RecordedSpace], list[str]]:
-    """Read the recorded spaces in a folder and the folders below; also return a line on each file that is none.
+def find_spaces(root: Path, direction: Direction) -> tuple[list[RecordedSpace], list[str]]:
+    """Read all recorded spaces of a folder and its subfolders.
 
     Args:
         root: The folder, or a single table.
-        direction: What is wanted of all their values.
+        direction: Direction of all their values.
+
+    Returns:
+        The spaces, and one line for each file that is not a recorded space.
 
     Raises:
-        EvaluatorError: There is none.
+        EvaluatorError: There is no recorded space.
     """
     paths = [root] if root.is_file() else sorted(p for p in root.rglob("*") if _is_table(p))
     base = root.parent if root.is_file() else root
-    found, notes = [], []
+    spaces: list[RecordedSpace] = []
+    notes: list[str] = []
     for path in paths:
         try:
-            found.append(read(_place(path, base, direction)))
+            spaces.append(read_space(_source_of(path, base, direction)))
         except BacoError as error:
             notes.append(f"left out: {error}")
-    if not found:
-        told = f" ({notes[0]})" if notes else ""
+    if not spaces:
+        reason = f" ({notes[0]})" if notes else ""
         raise EvaluatorError(
-            f"no recorded space in {root}{told}; give a folder of T4 results or Kernel Tuner caches"
+            f"no recorded space in {root}{reason}; give a folder of T4 results or Kernel Tuner caches"
         )
-    names = [one.place.name for one in found]
-    twice = [name for name in names if names.count(name) > 1]
-    if twice:
-        raise EvaluatorError(f"{root} has {twice[0]!r} twice, as .json and .json.gz; remove one")
-    return found, notes
+    names = [space.name for space in spaces]
+    for name in names:
+        if names.count(name) > 1:
+            raise EvaluatorError(f"{root} has {name!r} twice, as .json and .json.gz; remove one")
+    return spaces, notes
 
 
 def _is_table(path: Path) -> bool:
-    return path.is_file() and path.name.endswith(_TABLES) and not path.name.endswith(_SPACE)
+    name = path.name
+    return path.is_file() and name.endswith(_TABLE_SUFFIXES) and not name.endswith(_SPACE_SUFFIX)
 
 
-def _place(path: Path, base: Path, direction: Direction) -> Place:
-    described = _described(path)
+def _source_of(path: Path, base: Path, direction: Direction) -> SpaceSource:
+    description = _description_of(path)
     try:
-        content = path.read_bytes() + (described.read_bytes() if described.exists() else b"")
+        content = path.read_bytes() + (description.read_bytes() if description.exists() else b"")
     except OSError as error:
         raise EvaluatorError(f"{path}: cannot be read: {error}") from None
     digest = hashlib.sha256(direction.encode() + content).hexdigest()[:16]
-    return Place(_stem(path.relative_to(base).as_posix()), path, direction, digest)
+    name = _remove_suffix(path.relative_to(base).as_posix())
+    return SpaceSource(name, path, direction, digest)
 
 
-def _described(path: Path) -> Path:
-    return path.with_name(_stem(path.name) + _SPACE)
+def _description_of(path: Path) -> Path:
+    return path.with_name(_remove_suffix(path.name) + _SPACE_SUFFIX)
 
 
-def _stem(name: str) -> str:
-    for ending in _TABLES:
-        if name.endswith(ending):
-            return name[: -len(ending)]
-    return name
+def _remove_suffix(name: str) -> str:
+    return name.removesuffix(".gz").removesuffix(".json")

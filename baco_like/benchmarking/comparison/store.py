@@ -1,8 +1,8 @@
-"""Finished runs in a file, one record a run: an interrupted comparison goes on, another one is refused.
+"""Keep finished runs in a file, so that an interrupted comparison can continue.
 
-The file is a journal like that of a run (`journal.json_lines`): appended a record at a time, with checksums, and
-what a crash has torn off is cut off. A ``specified`` record says what the runs after it depend on. A later call with
-more of the same (repeats, strategies, spaces) adds one; a call that contradicts it is refused.
+The file is a journal like the journal of a run (`journal.json_lines`): one record per run with a checksum; a torn last
+record is dropped. A ``specified`` record contains everything that decides the runs after it. A later call with more
+repeats, strategies or spaces adds such a record; a call that contradicts the file raises an error.
 """
 
 from __future__ import annotations
@@ -14,21 +14,24 @@ from typing import Any, final
 
 import numpy as np
 
-from baco_like.benchmarking.comparison.runs import Run
+from baco_like.benchmarking.comparison.runs import StrategyRun
 from baco_like.exceptions import JournalError
 from baco_like.journal.events import START, Event, Mark, normalise
 from baco_like.journal.json_lines import JsonlJournal
 
-Key = tuple[str, str, int]
+RunKey = tuple[str, str, int]
+
+_PARTS = {"common": "", "spaces": "space ", "contenders": "strategy "}
+"""The parts of a specification, and the start of messages about their entries."""
 
 
 @dataclass(frozen=True)
-class Specification:
-    """What the runs of a comparison depend on, as JSON values.
+class ComparisonSpecification:
+    """Everything that decides the results of a comparison's runs, as JSON values.
 
     Attributes:
-        common: What holds for all of them, by name: the budget's rule, say.
-        spaces: Of each recorded space what its runs depend on: its digest and budget.
+        common: Values for all runs, by name.
+        spaces: Digest and budget of each recorded space.
         contenders: Strategy and settings of each label.
     """
 
@@ -37,44 +40,45 @@ class Specification:
     contenders: Mapping[str, Any]
 
     def event(self) -> Event:
-        """Return it as a record."""
-        parts = {"common": self.common, "spaces": self.spaces, "contenders": self.contenders}
-        return normalise({"event": "specified", **{k: dict(v) for k, v in parts.items()}})
+        """Return the specification as a record."""
+        return normalise(
+            {"event": "specified", **{part: dict(getattr(self, part)) for part in _PARTS}}
+        )
 
 
 @final
 @dataclass
-class Store:
-    """The finished runs of one comparison. Make it with `Store.open`.
+class RunStore:
+    """The finished runs of one comparison. Create it by `RunStore.open`.
 
     Attributes:
         path: The file.
-        runs: Those in the file, by space, label and seed.
+        runs: The runs in the file, by space, label and seed.
     """
 
     path: Path
-    runs: dict[Key, Run] = field(default_factory=dict)
-    _known: dict[str, dict[str, Any]] = field(default_factory=dict)
+    runs: dict[RunKey, StrategyRun] = field(default_factory=dict)
+    _specified: dict[str, dict[str, Any]] = field(default_factory=dict)
     _mark: Mark = START
 
     @classmethod
-    def open(cls, path: Path, wanted: Specification) -> Store:
-        """Read the file, or begin one.
+    def open(cls, path: Path, specification: ComparisonSpecification) -> RunStore:
+        """Read the file, or create it.
 
         Raises:
-            JournalError: It is damaged, or its runs were specified otherwise; nothing was written.
+            JournalError: The file is damaged, or its runs have another specification; nothing was written.
         """
         store = cls(path)
         for event, mark in JsonlJournal(path).read(START):
-            store._take(event, mark)
-        new = wanted.event()
-        store._check(new)
-        if any(set(new[part]) - set(store._known.get(part, {})) for part in _PARTS):
-            store._append(new)
+            store._apply(event, mark)
+        event = specification.event()
+        store._check(event)
+        if any(set(event[part]) - set(store._specified.get(part, {})) for part in _PARTS):
+            store._append(event)
         return store
 
-    def add(self, run: Run) -> None:
-        """Keep a finished run; when this returns it is on the disk.
+    def add(self, run: StrategyRun) -> None:
+        """Write a finished run to the disk.
 
         Raises:
             JournalError: It cannot be written.
@@ -94,13 +98,13 @@ class Store:
         self._append(event)
 
     def _append(self, event: Event) -> None:
-        self._take(event, JsonlJournal(self.path).append(event, self._mark))
+        self._apply(event, JsonlJournal(self.path).append(event, self._mark))
 
-    def _take(self, event: Event, mark: Mark) -> None:
+    def _apply(self, event: Event, mark: Mark) -> None:
         self._mark = mark
         if event["event"] == "specified":
             for part in _PARTS:
-                self._known.setdefault(part, {}).update(event[part])
+                self._specified.setdefault(part, {}).update(event[part])
             return
         if event["event"] != "finished":
             raise JournalError(
@@ -108,7 +112,7 @@ class Store:
                 "it is another kind of journal, choose another folder by --out"
             )
         drawn, penalised = event.get("drawn"), event.get("penalised")
-        run = Run(
+        run = StrategyRun(
             event["space"],
             event["label"],
             event["seed"],
@@ -119,29 +123,21 @@ class Store:
         )
         self.runs[run.key] = run
 
-    def _check(self, new: Event) -> None:
-        for part, known in self._known.items():
-            for name, old in known.items():
-                told = _difference(f"{_PARTS[part]}{name}", old, new[part].get(name, old))
-                if told is not None:
+    def _check(self, event: Event) -> None:
+        for part, entries in self._specified.items():
+            for name, old in entries.items():
+                new = event[part].get(name, old)
+                difference = _difference(f"{_PARTS[part]}{name}", old, new)
+                if difference is not None:
                     raise JournalError(
-                        f"{self.path} has runs with {told}; ask for the same, or choose another folder by --out"
+                        f"{self.path} has runs with {difference}; keep the old value, or choose another folder by --out"
                     )
 
 
-_PARTS = {"common": "", "spaces": "space ", "contenders": "strategy "}
-"""The parts of a specification, and how messages begin to speak of their entries."""
-
-
 def _difference(name: str, old: Any, new: Any) -> str | None:
-    """Return the first difference of two JSON values, or None."""
+    """Return a description of the first difference of two JSON values, or None."""
     if isinstance(old, dict) and isinstance(new, dict):
         keys = dict.fromkeys([*old, *new])
-        found = (_difference(f"{name}: {key}", old.get(key), new.get(key)) for key in keys)
-        return next((told for told in found if told is not None), None)
-    return None if old == new else f"{name} = {_shown(old)}, now it is {_shown(new)}"
-
-
-def _shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 100 else text[:97] + "..."
+        differences = (_difference(f"{name}: {key}", old.get(key), new.get(key)) for key in keys)
+        return next(filter(None, differences), None)
+    return None if old == new else f"{name} = {old!r:.100}, now it is {new!r:.100}"

@@ -1,9 +1,9 @@
-"""How hard a recorded space is for local search: fitness flow graphs and the proportion of centrality."""
+"""Difficulty of a recorded space for local search: fitness flow graphs and the proportion of centrality."""
 
-from baco_like.benchmarking.landscape.estimate import LEAST, estimated_centrality_curve
+from baco_like.benchmarking.landscape.estimate import MIN_SUCCESSES, estimate_centrality_curve
 from baco_like.benchmarking.landscape.graph import (
     DAMPING,
-    FAILED,
+    FAILED_COST,
     SHARES,
     FlowGraph,
     flow_graph,
@@ -15,12 +15,12 @@ from baco_like.benchmarking.landscape.plots import plot_centrality_curves, plot_
 
 __all__ = [
     "DAMPING",
-    "FAILED",
-    "LEAST",
+    "FAILED_COST",
+    "MIN_SUCCESSES",
     "SHARES",
     "FlowGraph",
     "Neighbourhood",
-    "estimated_centrality_curve",
+    "estimate_centrality_curve",
     "flow_graph",
     "pagerank",
     "plot_centrality_curves",

@@ -1,4 +1,4 @@
-"""The proportion of centrality while tuning: the flow graph of what a model expects.
+"""Estimate the proportion of centrality while tuning, by the flow graph of a model's predictions.
 
 The 2022 paper leaves this as future work (section VIII).
 """
@@ -10,8 +10,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from baco_like._typing import Array, Codes, Mask, Rng
-from baco_like.benchmarking.landscape.graph import FAILED, SHARES, graph_of
-from baco_like.benchmarking.landscape.neighbours import Neighbourhood, space_columns
+from baco_like.benchmarking.landscape.graph import FAILED_COST, SHARES, build_flow_graph
+from baco_like.benchmarking.landscape.neighbours import Neighbourhood, read_space_columns
 from baco_like.records.history import History
 from baco_like.records.trial import Status
 from baco_like.spaces.space import Space
@@ -21,104 +21,113 @@ from baco_like.surrogates.gp.model import GaussianProcess
 from baco_like.surrogates.protocol import Data, Model, Surrogate
 from baco_like.surrogates.transform import fit_transform
 
-LARGEST = 2**20
-"""A space with more feasible configurations is not listed."""
+_MAX_CONFIGURATIONS = 2**20
+"""Largest feasible set that is listed."""
 
-LEAST = 10
-"""A model of fewer successes says nothing."""
+MIN_SUCCESSES = 10
+"""Number of successes that the models need at least."""
 
 _SURROGATES: tuple[Surrogate, ...] = (
     GaussianProcess(),
-    RandomForest(Growth(trees=200, max_features=5 / 6)),  # with few trees plateaus look like minima
+    # With few trees plateaus look like minima.
+    RandomForest(Growth(trees=200, max_features=5 / 6)),
 )
-"""Smooth landscapes are one's, rugged ones the other's; neither does for both."""
+"""The Gaussian process suits smooth landscapes, the forest rugged ones; see benchmarks/quality/results/landscape.md."""
 
 _FOLDS = 5
 
 _CHUNK = 8192
-"""Rows predicted at a time."""
+"""Number of rows predicted at once; it limits the memory."""
 
 
-def estimated_centrality_curve(
+def estimate_centrality_curve(
     history: History,
     rng: Rng,
     shares: Sequence[float] = SHARES,
     neighbourhood: Neighbourhood = "adjacent",
 ) -> Array:
-    """Return estimates of C_p (`FlowGraph.centrality_curve`) from the observations so far.
+    """Estimate C_p (`FlowGraph.centrality_curve`) from the observations so far.
 
-    A Gaussian process and a random forest of the logarithms predict every configuration of the space, a forest of the
-    failures which of them fail; what was observed replaces what was predicted, and of these costs a flow graph is
-    made. The two graphs' C_p are averaged, each weighted by the inverse of its model's squared error at observations
-    left out (in five parts).
+    A Gaussian process and a random forest of the transformed costs predict every configuration of the space; another
+    forest predicts the failures. Observed costs replace predictions, and each model's costs give a flow graph. The
+    C_p of both graphs are averaged, weighted by the inverse of the model's squared error in a five-fold
+    cross-validation.
 
-    How far to trust it, on eight recorded spaces (benchmarks/quality/results/landscape.md): after 50 observations it
-    tells the easy space from the hard ones but errs by 0.17 to 0.19 on average over p and spaces, towards easy, and by
-    up to 0.65 in single runs; after 100 by 0.13, after 200 by 0.07 to 0.08, after 400 by 0.05 to 0.07. Guessing the
-    mean of the other spaces errs by 0.20, but among the seven hard spaces only by 0.08, which the estimate betters
-    from 400 observations on (rank correlation of C_10 % with the full figure there: 0.5 to 0.7). Take it as a hint
-    whether local search will do, not as a measurement. It takes seconds.
+    Accuracy on eight recorded spaces (benchmarks/quality/results/landscape.md): after 50 observations the estimate
+    separates the easy space from the hard ones, but its mean error over p and spaces is 0.17 to 0.19 (towards easy),
+    and up to 0.65 in single runs. The mean error is 0.13 after 100, 0.07 to 0.08 after 200, and 0.05 to 0.07 after
+    400 observations. Guessing the mean of the other spaces has an error of 0.20, but only 0.08 among the seven hard
+    spaces; there the estimate is better from 400 observations on (rank correlation of C_10 % with the exact value: 0.5
+    to 0.7). Use it as a hint whether local search suffices, not as a measurement. It takes seconds.
 
     Args:
-        history: The observations; its space is listed.
-        rng: Chance.
+        history: The observations; all configurations of its space are listed.
+        rng: Random generator.
         shares: As in `FlowGraph.centrality_curve`.
         neighbourhood: ``adjacent`` or ``hamming``.
 
+    Returns:
+        Estimates of C_p, ``(len(shares),)``.
+
     Raises:
-        ValueError: The space cannot be listed, or there are fewer than `LEAST` successes.
+        ValueError: The space is too large to list, or there are fewer than `MIN_SUCCESSES` successes.
     """
     space, ran = history.space, history.where(Status.OK)
-    codes = _listed(space)
-    if ran.sum() < LEAST:
-        raise ValueError(f"{ran.sum()} configurations have run; an estimate needs {LEAST} or more")
-    table = space_columns(space, codes, neighbourhood)
+    codes = _list_configurations(space)
+    if ran.sum() < MIN_SUCCESSES:
+        raise ValueError(
+            f"{ran.sum()} configurations have run; an estimate needs {MIN_SUCCESSES} or more"
+        )
+    table = read_space_columns(space, codes, neighbourhood)
     scale = fit_transform(history.costs[ran])
     y = scale.forward(history.costs[ran])
     data = Data(history.codes[ran], y, np.zeros(len(y)), np.zeros(len(y), dtype=bool))
-    fails = _expected_failures(history, codes, rng)
+    fails = _predict_failures(history, codes, rng)
     curves, weights = [], []
     for surrogate in _SURROGATES:
-        mean = _predicted(surrogate.fit(space, data, rng), codes)
+        mean = _predict(surrogate.fit(space, data, rng), codes)
         expected = scale.moments(mean, np.zeros(len(codes)))[0]
-        costs = _corrected(history, np.where(fails, FAILED, expected))
-        curves.append(graph_of(table, costs).centrality_curve(shares))
-        weights.append(1 / max(_left_out_error(surrogate, space, data, rng), 1e-12))
+        costs = _insert_observed(history, np.where(fails, FAILED_COST, expected))
+        curves.append(build_flow_graph(table, costs).centrality_curve(shares))
+        weights.append(1 / max(_cross_validation_error(surrogate, space, data, rng), 1e-12))
     return np.average(curves, axis=0, weights=weights)
 
 
-def _listed(space: Space) -> Codes:
+def _list_configurations(space: Space) -> Codes:
     count = space.feasible.count
-    if count is None or count > LARGEST:
+    if count is None or count > _MAX_CONFIGURATIONS:
         size = "cannot be counted" if count is None else f"has {count:,} configurations"
-        raise ValueError(f"the space {size}; an estimate lists them, at most {LARGEST:,}")
+        raise ValueError(
+            f"the space {size}; an estimate lists them, at most {_MAX_CONFIGURATIONS:,}"
+        )
     return np.concatenate(list(space.feasible.iterate()))
 
 
-def _predicted(model: Model, codes: Codes) -> Array:
+def _predict(model: Model, codes: Codes) -> Array:
     starts = range(0, len(codes), _CHUNK)
     return np.concatenate([model.predict(codes[i : i + _CHUNK])[0] for i in starts])
 
 
-def _expected_failures(history: History, codes: Codes, rng: Rng) -> Mask:
-    """Return which configurations rather fail than run."""
-    ran, both = history.where(Status.OK), _told(history)
+def _predict_failures(history: History, codes: Codes, rng: Rng) -> Mask:
+    """Return which configurations fail with a probability above one half, ``(n,)``."""
+    ran, known = history.where(Status.OK), _is_known(history)
     model = ForestFeasibility().fit(
-        history.space, history.codes[both], ran[both], int(rng.integers(2**31))
+        history.space, history.codes[known], ran[known], int(rng.integers(2**31))
     )
     starts = range(0, len(codes), _CHUNK)
     return np.concatenate([model.probability(codes[i : i + _CHUNK]) < 0.5 for i in starts])
 
 
-def _told(history: History) -> Mask:
+def _is_known(history: History) -> Mask:
+    """Return which trials succeeded or failed, ``(n,)``; censored and abandoned ones are left out."""
     return history.where(Status.OK) | history.where(Status.FAILED)
 
 
-def _corrected(history: History, costs: Array) -> Array:
-    """Return the costs, in the order of the feasible set, with those that were observed in their places."""
-    told, space = _told(history), history.space
-    codes = history.codes[told]
-    values = np.where(history.where(Status.OK), history.costs, FAILED)[told]
+def _insert_observed(history: History, costs: Array) -> Array:
+    """Return costs, in the order of the feasible set, with predictions replaced by observed costs."""
+    known, space = _is_known(history), history.space
+    codes = history.codes[known]
+    values = np.where(history.where(Status.OK), history.costs, FAILED_COST)[known]
     inside = space.feasible.contains(codes)
     rows = np.array(space.feasible.index(codes[inside]), dtype=np.int64)
     corrected = costs.copy()
@@ -126,8 +135,8 @@ def _corrected(history: History, costs: Array) -> Array:
     return corrected
 
 
-def _left_out_error(surrogate: Surrogate, space: Space, data: Data, rng: Rng) -> float:
-    """Return the mean squared error at observations that the model has not seen."""
+def _cross_validation_error(surrogate: Surrogate, space: Space, data: Data, rng: Rng) -> float:
+    """Return the mean squared error of a five-fold cross-validation."""
     fold = rng.permutation(len(data.y)) % _FOLDS
     error = 0.0
     for out in range(_FOLDS):

@@ -1,4 +1,4 @@
-"""The fitness flow graph of a recorded space and what it says of local search on it.
+"""The fitness flow graph of a recorded space, which shows how difficult the space is for local search.
 
 "Benchmarking optimization algorithms for auto-tuning GPU kernels" (Schoonhoven et al. 2022), section VII.
 """
@@ -13,20 +13,26 @@ import numpy as np
 from scipy.sparse import coo_array, csr_array
 
 from baco_like._typing import Array, Ints, Mask
-from baco_like.benchmarking.landscape.neighbours import Column, Neighbourhood, columns, pairs
+from baco_like.benchmarking.landscape.neighbours import (
+    Neighbourhood,
+    ValueColumn,
+    neighbour_pairs,
+    read_columns,
+)
+from baco_like.records.direction import Direction, sign_of
 from baco_like.results.recording import Recording
 
-FAILED = 1e10
-"""Fitness of a configuration that fails: any that runs is better."""
+FAILED_COST = 1e10
+"""Cost of a configuration that fails; any success is better."""
 
 DAMPING = 0.85
-"""With this probability PageRank's surfer follows an edge."""
+"""Probability with which PageRank's random surfer follows an edge."""
 
 SHARES = tuple(p / 100 for p in range(16))
 """Shares above the optimum for which the paper shows the proportion of centrality: 0 to 15 %."""
 
 _TOLERANCE = 1e-14
-"""Relative change of the PageRanks' sum at which the iteration ends."""
+"""Relative change of the PageRanks at which the iteration ends."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +40,7 @@ class FlowGraph:
     """A directed graph of configurations, from each to its neighbours that are better.
 
     Attributes:
-        costs: Fitness of every node (minimised), `FAILED` where it fails, ``(n,)``.
+        costs: Cost of every node (minimised), `FAILED_COST` for failures, ``(n,)``.
         flow: Adjacency matrix, ``(n, n)``, 1 in row i and column j where an edge leads from i to j.
     """
 
@@ -43,17 +49,17 @@ class FlowGraph:
 
     @cached_property
     def minima(self) -> Ints:
-        """Nodes that run and have no better neighbour: where local search ends, ``(m,)``."""
+        """Successful nodes without a better neighbour, at which local search ends, ``(m,)``."""
         return np.flatnonzero((np.diff(self.flow.indptr) == 0) & self.ran)
 
     @property
     def ran(self) -> Mask:
-        """Which nodes do not fail, ``(n,)``."""
-        return np.asarray(self.costs < FAILED)
+        """Whether each node is a success, ``(n,)``."""
+        return np.asarray(self.costs < FAILED_COST)
 
     @property
     def optimum(self) -> float:
-        """The least cost."""
+        """The smallest cost."""
         return float(self.costs.min())
 
     @cached_property
@@ -62,29 +68,29 @@ class FlowGraph:
         return pagerank(self.flow)
 
     def fractions(self, nodes: Ints | None = None) -> Array:
-        """Return optimum / cost of some nodes, by default of the local minima (section VII-A), ``(m,)``."""
+        """Return optimum / cost of the given nodes, by default of the local minima (section VII-A), ``(m,)``."""
         costs = self.costs[self.minima if nodes is None else nodes]
         return self.optimum / costs if self.optimum > 0 else costs / self.optimum
 
     def naive_metric(self) -> float:
         """Return the median fraction of the optimum over the local minima (section VII-A, Fig. 3).
 
-        The paper finds that it does not explain which spaces are hard.
+        According to the paper this metric does not explain which spaces are hard.
         """
         return float(np.median(self.fractions()))
 
     def centrality_curve(self, shares: Sequence[float] = SHARES) -> Array:
-        """Return C_p for several p (Eq. 3): the share of the local minima's centrality that good ones have.
+        """Return C_p for several p (Eq. 3): the share of the good local minima in the centrality of all of them.
 
         Args:
-            shares: A minimum is good if it is at most this share worse than the optimum; 0.05 is 5 %.
+            shares: The p; a minimum is good if it is at most this share worse than the optimum; 0.05 is 5 %.
 
         Raises:
             ValueError: A share is negative or above 1.
         """
         for p in shares:
             if not 0 <= p <= 1:
-                raise ValueError(f"p = {p} is no share; 5 % is 0.05")
+                raise ValueError(f"p = {p} must be between 0 and 1; 5 % is 0.05")
         weight, costs = self.centrality[self.minima], self.costs[self.minima]
         limits = self.optimum + np.asarray(shares) * abs(self.optimum)
         good = costs <= limits[:, None]
@@ -92,36 +98,44 @@ class FlowGraph:
 
 
 def flow_graph(
-    recorded: Recording, neighbourhood: Neighbourhood = "adjacent", *, maximise: bool = False
+    recorded: Recording,
+    neighbourhood: Neighbourhood = "adjacent",
+    *,
+    direction: Direction = "minimize",
 ) -> FlowGraph:
     """Return the fitness flow graph of a recorded space; its nodes are in the order of the table's entries.
 
     Args:
-        recorded: Every configuration with its value or failure. What the table does not have is no node.
+        recorded: Every configuration with its value or failure; only these are nodes.
         neighbourhood: ``adjacent`` (as in the paper's graphs) or ``hamming``.
-        maximise: Whether more is better; costs are then the values with their sign flipped.
+        direction: Direction of the values.
 
     Raises:
-        ValueError: The neighbourhood is unknown, no configuration runs, or a cost is not below `FAILED`.
+        ValueError: The neighbourhood is unknown, all configurations fail, or a cost is not below `FAILED_COST`.
     """
-    sign = -1.0 if maximise else 1.0
+    sign = sign_of(direction)
     entries = recorded.entries.values()
     costs = np.array([np.nan if e.value is None else sign * e.value for e in entries])
-    if (costs >= FAILED).any():
-        raise ValueError(f"a cost reaches {FAILED:g}, the fitness of failures; use a larger unit")
-    return graph_of(columns(recorded, neighbourhood), np.where(np.isnan(costs), FAILED, costs))
+    if (costs >= FAILED_COST).any():
+        raise ValueError(f"a cost reaches {FAILED_COST:g}, the cost of failures; use a larger unit")
+    costs = np.where(np.isnan(costs), FAILED_COST, costs)
+    return build_flow_graph(read_columns(recorded, neighbourhood), costs)
 
 
-def graph_of(table: Sequence[Column], costs: Array) -> FlowGraph:
-    """Return the fitness flow graph of rows of codes and their costs.
+def build_flow_graph(columns: Sequence[ValueColumn], costs: Array) -> FlowGraph:
+    """Return the fitness flow graph of configurations and their costs.
+
+    Args:
+        columns: The parameters of all configurations.
+        costs: Their costs, ``(n,)``.
 
     Raises:
-        ValueError: No configuration runs.
+        ValueError: All configurations fail.
     """
-    if not (costs < FAILED).any():
+    if not (costs < FAILED_COST).any():
         raise ValueError("the table has no configuration that runs; there is no landscape")
     worse, better = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
-    for a, b in pairs(table):
+    for a, b in neighbour_pairs(columns):
         down, up = costs[a] > costs[b], costs[a] < costs[b]
         worse += [a[down], b[up]]
         better += [b[down], a[up]]
@@ -133,10 +147,10 @@ def graph_of(table: Sequence[Column], costs: Array) -> FlowGraph:
 def pagerank(flow: csr_array, damping: float = DAMPING) -> Array:
     """Return the PageRank of every node of a graph, ``(n,)``.
 
-    With P the matrix of steps and v uniform, PageRank is x = damping (P' x + dangling v) + (1 - damping) v, where what
-    dangling nodes have is spread uniformly. Both sums in v scale x only, so x is proportional to the y that solves
-    y = 1 + damping P' y. It is iterated; in a fitness flow graph, which has no cycles, it is exact after as many
-    steps as the longest path has.
+    With transition matrix P and uniform vector v, PageRank is x = damping (P' x + dangling v) + (1 - damping) v; the
+    rank of dangling nodes is spread uniformly. Both terms in v only scale x, so x is proportional to the solution
+    y of y = 1 + damping P' y. The equation is iterated. A fitness flow graph has no cycles, so the result is exact
+    after as many steps as its longest path has.
 
     Args:
         flow: Adjacency matrix, ``(n, n)``; all edges of a node are followed with equal probability.
@@ -161,20 +175,20 @@ def proportion_of_centrality(
     p: float,
     neighbourhood: Neighbourhood = "adjacent",
     *,
-    maximise: bool = False,
+    direction: Direction = "minimize",
 ) -> float:
-    """Return C_p of a recorded space: how likely local search ends within (1 + p) of the optimum (Eq. 3).
+    """Return C_p of a recorded space: the probability that local search ends within (1 + p) of the optimum (Eq. 3).
 
-    Near 1 the space is easy. For several p, `FlowGraph.centrality_curve` builds the graph only once.
+    A value near 1 means an easy space. For several p use `FlowGraph.centrality_curve`, which needs one graph.
 
     Args:
         recorded: Every configuration with its value or failure.
         p: A share; 0.05 is 5 %.
         neighbourhood: ``adjacent``, as in the paper, or ``hamming``.
-        maximise: Whether more is better.
+        direction: Direction of the values.
 
     Raises:
-        ValueError: p is no share, the neighbourhood is unknown, or no configuration runs.
+        ValueError: p is not between 0 and 1, the neighbourhood is unknown, or all configurations fail.
     """
-    graph = flow_graph(recorded, neighbourhood, maximise=maximise)
+    graph = flow_graph(recorded, neighbourhood, direction=direction)
     return float(graph.centrality_curve((p,))[0])

@@ -1,7 +1,8 @@
-"""Which recorded configurations are neighbours: pairs of rows that differ in one column.
+"""Find neighbours among recorded configurations: pairs of rows that differ in one column.
 
 The definitions of "Benchmarking optimization algorithms for auto-tuning GPU kernels" (Schoonhoven et al. 2022),
-section III-B: Hamming (Eq. 2), any other value of one parameter; adjacent, a value next to it in the parameter's list.
+section III-B. Hamming (Eq. 2): one parameter has any other value. Adjacent: one parameter has the next or the previous
+value of its list.
 """
 
 from __future__ import annotations
@@ -21,62 +22,72 @@ from baco_like.spaces.space import Space
 
 Neighbourhood = Literal["adjacent", "hamming"]
 
-_WIDEST_KEY = 2**62
+_MAX_KEY = 2**62
+"""Limit of the joint number of a row's values, below the largest 64-bit integer."""
 
 
 @dataclass(frozen=True, eq=False)
-class Column:
-    """One parameter of all rows.
+class ValueColumn:
+    """The values of one parameter in all rows.
 
     Attributes:
         codes: Number of the value, ``(n,)``.
-        near: Tells of pairs of different values, the lesser first, which are neighbours.
-        reach: At most so many values further in the same run of rows can a neighbour be.
+        are_neighbours: For pairs of different values, the smaller first, returns which are neighbours.
+        reach: Largest distance of neighbours among rows that are equal in all other columns and sorted by this one.
     """
 
     codes: Ints
-    near: Callable[[Ints, Ints], Mask]
+    are_neighbours: Callable[[Ints, Ints], Mask]
     reach: int = sys.maxsize
 
 
-def columns(recorded: Recording, neighbourhood: Neighbourhood) -> list[Column]:
+def read_columns(recorded: Recording, neighbourhood: Neighbourhood) -> list[ValueColumn]:
     """Return the parameters of a recorded table in the order of its entries.
 
-    Numbers are ordered as their list is. Other values have no order: all of them are adjacent. Permutations differ
-    by a swap, of two elements that stand side by side (adjacent) or of any two (Hamming).
+    Numbers have the order of their list. Other values have no order: all of them are adjacent. Neighbouring
+    permutations differ by a swap of two consecutive elements (adjacent) or of any two elements (Hamming).
 
     Raises:
         ValueError: The neighbourhood is unknown.
     """
-    _check(neighbourhood)
+    _check_neighbourhood(neighbourhood)
     return [
-        _column([row[i] for row in recorded.entries], recorded.domains[name], neighbourhood)
+        _recorded_column(
+            [row[i] for row in recorded.entries], recorded.domains[name], neighbourhood
+        )
         for i, name in enumerate(recorded.names)
     ]
 
 
-def space_columns(space: Space, codes: Codes, neighbourhood: Neighbourhood) -> list[Column]:
-    """Return the parameters of rows of a space's codes, ``(n, w)``; without reals; neighbours as in `columns`.
+def read_space_columns(
+    space: Space, codes: Codes, neighbourhood: Neighbourhood
+) -> list[ValueColumn]:
+    """Return the parameters of encoded configurations, as `read_columns` does.
+
+    Args:
+        space: A space without real parameters.
+        codes: The configurations, ``(n, w)``.
+        neighbourhood: ``adjacent`` or ``hamming``.
 
     Raises:
         ValueError: The neighbourhood is unknown.
     """
-    _check(neighbourhood)
+    _check_neighbourhood(neighbourhood)
     return [
         _space_column(space.parameters[name], codes[:, space.columns[name]], neighbourhood)
         for name in space.active
     ]
 
 
-def pairs(table: Sequence[Column]) -> Iterator[tuple[Ints, Ints]]:
+def neighbour_pairs(table: Sequence[ValueColumn]) -> Iterator[tuple[Ints, Ints]]:
     """Yield blocks of neighbouring rows, each pair of rows once.
 
-    For every column the rows are sorted so that those alike in all others stand together; the pairs within such a
-    run are those at distance 1, 2, ... in it. The work is that of the pairs there are.
+    For each column the rows are sorted into groups that are equal in all other columns. The pairs of a group are the
+    rows at distance 1, 2, ... in it. The effort is proportional to the number of pairs.
     """
     for number, column in enumerate(table):
         others = [other.codes for other in table[:number]] + [o.codes for o in table[number + 1 :]]
-        rest = _joint(others, len(column.codes))
+        rest = _joint_numbers(others, len(column.codes))
         order = np.lexsort((column.codes, rest))
         rest, codes = rest[order], column.codes[order]
         first = np.arange(len(order))
@@ -85,43 +96,47 @@ def pairs(table: Sequence[Column]) -> Iterator[tuple[Ints, Ints]]:
             first = first[rest[first] == rest[first + lag]]
             if not len(first):
                 break
-            found = first[column.near(codes[first], codes[first + lag])]
-            yield order[found], order[found + lag]
+            pairs = first[column.are_neighbours(codes[first], codes[first + lag])]
+            yield order[pairs], order[pairs + lag]
 
 
-def _check(neighbourhood: Neighbourhood) -> None:
+def _check_neighbourhood(neighbourhood: Neighbourhood) -> None:
     if neighbourhood not in get_args(Neighbourhood):
-        raise ValueError(f"neighbourhood = {neighbourhood!r}; it is 'adjacent' or 'hamming'")
+        raise ValueError(f"neighbourhood = {neighbourhood!r}: expected 'adjacent' or 'hamming'")
 
 
-def _column(values: Sequence[Any], domain: Sequence[Any], neighbourhood: Neighbourhood) -> Column:
+def _recorded_column(
+    values: Sequence[Any], domain: Sequence[Any], neighbourhood: Neighbourhood
+) -> ValueColumn:
     number = {value: i for i, value in enumerate(domain)}
     codes = np.array([number[value] for value in values], dtype=np.int64)
     if all(isinstance(value, tuple) for value in domain):
-        return Column(codes, _swap_apart(domain, neighbourhood))
-    return _scalar(codes, all(isinstance(value, int | float) for value in domain), neighbourhood)
+        return ValueColumn(codes, _one_swap_apart(domain, neighbourhood))
+    return _scalar_column(
+        codes, all(isinstance(value, int | float) for value in domain), neighbourhood
+    )
 
 
-def _space_column(parameter: Parameter, codes: Codes, neighbourhood: Neighbourhood) -> Column:
+def _space_column(parameter: Parameter, codes: Codes, neighbourhood: Neighbourhood) -> ValueColumn:
     if parameter.width > 1:
         orders, numbers = np.unique(codes, axis=0, return_inverse=True)
         domain = [tuple(order) for order in np.argsort(orders, axis=1).tolist()]
-        return Column(numbers.reshape(-1), _swap_apart(domain, neighbourhood))
-    return _scalar(
+        return ValueColumn(numbers.reshape(-1), _one_swap_apart(domain, neighbourhood))
+    return _scalar_column(
         codes[:, 0].astype(np.int64), parameter.kind is ParameterKind.ORDERED, neighbourhood
     )
 
 
-def _scalar(codes: Ints, ordered: bool, neighbourhood: Neighbourhood) -> Column:
+def _scalar_column(codes: Ints, ordered: bool, neighbourhood: Neighbourhood) -> ValueColumn:
     if ordered and neighbourhood == "adjacent":
-        return Column(codes, lambda low, high: high - low == 1, reach=1)
-    return Column(codes, lambda low, high: low != high)
+        return ValueColumn(codes, lambda low, high: high - low == 1, reach=1)
+    return ValueColumn(codes, lambda low, high: low != high)
 
 
-def _swap_apart(
+def _one_swap_apart(
     domain: Sequence[tuple[Any, ...]], neighbourhood: Neighbourhood
 ) -> Callable[[Ints, Ints], Mask]:
-    """Return what tells which orders of a permutation are one swap apart."""
+    """Return a function that finds orders of a permutation that are one swap apart."""
     number = {order: i for i, order in enumerate(domain)}
     near = np.zeros((len(domain), len(domain)), dtype=bool)
     for i, order in enumerate(domain):
@@ -134,13 +149,13 @@ def _swap_apart(
     return lambda a, b: near[a, b]
 
 
-def _joint(codes: Sequence[Ints], n: int) -> Ints:
-    """Return one number per row that is the same exactly for rows with the same codes, ``(n,)``."""
+def _joint_numbers(codes: Sequence[Ints], n: int) -> Ints:
+    """Return a number per row; two rows have the same number exactly if their codes are equal, ``(n,)``."""
     key = np.zeros(n, dtype=np.int64)
     span = 1
     for column in codes:
         values = int(column.max()) + 1
-        if span * values > _WIDEST_KEY:
+        if span * values > _MAX_KEY:
             key = np.unique(key, return_inverse=True)[1].astype(np.int64)
             span = int(key.max()) + 1
         key = key * values + column

@@ -1,4 +1,4 @@
-"""Plots of landscapes: the flow graph of a small space, C_p curves of several."""
+"""Plot landscapes: the flow graph of a small space, and the C_p curves of several spaces."""
 
 from __future__ import annotations
 
@@ -12,45 +12,45 @@ from baco_like._optional import require
 from baco_like._typing import Array, Ints
 from baco_like.benchmarking.landscape.graph import SHARES, FlowGraph
 
-LARGEST_PLOT = 2000
-"""Nodes of a graph that is still drawn."""
+MAX_NODES = 2000
+"""Largest graph that is drawn."""
 
 _DARKEST = 0.75
-"""Fractions of the optimum below this have the same colour, as in the paper's Fig. 6."""
+"""Fractions of the optimum below this value have the same colour, as in the paper's Fig. 6."""
 
 _FAILED = "#bbbbbb"
 _OPTIMUM = "#d55e00"
 
 
 def plot_flow_graph(graph: FlowGraph, path: Path) -> None:
-    """Write a picture of a flow graph to ``path``: better is lower, neighbours stand side by side.
+    """Plot a flow graph: better configurations are lower, and neighbours are close to each other.
 
-    The colour is the fraction of the optimum, local minima are larger by their PageRank, the optimum has a ring, and
-    failures stand in grey at the top (Schoonhoven et al. 2022, Fig. 6).
+    The colour shows the fraction of the optimum. The size of a local minimum grows with its PageRank, the optimum has
+    a ring, and failures are grey at the top (Schoonhoven et al. 2022, Fig. 6).
 
     Raises:
-        ValueError: The graph has more than `LARGEST_PLOT` nodes.
+        ValueError: The graph has more than `MAX_NODES` nodes.
         MissingExtra: matplotlib is not installed.
     """
-    if len(graph.costs) > LARGEST_PLOT:
+    if len(graph.costs) > MAX_NODES:
         raise ValueError(
-            f"the graph has {len(graph.costs)} nodes; a picture shows at most {LARGEST_PLOT}"
+            f"the graph has {len(graph.costs)} nodes; a plot shows at most {MAX_NODES}"
         )
     require("matplotlib", "plot")
     from matplotlib.collections import LineCollection
     from matplotlib.figure import Figure
 
-    x, y = _side_by_side(graph), _heights(graph)
+    x, y = _horizontal_ranks(graph), _vertical_ranks(graph)
     figure = Figure(figsize=(8, 5), layout="constrained")
     axes = figure.subplots()
     worse, better = graph.flow.nonzero()
     ends = np.stack([np.column_stack([x[e], y[e]]) for e in (worse, better)], axis=1)
     axes.add_collection(LineCollection(list(ends), colors="#00000018", linewidths=0.5))
     axes.plot(x[~graph.ran], y[~graph.ran], ".", color=_FAILED, ms=4)
-    drawn = _nodes(axes, graph, x, y)
+    nodes = _plot_nodes(axes, graph, x, y)
     best = int(np.argmin(graph.costs))
     axes.plot(x[best], y[best], "o", ms=14, mfc="none", mec=_OPTIMUM, mew=1.5)
-    figure.colorbar(drawn, ax=axes, label="fraction of the optimum", extend="min")
+    figure.colorbar(nodes, ax=axes, label="fraction of the optimum", extend="min")
     axes.set_xticks([])
     axes.set_ylabel("configurations that are better")
     figure.savefig(path, dpi=150)
@@ -59,11 +59,11 @@ def plot_flow_graph(graph: FlowGraph, path: Path) -> None:
 def plot_centrality_curves(
     curves: Mapping[str, Array], path: Path, shares: Sequence[float] = SHARES
 ) -> None:
-    """Write a plot of C_p over p to ``path`` (Schoonhoven et al. 2022, Fig. 7).
+    """Plot C_p over p (Schoonhoven et al. 2022, Fig. 7).
 
     Args:
-        curves: What `FlowGraph.centrality_curve` gave for each space, by its name.
-        path: Its ending says the format.
+        curves: The result of `FlowGraph.centrality_curve` for each space, by its name.
+        path: The file; its suffix decides the format.
         shares: The p of the curves.
 
     Raises:
@@ -79,7 +79,7 @@ def plot_centrality_curves(
         axes.plot(
             100 * np.asarray(shares), curve, marks[number % len(marks)] + "-", ms=4, label=name
         )
-    axes.set_xlabel("p: good is within so many per cent of the optimum")
+    axes.set_xlabel("p: largest distance of a good minimum to the optimum, %")
     axes.set_ylabel("proportion of centrality")
     axes.set_ylim(0, 1.02)
     axes.grid(alpha=0.3)
@@ -87,7 +87,7 @@ def plot_centrality_curves(
     figure.savefig(path, dpi=150)
 
 
-def _nodes(axes: Any, graph: FlowGraph, x: Ints, y: Ints) -> Any:
+def _plot_nodes(axes: Any, graph: FlowGraph, x: Ints, y: Ints) -> Any:
     size = np.full(len(graph.costs), 8.0)
     weight = graph.centrality[graph.minima]
     size[graph.minima] = 30 + 220 * weight / weight.max()
@@ -98,13 +98,13 @@ def _nodes(axes: Any, graph: FlowGraph, x: Ints, y: Ints) -> Any:
     )
 
 
-def _heights(graph: FlowGraph) -> Ints:
-    """Return how many nodes are better than each: even steps, whatever the costs."""
+def _vertical_ranks(graph: FlowGraph) -> Ints:
+    """Return the number of better nodes for each node."""
     return np.searchsorted(np.sort(graph.costs), graph.costs).astype(np.int64)
 
 
-def _side_by_side(graph: FlowGraph) -> Ints:
-    """Return places in a row with neighbours close to each other: the order of the Laplacian's Fiedler vector."""
+def _horizontal_ranks(graph: FlowGraph) -> Ints:
+    """Return positions with neighbours close to each other: the order of the Laplacian's Fiedler vector."""
     links = (graph.flow + graph.flow.T).toarray()
     laplacian = np.diag(links.sum(axis=1)) - links
     _, vectors = np.linalg.eigh(laplacian)

@@ -1,6 +1,6 @@
-"""Scores of strategies on recorded spaces: the community's, and those of the 2021 and 2022 papers.
+"""Scores of strategies on recorded spaces: the community's methodology, and measures of the 2021 and 2022 papers.
 
-Everything is a cost, minimised; flip the sign of an objective that is maximised.
+All functions take costs, which are minimised; negate the values of a maximised objective.
 """
 
 from baco_like.benchmarking.score.baseline import (
@@ -11,7 +11,6 @@ from baco_like.benchmarking.score.baseline import (
     budget,
     random_curve,
 )
-from baco_like.benchmarking.score.contests import bootstrap_interval, totals, wins
 from baco_like.benchmarking.score.errors import (
     CHECKPOINTS,
     at_budgets,
@@ -27,6 +26,11 @@ from baco_like.benchmarking.score.performance import (
     score,
     score_over_time,
 )
+from baco_like.benchmarking.score.significance import (
+    bootstrap_interval,
+    count_wins,
+    significant_wins,
+)
 
 __all__ = [
     "CHECKPOINTS",
@@ -41,12 +45,12 @@ __all__ = [
     "best_so_far",
     "bootstrap_interval",
     "budget",
+    "count_wins",
     "fraction_of_optimum",
     "mean_absolute_error",
     "mean_deviation_factor",
     "random_curve",
     "score",
     "score_over_time",
-    "totals",
-    "wins",
+    "significant_wins",
 ]

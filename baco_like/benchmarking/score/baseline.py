@@ -1,8 +1,8 @@
-"""Random search without replacement on a recorded space, calculated instead of run.
+"""Calculate random search without replacement on a recorded space.
 
-The community's methodology (Willemsen et al., "A methodology for comparing optimization algorithms for auto-tuning",
-2024; PyPI package ``autotuning-methodology``), which the score of "Constraint-aware Optimization in Auto-Tuning"
-(section V-A) rests on.
+It follows the community's methodology (Willemsen et al., "A methodology for comparing optimization algorithms for
+auto-tuning", 2024; PyPI package ``autotuning-methodology``), on which the score of "Constraint-aware Optimization in
+Auto-Tuning" (section V-A) is based.
 """
 
 from __future__ import annotations
@@ -16,23 +16,24 @@ import numpy as np
 import numpy.typing as npt
 
 from baco_like._typing import Array, Ints
+from baco_like.records.direction import Direction, sign_of
 from baco_like.results.recording import Recording
 
 START = 0.01
-"""The score begins where random search has come so far from the median towards the optimum."""
+"""Share of the way from the median to the optimum that random search has covered where the score starts."""
 
 CUTOFF = 0.95
-"""The score ends where random search has come so far from the median to the optimum."""
+"""Share of the way from the median to the optimum that random search has covered where the score ends."""
 
 
 @dataclass(frozen=True, eq=False)
 class Baseline:
-    """What is known of a recorded space, as far as scores need it.
+    """The costs and times of a recorded space that scores need.
 
     Attributes:
-        costs: What the configurations that run cost (minimised), ascending, ``(n,)``.
-        failures: How many configurations fail.
-        seconds: Mean time that an evaluation takes random search (`evaluation_seconds`), or NaN.
+        costs: Costs (minimised) of the configurations that do not fail, ascending, ``(n,)``.
+        failures: Number of configurations that fail.
+        seconds: Mean time of an evaluation of random search (`evaluation_seconds`), or NaN.
         median_seconds: Median time of an evaluation, or NaN.
     """
 
@@ -42,60 +43,58 @@ class Baseline:
     median_seconds: float = float("nan")
 
     @classmethod
-    def of(cls, costs: npt.ArrayLike, seconds: npt.ArrayLike | None = None) -> Baseline:
-        """Make it from all configurations of a space.
+    def from_costs(cls, costs: npt.ArrayLike, seconds: npt.ArrayLike | None = None) -> Baseline:
+        """Create a baseline from all configurations of a space.
 
         Args:
-            costs: What each configuration costs, NaN if it fails, ``(n,)``.
-            seconds: How long the evaluation of each takes, NaN if that was not recorded, ``(n,)``.
+            costs: Cost of each configuration, NaN if it fails, ``(n,)``.
+            seconds: Time of each evaluation, NaN if it was not recorded, ``(n,)``.
 
         Raises:
-            ValueError: No configuration runs, or the lengths differ.
+            ValueError: All configurations fail, or the lengths differ.
         """
         every = np.asarray(costs, dtype=float)
         valid = np.sort(every[~np.isnan(every)])
         if not len(valid):
             raise ValueError("costs has no configuration that runs; a score needs one")
+        failures = len(every) - len(valid)
         if seconds is None:
-            return cls(valid, len(every) - len(valid))
+            return cls(valid, failures)
         times = np.asarray(seconds, dtype=float)
         if times.shape != every.shape:
             raise ValueError(f"seconds has shape {times.shape}, costs {every.shape}; give one each")
         if np.isnan(times).all():
-            return cls(valid, len(every) - len(valid))
+            return cls(valid, failures)
         mean = evaluation_seconds(times, np.isnan(every))
-        return cls(valid, len(every) - len(valid), mean, float(np.nanmedian(times)))
+        return cls(valid, failures, mean, float(np.nanmedian(times)))
 
     @classmethod
-    def from_recorded(cls, recorded: Recording, *, maximise: bool = False) -> Baseline:
-        """Make it from a recorded table; time is that of all stages (compile, run, check).
+    def from_recorded(cls, recorded: Recording, *, direction: Direction = "minimize") -> Baseline:
+        """Create a baseline from a recorded table; times include all stages (compile, run, check).
 
         Args:
             recorded: The table.
-            maximise: Whether more is better; costs are then the values with their sign flipped.
+            direction: Direction of its values.
         """
         entries = list(recorded.entries.values())
-        sign = -1.0 if maximise else 1.0
-        return cls.of(
+        sign = sign_of(direction)
+        return cls.from_costs(
             [np.nan if e.value is None else sign * e.value for e in entries],
             [sum(e.seconds.values()) if e.seconds else np.nan for e in entries],
         )
 
     @property
     def optimum(self) -> float:
-        """The least cost."""
+        """The smallest cost."""
         return float(self.costs[0])
 
     @property
     def median(self) -> float:
-        """The median cost of the configurations that run."""
+        """The median cost of the configurations that do not fail."""
         return float(np.median(self.costs))
 
     def evaluations(self, cutoff: float = CUTOFF, start: float = START) -> tuple[int, int]:
-        """Return the first and the last number of evaluations that count for the score.
-
-        Where they would be less than two apart, they are moved apart.
-        """
+        """Return the first and the last number of evaluations that count for the score, at least two apart."""
         known = self._evaluations.get((cutoff, start))
         if known is None:
             first, last = budget(self.costs, start), budget(self.costs, cutoff)
@@ -107,10 +106,10 @@ class Baseline:
 
     @cached_property
     def _evaluations(self) -> dict[tuple[float, float], tuple[int, int]]:
-        return {}  # bootstraps ask for the same ones hundreds of times
+        return {}  # a cache: a bootstrap needs the same numbers hundreds of times
 
     def time_range(self, cutoff: float = CUTOFF, start: float = START) -> tuple[float, float]:
-        """Return the first and the last second that count: `evaluations` times the median time of one.
+        """Return the first and the last second that count: `evaluations` times the median time of an evaluation.
 
         Raises:
             ValueError: The times were not recorded.
@@ -121,11 +120,11 @@ class Baseline:
         return first * self.median_seconds, last * self.median_seconds
 
     def at_evaluations(self, numbers: npt.ArrayLike) -> Array:
-        """Return the cost that random search is expected to have reached after so many evaluations.
+        """Return the expected cost of random search after given numbers of evaluations.
 
-        The cost at the expected rank: of n costs the best of k has rank k (n + 1) / (k + 1) from the worst, rounded
-        and taken as an index from 0 as in the methodology's package. Failing configurations do not count there; the
-        expectation of the cost itself, with them, is `random_curve`.
+        It is the cost at the expected rank: of n costs the best of k has rank k (n + 1) / (k + 1) from the worst,
+        rounded and used as an index from 0, as in the methodology's package. Failing configurations do not count; for
+        the expectation of the cost itself, with failures, see `random_curve`.
 
         Args:
             numbers: Numbers of evaluations, 0 or more.
@@ -136,10 +135,10 @@ class Baseline:
         return self.costs[n - 1 - rank]
 
     def at_seconds(self, times: Array) -> Array:
-        """Return the cost that random search is expected to have reached at some times.
+        """Return the expected cost of random search at given times.
 
-        A time is as many evaluations as `seconds` fits into it, at least one; between whole numbers a monotone cubic
-        interpolation (PCHIP) smooths the steps, all as in the methodology's package.
+        A time is converted to evaluations by dividing by `seconds`, at least one. A monotone cubic interpolation
+        (PCHIP) smooths the steps between whole numbers, as in the methodology's package.
 
         Args:
             times: Seconds, equally spaced and ascending, ``(t,)``.
@@ -160,13 +159,14 @@ class Baseline:
 
 
 def evaluation_seconds(seconds: Array, failed: npt.NDArray[np.bool_]) -> float:
-    """Return the mean time per evaluation that runs, the failing ones it meets on the way added.
+    """Return the mean time of random search per successful evaluation, including the failures between successes.
 
-    The mean of those that run plus the share that fails times their mean, as in the methodology's package.
+    It is the mean time of successes, plus the share of failures times their mean time, as in the methodology's
+    package.
 
     Args:
         seconds: Time of each evaluation, NaN if unknown, ``(n,)``.
-        failed: Which of them fail.
+        failed: Whether each evaluation fails, ``(n,)``.
     """
     known = ~np.isnan(seconds)
     if not (known & failed).any():
@@ -176,20 +176,20 @@ def evaluation_seconds(seconds: Array, failed: npt.NDArray[np.bool_]) -> float:
 
 
 def budget(costs: npt.ArrayLike, cutoff: float = CUTOFF) -> int:
-    """Return how many evaluations random search needs for a share of the way from the median to the optimum.
+    """Return the number of evaluations that random search needs for a share of the way from the median to the optimum.
 
-    The inverse of the expected rank: index i from the worst takes i / (n + 1 - i) evaluations, rounded up. If only the
-    optimum is good enough, the second best is.
+    It inverts the expected rank: index i from the worst takes i / (n + 1 - i) evaluations, rounded up. If only the
+    optimum is good enough, the second best is used.
 
     Args:
-        costs: What the configurations of a space cost (minimised); NaN (failed) does not count.
+        costs: Costs (minimised) of the configurations of a space; NaN (failed) does not count.
         cutoff: The share of the way, 0 to 1.
 
     Raises:
-        ValueError: The cutoff is no share, or all costs are the same.
+        ValueError: The cutoff is not between 0 and 1, or all costs are equal.
     """
     if not 0 <= cutoff <= 1:
-        raise ValueError(f"cutoff = {cutoff} is no share; give a number from 0 to 1")
+        raise ValueError(f"cutoff = {cutoff}; give a share from 0 to 1")
     every = np.asarray(costs, dtype=float)
     ascending = np.sort(every[~np.isnan(every)])
     if not len(ascending) or ascending[0] == ascending[-1]:
@@ -208,17 +208,17 @@ def random_curve(costs: npt.ArrayLike, evaluations: int) -> Array:
     """Return the expected best cost of uniform sampling without replacement, in closed form.
 
     After k of n draws the i-th best (from 1) is the best one drawn with probability C(n - i, k - 1) / C(n, k). Failing
-    configurations take draws; the expectation is over the samples in which at least one runs.
+    configurations take draws; the expectation is over the samples with at least one success.
 
     Args:
-        costs: What each configuration of a space costs (minimised), NaN if it fails, ``(n,)``.
-        evaluations: How many draws, at most n.
+        costs: Cost (minimised) of each configuration of a space, NaN if it fails, ``(n,)``.
+        evaluations: Number of draws, at most n.
 
     Returns:
         The expectation after 1, 2, ... ``evaluations`` draws, ``(evaluations,)``.
 
     Raises:
-        ValueError: More draws than configurations, or no configuration runs.
+        ValueError: There are more draws than configurations, or all configurations fail.
     """
     every = np.asarray(costs, dtype=float)
     n = len(every)
@@ -231,29 +231,29 @@ def random_curve(costs: npt.ArrayLike, evaluations: int) -> Array:
 
 
 def _expected_best(valid: Array, n: int, k: int) -> float:
-    """Return the mean of the least of k draws; P(none of the i best drawn) is a running product."""
+    """Return the mean of the smallest of k draws from n configurations with the given successful costs."""
     i = np.arange(len(valid))
-    none = np.cumprod(np.maximum(n - k - i, 0) / (n - i))
-    drawn = -np.diff(none, prepend=1.0)
-    return float(drawn @ valid / drawn.sum())
+    # P(no configuration of the i best is drawn) is a running product; its differences are P(the i-th is the best).
+    not_drawn = np.cumprod(np.maximum(n - k - i, 0) / (n - i))
+    best = -np.diff(not_drawn, prepend=1.0)
+    return float(best @ valid / best.sum())
 
 
 def best_so_far(runs: Iterable[Iterable[float | None]]) -> Array:
-    """Return curves of the least cost so far, ``(runs, evaluations)``.
+    """Return curves of the smallest cost so far, ``(runs, evaluations)``.
 
     Args:
-        runs: The costs of each run in the order of evaluation, None or NaN where one failed; a run that ended early
-            keeps its best.
+        runs: The costs of each run in order of evaluation, None or NaN for failures; a shorter run keeps its best.
 
     Returns:
-        NaN before the first success.
+        The curves; NaN before the first success.
 
     Raises:
-        ValueError: No run, or one without any evaluation.
+        ValueError: There is no run, or a run has no evaluation.
     """
     rows = [np.array([np.nan if v is None else v for v in run], dtype=float) for run in runs]
     if not rows or min(map(len, rows)) == 0:
-        raise ValueError("runs has none, or one without an evaluation")
+        raise ValueError("runs is empty, or a run has no evaluation")
     width = max(map(len, rows))
     table = np.array([np.pad(row, (0, width - len(row)), constant_values=np.nan) for row in rows])
     return np.asarray(np.fmin.accumulate(table, axis=1))

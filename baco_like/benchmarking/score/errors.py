@@ -1,4 +1,4 @@
-"""Plainer measures: fraction of the optimum, mean absolute error, mean deviation factor."""
+"""Simple measures: fraction of the optimum, mean absolute error, mean deviation factor."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ def fraction_of_optimum(curves: Array, optimum: float) -> Array:
     """Return optimum / cost, 1 at the optimum ("Benchmarking optimization algorithms", section VII-A).
 
     Args:
-        curves: Best cost so far, of any shape; NaN, where nothing has run yet, gives 0. Costs are positive, or all
-            negative if they are a maximised objective with its sign flipped: then the fraction is cost / optimum.
-        optimum: The least cost of the space.
+        curves: Best cost so far, of any shape; NaN, before the first success, gives 0. Costs are all positive, or all
+            negative (a maximised objective); then the fraction is cost / optimum.
+        optimum: The smallest cost of the space.
 
     Raises:
-        ValueError: The optimum is 0, of which nothing is a fraction, or costs have either sign.
+        ValueError: The optimum is 0, or the costs have different signs; then the fraction is not defined.
     """
     if optimum == 0 or (optimum < 0 and bool((np.asarray(curves) > 0).any())):
         raise ValueError(
@@ -34,7 +34,7 @@ def fraction_of_optimum(curves: Array, optimum: float) -> Array:
 
 
 def at_budgets(curves: Array, budgets: Sequence[int]) -> Array:
-    """Return the best costs after given numbers of evaluations, ``(runs, budgets)``; a run that ended keeps its last.
+    """Return the best costs after given numbers of evaluations, ``(runs, budgets)``; shorter runs keep their last.
 
     Raises:
         ValueError: A budget is below 1.
@@ -48,17 +48,17 @@ def at_budgets(curves: Array, budgets: Sequence[int]) -> Array:
 def mean_absolute_error(
     curves: Array, optimum: float, checkpoints: Sequence[int] = CHECKPOINTS
 ) -> Array:
-    """Return the mean of |best so far - optimum| over some numbers of evaluations, of each run, ``(runs,)``.
+    """Return the mean of |best so far - optimum| over several numbers of evaluations, per run, ``(runs,)``.
 
     "Bayesian Optimization for auto-tuning GPU kernels", section IV-A.
 
     Args:
         curves: Best cost so far, ``(runs, evaluations)``.
-        optimum: The least cost of the space.
+        optimum: The smallest cost of the space.
         checkpoints: Numbers of evaluations; the paper's are 40, 60, ... 220.
 
     Raises:
-        ValueError: The curves end before the last checkpoint: an error of evaluations that were not made is none.
+        ValueError: The curves end before the last checkpoint.
     """
     if max(checkpoints) > curves.shape[1]:
         raise ValueError(
@@ -71,8 +71,8 @@ def mean_absolute_error(
 def mean_deviation_factor(errors: npt.ArrayLike) -> tuple[Array, Array]:
     """Return the mean deviation factor of each strategy and the standard deviation of its factors.
 
-    A factor is a strategy's error on a space over the mean error of all strategies on it ("Bayesian Optimization for
-    auto-tuning GPU kernels", section IV-A). Below 1 is better than the average strategy.
+    A factor is the ratio of a strategy's error on a space to the mean error of all strategies on it ("Bayesian
+    Optimization for auto-tuning GPU kernels", section IV-A). Below 1 is better than the average strategy.
 
     Args:
         errors: Mean over the runs of `mean_absolute_error`, ``(strategies, spaces)``.

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from baco_like._typing import Array
-from baco_like.benchmarking.comparison.figures import charged, clock, curves_of
+from baco_like.benchmarking.comparison.figures import charge_penalised, clock, curves_of
 from baco_like.benchmarking.comparison.plan import budget_on
-from baco_like.benchmarking.comparison.runs import Budget, Run
+from baco_like.benchmarking.comparison.runs import RunBudget, StrategyRun
 from baco_like.benchmarking.comparison.spaces import RecordedSpace
 from baco_like.benchmarking.score import (
     Baseline,
@@ -48,7 +48,7 @@ class Entry:
         budget = "95 %" if self.evaluations is None else str(self.evaluations)
         return f"{self.name} @ {budget}" + (" drawn" if self.draw else "")
 
-    def budget(self, recorded: RecordedSpace) -> Budget:
+    def budget(self, recorded: RecordedSpace) -> RunBudget:
         return budget_on(recorded, self.evaluations)
 
     def __hash__(self) -> int:
@@ -70,18 +70,18 @@ class Evidence:
     """
 
     spaces: Mapping[str, RecordedSpace]
-    runs: Sequence[Run]
+    runs: Sequence[StrategyRun]
     missing: Mapping[str, str]
     resamples: int = 300
 
     @cached_property
-    def _grouped(self) -> Mapping[tuple[str, str], list[Run]]:
-        found: dict[tuple[str, str], list[Run]] = {}
+    def _grouped(self) -> Mapping[tuple[str, str], list[StrategyRun]]:
+        found: dict[tuple[str, str], list[StrategyRun]] = {}
         for run in self.runs:
             found.setdefault((run.label, run.space), []).append(run)
         return found
 
-    def of(self, entry: Entry, space: str) -> list[Run]:
+    def of(self, entry: Entry, space: str) -> list[StrategyRun]:
         return self._grouped.get((entry.label, space), [])
 
     def has(self, entry: Entry) -> bool:
@@ -90,7 +90,9 @@ class Evidence:
     def curves(self, entry: Entry, charge: bool = False) -> dict[str, Array]:
         """Return best costs so far by space; with ``charge``, penalised candidates are evaluations."""
         return {
-            name: curves_of([charged(run) if charge else run for run in self.of(entry, name)], one)
+            name: curves_of(
+                [charge_penalised(run) if charge else run for run in self.of(entry, name)], one
+            )
             for name, one in self.spaces.items()
         }
 

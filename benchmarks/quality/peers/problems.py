@@ -77,7 +77,7 @@ class Problem:
 
     @cached_property
     def baseline(self) -> Baseline:
-        return Baseline.of(self.costs)
+        return Baseline.from_costs(self.costs)
 
     @property
     def best(self) -> float:
