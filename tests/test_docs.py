@@ -69,3 +69,8 @@ def test_every_link_to_a_file_leads_somewhere(page):
     targets = re.findall(r"\]\(([^)#\s]+)[^)]*\)", (ROOT / page).read_text())
     files = [target for target in targets if "://" not in target]
     assert [file for file in files if not ((ROOT / page).parent / file).exists()] == []
+
+
+def test_the_plug_ins_of_contributing_run(tmp_path):
+    done = run(ROOT / "CONTRIBUTING.md", tmp_path)
+    assert done.returncode == 0, done.stderr
