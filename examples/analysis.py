@@ -1,4 +1,4 @@
-"""How hard is a recorded space, and how well does a strategy do on it?
+"""Measure how hard a recorded space is, and score a strategy on it.
 
 Run it with: python examples/analysis.py [EVALUATIONS]
 """

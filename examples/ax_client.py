@@ -1,4 +1,4 @@
-"""Ax with a generation node of ours: constraints that are not linear, permutations, failures that are learnt.
+"""Use our generation node in Ax: nonlinear constraints, permutations, learned failures.
 
 Run it with: python examples/ax_client.py [EVALUATIONS]
 """
@@ -6,7 +6,7 @@ Run it with: python examples/ax_client.py [EVALUATIONS]
 import sys
 import warnings
 
-warnings.simplefilter("ignore")  # Ax warns of its own parts
+warnings.simplefilter("ignore")  # Ax warns about its own code
 
 from ax.api.client import Client  # noqa: E402
 from ax.api.configs import ChoiceParameterConfig, RangeParameterConfig  # noqa: E402
@@ -45,7 +45,7 @@ def experiment():
 
 
 def evaluate(client, index, config):
-    """Stand for compiling and timing a kernel."""
+    """Return a made-up time; compile and time your kernel here."""
     if config["tile"] * config["unroll"] > 512:
         client.mark_trial_failed(index, "compile: out of registers")
         return

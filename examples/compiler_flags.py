@@ -1,4 +1,4 @@
-"""Flags and tiles of a C program, tuned from Python by the commands that build, run and check it.
+"""Tune the flags and tiles of a C program from Python, with commands that build, run and check it.
 
 Run it with: python examples/compiler_flags.py [EVALUATIONS]
 """

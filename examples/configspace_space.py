@@ -1,4 +1,4 @@
-"""A space of ConfigSpace, as SMAC3 takes it, tuned here.
+"""Tune a space of ConfigSpace, as used by SMAC3.
 
 Run it with: python examples/configspace_space.py [EVALUATIONS]
 """
@@ -11,7 +11,7 @@ from baco_like import MaxEvals, Space, tune
 
 
 def described():
-    """Return a space as a user of SMAC3 has it."""
+    """Return a space as a user of SMAC3 writes it."""
     tile = cs.OrdinalHyperparameter("tile", [4, 8, 16, 32, 64])
     inner = cs.OrdinalHyperparameter("inner", [1, 2, 4, 8, 16])
     level = cs.CategoricalHyperparameter("level", ["-O1", "-O2", "-O3"], default_value="-O2")
@@ -27,7 +27,7 @@ def described():
 
 
 def measure(config):
-    """Stand for compiling and running, in milliseconds."""
+    """Return made-up milliseconds; compile and run here."""
     return abs(config["tile"] - 32) / 8 + 8 / config["inner"] + (config["level"] != "-O3")
 
 

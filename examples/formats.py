@@ -1,4 +1,4 @@
-"""Results in the formats of other tools: written, read, replayed as a simulated device, and a space as a T1 file.
+"""Write and read results in the formats of other tools, replay them as simulated devices, and write a T1 file.
 
 Run it with: python examples/formats.py [EVALUATIONS]
 """
@@ -24,7 +24,7 @@ SPACE = Space(
 
 
 def kernel(trial):
-    """Stand for compiling and timing a kernel: three repeats in milliseconds."""
+    """Return three made-up repeats in milliseconds; compile and time your kernel here."""
     block, tile = trial["block"], trial["tile"]
     if block * tile == 1024:
         raise Infeasible("too many registers", failed="compile")
@@ -37,16 +37,16 @@ def main(evaluations, folder):
     for kind in ("t4", "kernel_tuner", "ktt", "baco", "csv"):
         path = folder / f"{kind}.gz"
         result.optimizer.export(kind, path)
-        found = read(path)  # the content says which format it is
+        found = read(path)  # the format is recognised by the content
         failed = sum(outcome.failed is not None for outcome in found.outcomes)
         print(f"{kind}: {len(found)} results of {', '.join(found.names)}; {failed} failed")
 
-    # Any of them is a simulated device.
+    # Each of them can be replayed as a simulated device.
     again = Optimizer(SPACE, seed=1, strategy="random_search")
     run(again, ReplayEvaluator(load(folder / "t4.gz")), MaxEvals(evaluations))
     print(f"replayed: best {again.best_config} with {again.best_value}")
 
-    # A space goes to other tuners as a T1 file.
+    # Other tuners read a space from a T1 file.
     path = folder / "space.json"
     path.write_text(json.dumps(to_t1(SPACE, {"Language": "CUDA", "KernelName": "kernel"})))
     assert Space.from_t1(path).to_dict() == SPACE.to_dict()

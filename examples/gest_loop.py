@@ -1,4 +1,4 @@
-"""A generator of the gest-api standard, in the loop that libEnsemble, Xopt and optimas run.
+"""Use a generator of the gest-api standard, in the loop of libEnsemble, Xopt and optimas.
 
 Run it with: python examples/gest_loop.py [EVALUATIONS]
 """
@@ -29,7 +29,7 @@ vocs = VOCS(
 
 
 def evaluate(point):
-    """Stand for compiling and running, in milliseconds."""
+    """Return made-up milliseconds; compile and run here."""
     if point["tile"] == 64:
         return {**point, "time": float("nan"), "failed": "compile"}
     slow = not point["loops"].startswith("i")

@@ -1,4 +1,4 @@
-"""A schedule in Halide, tuned from Python: a blur in two stages, which of whose schedules fail is not known before.
+"""Tune a Halide schedule from Python: a blur in two stages, where many schedules fail unpredictably.
 
 Run it with: python examples/halide_blur.py [EVALUATIONS]
 """

@@ -1,4 +1,4 @@
-"""Kernel Tuner with a strategy of ours: a search through a cache file, as Kernel Tuner writes it, so without a GPU.
+"""Use our strategy in Kernel Tuner, on a cache file of Kernel Tuner, so without a GPU.
 
 Run it with: python examples/kernel_tuner_cache.py [EVALUATIONS]
 """
@@ -21,7 +21,7 @@ restrictions = ["block_size_x * block_size_y <= 1024", "use_shared == 1 or tile_
 
 
 def measured(config):
-    """Stand for compiling and running on a GPU: what Kernel Tuner writes of a configuration."""
+    """Return made-up results of a configuration, as Kernel Tuner writes them."""
     threads = config["block_size_x"] * config["block_size_y"]
     if threads * config["tile_size"] > 4096:
         return {**config, "__error__": "CompilationFailedConfig"}

@@ -1,4 +1,4 @@
-"""Loop order and tiles of a matrix multiplication in C, tuned from Python: generated, compiled, checked and timed.
+"""Tune loop order and tiles of a C matrix multiplication from Python: generated, compiled, checked and timed.
 
 Run it with: python examples/loop_nest.py [EVALUATIONS]
 """

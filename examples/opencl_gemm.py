@@ -1,4 +1,4 @@
-"""An OpenCL kernel, tuned from Python: a matrix multiplication on whatever device comes first.
+"""Tune an OpenCL kernel from Python: a matrix multiplication on the first device.
 
 Run it with: python examples/opencl_gemm.py [EVALUATIONS]
 """
@@ -16,7 +16,7 @@ def main(evaluations):
     space = gemm.space(SIZE)
     rule = Repeats(
         least=3, most=15, relative_error=0.05, slow_ratio=3.0
-    )  # measure what is promising with more care
+    )  # measure promising configurations more often
     settings = Settings("gemm", SIZE, repeats=rule, timeout=2.0, scale=1e6)
     evaluator = opencl_evaluator(space, settings)
     optimizer = Optimizer(space, seed=1, objective="time")

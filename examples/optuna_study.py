@@ -1,4 +1,4 @@
-"""A study of Optuna whose sampler knows constraints between parameters, permutations and failures.
+"""Use our sampler in Optuna: constraints between parameters, permutations, learned failures.
 
 Run it with: python examples/optuna_study.py [TRIALS]
 """
@@ -22,8 +22,8 @@ space = Space(
 
 
 def objective(trial):
-    """Stand for compiling and running, in milliseconds."""
-    config = suggest_config(trial, space)  # feasible, and never seen before
+    """Return made-up milliseconds; compile and run here."""
+    config = suggest_config(trial, space)  # feasible and new
     if config["level"] == "-O3" and config["tile"] > 16:
         trial.set_user_attr("failed", "compile")
         raise RuntimeError("out of registers")

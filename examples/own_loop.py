@@ -1,4 +1,4 @@
-"""A compiler pipeline that owns its loop: it asks what to run next and tells what came of it.
+"""Call the optimizer from the loop of a compiler pipeline: suggest a configuration, observe its result.
 
 Run it with: python examples/own_loop.py [EVALUATIONS]
 """
@@ -39,7 +39,7 @@ space = Space(
 
 
 def build(config, folder):
-    """Compile one configuration; return the program, or None and what the compiler said."""
+    """Compile one configuration; return the program, or None and the compiler's message."""
     program = Path(folder) / "kernel"
     flags = [config["level"], f"-DBLOCK={config['block']}", f"-DUNROLL={config['unroll']}"]
     flags += ["-march=native"] if config["native"] else []

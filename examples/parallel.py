@@ -1,4 +1,4 @@
-"""Several evaluations at once: any executor of concurrent.futures runs them, one new suggestion per completion.
+"""Evaluate in parallel: any executor of concurrent.futures works, with a new suggestion for each finished one.
 
 Run it with: python examples/parallel.py [EVALUATIONS]
 """
@@ -21,7 +21,7 @@ space = Space(
 
 
 def evaluate(trial):
-    """Stand for a slow build and run; some configurations cannot run at all."""
+    """Return a made-up value after a pause; some configurations cannot run at all."""
     time.sleep(0.02)
     if trial["step"] * trial["depth"] > 2:
         raise Infeasible("out of registers", failed="compile")

@@ -1,4 +1,4 @@
-"""A parameter type of your own: a set of compiler flags, each of them on or off.
+"""Define a custom parameter type: a set of compiler flags, each of them on or off.
 
 A `Subset` of k elements has 2^k values. One parameter is shorter than k booleans, a constraint can limit the number of
 elements, and the distance of two subsets is the number of elements in which they differ.

@@ -1,4 +1,4 @@
-"""pyATF with a search technique of ours: its parameters, constraints and cost function stay as they are.
+"""Use our search technique in pyATF, with unchanged parameters, constraints and cost function.
 
 Run it with: python examples/pyatf_tuner.py [EVALUATIONS]
 """
@@ -28,7 +28,7 @@ space = SearchSpace(
 
 
 def cost(config):
-    """Stand for compiling and running, in milliseconds."""
+    """Return made-up milliseconds; compile and run here."""
     if config["vector"] > config["work_per_thread"]:
         raise CostFunctionError("nothing to vectorise")
     balance = abs(config["local_size"] - 64) / 64 + abs(config["work_per_thread"] - 8) / 8

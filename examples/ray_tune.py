@@ -1,4 +1,4 @@
-"""Ray Tune with a searcher of ours: constraints between parameters, permutations, failures that are learnt.
+"""Use our searcher in Ray Tune: constraints between parameters, permutations, learned failures.
 
 Run it with: python examples/ray_tune.py [EVALUATIONS]
 """
@@ -22,7 +22,7 @@ space = Space(
 
 
 def kernel(config):
-    """Stand for compiling and timing a kernel."""
+    """Return a made-up time; compile and time your kernel here."""
     if config["tile"] * config["unroll"] > 512:
         raise RuntimeError("out of registers")
     time = abs(config["tile"] - 64) / 8 + abs(config["unroll"] - 4) + config["loops"].index("i")

@@ -1,4 +1,4 @@
-"""A run that is stopped and goes on: journal, own first points, results told without being asked, batches.
+"""Stop and resume a run: journal, results that were not suggested, enqueued configurations, batches.
 
 Run it with: python examples/resume.py [EVALUATIONS]
 """
@@ -16,7 +16,7 @@ space = Space(
 
 
 def measure(trial):
-    """Stand for three timed runs, in milliseconds."""
+    """Return three made-up run times in milliseconds."""
     time = 1 + abs(trial["tile"] - 32) / 16 + abs(trial["unroll"] - 4) / 4 + 4 / trial["vector"]
     return [time, 1.01 * time, 0.99 * time]
 

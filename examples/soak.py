@@ -1,10 +1,10 @@
-"""Many workers, failures and deaths: nothing is lost, and nothing is run twice without need.
+"""Check that no result is lost with many workers, failures and killed processes.
 
 Run it with: python examples/soak.py [EVALUATIONS [WORKERS]]
 
-By default 2,000 evaluations by 64 processes. A tenth of the configurations cannot run. In every 40th evaluation the
-process is killed, as if its machine had gone; the trial is handed out again. Every evaluation notes its beginning in a
-file, so that in the end it can be counted what has been run how often.
+The default is 2,000 evaluations by 64 processes. A tenth of the configurations fail. In every 40th evaluation the
+process is killed, as if its machine had died, and the trial is given to another worker. Every evaluation writes its
+start to a file, so that repeated evaluations can be counted at the end.
 """
 
 import os
@@ -35,18 +35,18 @@ space = Space(
 
 
 def noted(log, number):
-    """Add a line to a file that many processes write."""
+    """Append a line to a file that many processes write to."""
     with open(log, "ab", buffering=0) as file:
         file.write(f"{number}\n".encode())
 
 
 def numbers(log):
-    """Return what was noted, and how often."""
+    """Return the lines of the file with their counts."""
     return Counter(map(int, Path(log).read_text().split()) if Path(log).exists() else ())
 
 
 def measure(log, trial):
-    """Stand for a build and a run on another machine."""
+    """Return a made-up value; build and run on another machine here."""
     noted(log, trial.id)
     time.sleep(0.02)
     if Path(log).read_bytes().count(b"\n") % KILL_EVERY == KILL_EVERY // 4:
@@ -58,7 +58,7 @@ def measure(log, trial):
 
 
 def evaluator(log):
-    """Each worker makes one of these; here could stand a compiler and a GPU."""
+    """Return the evaluator of one worker; a real one would use a compiler and a GPU."""
     return FunctionEvaluator(partial(measure, log))
 
 
@@ -80,7 +80,7 @@ def main(evaluations, workers):
     assert not kept.pending, "trials are left over"
     assert set(begun) == {trial.id for trial in kept.trials}, "results that were never measured"
     assert again == killed, "something was run twice without need"
-    print(f"nothing is lost; best {kept.best_value} with {kept.best_config}")
+    print(f"no result is lost; best {kept.best_value} with {kept.best_config}")
 
 
 if __name__ == "__main__":

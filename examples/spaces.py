@@ -1,4 +1,4 @@
-"""A tour of spaces: parameters, known constraints, and what can be asked of the configurations that satisfy them.
+"""Tour of spaces: parameters, known constraints, and queries of the feasible configurations.
 
 Run it with: python examples/spaces.py [SAMPLES]
 """
@@ -20,7 +20,7 @@ space = Space(
             4,
             8,
             16,
-        ],  # a list of numbers is an ordinal, of strings or booleans a categorical
+        ],  # short for an Ordinal; a list of strings or booleans is a Categorical
         "unroll": Integer(1, 32, log=True),
         "flags": Categorical(["-O2", "-O3", "-Ofast"], prior=[1, 2, 1]),
         "loops": Permutation(["i", "j", "k"], metric="spearman"),
@@ -78,7 +78,7 @@ def main(samples):
         spread = sorted({config["bx"] for config in space.decode(rows)})
         print(f"{draw.__name__}: {len(rows)} configurations, bx in {spread}")
 
-    # Reals have no count; a belief about good values is a prior.
+    # A space with reals has no count. A prior says which values you expect to be good.
     mixed = Space(
         {"eps": Real(1e-6, 1e-1, log=True, prior=Gaussian(1e-3, 1.0)), "n": [1, 2, 4]},
         ["eps * n <= 0.1"],
@@ -96,7 +96,7 @@ def main(samples):
         ["block_size_x * tile <= 256", lambda p: p["tile"] % p["vector"] == 0],
     )
     print("from Kernel Tuner:", kernel_tuner)
-    texts = Space(space.parameters, space.constraints[:3])  # a callable cannot be written down
+    texts = Space(space.parameters, space.constraints[:3])  # callables cannot be written to a file
     again = Space.from_dict(json.loads(json.dumps(texts.to_dict())))
     assert again == texts
     table = Space.from_dataframe(texts.sample(samples))

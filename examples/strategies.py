@@ -1,4 +1,4 @@
-"""Which strategy, and out of which parts: names with settings, and objects.
+"""Choose a strategy: by name with settings, and as an object made of parts.
 
 Run it with: python examples/strategies.py [EVALUATIONS]
 """
@@ -19,7 +19,7 @@ space = Space(
     {
         "bx": Ordinal(
             powers, log=True, prior=[1, 1, 2, 4, 8, 4, 2, 1, 1]
-        ),  # a belief about good values
+        ),  # a prior: which values you expect to be good
         "by": Ordinal(powers, log=True),
         "loops": Permutation(["i", "j", "k"]),
     },
@@ -28,7 +28,7 @@ space = Space(
 
 
 def milliseconds(trial):
-    """Stand for a kernel: best at 32 x 4 with k innermost."""
+    """Return a made-up time, best at 32 x 4 with k innermost."""
     shape = abs(math.log2(trial["bx"]) - 5) + 0.7 * abs(math.log2(trial["by"]) - 2)
     return 1 + shape + 2 * (trial["loops"][-1] != "k")
 

@@ -1,7 +1,7 @@
-"""A sparse kernel, SDDMM, as TACO schedules it, tuned from Python and compared with the configuration of BaCO's paper.
+"""Tune a TACO schedule of SDDMM, a sparse kernel, and compare it with the configuration of BaCO's paper.
 
 Run it with: python examples/taco_sddmm.py [EVALUATIONS]
-Needs the program taco on PATH and a C compiler; without, it says what is missing and ends with 1.
+Needs the program taco on PATH and a C compiler; otherwise it names the missing part and exits with 1.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""Three ways to begin with earlier results: of the same task, the best of another run first, a related task.
+"""Start from earlier results in three ways: same task, the best of another run first, related task.
 
 Run it with: python examples/warm_start.py [EVALUATIONS]
 """
@@ -17,7 +17,7 @@ space = Space(
 
 
 def kernel(cores, cache):
-    """Return a kernel that stands for one on a device: milliseconds by configuration."""
+    """Return a made-up kernel on a device: a function from configurations to milliseconds."""
 
     def measure(trial):
         fits = 1 + 0.3 * (math.log2(trial["tile"]) - cache) ** 2
@@ -33,7 +33,7 @@ def main(evaluations):
         journal = Path(folder) / "old_gpu.jsonl"
         tune(old, space, stop=MaxEvals(40), storage=journal, progress=False)
 
-        prior = WarmStart(journal, mode="prior")  # the old device ranks configurations alike
+        prior = WarmStart(journal, mode="prior")  # the old device ranks configurations similarly
         first = WarmStart(journal, mode="configs", best=3)  # only its three best, tried first
         for name, warm_start in (("nothing", None), ("the best", first), ("a model", prior)):
             result = tune(
@@ -42,7 +42,7 @@ def main(evaluations):
             found = [trial.value for trial in result.trials].index(result.best_value) + 1
             print(f"{name} of the old device: best {result.best_value:.3f} ms after {found}")
 
-        table = Path(folder) / "old_gpu.json"  # what colleagues with other tools can use, and have
+        table = Path(folder) / "old_gpu.json"  # other tools can read and write this file
         Optimizer.load(journal).export("kernel_tuner", table)
         again = Optimizer(space, warm_start=table)  # the same device again: results are data
         print(f"known already: {len(again.trials)} results, best {again.best_value:.3f} ms")

@@ -1,4 +1,4 @@
-"""A function that may crash, evaluated apart, repeated while it is noisy, checked, and remembered between runs.
+"""Evaluate a function that may crash: isolated, repeated while noisy, checked, and cached between runs.
 
 Run it with: python examples/wrappers.py [EVALUATIONS]
 """
@@ -22,9 +22,9 @@ space = Space({"tile": [1, 2, 4, 8, 16, 32, 64, 128], "unroll": [1, 2, 4, 8]})
 
 
 def kernel(trial):
-    """Stand for a kernel with noisy times, whose results are wrong for some tiles and which crashes for others."""
+    """Return a noisy made-up time; some tiles give wrong results, others crash."""
     if trial["tile"] * trial["unroll"] > 512:
-        ctypes.string_at(0)  # a segmentation fault: the outcome says so, and the run goes on
+        ctypes.string_at(0)  # a segmentation fault: a failure, and the run continues
     time = 1 + abs(trial["tile"] - 16) / 8 + 1 / trial["unroll"]
     return {
         "value": time * random.lognormvariate(0, 0.1),
@@ -33,7 +33,7 @@ def kernel(trial):
 
 
 def wrong(trial, outcome):
-    """Return what is wrong with a result, or None."""
+    """Return the defect of a result, or None."""
     return None if outcome.metrics["sum"] == 7.0 else f"the sum is {outcome.metrics['sum']}"
 
 
