@@ -81,29 +81,35 @@ GENETIC_ALGORITHM: SurveyRow = {
     "tournament": (*(8,) * 5, *(4,) * 2),
 }
 
-FIRST_TABU: SurveyRow = {"tabu_size": (4, 4, *(2000,) * 5), "neighbourhood": ("hamming",) * 7}
-
-BEST_TABU: SurveyRow = {"tabu_size": (2000,) * 7, "neighbourhood": ("hamming",) * 7}
-
-FIRST_MULTI_START: SurveyRow = {
-    "restart": (True, True, False, False, True, True, True),
-    "neighbourhood": ("hamming",) * 7,
+TABU: Mapping[str, SurveyRow] = {
+    "first": {"tabu_size": (4, 4, *(2000,) * 5), "neighbourhood": ("hamming",) * 7},
+    "best": {"tabu_size": (2000,) * 7, "neighbourhood": ("hamming",) * 7},
 }
+"""By the setting ``improvement``."""
 
-BEST_MULTI_START: SurveyRow = {"neighbourhood": (*("adjacent",) * 3, *("hamming",) * 4)}
-
-FIRST_ITERATED: SurveyRow = {
-    "perturbation": (*(1.0,) * 5, *(0.05,) * 2),
-    "patience": (*(25,) * 5, *(10,) * 2),
-    "neighbourhood": (*("hamming",) * 5, *("adjacent",) * 2),
-    "restart": (*(False,) * 4, *(True,) * 3),
+MULTI_START: Mapping[str, SurveyRow] = {
+    "first": {
+        "restart": (True, True, False, False, True, True, True),
+        "neighbourhood": ("hamming",) * 7,
+    },
+    "best": {"neighbourhood": (*("adjacent",) * 3, *("hamming",) * 4)},
 }
+"""By the setting ``improvement``."""
 
-BEST_ITERATED: SurveyRow = {
-    "perturbation": (*(1.0,) * 5, *(0.05,) * 2),
-    "patience": (25,) * 7,
-    "neighbourhood": (*("adjacent",) * 2, *("hamming",) * 3, *("adjacent",) * 2),
+ITERATED: Mapping[str, SurveyRow] = {
+    "first": {
+        "perturbation": (*(1.0,) * 5, *(0.05,) * 2),
+        "patience": (*(25,) * 5, *(10,) * 2),
+        "neighbourhood": (*("hamming",) * 5, *("adjacent",) * 2),
+        "restart": (*(False,) * 4, *(True,) * 3),
+    },
+    "best": {
+        "perturbation": (*(1.0,) * 5, *(0.05,) * 2),
+        "patience": (25,) * 7,
+        "neighbourhood": (*("adjacent",) * 2, *("hamming",) * 3, *("adjacent",) * 2),
+    },
 }
+"""By the setting ``improvement``."""
 
 SMAC: SurveyRow = {"surrogate": ("gp",) * 7, "acquisition": ("lcb",) * 7}
 """The survey stopped at 400 evaluations; the last two columns repeat that column."""

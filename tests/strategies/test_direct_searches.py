@@ -149,9 +149,9 @@ def test_the_least_value_of_a_bowl_is_found():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: PatternSearch(0.0), "step is 0.0; give a share of an axis, over 0 up to 1"),
-        (lambda: PatternSearch(1.5), "step is 1.5"),
-        (lambda: Torczon(0.6), "side is 0.6; give a share of an axis, over 0 up to 0.5"),
+        (lambda: PatternSearch(0.0), "step = 0.0: expected a number above 0 and at most 1"),
+        (lambda: PatternSearch(1.5), "step = 1.5: expected a number above 0 and at most 1"),
+        (lambda: Torczon(0.6), "side = 0.6: expected a number above 0 and at most 0.5"),
     ],
 )
 def test_bad_settings_are_refused(make, message):

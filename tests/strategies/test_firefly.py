@@ -123,9 +123,9 @@ def test_settings_of_the_papers():
     ("settings", "message"),
     [
         ({"constraints": "no"}, "constraints 'no' is unknown"),
-        ({"population": 0}, "population 0 is too small"),
-        ({"absorption": -1.0}, "absorption -1.0 must be a number of at least 0"),
-        ({"noise": float("nan")}, "noise nan must be"),
+        ({"population": 0}, "population = 0: expected a number of at least 1"),
+        ({"absorption": -1.0}, "absorption = -1.0: expected a number of at least 0"),
+        ({"noise": float("nan")}, "noise = nan: expected a number of at least 0"),
     ],
 )
 def test_wrong_settings_are_refused_at_once(settings, message):

@@ -173,7 +173,7 @@ def test_settings_follow_the_budget_unless_they_are_given():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"population": 1}, "population 1 is too small"),
+        ({"population": 1}, "population = 1: expected a number of at least 2"),
         ({"crossover": "x"}, "crossover 'x' is unknown"),
         ({"selection": "x"}, "selection 'x' is unknown; choose from restricted_tournament"),
         ({"hill_climber": "none"}, "hill_climber 'none' is unknown; choose from random_first"),

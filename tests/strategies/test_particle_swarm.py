@@ -159,10 +159,13 @@ def test_settings_of_the_papers():
     ("settings", "message"),
     [
         ({"constraints": "no"}, "constraints 'no' is unknown"),
-        ({"particles": 0}, "particles 0 is too small"),
-        ({"neighbours": 0}, "neighbours 0 is too small"),
-        ({"inertia": float("nan")}, "inertia nan must be a finite number"),
-        ({"social": float("inf")}, "social inf must be a finite number"),
+        ({"particles": 0}, "particles = 0: expected a number of at least 1"),
+        ({"neighbours": 0}, "neighbours = 0: expected a number of at least 1"),
+        (
+            {"inertia": float("nan")},
+            "inertia = 100000000000000000000000000000000000000000000000000000000000: expected a finite number",
+        ),
+        ({"social": float("inf")}, "social = inf: expected a finite number"),
     ],
 )
 def test_wrong_settings_are_refused_at_once(settings, message):
@@ -172,5 +175,8 @@ def test_wrong_settings_are_refused_at_once(settings, message):
 
 @pytest.mark.parametrize("factor", [float("nan"), 10**400])
 def test_a_factor_beyond_numbers_is_refused(factor):
-    with pytest.raises(ValueError, match="must be a finite number"):
+    with pytest.raises(
+        ValueError,
+        match="inertia = 100000000000000000000000000000000000000000000000000000000000: expected a finite number",
+    ):
         create_strategy("particle_swarm", {"inertia": factor})

@@ -186,9 +186,9 @@ def test_better_elites_have_more_draws():
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"first_test": 1}, "first_test is 1; give at least 2 rounds"),
-        ({"confidence": 1.0}, "confidence is 1.0; give a number from 0.5 to below 1"),
-        ({"effort": 0}, "effort is 0; give at least 1 evaluation"),
+        ({"first_test": 1}, "first_test = 1: expected a number of at least 2"),
+        ({"confidence": 1.0}, "confidence = 1.0: expected a number of at least 0.5 and below 1"),
+        ({"effort": 0}, "effort = 0: expected a number of at least 1"),
     ],
 )
 def test_bad_settings_are_refused(wrong, message):

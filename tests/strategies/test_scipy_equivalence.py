@@ -203,13 +203,28 @@ def test_visits_are_scipys(visiting, temperature):
     ("make", "message"),
     [
         (lambda: BasinHopping("newton"), "method 'newton' is unknown; choose from powell"),
-        (lambda: BasinHopping(temperature=-1.0), "temperature is -1.0; give a number of 0 or more"),
-        (lambda: BasinHopping(step=0.0), "step is 0.0; give a share of the box"),
+        (
+            lambda: BasinHopping(temperature=-1.0),
+            "temperature = -1.0: expected a number of at least 0",
+        ),
+        (lambda: BasinHopping(step=0.0), "step = 0.0: expected a number above 0 and at most 1"),
         (lambda: DualAnnealing("newton"), "method 'newton' is unknown"),
-        (lambda: DualAnnealing(temperature=0.0), "temperature is 0.0; give one over 0.01"),
-        (lambda: DualAnnealing(visiting=3.0), "visiting is 3.0; give a number between 1 and 3"),
-        (lambda: DualAnnealing(acceptance=-4.0), "acceptance is -4.0; give a number"),
-        (lambda: DualAnnealing(restart=1.0), "restart is 1.0; give a share between 0 and 1"),
+        (
+            lambda: DualAnnealing(temperature=0.0),
+            "temperature = 0.0: expected a number above 0.01 and at most 50_000",
+        ),
+        (
+            lambda: DualAnnealing(visiting=3.0),
+            "visiting = 3.0: expected a number above 1 and below 3",
+        ),
+        (
+            lambda: DualAnnealing(acceptance=-4.0),
+            "acceptance = -4.0: expected a number above -10_000 and at most -5",
+        ),
+        (
+            lambda: DualAnnealing(restart=1.0),
+            "restart = 1.0: expected a number above 0 and below 1",
+        ),
     ],
 )
 def test_bad_settings_are_refused(make, message):

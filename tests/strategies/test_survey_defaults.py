@@ -3,16 +3,22 @@ import pytest
 from baco_like.strategies import IteratedLocalSearch, survey_defaults
 from baco_like.strategies.survey_defaults import (
     BUDGETS,
-    FIRST_ITERATED,
     GENETIC_ALGORITHM,
+    ITERATED,
     PARTICLE_SWARM,
     settings_for_budget,
 )
 
-ROWS = {
-    name: row
-    for name, row in vars(survey_defaults).items()
-    if name.isupper() and isinstance(row, dict)
+TABLES = {
+    name: table
+    for name, table in vars(survey_defaults).items()
+    if name.isupper() and isinstance(table, dict)
+}
+ROWS = {name: table for name, table in TABLES.items() if "first" not in table} | {
+    f"{name} {improvement}": row
+    for name, table in TABLES.items()
+    if "first" in table
+    for improvement, row in table.items()
 }
 
 
@@ -33,7 +39,7 @@ def test_the_nearest_column_on_a_logarithmic_scale_counts(budget, column):
 def test_rows_are_those_of_the_table():
     particles = [settings_for_budget(PARTICLE_SWARM, n)["particles"] for n in BUDGETS]
     assert particles == [25, 25, 10, 20, 40, 80, 160]
-    iterated = settings_for_budget(FIRST_ITERATED, 400)
+    iterated = settings_for_budget(ITERATED["first"], 400)
     assert list(iterated.values()) == [1.0, 25, "hamming", True]
     genetic = settings_for_budget(GENETIC_ALGORITHM, 800)
     assert list(genetic.values()) == [0.02, 128, "two_point", "tournament", 4]

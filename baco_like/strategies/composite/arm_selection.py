@@ -10,6 +10,7 @@ from typing import Protocol, final
 import numpy as np
 
 from baco_like._typing import Array, Rng
+from baco_like.strategies.settings import CheckedSettings, setting
 
 ArmUse = tuple[int, bool]
 """The arm that made a proposal, and whether the proposal's value was the best so far."""
@@ -56,7 +57,7 @@ class RoundRobin:
 
 @final
 @dataclass(frozen=True)
-class AreaUnderCurve:
+class AreaUnderCurve(CheckedSettings):
     """The AUC bandit of OpenTuner (Ansel et al., PACT 2014, section 5), after Fialho et al. 2010.
 
     Let V_1, ..., V_h be the uses of an arm among the last ``window`` uses: 1 if the use gave a new best value, else 0.
@@ -72,14 +73,8 @@ class AreaUnderCurve:
         ValueError: The window is not positive, or the exploration is negative.
     """
 
-    window: int = 500
-    exploration: float = 0.05
-
-    def __post_init__(self) -> None:
-        if self.window < 1:
-            raise ValueError(f"window is {self.window}; give at least 1 (500 is usual)")
-        if not 0 <= self.exploration < math.inf:
-            raise ValueError(f"exploration is {self.exploration}; give a number of 0 or more")
+    window: int = setting(500, within="[1, inf)")
+    exploration: float = setting(0.05, within="[0, inf)")
 
     def scores(self, uses: ArmUses) -> Array:
         """Return the score of each arm, ``(arms,)``."""

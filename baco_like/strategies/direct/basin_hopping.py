@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, final
+from typing import ClassVar, final
 
 import numpy as np
 from typing_extensions import override
@@ -14,8 +13,8 @@ from baco_like._typing import Array, Rng
 from baco_like.strategies.direct.base import Objective, ReplayedStrategy
 from baco_like.strategies.direct.local_minimiser import METHODS, LocalMinimiser, Minimum
 from baco_like.strategies.geometry.repaired_box import RepairedBox
-from baco_like.strategies.settings import BY_BUDGET, choose
-from baco_like.strategies.survey_defaults import BASIN_HOPPING, settings_for_budget
+from baco_like.strategies.settings import BY_BUDGET, setting
+from baco_like.strategies.survey_defaults import BASIN_HOPPING, SurveyRow
 
 _INTERVAL, _TARGET, _FACTOR = 50, 0.5, 0.9
 """Every 50 hops the step is changed by the factor 0.9, so that half of the hops are accepted (scipy's values)."""
@@ -57,25 +56,12 @@ class BasinHopping(ReplayedStrategy[Hops]):
         ValueError: A setting has an invalid value.
     """
 
-    method: str = BY_BUDGET
-    temperature: float = BY_BUDGET
-    step: float = 0.5
+    method: str = setting(BY_BUDGET, choices=METHODS)
+    temperature: float = setting(BY_BUDGET, within="[0, inf)")
+    step: float = setting(0.5, within="(0, 1]")
 
     phase: ClassVar[str] = "basin_hopping"
-
-    @override
-    def default_settings(self, budget: int | None) -> Mapping[str, Any]:
-        """Return the survey's settings for a budget."""
-        return settings_for_budget(BASIN_HOPPING, budget)
-
-    @override
-    def check_settings(self) -> None:
-        """Check the settings; see the class."""
-        choose("method", self.method, METHODS)
-        if not 0 <= self.temperature < math.inf:
-            raise ValueError(f"temperature is {self.temperature}; give a number of 0 or more")
-        if not 0 < self.step <= 1:
-            raise ValueError(f"step is {self.step}; give a share of the box, over 0 up to 1")
+    survey: ClassVar[SurveyRow] = BASIN_HOPPING
 
     @override
     def lookup_limit(self, box: RepairedBox) -> int:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, ClassVar, final
+from typing import ClassVar, final
 
 import numpy as np
 from typing_extensions import override
@@ -15,8 +14,8 @@ from baco_like._typing import Array, Rng
 from baco_like.strategies.direct.base import CostedPoint, Objective, ReplayedStrategy
 from baco_like.strategies.direct.local_minimiser import METHODS, LocalMinimiser
 from baco_like.strategies.geometry.repaired_box import RepairedBox
-from baco_like.strategies.settings import BY_BUDGET, choose
-from baco_like.strategies.survey_defaults import DUAL_ANNEALING, settings_for_budget
+from baco_like.strategies.settings import BY_BUDGET, setting
+from baco_like.strategies.survey_defaults import DUAL_ANNEALING, SurveyRow
 
 _TAIL = 1e8
 """Longer displacements are replaced by a random share of this length, as in scipy."""
@@ -129,33 +128,14 @@ class DualAnnealing(ReplayedStrategy[AnnealingCheckpoint]):
         ValueError: A setting has an invalid value.
     """
 
-    method: str = BY_BUDGET
-    temperature: float = 5230.0
-    visiting: float = 2.62
-    acceptance: float = -5.0
-    restart: float = 2e-5
+    method: str = setting(BY_BUDGET, choices=METHODS)
+    temperature: float = setting(5230.0, within="(0.01, 50_000]")
+    visiting: float = setting(2.62, within="(1, 3)")
+    acceptance: float = setting(-5.0, within="(-10_000, -5]")
+    restart: float = setting(2e-5, within="(0, 1)")
 
     phase: ClassVar[str] = "dual_annealing"
-
-    @override
-    def default_settings(self, budget: int | None) -> Mapping[str, Any]:
-        """Return the survey's settings for a budget."""
-        return settings_for_budget(DUAL_ANNEALING, budget)
-
-    @override
-    def check_settings(self) -> None:
-        """Check the settings; see the class."""
-        choose("method", self.method, METHODS)
-        if not 0.01 < self.temperature <= 5e4:
-            raise ValueError(f"temperature is {self.temperature}; give one over 0.01 up to 50,000")
-        if not 1 < self.visiting < 3:
-            raise ValueError(f"visiting is {self.visiting}; give a number between 1 and 3")
-        if not -1e4 < self.acceptance <= -5:
-            raise ValueError(
-                f"acceptance is {self.acceptance}; give a number over -10,000 up to -5"
-            )
-        if not 0 < self.restart < 1:
-            raise ValueError(f"restart is {self.restart}; give a share between 0 and 1")
+    survey: ClassVar[SurveyRow] = DUAL_ANNEALING
 
     @override
     def lookup_limit(self, box: RepairedBox) -> int:

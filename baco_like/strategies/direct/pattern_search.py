@@ -11,6 +11,7 @@ from typing_extensions import override
 from baco_like._typing import Array, Rng
 from baco_like.strategies.direct.base import CostedPoint, Objective, ReplayedStrategy
 from baco_like.strategies.geometry.repaired_box import RepairedBox
+from baco_like.strategies.settings import setting
 
 
 @dataclass(frozen=True)
@@ -48,15 +49,9 @@ class PatternSearch(ReplayedStrategy[Pattern]):
         ValueError: The step is not between 0 and 1.
     """
 
-    step: float = 0.25
+    step: float = setting(0.25, within="(0, 1]")
 
     phase: ClassVar[str] = "pattern_search"
-
-    @override
-    def check_settings(self) -> None:
-        """Check the step."""
-        if not 0 < self.step <= 1:
-            raise ValueError(f"step is {self.step}; give a share of an axis, over 0 up to 1")
 
     @override
     def begin(

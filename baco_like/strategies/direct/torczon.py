@@ -11,6 +11,7 @@ from typing_extensions import override
 from baco_like._typing import Array, Rng
 from baco_like.strategies.direct.base import Objective, ReplayedStrategy
 from baco_like.strategies.geometry.repaired_box import RepairedBox
+from baco_like.strategies.settings import setting
 
 _EXPANSION, _CONTRACTION = 2.0, 0.5
 
@@ -48,15 +49,9 @@ class Torczon(ReplayedStrategy[Simplex]):
         ValueError: The side is not between 0 and 1/2.
     """
 
-    side: float = 0.25
+    side: float = setting(0.25, within="(0, 0.5]")
 
     phase: ClassVar[str] = "torczon"
-
-    @override
-    def check_settings(self) -> None:
-        """Check the side."""
-        if not 0 < self.side <= 0.5:
-            raise ValueError(f"side is {self.side}; give a share of an axis, over 0 up to 0.5")
 
     @override
     def begin(

@@ -21,15 +21,13 @@ from typing import Any, Generic, TypeVar, final
 
 import numpy as np
 import numpy.typing as npt
-from typing_extensions import override
 
 from baco_like._typing import Array, Codes, Ints, Rng
 from baco_like.records.history import History, row_keys
 from baco_like.records.trial import Observation, Proposal
-from baco_like.strategies.moves.constraint_handling import is_aware
 from baco_like.strategies.observed_costs import ObservedCosts
 from baco_like.strategies.protocol import Problem
-from baco_like.strategies.settings import BudgetedSettings
+from baco_like.strategies.settings import BudgetedSettings, choose, setting
 
 _STAGNANT = 10
 """A population is drawn again after this number of generations without a new configuration."""
@@ -42,6 +40,9 @@ _PER_TELL = 200
 
 _BRED = 3
 """One in four attempts for a member is a uniform draw, so that something can always be proposed."""
+
+CONSTRAINTS: Mapping[str, bool] = {"aware": True, "penalty": False}
+"""Values of the setting ``constraints``, and whether infeasible candidates are repaired."""
 
 M = TypeVar("M")
 
@@ -134,17 +135,12 @@ class PopulationStrategy(BudgetedSettings, ABC, Generic[M]):
     candidates that had got the penalty by then (``penalised``), for comparisons that charge them.
     """
 
-    constraints: str = "aware"
-
-    @override
-    def check_settings(self) -> None:
-        """Check the setting ``constraints``."""
-        is_aware(self.constraints)
+    constraints: str = setting("aware", choices=CONSTRAINTS)
 
     @property
     def is_aware(self) -> bool:
         """Whether infeasible candidates are repaired; otherwise they get the penalty."""
-        return is_aware(self.constraints)
+        return choose("constraints", self.constraints, CONSTRAINTS)
 
     @abstractmethod
     def draw_founders(self, problem: Problem, rng: Rng) -> Candidates:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 from typing_extensions import override
@@ -27,8 +27,8 @@ from baco_like.strategies.moves.constraint_handling import (
 )
 from baco_like.strategies.moves.selection import replace_worst
 from baco_like.strategies.protocol import Problem
-from baco_like.strategies.settings import BY_BUDGET, check_at_least, choose
-from baco_like.strategies.survey_defaults import DIFFERENTIAL_EVOLUTION, settings_for_budget
+from baco_like.strategies.settings import BY_BUDGET, setting
+from baco_like.strategies.survey_defaults import DIFFERENTIAL_EVOLUTION, SurveyRow
 
 _STAGNANT = 2
 """Number of generations without a change after which the members are drawn again (Algorithm 1)."""
@@ -93,30 +93,26 @@ class DifferentialEvolution(PopulationStrategy[Members]):
         ValueError: A setting is unknown or out of range.
     """
 
-    method: str = BY_BUDGET
-    population_per_parameter: int = BY_BUDGET
+    method: str = setting(BY_BUDGET, choices=METHODS)
+    population_per_parameter: int = setting(BY_BUDGET, within="[1, inf)")
     weight: float | Sequence[float] = BY_BUDGET
-    recombination: float = BY_BUDGET
+    recombination: float = setting(BY_BUDGET, within="[0, 1]")
+
+    survey: ClassVar[SurveyRow] = DIFFERENTIAL_EVOLUTION
 
     @override
     def default_settings(self, budget: int | None) -> Mapping[str, Any]:
         """Return the settings of the papers for a budget."""
-        return _PAPER if self.is_aware else settings_for_budget(DIFFERENTIAL_EVOLUTION, budget)
+        return _PAPER if self.is_aware else super().default_settings(budget)
 
     @override
     def check_settings(self) -> None:
-        """Check the settings; see the class."""
+        """Check the settings; ``weight`` is a number or two."""
         super().check_settings()
-        choose("method", self.method, METHODS)
-        check_at_least("population_per_parameter", self.population_per_parameter, 1)
         low, high = self.weight_range
         if not 0.0 <= low <= high <= 2.0:
             raise ValueError(
                 f"weight {self.weight} is out of range; give a number, or two increasing ones, from 0 to 2"
-            )
-        if not 0.0 <= self.recombination <= 1.0:
-            raise ValueError(
-                f"recombination {self.recombination} is not a probability; give a number from 0 to 1"
             )
 
     @property

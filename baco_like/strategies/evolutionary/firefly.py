@@ -18,7 +18,7 @@ from baco_like.strategies.evolutionary.base import Candidates
 from baco_like.strategies.evolutionary.snapping import PositionedStrategy
 from baco_like.strategies.geometry.continuous import UnitBox
 from baco_like.strategies.protocol import Problem
-from baco_like.strategies.settings import check_at_least
+from baco_like.strategies.settings import setting
 
 
 @final
@@ -59,19 +59,10 @@ class Firefly(PositionedStrategy[Fireflies]):
         ValueError: A setting is unknown or out of range.
     """
 
-    population: int = 20
-    attraction: float = 1.0
-    absorption: float = 1.0
-    noise: float = 0.2
-
-    @override
-    def check_settings(self) -> None:
-        """Check the settings; see the class."""
-        super().check_settings()
-        check_at_least("population", self.population, 1)
-        for name in ("attraction", "absorption", "noise"):
-            if not 0.0 <= getattr(self, name) < np.inf:
-                raise ValueError(f"{name} {getattr(self, name)} must be a number of at least 0")
+    population: int = setting(20, within="[1, inf)")
+    attraction: float = setting(1.0, within="[0, inf)")
+    absorption: float = setting(1.0, within="[0, inf)")
+    noise: float = setting(0.2, within="[0, inf)")
 
     @override
     def draw_founders(self, problem: Problem, rng: Rng) -> Candidates:

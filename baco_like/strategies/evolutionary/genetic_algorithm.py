@@ -25,9 +25,9 @@ from baco_like.strategies.moves.mutation import (
     change_genes,
     step_to_neighbours,
 )
-from baco_like.strategies.moves.selection import BetaRank, Selection, Tournament, replace_worst
+from baco_like.strategies.moves.selection import SELECTIONS, Selection, Tournament, replace_worst
 from baco_like.strategies.protocol import Problem
-from baco_like.strategies.settings import BY_BUDGET, check_at_least, choose
+from baco_like.strategies.settings import BY_BUDGET, choose, setting
 from baco_like.strategies.survey_defaults import GENETIC_ALGORITHM, settings_for_budget
 
 _SURPLUS = 4
@@ -73,12 +73,12 @@ class GeneticAlgorithm(PopulationStrategy[Parents]):
         ValueError: A setting is unknown or out of range, or both kinds of mutation are given.
     """
 
-    population: int = BY_BUDGET
-    crossover: str | Crossover = BY_BUDGET
-    selection: str | Selection = BY_BUDGET
-    tournament: int = BY_BUDGET
-    mutation_chance: int = BY_BUDGET
-    mutation: float = BY_BUDGET
+    population: int = setting(BY_BUDGET, within="[2, inf)")
+    crossover: str | Crossover = setting(BY_BUDGET, choices=CROSSOVERS)
+    selection: str | Selection = setting(BY_BUDGET, choices=SELECTIONS)
+    tournament: int = setting(BY_BUDGET, within="[1, inf)")
+    mutation_chance: int = setting(BY_BUDGET, within="[1, inf)")
+    mutation: float = setting(BY_BUDGET, within="[0, 1]")
 
     @override
     def default_settings(self, budget: int | None) -> Mapping[str, Any]:
@@ -95,27 +95,19 @@ class GeneticAlgorithm(PopulationStrategy[Parents]):
 
     @override
     def check_settings(self) -> None:
-        """Check the settings; see the class."""
+        """Check the settings; the two kinds of mutation exclude each other."""
         super().check_settings()
         if self.mutation_chance is not None and self.mutation is not None:
             raise ValueError(
                 f"mutation_chance {self.mutation_chance} and mutation {self.mutation} exclude each other; give one"
             )
-        check_at_least("population", self.population, 2)
-        choose("crossover", self.crossover, CROSSOVERS)
-        if self.tournament is not None:
-            check_at_least("tournament", self.tournament, 1)
-        assert self.selection_rule
-        assert self.mutation_rule
 
     @property
     def selection_rule(self) -> Selection:
         """Selects who mates and who survives."""
-        selections: dict[str, Selection] = {
-            "beta_rank": BetaRank(),
-            "tournament": Tournament(self.tournament or 8),
-        }
-        return choose("selection", self.selection, selections)
+        if self.selection == "tournament":
+            return Tournament(self.tournament)
+        return choose("selection", self.selection, SELECTIONS)
 
     @property
     def mutation_rule(self) -> Mutation:

@@ -8,19 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 from typing_extensions import override
 
 from baco_like._typing import Array, Ints, Rng
-from baco_like.records.reading import finite_number
 from baco_like.strategies.evolutionary.base import Candidates
 from baco_like.strategies.evolutionary.snapping import PositionedStrategy
 from baco_like.strategies.geometry.continuous import UnitBox
 from baco_like.strategies.protocol import Problem
-from baco_like.strategies.settings import BY_BUDGET, check_at_least
-from baco_like.strategies.survey_defaults import PARTICLE_SWARM, settings_for_budget
+from baco_like.strategies.settings import BY_BUDGET, setting
+from baco_like.strategies.survey_defaults import PARTICLE_SWARM, SurveyRow
 
 
 @final
@@ -66,27 +65,18 @@ class ParticleSwarm(PositionedStrategy[Swarm]):
         ValueError: A setting is unknown or out of range.
     """
 
-    particles: int = BY_BUDGET
-    neighbours: int | None = None
-    inertia: float = 0.5
-    cognitive: float = 3.0
-    social: float = 0.5
+    particles: int = setting(BY_BUDGET, within="[1, inf)")
+    neighbours: int | None = setting(None, within="[1, inf)")
+    inertia: float = setting(0.5, within="(-inf, inf)")
+    cognitive: float = setting(3.0, within="(-inf, inf)")
+    social: float = setting(0.5, within="(-inf, inf)")
+
+    survey: ClassVar[SurveyRow] = PARTICLE_SWARM
 
     @override
     def default_settings(self, budget: int | None) -> Mapping[str, Any]:
         """Return the settings of the papers for a budget."""
-        return {"particles": 30} if self.is_aware else settings_for_budget(PARTICLE_SWARM, budget)
-
-    @override
-    def check_settings(self) -> None:
-        """Check the settings; see the class."""
-        super().check_settings()
-        check_at_least("particles", self.particles, 1)
-        if self.neighbours is not None:
-            check_at_least("neighbours", self.neighbours, 1)
-        for name in ("inertia", "cognitive", "social"):
-            if finite_number(getattr(self, name)) is None:
-                raise ValueError(f"{name} {getattr(self, name)} must be a finite number")
+        return {"particles": 30} if self.is_aware else super().default_settings(budget)
 
     @override
     def draw_founders(self, problem: Problem, rng: Rng) -> Candidates:

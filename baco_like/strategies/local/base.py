@@ -22,7 +22,6 @@ from itertools import chain, zip_longest
 from typing import Any, ClassVar, Generic, TypeVar, final
 
 import numpy as np
-from typing_extensions import override
 
 from baco_like._typing import Array, Codes, Rng
 from baco_like.records.history import History, row_keys
@@ -34,7 +33,7 @@ from baco_like.strategies.local.neighbourhoods import NEIGHBOURHOODS, Neighbourh
 from baco_like.strategies.local.scan import Scan
 from baco_like.strategies.observed_costs import ObservedCosts
 from baco_like.strategies.protocol import Problem, proposed_rows
-from baco_like.strategies.settings import BY_BUDGET, BudgetedSettings, choose
+from baco_like.strategies.settings import BY_BUDGET, BudgetedSettings
 
 _MOVES_PER_TELL = 50
 """Most moves after one observation."""
@@ -107,15 +106,12 @@ class LocalSearchStrategy(BudgetedSettings, ABC, Generic[M]):
     A spare's tag also says whether everything awaited was pending then.
     """
 
-    neighbourhood: str = field(default=BY_BUDGET, kw_only=True)
+    neighbourhood: str = field(
+        default=BY_BUDGET, kw_only=True, metadata={"choices": NEIGHBOURHOODS}
+    )
 
     first_memory: ClassVar[Any] = None
     """The algorithm's own state before the first observation."""
-
-    @override
-    def check_settings(self) -> None:
-        """Check the name of the neighbourhood."""
-        choose("neighbourhood", self.neighbourhood, NEIGHBOURHOODS)
 
     @abstractmethod
     def move(self, problem: Problem, state: LocalSearchState[M], rng: Rng) -> LocalSearchState[M]:

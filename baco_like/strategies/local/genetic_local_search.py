@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, final
+from typing import ClassVar, final
 
 import numpy as np
 from typing_extensions import override
@@ -22,8 +22,8 @@ from baco_like.strategies.moves.constraint_handling import draw_uniform, repair_
 from baco_like.strategies.moves.crossover import CROSSOVERS, Crossover, cross_pairs
 from baco_like.strategies.moves.selection import Tournament, replace_worst
 from baco_like.strategies.protocol import Problem
-from baco_like.strategies.settings import BY_BUDGET, check_at_least, choose
-from baco_like.strategies.survey_defaults import GENETIC_LOCAL_SEARCH, settings_for_budget
+from baco_like.strategies.settings import BY_BUDGET, choose, setting
+from baco_like.strategies.survey_defaults import GENETIC_LOCAL_SEARCH, SurveyRow
 
 _STAGNANT = 5
 """Number of generations without a new configuration after which the population is drawn again."""
@@ -122,24 +122,12 @@ class GeneticLocalSearch(LocalSearchStrategy[ClimbingGeneration]):
         ValueError: A setting is unknown or out of range.
     """
 
-    population: int = BY_BUDGET
-    crossover: str | Crossover = BY_BUDGET
-    selection: str | SurvivorSelection = BY_BUDGET
-    hill_climber: str | Climber = BY_BUDGET
+    population: int = setting(BY_BUDGET, within="[2, inf)")
+    crossover: str | Crossover = setting(BY_BUDGET, choices=CROSSOVERS)
+    selection: str | SurvivorSelection = setting(BY_BUDGET, choices=SELECTIONS)
+    hill_climber: str | Climber = setting(BY_BUDGET, choices=HILL_CLIMBERS)
 
-    @override
-    def default_settings(self, budget: int | None) -> Mapping[str, Any]:
-        """Return the survey's settings for a budget."""
-        return settings_for_budget(GENETIC_LOCAL_SEARCH, budget)
-
-    @override
-    def check_settings(self) -> None:
-        """Check the settings; see the class."""
-        super().check_settings()
-        check_at_least("population", self.population, 2)
-        choose("crossover", self.crossover, CROSSOVERS)
-        choose("selection", self.selection, SELECTIONS)
-        choose("hill_climber", self.hill_climber, HILL_CLIMBERS)
+    survey: ClassVar[SurveyRow] = GENETIC_LOCAL_SEARCH
 
     @override
     def start(self, problem: Problem, state: GenerationState, rng: Rng) -> GenerationState:

@@ -19,29 +19,42 @@ from baco_like.strategies.local.base import (
 from baco_like.strategies.local.climbing import IMPROVEMENTS, Climber
 from baco_like.strategies.local.perturbation import number_of_changes, perturb
 from baco_like.strategies.protocol import Problem
-from baco_like.strategies.settings import BY_BUDGET, check_at_least, check_share, choose
+from baco_like.strategies.settings import BY_BUDGET, choose, setting
 from baco_like.strategies.survey_defaults import (
-    BEST_ITERATED,
-    BEST_MULTI_START,
-    FIRST_ITERATED,
-    FIRST_MULTI_START,
+    ITERATED,
+    MULTI_START,
+    SurveyRow,
     settings_for_budget,
 )
 
 
 @dataclass(frozen=True)
-class _ClimbingStrategy(LocalSearchStrategy[M]):
-    """Base of local searches that climb with a choice of improvement and restart."""
+class ImprovingStrategy(LocalSearchStrategy[M]):
+    """Base of local searches that move to the first or to the best improvement."""
 
-    improvement: str = "first"
+    improvement: str = setting("first", choices=IMPROVEMENTS)
+
+    surveys: ClassVar[Mapping[str, SurveyRow]]
+    """The values of open settings by the setting ``improvement``."""
+
+    @override
+    def default_settings(self, budget: int | None) -> Mapping[str, Any]:
+        """Return the survey's settings for a budget."""
+        survey = choose("improvement", self.improvement, self.surveys)
+        return settings_for_budget(survey, budget)
+
+
+@dataclass(frozen=True)
+class _ClimbingStrategy(ImprovingStrategy[M]):
+    """Base of local searches that climb."""
+
     restart: bool = BY_BUDGET
 
     @override
     def check_settings(self) -> None:
-        """Check the settings; see the class."""
+        """Check the settings; ``restart`` needs first improvement."""
         super().check_settings()
-        first = choose("improvement", self.improvement, IMPROVEMENTS)
-        if not first and self.restart is not None:
+        if self.restart is not None and not IMPROVEMENTS[self.improvement]:
             raise ValueError(
                 f"restart {self.restart} has no effect with improvement 'best', which always restarts; leave it out"
             )
@@ -69,11 +82,7 @@ class MultiStartLocalSearch(_ClimbingStrategy[None]):
         ValueError: A setting is unknown.
     """
 
-    @override
-    def default_settings(self, budget: int | None) -> Mapping[str, Any]:
-        """Return the survey's settings for a budget."""
-        first = choose("improvement", self.improvement, IMPROVEMENTS)
-        return settings_for_budget(FIRST_MULTI_START if first else BEST_MULTI_START, budget)
+    surveys: ClassVar[Mapping[str, SurveyRow]] = MULTI_START
 
     @override
     def move(
@@ -122,23 +131,11 @@ class IteratedLocalSearch(_ClimbingStrategy[BestMinimum]):
         ValueError: A setting is unknown or out of range.
     """
 
-    perturbation: float = BY_BUDGET
-    patience: int = BY_BUDGET
+    perturbation: float = setting(BY_BUDGET, within="(0, 1]")
+    patience: int = setting(BY_BUDGET, within="[1, inf)")
 
+    surveys: ClassVar[Mapping[str, SurveyRow]] = ITERATED
     first_memory: ClassVar[BestMinimum] = BestMinimum()
-
-    @override
-    def default_settings(self, budget: int | None) -> Mapping[str, Any]:
-        """Return the survey's settings for a budget."""
-        first = choose("improvement", self.improvement, IMPROVEMENTS)
-        return settings_for_budget(FIRST_ITERATED if first else BEST_ITERATED, budget)
-
-    @override
-    def check_settings(self) -> None:
-        """Check the settings; see the class."""
-        super().check_settings()
-        check_share("perturbation", self.perturbation)
-        check_at_least("patience", self.patience, 1)
 
     @override
     def move(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, final
+from typing import ClassVar, final
 
 from typing_extensions import override
 
@@ -19,11 +19,11 @@ from baco_like.strategies.local.base import (
 from baco_like.strategies.local.climbing import HILL_CLIMBERS, Climber
 from baco_like.strategies.local.perturbation import number_of_changes, perturb
 from baco_like.strategies.protocol import Problem
-from baco_like.strategies.settings import BY_BUDGET, check_share, choose
+from baco_like.strategies.settings import BY_BUDGET, setting
 from baco_like.strategies.survey_defaults import (
     SIMULATED_ANNEALING,
     UNKNOWN_BUDGET,
-    settings_for_budget,
+    SurveyRow,
 )
 
 OPTIONAL_HILL_CLIMBERS: Mapping[str, Climber | None] = {"none": None, **HILL_CLIMBERS}
@@ -53,22 +53,17 @@ class SimulatedAnnealing(LocalSearchStrategy[CostedRow | None]):
         ValueError: A setting is unknown or out of range.
     """
 
-    exploration: float = BY_BUDGET
-    hill_climber: str = BY_BUDGET
+    exploration: float = setting(BY_BUDGET, within="(0, 1]")
+    hill_climber: str = setting(BY_BUDGET, choices=OPTIONAL_HILL_CLIMBERS)
     temperature: float = 0.1
     final_temperature: float = 1e-4
 
-    @override
-    def default_settings(self, budget: int | None) -> Mapping[str, Any]:
-        """Return the survey's settings for a budget."""
-        return settings_for_budget(SIMULATED_ANNEALING, budget)
+    survey: ClassVar[SurveyRow] = SIMULATED_ANNEALING
 
     @override
     def check_settings(self) -> None:
         """Check the settings; see the class."""
         super().check_settings()
-        check_share("exploration", self.exploration)
-        choose("hill_climber", self.hill_climber, OPTIONAL_HILL_CLIMBERS)
         if not 0.0 < self.final_temperature <= self.temperature < math.inf:
             raise ValueError(
                 f"temperature {self.temperature} and final_temperature {self.final_temperature} do not fit; the "

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, final
+from typing import ClassVar, final
 
 import numpy as np
 from typing_extensions import override
 
 from baco_like._typing import Rng
 from baco_like.records.history import row_keys
-from baco_like.strategies.local.base import LocalSearchState, LocalSearchStrategy
+from baco_like.strategies.local.base import LocalSearchState
 from baco_like.strategies.local.climbing import IMPROVEMENTS
+from baco_like.strategies.local.local_search import ImprovingStrategy
 from baco_like.strategies.local.scan import scan_neighbours
 from baco_like.strategies.protocol import Problem
-from baco_like.strategies.settings import BY_BUDGET, check_at_least, choose
-from baco_like.strategies.survey_defaults import BEST_TABU, FIRST_TABU, settings_for_budget
+from baco_like.strategies.settings import BY_BUDGET, setting
+from baco_like.strategies.survey_defaults import TABU, SurveyRow
 
 Visited = tuple[bytes, ...]
 """Keys of the last visited configurations, oldest first."""
@@ -24,7 +25,7 @@ Visited = tuple[bytes, ...]
 
 @final
 @dataclass(frozen=True)
-class TabuSearch(LocalSearchStrategy[Visited]):
+class TabuSearch(ImprovingStrategy[Visited]):
     """Tabu search: always moves to a neighbour that was not visited lately, better or not.
 
     Without such a neighbour it moves to a uniform draw. Use it for cheap evaluations and rugged landscapes in which
@@ -41,22 +42,10 @@ class TabuSearch(LocalSearchStrategy[Visited]):
         ValueError: A setting is unknown or out of range.
     """
 
-    improvement: str = "first"
-    tabu_size: int = BY_BUDGET
+    tabu_size: int = setting(BY_BUDGET, within="[1, inf)")
 
+    surveys: ClassVar[Mapping[str, SurveyRow]] = TABU
     first_memory: ClassVar[Visited] = ()
-
-    @override
-    def default_settings(self, budget: int | None) -> Mapping[str, Any]:
-        """Return the survey's settings for a budget."""
-        first = choose("improvement", self.improvement, IMPROVEMENTS)
-        return settings_for_budget(FIRST_TABU if first else BEST_TABU, budget)
-
-    @override
-    def check_settings(self) -> None:
-        """Check the settings; see the class."""
-        super().check_settings()
-        check_at_least("tabu_size", self.tabu_size, 1)
 
     @override
     def move(

@@ -16,19 +16,9 @@ from baco_like.spaces.repair import cascade, nearest
 from baco_like.spaces.space import Space
 from baco_like.strategies.geometry.continuous import UnitBox
 from baco_like.strategies.moves.mutation import draw_one_per_owner
-from baco_like.strategies.settings import choose
 
 _NEIGHBOURS = 16
 """Number of neighbours from which one is drawn where single rows cannot be walked."""
-
-
-def is_aware(constraints: str) -> bool:
-    """Return whether the setting ``constraints`` is ``aware``; otherwise it is ``penalty``.
-
-    Raises:
-        ValueError: It is neither.
-    """
-    return choose("constraints", constraints, {"aware": True, "penalty": False})
 
 
 def draw_uniform(space: Space, n: int, rng: Rng) -> Codes:

@@ -36,10 +36,6 @@ class OneIn:
 
     chance: int = 5
 
-    def __post_init__(self) -> None:
-        if self.chance < 1:
-            raise ValueError(f"mutation_chance {self.chance} is too small; 1 changes every child")
-
     def genes(self, n: int, genes: int, rng: Rng) -> Mask:
         """Return one random gene of one in ``chance`` rows."""
         changes = rng.integers(0, self.chance, n) == 0
@@ -57,12 +53,6 @@ class PerGene:
     """
 
     rate: float = 0.02
-
-    def __post_init__(self) -> None:
-        if not 0.0 <= self.rate <= 1.0:
-            raise ValueError(
-                f"mutation {self.rate} is not a probability; give a number from 0 to 1"
-            )
 
     def genes(self, n: int, genes: int, rng: Rng) -> Mask:
         """Return independent draws."""

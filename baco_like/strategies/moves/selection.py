@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol, final
 
@@ -82,6 +83,10 @@ class Tournament:
         picked = keys.argpartition(size - 1, axis=1)[:, :size]
         winners = costs[picked].argmin(axis=1)
         return np.asarray(picked[np.arange(len(children)), winners], dtype=np.int64)
+
+
+SELECTIONS: Mapping[str, Selection] = {"beta_rank": BetaRank(), "tournament": Tournament()}
+"""Selections by name, for the setting ``selection``."""
 
 
 def replace_worst(

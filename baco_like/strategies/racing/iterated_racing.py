@@ -13,10 +13,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, final
+from typing import ClassVar, final
 
 import numpy as np
-from typing_extensions import override
 
 from baco_like._typing import Array, Codes, Mask, Rng
 from baco_like.records.history import History, row_keys
@@ -28,8 +27,8 @@ from baco_like.strategies.observed_costs import ObservedCosts
 from baco_like.strategies.protocol import Problem
 from baco_like.strategies.racing.elite_draws import EliteDraws, draw_near_elites
 from baco_like.strategies.racing.friedman import worse_than_best
-from baco_like.strategies.settings import BY_BUDGET, BudgetedSettings
-from baco_like.strategies.survey_defaults import RACING, UNKNOWN_BUDGET, settings_for_budget
+from baco_like.strategies.settings import BY_BUDGET, BudgetedSettings, setting
+from baco_like.strategies.survey_defaults import RACING, UNKNOWN_BUDGET, SurveyRow
 
 _MOST_ROUNDS = 5
 """Limit on the planned rounds that are added with the number of the race (irace's min(5, j))."""
@@ -115,24 +114,11 @@ class Racing(BudgetedSettings):
         ValueError: A setting has an invalid value.
     """
 
-    first_test: int = BY_BUDGET
-    confidence: float = 0.95
-    effort: int = 5
+    first_test: int = setting(BY_BUDGET, within="[2, inf)")
+    confidence: float = setting(0.95, within="[0.5, 1)")
+    effort: int = setting(5, within="[1, inf)")
 
-    @override
-    def default_settings(self, budget: int | None) -> Mapping[str, Any]:
-        """Return the survey's settings for a budget."""
-        return settings_for_budget(RACING, budget)
-
-    @override
-    def check_settings(self) -> None:
-        """Check the settings; see the class."""
-        if self.first_test < 2:
-            raise ValueError(f"first_test is {self.first_test}; give at least 2 rounds")
-        if not 0.5 <= self.confidence < 1:
-            raise ValueError(f"confidence is {self.confidence}; give a number from 0.5 to below 1")
-        if self.effort < 1:
-            raise ValueError(f"effort is {self.effort}; give at least 1 evaluation")
+    survey: ClassVar[SurveyRow] = RACING
 
     def init(self, problem: Problem, rng: Rng) -> Race:
         """Return the first race."""
