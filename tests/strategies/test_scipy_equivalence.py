@@ -211,7 +211,7 @@ def test_visits_are_scipys(visiting, temperature):
         (lambda: DualAnnealing("newton"), "method 'newton' is unknown"),
         (
             lambda: DualAnnealing(temperature=0.0),
-            "temperature = 0.0: expected a number above 0.01 and at most 50_000",
+            "temperature = 0.0: expected a number above 0.01 and at most 50000",
         ),
         (
             lambda: DualAnnealing(visiting=3.0),
@@ -219,7 +219,7 @@ def test_visits_are_scipys(visiting, temperature):
         ),
         (
             lambda: DualAnnealing(acceptance=-4.0),
-            "acceptance = -4.0: expected a number above -10_000 and at most -5",
+            "acceptance = -4.0: expected a number above -10000 and at most -5",
         ),
         (
             lambda: DualAnnealing(restart=1.0),

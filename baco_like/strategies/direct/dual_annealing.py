@@ -129,9 +129,9 @@ class DualAnnealing(ReplayedStrategy[AnnealingCheckpoint]):
     """
 
     method: str = setting(BY_BUDGET, choices=METHODS)
-    temperature: float = setting(5230.0, within="(0.01, 50_000]")
+    temperature: float = setting(5230.0, within="(0.01, 50000]")
     visiting: float = setting(2.62, within="(1, 3)")
-    acceptance: float = setting(-5.0, within="(-10_000, -5]")
+    acceptance: float = setting(-5.0, within="(-10000, -5]")
     restart: float = setting(2e-5, within="(0, 1)")
 
     phase: ClassVar[str] = "dual_annealing"
