@@ -5,39 +5,24 @@ probability of feasibility and by the user's priors. An acquisition optimizer fi
 highest scores.
 """
 
-from baco_like.acquisitions.contextual import exploration_factor
 from baco_like.acquisitions.functions import (
     ExpectedImprovement,
     LowerConfidenceBound,
     ProbabilityOfImprovement,
     ThompsonSampling,
 )
-from baco_like.acquisitions.optimizers import (
-    AcquisitionOptimizer,
-    AlternatingSearch,
-    ExhaustiveSearch,
-    GradientAscent,
-    IsExcluded,
-    LocalSearch,
-    SampledSearch,
-)
+from baco_like.acquisitions.optimizers.gradient import GradientAscent
+from baco_like.acquisitions.optimizers.multi_start import AlternatingSearch, LocalSearch
+from baco_like.acquisitions.optimizers.protocol import AcquisitionOptimizer, IsExcluded
+from baco_like.acquisitions.optimizers.scanning import ExhaustiveSearch, SampledSearch
 from baco_like.acquisitions.pending import condition_on_pending
 from baco_like.acquisitions.protocol import AcquisitionFunction, Score
-from baco_like.acquisitions.selectors import (
-    ACQUISITIONS,
-    AcquisitionRecord,
-    AcquisitionSelector,
-    AdvancedMulti,
-    Multi,
-    Turns,
-)
+from baco_like.acquisitions.selectors import AcquisitionSelector, AdvancedMulti, Multi
 from baco_like.acquisitions.weights import draw_minimum, weight_by_feasibility, weight_by_prior
 
 __all__ = [
-    "ACQUISITIONS",
     "AcquisitionFunction",
     "AcquisitionOptimizer",
-    "AcquisitionRecord",
     "AcquisitionSelector",
     "AdvancedMulti",
     "AlternatingSearch",
@@ -52,10 +37,8 @@ __all__ = [
     "SampledSearch",
     "Score",
     "ThompsonSampling",
-    "Turns",
     "condition_on_pending",
     "draw_minimum",
-    "exploration_factor",
     "weight_by_feasibility",
     "weight_by_prior",
 ]

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from baco_like.surrogates.constant import ConstantFeasibility
 from baco_like.surrogates.feasibility import ForestFeasibility
-from baco_like.surrogates.forest import Growth, RandomForest
+from baco_like.surrogates.forest import RandomForest
 from baco_like.surrogates.gp.devices import load_gpytorch
 from baco_like.surrogates.gp.fit import Effort
 from baco_like.surrogates.gp.kernel import MATERN32, MATERN52, RBF, Kernel
 from baco_like.surrogates.gp.model import FixedGaussianProcess, GaussianProcess
-from baco_like.surrogates.gp.prior import FLAT_PRIORS, Flat, Gamma, LogNormal, Prior, Priors
-from baco_like.surrogates.index_features import IndexFeatures
+from baco_like.surrogates.gp.prior import FLAT_PRIORS, Gamma, LogNormal, Priors
 from baco_like.surrogates.protocol import (
     Data,
     FeasibilityModel,
@@ -27,9 +26,7 @@ from baco_like.surrogates.protocol import (
     Surrogate,
     UpdatableModel,
 )
-from baco_like.surrogates.ranking_ensemble import RankingEnsemble, Source
-from baco_like.surrogates.registry import SURROGATES, create_surrogate
-from baco_like.surrogates.transform import FitScale, Scale, fit_transform, standardise
+from baco_like.surrogates.transform import fit_transform, standardise
 
 if TYPE_CHECKING:
     from baco_like.surrogates.gp.gpytorch_model import GPyTorchGP
@@ -39,37 +36,27 @@ __all__ = [
     "MATERN32",
     "MATERN52",
     "RBF",
-    "SURROGATES",
     "ConstantFeasibility",
     "Data",
     "Effort",
     "FeasibilityModel",
     "FeasibilitySurrogate",
     "Featured",
-    "FitScale",
     "FixedGaussianProcess",
-    "Flat",
     "ForestFeasibility",
     "GPyTorchGP",
     "Gamma",
     "GaussianModel",
     "GaussianProcess",
     "GaussianSurrogate",
-    "Growth",
-    "IndexFeatures",
     "Kernel",
     "LogNormal",
     "Model",
-    "Prior",
     "Priors",
     "RandomForest",
-    "RankingEnsemble",
     "SamplingModel",
-    "Scale",
-    "Source",
     "Surrogate",
     "UpdatableModel",
-    "create_surrogate",
     "fit_transform",
     "standardise",
 ]

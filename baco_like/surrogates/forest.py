@@ -7,7 +7,7 @@ of auto-tuning take several times as long as the work itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -68,29 +68,26 @@ def grow_trees(features: Features, y: Array, growth: Growth, rng: Rng) -> tuple[
         rng: Random generator.
     """
     from sklearn import config_context
-
-    # The settings are valid and the rows finite: checking both for every tree takes as long as growing it.
-    with config_context(skip_parameter_validation=True, assume_finite=True):
-        return tuple(_iterate_trees(features, y, growth, rng))
-
-
-def _iterate_trees(features: Features, y: Array, growth: Growth, rng: Rng) -> Iterator[Tree]:
     from sklearn.tree import DecisionTreeRegressor
 
     n = len(y)
     rows = _single_precision(features)
     target = np.ascontiguousarray(y, dtype=np.float64)
     random_state = np.random.RandomState(rng.integers(2**31))  # a new one for every tree takes time
-    for _ in range(growth.trees):
-        drawn = rng.integers(n, size=n) if growth.bootstrap else slice(None)
-        tree = DecisionTreeRegressor(
-            max_features=growth.max_features,
-            min_samples_leaf=growth.min_samples_leaf,
-            random_state=random_state,
-        )
-        splits = tree.fit(rows[drawn], target[drawn], check_input=False).tree_
-        mean = splits.value[:, 0, 0].copy()
-        yield Tree(splits, mean, splits.impurity, splits.weighted_n_node_samples)
+    trees = []
+    # The settings are valid and the rows finite: checking both for every tree takes as long as growing it.
+    with config_context(skip_parameter_validation=True, assume_finite=True):
+        for _ in range(growth.trees):
+            drawn = rng.integers(n, size=n) if growth.bootstrap else slice(None)
+            tree = DecisionTreeRegressor(
+                max_features=growth.max_features,
+                min_samples_leaf=growth.min_samples_leaf,
+                random_state=random_state,
+            )
+            splits = tree.fit(rows[drawn], target[drawn], check_input=False).tree_
+            mean = splits.value[:, 0, 0].copy()
+            trees.append(Tree(splits, mean, splits.impurity, splits.weighted_n_node_samples))
+    return tuple(trees)
 
 
 def predict_by_tree(trees: tuple[Tree, ...], tables: list[Array], features: Features) -> Array:

@@ -1,9 +1,11 @@
 """Conformance suite for acquisition optimizers.
 
-`CHECKS` lists functions of an acquisition optimizer and a space; a check that fails raises `AssertionError`. Run them
+`CHECKS` lists functions of an acquisition optimizer and a space; a check that fails raises `AssertionError`. See `examples/model_parts.py`. Run them
 on your own::
 
-    @pytest.mark.parametrize("check", CHECKS)
+    from baco_like.testing import acquisition_optimizers
+
+    @pytest.mark.parametrize("check", acquisition_optimizers.CHECKS)
     def test_my_acquisition_optimizer(check):
         check(MyAcquisitionOptimizer(), space)
 """

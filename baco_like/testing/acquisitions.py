@@ -1,8 +1,10 @@
 """Conformance suite for acquisition functions.
 
-`CHECKS` lists functions of an acquisition function; a check that fails raises `AssertionError`. Run them on your own::
+`CHECKS` lists functions of an acquisition function; a check that fails raises `AssertionError`. See `examples/model_parts.py`. Run them on your own::
 
-    @pytest.mark.parametrize("check", CHECKS)
+    from baco_like.testing import acquisitions
+
+    @pytest.mark.parametrize("check", acquisitions.CHECKS)
     def test_my_acquisition_function(check):
         check(MyAcquisitionFunction())
 """

@@ -19,7 +19,7 @@ import runs
 from ablations import EverywhereFeasible
 
 from baco_like import Infeasible, Space
-from baco_like.acquisitions.optimizers.sampled import SampledSearch
+from baco_like.acquisitions.optimizers.scanning import SampledSearch
 from baco_like.evaluators.function.evaluator import FunctionEvaluator
 from baco_like.strategies import create_strategy
 from baco_like.strategies.bayesian.bayesian import Bayesian

@@ -11,9 +11,8 @@ from baco_like.surrogates import (
     GaussianProcess,
     GPyTorchGP,
     RandomForest,
-    RankingEnsemble,
-    Source,
 )
+from baco_like.surrogates.ranking_ensemble import RankingEnsemble, Source
 from baco_like.testing.doubles import ChosenModel
 from baco_like.testing.surrogates import CHECKS, FEASIBILITY_CHECKS, make_data
 

@@ -21,6 +21,7 @@ from gpytorch.kernels import ScaleKernel
 from gpytorch.likelihoods import FixedNoiseGaussianLikelihood
 from gpytorch.means import ZeroMean
 from torch import Tensor
+from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 from baco_like._typing import Array, Ints, Rng
 from baco_like.surrogates.gp.evidence import Hyperparameters
@@ -30,7 +31,7 @@ from baco_like.surrogates.gp.prior import Prior, Priors
 DTYPE = torch.float64
 
 _LEAST_NOISE = 1.01 * NOISES[0]
-"""The constraint on the noise has no inverse at its bound itself."""
+"""Floor of drawn and given hyperparameters: the constraint on the noise cannot be inverted at its bound."""
 
 CORRELATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "matern-5/2": lambda r2: _matern(r2, 5.0, lambda s: 1.0 + s + s * s / 3.0),
@@ -165,38 +166,33 @@ class LogPosterior:
 
     def raw_parameters(self) -> Array:
         """Return the raw parameters as one vector."""
-        return np.concatenate([p.detach().cpu().numpy().ravel() for p in self.parameters])
+        return parameters_to_vector(self.parameters).detach().cpu().numpy()
 
     def set_raw_parameters(self, raw: Array) -> None:
         """Set the raw parameters from one vector."""
-        at = 0
+        vector = torch.as_tensor(raw, dtype=DTYPE, device=self.process.train_targets.device)
         with torch.no_grad():
-            for p in self.parameters:
-                part = raw[at : at + p.numel()].reshape(p.shape)
-                p.copy_(torch.as_tensor(part, dtype=p.dtype, device=p.device))
-                at += p.numel()
+            vector_to_parameters(vector, self.parameters)
 
-    def set_hyperparameters(self, h: Hyperparameters) -> None:
-        """Set lengthscales, outputscale and noise of a `ScaledKernel`; the noise is kept above its bound."""
-        values = {
+    def set_hyperparameters(self, h: Hyperparameters) -> Array:
+        """Set lengthscales, outputscale and noise of a `ScaledKernel`; return them as raw parameters."""
+        values: dict[str, Any] = {
             "lengthscale": h.lengthscales,
-            "outputscale": np.asarray(h.outputscale),
-            "noise": np.asarray(max(h.noise, _LEAST_NOISE)),
+            "outputscale": h.outputscale,
+            "noise": h.noise,
         }
-        with torch.no_grad():
-            for _, module, name in self._priors():
-                shape = getattr(module, name).shape
-                module.initialize(
-                    **{name: torch.as_tensor(values[name], dtype=DTYPE).expand(shape)}
-                )
+        return self._initialise(lambda prior, name, shape: np.broadcast_to(values[name], shape))
 
     def draw(self, rng: Rng) -> Array:
-        """Set hyperparameters drawn from the priors and return them as raw parameters."""
+        """Set hyperparameters drawn from the priors; return them as raw parameters."""
+        return self._initialise(lambda prior, name, shape: prior.sample(shape, rng))
+
+    def _initialise(self, value_of: Callable[[Prior, str, tuple[int, ...]], Array]) -> Array:
         with torch.no_grad():
             for prior, module, name in self._priors():
-                drawn = prior.sample(tuple(getattr(module, name).shape), rng)
-                value = torch.as_tensor(drawn, dtype=DTYPE).clamp_min(_LEAST_NOISE)
-                module.initialize(**{name: value})
+                value = value_of(prior, name, tuple(getattr(module, name).shape))
+                value = np.maximum(value, _LEAST_NOISE)
+                module.initialize(**{name: torch.as_tensor(value, dtype=DTYPE)})
         return self.raw_parameters()
 
     def maximise(self, starts: list[Array], steps: int) -> None:
@@ -221,7 +217,8 @@ class LogPosterior:
             loss.backward()  # type: ignore[no-untyped-call]
         except (RuntimeError, ValueError):  # not positive definite, or NaN
             return 1e25, np.zeros_like(raw)
-        gradient = np.concatenate([_gradient(p) for p in self.parameters])
+        gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in self.parameters]
+        gradient = parameters_to_vector(gradients).cpu().numpy()
         if not (math.isfinite(loss.item()) and np.all(np.isfinite(gradient))):
             return 1e25, np.zeros_like(raw)
         return loss.item(), gradient
@@ -242,9 +239,3 @@ def _log_density(prior: Prior, value: Tensor) -> Tensor:
     x = value.detach().cpu().numpy()
     slope = torch.as_tensor(prior.gradient(x)).to(value)
     return float(prior.log_density(x).sum()) + (slope * (value - value.detach())).sum()
-
-
-def _gradient(parameter: Tensor) -> Array:
-    if parameter.grad is None:
-        return np.zeros(parameter.numel())
-    return parameter.grad.detach().cpu().numpy().astype(float).ravel()

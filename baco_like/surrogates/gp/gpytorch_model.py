@@ -131,8 +131,7 @@ class GPyTorchGP(GaussianSurrogate):
         closed_form = from_json(start, groups)
         if closed_form is None or not isinstance(self.kernel, ScaledKernel):
             return []
-        objective.set_hyperparameters(closed_form)
-        return [objective.raw_parameters()]
+        return [objective.set_hyperparameters(closed_form)]
 
 
 @dataclass(frozen=True, eq=False)

@@ -119,30 +119,6 @@ class Flat:
 
 
 @dataclass(frozen=True)
-class _JointPrior:
-    """The prior of the vector of lengthscales, outputscale and noise, ``(..., lengthscales + 2)``."""
-
-    lengthscale: Prior
-    outputscale: Prior
-    noise: Prior
-
-    def _parts(self, x: Array) -> Iterator[tuple[Prior, Array]]:
-        yield self.lengthscale, x[..., :-2]
-        yield self.outputscale, x[..., -2:-1]
-        yield self.noise, x[..., -1:]
-
-    def log_density(self, x: Array) -> Array:
-        return np.concatenate([prior.log_density(part) for prior, part in self._parts(x)], axis=-1)
-
-    def gradient(self, x: Array) -> Array:
-        return np.concatenate([prior.gradient(part) for prior, part in self._parts(x)], axis=-1)
-
-    def sample(self, shape: tuple[int, ...], rng: Rng) -> Array:
-        parts = self._parts(np.empty(shape))
-        return np.concatenate([prior.sample(part.shape, rng) for prior, part in parts], axis=-1)
-
-
-@dataclass(frozen=True)
 class Priors:
     """The priors of a Gaussian process whose features lie in [0, 1] and whose values are standardised.
 
@@ -164,14 +140,32 @@ class Priors:
 
     def joint(self, lengthscales: int) -> Prior:
         """Return the prior of the vector of lengthscales, outputscale and noise, ``(..., lengthscales + 2)``."""
-        parts = [self.lengthscale] * lengthscales + [self.outputscale, self.noise]
-        gammas = [prior for prior in parts if isinstance(prior, Gamma)]
-        if len(gammas) < len(parts):
-            return _JointPrior(self.lengthscale, self.outputscale, self.noise)
+        priors = [self.lengthscale] * lengthscales + [self.outputscale, self.noise]
+        gammas = [prior for prior in priors if isinstance(prior, Gamma)]
+        if len(gammas) < len(priors):
+            return self
         # One gamma density with arrays of parameters needs a third of the calls; a fit evaluates it hundreds of times.
         return Gamma(
             np.array([g.concentration for g in gammas]), np.array([g.rate for g in gammas])
         )
+
+    def log_density(self, x: Array) -> Array:
+        """Return the log density of each number of vectors as in `joint`."""
+        return np.concatenate([prior.log_density(part) for prior, part in self._parts(x)], axis=-1)
+
+    def gradient(self, x: Array) -> Array:
+        """Return the derivatives of the log densities of vectors as in `joint`."""
+        return np.concatenate([prior.gradient(part) for prior, part in self._parts(x)], axis=-1)
+
+    def sample(self, shape: tuple[int, ...], rng: Rng) -> Array:
+        """Return draws of vectors as in `joint`."""
+        parts = self._parts(np.empty(shape))
+        return np.concatenate([prior.sample(part.shape, rng) for prior, part in parts], axis=-1)
+
+    def _parts(self, x: Array) -> Iterator[tuple[Prior, Array]]:
+        yield self.lengthscale, x[..., :-2]
+        yield self.outputscale, x[..., -2:-1]
+        yield self.noise, x[..., -1:]
 
 
 FLAT_PRIORS = Priors(Flat(0.05, 5.0), Flat(0.1, 10.0), Flat(1e-5, 0.5))

@@ -4,10 +4,8 @@ import numpy as np
 import pytest
 
 from baco_like import Categorical, Integer, Ordinal, Permutation, Real, Space
-from baco_like.acquisitions.optimizers.alternating import AlternatingSearch
-from baco_like.acquisitions.optimizers.exhaustive import ExhaustiveSearch
-from baco_like.acquisitions.optimizers.local import LocalSearch
-from baco_like.acquisitions.optimizers.sampled import SampledSearch
+from baco_like.acquisitions.optimizers.multi_start import AlternatingSearch, LocalSearch
+from baco_like.acquisitions.optimizers.scanning import ExhaustiveSearch, SampledSearch
 from baco_like.testing.acquisition_optimizers import CHECKS, exclude_none, make_score
 
 SEARCHES = {

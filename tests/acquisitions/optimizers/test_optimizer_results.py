@@ -5,9 +5,8 @@ import pytest
 
 from baco_like import Categorical, Ordinal, Permutation, Real, Space
 from baco_like.acquisitions.optimizers.best_rows import best_rows
-from baco_like.acquisitions.optimizers.exhaustive import ExhaustiveSearch
-from baco_like.acquisitions.optimizers.local import LocalSearch
-from baco_like.acquisitions.optimizers.sampled import SampledSearch
+from baco_like.acquisitions.optimizers.multi_start import LocalSearch
+from baco_like.acquisitions.optimizers.scanning import ExhaustiveSearch, SampledSearch
 from baco_like.spaces.rows import distinct
 
 SEARCHES = [

@@ -1,4 +1,7 @@
-"""Score every feasible configuration: exact, and the fastest way where the feasible set is small."""
+"""Score a list of configurations: all feasible ones, or a random sample.
+
+Scoring all is exact, and the fastest way where the feasible set is small.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from baco_like._typing import Codes, Rng
 from baco_like.acquisitions.optimizers.best_rows import best_free_rows, best_rows
 from baco_like.acquisitions.optimizers.protocol import IsExcluded
 from baco_like.acquisitions.protocol import Score
+from baco_like.spaces.rows import distinct
 from baco_like.spaces.space import Space
 
 
@@ -40,3 +44,22 @@ class ExhaustiveSearch:
                 np.concatenate([best, rows]), np.concatenate([highest, scores]), n, rng
             )
         return best
+
+
+@final
+@dataclass(frozen=True)
+class SampledSearch:
+    """Scores uniform draws from the feasible set.
+
+    Attributes:
+        candidates: Number of draws.
+    """
+
+    candidates: int = 10_000
+
+    def maximise(
+        self, score: Score, space: Space, n: int, rng: Rng, start: Codes, is_excluded: IsExcluded
+    ) -> Codes:
+        """Return the n best rows of the sample that are not excluded; ``start`` is not used."""
+        rows = distinct(space.feasible.sample(space.affordable(self.candidates), rng))
+        return best_free_rows(rows, score(rows), n, rng, is_excluded)[0]
