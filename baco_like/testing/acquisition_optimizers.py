@@ -1,6 +1,6 @@
 """Conformance suite for acquisition optimizers.
 
-`CHECKS` lists functions of an acquisition optimizer and a space; a check that fails raises `AssertionError`. See `examples/model_parts.py`. Run them
+`CHECKS` lists functions of an acquisition optimizer and a space; a check that fails raises `AssertionError`. Run them
 on your own::
 
     from baco_like.testing import acquisition_optimizers

@@ -1,6 +1,6 @@
 """Conformance suite for acquisition functions.
 
-`CHECKS` lists functions of an acquisition function; a check that fails raises `AssertionError`. See `examples/model_parts.py`. Run them on your own::
+`CHECKS` lists functions of an acquisition function; a check that fails raises `AssertionError`. Run them on your own::
 
     from baco_like.testing import acquisitions
 

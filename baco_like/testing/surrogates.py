@@ -1,7 +1,7 @@
 """Conformance suite for surrogates and feasibility surrogates.
 
 `CHECKS` lists functions of a surrogate and a space, `FEASIBILITY_CHECKS` functions of a feasibility surrogate and a
-space; a check that fails raises `AssertionError`. See `examples/model_parts.py`. Run them on your own surrogate::
+space; a check that fails raises `AssertionError`. Run them on your own surrogate::
 
     from baco_like.testing import surrogates
 
