@@ -1,4 +1,4 @@
-"""What a callable says, as a text that is the same wherever it stands and differs where it does something else."""
+"""A text that identifies a callable: the same in every file, and different if the callable computes something else."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from types import CellType, CodeType
 from typing import Any
 
 
-def described(function: Callable[..., Any]) -> str:
-    """Return a callable's name, or what a lambda says, with the numbers and texts that it reads from outside.
+def describe_callable(function: Callable[..., Any]) -> str:
+    """Return a callable's name, or a lambda's source, with the numbers and texts that it reads from outside.
 
-    A journal keeps this text, and on resume another one is another constraint.
+    A journal keeps this text; on resume a different text is a different constraint.
     """
     name = getattr(function, "__name__", type(function).__name__)
     code = getattr(function, "__code__", None)
@@ -26,7 +26,7 @@ def described(function: Callable[..., Any]) -> str:
 
 
 def _source(code: CodeType) -> str:
-    """Return the text of a lambda, or, where that cannot be told, its arguments with a digest of what it does."""
+    """Return the source of a lambda or, if it is ambiguous, its arguments with a digest of its code."""
     lines = "".join(linecache.getlines(code.co_filename))
     arguments = code.co_varnames[: code.co_argcount]
     try:
@@ -46,7 +46,7 @@ def _source(code: CodeType) -> str:
 
 
 def _steps(code: CodeType) -> tuple[Any, ...]:
-    """Return what the code does, without places in files and in memory."""
+    """Return the code's instructions and constants, without positions in files and memory."""
     constants = (_steps(c) if isinstance(c, CodeType) else _in_order(c) for c in code.co_consts)
     return (code.co_code, code.co_names, *constants)
 
@@ -56,7 +56,7 @@ def _in_order(constant: Any) -> Any:
 
 
 def _read_outside(function: Callable[..., Any], code: CodeType) -> dict[str, Any]:
-    """Return the plain values that a function takes from its closure and its module."""
+    """Return the plain values that a function reads from its closure and its module."""
     cells = zip(code.co_freevars, getattr(function, "__closure__", None) or (), strict=False)
     found = {name: _content(cell) for name, cell in cells}
     own = getattr(function, "__globals__", {})

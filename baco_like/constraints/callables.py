@@ -12,7 +12,7 @@ from typing import Any, final
 import numpy as np
 
 from baco_like._typing import Column, Mask
-from baco_like.constraints.callable_text import described
+from baco_like.constraints.callable_text import describe_callable
 from baco_like.constraints.language.columns import plain_values
 from baco_like.constraints.language.exact import Arrangement
 from baco_like.exceptions import SpaceError
@@ -20,17 +20,17 @@ from baco_like.parameters.extent import ColumnKind
 from baco_like.parameters.protocol import Parameter
 
 _REMEMBERED = 2**17
-"""Combinations whose answer is kept between calls."""
+"""Most combinations whose answers are kept between calls."""
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class CallableConstraint:
-    """Holds where a callable returns something true; a division by zero or other arithmetic error is a no.
+    """Holds for rows on which a callable returns a true value; arithmetic errors (division by zero) count as false.
 
     Attributes:
-        function: What is called, with one argument for each parameter, or with one mapping of them all.
-        text: Its name, or what a lambda says.
+        function: Called with one argument for each parameter, or with one mapping of them all.
+        text: The function's name, or a lambda's source.
         parameters: The parameters it reads.
         mapping: Whether it takes a mapping.
     """
@@ -43,10 +43,10 @@ class CallableConstraint:
     _answers: dict[tuple[Any, ...], bool] = field(default_factory=dict, repr=False)
 
     def holds(self, columns: Mapping[str, Column]) -> Mask:
-        """Return, for n rows, whether it holds; each distinct combination is asked once.
+        """Return, for n rows, whether it holds; each distinct combination is evaluated once.
 
         Raises:
-            SpaceError: The callable raised something other than an arithmetic error.
+            SpaceError: The callable raised an error that is not arithmetic.
         """
         values = [_plain(one, columns[name]) for name, one in self._read.items()]
         keys = [
@@ -61,18 +61,20 @@ class CallableConstraint:
         ):
             answer = self._answers.get(key)
             if answer is None:
-                answer = self._answers[key] = self._asked(row)
+                answer = self._answers[key] = self._evaluate(row)
             mask[i] = answer
         return mask
 
-    def _asked(self, row: tuple[Any, ...]) -> bool:
+    def _evaluate(self, row: tuple[Any, ...]) -> bool:
         config = dict(zip(self.parameters, row, strict=True))
         try:
             return bool(self.function(config) if self.mapping else self.function(**config))
         except ArithmeticError:
             return False
         except Exception as error:
-            whole = "; its argument is no parameter's name, so it gets the whole configuration"
+            whole = (
+                "; its argument is not a parameter's name, so it receives the whole configuration"
+            )
             raise SpaceError(
                 f"constraint {self.text!r} failed on {config}: {error!r}{whole if self.mapping else ''}"
             ) from error
@@ -99,14 +101,14 @@ def from_callable(
     Raises:
         SpaceError: An argument without default is not a parameter, or the arguments cannot be inspected.
     """
-    text = described(function)
+    text = describe_callable(function)
     arguments = _arguments(function, text, parameters)
     needed = [one for one in arguments if one.default is inspect.Parameter.empty]
     if len(needed) == 1 and needed[0].name not in parameters:
         near = difflib.get_close_matches(needed[0].name, parameters, 1, cutoff=0.8)
-        if near:  # otherwise its name says that it is the whole configuration
+        if near:  # any other name is taken for the whole configuration
             raise SpaceError(
-                f"constraint {text!r} has the argument {needed[0].name!r}, which is no parameter; did you mean "
+                f"constraint {text!r} has the argument {needed[0].name!r}, which is not a parameter; did you mean "
                 f"{near[0]!r}? A mapping of all parameters needs another name, such as config"
             )
         names = _subscripts(function, needed[0].name)
@@ -118,7 +120,7 @@ def from_callable(
     unknown = [one.name for one in needed if one.name not in parameters]
     if unknown:
         raise SpaceError(
-            f"constraint {text!r} has the argument {unknown[0]!r}, which is no parameter; "
+            f"constraint {text!r} has the argument {unknown[0]!r}, which is not a parameter; "
             f"the parameters are {', '.join(parameters)}"
         )
     read = tuple(one.name for one in arguments if one.name in parameters)
@@ -136,7 +138,7 @@ def _arguments(
         arguments = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):
         raise SpaceError(
-            f"the arguments of constraint {text!r} cannot be told; wrap it in a lambda that names them"
+            f"the arguments of constraint {text!r} cannot be inspected; wrap it in a lambda that names them"
         ) from None
     for one in arguments:
         if one.kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD):
@@ -160,8 +162,8 @@ _REVEALING = frozenset({"locals", "vars", "eval", "exec", "globals", "dir", "ins
 def _subscripts(function: Callable[..., Any], argument: str) -> tuple[str, ...] | None:
     """Return the constant keys of all uses ``argument["key"]``, or None if the argument is used in any other way.
 
-    Read from the byte code, every load of the argument must be followed by a constant string and a subscript. What
-    is not recognised, such as the instructions of a later Python, counts as another use.
+    In the byte code, every load of the argument must be followed by a constant string and a subscript. Unknown
+    instructions, such as those of a later Python, count as another use.
     """
     code = getattr(function, "__code__", None)
     if code is None or hasattr(function, "__wrapped__") or _REVEALING.intersection(code.co_names):

@@ -1,14 +1,14 @@
 """A known constraint written as text: ``"bx * by <= 1024"``, ``"pos(loops, 'k') > pos(loops, 'i')"``.
 
-The syntax and the meaning are Python's, for what is allowed: numbers, strings, bools and names of parameters;
+The syntax and the meaning are Python's, restricted to numbers, strings, bools and names of parameters;
 ``+ - * / // % **``, comparisons also in chains, ``and or not``, ``in`` a list or a ``range``, ``a if test else b``;
 ``min max abs ceil floor round int sqrt log log2 log10``; for permutations ``pos(p, element)`` (the element's place,
-outermost 0) and ``at(p, place)`` (the element there; -1 is the innermost). A parameter whose name is none in Python is
-``value('unroll-loops')``, or ``pos('loop-order', element)``.
+outermost 0) and ``at(p, place)`` (the element there; -1 is the innermost). A parameter whose name is not a Python
+identifier is written ``value('unroll-loops')``, or ``pos('loop-order', element)``.
 
 Integers are exact at any size up to 4,096 bits. A configuration on which the text cannot be computed - division by
-zero, a logarithm of 0, text among numbers - does not satisfy it, not even under ``not``; as in Python, what ``and``,
-``or`` and ``if`` do not reach does not count.
+zero, a logarithm of 0, text among numbers - does not satisfy it, not even under ``not``. As in Python, parts that
+``and``, ``or`` and ``if`` do not reach are ignored.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ Holds = Callable[[Mapping[str, Column]], Mask]
 @final
 @dataclass(frozen=True, init=False)
 class Expression:
-    """A constraint over named parameters, as a text that is never run.
+    """A constraint over named parameters, given as text; the text is never executed.
 
     Args:
         text: The condition.
         parameters: Every parameter that may be named.
 
     Attributes:
-        text: As it was given.
+        text: The text, unchanged.
         parameters: Names of the parameters it reads, in the order of the text.
 
     Raises:
@@ -75,7 +75,7 @@ class Expression:
             "parameters": names,
             "_tree": node,
             "_read": reads,
-            "_holds": _compiled(node, reads),
+            "_holds": _compile(node, reads),
         }
         for name, value in made.items():
             object.__setattr__(self, name, value)
@@ -91,7 +91,7 @@ class Expression:
         return Expression, (self.text, dict(self._read))
 
     def holds(self, columns: Mapping[str, Column]) -> Mask:
-        """Return, for n rows, whether the condition is true; a row on which it cannot be computed does not hold.
+        """Return, for n rows, whether the condition is true; False for rows on which it cannot be computed.
 
         Args:
             columns: At least the columns of `parameters`, as made by `Parameter.column`. Without any, the answer has
@@ -110,9 +110,9 @@ class Expression:
         return _explained(self, self._tree, row)
 
     def conjuncts(self) -> tuple[Expression, ...]:
-        """Return constraints that together say the same, one for each part joined by ``and`` or by a chain.
+        """Return equivalent constraints, one for each part joined by ``and`` or by a chain.
 
-        A chain of comparisons is only taken apart where that leaves some part fewer parameters.
+        A chain of comparisons is split only if some part then reads fewer parameters.
         """
         return tuple(
             self if part is self._tree else self._of(self._text_of(part), part, self._read)
@@ -138,15 +138,15 @@ class Expression:
         )
 
     def known_terms(self, known: frozenset[str]) -> list[Term] | None:
-        """Return the parts whose values are all that the condition needs of these parameters; see `language.partly`."""
+        """Return the parts that decide the condition once these parameters are known; see `partial_evaluation`."""
         return known_terms(self._tree, known, self._read)
 
     def products(self) -> list[tuple[str, ...]]:
-        """Return the factors of every product of parameters that the condition names; see `language.products`."""
+        """Return the factors of every product of parameters in the condition; see `language.products`."""
         return products(self._tree)
 
     def bounds(self, name: str) -> tuple[float, float]:
-        """Return between which numbers comparisons with constants keep a parameter; see `language.bounds`."""
+        """Return the bounds of a parameter by its comparisons with constants; see `language.bounds`."""
         return bounds(self._tree, name)
 
     def unmatched_literals(self) -> list[UnmatchedLiteral]:
@@ -154,9 +154,9 @@ class Expression:
         return find_unmatched_literals(self._tree, self._read)
 
     def precedences(self, name: str) -> tuple[tuple[object, object], ...] | None:
-        """Return pairs (earlier, later) if the condition says nothing but that, of the elements of one permutation.
+        """Return pairs (earlier, later) of elements if the condition only orders elements of one permutation.
 
-        None if it says anything else, such as a place, or something on another parameter.
+        None if it contains anything else, such as a position or another parameter.
         """
         parameter = self._read.get(name)
         if len(self.parameters) != 1 or not is_permutation(parameter):
@@ -179,8 +179,8 @@ def parse(text: str, parameters: Mapping[str, Parameter]) -> Expression:
     return Expression(text, parameters)
 
 
-def _compiled(node: Node, parameters: Mapping[str, Parameter]) -> Holds:
-    """Return the fast evaluation where it is exact, else the one row by row."""
+def _compile(node: Node, parameters: Mapping[str, Parameter]) -> Holds:
+    """Return the fast evaluation if it is exact, else the evaluation row by row."""
     try:
         vector = truth(vectorise(node, parameters))
     except Inexact:
@@ -266,7 +266,7 @@ def _explained(expression: Expression, node: Node, row: exact.Row) -> str:
 
 
 def _compared(node: tree.Comparison, names: tuple[str, ...], row: exact.Row) -> str:
-    """Return a comparison's sides as numbers, or the one that is not written in the text anyway."""
+    """Return a comparison's sides as numbers; constant sides are left out if only one side is computed."""
     fixed = tree.Literal | tree.Listed | tree.Span
     computed = [side for side in tree.children(node) if not isinstance(side, fixed)]
     if len(computed) == 1:

@@ -1,8 +1,8 @@
-"""A known constraint given as the table of what is allowed.
+"""A known constraint given as a table of the allowed combinations.
 
-The distinct rows are numbered column by column, as in a trie: a prefix of a row has the number that its own prefix
-and its next code have in a sorted array. So membership needs one binary search a column, and no number grows beyond
-the count of rows times that of one column's codes.
+The distinct rows are numbered column by column, as in a trie: the number of a prefix is the position of its shorter
+prefix and its last code in a sorted array. Membership needs one binary search for each column, and no number exceeds
+the number of rows times the number of codes of a column.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from baco_like.exceptions import SpaceError
 from baco_like.parameters.protocol import Parameter, is_permutation
 
 WRITTEN = 2**22
-"""Codes of a table that is written down at most (some 10 MB of JSON)."""
+"""Most codes of a table in JSON (about 10 MB)."""
 
 
 @final
@@ -29,7 +29,7 @@ class TableConstraint:
 
     Attributes:
         parameters: The columns.
-        text: How it is shown.
+        text: Shown in messages.
     """
 
     parameters: tuple[str, ...]
@@ -40,7 +40,7 @@ class TableConstraint:
 
     @classmethod
     def of(cls, parameters: Mapping[str, Parameter], codes: Codes) -> TableConstraint:
-        """Return the constraint to these rows of legal codes, ``(n, w)``; a row that stands twice counts once."""
+        """Return the constraint to these rows of legal codes, ``(n, w)``; duplicates are ignored."""
         levels: list[Ints] = []
         number = np.zeros(len(codes), dtype=np.int64)
         for size, column in zip(_sizes(parameters), codes.T, strict=True):
@@ -81,7 +81,7 @@ class TableConstraint:
         return tuple(found) or (self,)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return a JSON description, by code columns; one too large to write down is only described, by its text."""
+        """Return a JSON description, by code columns; a table that is too large is only described by its text."""
         if len(self._levels[-1]) * len(self._levels) > WRITTEN:
             return {"callable": self.text}
         return {
@@ -105,7 +105,7 @@ def table_from_dict(
     """Return the constraint of a description by `TableConstraint.to_dict`.
 
     Raises:
-        SpaceError: It names no listed parameters of the space, or its codes are not theirs.
+        SpaceError: It does not name listed parameters of the space, or has codes that are not legal.
     """
     names, given = data.get("table"), data.get("codes")
     if not isinstance(names, list) or not names or len(set(map(repr, names))) < len(names):
@@ -122,7 +122,7 @@ def table_from_dict(
     start = 0
     for name, one in read.items():
         if not one.legal(codes[:, start : start + one.width]).all():
-            raise SpaceError(f"the table has codes that are no values of parameter {name!r}")
+            raise SpaceError(f"the table has codes that are not values of parameter {name!r}")
         start += one.width
     return TableConstraint.of(read, codes)
 
@@ -143,7 +143,7 @@ def _checked_codes(given: Any, width: int) -> Codes:
 
 
 def _sizes(parameters: Mapping[str, Parameter]) -> list[int]:
-    """Return, for each code column, how many codes it has."""
+    """Return the number of codes of each code column."""
     return [
         p.width if p.width > 1 else int(p.cardinality)
         for p in parameters.values()
@@ -152,7 +152,7 @@ def _sizes(parameters: Mapping[str, Parameter]) -> list[int]:
 
 
 def _digits(parameter: Parameter, column: Column) -> Sequence[Ints]:
-    """Return a scalar's index among its values, -1 if it is none, or the positions of a permutation's elements."""
+    """Return a scalar's index among its values, -1 for other values, or the positions of a permutation's elements."""
     if column.ndim > 1:
         return list(column.T)
     count = int(parameter.cardinality)

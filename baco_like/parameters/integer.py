@@ -118,7 +118,7 @@ class Integer:
         return [self.low + offset for offset in codes[:, 0].astype(np.int64).tolist()]
 
     def value_from_text(self, text: Any) -> Any | None:
-        """Return the number that a cell of a table or a JSON value stands for, or None."""
+        """Return the number that a cell of a table or a JSON value means, or None."""
         return first_own_value(self, text_readings(text))
 
     def column(self, codes: Codes) -> Column:
@@ -160,7 +160,7 @@ class Integer:
         return float(self.low) - 0.5
 
     def _ends(self) -> tuple[float, float]:
-        """Return the ends, on the scale, of the intervals that the numbers stand for."""
+        """Return the ends of the domain on the scale: 0.5 below ``low`` and 0.5 above ``high``."""
         low, high = self._half_below, float(self.high) + 0.5
         return (math.log(low), math.log(high)) if self.log else (low, high)
 

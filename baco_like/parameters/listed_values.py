@@ -78,7 +78,7 @@ class ListedParameter:
         return [self.values[index] for index in indices(codes)]
 
     def value_from_text(self, text: Any) -> Any | None:
-        """Return the value that a cell of a table or a JSON value stands for, or None."""
+        """Return the value that a cell of a table or a JSON value means, or None."""
         found = (self._lookup.find(reading) for reading in text_readings(text))
         index = next((index for index in found if index is not None), None)
         return None if index is None else self.values[index]

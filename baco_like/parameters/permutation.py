@@ -23,10 +23,10 @@ MAX_ELEMENTS = 64
 """The position matrix of more elements has over 4,096 feature columns."""
 
 _NAIVE_LISTED = 5
-"""Up to so many elements the naive metric's features are one-hot over all permutations (120 columns)."""
+"""Most elements for which the naive metric's features are one-hot over all permutations (120 columns)."""
 
 _NAIVE_COLUMNS = 512
-"""Signs that stand for a longer permutation under the naive metric."""
+"""Number of hashed signs that encode a longer permutation under the naive metric."""
 
 _Words = npt.NDArray[np.uint64]
 
@@ -54,8 +54,8 @@ class Permutation:
         default: The user's default order, or None.
 
     Raises:
-        SpaceError: There are no elements, too many, or an element occurs twice; the metric is unknown; the default is
-            not an order of the elements.
+        SpaceError: The list is empty or too long, or an element occurs twice; the metric is unknown; the default is not
+            an order of the elements.
     """
 
     kind = ParameterKind.PERMUTATION
@@ -120,7 +120,7 @@ class Permutation:
         return None if None in elements else tuple(e for e in elements if e is not None)
 
     def value_from_text(self, text: Any) -> Any | None:
-        """Return the order that a text such as ``i,j,k`` or ``('i', 'j', 'k')``, or a list, stands for, or None."""
+        """Return the order that a text such as ``i,j,k`` or ``('i', 'j', 'k')``, or a list, means, or None."""
         parts = text.strip().strip("()[]").split(",") if isinstance(text, str) else text
         if not isinstance(parts, Sequence):
             return None
@@ -237,10 +237,10 @@ class Permutation:
         if self.metric == "hamming":
             return distances.position_matrix(codes) / math.sqrt(2.0 * self.max_distance)
         if len(self.elements) <= _NAIVE_LISTED:
-            return distances.one_hot(_mixed(codes), math.factorial(len(self.elements))) / math.sqrt(
-                2.0
-            )
-        return _signs(codes)
+            return distances.one_hot(
+                _lehmer_numbers(codes), math.factorial(len(self.elements))
+            ) / math.sqrt(2.0)
+        return _hash_to_signs(codes)
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON description."""
@@ -252,7 +252,7 @@ class Permutation:
         }
 
 
-def _mixed(ranks: Codes) -> Array:
+def _lehmer_numbers(ranks: Codes) -> Array:
     """Return each permutation's number in ``range(m!)`` by its Lehmer code, ``(n, m)`` -> ``(n,)``."""
     m = ranks.shape[1]
     number = np.zeros(len(ranks))
@@ -262,14 +262,14 @@ def _mixed(ranks: Codes) -> Array:
     return number
 
 
-def _signs(ranks: Codes) -> Features:
+def _hash_to_signs(ranks: Codes) -> Features:
     """Return pseudo-random signs that depend on the whole permutation, ``(n, m)`` -> ``(n, 512)``."""
     key: _Words = np.zeros(len(ranks), dtype=np.uint64)
     for column in range(ranks.shape[1]):
         position: _Words = ranks[:, column].astype(np.uint64)
-        key = _scrambled(key + position + np.uint64(1))
+        key = _scramble(key + position + np.uint64(1))
     number: _Words = np.arange(_NAIVE_COLUMNS // 64, dtype=np.uint64)
-    words = _scrambled(key[:, None] + number)
+    words = _scramble(key[:, None] + number)
     bits = (words[:, :, None] >> np.arange(64, dtype=np.uint64)) & np.uint64(1)
     # Two rows differ in about half of the columns, each difference adding 2 / 512 to the squared distance.
     return bits.reshape(len(ranks), _NAIVE_COLUMNS).astype(np.float64) * math.sqrt(
@@ -277,7 +277,7 @@ def _signs(ranks: Codes) -> Features:
     )
 
 
-def _scrambled(key: _Words) -> _Words:
+def _scramble(key: _Words) -> _Words:
     """Return a one-to-one scrambling of 64-bit words (the finaliser of splitmix64); overflow is meant to wrap."""
     key = key + np.uint64(0x9E3779B97F4A7C15)
     key = (key ^ (key >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

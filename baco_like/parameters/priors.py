@@ -1,7 +1,7 @@
-"""Where good values are expected before anything is measured: weights on values, or a density on a range.
+"""Priors: where the user expects good values, as weights on values or a density on a range.
 
-A density lives on the parameter's scale (of the logarithm for log parameters) and is cut off at the ends of the
-domain. Log densities are always relative to having no prior, so that 0 means "no opinion".
+A density lives on the parameter's scale (of the logarithm for log parameters) and is truncated at the ends of the
+domain. Log densities are always relative to the uniform density, so 0 means "no opinion".
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from baco_like.parameters.values import real_number
 
 @dataclass(frozen=True)
 class Gaussian:
-    """A normal density, cut off at the ends of the domain.
+    """A normal density, truncated at the ends of the domain.
 
     Attributes:
         mean: The value believed best, in the parameter's own units (positive for a log parameter).
-        std: Its standard deviation; for a log parameter that of the natural logarithm (0.69 is a factor of 2).
+        std: The standard deviation; for a log parameter, of the natural logarithm (0.69 is a factor of 2).
 
     Raises:
         SpaceError: A number is missing or not finite, or ``std`` is not positive.
@@ -42,7 +42,7 @@ class Gaussian:
 
 @dataclass(frozen=True)
 class PiecewiseLinear:
-    """A density by straight lines between weights at equal distances over the domain's scale.
+    """A density that is linear between weights at equal distances over the domain's scale.
 
     Attributes:
         weights: At least two non-negative numbers, not all zero; the first is at the lower end, the last at the upper.
@@ -64,10 +64,10 @@ Weights: TypeAlias = tuple[float, ...]
 
 
 def weights(given: Sequence[Any], count: int | None = None) -> Weights:
-    """Return checked weights as floats, as given.
+    """Return checked weights as floats.
 
     Raises:
-        SpaceError: Not ``count`` of them, one is negative or not a finite number, or all are zero.
+        SpaceError: Their number is not ``count``, one is negative or not a finite number, or all are zero.
     """
     if isinstance(given, str) or not isinstance(given, Sequence | np.ndarray):
         raise SpaceError(f"a prior must be a list of weights or a density, got {given!r}")
@@ -99,7 +99,7 @@ def sample_weighted(given: Weights, n: int, rng: Rng) -> Ints:
 
 
 def weights_log_density(given: Weights) -> Array:
-    """Return, for each value, the logarithm of its probability over that of the uniform distribution."""
+    """Return, for each value, the log ratio of its probability to the uniform probability."""
     with np.errstate(divide="ignore"):
         relative: Array = np.log(_shares(given)) + math.log(len(given))
     return relative
@@ -116,7 +116,7 @@ def _shares(given: Weights) -> Array:
 def sample_density(
     density: Density, start: float, end: float, n: int, rng: Rng, log: bool
 ) -> Array:
-    """Return n places of the scale ``[start, end]``, drawn from the density cut off at the ends."""
+    """Return n positions of the scale ``[start, end]``, drawn from the truncated density."""
     u = rng.random(n)
     if isinstance(density, PiecewiseLinear):
         return start + (end - start) * _piecewise_quantile(np.asarray(density.weights), u)
@@ -137,7 +137,7 @@ def sample_density(
 
 
 def density_log(density: Density, places: Array, start: float, end: float, log: bool) -> Array:
-    """Return log of the density at places of the scale, over that of the uniform density on ``[start, end]``."""
+    """Return the log ratio of the density at positions of the scale to the uniform density on ``[start, end]``."""
     if isinstance(density, PiecewiseLinear):
         knots = np.asarray(density.weights) / max(density.weights)
         mean = float(np.mean((knots[1:] + knots[:-1]) / 2))
@@ -168,7 +168,7 @@ def prior_from_dict(data: Any) -> Any:
     """Return the prior described by weights, ``{"gaussian": [mean, std]}`` or ``{"piecewise_linear": [..]}``.
 
     Raises:
-        SpaceError: It is none of these.
+        SpaceError: The description has another form.
     """
     if not isinstance(data, Mapping):
         return data
@@ -190,7 +190,7 @@ def _standardised(density: Gaussian, places: Array, log: bool) -> Array:
 
 
 def _flat(low: float, high: float) -> bool:
-    """Whether a normal density hardly changes between the ends, where differences of its mass would be rounding."""
+    """Whether a normal density is constant between the ends up to rounding."""
     return (high - low) * max(1.0, abs(low), abs(high)) < 1e-7
 
 
@@ -205,7 +205,7 @@ def _log_mass(low: float, high: float) -> float:
 
 
 def _piecewise_quantile(knots: Array, u: Array) -> Array:
-    """Return the places on [0, 1] below which shares ``u`` of a piecewise linear density lie."""
+    """Return the positions in [0, 1] below which shares ``u`` of a piecewise linear density lie."""
     knots = knots / knots.max()
     areas = (knots[1:] + knots[:-1]) / 2
     heights = np.concatenate([[0.0], np.cumsum(areas)])

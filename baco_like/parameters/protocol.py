@@ -79,7 +79,7 @@ class Parameter(Protocol):
         """Return n plain Python values; the inverse of `encode`."""
 
     def value_from_text(self, text: Any) -> Any | None:
-        """Return the value that a cell of a table or a JSON value stands for, or None if there is no such value.
+        """Return the value that a cell of a table or a JSON value means, or None if it is not in the domain.
 
         ``"16"``, ``"16.0"`` and ``16.0`` are read as the integer 16, ``"true"`` as True, ``"i,j,k"`` as an order.
         """
@@ -88,7 +88,7 @@ class Parameter(Protocol):
         """Return the array that known constraints read: values ``(n,)``, or positions ``(n, m)`` of a permutation."""
 
     def legal(self, codes: Codes) -> Mask:
-        """Whether each row of codes, ``(n, width)``, stands for a value."""
+        """Whether each row of codes, ``(n, width)``, is the code of a value."""
 
     def sample(self, n: int, rng: Rng) -> Codes:
         """Return n codes drawn from the prior, ``(n, width)``; without a prior as `sample_uniform`."""

@@ -110,7 +110,7 @@ class Real:
         return numbers
 
     def value_from_text(self, text: Any) -> Any | None:
-        """Return the number that a cell of a table or a JSON value stands for, or None."""
+        """Return the number that a cell of a table or a JSON value means, or None."""
         return first_own_value(self, text_readings(text))
 
     def column(self, codes: Codes) -> Column:

@@ -49,7 +49,7 @@ def domain_values(values: Iterable[Any], what: str = "values") -> tuple[Value, .
     """Return the checked plain values of a finite domain, in the order given; the values of a set are sorted.
 
     Raises:
-        SpaceError: There are no values, ``values`` is not a list, or a value is not an int, finite float, str or bool.
+        SpaceError: The list is empty, ``values`` is not a list, or a value is not an int, finite float, str or bool.
     """
     if isinstance(values, str | bytes) or not isinstance(values, Iterable):
         raise SpaceError(f"{what} must be a list, got {values!r}")
@@ -185,7 +185,7 @@ def shown(values: Sequence[Any], most: int = 8) -> str:
 
 
 def text_readings(given: Any) -> list[Any]:
-    """Return the Python values that a cell of a table or a JSON value may stand for, the most literal one first.
+    """Return the Python values that a cell of a table or a JSON value may mean, the most literal one first.
 
     ``"16.0"`` may be the text, the float or, because numbers are compared by value, the integer 16; ``"True"`` may be
     the text or the bool. Digits joined by underscores stay text.

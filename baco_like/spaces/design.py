@@ -1,7 +1,7 @@
-"""Initial designs: distinct feasible rows that are not taken yet.
+"""Initial designs: distinct feasible rows that are not excluded.
 
-All have the same shape, ``design(space, n, rng, taken) -> (<= n, w)``: fewer rows than asked for come back only when
-the space has no more.
+All functions have the form ``design(space, n, rng, taken) -> (<= n, w)``; they return fewer than n rows only if the
+space has no more.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from baco_like.spaces.rows import distinct
 from baco_like.spaces.space import Space
 
 Taken = Callable[[Codes], Mask]
-"""Says which rows may not be chosen (observed or in flight)."""
+"""Returns which rows are excluded: observed or pending."""
 
 Draw = Callable[[int, Rng], Codes]
 """Returns n random feasible rows, with repetition."""
@@ -25,14 +25,14 @@ _LISTED = 2**20
 """A feasible set of at most this size is listed when random draws find nothing new."""
 
 _FRUITLESS = 20
-"""Batches of draws without a new row after which it is listed. If it cannot be, it counts as exhausted after so many
-draws for each row that they met: one of N rows is missed by 20 N draws once in 500 million times."""
+"""Batches of draws without a new row after which the set is listed. A set that cannot be listed counts as exhausted
+after 20 draws for each row met: 20 N draws miss one of N rows with a probability of 2e-9."""
 
 _MOST_DRAWN = 2**22
 """Draws without a new row after which a set that cannot be listed counts as exhausted in any case."""
 
 _POOL = 50
-"""Candidates of a maximin design, or of a prior that few feasible rows follow, for each row wanted."""
+"""Candidates of a maximin design, or of a prior that few feasible rows follow, for each requested row."""
 
 _DRAWN = 2**16
 """Draws from the priors after which feasible rows are weighted instead."""
@@ -40,10 +40,10 @@ _DRAWN = 2**16
 _BATCH = 2**14
 
 _SEARCHED = 2**14
-"""Feasible rows among which the middle of a space is sought; fewer where hardly a draw is feasible."""
+"""Feasible rows among which the middle of a space is searched; fewer if few draws are feasible."""
 
 _VAGUE = 0.1
-"""Share of a space from which on being near to the middle says nothing."""
+"""Share of a space that is equally near to the middle, from which the middle is not informative."""
 
 
 def uniform(space: Space, n: int, rng: Rng, taken: Taken) -> Codes:
@@ -59,9 +59,9 @@ def biased_walk(space: Space, n: int, rng: Rng, taken: Taken) -> Codes:
 def latin_hypercube(space: Space, n: int, rng: Rng, taken: Taken) -> Codes:
     """Return a Latin hypercube over the values that are ever feasible; infeasible rows are replaced by random ones.
 
-    Willemsen et al. 2021 (section III-E) do so. Of every parameter, the n rows take one value of each of n equal
-    parts of its values, or of its scale if it is a real or an integer with ``log`` (a permutation's are independent
-    draws).
+    This is the design of Willemsen et al. 2021 (section III-E). The n rows take one value from each of n equal parts
+    of every parameter's values, or of its scale for reals and integers with ``log``; permutations are drawn
+    independently.
     """
     cube = (
         np.stack([rng.permutation(n) for _ in locate_parameters(space)], axis=-1)
@@ -76,8 +76,8 @@ def latin_hypercube(space: Space, n: int, rng: Rng, taken: Taken) -> Codes:
 def from_prior(space: Space, n: int, rng: Rng, taken: Taken) -> Codes:
     """Return rows drawn from the parameters' priors, as far as they satisfy the constraints.
 
-    Even on its scale is the prior of a parameter without one. Where too few of many draws are feasible, the rest are
-    chosen among uniform rows, in proportion to their prior density.
+    Parameters without a prior are uniform on their scale. If too few of many draws are feasible, the rest is chosen
+    from uniform rows, in proportion to their prior density.
     """
     rows = np.empty((0, space.width))
     drawn, batch = 0, 4 * n + 64
@@ -108,7 +108,7 @@ def sobol(space: Space, n: int, rng: Rng, taken: Taken) -> Codes:
 
 
 def maximin(space: Space, n: int, rng: Rng, taken: Taken) -> Codes:
-    """Return uniform rows chosen one by one to be as far from those chosen as possible, in feature space."""
+    """Return uniform rows, each chosen as far as possible from the earlier ones in feature space."""
     pool = uniform(space, _POOL * n, rng, taken)
     if len(pool) <= n:
         return pool
@@ -125,19 +125,18 @@ def maximin(space: Space, n: int, rng: Rng, taken: Taken) -> Codes:
 def middle(space: Space, n: int, rng: Rng, taken: Taken) -> Codes:
     """Return the feasible rows that are nearest to the middle of every parameter's scale, the nearest first.
 
-    The extremes of block sizes, unroll factors and the like are seldom good: a configuration from the middle tells a
-    model where to begin, and its neighbours what matters there. One by one they are as near as at once.
-    Scales are those of `spaces.derived_features`; a large space is searched among many random rows, and chance
-    decides between equals.
+    The extremes of block sizes and unroll factors are seldom good, so a model learns most from the middle. The scales
+    are those of `spaces.derived_features`; in a large space many random rows are searched, and ties are broken at
+    random.
     """
     return _nearest(space, n, rng, taken, *_by_distance(space, rng, taken))
 
 
 def distinct_middle(space: Space, n: int, rng: Rng, taken: Taken) -> Codes:
-    """Return what `middle` does where it singles out few configurations, else uniform rows.
+    """Return `middle` if few configurations are nearest to the middle, else uniform rows.
 
-    Flags, choices without an order and permutations have no middle. Where they are most of a space, a tenth of it and
-    more is equally near, and alike in the few values that do have one.
+    Flags, unordered choices and permutations have no middle. If most parameters are of these kinds, a tenth of the
+    space or more is equally near, and equal in the few ordered parameters.
     """
     rows, off = _by_distance(space, rng, taken)
     if len(rows) and (off == off.min()).mean() >= _VAGUE:
@@ -146,7 +145,7 @@ def distinct_middle(space: Space, n: int, rng: Rng, taken: Taken) -> Codes:
 
 
 def _by_distance(space: Space, rng: Rng, taken: Taken) -> tuple[Codes, Array]:
-    """Return feasible rows that are not taken, in random order, and how far from the middle they are, squared."""
+    """Return feasible rows that are not taken, in random order, and their squared distances from the middle."""
     count = space.feasible.count
     few = count is not None and count <= _SEARCHED
     drawn = space.affordable(_SEARCHED)
@@ -157,7 +156,7 @@ def _by_distance(space: Space, rng: Rng, taken: Taken) -> tuple[Codes, Array]:
 
 
 def _nearest(space: Space, n: int, rng: Rng, taken: Taken, rows: Codes, off: Array) -> Codes:
-    """Return the n rows that are least off, completed by random ones."""
+    """Return the n rows with the smallest distances, completed by random ones."""
     nearest = rows[np.argsort(off, kind="stable")[:n]]
     rest = uniform(
         space, n - len(nearest), rng, lambda codes: taken(codes) | _among(codes, nearest)
@@ -166,7 +165,7 @@ def _nearest(space: Space, n: int, rng: Rng, taken: Taken, rows: Codes, off: Arr
 
 
 def _completed(space: Space, n: int, rng: Rng, taken: Taken, rows: Codes) -> Codes:
-    """Return the first n usable ones of some rows, the missing ones being drawn uniformly."""
+    """Return the first n feasible and free rows; missing ones are drawn uniformly."""
     rows = distinct(rows[space.feasible.contains(rows)])
     rows = rows[~taken(rows)][:n]
     rest = uniform(space, n - len(rows), rng, lambda codes: taken(codes) | _among(codes, rows))
@@ -198,7 +197,7 @@ def _is_listed(space: Space) -> bool:
 
 
 def _one_more(space: Space, rng: Rng, taken: Taken, rows: Codes, draw: Draw) -> Codes:
-    """Return a row that is neither taken nor among these; none where enough draws to meet all do not find one."""
+    """Return a new row that is not excluded, or no row after enough draws to meet all rows."""
     met, drawn = rows, 0
     while drawn < min(_FRUITLESS * max(len(met), 8), _MOST_DRAWN):
         some = draw(max(64, len(met)), rng)
@@ -211,7 +210,7 @@ def _one_more(space: Space, rng: Rng, taken: Taken, rows: Codes, draw: Draw) -> 
 
 
 def _topped_up(space: Space, n: int, rng: Rng, taken: Taken, rows: Codes) -> Codes:
-    """Return the rows with as many of the others as are left, by listing the feasible set."""
+    """Return the rows and the remaining free rows, by listing the feasible set."""
     left = [rows[:0]]
     for some in space.feasible.iterate():
         left.append(some[~taken(some) & ~_among(some, rows)])
@@ -229,7 +228,7 @@ def _among(codes: Codes, rows: Codes) -> Mask:
 
 
 def _placed(space: Space, cube: Array, rng: Rng) -> Codes:
-    """Return rows (feasible or not) for points of the unit cube, one axis an active parameter."""
+    """Return rows (feasible or not) for points of the unit cube, one axis for each active parameter."""
     rows = np.tile(space.feasible.sample(1, rng), (len(cube), 1))  # for the constants
     for axis, place in enumerate(locate_parameters(space)):
         rows[:, place.columns] = _values_at(space, place, cube[:, axis], rng)

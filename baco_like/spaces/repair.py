@@ -1,4 +1,4 @@
-"""Bringing configurations back into the feasible set (Willemsen et al., sections IV-B to IV-D)."""
+"""Repairs of infeasible configurations (Willemsen et al., sections IV-B to IV-D)."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ def nearest(space: Space, codes: Codes, rng: Rng) -> Codes:
 
     The distance is the sum of index differences (index-distance; categorical values differ by 1, a permutation by
     half the sum of its elements' moves), found exactly by dynamic programming over the trees; ties are broken at
-    random. With reals, or where rejection decides, the row is close but need not be the closest.
+    random. With reals or rejection the row is close, but not always the closest.
 
     Args:
-        space: Where.
-        codes: Any finite numbers: they need be neither legal, nor whole.
-        rng: Chance.
+        space: The space.
+        codes: Any finite numbers, also fractions.
+        rng: Random numbers.
     """
     return space.feasible.nearest(codes, rng) if len(codes) else codes.copy()
 
 
 def cascade(space: Space, codes: Codes, rng: Rng, limit: int = 256) -> Neighbours:
-    """Return the feasible neighbours of each row by the first definition that gives any (their Algorithm 2).
+    """Return the feasible neighbours of each row by the first definition that has any (their Algorithm 2).
 
     The definitions are strictly adjacent, adjacent, and Hamming, in this order; a row that has no neighbours by any
     of them has `nearest` as its only one.
 
     Args:
-        space: Where.
+        space: The space.
         codes: Rows of legal codes, ``(n, w)``.
-        rng: Chance.
-        limit: At most so many neighbours of a row.
+        rng: Random numbers.
+        limit: Most neighbours of a row.
     """
     rows, owners = [codes[:0]], [np.empty(0, dtype=np.int64)]
     left = np.arange(len(codes))

@@ -8,7 +8,7 @@ from baco_like._typing import Codes, Ints
 
 
 def distinct(rows: Codes) -> Codes:
-    """Return the rows without repetition, in the order of their first appearance, ``(n, w)`` -> ``(m, w)``."""
+    """Return the distinct rows in the order of their first appearance, ``(n, w)`` -> ``(m, w)``."""
     return rows[first_appearances(rows)]
 
 

@@ -43,29 +43,29 @@ _ROWS_OF_A_FRAME = 1_000_000
 _LEAST_DRAWN = 64
 
 _TABLED = 4096
-"""Parameters of at most so many values have a table of features."""
+"""Most values of a parameter for which its features are tabulated."""
 
 
 class Space:
-    """Parameters with the constraints between them that are known beforehand.
+    """Parameters and the known constraints between them.
 
     Args:
-        parameters: From each name to its parameter, or to a plain list of values.
+        parameters: Maps each name to its parameter, or to a plain list of values.
         constraints: Expressions such as ``"bx * by <= 1024"``, callables whose argument names are parameters, or
             `Constraint` objects.
 
     Attributes:
-        parameters: From each name to its parameter, in order.
-        constraints: In order.
-        names: Of the parameters, in order.
+        parameters: Parameters by name, in order.
+        constraints: The known constraints, in order.
+        names: Names of the parameters, in order.
         columns: The code columns of each parameter.
         width: Number of code columns.
         active: Names of the parameters that are not constant.
         feasible: The configurations that satisfy the constraints, as rows of codes.
-        notes: One line for everything in a file that was left out or not understood; empty for other spaces.
+        notes: One line for every part of a space file that was left out or unknown; empty for other spaces.
 
     Raises:
-        SpaceError: A domain or a constraint is wrong, or nothing satisfies the constraints.
+        SpaceError: A domain or a constraint is wrong, or no configuration satisfies the constraints.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class Space:
         self.feasible: FeasibleSet = build(self.parameters, split)
         self.notes: tuple[str, ...] = ()
 
-    # What there is.
+    # Size and bounds.
 
     @cached_property
     def size(self) -> int | float:
@@ -107,26 +107,26 @@ class Space:
 
     @cached_property
     def feasible_size(self) -> int | float | None:
-        """Exact number of feasible configurations; ``inf`` with reals; None where only rejection can tell."""
+        """Exact number of feasible configurations; ``inf`` with reals; None with rejection."""
         return self.feasible.count if self.size != math.inf else math.inf
 
     @cached_property
     def acceptance(self) -> float:
-        """Share of draws that `sample` keeps: 1.0, or less where constraints read reals or other endless domains.
+        """Share of draws that `sample` keeps: 1.0, or less if constraints read reals or other unlisted domains.
 
-        It was estimated when the space was made; a small one means slow sampling.
+        It is estimated when the space is made; a small share means slow sampling.
         """
         return self.feasible.acceptance
 
     def affordable(self, draws: int) -> int:
-        """Return how many of so many random rows are worth their time: fewer where hardly a draw is kept."""
+        """Return the number of random rows that are worth their time: fewer than ``draws`` if few draws are kept."""
         return min(draws, max(_LEAST_DRAWN, int(draws * 16.0 * self.acceptance)))
 
     @cached_property
     def default_config(self) -> dict[str, Any] | None:
-        """Every parameter's default value, or None unless all have one (a constant's is its value).
+        """Every parameter's default value (a constant's is its value), or None if a parameter has no default.
 
-        It may violate constraints: `contains` tells.
+        It may violate constraints; check it with `contains`.
         """
         values: dict[str, Any] = {}
         for name, parameter in self.parameters.items():
@@ -142,7 +142,7 @@ class Space:
         """Return the values of a scalar parameter that occur in some feasible configuration.
 
         Raises:
-            SpaceError: It is a real, a wide integer or a permutation.
+            SpaceError: The parameter is a real, a wide integer or a permutation.
         """
         at = self.columns[name]
         codes = self.feasible.used(at.start) if at.stop - at.start == 1 else None
@@ -153,10 +153,10 @@ class Space:
         return self.parameters[name].decode(codes[:, None])
 
     def bounds(self) -> dict[str, tuple[Any, Any]]:
-        """Return the least and the greatest value that each number takes in feasible configurations.
+        """Return the least and the greatest value of each number in feasible configurations.
 
-        Categorical parameters and permutations have none. For reals, and where rejection decides, they are the
-        bounds before the constraints that rejection tests.
+        Categorical parameters and permutations are left out. For reals, and with rejection, they are the bounds before
+        the constraints that rejection tests.
         """
         found: dict[str, tuple[Any, Any]] = {}
         for name, parameter in self.parameters.items():
@@ -168,7 +168,7 @@ class Space:
             found[name] = (min(low, high), max(low, high))
         return found
 
-    # Values to codes to features.
+    # Encoding.
 
     def encode(self, configs: Sequence[Config]) -> Codes:
         """Return codes, ``(n, w)``.
@@ -199,9 +199,9 @@ class Space:
         return [dict(zip(self.names, row, strict=True)) for row in zip(*columns, strict=True)]
 
     def features(self, codes: Codes) -> Features:
-        """Return what a model sees, ``(n, w)`` -> ``(n, k)``; `feature_owner` says whose each column is.
+        """Return the features that a model sees, ``(n, w)`` -> ``(n, k)``; `feature_owner` has their parameters.
 
-        Those of the feasible set's list of all rows are kept, because every suggestion asks for them again.
+        The features of all listed rows are cached, because every suggestion uses them.
         """
         if len(codes) == self.feasible.count and codes is self.feasible.listed:
             return self._listed_features
@@ -219,7 +219,7 @@ class Space:
 
     @cached_property
     def _gather(self) -> FeatureTable | None:
-        """All features at once, where every parameter has few values and one column of features."""
+        """One table of all features, or None unless every parameter has few values and one column of features."""
         tables = []
         for name in self.active:
             parameter = self.parameters[name]
@@ -238,7 +238,7 @@ class Space:
         return DerivedFeatures(self)
 
     def log_density(self, codes: Codes) -> Array:
-        """Return the sum of the parameters' log prior densities over those of no prior, ``(n, w)`` -> ``(n,)``."""
+        """Return the sum of the parameters' log ratios of prior to uniform density, ``(n, w)`` -> ``(n,)``."""
         parts = [
             self.parameters[name].log_density(codes[:, at]) for name, at in self.columns.items()
         ]
@@ -246,7 +246,7 @@ class Space:
 
     @cached_property
     def feature_owner(self) -> Ints:
-        """For each feature column, which of the `active` parameters it belongs to, ``(k,)``."""
+        """For each feature column, the index of its parameter in `active`, ``(k,)``."""
         row = self.feasible.sample(1, np.random.default_rng(0))
         widths = [
             self.parameters[name].features(row[:, self.columns[name]]).shape[1]
@@ -254,7 +254,7 @@ class Space:
         ]
         return np.repeat(np.arange(len(self.active)), widths)
 
-    # What is feasible.
+    # Feasibility.
 
     def contains(self, config: Config) -> bool:
         """Whether a configuration has all parameters, only legal values, and satisfies every constraint."""
@@ -265,17 +265,17 @@ class Space:
         return bool(self.feasible.contains(codes)[0])
 
     def validate(self, config: Config) -> None:
-        """Do nothing for a feasible configuration.
+        """Check a configuration.
 
         Raises:
-            ConfigError: It is none; the message says what is wrong, violated constraints included.
+            ConfigError: It is not feasible; the message lists every reason, violated constraints included.
         """
         wrong = self.explain(config)
         if wrong:
             raise ConfigError("; ".join(wrong))
 
     def explain(self, config: Config) -> list[str]:
-        """Return what is wrong with a configuration: wrong names, illegal values, violated constraints with numbers."""
+        """Return the reasons why a configuration is infeasible: names, values, violated constraints with numbers."""
         if set(config) != set(self.names):
             return [self._wrong_names(config)]
         lines: list[str] = []
@@ -295,7 +295,7 @@ class Space:
     def sample(self, n: int, seed: int = 0) -> list[dict[str, Any]]:
         """Return n feasible configurations, independent and uniform (with repetition).
 
-        A real, or an integer with ``log``, that no constraint reads is uniform on its scale.
+        Reals, and integers with ``log``, that no constraint reads are uniform on their scale.
         """
         return self.decode(self.feasible.sample(n, generator(seed, Purpose.SAMPLE)))
 
@@ -314,7 +314,7 @@ class Space:
             yield from self.decode(rows)
 
     def to_dataframe(self) -> pd.DataFrame:
-        """Return all feasible configurations, one a row, in the order of their indices.
+        """Return all feasible configurations, one for each row, in the order of their indices.
 
         Raises:
             SpaceError: There are more than a million, or they cannot be numbered.
@@ -331,10 +331,10 @@ class Space:
         )
         return frame
 
-    # As a dictionary.
+    # Files and other tools.
 
     def to_dict(self) -> dict[str, Any]:
-        """Return a JSON description; callables and very large tables among the constraints are only described."""
+        """Return a JSON description; callables and very large tables are only described."""
         return {
             "version": VERSION,
             "parameters": {name: p.to_dict() for name, p in self.parameters.items()},
@@ -349,7 +349,7 @@ class Space:
 
         Raises:
             SpaceError: The version is unknown, a description is wrong, or a constraint was a callable, which cannot
-                be written down.
+                be stored.
         """
         return cls._of(space_from_dict(data))
 
@@ -362,7 +362,7 @@ class Space:
         """Return the space of Kernel Tuner's ``tune_params`` and ``restrictions``.
 
         Raises:
-            SpaceError: They are no space.
+            SpaceError: A domain is wrong, or a restriction is neither a string nor a callable.
         """
         return cls._of(read_kernel_tuner(tune_params, restrictions))
 
@@ -371,7 +371,7 @@ class Space:
         """Return the space of a T1 file, given as its path or its parsed contents.
 
         Raises:
-            SpaceError: It describes no space.
+            SpaceError: The contents are not valid.
             OSError: It cannot be read.
         """
         return cls._of(read_t1(source))
@@ -381,7 +381,7 @@ class Space:
         """Return the space of a BaCO or HyperMapper scenario, given as its path or its parsed contents.
 
         Raises:
-            SpaceError: It describes no space.
+            SpaceError: The contents are not valid.
             OSError: It cannot be read.
         """
         return cls._of(read_baco(source))
@@ -391,7 +391,7 @@ class Space:
         """Return the space of a ``ConfigSpace.ConfigurationSpace``.
 
         Raises:
-            SpaceError: It has conditional parameters, or something else that no parameter or constraint can say.
+            SpaceError: It has conditional parameters, or other members that are not supported.
             MissingExtra: ConfigSpace is not installed.
         """
         return cls._of(read_configspace(source))
@@ -401,14 +401,14 @@ class Space:
         """Return the space whose feasible configurations are the rows of a table.
 
         Raises:
-            SpaceError: It has no rows, or values that no parameter takes.
+            SpaceError: It has no rows, or values that no parameter accepts.
         """
         return cls._of(read_dataframe(table))
 
     @classmethod
-    def _of(cls, described: SpaceDescription) -> Space:
-        made = cls(described.parameters, described.constraints)
-        made.notes = described.notes
+    def _of(cls, description: SpaceDescription) -> Space:
+        made = cls(description.parameters, description.constraints)
+        made.notes = description.notes
         return made
 
     def difference(self, other: Space) -> list[str]:
@@ -441,7 +441,7 @@ class Space:
 
 
 def in_words(size: int | float | None) -> str:
-    """Return a `Space.feasible_size` as it stands before "configurations"."""
+    """Return a `Space.feasible_size` as words to put before "configurations"."""
     if size is None:
         return "an unknown number of"
     return "endless" if size == math.inf else str(size)

@@ -88,7 +88,7 @@ def draws_are_legal_and_depend_on_the_generator(parameter: Parameter) -> None:
 
 
 def unit_scale_and_codes_correspond(parameter: Parameter) -> None:
-    """`from_unit` undoes `to_unit`, and every point of the unit cube stands for a legal code."""
+    """`from_unit` undoes `to_unit`, and every point of the unit cube has a legal code."""
     codes = _codes(parameter)
     points = parameter.to_unit(codes)
     assert points.shape == codes.shape

@@ -130,14 +130,14 @@ class TestByName:
     @pytest.mark.parametrize(
         ("function", "word"),
         [
-            (lambda x, nothing: True, "'nothing', which is no parameter"),
+            (lambda x, nothing: True, "'nothing', which is not a parameter"),
             (lambda *values: True, r"'\*values'"),
             (lambda x, **rest: True, r"'\*rest'"),
             (lambda x, s, /: True, "by position only"),
             (lambda x, /: True, "by position only"),
             (lambda: True, "no argument"),
             (lambda limit=3: True, "no argument"),
-            (max, "cannot be told|is no parameter|position"),
+            (max, "cannot be inspected|is not a parameter|position"),
         ],
     )
     def test_refused(self, function, word):
@@ -244,12 +244,12 @@ class TestMappings:
 
 def test_a_misspelt_argument_is_not_taken_for_the_whole_configuration():
     space = {"tile": Ordinal([2, 4, 8]), "x": Ordinal([1, 2])}
-    with pytest.raises(SpaceError, match="'tille', which is no parameter; did you mean 'tile'"):
+    with pytest.raises(SpaceError, match="'tille', which is not a parameter; did you mean 'tile'"):
         from_callable(lambda tille: tille != 8, space)
     assert from_callable(lambda t: t["tile"] != 8, space).mapping
     assert from_callable(lambda config: config["tile"] != 8, space).mapping
 
 
 def test_an_argument_that_is_no_parameter_is_named_where_it_fails():
-    with pytest.raises(SpaceError, match="its argument is no parameter's name"):
+    with pytest.raises(SpaceError, match="its argument is not a parameter's name"):
         Space({"a": [1, 2]}, [lambda z: z > 1])

@@ -173,7 +173,7 @@ def test_missing_and_invalid_files_are_rejected(tmp_path):
     with pytest.raises(RunFileError, match="No such file"):
         read_scenario(tmp_path / "none.json")
     (tmp_path / "x.json").write_text("[1]")
-    with pytest.raises(SpaceError, match="no JSON object"):
+    with pytest.raises(SpaceError, match="not contain a JSON object"):
         read_scenario(tmp_path / "x.json")
 
 

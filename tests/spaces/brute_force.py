@@ -1,4 +1,4 @@
-"""Random spaces with their configurations found the plain way: all combinations, one by one, in plain Python."""
+"""Random spaces with their configurations found by testing all combinations in plain Python."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ ON_ORDERS = [
 
 @dataclass(frozen=True)
 class Case:
-    """A space as it is given, and what brute force says of it."""
+    """A space and its configurations by brute force."""
 
     parameters: dict[str, Any]
     constraints: list[str]

@@ -119,7 +119,7 @@ class TestT1:
         ("content", "word"),
         [
             ("{", "not JSON"),
-            ("[1]", "no JSON object"),
+            ("[1]", "not contain a JSON object"),
             ("[" * 100_000, "not JSON"),
             ("\xff", "not JSON"),
         ],
@@ -148,7 +148,7 @@ class TestT1:
             ),
             (
                 {"ConfigurationSpace": {"TuningParameters": [{"Name": "x", "Values": "[1]"}] * 2}},
-                "'x' stands twice",
+                "'x' occurs twice",
             ),
             (
                 {

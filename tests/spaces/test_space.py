@@ -92,7 +92,9 @@ def test_acceptance_is_stated() -> None:
     both = Space({"x": Real(0, 1), "i": Integer(1, 2**40)}, ["x * x < 0.25", "i < 2**39"])
     assert both.acceptance == pytest.approx(0.25, abs=0.12)
     assert both.feasible_size == np.inf
-    with patch.object(growth, "MAX_EDGES", 2):  # rejection from what is itself drawn by rejection
+    with patch.object(
+        growth, "MAX_EDGES", 2
+    ):  # rejection from a superset that is itself drawn by rejection
         nested = Space({n: list(range(4)) for n in "abcd"}, ["a != b", "b != c", "c != d"])
     draws = np.random.default_rng(0).integers(0, 4, size=(20_000, 4))
     assert nested.feasible_size is None
@@ -323,7 +325,7 @@ def test_logarithmic_integers_are_drawn_on_their_scale() -> None:
     space = Space({"a": Integer(1, 10**6, log=True), "b": [1, 2]})
     numbers = [config["a"] for config in space.sample(2000, seed=1)]
     shares = np.histogram(np.log10(numbers), bins=6, range=(0, 6))[0] / 2000
-    # The first tenth of the scale is 1 alone, which stands for what lies from 0.5 to 1.5.
+    # The first tenth of the scale is 1 alone, which has the interval from 0.5 to 1.5.
     assert np.all(np.abs(shares[1:] - 0.16) < 0.04)
     assert shares[0] > 0.15
     drawn = [Optimizer(space, seed=i, strategy="random_search").suggest()["a"] for i in range(60)]

@@ -1,1 +1,1 @@
-"""The language of constraints: from text to a whitelisted tree to functions. Nothing is ever run as Python."""
+"""The language of constraints: from text to a tree of allowed nodes to functions. Text is never run as Python."""

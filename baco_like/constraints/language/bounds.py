@@ -1,4 +1,4 @@
-"""Between which numbers a condition keeps a parameter that it compares with constants: ``0.1 <= x <= 1e-3 * 200``."""
+"""Bounds of a parameter from its comparisons with constants: ``0.1 <= x <= 1e-3 * 200``."""
 
 from __future__ import annotations
 
@@ -16,10 +16,9 @@ _MIRRORED: Mapping[str, str] = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=="
 
 
 def bounds(node: Node, name: str) -> Bounds:
-    """Return the least and the greatest number that the comparisons of a parameter with constants leave it.
+    """Return the least and the greatest number that comparisons of a parameter with constants allow.
 
-    Whether a bound itself is left is not said. What is no such comparison, or one of several joined by ``or``, bounds
-    nothing.
+    The bounds themselves may be allowed or not. Other conditions, and comparisons joined by ``or``, give no bound.
     """
     if isinstance(node, tree.Junction) and node.operator == "and":
         return _both([bounds(part, name) for part in node.parts])

@@ -1,6 +1,6 @@
-"""A tree as a function of one row of plain Python values: Python's meaning, number for number.
+"""Evaluation of a tree on one row of plain Python values, with exactly the results of Python.
 
-This is the reference; `vectorised` is the fast way for trees on which NumPy gives the same.
+This is the reference; `vectorised` is the fast evaluation of trees for which NumPy gives the same results.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from baco_like.constraints.language import tree
 from baco_like.constraints.language.tree import Node
 
 MAX_BITS = 4096
-"""Integers beyond are not computed; the row counts as undefined."""
+"""Integers of more bits are not computed; the row counts as undefined."""
 
 UNDEFINED = (ArithmeticError, ValueError, TypeError)
-"""What evaluating a row may raise: division by zero, logarithm of 0, a string among numbers, numbers too large."""
+"""Errors of undefined rows: division by zero, logarithm of 0, a string among numbers, numbers too large."""
 
 Row: TypeAlias = Sequence[Any]
-"""The values of the parameters that are read, in their order; an `Arrangement` for a permutation."""
+"""The values of the parameters in the order of their names; an `Arrangement` for a permutation."""
 
 Function: TypeAlias = Callable[[Row], Any]
 
@@ -31,7 +31,7 @@ class Arrangement:
     """One value of a permutation.
 
     Attributes:
-        positions: Of every element, in the order of the elements.
+        positions: Position of every element, in the order of the elements.
         order: The elements, outermost first.
     """
 
@@ -78,9 +78,9 @@ def _binary(node: tree.Binary, names: Sequence[str]) -> Function:
 
 
 def number(value: Any) -> Any:
-    """Return a number or bool as it is; raise `TypeError` for text."""
+    """Return a number or bool unchanged; raise `TypeError` for text."""
     if isinstance(value, str):
-        raise TypeError(f"{value!r} is no number")
+        raise TypeError(f"{value!r} is not a number")
     return value
 
 
@@ -151,7 +151,7 @@ def _comparison(node: tree.Comparison, names: Sequence[str]) -> Function:
 def _within(value: Any, collection: Any) -> bool:
     if not isinstance(collection, range):
         return value in collection
-    # Python itself would walk through the range for a float.
+    # Python would iterate over the whole range for a float.
     return (
         not isinstance(value, str)
         and math.isfinite(value)

@@ -1,4 +1,4 @@
-"""Functions of numbers over whole columns."""
+"""Functions such as ``min`` and ``sqrt`` over whole columns."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from baco_like.parameters.values import EXACT
 
 
 def function_of(name: str, arguments: Sequence[Vector]) -> Vector:
-    """Return a function of `exact.FUNCTIONS` over columns of numbers.
+    """Return the values of a function of `exact.FUNCTIONS` for columns of numbers.
 
     Raises:
-        Inexact: Its last bit depends on the library (logarithms), or its result may not fit 64 bits.
+        Inexact: The last bit depends on the library (logarithms), or the result may not fit 64 bits.
     """
     if name in ("min", "max"):
         return _extreme(name, common(list(arguments)))

@@ -1,4 +1,4 @@
-"""Bounds of arithmetic results from the bounds of the operands, and whether NumPy computes them as Python does."""
+"""Bounds of arithmetic results from the bounds of the operands, and whether NumPy gives the results of Python."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ def absolute(a: Extent) -> Extent:
 
 
 def root(a: Extent) -> Extent:
-    """Return the bounds of ``sqrt(a)`` where it is defined."""
+    """Return the bounds of ``sqrt(a)`` on its domain."""
     return Extent(ColumnKind.FLOAT, 0.0, math.sqrt(max(a.high, 0)))
 
 
 def arithmetic(operator: str, a: Extent, b: Extent) -> Extent | None:
-    """Return the extent of ``a operator b`` of ints, floats or both, where NumPy on 64 bits agrees with Python.
+    """Return the extent of ``a operator b`` if NumPy on 64 bits agrees with Python for all values, else None.
 
-    None where it does not for some values within the bounds: integers that overflow or lose digits as doubles,
-    powers of floats, floats of unknown bounds in ``//`` and ``%``.
+    They disagree for integers that overflow or lose digits as doubles, powers of floats, and floats of unknown
+    bounds in ``//`` and ``%``.
     """
     if operator == "**":
         return _power(a, b)
     kind = _kind(operator, a, b)
     try:
         low, high = _BOUNDS[operator](a, b, kind)
-    except OverflowError:  # an int too large for the float it meets
+    except OverflowError:  # an int too large to be converted to float
         return None
     if not finite(low, high) and (
         kind is not ColumnKind.FLOAT or math.isnan(low) or math.isnan(high)
@@ -49,7 +49,7 @@ def arithmetic(operator: str, a: Extent, b: Extent) -> Extent | None:
     if kind is ColumnKind.INT:
         return Extent(kind, int(low), int(high)) if most <= INT64 else None
     if kind is ColumnKind.NUMBER or operator == "/":
-        # Some rows are whole numbers that Python computes exactly; so do doubles, as long as they are small.
+        # Some rows are whole numbers that Python computes exactly; doubles do the same up to 2**53.
         whole = [x.most for x in (a, b) if x.kind is not ColumnKind.FLOAT]
         if max(whole, default=0) > EXACT or (kind is ColumnKind.NUMBER and most > EXACT):
             return None
@@ -118,7 +118,7 @@ _BOUNDS: Mapping[str, Callable[[Extent, Extent, ColumnKind], Bounds]] = {
 
 
 def _power(a: Extent, b: Extent) -> Extent | None:
-    """Return the extent of a whole power of whole numbers; the last bit of others depends on the library."""
+    """Return the extent of whole powers of whole numbers; the last bit of other powers depends on the library."""
     if (
         not (a.kind is b.kind is ColumnKind.INT)
         or b.low < 0

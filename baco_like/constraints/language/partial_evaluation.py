@@ -1,7 +1,7 @@
-"""What a condition still needs to know of those of its parameters that have their values already.
+"""The parts of a condition that are known once some of its parameters have values.
 
-With ``a`` and ``b`` known, ``a * b * c <= 1024`` needs their product and no more: any two choices with the same product
-leave the same choices of ``c``. A search that keeps the product instead of both values has far fewer cases.
+With ``a`` and ``b`` known, ``a * b * c <= 1024`` needs only their product: any two choices with the same product leave
+the same choices of ``c``. A search that keeps the product instead of both values has far fewer cases.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _WHOLE = (ColumnKind.INT, ColumnKind.BOOL)
 
 @dataclass(frozen=True)
 class Term:
-    """A part of a condition all of whose parameters are known.
+    """A part of a condition that reads known parameters only.
 
     Attributes:
         node: The part; equal parts of several conditions have equal nodes.
         names: The parameters it reads.
         vector: Its values as a function of their columns.
-        by_row: Whether they are computed row by row, which is slow: numbers beyond 64 bits, logarithms.
+        by_row: Whether values are computed row by row, which is slow: numbers beyond 64 bits, logarithms.
     """
 
     node: Node
@@ -50,7 +50,7 @@ def known_terms(
     reordered, all known operands make one part.
 
     Returns:
-        The parts, or None where the operands of a sum or product cannot be told to be integers.
+        The parts, or None if the operands of a sum or product may be other numbers than integers.
     """
     try:
         parts = dict.fromkeys(_parts(node, known, parameters))
@@ -68,7 +68,7 @@ def _term(part: Node, parameters: Mapping[str, Parameter]) -> Term:
 
 
 def _by_row(part: Node, parameters: Mapping[str, Parameter]) -> Vector:
-    """Return a part's values as Python objects, computed as `exact` does."""
+    """Return a part's values as Python objects, computed by `exact`."""
     read = tree.names(part)
     function = exact.function(part, read)
 
@@ -108,14 +108,14 @@ def _parts(node: Node, known: frozenset[str], parameters: Mapping[str, Parameter
 
 
 def _product(node: Node) -> list[Node]:
-    """Return the factors of a product of products."""
+    """Return the factors of nested products."""
     if isinstance(node, tree.Binary) and node.operator == "*":
         return _product(node.left) + _product(node.right)
     return [node]
 
 
 def _sum(node: Node, negative: bool = False) -> list[Node]:
-    """Return the summands of sums and differences, those that are taken away with a minus sign."""
+    """Return the summands of nested sums and differences; subtracted ones get a minus sign."""
     if isinstance(node, tree.Binary) and node.operator in ("+", "-"):
         flip = negative != (node.operator == "-")
         return _sum(node.left, negative) + _sum(node.right, flip)

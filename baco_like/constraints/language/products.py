@@ -1,4 +1,4 @@
-"""The products of parameters that a condition speaks of: threads in ``bx * by <= 1024``."""
+"""The products of parameters in a condition: the number of threads in ``bx * by <= 1024``."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from baco_like.constraints.language.tree import Node
 def products(node: Node) -> list[tuple[str, ...]]:
     """Return the factors of every product of two or more names, sorted, each product once.
 
-    Numbers among the factors do not count; a product inside a larger one is a part of it, but one inside a sum counts:
-    ``(bx * tx + 2) * (by * ty + 2)`` has two.
+    Constant factors are ignored. A product inside a larger product is part of it; products inside a sum are separate:
+    ``(bx * tx + 2) * (by * ty + 2)`` has two products.
     """
     found = (tuple(sorted(factors)) for factors in _products(node))
     return list(dict.fromkeys(factors for factors in found if len(set(factors)) > 1))
@@ -28,7 +28,7 @@ def _products(node: Node) -> Iterator[list[str]]:
 
 
 def _factors(node: Node) -> list[str] | None:
-    """Return the names that are multiplied, or None where anything else happens."""
+    """Return the names that are multiplied, or None if the node is not a product of names and numbers."""
     if isinstance(node, tree.Name):
         return [node.name]
     if isinstance(node, tree.Literal):

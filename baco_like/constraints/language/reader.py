@@ -1,7 +1,7 @@
-"""From text to a tree. Python's own parser reads the text, and every node of its result must be on a list.
+"""From text to a tree: Python's parser reads the text, and every node of its result must be allowed.
 
-Nothing is evaluated on the way but constant arguments of ``range``, ``pos`` and ``at``, by `exact`. Text, tokens and
-nesting are bounded before anything recursive looks at them.
+Only constant parts are evaluated, by `exact`. Length, tokens and nesting are checked before recursive functions see
+them.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ _UNARY: Mapping[type[ast.unaryop], str] = {ast.USub: "-", ast.UAdd: "+", ast.Not
 
 @dataclass(frozen=True)
 class Dialect:
-    """How a text differs from the language of constraints.
+    """The differences of a text from the language of constraints.
 
     Attributes:
         bitwise: Whether ``& | ~`` between comparisons mean ``and or not``, as in numexpr.
-        aliases: Names that stand for a node (BaCO's ``p_0`` and ``p_i0``).
+        aliases: Names that are replaced by a node (BaCO's ``p_0`` and ``p_i0``).
     """
 
     bitwise: bool = False
@@ -47,10 +47,10 @@ class _Context:
     parameters: Mapping[str, Parameter]
     dialect: Dialect
     lines: tuple[int, ...]
-    """Where each line of the parsed part starts in the text."""
+    """Start of each line of the parsed part in the text."""
 
     def column(self, line: int, byte: int) -> int:
-        """Return the place in the text, in characters, of a place in the parsed lines, in bytes."""
+        """Return the position in the text, in characters, of a byte position in the parsed lines."""
         start = self.lines[line - 1]
         return start + len(self.text[start : start + byte].encode()[:byte].decode(errors="ignore"))
 
@@ -67,12 +67,12 @@ def read(text: str, parameters: Mapping[str, Parameter], dialect: Dialect | None
     """Return the tree of an expression.
 
     Args:
-        text: What the user wrote.
+        text: The user's text.
         parameters: Every parameter that may be named.
-        dialect: How the text differs; by default it does not.
+        dialect: Differences of the text from the language; by default none.
 
     Raises:
-        ExpressionError: It is not in the language; the message says what, and ``position`` where.
+        ExpressionError: The text is not in the language; the message gives the reason and ``position`` the place.
     """
     try:
         body, shift = parsed(text)
@@ -82,7 +82,7 @@ def read(text: str, parameters: Mapping[str, Parameter], dialect: Dialect | None
     context = _Context(text, parameters, dialect or Dialect(), lines)
     node = _read(body, context, 0)
     if isinstance(node, tree.Listed | tree.Span):
-        raise ExpressionError("a list is no constraint", text, 1)
+        raise ExpressionError("a list is not a constraint", text, 1)
     return node
 
 
@@ -94,20 +94,20 @@ def _read(node: ast.expr, context: _Context, depth: int) -> Node:
         context.refuse(node, _REFUSED.get(type(node), f"{type(node).__name__} is not allowed"))
     found = reader(node, context, depth + 1)
     if not isinstance(found, tree.Literal | tree.Listed) and all(map(_fixed, tree.children(found))):
-        found = _folded(node, found, context)
+        found = _fold_constant(node, found, context)
     start, end = context.span(node)
     return replace(found, start=start, end=end)
 
 
 def _fixed(node: Node) -> bool:
-    """Whether it has the same value for every row."""
+    """Whether a node has the same value for every row."""
     if isinstance(node, tree.Listed):
         return all(map(_fixed, node.elements))
     return isinstance(node, tree.Literal | tree.Span)
 
 
-def _folded(node: ast.expr, found: Node, context: _Context) -> Node:
-    """Return what reads no parameter as its value, so that nothing is computed for every row in vain."""
+def _fold_constant(node: ast.expr, found: Node, context: _Context) -> Node:
+    """Return the value of a node without parameters, so that it is computed only once."""
     if isinstance(found, tree.Name | tree.Position | tree.At | tree.Span):
         return found
     try:
@@ -122,7 +122,7 @@ def _folded(node: ast.expr, found: Node, context: _Context) -> Node:
 def _constant(node: ast.Constant, context: _Context, depth: int) -> Node:
     value = node.value
     if not isinstance(value, bool | int | float | str):
-        context.refuse(node, f"{value!r:.40} is no number, string or bool")
+        context.refuse(node, f"{value!r:.40} is not a number, string or bool")
     if isinstance(value, float) and not math.isfinite(value):
         context.refuse(node, "the number is too large")
     if isinstance(value, int) and value.bit_length() > exact.MAX_BITS:
@@ -152,7 +152,9 @@ def _known(context: _Context) -> str:
     names = list(context.parameters)
     shown = ", ".join(names[:20]) + (", ..." if len(names) > 20 else "")
     quoted = [name for name in names if write_name(name) != name]
-    hint = f"; one that is no name in Python is written {write_name(quoted[0])}" if quoted else ""
+    hint = (
+        f"; names that Python does not allow are written {write_name(quoted[0])}" if quoted else ""
+    )
     return f"the parameters are {shown}{hint}"
 
 
@@ -177,11 +179,11 @@ def _binary(node: ast.BinOp, context: _Context, depth: int) -> Node:
         context.refuse(node, f"{sign!r} is not allowed; write {word!r}")
     if not (_is_condition(left, context) and _is_condition(right, context)):
         context.refuse(node, f"{sign!r} joins conditions; put each side in parentheses")
-    return _joined(word, (left, right))
+    return _merge_junction(word, (left, right))
 
 
-def _joined(operator: str, parts: tuple[Node, ...]) -> tree.Junction:
-    """Return a junction in which parts of the same kind are merged, so that long chains are not deep."""
+def _merge_junction(operator: str, parts: tuple[Node, ...]) -> tree.Junction:
+    """Return a junction with nested parts of the same kind merged, so that long chains are not deep."""
     flat: list[Node] = []
     for part in parts:
         same = isinstance(part, tree.Junction) and part.operator == operator
@@ -203,7 +205,7 @@ def _is_condition(node: Node, context: _Context) -> bool:
 
 def _junction(node: ast.BoolOp, context: _Context, depth: int) -> Node:
     operator = "and" if isinstance(node.op, ast.And) else "or"
-    return _joined(operator, tuple(_value(part, context, depth) for part in node.values))
+    return _merge_junction(operator, tuple(_value(part, context, depth) for part in node.values))
 
 
 def _comparison(node: ast.Compare, context: _Context, depth: int) -> Node:
@@ -238,10 +240,10 @@ def _listed(node: ast.Tuple | ast.List | ast.Set, context: _Context, depth: int)
 
 
 def _value(node: ast.expr, context: _Context, depth: int) -> Node:
-    """Return a node that is a value and no collection."""
+    """Return a node that is a single value, not a collection."""
     found = _read(node, context, depth)
     if isinstance(found, tree.Listed | tree.Span):
-        context.refuse(node, "a list can only stand to the right of 'in'")
+        context.refuse(node, "a list is allowed only to the right of 'in'")
     return found
 
 
@@ -313,7 +315,7 @@ def _permutation(
     if parameter is None:
         context.refuse(node.args[0], f"unknown name {target!r}; {_known(context)}")
     if not is_permutation(parameter):
-        context.refuse(node.args[0], f"{target!r} is no permutation")
+        context.refuse(node.args[0], f"{target!r} is not a permutation")
     return target, parameter, _constant_argument(node.args[1], context, depth)
 
 
@@ -322,7 +324,7 @@ def _position(node: ast.Call, name: str, context: _Context, depth: int) -> Node:
     index = parameter.index(element)
     if index is None:
         context.refuse(
-            node.args[1], f"{element!r} is no element of {target!r}: {parameter.elements}"
+            node.args[1], f"{element!r} is not an element of {target!r}: {parameter.elements}"
         )
     return tree.Position(target, index)
 

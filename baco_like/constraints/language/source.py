@@ -1,4 +1,4 @@
-"""Python's own parser behind bounds: on length, tokens and brackets, checked before anything recursive looks."""
+"""Python's parser with limits on length, tokens and brackets, which are checked before the recursive parser runs."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ COMPARISONS: Mapping[type[ast.cmpop], str] = {
     ast.In: "in",
     ast.NotIn: "not in",
 }
-"""How the operators of both languages are written."""
+"""The operators by node type."""
 
 MAX_LENGTH = 10_000
-"""Characters."""
+"""Most characters of a text."""
 
 MAX_TOKENS = 3_000
-"""Names, numbers and signs; Python's parser recurses at most so deep and stops at 6,000."""
+"""Most names, numbers and signs of a text; Python's parser recurses per token and fails at 6,000."""
 
 MAX_DEPTH = 100
-"""Nesting of nodes, and of brackets."""
+"""Deepest nesting of nodes and brackets."""
 
 
 class Refused(Exception):
     """A text is not accepted.
 
     Attributes:
-        message: Why.
-        position: Where, in characters from 1.
+        message: The reason.
+        position: The place in the text, in characters from 1.
     """
 
     def __init__(self, message: str, position: int = 1) -> None:
@@ -53,16 +53,16 @@ class Refused(Exception):
 
 
 def parsed(text: str) -> tuple[ast.expr, int]:
-    """Return Python's tree of an expression, and how many blanks stand before it.
+    """Return Python's tree of an expression, and the number of blanks before it.
 
     Raises:
-        Refused: It is too long, too deeply nested, or no expression.
+        Refused: The text is too long, too deeply nested, or not an expression.
     """
     _check_size(text)
     shift = len(text) - len(text.lstrip())
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a doubtful escape is not the caller's Python
+            warnings.simplefilter("ignore")  # Python warns of invalid escapes in strings
             return ast.parse(text.strip(), mode="eval").body, shift
     except SyntaxError as error:
         offset = error.offset or len(text.strip())  # 0: at the end
@@ -76,7 +76,7 @@ _OF_C = {"&&": "and", "||": "or", "!": "not"}
 
 
 def _hint(text: str) -> str:
-    """Return how Python writes the first operator of C in a text."""
+    """Return a hint with Python's spelling of the first C operator in a text."""
     found = re.search(r"&&|\|\||!(?!=)|(?<![=!<>])=(?!=)", text)
     if found is None:
         return ""

@@ -1,4 +1,4 @@
-"""What an expression is made of: a closed set of frozen nodes, each knowing its place in the text."""
+"""The nodes of an expression; each knows its position in the text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from baco_like.parameters.values import Value
 
 @dataclass(frozen=True, kw_only=True)
 class _Placed:
-    """Where a node stands in the text: from ``start`` up to ``end``, in characters from 0."""
+    """A node with its position in the text: from ``start`` up to ``end``, in characters from 0."""
 
     start: int = field(default=0, compare=False, repr=False)
     end: int = field(default=0, compare=False, repr=False)
@@ -26,14 +26,14 @@ class Literal(_Placed):
 
 @dataclass(frozen=True)
 class Name(_Placed):
-    """The value of a parameter that is no permutation."""
+    """The value of a scalar parameter."""
 
     name: str
 
 
 @dataclass(frozen=True)
 class Position(_Placed):
-    """``pos(p, element)``: where an element stands in a permutation; ``element`` is its index among the elements."""
+    """``pos(p, element)``: the position of an element in a permutation; ``element`` is its index among the elements."""
 
     name: str
     element: int
@@ -41,7 +41,7 @@ class Position(_Placed):
 
 @dataclass(frozen=True)
 class At(_Placed):
-    """``at(p, place)``: the element that stands at a place of a permutation, counted from 0."""
+    """``at(p, place)``: the element at a position of a permutation, counted from 0."""
 
     name: str
     place: int
@@ -66,7 +66,7 @@ class Binary(_Placed):
 
 @dataclass(frozen=True)
 class Junction(_Placed):
-    """``and`` or ``or`` of two or more parts; as in Python, it stops at the first that decides and returns it."""
+    """``and`` or ``or`` of two or more parts; as in Python, the first deciding part is the value."""
 
     operator: str
     parts: tuple[Node, ...]

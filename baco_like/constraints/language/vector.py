@@ -1,4 +1,4 @@
-"""A node as a function of whole columns: what every kind of node is made into, and what all of them do with it."""
+"""Functions of whole columns, into which nodes are compiled, and operations on them."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from baco_like.parameters.values import EXACT
 
 Columns: TypeAlias = Mapping[str, Column]
 Result: TypeAlias = tuple[Any, Mask | None]
-"""Values ``(n,)``, or one value for all rows, and where they are undefined ``(n,)`` (None: nowhere)."""
+"""Values ``(n,)``, or one value for all rows, and the mask of undefined rows ``(n,)`` (None: all are defined)."""
 
 
 class Inexact(Exception):
-    """NumPy would not give what Python gives."""
+    """NumPy may give other results than Python."""
 
 
 @dataclass(frozen=True)
 class Vector:
-    """A node as a function of columns, with what is known of its values."""
+    """A node as a function of columns, with kind and bounds of its values."""
 
     extent: Extent
     run: Callable[[Columns], Result]
@@ -38,7 +38,7 @@ NUMBERS = (ColumnKind.BOOL, ColumnKind.INT, ColumnKind.FLOAT, ColumnKind.NUMBER)
 
 
 def truth(vector: Vector) -> Vector:
-    """Return whether the values count as true."""
+    """Return the truth of the values, as Python's ``bool``."""
     if vector.kind is ColumnKind.BOOL:
         return vector
 
@@ -50,17 +50,17 @@ def truth(vector: Vector) -> Vector:
 
 
 def either(a: Mask | None, b: Mask | None) -> Mask | None:
-    """Return where one of two masks is set; None stands for nowhere."""
+    """Return the union of two masks; None is the empty mask."""
     if a is None or b is None:
         return b if a is None else a
     return a | b
 
 
 def cast(vector: Vector, kind: ColumnKind) -> Vector:
-    """Return the same numbers as another kind of numbers.
+    """Return the same numbers as another kind.
 
     Raises:
-        Inexact: They are no numbers, or some would lose digits.
+        Inexact: The values are not numbers, or some would lose digits.
     """
     if vector.kind is kind:
         return vector
@@ -76,14 +76,14 @@ def cast(vector: Vector, kind: ColumnKind) -> Vector:
 
 
 def number(vector: Vector) -> Vector:
-    """Return numbers as they are and bools as integers."""
+    """Return numbers unchanged and bools as integers."""
     if vector.kind not in NUMBERS:
         raise Inexact
     return cast(vector, ColumnKind.INT) if vector.kind is ColumnKind.BOOL else vector
 
 
 def mapped(vector: Vector, compute: Callable[[Any], Any], found: Extent) -> Vector:
-    """Return a function of the values, whose results have the extent ``found``; it is defined where they are."""
+    """Return a function of the values, whose results have the extent ``found``; undefined rows stay undefined."""
 
     def run(columns: Columns) -> Result:
         value, undefined = vector.run(columns)
@@ -93,10 +93,10 @@ def mapped(vector: Vector, compute: Callable[[Any], Any], found: Extent) -> Vect
 
 
 def common(vectors: list[Vector]) -> list[Vector]:
-    """Return vectors of one kind, for rows of which some take one and some another.
+    """Return vectors of one common kind, so that rows can be taken from either.
 
     Raises:
-        Inexact: There is none.
+        Inexact: They have no common kind.
     """
     kinds = {vector.kind for vector in vectors}
     if len(kinds) == 1:

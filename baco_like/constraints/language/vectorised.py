@@ -1,10 +1,10 @@
-"""A tree as a function of whole NumPy columns, for trees on which that gives exactly what Python gives.
+"""Evaluation of a tree on whole NumPy columns, for trees on which NumPy gives exactly the results of Python.
 
-Kinds and bounds of the parameters decide once, when the function is made, whether 64-bit integers can overflow, an
-integer can lose digits as a double, or a power or logarithm (whose last bit differs between libraries) is read. If
-so, `Inexact` says that the tree must be evaluated row by row (`exact`).
+Kinds and bounds of the parameters decide once, when the function is compiled, whether 64-bit integers can overflow,
+an integer can lose digits as a double, or a power or logarithm (whose last bit differs between libraries) is used. If
+so, `Inexact` is raised and the tree is evaluated row by row (`exact`).
 
-A function returns values and, where some rows may be undefined, a mask of those; their values mean nothing.
+A function returns values and, if some rows may be undefined, their mask; the values of undefined rows are arbitrary.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ from baco_like.parameters.values import EXACT
 
 
 def vectorise(node: Node, parameters: Mapping[str, Parameter]) -> Vector:
-    """Return the function of a tree over columns of these parameters.
+    """Compile a tree to a function of the columns of these parameters.
 
     Raises:
-        Inexact: It must be evaluated row by row.
+        Inexact: The tree must be evaluated row by row.
     """
     builder = _BUILDERS.get(type(node))
     if builder is None:
@@ -171,7 +171,7 @@ _COMPARE: Mapping[str, Callable[[Any, Any], Any]] = {
 
 
 def _compared(sign: str, left: Vector, right: Vector) -> Vector:
-    """Return one comparison.
+    """Return the result of one comparison.
 
     Raises:
         Inexact: Numbers against strings, or large integers against floats.
@@ -220,7 +220,7 @@ def _in_listed(left: Vector, given: tree.Listed, parameters: Mapping[str, Parame
         for (
             one,
             also,
-        ) in results:  # Python makes the whole list first, so one undefined element is enough
+        ) in results:  # Python builds the whole list first, so one undefined element is enough
             value, undefined = value | one, either(undefined, also)
         return value, undefined
 
@@ -261,7 +261,7 @@ def _junction_of(word: str, parts: list[Vector]) -> Vector:
         for part in parts[1:]:
             after, also = part.run(columns)
             go = going if word == "and" else np.logical_not(going)
-            if also is not None:  # an undefined part counts only where it is reached
+            if also is not None:  # an undefined part counts only in rows that reach it
                 undefined = either(undefined, np.asarray(also & go))
             value = combine(value, after) if plain else np.where(go, after, value)
             going = value if plain else np.asarray(value).astype(np.bool_)

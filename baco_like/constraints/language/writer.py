@@ -1,4 +1,4 @@
-"""From a tree back to text, with no more parentheses than are needed."""
+"""From a tree back to text, with the fewest parentheses."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from baco_like.constraints.language import tree
 from baco_like.constraints.language.tree import Node
 
 _CHOICE, _OR, _AND, _NOT, _COMPARISON, _SUM, _PRODUCT, _SIGN, _POWER, _ATOM = range(10)
-"""How tightly each kind of node binds."""
+"""Precedence of each kind of node."""
 
 _BINARY = {
     "+": _SUM,
@@ -30,7 +30,7 @@ def write(node: Node, elements: Elements) -> str:
 
     Args:
         node: The tree.
-        elements: Of every permutation that it reads.
+        elements: The elements of every permutation that it reads.
     """
     match node:
         case tree.Literal(value=value):
@@ -64,7 +64,7 @@ def write(node: Node, elements: Elements) -> str:
 
 
 def write_name(name: str, quoted: str = "value({!r})") -> str:
-    """Return a parameter's name, put into ``quoted`` where Python's grammar has no such name (``unroll-loops``)."""
+    """Return a parameter's name, put into ``quoted`` if it is not a Python identifier (``unroll-loops``)."""
     plain = name.isidentifier() and not iskeyword(name)
     return name if plain else quoted.format(name)
 

@@ -1,4 +1,4 @@
-"""From parameters and constraints to the chain: for every group of parameters the representation that fits."""
+"""Builds the feasible set: chooses a representation for every group of parameters that share constraints."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ LISTED_ELEMENTS = 9
 """Permutations of more elements are never listed (9! = 362,880)."""
 
 SMALL_TREE = 2**18
-"""Edges up to which one tree holds all order rules, though they fall apart."""
+"""Most edges of a single tree of all order rules; larger ones are split into groups without common rules."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """Some parameters with their code columns in the space, and constraints on nothing else."""
+    """Some parameters with their code columns in the space, and constraints on these parameters only."""
 
     parameters: Mapping[str, Parameter]
     columns: Mapping[str, Ints]
@@ -61,11 +61,11 @@ def build(parameters: Mapping[str, Parameter], constraints: Sequence[Constraint]
 
     Args:
         parameters: In the order of their code columns.
-        constraints: Conjuncts that read these parameters only, as `precedence.conjuncts` splits them.
+        constraints: Constraints that `inputs.split_constraint` has split.
 
     Raises:
-        SpaceError: Nothing satisfies the constraints (the message names a minimal conflicting set), or what does
-            cannot be found.
+        SpaceError: No configuration satisfies the constraints (the message names a minimal conflicting set), or none
+            was found.
     """
     ends = np.cumsum([parameter.width for parameter in parameters.values()]).tolist()
     columns = {
@@ -112,20 +112,20 @@ def groups(part: Part) -> list[Part]:
 
 
 def _factor(part: Part) -> Factor | None:
-    """Return the feasible set of one group, or None where it is empty."""
+    """Return the feasible set of one group, or None if it is empty."""
     if not part.constraints:
         return _free(part)
     names = list(part.parameters)
     if len(names) == 1 and part.parameters[names[0]].width > 1:
         return _permutation(part, names[0])
-    loose = {name for name, parameter in part.parameters.items() if _unlistable(parameter)}
+    loose = {name for name, parameter in part.parameters.items() if _is_too_large(parameter)}
     tested = [c for c in part.constraints if loose.intersection(c.parameters)]
     if tested:
-        return _rejected(part, [c for c in tested if not _reads_one_permutation(part, c)])
+        return _reject(part, [c for c in tested if not _reads_one_permutation(part, c)])
     with contextlib.suppress(TooLarge):
-        return _listed(part)
-    # Not while the exception is handled: it would keep the tree that grew too large.
-    return _rejected(part, [_widest(part)])
+        return _list_group(part)
+    # Outside the handler: the exception would keep the tree that grew too large in memory.
+    return _reject(part, [_widest(part)])
 
 
 def _free(part: Part) -> Factor:
@@ -142,16 +142,16 @@ def _free(part: Part) -> Factor:
 
 
 def _permutation(part: Part, name: str) -> Factor | None:
-    """Return the factor of a permutation whose constraints read nothing else, or None where it is empty."""
+    """Return the factor of a permutation whose constraints read nothing else, or None if it is empty."""
     parameter, columns = part.parameters[name], part.columns[name]
     _, others = order_rules(name, parameter, part.constraints)
-    if others and not _unlistable(parameter):
-        return _listed(part)
+    if others and not _is_too_large(parameter):
+        return _list_group(part)
     ordered = [c for c in part.constraints if not any(c is other for other in others)]
-    superset, untold = _orders(name, parameter, ordered)
+    superset, unused = _orders(name, parameter, ordered)
     if superset is None:
         return None
-    tested = [*untold, *others]
+    tested = [*unused, *others]
     if not tested:
         return replace(superset, columns=columns)
     places = {name: (parameter, slice(0, parameter.width))}
@@ -161,7 +161,7 @@ def _permutation(part: Part, name: str) -> Factor | None:
 def _orders(
     name: str, parameter: Parameter, ordered: Sequence[Constraint]
 ) -> tuple[Extensions | Interleaved | FreePermutation | None, Sequence[Constraint]]:
-    """Return the permutations that satisfy as many rules as a tree holds, or None for none, and the other rules."""
+    """Return the permutations that satisfy the rules that fit in a tree, or None if empty, and the other rules."""
     inside = np.arange(parameter.width)
     kept = len(ordered)
     while kept:
@@ -173,7 +173,7 @@ def _orders(
     return FreePermutation(inside), ordered
 
 
-def _unlistable(parameter: Parameter) -> bool:
+def _is_too_large(parameter: Parameter) -> bool:
     if parameter.width > 1:
         return parameter.width > LISTED_ELEMENTS
     return parameter.cardinality > LISTED_VALUES
@@ -190,11 +190,11 @@ def _widest(part: Part) -> Constraint:
     return max(part.constraints, key=lambda c: math.prod(sizes[name] for name in c.parameters))
 
 
-def _listed(part: Part) -> Factor | None:
-    """Return the listed values or the tree of a group, or None where it is empty.
+def _list_group(part: Part) -> Factor | None:
+    """Return the listed values or the tree of a group, or None if it is empty.
 
     Raises:
-        TooLarge: It cannot be listed.
+        TooLarge: The group cannot be listed.
     """
     domains = [full_domain(name, parameter) for name, parameter in part.parameters.items()]
     for constraint in part.constraints:
@@ -220,7 +220,7 @@ def _listed(part: Part) -> Factor | None:
     return TreeGroup(columns, levels, tree)
 
 
-def _narrowed(name: str, parameter: Parameter, tested: Sequence[Constraint]) -> Parameter | None:
+def _narrow(name: str, parameter: Parameter, tested: Sequence[Constraint]) -> Parameter | None:
     """Return a continuous parameter between the bounds that constraints give it, so that fewer draws are rejected.
 
     Other parameters are returned unchanged; None if the bounds leave no value.
@@ -237,8 +237,8 @@ def _narrowed(name: str, parameter: Parameter, tested: Sequence[Constraint]) -> 
     return parameter.narrowed(low, high)
 
 
-def _rejected(part: Part, tested: Sequence[Constraint]) -> Factor | None:
-    """Return a factor that draws from what the other constraints leave and tests these, or None where it is empty."""
+def _reject(part: Part, tested: Sequence[Constraint]) -> Factor | None:
+    """Return a factor that draws under the other constraints and tests these, or None if it is empty."""
     names = list(part.parameters)
     ends = np.cumsum([part.parameters[name].width for name in names]).tolist()
     slices = {
@@ -249,7 +249,7 @@ def _rejected(part: Part, tested: Sequence[Constraint]) -> Factor | None:
     rest = [c for c in part.constraints if not any(c is other for other in tested)]
     drawn: dict[str, Parameter] = {}
     for name, parameter in part.parameters.items():
-        narrowed = _narrowed(name, parameter, tested)
+        narrowed = _narrow(name, parameter, tested)
         if narrowed is None:
             return None
         drawn[name] = narrowed

@@ -1,7 +1,7 @@
 """The chain of trees: the feasible set as a product of independent factors, which is never listed.
 
-Rasch et al.'s structure, as BaCO uses it (section 4.2). Counts multiply, and a configuration's rank has one digit a
-factor in mixed radix, the first factor's digit being the most significant; numbers beyond int64 are Python integers.
+This is the structure of Rasch et al. that BaCO uses (section 4.2). Counts multiply, and a configuration's rank has one
+digit for each factor in mixed radix, the first one being the most significant; ranks beyond int64 are Python integers.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _FEW_ROWS = 24
 """More rows than this are tested faster with arrays."""
 
 KEPT = 32_768
-"""Up to so many rows are kept once they have been listed."""
+"""Most rows that are kept once they have been listed."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +32,7 @@ class Chain:
     """The feasible set of a space.
 
     Attributes:
-        width: How many code columns a configuration has.
+        width: Number of code columns.
         factors: Independent sets of parameters; together they have every column once.
     """
 
@@ -41,7 +41,7 @@ class Chain:
 
     @cached_property
     def count(self) -> int | None:
-        """Exact number of configurations, or None where it is infinite or unknown."""
+        """Exact number of configurations, or None if it is infinite or unknown."""
         counts = [factor.count for factor in self.factors]
         return (
             None
@@ -105,7 +105,7 @@ class Chain:
         return [int(rank) for rank in ranks.tolist()]
 
     def ranks(self, codes: Codes) -> Ranks:
-        """Return ranks as an array, or -1 where a row is not feasible.
+        """Return ranks as an array, or -1 for infeasible rows.
 
         Raises:
             SpaceError: `count` is None.
@@ -156,7 +156,7 @@ class Chain:
 
     @cached_property
     def listed(self) -> Codes:
-        """All rows in the order of their ranks, read-only; kept, so ask only where there are few."""
+        """All rows in the order of their ranks, read-only; they are kept, so use it only for small sets."""
         rows = self.unindex(np.arange(self._known_count()))
         rows.flags.writeable = False
         return rows
@@ -164,7 +164,7 @@ class Chain:
     def used(self, column: int) -> Array | None:
         """Return the codes that occur in a column of some configuration, increasing, or None (reals, wide integers).
 
-        Where rejection decides, codes that no configuration has may be among them.
+        With rejection, codes that no feasible row has may be among them.
         """
         for factor in self.factors:
             at = np.flatnonzero(factor.columns == column)
@@ -173,10 +173,10 @@ class Chain:
         raise IndexError(column)
 
     def nearest(self, codes: Codes, rng: Rng) -> Codes:
-        """Return for each row, legal or not, a feasible row at the least distance, ties being broken at random.
+        """Return for each row, legal or not, a feasible row at the least distance; ties are broken at random.
 
-        The distance is that of `feasible.distance`, summed over the parameters; with reals or where rejection decides
-        the row is feasible and close, but need not be the closest.
+        `feasible.distance` defines the distance, summed over the parameters. With reals or rejection the row is
+        feasible and close, but not always the closest.
         """
         parts = [factor.nearest(codes[:, factor.columns], rng) for factor in self.factors]
         return self._filled(len(codes), parts)
@@ -184,7 +184,7 @@ class Chain:
     def closest_others(self, codes: Codes) -> tuple[Codes, Ints]:
         """Return all feasible rows at the least positive distance of each row, ``(n, w)``, and their owners.
 
-        For a feasible row one factor changes; for any other, all the factors that are not feasible.
+        For a feasible row one factor changes; for an infeasible row, all of its infeasible factors.
         """
         n = len(codes)
         good = [factor.contains(codes[:, factor.columns]) for factor in self.factors]
@@ -192,24 +192,26 @@ class Chain:
         feasible = np.logical_and.reduce(good)
         least = np.min([distance for _, _, distance in found], axis=0)
         rows, owners = [codes[:0]], [np.empty(0, dtype=np.int64)]
-        mended, mended_owner = codes[~feasible], np.flatnonzero(~feasible)
+        repaired, repaired_owner = codes[~feasible], np.flatnonzero(~feasible)
         for factor, ok, (others, owner, distance) in zip(self.factors, good, found, strict=True):
             chosen = feasible[owner] & (distance == least)[owner]
             rows.append(replaced(codes, owner[chosen], factor.columns, others[chosen]))
             owners.append(owner[chosen])
             rest = ~ok[owner]
             others, owner = others[rest], owner[rest]
-            left, right = pairs(mended_owner, owner, n)
-            same = np.flatnonzero(ok[mended_owner])
-            changed = replaced(mended, left, factor.columns, others[right])
-            mended = np.concatenate([mended[same], changed])
-            mended_owner = np.concatenate([mended_owner[same], mended_owner[left]])
-        return by_owner(np.concatenate([*rows, mended]), np.concatenate([*owners, mended_owner]))
+            left, right = pairs(repaired_owner, owner, n)
+            same = np.flatnonzero(ok[repaired_owner])
+            changed = replaced(repaired, left, factor.columns, others[right])
+            repaired = np.concatenate([repaired[same], changed])
+            repaired_owner = np.concatenate([repaired_owner[same], repaired_owner[left]])
+        return by_owner(
+            np.concatenate([*rows, repaired]), np.concatenate([*owners, repaired_owner])
+        )
 
     def _known_count(self) -> int:
         if self.count is None:
             raise SpaceError(
-                "the feasible configurations cannot be numbered: there are reals, or rejection decides"
+                "the feasible configurations cannot be numbered: there are reals, or constraints that need rejection"
             )
         return self.count
 

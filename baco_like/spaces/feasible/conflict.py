@@ -1,4 +1,4 @@
-"""Which constraints contradict each other, as few of them as possible."""
+"""A minimal set of constraints that contradict each other."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from baco_like.spaces.feasible.precedence import order_rules
 from baco_like.spaces.feasible.rules import Rule, bind, evaluate, prepared, tightened
 
 _BLOCK = 2**12
-"""Rows that are extended at a time: deep first, so that a configuration is found soon where there are many."""
+"""Rows that are extended at a time: depth first, so that a configuration is found soon if there are many."""
 
 WORK = 2**22
-"""Candidates tested in all; a constraint of which it is not settled then whether it is needed is named."""
+"""Most candidates tested; a constraint that is still undecided then is named in the message."""
 
 Empty = Callable[[Sequence[Constraint]], bool]
-"""Whether it is certain that nothing satisfies some constraints."""
+"""Returns whether no configuration satisfies some constraints, for certain."""
 
 
 def conflict(parameters: Mapping[str, Parameter], constraints: Sequence[Constraint]) -> SpaceError:
-    """Return the error for a group that nothing satisfies, naming a minimal conflicting set of its constraints.
+    """Return the error for a group without configurations; it names a minimal conflicting set of constraints.
 
-    A deletion filter (Chinneck and Dravnieks 1991): a constraint without which there is still no configuration is
-    left out for good, so every member of what remains is needed.
+    A deletion filter (Chinneck and Dravnieks 1991): a constraint without which the others still conflict is removed,
+    so all remaining constraints are needed.
     """
     core = list(constraints)
     for empty in _tests(parameters, constraints):
@@ -48,14 +48,14 @@ def conflict(parameters: Mapping[str, Parameter], constraints: Sequence[Constrai
 
 
 def emptiness(parameters: Mapping[str, Parameter], constraints: Sequence[Constraint]) -> bool:
-    """Whether it is certain that nothing satisfies the constraints."""
+    """Whether no configuration satisfies the constraints, for certain."""
     return any(empty(constraints) for empty in _tests(parameters, constraints))
 
 
 def _tests(parameters: Mapping[str, Parameter], constraints: Sequence[Constraint]) -> list[Empty]:
-    """Return tests for subsets of these constraints, the cheap one first: it leaves little to the thorough one.
+    """Return tests for subsets of these constraints; the cheap one comes first and often suffices.
 
-    Parameters that cannot be listed leave every question open, except for order rules on a single permutation.
+    Parameters that cannot be listed leave the question open, except for order rules on a single permutation.
     """
     if len(parameters) == 1:
         ((name, parameter),) = parameters.items()
@@ -68,7 +68,7 @@ def _tests(parameters: Mapping[str, Parameter], constraints: Sequence[Constraint
     work = [WORK]
     return [
         lambda some: _refuted(domains, [rules[id(c)] for c in some]),
-        lambda some: _nothing(domains, [rules[id(c)] for c in some], work),
+        lambda some: _has_no_row(domains, [rules[id(c)] for c in some], work),
     ]
 
 
@@ -81,12 +81,12 @@ def _no_order(name: str, parameter: Parameter, constraints: Sequence[Constraint]
 
 
 def _refuted(domains: Sequence[Domain], rules: Sequence[Rule]) -> bool:
-    """Whether some parameter has no value that the tables allow, seen one table at a time."""
+    """Whether some parameter has no value that every single table allows."""
     return any(domain.size == 0 for domain in tightened(domains, rules)[0])
 
 
-def _nothing(domains: Sequence[Domain], rules: Sequence[Rule], work: list[int]) -> bool:
-    """Whether no combination satisfies the rules; False also where the work, which is used up, does not suffice."""
+def _has_no_row(domains: Sequence[Domain], rules: Sequence[Rule], work: list[int]) -> bool:
+    """Whether no combination satisfies the rules; False also if the remaining work is used up before."""
     read = {i for rule in rules for i in rule.members}
     sizes = [domain.size for domain in domains]
     chosen = [i for i in order(sizes, rules) if i in read]
@@ -98,7 +98,7 @@ def _nothing(domains: Sequence[Domain], rules: Sequence[Rule], work: list[int]) 
         work[0] -= rows * sizes[chosen[level]]
         if work[0] < 0:  # before as many rows are made
             return False
-        columns = _extended(domains, rules, chosen[: level + 1], columns, rows)
+        columns = _extend_rows(domains, rules, chosen[: level + 1], columns, rows)
         kept = len(columns[chosen[level]])
         for begin in range(0, kept, _BLOCK):
             part = slice(begin, min(kept, begin + _BLOCK))
@@ -107,14 +107,14 @@ def _nothing(domains: Sequence[Domain], rules: Sequence[Rule], work: list[int]) 
     return True
 
 
-def _extended(
+def _extend_rows(
     domains: Sequence[Domain],
     rules: Sequence[Rule],
     bound: Sequence[int],
     columns: Mapping[int, Ints],
     rows: int,
 ) -> dict[int, Ints]:
-    """Return the rows with the last of the bound parameters that satisfy the rules which it completes."""
+    """Return the rows extended by the last bound parameter that satisfy the rules which it completes."""
     new = bound[-1]
     size = domains[new].size
     grown = {i: np.repeat(column, size) for i, column in columns.items()}

@@ -17,10 +17,10 @@ from baco_like.spaces.feasible.ragged import ragged
 from baco_like.spaces.feasible.tree import Tree
 
 EdgeCosts = Callable[[Codes], Sequence[Array]]
-"""For n rows of codes, what each edge of each level adds to the distance: ``(n, edges)`` a level."""
+"""Returns, for n rows of codes, the distance that each edge adds: ``(n, edges)`` for each level."""
 
 _CELLS = 2**22
-"""Numbers in one array at most; rows are treated in blocks of that size."""
+"""Most numbers in one array; rows are treated in blocks of this size."""
 
 
 def value_costs(domain: Domain, codes: Codes) -> Array:
@@ -35,7 +35,7 @@ def value_costs(domain: Domain, codes: Codes) -> Array:
 
 
 def nearest_paths(tree: Tree, edge_costs: EdgeCosts, codes: Codes, rng: Rng) -> Ints:
-    """Return for each row a path at the least distance, ties being broken at random, ``(n, w)`` -> ``(n, d)``."""
+    """Return for each row a path at the least distance, ties are broken at random, ``(n, w)`` -> ``(n, d)``."""
     step = max(1, _CELLS // tree.edges)
     parts = [np.empty((0, tree.depth), dtype=np.int64)]
     for begin in range(0, len(codes), step):
@@ -51,7 +51,7 @@ def closest_other_paths(
 
     Returns:
         The paths ``(m, d)``, the row that each belongs to ``(m,)``, increasing, and each row's distance ``(n,)``
-        (``inf`` where there is no other path).
+        (``inf`` if there is no other path).
     """
     step = max(1, _CELLS // tree.edges)
     paths = [np.empty((0, tree.depth), dtype=np.int64)]
@@ -69,7 +69,7 @@ def closest_other_paths(
 
 
 def _to_leaf(tree: Tree, costs: Sequence[Array]) -> list[Array]:
-    """Return the least cost from every node to a leaf: ``(n, nodes)`` a level and, last, zeros for the leaves."""
+    """Return the least cost from every node to a leaf: ``(n, nodes)`` for each level, then zeros for the leaves."""
     best = [np.zeros((len(costs[0]), 1))]
     for level, cost in zip(reversed(tree.levels), reversed(costs), strict=True):
         total = cost + best[-1][:, level.child]
@@ -116,7 +116,7 @@ def _within(
         edge, entry = _edges_of(level.start, node)
         whose = owner[entry]
         total = spent[entry] + costs[i][whose, edge]
-        # costs are multiples of a half unless the row is not legal; then rounding must not lose the minimum
+        # Costs of legal rows are multiples of 0.5; the tolerance keeps the minimum of other rows despite rounding.
         kept = total + best[i + 1][whose, level.child[edge]] <= bound[whose] * (1 + 1e-12)
         edge, entry = edge[kept], entry[kept]
         owner, spent, node = whose[kept], total[kept], level.child[edge].astype(np.int64)
@@ -126,6 +126,6 @@ def _within(
 
 
 def _edges_of(start: Ints, node: Ints) -> tuple[Ints, Ints]:
-    """Return all edges of some nodes, one node after the other, and the entry that each belongs to."""
+    """Return all edges of some nodes, node by node, and the index of the node of each edge."""
     length = start[node + 1] - start[node]
     return ragged(start[node], length), np.repeat(np.arange(len(node)), length)

@@ -16,7 +16,7 @@ from baco_like.spaces.feasible.ranking import (
 )
 
 _LOOKED_UP = 2**20
-"""Entries of a table of positions at most; beyond, domains are searched."""
+"""Most entries of a table of positions; larger domains are searched."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,12 +42,12 @@ class Domain:
 
     @property
     def size(self) -> int:
-        """How many values."""
+        """Number of values."""
         return len(self.keys)
 
     @property
     def width(self) -> int:
-        """How many code columns."""
+        """Number of code columns."""
         return int(self.codes.shape[1])
 
     def subset(self, mask: Mask) -> Domain:
@@ -60,7 +60,7 @@ class Domain:
         return self.size == self.total or self.width > 1 or not self.ordered
 
     def positions(self, codes: Codes) -> Ints:
-        """Return the position of each row of codes, ``(n, width)`` -> ``(n,)``, or -1 where it has none."""
+        """Return the position of each row of codes, ``(n, width)`` -> ``(n,)``, or -1 if it has none."""
         if self.size == 0:
             return np.full(len(codes), -1, dtype=np.int64)
         keys = codes[:, 0]
@@ -74,7 +74,7 @@ class Domain:
 
 
 def _whole(numbers: Array, size: int | Ints) -> Ints:
-    """Return the numbers as integers where they are whole and in ``range(size)``, else -1."""
+    """Return whole numbers in ``range(size)`` as integers, and -1 for other numbers."""
     inside = (numbers >= 0) & (numbers < size)
     whole = np.where(inside, numbers, -1).astype(np.int64)
     return np.where(whole == numbers, whole, -1)
@@ -87,7 +87,7 @@ class Lookup:
     Attributes:
         low: The least code of each domain, ``(d,)``.
         span: The greatest minus the least, plus 1, ``(d,)``.
-        start: Where each domain's part of the table begins, ``(d,)``.
+        start: First entry of each domain in the table, ``(d,)``.
         table: Position of every whole number from the least to the greatest code, or -1; then one more -1.
     """
 
@@ -103,7 +103,7 @@ class Lookup:
 
 
 def lookup(domains: Sequence[Domain]) -> Lookup | None:
-    """Return the table for some domains, or None where one is no scalar, has a fraction, or spans very much."""
+    """Return the table of some domains, or None if one has several columns, fractions, or a very wide range."""
     if any(domain.width > 1 or domain.size == 0 for domain in domains):
         return None
     keys = [domain.keys for domain in domains]
@@ -120,7 +120,7 @@ def lookup(domains: Sequence[Domain]) -> Lookup | None:
 
 
 def full_domain(name: str, parameter: Parameter) -> Domain:
-    """Return all values of a parameter with a finite cardinality (those of a permutation are listed)."""
+    """Return all values of a parameter with a finite cardinality (a permutation's are listed)."""
     count = int(parameter.cardinality)
     if parameter.width > 1:
         codes = permutations_from_ranks(np.arange(count), parameter.width).astype(np.float64)

@@ -1,9 +1,9 @@
 """Permutations under precedence rules, counted and drawn by dynamic programming over subsets.
 
 The orders of m elements in which certain ones come before others are the linear extensions of a partial order. They
-form a tree whose l-th level chooses the element at place l; what may follow depends only on the *set* of elements
-placed, so it has at most 2^k nodes a level for k elements that any rule mentions. The other elements are exchangeable:
-the tree has one symbol for all of them, and their own order is a free permutation.
+form a tree whose l-th level chooses the element at position l. The possible continuations depend only on the *set* of
+placed elements, so a level has at most 2^k nodes for k elements in rules. The other elements are exchangeable: the
+tree has one symbol for all of them, and their own order is a free permutation.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from baco_like.spaces.feasible.ranking import (
 from baco_like.spaces.feasible.tree import Edges, Tree, finish
 
 MAX_EDGES = 2**23
-"""Of the tree of orders: some seconds and half a gigabyte."""
+"""Most edges of the tree of orders: a few seconds and half a gigabyte."""
 
 
 @dataclass(frozen=True, eq=False)
 class OrderRules:
-    """What is known of the places of m elements.
+    """Rules on the positions of m elements.
 
     Attributes:
-        before: ``before[a, b]`` says that element a comes before element b, ``(m, m)``.
-        places: ``places[a, l]`` says that element a may stand at place l, ``(m, m)``.
+        before: ``before[a, b]`` is True if element a must come before element b, ``(m, m)``.
+        places: ``places[a, l]`` is True if element a may have position l, ``(m, m)``.
     """
 
     before: Mask
@@ -49,7 +49,7 @@ class OrderRules:
 
     @property
     def mentioned(self) -> Ints:
-        """Elements that any rule restricts."""
+        """Elements that a rule restricts."""
         touched = self.before.any(axis=0) | self.before.any(axis=1) | ~self.places.all(axis=1)
         return np.flatnonzero(touched)
 
@@ -62,7 +62,7 @@ class Extensions(FactorDefaults):
         columns: Code columns of the space.
         mentioned: Elements that a rule restricts, ``(k,)``; the tree's symbols 0 to k - 1.
         others: All other elements; the tree's symbol k.
-        tree: Symbols by place.
+        tree: Symbols by position.
     """
 
     columns: Ints
@@ -84,15 +84,15 @@ class Extensions(FactorDefaults):
     def sample(self, n: int, rng: Rng) -> Codes:
         """Return n independent uniform rows."""
         symbols = self.tree.unrank(random_ranks(self.tree.count, n, rng))
-        return self._joined(symbols, self._shuffled(n, rng))
+        return self._join(symbols, self._shuffled(n, rng))
 
     @override
     def walk(self, n: int, rng: Rng) -> Codes:
-        """Return n rows drawn place by place (biased)."""
-        return self._joined(self.tree.walk(n, rng), self._shuffled(n, rng))
+        """Return n rows drawn position by position (biased)."""
+        return self._join(self.tree.walk(n, rng), self._shuffled(n, rng))
 
     def rank(self, codes: Codes) -> Ranks:
-        """Return ranks, or -1: by the order of the symbols, then by that of the other elements."""
+        """Return ranks, or -1: by the order of the symbols, then by the order of the other elements."""
         good = is_permutation(codes)
         symbols, others = self._split(codes, good)
         ranks: Ranks = self.tree.rank(symbols).astype(rank_dtype(self.count))
@@ -103,45 +103,45 @@ class Extensions(FactorDefaults):
         """Return the rows with these ranks."""
         free = math.factorial(len(self.others))
         symbols = self.tree.unrank((ranks // free).astype(rank_dtype(self.tree.count)))
-        return self._joined(symbols, permutations_from_ranks(ranks % free, len(self.others)))
+        return self._join(symbols, permutations_from_ranks(ranks % free, len(self.others)))
 
     def used(self, column: int) -> Array | None:
-        """Return the places at which an element occurs in some row."""
+        """Return the positions at which an element occurs in some row."""
         symbol = np.flatnonzero(self.mentioned == column)
-        wanted = int(symbol[0]) if len(symbol) else len(self.mentioned)
-        places = [place for place in range(self.tree.depth) if wanted in self.tree.used[place]]
+        target = int(symbol[0]) if len(symbol) else len(self.mentioned)
+        places = [place for place in range(self.tree.depth) if target in self.tree.used[place]]
         return np.array(places, dtype=np.float64)
 
     def nearest(self, codes: Codes, rng: Rng) -> Codes:
-        """Return for each row, permutation or not, one at the least distance."""
+        """Return for each row, permutation or not, a feasible one at the least distance."""
         paths = nearest_paths(self.tree, self._edge_costs, codes, rng)
-        return self._joined(
+        return self._join(
             paths,
             np.lexsort((rng.random((len(codes), len(self.others))), codes[:, self.others]), axis=1),
         )
 
     def closest_others(self, codes: Codes) -> tuple[Codes, Ints, Array]:
-        """Return the adjacent swaps that satisfy the rules; rows that are no permutation have none."""
+        """Return the adjacent swaps that satisfy the rules; other rows than permutations have none."""
         return swaps_within(codes, self.contains)
 
     def _edge_costs(self, codes: Codes) -> list[Array]:
-        """Return how far each element would move; the exchangeable ones best stand in the order of their targets."""
+        """Return the distance that each element would move; exchangeable ones keep the order of their targets."""
         targets = np.sort(codes[:, self.others], axis=1)
         costs: list[Array] = []
         for place, (level, placed) in enumerate(
             zip(self.tree.levels, self._others_placed, strict=True)
         ):
-            wanted = np.empty((len(codes), len(level.key)))
+            target = np.empty((len(codes), len(level.key)))
             is_other = level.value == len(self.mentioned)
             node = level.key // level.size
-            wanted[:, ~is_other] = codes[:, self.mentioned[level.value[~is_other]]]
-            wanted[:, is_other] = targets[:, placed[node[is_other]]]
-            costs.append(0.5 * np.abs(wanted - place))
+            target[:, ~is_other] = codes[:, self.mentioned[level.value[~is_other]]]
+            target[:, is_other] = targets[:, placed[node[is_other]]]
+            costs.append(0.5 * np.abs(target - place))
         return costs
 
     @cached_property
     def _others_placed(self) -> list[Ints]:
-        """How many of the exchangeable elements every node of each level has above it."""
+        """Number of exchangeable elements above every node of each level."""
         left = np.zeros(1, dtype=np.int64)
         found: list[Ints] = []
         for level in reversed(self.tree.levels):
@@ -154,7 +154,7 @@ class Extensions(FactorDefaults):
         return rng.permuted(np.tile(np.arange(len(self.others)), (n, 1)), axis=1)
 
     def _split(self, codes: Codes, good: Mask) -> tuple[Ints, Ints]:
-        """Return the symbol at every place, ``(n, m)``, and the order of the other elements, ``(n, m - k)``."""
+        """Return the symbol at every position, ``(n, m)``, and the order of the other elements, ``(n, m - k)``."""
         m = codes.shape[1]
         places = np.where(good[:, None], codes, np.arange(m))
         elements = np.argsort(places, axis=1)
@@ -168,8 +168,8 @@ class Extensions(FactorDefaults):
         )
         return symbols, others
 
-    def _joined(self, symbols: Ints, others: Ints) -> Codes:
-        """Return codes; undoes `_split`."""
+    def _join(self, symbols: Ints, others: Ints) -> Codes:
+        """Return codes; the inverse of `_split`."""
         elements = np.append(self.mentioned, -1)[symbols]
         elements[elements < 0] = self.others[others].ravel()
         codes = np.empty(symbols.shape, dtype=np.float64)
@@ -183,10 +183,10 @@ class Extensions(FactorDefaults):
 
 
 def extensions(columns: Ints, rules: OrderRules, most: int = MAX_EDGES) -> Extensions | None:
-    """Return the permutations that satisfy the rules, or None where there are none.
+    """Return the permutations that satisfy the rules, or None if there are none.
 
     Raises:
-        TooLarge: The rules leave so many sets of elements that may come first that the tree has more edges than most.
+        TooLarge: The tree of possible sets of first elements has more than ``most`` edges.
     """
     mentioned = rules.mentioned
     others = np.setdiff1d(np.arange(len(columns)), mentioned)
@@ -196,13 +196,13 @@ def extensions(columns: Ints, rules: OrderRules, most: int = MAX_EDGES) -> Exten
 
 
 def _levels(rules: OrderRules, mentioned: Ints, m: int, most: int) -> Sequence[Edges] | None:
-    """Return the levels of the tree, or None where an early one is empty."""
+    """Return the levels of the tree, or None if a level is empty."""
     k = len(mentioned)
     before = rules.before[np.ix_(mentioned, mentioned)]
     bits = np.left_shift(np.int64(1), np.arange(k))
     needs = (before * bits[:, None]).sum(
         axis=0
-    )  # the set of elements that must stand before each one
+    )  # the set of elements that must come before each one
     sets = np.zeros(1, dtype=np.int64)
     levels: list[Edges] = []
     edges = 0

@@ -63,7 +63,7 @@ class FreeScalar(FactorDefaults):
         return self.parameter.sample_uniform(n, rng)
 
     def rank(self, codes: Codes) -> Ranks:
-        """Return the codes themselves, or -1 where they are not legal."""
+        """Return the codes themselves, or -1 for codes that are not legal."""
         numbers = codes[:, 0]
         inside = (numbers >= 0) & (numbers < self.count)
         whole = np.where(inside, numbers, 0).astype(np.int64)
@@ -82,7 +82,7 @@ class FreeScalar(FactorDefaults):
         return np.clip(np.rint(codes), 0, self.count - 1)
 
     def closest_others(self, codes: Codes) -> tuple[Codes, Ints, Array]:
-        """Return the indices next to a legal one (all others, if unordered), or the closest one to another number."""
+        """Return the indices next to a legal one (all others if unordered), or the closest one to another number."""
         legal = self.contains(codes)
         rows, owner = self.parameter.neighbours(codes[legal])
         steps = rows, np.flatnonzero(legal)[owner]
@@ -91,14 +91,14 @@ class FreeScalar(FactorDefaults):
 
 @dataclass(frozen=True, eq=False)
 class ListedValues(FactorDefaults):
-    """The listed values of one parameter: a constant, or what constraints on it alone leave."""
+    """The listed values of one parameter: a constant, or the values that constraints on it alone allow."""
 
     columns: Ints
     domain: Domain
 
     @property
     def count(self) -> int:
-        """How many values."""
+        """Number of values."""
         return self.domain.size
 
     def contains(self, codes: Codes) -> Mask:
@@ -198,7 +198,7 @@ class FreePermutation(FactorDefaults):
         return np.arange(len(self.columns), dtype=np.float64)
 
     def nearest(self, codes: Codes, rng: Rng) -> Codes:
-        """Return the permutation that sorts the elements by the given places."""
+        """Return the permutation that sorts the elements by the given numbers."""
         return as_permutations(codes, rng)
 
     def closest_others(self, codes: Codes) -> tuple[Codes, Ints, Array]:
@@ -210,7 +210,7 @@ class FreePermutation(FactorDefaults):
 
 @dataclass(frozen=True, eq=False)
 class Continuous(Unranked, FactorDefaults):
-    """A real parameter that no constraint reads; "uniform" is even on its scale, whatever its prior says."""
+    """A real parameter that no constraint reads; draws are uniform on its scale and ignore its prior."""
 
     columns: Ints
     parameter: Parameter
@@ -233,7 +233,7 @@ class Continuous(Unranked, FactorDefaults):
         return np.clip(codes, low, high)
 
     def closest_others(self, codes: Codes) -> tuple[Codes, Ints, Array]:
-        """Return nothing for a number in the interval, else the closest one."""
+        """Return no row for a number in the interval, else the closest number."""
         legal = self.contains(codes)
         nothing = np.empty((0, 1)), np.empty(0, dtype=np.int64)
         low, high = self.parameter.code_range
@@ -241,7 +241,7 @@ class Continuous(Unranked, FactorDefaults):
 
 
 def as_permutations(codes: Codes, rng: Rng) -> Codes:
-    """Return the permutations that sort the elements by their given places, ties being broken at random."""
+    """Return the permutations that sort the elements by the given numbers; ties are broken at random."""
     order = np.lexsort((rng.random(codes.shape), codes), axis=1)
     return np.argsort(order, axis=1).astype(np.float64)
 

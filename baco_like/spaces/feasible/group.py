@@ -22,9 +22,9 @@ class TreeGroup:
     """The feasible combinations of co-dependent parameters.
 
     Attributes:
-        columns: Code columns of the space, those of one domain after the other.
-        domains: What each level of the tree chooses from.
-        tree: Positions in the domains.
+        columns: Code columns of the space, domain by domain.
+        domains: The values that each level of the tree chooses from.
+        tree: Feasible positions in the domains.
     """
 
     columns: Ints
@@ -141,8 +141,8 @@ class TreeGroup:
 
         Args:
             codes: Rows, feasible or not, ``(n, w)``.
-            rng: Chance.
-            limit: At most so many random values of one parameter for a row; None means all.
+            rng: Random numbers.
+            limit: Most random values of one parameter for a row; None means all.
 
         Returns:
             The rows, ``(m, w)``, their owners (not sorted), and which of the given rows are feasible, ``(n,)``.

@@ -1,4 +1,4 @@
-"""Growing the tree of one group, column by column, in chunks of bounded memory."""
+"""Builds the tree of one group, column by column, in chunks of bounded memory."""
 
 from __future__ import annotations
 
@@ -15,37 +15,37 @@ from baco_like.spaces.feasible.rules import Rule, from_mixed_radix, mixed_radix,
 from baco_like.spaces.feasible.tree import Edges, Tree, finish
 
 MAX_EDGES = 2**24
-"""Edges of one level that are kept at most (some 30 bytes each while growing)."""
+"""Most edges of one level (about 30 bytes each while the tree grows)."""
 
 MAX_CANDIDATES = 2**29
-"""Candidates that one level may test (a minute, if a constraint without a table is evaluated on all)."""
+"""Most candidates that one level tests (about a minute if a constraint without a table is evaluated on all)."""
 
 _CHUNK = 2**16
 """Candidates tested at a time; their arrays stay in the cache."""
 
 _LOOKUP_LIMIT = 2**22
-"""Answers of a rule that are listed for one level at most (bytes)."""
+"""Most answers of a rule that are listed for one level, in bytes."""
 
 _SAMPLE = 2**12
-"""Edges on which it is judged whether merging them is worth the time."""
+"""Edges in the sample that decides whether merging is worth the time."""
 
 _Columns = dict[int, Ints]
 """For each parameter that constraints will still read, its position in every node (on one of the node's paths)."""
 
 
 class TooLarge(Exception):
-    """The tree would not fit; the group must be handled without listing it."""
+    """The tree is too large; the group must be handled without listing it."""
 
 
 def grow(domains: Sequence[Domain], rules: Sequence[Rule], order: Sequence[int]) -> Tree | None:
-    """Return the tree of the combinations that satisfy every rule, or None where there are none.
+    """Return the tree of the combinations that satisfy every rule, or None if there are none.
 
-    A node stands for all paths that leave the same choices (see `residue`).
+    Paths that leave the same choices share a node (see `residue`).
 
     Args:
-        domains: Those of the group.
-        rules: All over these domains, each with at least one member.
-        order: Which domain each level binds.
+        domains: The domains of the group.
+        rules: Rules over these domains, each with at least one member.
+        order: Index of the domain that each level binds.
 
     Raises:
         TooLarge: The tree has too many edges or takes too long.
@@ -57,7 +57,7 @@ def grow(domains: Sequence[Domain], rules: Sequence[Rule], order: Sequence[int])
         bound.add(new)
         ready = [rule for rule in pending if bound.issuperset(rule.members)]
         pending = [rule for rule in pending if not bound.issuperset(rule.members)]
-        node, value = _extended(domains, ready, columns, nodes, new)
+        node, value = _extend(domains, ready, columns, nodes, new)
         if len(node) == 0:
             return None
         still_read = bound.intersection(i for rule in pending for i in rule.members)
@@ -70,10 +70,10 @@ def grow(domains: Sequence[Domain], rules: Sequence[Rule], order: Sequence[int])
 
 @dataclass(frozen=True, eq=False)
 class _Lookup:
-    """A rule whose answers for all values of the new parameter are listed.
+    """A rule with its answers for all values of the new parameter.
 
     Attributes:
-        allowed: For each combination of the other members whether each value is allowed, ``(k, size)``.
+        allowed: Whether each value is allowed, for each combination of the other members, ``(k, size)``.
         row: The combination of each node, ``(nodes,)``.
     """
 
@@ -81,7 +81,7 @@ class _Lookup:
     row: Ints
 
 
-def _extended(
+def _extend(
     domains: Sequence[Domain], ready: Sequence[Rule], columns: _Columns, nodes: int, new: int
 ) -> tuple[Ints, Ints]:
     """Return node and value of the edges that bind one more parameter."""
@@ -99,7 +99,7 @@ def _extended(
             allowed &= lookup.allowed[lookup.row[rows]]
         local, value = np.nonzero(allowed)
         for rule in asked:
-            held = _asked(rule, domains, columns, rows, new, local, value)
+            held = _evaluate_rule(rule, domains, columns, rows, new, local, value)
             local, value = local[held], value[held]
         found.append(
             ((local + rows.start).astype(np.int32), value.astype(np.min_scalar_type(size)))
@@ -125,7 +125,7 @@ def _lookup(
             return _Lookup(table, np.zeros(nodes, dtype=np.int64))
         return _Lookup(table, mixed_radix([columns[i] for i in others], sizes))
     if len(others) == len(columns) or math.prod(sizes) >= 2**62:
-        return None  # every node has a combination of its own
+        return None  # every node has a different combination
     distinct, row = numbered(mixed_radix([columns[i] for i in others], sizes), math.prod(sizes))
     if 2 * len(distinct) > nodes or len(distinct) * size > _LOOKUP_LIMIT:
         return None
@@ -134,7 +134,7 @@ def _lookup(
     for rows in _chunks(len(distinct), size):
         count = rows.stop - rows.start
         local, value = np.repeat(np.arange(count), size), np.tile(np.arange(size), count)
-        held = _asked(rule, domains, digits, rows, new, local, value)
+        held = _evaluate_rule(rule, domains, digits, rows, new, local, value)
         allowed[rows] = held.reshape(count, size)
     return _Lookup(allowed, row)
 
@@ -145,7 +145,7 @@ def _chunks(nodes: int, size: int) -> list[slice]:
     return [slice(begin, min(nodes, begin + step)) for begin in range(0, nodes, step)]
 
 
-def _asked(
+def _evaluate_rule(
     rule: Rule,
     domains: Sequence[Domain],
     columns: _Columns,
@@ -154,7 +154,7 @@ def _asked(
     local: Ints,
     value: Ints,
 ) -> Mask:
-    """Return whether a rule holds on candidates, given as a node counted from the first of some and a value."""
+    """Return whether a rule holds on candidates: pairs of a node, counted from the first one, and a value."""
     values = {
         domains[i].name: domains[i].column[value]
         if i == new
@@ -167,9 +167,9 @@ def _asked(
 def _children(
     domains: Sequence[Domain], pending: Sequence[Rule], below: _Columns, n: int
 ) -> tuple[Ints, _Columns, int]:
-    """Return each edge's child, the columns of the children, and how many there are.
+    """Return each edge's child, the columns of the children, and their number.
 
-    Edges with the same future lead to the same child, whose columns are those of the first of them.
+    Edges with the same future lead to the same child, which takes the columns of the first edge.
     """
     if n > 4 * _SAMPLE and not _worth_merging(domains, pending, below, n):
         return np.arange(n, dtype=np.int32), below, n
@@ -182,9 +182,9 @@ def _children(
 def _worth_merging(
     domains: Sequence[Domain], pending: Sequence[Rule], below: _Columns, n: int
 ) -> bool:
-    """Whether n edges seem to have fewer than n / 2 futures, judged by a sample.
+    """Whether n edges seem to have fewer than n / 2 futures, by a sample.
 
-    Of m edges that fall on k futures about m^2 / 2k meet another one.
+    Of m edges with k futures, about m^2 / 2k share their future with another edge.
     """
     some = np.arange(0, n, n // _SAMPLE)
     m = len(some)

@@ -1,8 +1,8 @@
-"""Permutations under order rules that fall apart: groups of elements without a rule between them.
+"""Permutations under order rules with independent groups of elements: no rule connects two groups.
 
 The orders of all elements are the orders of every group, interleaved in any way: their number is a multinomial
-coefficient times the groups' numbers of orders, and a uniform draw is a uniform interleaving of uniform draws. One tree
-of all of them would have as many nodes as the product of the groups' trees.
+coefficient times the groups' numbers of orders, and a uniform draw is a uniform interleaving of uniform draws. The
+number of nodes of a single tree would be the product of the groups' numbers of nodes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Interleaved(FactorDefaults):
 
     Attributes:
         columns: Code columns of the space.
-        groups: The orders of each group; the columns are the numbers of its elements, increasing.
+        groups: The orders of each group; its columns are the indices of its elements, increasing.
     """
 
     columns: Ints
@@ -72,17 +72,17 @@ class Interleaved(FactorDefaults):
     def sample(self, n: int, rng: Rng) -> Codes:
         """Return n independent uniform rows."""
         labels = rng.permuted(np.tile(self._label, (n, 1)), axis=1)
-        return self._joined(labels, [group.sample(n, rng) for group in self.groups])
+        return self._join(labels, [group.sample(n, rng) for group in self.groups])
 
     @override
     def walk(self, n: int, rng: Rng) -> Codes:
-        """Return n rows drawn place by place (biased): first a group, then what comes next of it."""
+        """Return n rows drawn position by position (biased): first a group, then its next element."""
         left = np.tile(self._sizes, (n, 1))
         labels = np.empty((n, len(self.columns)), dtype=np.int64)
         for place in range(len(self.columns)):
             labels[:, place] = np.where(left > 0, rng.random(left.shape), -1.0).argmax(axis=1)
             left[np.arange(n), labels[:, place]] -= 1
-        return self._joined(labels, [group.walk(n, rng) for group in self.groups])
+        return self._join(labels, [group.walk(n, rng) for group in self.groups])
 
     def rank(self, codes: Codes) -> Ranks:
         """Return ranks, or -1: by the interleaving, then by the orders of the groups."""
@@ -99,10 +99,10 @@ class Interleaved(FactorDefaults):
         for group in reversed(self.groups):
             owns.append(group.unrank((ranks % group.count).astype(rank_dtype(group.count))))
             ranks = ranks // group.count
-        return self._joined(self._interleavings_from_ranks(ranks), owns[::-1])
+        return self._join(self._interleavings_from_ranks(ranks), owns[::-1])
 
     def used(self, column: int) -> Array | None:
-        """Return the places at which an element occurs in some row: other groups may come before it or after."""
+        """Return the positions of an element in all rows: other groups may come before or after it."""
         group = self.groups[self._label[column]]
         found = group.used(int(np.flatnonzero(group.columns == column)[0]))
         assert found is not None
@@ -110,26 +110,26 @@ class Interleaved(FactorDefaults):
         return np.unique(found[:, None] + others)
 
     def nearest(self, codes: Codes, rng: Rng) -> Codes:
-        """Return for each row a feasible one that is near: every group at the least distance, then interleaved.
+        """Return for each row a near feasible row: every group at the least distance, then interleaved.
 
-        An element stands where it was wanted, or right after what must come before it and was wanted later. The nearest
-        of all would be as hard to find as an optimal schedule of one machine under precedence.
+        An element gets its target position, or the position after a predecessor with a later target. The nearest row
+        of all is as hard to find as an optimal schedule of one machine under precedence.
         """
-        wanted = np.empty(codes.shape)
+        target = np.empty(codes.shape)
         within = np.empty(codes.shape)
         for group in self.groups:
             targets = codes[:, group.columns]
             own = group.nearest(as_permutations(targets, rng), rng).astype(np.int64)
             in_order = np.take_along_axis(targets, np.argsort(own, axis=1), axis=1)
             latest = np.maximum.accumulate(in_order, axis=1)
-            wanted[:, group.columns] = np.take_along_axis(latest, own, axis=1)
+            target[:, group.columns] = np.take_along_axis(latest, own, axis=1)
             within[:, group.columns] = own
         chance = rng.random((len(codes), len(self.groups)))[:, self._label]
-        order = np.lexsort((within, chance, wanted), axis=1)
+        order = np.lexsort((within, chance, target), axis=1)
         return np.argsort(order, axis=1).astype(np.float64)
 
     def closest_others(self, codes: Codes) -> tuple[Codes, Ints, Array]:
-        """Return the adjacent swaps that satisfy the rules; rows that are no permutation have none."""
+        """Return the adjacent swaps that satisfy the rules; other rows than permutations have none."""
         return swaps_within(codes, self.contains)
 
     # Groups and their interleaving ---------------------------------------------------------------------------------
@@ -141,8 +141,8 @@ class Interleaved(FactorDefaults):
             for group in self.groups
         ]
 
-    def _joined(self, labels: Ints, owns: Sequence[Codes]) -> Codes:
-        """Return the rows with these groups by place, ``(n, m)``, and these permutations of the groups."""
+    def _join(self, labels: Ints, owns: Sequence[Codes]) -> Codes:
+        """Return the rows with these groups by position, ``(n, m)``, and these permutations of the groups."""
         codes = np.empty(labels.shape)
         for number, (group, own) in enumerate(zip(self.groups, owns, strict=True)):
             places = np.nonzero(labels == number)[1].reshape(len(labels), len(group.columns))
@@ -150,12 +150,12 @@ class Interleaved(FactorDefaults):
         return codes
 
     def _start(self, n: int) -> tuple[Ints, Ranks]:
-        """Return how many of each group are to come, and in how many ways, for n rows."""
+        """Return the number of remaining elements of each group and of interleavings, for n rows."""
         dtype = rank_dtype(max(self.count, self._interleavings * len(self.columns)))
         return np.tile(self._sizes, (n, 1)), np.full(n, self._interleavings, dtype=dtype)
 
     def _interleaving_ranks(self, labels: Ints) -> Ranks:
-        """Return the lexicographic ranks of groups by place, ``(n, m)`` -> ``(n,)``."""
+        """Return the lexicographic ranks of groups by position, ``(n, m)`` -> ``(n,)``."""
         rows = np.arange(len(labels))
         left, ways = self._start(len(labels))
         ranks = np.zeros_like(ways)
@@ -168,7 +168,7 @@ class Interleaved(FactorDefaults):
         return ranks
 
     def _interleavings_from_ranks(self, ranks: Ranks) -> Ints:
-        """Return the groups by place with these ranks; undoes `_interleaving_ranks`."""
+        """Return the groups by position with these ranks; the inverse of `_interleaving_ranks`."""
         rows = np.arange(len(ranks))
         left, ways = self._start(len(ranks))
         ranks = ranks.astype(ways.dtype)
@@ -185,13 +185,13 @@ class Interleaved(FactorDefaults):
 
 
 def interleaved(columns: Ints, rules: OrderRules) -> Interleaved | Extensions | None:
-    """Return the permutations that satisfy the rules, by groups, or None where there are none.
+    """Return the permutations that satisfy the rules, by groups, or None if there are none.
 
-    In one tree where they do not fall apart: there is only one group, or a rule restricts the place of an element,
-    which ties all together.
+    A single tree is used if there is only one group, or if a rule restricts the position of an element, which ties all
+    groups together.
 
     Raises:
-        TooLarge: The orders of one group, or those of all, are too many for a tree.
+        TooLarge: The orders of a group, or of all elements, are too many for a tree.
     """
     number_of_groups, group_of = connected_components(rules.before, directed=False)
     if number_of_groups == 1 or not rules.places.all():

@@ -12,22 +12,21 @@ from baco_like.spaces.feasible.ragged import ragged, thinned
 from baco_like.spaces.feasible.tree import Level, Tree
 
 _SURPLUS = 16
-"""Values of one level that are walked on with for each one wanted: many have no feasible end."""
+"""Values of one level that are followed for each requested one: many lead to no feasible row."""
 
 Allowed = Callable[[int, Ints, Ints], Mask | None]
-"""Whether a level's value, the second argument, may replace that of a row, the third, each ``(m,)``; None if
-any may."""
+"""Returns, for a level and pairs of value and row, ``(m,)``, whether the value may replace the row's; None: all may."""
 
 
 @dataclass(frozen=True, eq=False)
 class Changes:
-    """One changed value an entry, sorted by level and then by owner.
+    """Changes of one value each, sorted by level and then by owner.
 
     Attributes:
         owner: The row that is changed.
-        level: Where.
-        value: What it becomes.
-        feasible: Which of the rows are in the tree as they are, ``(n,)``.
+        level: The level of the changed value.
+        value: The new value.
+        feasible: Whether each unchanged row is in the tree, ``(n,)``.
     """
 
     owner: Ints
@@ -41,18 +40,18 @@ def one_changes(
 ) -> Changes:
     """Return every change of one value of a row that leads to a row of the tree.
 
-    All levels are changed in the same walk: a row's prefix offers only the values that have a path on, and what has
-    been changed above follows the row's own values.
+    All levels are changed in the same walk: a row's prefix offers only values with a path below, and rows that were
+    changed above follow their own values.
 
     Args:
         tree: The feasible rows.
-        positions: Rows, feasible or not, ``(n, d)``; -1 stands for a value that has no position.
-        allowed: Which changes count; a row's own value never does.
-        rng: Chance.
-        limit: At most so many random values of one level for a row; None means all.
+        positions: Rows, feasible or not, ``(n, d)``; -1 for values without a position.
+        allowed: Which changes are allowed; a row's own value is always excluded.
+        rng: Random numbers.
+        limit: Most random values of one level for a row; None means all.
     """
     n = len(positions)
-    # The rows that have followed the tree unchanged come first, then what has been changed above.
+    # Unchanged rows come first, then the rows that were changed above.
     unchanged, owner = n, np.arange(n)
     depth, value, node = (np.zeros(n, dtype=np.int64) for _ in range(3))
     for i, level in enumerate(tree.levels):
@@ -79,7 +78,7 @@ def one_changes(
 
 
 def _others(level: Level, node: Ints, own: Ints) -> tuple[Ints, Ints]:
-    """Return all edges of some nodes but those of their own values: whose each is, increasing, and the edge."""
+    """Return the edges of some nodes except their own values: the index of the node, increasing, and the edge."""
     start = level.start[node]
     length = level.start[node + 1] - start
     edges = ragged(start, length)

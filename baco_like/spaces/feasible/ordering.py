@@ -1,4 +1,4 @@
-"""In which order a tree binds its parameters: the one that should need the fewest nodes."""
+"""The order in which a tree binds its parameters, chosen for the fewest nodes."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from baco_like.spaces.feasible.rules import Rule
 
 _STARTS = 4
-"""First parameters that are tried; more gain little and cost time on spaces of many small groups."""
+"""Most first parameters that are tried; more gain little and cost time on spaces of many small groups."""
 
 _CANDIDATE_COST = 0.1
-"""Looking a candidate up in a table, relative to evaluating a constraint on it."""
+"""Cost of looking a candidate up in a table, relative to evaluating a constraint on it."""
 
 
 @dataclass(frozen=True)
@@ -26,9 +26,9 @@ class _Group:
 def order(sizes: Sequence[int], rules: Sequence[Rule]) -> list[int]:
     """Return the members of a group in the order in which a tree should bind them.
 
-    A node of the tree stands for one combination of the values that constraints not yet complete will still read,
-    so an order is good when few parameters are open at any time (the width of a vertex separation, weighted by
-    domain sizes and by how much the constraints leave).
+    A node of the tree represents one combination of the values that incomplete constraints will still read, so an
+    order is good if few parameters are open at any time (the width of a vertex separation, weighted by domain sizes
+    and by the shares that the constraints allow).
     """
     if len(sizes) <= 1:
         return list(range(len(sizes)))
@@ -52,7 +52,7 @@ def order(sizes: Sequence[int], rules: Sequence[Rule]) -> list[int]:
 
 
 def _greedy(group: _Group, first: int) -> tuple[float, list[int]]:
-    """Return the cost and the order that always binds what leaves the fewest nodes."""
+    """Return the cost and the order that always binds the parameter with the fewest resulting nodes."""
     chosen: list[int] = []
     total, placed, nodes = 0.0, 0, 0.0
     left = set(range(len(group.logs)))
@@ -71,7 +71,7 @@ def _greedy(group: _Group, first: int) -> tuple[float, list[int]]:
 
 
 def _connected(group: _Group, placed: int, left: set[int]) -> list[int]:
-    """Return the parameters that share a constraint with those placed."""
+    """Return the parameters that share a constraint with the placed ones."""
     near = 0
     for bits, _, _ in group.rules:
         if bits & placed:
@@ -80,7 +80,7 @@ def _connected(group: _Group, placed: int, left: set[int]) -> list[int]:
 
 
 def _step(group: _Group, placed: int, nodes: float, new: int) -> tuple[float, float]:
-    """Return the log of the nodes after binding a parameter, and the cost of doing it."""
+    """Return the log of the nodes after binding a parameter, and the cost of binding it."""
     bound = placed | 1 << new
     candidates = nodes + group.logs[new]
     survivors, evaluations = candidates, 0

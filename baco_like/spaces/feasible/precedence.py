@@ -1,4 +1,4 @@
-"""Which constraints on one permutation are rules on the order or the place of single elements."""
+"""Finds the constraints on one permutation that are rules on the order or position of single elements."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from baco_like.spaces.feasible.extensions import OrderRules
 
 @runtime_checkable
 class ReadsElements(Protocol):
-    """A constraint that can say which elements of a permutation it asks the position of."""
+    """A constraint that knows the elements of a permutation whose positions it reads."""
 
     def elements(self, name: str) -> frozenset[object] | None:
         """Return the elements of parameter ``name`` whose positions are read, or None for any of them."""
@@ -24,10 +24,10 @@ class ReadsElements(Protocol):
 def order_rules(
     name: str, parameter: Parameter, constraints: Sequence[Constraint]
 ) -> tuple[OrderRules, list[Constraint]]:
-    """Return what constraints on one permutation say on single elements and pairs, and the constraints that say more.
+    """Return the rules on single elements and pairs of one permutation, and the constraints that are not such rules.
 
-    What a rule says is found by evaluating it on all places of the elements that it reads, so every way of writing
-    "a before b" or "a not first" is recognised.
+    A rule is recognised by evaluating it on all positions of the elements that it reads, so it can be written in any
+    way.
     """
     m = parameter.width
     rules = OrderRules(np.zeros((m, m), dtype=np.bool_), np.ones((m, m), dtype=np.bool_))
@@ -36,7 +36,7 @@ def order_rules(
 
 
 def _applied(rules: OrderRules, name: str, parameter: Parameter, constraint: Constraint) -> bool:
-    """Enter the constraint into the rules if it is one of order or place; otherwise return False."""
+    """Add the constraint to the rules if it is a rule on order or position; otherwise return False."""
     read = constraint.elements(name) if isinstance(constraint, ReadsElements) else None
     if read is None or not 1 <= len(read) <= 2:
         return False
@@ -63,7 +63,7 @@ def _number(parameter: Parameter, element: object) -> int:
 
 
 def _all_places(elements: Sequence[int], m: int) -> Ints:
-    """Return permutations in which one or two elements take all places that they can, ``(m or m(m-1), m)``."""
+    """Return permutations with all possible positions of one or two elements, ``(m or m(m-1), m)``."""
     places = np.indices((m,) * len(elements)).reshape(len(elements), -1).T
     if len(elements) == 2:
         places = places[places[:, 0] != places[:, 1]]

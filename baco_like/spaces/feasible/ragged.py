@@ -24,12 +24,12 @@ def pairs(left: Ints, right: Ints, n: int) -> tuple[Ints, Ints]:
     Args:
         left: Owners in ``range(n)`` of the left entries, in any order.
         right: Owners of the right entries, increasing.
-        n: How many owners there are.
+        n: Number of owners.
 
     Returns:
         Indices into the left and into the right entries; the left ones are increasing.
     """
-    if n == 1:  # one row at a time is what many strategies ask for
+    if n == 1:  # many strategies ask for one row at a time
         return (
             np.repeat(np.arange(len(left)), len(right)),
             np.tile(np.arange(len(right)), len(left)),
@@ -50,9 +50,9 @@ def replaced(codes: Codes, owner: Ints, columns: Ints, values: Codes) -> Codes:
 
     Args:
         codes: Rows, ``(n, w)``.
-        owner: Which of them, ``(m,)``.
-        columns: Which columns, ``(k,)``.
-        values: What they become, ``(m, k)``.
+        owner: Index of the row, ``(m,)``.
+        columns: The columns to replace, ``(k,)``.
+        values: The new values, ``(m, k)``.
 
     Returns:
         New rows, ``(m, w)``.
@@ -75,10 +75,10 @@ def thinned(owner: Ints, rng: Rng, limit: int | None) -> Ints:
 
 
 def swaps_within(codes: Codes, contains: Callable[[Codes], Mask]) -> tuple[Codes, Ints, Array]:
-    """Return the adjacent swaps that are in a set of permutations; rows that are no permutation have none.
+    """Return the adjacent swaps that are in a set of permutations; other rows than permutations have none.
 
     Returns:
-        As `Factor.closest_others`.
+        The same as `Factor.closest_others`.
     """
     legal = np.flatnonzero(is_permutation(codes))
     rows, owner = adjacent_swaps(codes[legal])

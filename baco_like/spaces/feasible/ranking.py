@@ -11,7 +11,7 @@ import numpy.typing as npt
 from baco_like._typing import Codes, Ints, Mask, Rng
 
 Ranks = npt.NDArray[Any]
-"""Ranks, ``(n,)``: int64, or Python integers (dtype object) where a count exceeds int64."""
+"""Ranks, ``(n,)``: int64, or Python integers (dtype object) if a count exceeds int64."""
 
 INT64_LIMIT = 2**63
 
@@ -54,7 +54,7 @@ def permutation_ranks(codes: Codes) -> Ranks:
 
 
 def permutations_from_ranks(ranks: Ranks, m: int) -> Ints:
-    """Return the permutations of m positions with these ranks, ``(n,)`` -> ``(n, m)``; undoes `permutation_ranks`."""
+    """Return the permutations with these ranks, ``(n,)`` -> ``(n, m)``; the inverse of `permutation_ranks`."""
     rows = np.zeros((len(ranks), m), dtype=np.int64)
     for i in range(m):
         unit = math.factorial(m - 1 - i)

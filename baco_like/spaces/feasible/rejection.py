@@ -1,8 +1,8 @@
 """A factor whose configurations cannot be listed: drawn from a superset and tested.
 
-What can be listed is: the superset already satisfies every constraint among listable parameters, so only the
-constraints that read a real, a wide integer or a long permutation are left to chance. The draws are exactly uniform
-over what satisfies them; only how many tries they need is random.
+The superset already satisfies every constraint among listable parameters, so only the constraints that read a real, a
+wide integer or a long permutation are tested. The draws are exactly uniform over the feasible rows; only the number of
+tries is random.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from baco_like.spaces.feasible.factor import Unranked
 from baco_like.spaces.feasible.protocol import FeasibleSet
 
 MAX_TRIES = 2**22
-"""Draws in a row without one success after which a space counts as hopeless."""
+"""Consecutive rejected draws after which a space counts as hopeless."""
 
 _BATCH = 2**16
 
@@ -30,7 +30,7 @@ _MIXTURES = 2**10
 
 
 class Hopeless(SpaceError):
-    """No random configuration satisfies the constraints; whether any does is not known."""
+    """No random configuration satisfies the constraints; it is unknown whether any configuration does."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,9 +39,9 @@ class Rejection(Unranked):
 
     Attributes:
         columns: Code columns of the space.
-        superset: What is drawn from.
-        parameters: Those of the factor with their columns inside it.
-        constraints: What is tested on every draw.
+        superset: Rows to draw from.
+        parameters: The parameters of the factor with their columns inside it.
+        constraints: Tested on every draw.
         passed: Share of draws that passed the tests when the space was made.
     """
 
@@ -72,13 +72,13 @@ class Rejection(Unranked):
         """Return n independent uniform rows.
 
         Raises:
-            SpaceError: Nothing passed in `MAX_TRIES` draws.
+            SpaceError: All of `MAX_TRIES` draws were rejected.
         """
-        return self._drawn(self.superset.sample, n, rng)
+        return self._draw(self.superset.sample, n, rng)
 
     def walk(self, n: int, rng: Rng) -> Codes:
         """Return n rows of biased draws that passed."""
-        return self._drawn(self.superset.walk, n, rng)
+        return self._draw(self.superset.walk, n, rng)
 
     def used(self, column: int) -> Array | None:
         """Return the codes that the superset uses in a column, or None."""
@@ -92,7 +92,7 @@ class Rejection(Unranked):
         """
         rows = self.superset.nearest(codes, rng)
         for i in np.flatnonzero(~self.contains(rows)):
-            rows[i] = self._mixed(rows[i], rng)
+            rows[i] = self._mix(rows[i], rng)
         return rows
 
     def closest_others(self, codes: Codes) -> tuple[Codes, Ints, Array]:
@@ -106,7 +106,7 @@ class Rejection(Unranked):
     def steps(self) -> None:
         """Return None: the rows are tested with arrays only."""
 
-    def _mixed(self, row: Array, rng: Rng) -> Array:
+    def _mix(self, row: Array, rng: Rng) -> Array:
         drawn = self.sample(_MIXTURES, rng)
         spread = np.ptp(drawn, axis=0) + 1e-12
         share = rng.random((_MIXTURES, 1))
@@ -116,9 +116,9 @@ class Rejection(Unranked):
             mixed[kept, at] = row[at]
         candidates = np.concatenate([mixed[self.contains(mixed)], drawn])
         best = candidates[np.argmin((np.abs(candidates - row) / spread).sum(axis=1))]
-        return self._pulled(best, row)
+        return self._pull(best, row)
 
-    def _pulled(self, best: Array, row: Array) -> Array:
+    def _pull(self, best: Array, row: Array) -> Array:
         """Return a feasible row with its reals moved towards another row, by bisection on the way."""
         reals = [at.start for p, at in self.parameters.values() if p.cardinality == math.inf]
         low, high = 0.0, 1.0
@@ -131,7 +131,7 @@ class Rejection(Unranked):
         moved[reals] += low * (row[reals] - best[reals])
         return moved
 
-    def _drawn(self, draw: _Draw, n: int, rng: Rng) -> Codes:
+    def _draw(self, draw: _Draw, n: int, rng: Rng) -> Codes:
         kept: list[Codes] = [np.empty((0, len(self.columns)))]
         have = tries = 0
         while have < n:
@@ -140,7 +140,7 @@ class Rejection(Unranked):
             rows = rows[satisfied(rows, self.parameters, self.constraints)]
             tries = 0 if len(rows) else tries + batch
             if tries > MAX_TRIES:
-                raise hopeless(self.constraints, tries)
+                raise hopeless_error(self.constraints, tries)
             kept.append(rows)
             have += len(rows)
         return np.concatenate(kept)[:n]
@@ -156,10 +156,10 @@ def rejection(
     parameters: Mapping[str, tuple[Parameter, slice]],
     constraints: Sequence[Constraint],
 ) -> Rejection:
-    """Return the factor, its acceptance being measured.
+    """Return the factor with its measured acceptance.
 
     Raises:
-        SpaceError: Nothing passed in `MAX_TRIES` draws.
+        SpaceError: All of `MAX_TRIES` draws were rejected.
     """
     rng = np.random.default_rng(0)  # only the estimate of the acceptance depends on it
     tries = passed = 0
@@ -171,7 +171,7 @@ def rejection(
         batch = min(2 * batch, _BATCH)
     if passed == 0:
         rows = superset.sample(_BATCH, rng)
-        raise hopeless(_conflicting(rows, parameters, constraints), tries)
+        raise hopeless_error(_conflicting(rows, parameters, constraints), tries)
     return Rejection(columns, superset, parameters, tuple(constraints), passed / tries)
 
 
@@ -193,7 +193,7 @@ def _conflicting(
     parameters: Mapping[str, tuple[Parameter, slice]],
     constraints: Sequence[Constraint],
 ) -> list[Constraint]:
-    """Return a minimal set of the constraints of which no row satisfies all, found by deletion as in `conflict`."""
+    """Return a minimal set of constraints that no row satisfies together, by deletion as in `conflict`."""
     core = {
         i: satisfied(codes, parameters, [constraint]) for i, constraint in enumerate(constraints)
     }
@@ -204,10 +204,10 @@ def _conflicting(
     return [constraints[i] for i in core]
 
 
-def hopeless(constraints: Sequence[Constraint], tries: int) -> Hopeless:
+def hopeless_error(constraints: Sequence[Constraint], tries: int) -> Hopeless:
     """Return the error for constraints that no draw satisfies together."""
     shown = " and ".join(repr(constraint.text) for constraint in constraints)
     return Hopeless(
-        f"none of {tries} random configurations satisfies {shown}: give the parameters fewer or listed values, "
+        f"{tries} random configurations all violate {shown}: give the parameters fewer or listed values, "
         "or write an equation as one parameter computed from the others"
     )

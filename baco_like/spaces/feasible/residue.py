@@ -1,9 +1,8 @@
-"""When two partial configurations leave the same choices.
+"""Which partial configurations leave the same choices.
 
-A node of a tree stands for all partial configurations with the same future. What the future depends on is, for
-every constraint that is not complete yet: the slice of its table that the bound values select, where it has a table;
-the values of the parts of its expression that are bound (the product, say, and not its factors); and otherwise the
-bound values themselves.
+A node of a tree represents all partial configurations with the same future. The future depends, for every constraint
+that is not complete yet, on the slice of its table that the bound values select, if it has a table; on the values of
+the bound parts of its expression (for example the product, not its factors); and otherwise on the bound values.
 """
 
 from __future__ import annotations
@@ -26,23 +25,23 @@ Numbering = tuple[Ints, int]
 _WIDEST = 2**40
 
 _WORTHWHILE = 2**9
-"""Fewer partial configurations are told apart by their values, which is quicker."""
+"""Fewer partial configurations are distinguished by their values, which is faster."""
 
 
 _BY_ROW = 2**16
-"""More partial configurations than this have no part of an expression computed row by row (some microseconds each)."""
+"""Most partial configurations for which parts of expressions are computed row by row (a few microseconds each)."""
 
 
 def futures(
     domains: Sequence[Domain], pending: Sequence[Rule], positions: Mapping[int, Ints], n: int
 ) -> Numbering:
-    """Number n partial configurations so that those with the same number have the same feasible completions.
+    """Number n partial configurations: those with the same number have the same feasible completions.
 
     Args:
-        domains: Those of the group.
+        domains: The domains of the group.
         pending: The rules that are not complete.
-        positions: Of every bound domain that these read, ``(n,)``.
-        n: How many there are.
+        positions: Positions in every bound domain that these rules read, ``(n,)``.
+        n: Number of partial configurations.
     """
     if n < _WORTHWHILE:
         return _together([(column, domains[i].size) for i, column in positions.items()], n)
@@ -77,7 +76,7 @@ def _terms(rule: Rule, names: frozenset[str]) -> list[Term] | None:
 
 
 def _slices(rule: Rule, domains: Sequence[Domain], positions: Mapping[int, Ints]) -> Numbering:
-    """Number the slices of a rule's table that the bound positions select; equal slices have the same number."""
+    """Number the slices of a rule's table that the bound positions select; equal slices get the same number."""
     assert rule.table is not None
     bound = [i for i in rule.members if i in positions]
     if not bound:
@@ -93,7 +92,7 @@ def _slices(rule: Rule, domains: Sequence[Domain], positions: Mapping[int, Ints]
 def _values(
     term: Term, domains: Sequence[Domain], positions: Mapping[int, Ints], by_name: Mapping[str, int]
 ) -> list[Numbering]:
-    """Number the values of a bound part of an expression, and whether it is defined."""
+    """Number the values of a bound part of an expression, and whether they are defined."""
     if len(term.names) == 1:  # at most as many values as the parameter has
         (i,) = (by_name[name] for name in term.names)
         everything = {i: np.arange(domains[i].size)}
@@ -122,7 +121,7 @@ def _evaluated(
 
 
 def _distinct(values: npt.NDArray[Any]) -> Numbering:
-    """Number values so that equal ones have the same number."""
+    """Number values; equal values get the same number."""
     if values.dtype.kind in "biu":
         numbers = values.astype(np.int64)
         low = int(numbers.min(initial=0))
@@ -130,10 +129,10 @@ def _distinct(values: npt.NDArray[Any]) -> Numbering:
         if span < _WIDEST:
             distinct, number = numbered(numbers - low, span)
             return number, len(distinct)
-    if values.dtype == object:  # of any types, which no order can be relied on for
+    if values.dtype == object:  # mixed types have no common order
         numbers_of: dict[Any, int] = {}
-        told = [numbers_of.setdefault((type(v), v), len(numbers_of)) for v in values.tolist()]
-        return np.array(told, dtype=np.int64), len(numbers_of)
+        assigned = [numbers_of.setdefault((type(v), v), len(numbers_of)) for v in values.tolist()]
+        return np.array(assigned, dtype=np.int64), len(numbers_of)
     found, number = np.unique(values, return_inverse=True)
     return number, len(found)
 

@@ -13,10 +13,10 @@ from baco_like.constraints.protocol import Constraint
 from baco_like.spaces.feasible.domain import Domain
 
 TABLE_LIMIT = 2**15
-"""A constraint with at most so many combinations of its own values is evaluated on all of them once."""
+"""Most combinations of values for which a constraint is evaluated once on all of them."""
 
 _PROBES = 256
-"""Combinations on which the share of a constraint without a table is estimated."""
+"""Combinations from which the share of a constraint without a table is estimated."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,10 +24,11 @@ class Rule:
     """A constraint of a group.
 
     Attributes:
-        constraint: What must hold.
-        members: Which domains of the group it reads, increasing.
-        share: The (estimated) share of all combinations of these domains on which it holds.
-        table: Whether it holds for every combination of positions, one axis a member, or None where there are too many.
+        constraint: The known constraint.
+        members: Indices of the domains of the group that it reads, increasing.
+        share: The (estimated) share of all combinations of these domains for which it holds.
+        table: Whether it holds for every combination of positions, one axis for each member, or None if there are too
+            many.
     """
 
     constraint: Constraint
@@ -43,7 +44,7 @@ def bind(constraint: Constraint, domains: Sequence[Domain]) -> Rule:
 
 
 def prepared(rule: Rule, domains: Sequence[Domain]) -> Rule:
-    """Return the rule with its table, or with an estimated share where it has too many combinations."""
+    """Return the rule with its table, or with an estimated share if it has too many combinations."""
     sizes = [domains[i].size for i in rule.members]
     if math.prod(sizes) > TABLE_LIMIT:
         probes = {i: _spread(domains[i].size, j) for j, i in enumerate(rule.members)}
@@ -55,10 +56,10 @@ def prepared(rule: Rule, domains: Sequence[Domain]) -> Rule:
 
 
 def tightened(domains: Sequence[Domain], rules: Sequence[Rule]) -> tuple[list[Domain], list[Rule]]:
-    """Drop values that some table never allows, until every value is allowed by every table; merge equal tables.
+    """Drop values that some table never allows, until every value is allowed by every table; merge tables.
 
     Returns:
-        The smaller domains (empty ones where nothing satisfies the rules), and the rules over them.
+        The smaller domains (empty ones if the rules contradict each other), and the rules over them.
     """
     tables: dict[tuple[int, ...], Rule] = {}
     for rule in rules:
@@ -71,13 +72,13 @@ def tightened(domains: Sequence[Domain], rules: Sequence[Rule]) -> tuple[list[Do
     while changed:
         changed = False
         for rule in tables.values():
-            changed |= _supported(rule, kept)
+            changed |= _drop_unsupported(rule, kept)
     smaller = [domain.subset(mask) for domain, mask in zip(domains, kept, strict=True)]
-    left = [_restricted(rule, kept) for rule in tables.values()]
+    left = [_restrict(rule, kept) for rule in tables.values()]
     return smaller, left + [rule for rule in rules if rule.table is None]
 
 
-def _supported(rule: Rule, kept: Sequence[Mask]) -> bool:
+def _drop_unsupported(rule: Rule, kept: Sequence[Mask]) -> bool:
     """Clear the masks of values that the rule's table allows with no kept values of the other members."""
     assert rule.table is not None
     alive = rule.table
@@ -93,14 +94,14 @@ def _supported(rule: Rule, kept: Sequence[Mask]) -> bool:
     return changed
 
 
-def _restricted(rule: Rule, kept: Sequence[Mask]) -> Rule:
+def _restrict(rule: Rule, kept: Sequence[Mask]) -> Rule:
     assert rule.table is not None
     table = rule.table[np.ix_(*(kept[member] for member in rule.members))]
     return replace(rule, table=table, share=float(table.mean()) if table.size else 0.0)
 
 
 def evaluate(rule: Rule, domains: Sequence[Domain], positions: Mapping[int, Ints]) -> Mask:
-    """Return whether a rule holds on n rows of positions, one ``(n,)`` array a member, by its table if it has one."""
+    """Return whether a rule holds on n rows of positions, one ``(n,)`` array for each member; use its table if any."""
     if rule.table is None:
         return holds(rule, domains, positions)
     sizes = [domains[i].size for i in rule.members]
@@ -109,7 +110,7 @@ def evaluate(rule: Rule, domains: Sequence[Domain], positions: Mapping[int, Ints
 
 
 def holds(rule: Rule, domains: Sequence[Domain], positions: Mapping[int, Ints]) -> Mask:
-    """Return whether the constraint of a rule holds on n rows of positions, one ``(n,)`` array a member."""
+    """Return whether the constraint of a rule holds on n rows of positions, one ``(n,)`` array for each member."""
     columns = {domains[i].name: domains[i].column[positions[i]] for i in rule.members}
     return np.asarray(rule.constraint.holds(columns), dtype=np.bool_)
 
@@ -125,7 +126,7 @@ def numbered(key: Ints, bound: int) -> tuple[Ints, Ints]:
 
 
 def mixed_radix(digits: Sequence[Ints], sizes: Sequence[int]) -> Ints:
-    """Return the numbers with these digits, ``(n,)`` each, the first being the most significant."""
+    """Return the numbers with these digits, ``(n,)`` each, the first one being the most significant."""
     key = digits[0].astype(np.int64)
     for digit, size in zip(digits[1:], sizes[1:], strict=True):
         key = key * size + digit
@@ -133,7 +134,7 @@ def mixed_radix(digits: Sequence[Ints], sizes: Sequence[int]) -> Ints:
 
 
 def from_mixed_radix(numbers: Ints, sizes: Sequence[int]) -> list[Ints]:
-    """Return the digits of numbers; undoes `mixed_radix`."""
+    """Return the digits of numbers; the inverse of `mixed_radix`."""
     digits: list[Ints] = []
     for size in reversed(sizes):
         numbers, digit = np.divmod(numbers, size)

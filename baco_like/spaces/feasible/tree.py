@@ -1,8 +1,8 @@
 """A tree of feasible value positions whose equal subtrees are stored once.
 
 Level l holds the edges that choose the l-th value. Every edge knows the node it leads to and how many leaves lie
-before it, so that a configuration's rank (its place in the order of the leaves) is a sum along its path, and the
-path of a rank is found by one binary search a level. Nodes without leaves do not exist.
+before it. So a configuration's rank (its position in the order of the leaves) is a sum along its path, and the path of
+a rank is found by one binary search for each level. All nodes have leaves.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from baco_like.spaces.feasible.ragged import ragged
 from baco_like.spaces.feasible.ranking import Ranks, rank_dtype
 
 _DENSE = 2**18
-"""Cells of a level's table of edges at most; larger levels are searched."""
+"""Most cells of a level's table of edges; larger levels are searched."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,12 +26,11 @@ class Level:
     """The edges of one level, sorted by node and then by value.
 
     Attributes:
-        size: How many values the level may choose from.
+        size: Number of values that the level may choose from.
         key: ``node * size + value`` of each edge, increasing.
         child: The node of the next level that each edge leads to.
         start: The first edge of each node and, last, the number of edges.
-        before: Leaves below the edges before each one, counted through the level, and, last, all of them; None where
-            each edge is a leaf.
+        before: Number of leaves of the level before each edge and, last, of all leaves; None if each edge is a leaf.
     """
 
     size: int
@@ -42,7 +41,7 @@ class Level:
 
     @property
     def nodes(self) -> int:
-        """How many nodes the edges start from."""
+        """Number of nodes from which the edges start."""
         return len(self.start) - 1
 
     @cached_property
@@ -52,9 +51,9 @@ class Level:
 
     @cached_property
     def edge_at(self) -> Ints | None:
-        """The edge of every ``node * (size + 1) + value``, -1 where there is none; None where it would be large.
+        """The edge of every ``node * (size + 1) + value``, -1 if there is none; None if the table would be large.
 
-        The last value of each node stands for none: a value of -1 finds that of the node before, or of the last one.
+        The last cell of each node is -1: a value of -1 reads the last cell of the previous node, or of the last node.
         """
         cells = self.nodes * (self.size + 1)
         if cells > _DENSE:
@@ -64,9 +63,9 @@ class Level:
         return found
 
     def edge(self, node: Ints, value: Ints) -> Ints:
-        """Return the edge of each node and value, or -1: also a valid index, so that dead rows walk on harmlessly.
+        """Return the edge of each node and value, or -1, which is a valid index, so dead rows can be followed.
 
-        A value may be -1, which no node has.
+        A value may be -1, which is not a value of any node.
         """
         if self.edge_at is not None:
             return np.asarray(self.edge_at[node * (self.size + 1) + value])
@@ -75,7 +74,7 @@ class Level:
         return np.where((self.key[edge] == key) & (value >= 0), edge, -1)
 
     def leaves_before(self, edges: Ints) -> Ranks:
-        """Return how many leaves of the level lie before each edge."""
+        """Return the number of leaves of the level before each edge."""
         return edges if self.before is None else self.before[edges]
 
 
@@ -83,7 +82,7 @@ class Level:
 class Edges:
     """A level under construction: node, value and child of each edge, sorted by node and then by value.
 
-    ``nodes`` and ``size`` say how many nodes and values there are; not every node need have edges.
+    ``nodes`` and ``size`` are the numbers of nodes and values; some nodes may have no edges.
     """
 
     nodes: int
@@ -103,11 +102,11 @@ class Tree:
 
     @property
     def edges(self) -> int:
-        """How many edges are stored."""
+        """Number of stored edges."""
         return sum(len(level.key) for level in self.levels)
 
     def rank(self, positions: Ints) -> Ranks:
-        """Return each row's rank, ``(n, d)`` -> ``(n,)``, or -1 where the row is not in the tree."""
+        """Return each row's rank, ``(n, d)`` -> ``(n,)``, or -1 for rows that are not in the tree."""
         n = len(positions)
         node = np.zeros(n, dtype=np.int64)
         found = np.ones(n, dtype=np.bool_)
@@ -148,7 +147,7 @@ class Tree:
     def walk(self, n: int, rng: Rng) -> Ints:
         """Return n rows drawn by choosing a child uniformly at every node: biased towards sparse subtrees.
 
-        It is the sampling of Rasch et al. that Hellsten et al. (BaCO, section 4.2) compare with uniform draws.
+        Hellsten et al. (BaCO, section 4.2) compare this sampling of Rasch et al. with uniform draws.
         """
         rows = np.empty((n, self.depth), dtype=np.int64)
         node = np.zeros(n, dtype=np.int64)
@@ -160,7 +159,7 @@ class Tree:
 
     @cached_property
     def used(self) -> list[Ints]:
-        """For every level the positions that occur in some row, increasing."""
+        """Positions that occur in some row, increasing, for every level."""
         return [np.unique(level.value) for level in self.levels]
 
 
@@ -171,12 +170,10 @@ def finish(levels: Sequence[Edges]) -> Tree | None:
         levels: From the root (node 0 of the first level) down; the children of the last level are not read.
 
     Returns:
-        The tree, or None where no path reaches the last level.
+        The tree, or None if no path reaches the last level.
     """
     merged: list[Edges] = []
-    kept = np.zeros(
-        0, dtype=np.int64
-    )  # from a child's number to that of its subtree, -1 for a dead end
+    kept = np.zeros(0, dtype=np.int64)  # number of each child's subtree, -1 for a dead end
     for level in reversed(levels):
         child = kept[level.child] if merged else np.zeros(len(level.node), dtype=np.int64)
         alive = child >= 0
@@ -192,7 +189,7 @@ def _merge(level: Edges) -> tuple[Edges, Ints]:
     """Store nodes with the same edges once.
 
     Returns:
-        The level of the distinct nodes, and each old node's new number or -1 where it has no edges.
+        The level of the distinct nodes, and each old node's new number, -1 without edges.
     """
     first = np.flatnonzero(np.diff(level.node, prepend=-1))
     length = np.diff(first, append=len(level.node))

@@ -74,10 +74,10 @@ class _Entry:
 def read_baco(source: str | Path | Mapping[str, Any]) -> SpaceDescription:
     """Return the space of a scenario of BaCO or HyperMapper.
 
-    Constraints in numexpr's dialect (``& | ~`` between parenthesised conditions) become ours; ``p_0`` is the element
+    Constraints in numexpr's dialect (``& | ~`` between parenthesised conditions) are translated; ``p_0`` is the element
     at position 0 of permutation p, ``p_i0`` the position of element 0. Unknown fields, unknown priors, defaults
-    outside their domain and dependencies that do not fit the constraint's text are noted. Everything but the space
-    is in ``settings``.
+    outside their domain and dependencies that do not fit the constraint's text are noted. All other members are in
+    ``settings``.
 
     Args:
         source: The path of a file, or its parsed contents.
@@ -114,25 +114,25 @@ def _parameter(entry: _Entry) -> Parameter:
     default = entry.fields.get("parameter_default")
     if isinstance(default, list) and _several(default, parameter):
         if len(default) > 1:
-            entry.note(f"of its {len(default)} defaults only the first counts")
+            entry.note(f"only the first of its {len(default)} defaults is used")
         default = default[0]
     if default is None:
         return parameter
     if not parameter.contains(default):
-        entry.note(f"the default {default!r:.60} is none of its values and was left out")
+        entry.note(f"the default {default!r:.60} is not among its values and was left out")
         return parameter
     return make(default)
 
 
 def _several(default: list[Any], parameter: Parameter) -> bool:
-    """Whether it is HyperMapper 3's list of defaults; the default of a permutation is a list by itself."""
+    """Whether it is HyperMapper 3's list of defaults; a single default of a permutation is a list, too."""
     return bool(default) and (
         not isinstance(parameter, Permutation) or isinstance(default[0], list)
     )
 
 
 Make = Callable[[Any], Parameter]
-"""Returns the parameter with a default, or with None."""
+"""Returns the parameter with a default or with None."""
 
 
 def _real(entry: _Entry) -> Make:
@@ -198,7 +198,7 @@ def _weights(entry: _Entry) -> Sequence[Any] | None:
     if isinstance(prior, list):
         return prior
     if prior not in (None, "uniform", "gaussian"):
-        entry.note(f"prior {prior!r:.40} is not known and was left out")
+        entry.note(f"prior {prior!r:.40} is unknown and was left out")
     return None
 
 
@@ -206,20 +206,20 @@ def _density(entry: _Entry, log: bool) -> Gaussian | PiecewiseLinear | None:
     prior = entry.fields.get("prior")
     if isinstance(prior, list):
         if log:
-            entry.note("its prior was taken to lie on the logarithmic scale")
+            entry.note("its prior was read on the logarithmic scale")
         return PiecewiseLinear(tuple(prior))
     if prior in (None, "uniform"):
         return None
     numbers = entry.fields.get("prior_parameters")
     if prior != "gaussian" or not isinstance(numbers, list) or len(numbers) != 2:
-        entry.note(f"prior {prior!r:.40} is not known, or lacks its numbers, and was left out")
+        entry.note(f"prior {prior!r:.40} is unknown or lacks its numbers, and was left out")
         return None
     try:
         mean, std = map(float, numbers)
         if not log:
             return Gaussian(mean, std)
         entry.note(
-            "the standard deviation of its prior was taken to its logarithm (divided by the mean)"
+            "the standard deviation of its prior was converted to the logarithmic scale (divided by the mean)"
         )
         return Gaussian(mean, std / mean)
     except (TypeError, ValueError, ArithmeticError) as error:
@@ -229,7 +229,7 @@ def _density(entry: _Entry, log: bool) -> Gaussian | PiecewiseLinear | None:
 def _constraints(entry: _Entry, parameters: Mapping[str, Parameter]) -> list[str]:
     declared = set(entry.texts("dependencies"))
     for unknown in sorted(declared - set(parameters)):
-        entry.note(f"dependency {unknown!r} is no parameter")
+        entry.note(f"dependency {unknown!r} is not a parameter")
     found: list[str] = []
     for text in entry.texts("constraints"):
         try:
@@ -245,12 +245,12 @@ def _constraints(entry: _Entry, parameters: Mapping[str, Parameter]) -> list[str
 
 
 def from_numexpr(text: str, parameters: Mapping[str, Parameter]) -> tuple[str, tuple[str, ...]]:
-    """Return a constraint of BaCO in our language, and the parameters it reads.
+    """Return a constraint of BaCO in the language of `Expression`, and the parameters it reads.
 
-    A text that means the same in both comes back as it is.
+    A text that means the same in both languages is returned unchanged.
 
     Raises:
-        ExpressionError: It is in neither.
+        ExpressionError: The text is in neither language.
     """
     aliases = _aliases(parameters)
     node = read(text, parameters, Dialect(bitwise=True, aliases=aliases))

@@ -1,6 +1,6 @@
-"""Spaces of ConfigSpace, as SMAC3, auto-sklearn and ytopt have them.
+"""Spaces of ConfigSpace, as used by SMAC3, auto-sklearn and ytopt.
 
-What is forbidden there becomes a constraint here, so that nothing is lost. Conditional parameters are refused.
+Forbidden clauses become constraints. Conditional parameters are refused.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ _SIGNS: Mapping[str, str] = {
 def read_configspace(source: ConfigurationSpace) -> SpaceDescription:
     """Return the space of a ``ConfigSpace.ConfigurationSpace``.
 
-    Its defaults are the parameters' defaults, the weights of categoricals and normal distributions their priors; a
-    distribution that has no prior here is left out with a note.
+    Defaults are kept; weights of categoricals and normal distributions become priors. Other distributions are left out
+    with a note.
 
     Raises:
-        SpaceError: It has conditional parameters, or something that no parameter or constraint can say.
+        SpaceError: It has conditional parameters, or members that no parameter or constraint can represent.
         MissingExtra: ConfigSpace is not installed.
     """
     package = require("ConfigSpace", "configspace")
@@ -52,7 +52,7 @@ def read_configspace(source: ConfigurationSpace) -> SpaceDescription:
         first = source.conditions[0]
         raise SpaceError(
             f"{len(source.conditions)} conditions, such as {str(first)!r:.100}: parameters that are active only "
-            "sometimes have no equal here; make a space for each case, or keep them always active"
+            "sometimes are not supported; make a space for each case, or keep them always active"
         )
     notes: list[str] = []
     parameters = {one.name: _parameter(package, one, notes) for one in source.values()}
@@ -75,7 +75,7 @@ def _parameter(package: Any, one: Any, notes: list[str]) -> Parameter:
     elif isinstance(one, (*wholes, package.BetaIntegerHyperparameter)):
         kind = Integer
     else:
-        raise SpaceError(f"parameter {one.name!r}: a {type(one).__name__} has no equal here")
+        raise SpaceError(f"parameter {one.name!r}: a {type(one).__name__} is not supported")
     bounds = (plain(one.lower), plain(one.upper))
     prior = _prior(package, one, notes)
     return make_named(one.name, kind, *bounds, log=bool(one.log), default=default, prior=prior)
@@ -97,7 +97,7 @@ def _ordinal(one: Any, default: Any) -> Parameter:
     values = [plain(value) for value in one.sequence]
     if all(map(is_number, values)) and values not in (sorted(values), sorted(values)[::-1]):
         raise SpaceError(
-            f"parameter {one.name!r}: its numbers {values!r:.60} are not sorted, and here numbers always are; "
+            f"parameter {one.name!r}: its numbers {values!r:.60} are not sorted, but the numbers of an Ordinal are; "
             "sort them, or make them strings"
         )
     return make_named(one.name, Ordinal, values, default=default)
@@ -114,7 +114,7 @@ def _prior(package: Any, one: Any, notes: list[str]) -> Gaussian | None:
 
 
 def _text(package: Any, clause: Any) -> str:
-    """Return what is forbidden as an expression."""
+    """Return a forbidden clause as an expression."""
     if isinstance(clause, (package.ForbiddenAndConjunction, package.ForbiddenOrConjunction)):
         word = " and " if isinstance(clause, package.ForbiddenAndConjunction) else " or "
         return word.join(f"({_text(package, part)})" for part in clause.components)
@@ -135,7 +135,7 @@ def _sign(clause: Any) -> str:
     for word, sign in _SIGNS.items():
         if kind in (f"Forbidden{word}Clause", f"Forbidden{word}Relation"):
             return sign
-    raise SpaceError(f"a {kind} has no equal here: {clause}")
+    raise SpaceError(f"a {kind} is not supported: {clause}")
 
 
 def _beyond(one: Any, sign: str, value: Any) -> list[Any]:

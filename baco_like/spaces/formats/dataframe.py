@@ -1,4 +1,4 @@
-"""A space given as the table of its allowed configurations."""
+"""Spaces given as a table of the allowed configurations."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def read_dataframe(table: pd.DataFrame | Iterable[Mapping[str, Any]]) -> SpaceDe
     """Return the space whose feasible configurations are the rows of a table.
 
     Numbers become an `Ordinal`, tuples that are orders of the same elements a `Permutation`, anything else a
-    `Categorical`. A row that stands twice counts once.
+    `Categorical`. Duplicate rows are ignored.
 
     Args:
-        table: A frame of pandas, or dictionaries with the same keys, one a row.
+        table: A pandas frame, or one dictionary for each row, all with the same keys.
 
     Raises:
-        SpaceError: There is no row, a row lacks a value, a name stands twice, or a value is of a type that no domain
-            takes.
+        SpaceError: The table is empty, a row lacks a value, two columns have the same name, or a value has a type that
+            no domain accepts.
     """
     columns = {name: _distinct(name, given) for name, given in _columns(table).items()}
     parameters = {name: _parameter(name, values) for name, (values, _) in columns.items()}
@@ -68,7 +68,7 @@ def _columns(table: Any) -> dict[str, list[Any]]:
 
 
 def _distinct(name: str, given: Sequence[Any]) -> tuple[list[Any], Ints]:
-    """Return the distinct plain values of a column, and for each row which of them it has, ``(n,)``."""
+    """Return the distinct plain values of a column, and the index of each row's value, ``(n,)``."""
     try:
         found, number = _numbered(given)
         cells = [_cell(name, int(np.argmax(number == i)), one) for i, one in enumerate(found)]
@@ -81,7 +81,7 @@ def _distinct(name: str, given: Sequence[Any]) -> tuple[list[Any], Ints]:
 
 
 def _numbered(given: Sequence[Any]) -> tuple[list[Any], Ints]:
-    """Return what is distinct by type and value, as it comes, and for each one its number there."""
+    """Return the values that are distinct by type and value, in order of appearance, and each value's index."""
     nested = not {list, tuple}.isdisjoint(map(type, given))
     keys = [_key(one) for one in given] if nested else zip(map(type, given), given, strict=True)
     numbers: dict[Any, int] = {}
@@ -91,7 +91,7 @@ def _numbered(given: Sequence[Any]) -> tuple[list[Any], Ints]:
 
 
 def _key(value: Any) -> Any:
-    """Return a key that keeps 1, 1.0 and True apart, in orders too."""
+    """Return a key that distinguishes 1, 1.0 and True, also inside tuples."""
     if isinstance(value, list | tuple):
         return tuple, tuple(map(_key, value))
     return type(value), value

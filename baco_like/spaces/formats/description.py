@@ -14,7 +14,7 @@ from baco_like.parameters.protocol import Parameter
 from baco_like.spaces.inputs import GivenConstraint
 
 MAX_FILE = 64 * 2**20
-"""Bytes of a space file that are read at most."""
+"""Most bytes of a space file."""
 
 
 @dataclass(frozen=True)
@@ -47,11 +47,11 @@ class SpaceContents(Protocol):
 
 
 def json_object(source: str | Path | Mapping[str, Any], what: str) -> Mapping[str, Any]:
-    """Return a parsed file: the mapping that was given, or the one in the file at a path.
+    """Return the given mapping, or the contents of the JSON file at a path.
 
     Raises:
-        SpaceError: The file is too large, is not JSON, or holds no object.
-        OSError: It cannot be read.
+        SpaceError: The file is too large, is not JSON, or does not contain an object.
+        OSError: The file cannot be read.
     """
     if isinstance(source, Mapping):
         return source
@@ -63,5 +63,5 @@ def json_object(source: str | Path | Mapping[str, Any], what: str) -> Mapping[st
     except (ValueError, RecursionError) as error:
         raise SpaceError(f"{what} {path.name!r} is not JSON: {error}") from None
     if not isinstance(data, dict):
-        raise SpaceError(f"{what} {path.name!r} holds no JSON object")
+        raise SpaceError(f"{what} {path.name!r} does not contain a JSON object")
     return data

@@ -1,4 +1,4 @@
-"""Kernel Tuner's ``tune_params`` and ``restrictions``, as a user of it has them."""
+"""Kernel Tuner's ``tune_params`` and ``restrictions``."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def read_kernel_tuner(
 
     Args:
         tune_params: From each name to its values.
-        restrictions: Strings and callables, a list of them or a single one; callables take the parameters by name, or
-            a mapping of them all.
+        restrictions: A string, a callable, or a list of them; callables take parameters by name, or a mapping of all
+            parameters.
 
     Raises:
         SpaceError: A domain is wrong, or a restriction is neither a string nor a callable.

@@ -1,7 +1,7 @@
 """Python lists written as text, as in the ``Values`` of T1 files: ``"[1, 2] + list(range(4, 65, 4))"``.
 
-Literals, ``range``, ``list``, sums of lists, comprehensions over them, arithmetic and comparisons of numbers; nothing
-else, and never more than a bounded number of steps. Nothing is run as Python.
+Allowed are literals, ``range``, ``list``, sums of lists, comprehensions over them, arithmetic and comparisons of
+numbers, up to a limited number of steps. The text is never executed as Python.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from baco_like.constraints.language.source import BINARY, COMPARISONS, MAX_DEPTH
 from baco_like.exceptions import SpaceError
 
 MAX_STEPS = 60_000
-"""Nodes evaluated for one text."""
+"""Most nodes evaluated for one text."""
 
 MAX_VALUES = 100_000
-"""Length of any list on the way."""
+"""Greatest length of any list, intermediate ones included."""
 
 _OPERATORS: Mapping[type[ast.AST], str] = dict([*BINARY.items(), *COMPARISONS.items()])
 
@@ -28,7 +28,7 @@ def list_of(text: str) -> list[Any]:
     """Return the list that a text describes; its elements are ints, floats, strings and bools.
 
     Raises:
-        SpaceError: It is no such text, or too much work; the message says where.
+        SpaceError: The text is not such a list, or too much work; the message gives the column.
     """
     try:
         body, _ = parsed(text)
@@ -57,7 +57,7 @@ Bound = Mapping[str, Any]
 
 @dataclass
 class _Reader:
-    """Evaluates nodes while ``steps`` last."""
+    """Evaluates nodes until ``steps`` are used up."""
 
     steps: int
 
@@ -77,7 +77,7 @@ class _Reader:
 
     def constant(self, node: ast.Constant, bound: Bound, depth: int) -> Any:
         if not isinstance(node.value, bool | int | float | str):
-            _refuse(node, f"{node.value!r:.40} is no number, string or bool")
+            _refuse(node, f"{node.value!r:.40} is not a number, string or bool")
         return node.value
 
     def name(self, node: ast.Name, bound: Bound, depth: int) -> Any:
@@ -190,7 +190,7 @@ class _Reader:
 
     def _number(self, node: ast.AST, value: Any) -> Any:
         if not isinstance(value, bool | int | float):
-            _refuse(node, f"{value!r:.40} is no number")
+            _refuse(node, f"{value!r:.40} is not a number")
         return value
 
 

@@ -1,4 +1,4 @@
-"""Spaces and parameters as JSON dictionaries of our own, and back."""
+"""Spaces from the JSON dictionaries that ``Space.to_dict`` writes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from baco_like.spaces.inputs import GivenConstraint, make_named
 
 
 def space_from_dict(data: Mapping[str, Any]) -> SpaceDescription:
-    """Return the space of a description by `Space.to_dict`.
+    """Return the space of a dictionary that `Space.to_dict` wrote.
 
     Raises:
         SpaceError: The version is unknown, a description is wrong, or a constraint was a callable.
@@ -42,6 +42,6 @@ def _constraint(data: Any, parameters: Mapping[str, Parameter]) -> GivenConstrai
     if "table" in data:
         return table_from_dict(data, parameters)
     raise SpaceError(
-        f"constraint {data.get('callable')!r} is a callable or a large table and was not written down; "
+        f"constraint {data.get('callable')!r} is a callable or a large table, which cannot be stored; "
         "give the space again, or write the constraint as an expression"
     )

@@ -1,7 +1,7 @@
 """T1 files of the auto-tuning community: parameters with ``Values`` as Python text, and ``Conditions``.
 
-They list every value, so they have neither intervals nor permutations. What else a parameter of ours has (a logarithmic
-scale, a prior, that it is an `Integer`) stands beside its values under a key of our own, which others pass over.
+They list every value, so they have neither intervals nor permutations. Other properties of a parameter (a logarithmic
+scale, a prior, the type `Integer`) are stored next to its values under a separate key, which other tools ignore.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from baco_like.spaces.formats.literals import list_of
 from baco_like.spaces.inputs import make_named, parameter_from_values
 
 _OWN = "BacoLike"
-"""The key of a parameter's description as our own files have it."""
+"""The key of a parameter's description by ``Parameter.to_dict``."""
 
 _MOST_VALUES = 100_000
 
@@ -35,13 +35,13 @@ _KERNEL: Mapping[str, Any] = {
     "GlobalSize": {"X": "1"},
     "LocalSize": {"X": "1"},
 }
-"""What the schema wants to know of the kernel, where nothing is known."""
+"""Members of ``KernelSpecification`` that the schema requires, for an unknown kernel."""
 
 
 def read_t1(source: str | Path | Mapping[str, Any]) -> SpaceDescription:
     """Return the space of a T1 file.
 
-    A default that is no value of its parameter is left out, with a note. Everything but the space is in ``settings``.
+    A default that is not a value of its parameter is left out, with a note. All other members are in ``settings``.
 
     Args:
         source: The path of a file, or its parsed contents.
@@ -57,7 +57,7 @@ def read_t1(source: str | Path | Mapping[str, Any]) -> SpaceDescription:
     for entry in _member(space, "TuningParameters", Sequence, "ConfigurationSpace"):
         name, parameter = _parameter(entry, notes)
         if name in parameters:
-            raise SpaceError(f"parameter {name!r} stands twice; leave one out")
+            raise SpaceError(f"parameter {name!r} occurs twice; remove one of them")
         parameters[name] = parameter
     conditions = space.get("Conditions") or []
     if not isinstance(conditions, list):
@@ -92,14 +92,14 @@ def _parameter(entry: Any, notes: list[str]) -> tuple[str, Parameter]:
         return name, parameter
     if not parameter.contains(default):
         notes.append(
-            f"parameter {name!r}: the default {default!r:.60} is none of its values and was left out"
+            f"parameter {name!r}: the default {default!r:.60} is not among its values and was left out"
         )
         return name, parameter
     return name, parameter_from_values(name, values, default)
 
 
 def _default(given: Any) -> Any:
-    """Return a default, also one that stands in a list of its own, as in some files."""
+    """Return a default; some files put it into a list of one element."""
     return plain(given[0]) if isinstance(given, list) and len(given) == 1 else plain(given)
 
 
@@ -121,15 +121,15 @@ def to_t1(
 
     Args:
         space: Its parameters have lists of values, its constraints are expressions.
-        kernel: Entries of ``KernelSpecification``, over those that say that nothing is known.
-        **rest: Further members of the file, such as ``Search`` and ``Budget``.
+        kernel: Entries of ``KernelSpecification`` that replace the defaults for an unknown kernel.
+        **rest: Other members of the file, such as ``Search`` and ``Budget``.
 
     Raises:
-        SpaceError: It has a real, a permutation, an integer of more than 100,000 values, or a constraint that is no
-            expression.
+        SpaceError: The space has a real, a permutation, an integer of more than 100,000 values, or a constraint that
+            is not an expression.
     """
-    parameters = [_written(name, parameter) for name, parameter in space.parameters.items()]
-    conditions = [_written_condition(one) for one in space.constraints]
+    parameters = [_write_parameter(name, parameter) for name, parameter in space.parameters.items()]
+    conditions = [_write_condition(one) for one in space.constraints]
     return {
         "ConfigurationSpace": {"TuningParameters": parameters, "Conditions": conditions},
         "KernelSpecification": {**_KERNEL, **(kernel or {})},
@@ -137,7 +137,7 @@ def to_t1(
     }
 
 
-def _written(name: str, parameter: Parameter) -> dict[str, Any]:
+def _write_parameter(name: str, parameter: Parameter) -> dict[str, Any]:
     values = _values(name, parameter)
     kinds = {type(value) for value in values}
     kind = next((word for word, types in _TYPES.items() if kinds <= types), "string")
@@ -166,9 +166,9 @@ def _values(name: str, parameter: Parameter) -> list[Any] | range:
     )
 
 
-def _written_condition(one: Constraint) -> dict[str, Any]:
+def _write_condition(one: Constraint) -> dict[str, Any]:
     if not isinstance(one, Expression):
         raise SpaceError(
-            f"constraint {one.text!r:.80} is no expression, and a T1 file has only expressions; write it as one"
+            f"constraint {one.text!r:.80} is not an expression, and a T1 file has only expressions; write it as one"
         )
     return {"Expression": one.text, "Parameters": list(one.parameters)}

@@ -152,7 +152,7 @@ def keep_nearest_values(space: Space, codes: Codes, rows: Codes, owner: Ints) ->
     entry = np.arange(len(rows))
     value = rows[entry, column]
     step = value - codes[owner, column]
-    # Each value of an unordered parameter is a group of its own, so all of them are kept.
+    # Each value of an unordered parameter is a separate group, so all of them are kept.
     side = np.where(~ordered[column], value, np.sign(step))
     order = np.lexsort((np.abs(step), side, column, ordered[column], owner))
     group = np.stack([owner, column, side], axis=1)[order]

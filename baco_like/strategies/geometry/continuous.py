@@ -2,10 +2,10 @@
 
 Every parameter that is not constant has one axis, a permutation of m elements m of them:
 
-- a number on its scale (a logarithmic one with ``log``); each of the n values of an integer, ordinal or categorical
-  parameter is an interval, whose middle stands for it, all of the same length but those of an integer with ``log``,
-  which go from half below to half above it on the logarithmic scale (Schoonhoven et al. 2022, section III-C2: the
-  grid 1/2n, 3/2n, ..., and the nearest of it on the way back);
+- a number by its position on its scale (a logarithmic one with ``log``); each of the n values of an integer, ordinal
+  or categorical parameter by the middle of its interval. The intervals have the same length, except for an integer
+  with ``log``: from 0.5 below to 0.5 above the value on the logarithmic scale (Schoonhoven et al. 2022, section
+  III-C2: the grid 1/2n, 3/2n, ...);
 - a permutation by random keys: one coordinate for each element, and the elements in the order of their coordinates
   (Bean 1994).
 
@@ -25,19 +25,19 @@ from baco_like.parameters.protocol import Parameter, ParameterKind
 from baco_like.spaces.space import Space
 
 _COUNTED = 1024
-"""A parameter with more values has the whole of [0, 1] in the scaled box, as a real has."""
+"""Parameters with more values have the whole of [0, 1] in the scaled box, as reals do."""
 
 
 def to_unit(space: Space, codes: Codes) -> Array:
-    """Return the points of [0, 1]^k that stand for rows of legal codes, ``(n, w)`` -> ``(n, k)``."""
+    """Return the points of [0, 1]^k of rows of legal codes, ``(n, w)`` -> ``(n, k)``."""
     return UnitBox.of(space).to_unit(codes)
 
 
 def from_unit(space: Space, points: Array) -> Codes:
-    """Return the legal codes, perhaps infeasible, that points stand for, ``(n, k)`` -> ``(n, w)``.
+    """Return the legal codes, perhaps infeasible, at points of [0, 1]^k, ``(n, k)`` -> ``(n, w)``.
 
-    Coordinates outside [0, 1] are moved to its ends. It undoes `to_unit`, up to rounding for reals and for integers
-    of over 2**45 values.
+    Coordinates outside [0, 1] are clipped. It is the inverse of `to_unit`, up to rounding for reals and for integers of
+    more than 2**45 values.
     """
     return UnitBox.of(space).from_unit(points)
 
@@ -45,10 +45,10 @@ def from_unit(space: Space, points: Array) -> Codes:
 @final
 @dataclass(frozen=True, eq=False)
 class UnitBox:
-    """How a space lies in [0, 1]^k. Make one with `UnitBox.of` where many points are converted.
+    """The mapping of a space to [0, 1]^k; build it with `UnitBox.of` to convert many points.
 
     Attributes:
-        fixed: One row of codes with those of the constants, ``(w,)``.
+        fixed: A row of codes that has the codes of the constants, ``(w,)``.
         axes: Number of axes, k.
         counts: Number of values on each axis, ``(k,)``; infinity for reals.
         binned: Code columns of parameters whose values have intervals of the same length.
@@ -98,7 +98,7 @@ class UnitBox:
         return np.where(small, self.counts / most, 1.0)
 
     def to_unit(self, codes: Codes) -> Array:
-        """Return the points that stand for rows of legal codes, ``(n, w)`` -> ``(n, k)``; see `to_unit`."""
+        """Return the points of rows of legal codes, ``(n, w)`` -> ``(n, k)``; see `to_unit`."""
         points = np.empty((len(codes), self.axes))
         points[:, self.binned_axes] = (codes[:, self.binned] + 0.5) / self.counts[self.binned_axes]
         for parameter, column, axis in self.rest:
@@ -107,11 +107,11 @@ class UnitBox:
         return points
 
     def scaled(self, codes: Codes) -> Array:
-        """Return the points of the scaled box that stand for rows of legal codes, ``(n, w)`` -> ``(n, k)``."""
+        """Return the points of the scaled box of rows of legal codes, ``(n, w)`` -> ``(n, k)``."""
         return self.to_unit(codes) * self.extents
 
     def from_unit(self, points: Array) -> Codes:
-        """Return the legal codes that points stand for, ``(n, k)`` -> ``(n, w)``; see `from_unit`."""
+        """Return the legal codes at points, ``(n, k)`` -> ``(n, w)``; see `from_unit`."""
         points = np.clip(points, 0.0, 1.0)
         codes = np.tile(self.fixed, (len(points), 1))
         counts = self.counts[self.binned_axes]

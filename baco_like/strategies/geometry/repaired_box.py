@@ -1,4 +1,4 @@
-"""The feasible set as a box: a point stands for the feasible configuration that is nearest to its own."""
+"""The feasible set as a box: every point is mapped to the feasible configuration nearest to its own."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from baco_like.spaces.space import Space
 from baco_like.strategies.geometry.continuous import UnitBox
 
 _KEPT = 100_000
-"""Repaired rows that are kept."""
+"""Most repaired rows that are remembered."""
 
 _GRID = 2.0**40
-"""Coordinates are rounded to multiples of its inverse, so that the point of a point's row stands for the same row."""
+"""Coordinates are rounded to multiples of 2**-40, so that a point and the point of its row have the same row."""
 
 _FINE = 1024
-"""So many steps has the axis of a real, or of an integer of more values."""
+"""Steps on the axis of a real, or of an integer with more values."""
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class RepairedBox:
-    """[0, 1]^k as in `UnitBox`, where every point stands for a feasible configuration.
+    """[0, 1]^k as in `UnitBox`, where every point is mapped to a feasible configuration.
 
     Attributes:
         space: The space.
         unit: Its box.
-        mended: Rows found before, by the key of the row that they replace; it says nothing about a run.
+        repaired: Cached feasible rows, by the key of the row that they replace.
     """
 
     space: Space
     unit: UnitBox
-    mended: dict[bytes, tuple[bytes, Array]] = field(default_factory=dict, repr=False)
+    repaired: dict[bytes, tuple[bytes, Array]] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(cls, space: Space) -> RepairedBox:
@@ -49,13 +49,13 @@ class RepairedBox:
 
     @property
     def counts(self) -> Array:
-        """Number of steps on each axis, ``(k,)``: of its values, or 1,024 where there are more."""
+        """Number of steps on each axis, ``(k,)``: its number of values, at most 1,024."""
         return np.minimum(self.unit.counts, _FINE)
 
     def steps(self, share: float) -> Array:
         """Return steps of a share of every axis, ``(k,)``: whole values, at least one.
 
-        Half a value more on the axes of a permutation, so that an element's key passes the next one.
+        They are half a value longer on the axes of a permutation, so that an element's key passes the next one.
         """
         values = np.maximum(np.round(share * self.counts), 1.0)
         for parameter, _, axis in self.unit.rest:
@@ -64,27 +64,26 @@ class RepairedBox:
         return np.asarray(values / self.counts)
 
     def starts(self, n: int, rng: Rng) -> Codes:
-        """Return at most n random feasible rows that stand for themselves, ``(<= n, w)``."""
+        """Return at most n random feasible rows that are mapped to themselves, ``(<= n, w)``."""
         drawn = self.space.feasible.sample(n, rng)
         codes = self.unit.from_unit(_rounded(self.unit.to_unit(drawn)))
         return codes[self.space.feasible.contains(codes)]
 
     def row(self, point: Array) -> tuple[bytes, Array]:
-        """Return the key and the codes, ``(w,)``, of the configuration that a point stands for, ``(k,)``.
+        """Return the key and the codes, ``(w,)``, of the feasible configuration of a point, ``(k,)``.
 
-        It is the one at the least index-distance from the configuration of the point in the unit box; which of equally
-        near ones depends on the point's only.
+        It has the least index-distance from the point's configuration in the unit box; ties depend on the point only.
         """
         codes = self.unit.from_unit(
             np.round(np.nan_to_num(point, nan=0.5) * _GRID)[None, :] / _GRID
         )
         (key,) = row_keys(codes)
-        found = self.mended.get(key)
+        found = self.repaired.get(key)
         if found is None:
             found = self._nearest(key, codes)
-            if len(self.mended) >= _KEPT:
-                self.mended.clear()
-            self.mended[key] = found
+            if len(self.repaired) >= _KEPT:
+                self.repaired.clear()
+            self.repaired[key] = found
         return found
 
     def _nearest(self, key: bytes, codes: Codes) -> tuple[bytes, Array]:
