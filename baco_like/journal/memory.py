@@ -1,9 +1,10 @@
-"""A journal that lives as long as the process."""
+"""A journal in memory, for runs that need not survive the process."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from threading import Lock
 from typing import final
 
 from baco_like.exceptions import JournalConflict
@@ -16,18 +17,20 @@ class MemoryJournal:
     """Keeps events in a list."""
 
     events: list[Event] = field(default_factory=list)
+    _lock: Lock = field(default_factory=Lock, repr=False, compare=False)
 
     def read(self, after: Mark) -> Iterator[tuple[Event, Mark]]:
-        """Return the events that are after a place now, each with the place behind it."""
+        """Return the events after a position, each with the position behind it."""
         return iter([(self.events[n], Mark(n + 1)) for n in range(after.number, len(self.events))])
 
     def append(self, event: Event, after: Mark) -> Mark:
-        """Keep one event and return the place behind it.
+        """Add one event and return the position behind it.
 
         Raises:
-            JournalConflict: There are events after that place.
+            JournalConflict: The journal has events after that position.
         """
-        if len(self.events) > after.number:
-            raise JournalConflict("the journal has grown")
-        self.events.append(event)
+        with self._lock:
+            if len(self.events) > after.number:
+                raise JournalConflict("the journal has grown")
+            self.events.append(event)
         return Mark(after.number + 1)

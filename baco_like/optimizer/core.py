@@ -30,6 +30,7 @@ from baco_like.optimizer.setup import (
     resolve_journal,
     resolve_strategy,
     restore_strategy,
+    with_default_settings,
 )
 from baco_like.optimizer.state import Draft, OptimizerState
 from baco_like.optimizer.suggesting import Request, build_suggestion
@@ -152,7 +153,7 @@ class Optimizer:
             JournalError: The file is missing or damaged, or the space or the strategy is not the journal's.
         """
         path = Path(path)
-        header = read_header(path)
+        header = with_default_settings(read_header(path))
         optimizer = cls.__new__(cls)
         optimizer._callbacks = ()
         optimizer._lease = check_lease(lease)
