@@ -156,10 +156,10 @@ def resolve_strategy(
 def with_default_settings(header: Header) -> Header:
     """Return the header with the defaults of settings that its strategy did not have when it was written."""
     strategy = header.options.strategy
-    given = strategy.get("settings")
-    if strategy.get("name") not in STRATEGIES or not isinstance(given, Mapping):
+    name, given = strategy.get("name"), strategy.get("settings")
+    if not isinstance(name, str) or name not in STRATEGIES or not isinstance(given, Mapping):
         return header
-    settings = {**default_settings(strategy["name"]), **given}
+    settings = {**default_settings(name), **given}
     options = replace(header.options, strategy={**strategy, "settings": settings})
     return replace(header, options=options)
 
