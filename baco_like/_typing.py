@@ -18,7 +18,7 @@ Codes = npt.NDArray[np.float64]
 parameters, the position of every element for a permutation."""
 
 Features = npt.NDArray[np.float64]
-"""What a model sees, ``(n, k)``: columns whose Euclidean distance is the distance of the parameter."""
+"""Inputs of a model, ``(n, k)``: columns whose Euclidean distance is the distance of the parameter."""
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]

@@ -113,7 +113,7 @@ class RunFile:
 
 
 def read(path: str | Path) -> RunFile:
-    """Read and check a file; nothing is written, run or changed.
+    """Read and check a file without writing, running or changing anything.
 
     Raises:
         RunFileError: The file cannot be read, is not TOML, or has an unknown key or a wrong value.

@@ -1,4 +1,4 @@
-"""A compiler's driver, written for HyperMapper, with `baco-like serve` in HyperMapper's place.
+"""Drive `baco-like serve` like a compiler that was written for HyperMapper.
 
 Run it with: python examples/serve/client.py [SCENARIO.json]
 The file of samples, tiles_output_samples.csv, is written to the folder it is run in.

@@ -94,7 +94,7 @@ def plan_of(recorded: list[RecordedSpace], **changes: Any) -> ComparisonPlan:
 # Spaces.
 
 
-def test_spaces_are_found_in_folders_and_what_is_none_is_told(folder: Path) -> None:
+def test_spaces_are_found_in_folders_and_other_files_are_noted(folder: Path) -> None:
     found, notes = find_spaces(folder, "minimize")
     assert [one.name for one in found] == ["deep/two", "one"]
     assert len(notes) == 1
@@ -107,7 +107,9 @@ def test_a_single_file_is_a_folder_of_one(folder: Path, recorded: list[RecordedS
     assert not notes
 
 
-def test_a_space_has_what_no_known_constraint_excluded(recorded: list[RecordedSpace]) -> None:
+def test_a_space_excludes_rows_that_violate_known_constraints(
+    recorded: list[RecordedSpace],
+) -> None:
     one = recorded[1]
     words = [entry.failed for entry in one.entries]
     assert one.space.feasible_size == len(words) - words.count("constraints") == 76
@@ -115,7 +117,7 @@ def test_a_space_has_what_no_known_constraint_excluded(recorded: list[RecordedSp
     assert len(one.baseline.costs) == 68
 
 
-def test_rows_lead_to_costs_and_seconds(recorded: list[RecordedSpace]) -> None:
+def test_costs_and_seconds_by_row(recorded: list[RecordedSpace]) -> None:
     one = recorded[1]
     for row, (values, entry) in enumerate(one.recorded.entries.items()):
         config = dict(zip(one.recorded.names, values, strict=True))
@@ -127,14 +129,14 @@ def test_rows_lead_to_costs_and_seconds(recorded: list[RecordedSpace]) -> None:
     assert one.seconds[OUTSIDE] == 0
 
 
-def test_maximising_flips_the_costs_and_is_another_space(folder: Path) -> None:
+def test_maximising_negates_the_costs_and_changes_the_digest(folder: Path) -> None:
     (up,), _ = find_spaces(folder / "one.json", "maximize")
     (down,), _ = find_spaces(folder / "one.json", "minimize")
     np.testing.assert_array_equal(up.costs, -down.costs)
     assert up.source.digest != down.source.digest
 
 
-def test_a_table_with_another_goal_and_one_too_small_to_score_are_left_out(
+def test_tables_with_another_direction_or_too_few_values_are_left_out(
     folder: Path, tmp_path: Path
 ) -> None:
     rates = Optimizer(Space({"x": list(range(40))}), "maximize", seed=1, strategy="exhaustive")
@@ -189,7 +191,7 @@ def test_a_folder_without_a_usable_table_is_an_error(tmp_path: Path, content: st
         find_spaces(tmp_path / "nothing", "minimize")
 
 
-def test_a_table_that_stands_there_twice_is_an_error(tmp_path: Path) -> None:
+def test_a_table_in_two_files_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text(json.dumps(t4(5)))
     with gzip.open(tmp_path / "a.json.gz", "wt") as file:
         json.dump(t4(5), file)
@@ -200,7 +202,7 @@ def test_a_table_that_stands_there_twice_is_an_error(tmp_path: Path) -> None:
 # Runs.
 
 
-def test_a_run_evaluates_what_its_strategy_asks_for(recorded: list[RecordedSpace]) -> None:
+def test_a_run_evaluates_the_suggestions_of_its_strategy(recorded: list[RecordedSpace]) -> None:
     one = recorded[1]
     found = run_strategy(one, RunJob(one.source, LISTED, 0, RunBudget(30)))
     order = [one.row(config) for config in one.space.decode(one.space.feasible.listed)]
@@ -215,7 +217,7 @@ def test_a_run_ends_with_the_space(recorded: list[RecordedSpace]) -> None:
     assert len(found.rows) == len(set(found.rows.tolist())) == 76
 
 
-def test_a_run_goes_on_until_its_time_is_spent_too(recorded: list[RecordedSpace]) -> None:
+def test_a_run_continues_until_its_time_is_spent(recorded: list[RecordedSpace]) -> None:
     one = recorded[1]
     short, long = (
         run_strategy(one, RunJob(one.source, RANDOM, 1, RunBudget(5, seconds)))
@@ -267,7 +269,7 @@ def test_configurations_outside_the_table_are_failures(tmp_path: Path) -> None:
     assert np.isfinite(curve[first:]).all()
 
 
-def test_noise_is_judged_by_the_configuration_that_seems_best(
+def test_with_noise_the_cost_is_the_recorded_cost_of_the_incumbent(
     recorded: list[RecordedSpace],
 ) -> None:
     one = recorded[1]
@@ -311,7 +313,7 @@ def finished(seed: int, full: bool = False) -> StrategyRun:
 
 
 @pytest.mark.parametrize("full", [False, True])
-def test_runs_come_back_from_the_store(tmp_path: Path, full: bool) -> None:
+def test_stored_runs_are_read_back(tmp_path: Path, full: bool) -> None:
     path = tmp_path / "runs.jsonl"
     store = RunStore.open(path, specification())
     for seed in range(3):
@@ -327,7 +329,7 @@ def test_runs_come_back_from_the_store(tmp_path: Path, full: bool) -> None:
     assert len(path.read_text().splitlines()) == 5
 
 
-def test_what_a_crash_tears_off_is_done_again(tmp_path: Path) -> None:
+def test_torn_records_are_run_again(tmp_path: Path) -> None:
     path = tmp_path / "runs.jsonl"
     store = RunStore.open(path, specification())
     store.add(finished(0))
@@ -342,7 +344,7 @@ def test_what_a_crash_tears_off_is_done_again(tmp_path: Path) -> None:
         assert len(RunStore.open(path, specification()).runs) == 2
 
 
-def test_more_of_the_same_is_welcome(tmp_path: Path) -> None:
+def test_a_store_can_be_extended(tmp_path: Path) -> None:
     path = tmp_path / "runs.jsonl"
     RunStore.open(path, specification()).add(finished(0))
     more = {"b": {"strategy": "exhaustive", "settings": {}}}
@@ -371,7 +373,7 @@ def test_more_of_the_same_is_welcome(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_changed_specification_is_refused(tmp_path: Path, change: Any, told: str) -> None:
+def test_a_changed_specification_is_rejected(tmp_path: Path, change: Any, told: str) -> None:
     path = tmp_path / "runs.jsonl"
     RunStore.open(path, specification()).add(finished(0))
     before = path.read_bytes()
@@ -380,7 +382,7 @@ def test_a_changed_specification_is_refused(tmp_path: Path, change: Any, told: s
     assert path.read_bytes() == before
 
 
-def test_another_journal_is_refused(tmp_path: Path) -> None:
+def test_another_journal_is_rejected(tmp_path: Path) -> None:
     from baco_like import Optimizer, Space
 
     path = tmp_path / "run.jsonl"
@@ -395,7 +397,7 @@ def test_another_journal_is_refused(tmp_path: Path) -> None:
 
 
 class Recorder:
-    """A stream that is no terminal."""
+    """A stream that is not a terminal."""
 
     def __init__(self) -> None:
         self.text = ""
@@ -411,7 +413,7 @@ class Recorder:
         return False
 
 
-def test_only_what_is_missing_is_done(
+def test_only_missing_runs_are_run(
     tmp_path: Path, recorded: list[RecordedSpace], monkeypatch: Any
 ) -> None:
     path = tmp_path / "runs.jsonl"
@@ -440,7 +442,9 @@ def test_only_what_is_missing_is_done(
     assert stream.text == ""
 
 
-def test_processes_find_what_one_finds(tmp_path: Path, recorded: list[RecordedSpace]) -> None:
+def test_parallel_processes_give_the_same_runs(
+    tmp_path: Path, recorded: list[RecordedSpace]
+) -> None:
     plan = plan_of(recorded[:1], evaluations=5)
     found = [
         run_missing(
@@ -493,7 +497,7 @@ def outcome(recorded: list[RecordedSpace]) -> Any:
     return compute_figures(runs, recorded, budgets, np.random.default_rng(0))
 
 
-def test_the_optimum_at_once_scores_1_and_the_worst_below_0(
+def test_finding_the_optimum_at_once_scores_1_and_the_worst_below_0(
     outcome: Any, recorded: list[RecordedSpace]
 ) -> None:
     for standings in (outcome.evaluations, outcome.time):
@@ -509,7 +513,7 @@ def test_the_optimum_at_once_scores_1_and_the_worst_below_0(
     assert outcome.fractions[1].min() > outcome.fractions[0].max()
 
 
-def test_the_fraction_is_that_of_the_last_best(outcome: Any, recorded: list[RecordedSpace]) -> None:
+def test_the_fraction_uses_the_final_cost(outcome: Any, recorded: list[RecordedSpace]) -> None:
     one = recorded[0]
     runs = [r for r in runs_of(recorded, "worst", False) if r.space == one.name]
     wanted = np.mean([one.baseline.optimum / np.nanmin(one.costs[r.rows]) for r in runs])
@@ -523,7 +527,7 @@ def test_a_run_without_a_success_counts_as_the_worst(recorded: list[RecordedSpac
     assert final_costs(curves, one, 3).tolist() == [one.baseline.costs[-1]]
 
 
-def test_the_clock_adds_up_what_evaluations_took(recorded: list[RecordedSpace]) -> None:
+def test_the_clock_sums_the_recorded_times(recorded: list[RecordedSpace]) -> None:
     one = recorded[1]
     runs = [
         StrategyRun("one", "a", s, np.array(rows), 0.0)
@@ -535,7 +539,7 @@ def test_the_clock_adds_up_what_evaluations_took(recorded: list[RecordedSpace]) 
     assert np.isnan(times[1, 1:]).all()
 
 
-def test_a_budget_stands_for_a_share_of_the_way(recorded: list[RecordedSpace]) -> None:
+def test_a_budget_corresponds_to_a_cutoff(recorded: list[RecordedSpace]) -> None:
     baseline = recorded[1].baseline
     assert cutoff_of(baseline, baseline.evaluations()[1]) == CUTOFF
     shares = [cutoff_of(baseline, n) for n in (1, 3, 6, 1000)]
@@ -620,7 +624,7 @@ def test_a_folder_without_spaces_ends_with_one_line(tmp_path: Path, capsys: Any)
     assert not out.exists()
 
 
-def test_the_command_writes_everything_and_goes_on(
+def test_the_command_writes_all_files_and_continues(
     folder: Path, tmp_path: Path, capsys: Any
 ) -> None:
     pytest.importorskip("matplotlib")
@@ -643,7 +647,7 @@ def test_the_command_writes_everything_and_goes_on(
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
-def test_an_interrupted_comparison_goes_on(
+def test_an_interrupted_comparison_continues(
     folder: Path, tmp_path: Path, number: signal.Signals
 ) -> None:
     out = tmp_path / "out"
@@ -673,7 +677,7 @@ def test_an_interrupted_comparison_goes_on(
 # Progress.
 
 
-def test_lines_count_and_tell_the_time_left(monkeypatch: Any) -> None:
+def test_lines_show_the_count_and_the_time_left(monkeypatch: Any) -> None:
     now = [100.0]
     monkeypatch.setattr("baco_like.running.progress.time.monotonic", lambda: now[0])
     stream = Recorder()
@@ -687,7 +691,7 @@ def test_lines_count_and_tell_the_time_left(monkeypatch: Any) -> None:
     ]
 
 
-def test_a_reader_who_goes_does_not_end_the_comparison(capfd: Any) -> None:
+def test_a_closed_stream_does_not_end_the_comparison(capfd: Any) -> None:
     class Gone(Recorder):
         def write(self, text: str) -> int:
             raise BrokenPipeError

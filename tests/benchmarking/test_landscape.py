@@ -127,7 +127,7 @@ def test_a_valley_by_hand():
     assert landscape.proportion_of_centrality(table, 0.0, "hamming") == 1.0
 
 
-def test_a_maximised_objective_is_the_mirror_image():
+def test_maximising_mirrors_minimising():
     costs = (4.0, 2.0, 3.0, 1.0)
     entries = {(x,): outcome(c) for x, c in zip((1, 2, 3, 4), costs, strict=True)}
     table = table_of({"x": (1, 2, 3, 4)}, entries, "GFLOP/s", "")
@@ -160,7 +160,7 @@ def test_codes_too_many_for_one_key(monkeypatch):
         (lambda t: landscape.flow_graph(t), "no configuration that runs"),
     ],
 )
-def test_what_is_wrong_is_said(call, message):
+def test_wrong_arguments_are_named(call, message):
     runs = "no configuration" not in message
     table = table_of({"x": (1,)}, {(1,): outcome(1.0 if runs else None)}, "time", "ms")
     with pytest.raises(ValueError, match=message):
@@ -187,7 +187,7 @@ def test_an_estimate_from_all_observations_is_the_full_figure(neighbourhood):
     assert np.abs(estimate - full).max() < 1e-12
 
 
-def test_an_estimate_from_a_tenth_knows_the_easy_space_from_the_hard_one():
+def test_an_estimate_from_a_tenth_separates_easy_and_hard_spaces():
     """A slope has one minimum; white noise has one in every fifth configuration, few of them good."""
     domain = tuple(range(1, 17))
     rng = np.random.default_rng(0)
@@ -201,7 +201,7 @@ def test_an_estimate_from_a_tenth_knows_the_easy_space_from_the_hard_one():
     assert estimate(lambda a, b: np.exp(2 * rng.normal())) < 0.6
 
 
-def test_what_an_estimate_cannot_do_is_said():
+def test_limits_of_an_estimate_are_named():
     rng = np.random.default_rng(0)
     table = recorded(5)
     with pytest.raises(ValueError, match="needs 10"):

@@ -55,7 +55,7 @@ def script(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
 
-def test_every_part_reports_beside_the_paper_and_goes_on(tmp_path: Path) -> None:
+def test_every_part_reports_and_continues(tmp_path: Path) -> None:
     (tmp_path / "recorded").mkdir()
     for shift in (1, 4):
         (tmp_path / "recorded" / f"{shift}.json").write_text(json.dumps(table(shift)))

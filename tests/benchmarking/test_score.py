@@ -23,7 +23,7 @@ def test_random_curve_is_the_mean_over_all_samples(costs, data):
     assert sc.random_curve(costs, len(costs))[k - 1] == pytest.approx(np.mean(best))
 
 
-def test_random_curve_refuses_more_draws_than_configurations():
+def test_random_curve_rejects_more_draws_than_configurations():
     with pytest.raises(ValueError, match="evaluations = 3"):
         sc.random_curve([1.0, 2.0], 3)
 
@@ -33,7 +33,7 @@ def test_budget_by_hand():
     assert sc.budget(np.arange(1.0, 101.0)) == 25
 
 
-def test_where_only_the_optimum_is_good_enough_the_second_best_is():
+def test_the_second_best_counts_if_only_the_optimum_is_good_enough():
     """Index 9 would be the optimum; index 8 from the worst takes 8 / 3 evaluations."""
     assert sc.budget([1.0, *range(100, 109)]) == 3
 
@@ -81,7 +81,7 @@ def test_without_any_success_the_cost_is_the_worst():
     assert set(sc.score(curves, base).costs) == {base.costs[-1]}
 
 
-def test_where_random_search_is_at_the_optimum_nothing_counts():
+def test_points_where_random_search_is_at_the_optimum_do_not_count():
     base = sc.Baseline.from_costs(np.arange(1.0, 11.0))
     first, last = base.evaluations(1.0)
     assert base.at_evaluations(last) == base.optimum < base.at_evaluations(first)
@@ -121,7 +121,7 @@ def test_slower_runs_score_less_over_time():
     assert slow.mean < fast.mean
 
 
-def test_aggregates_weigh_spaces_alike():
+def test_aggregates_give_every_space_the_same_weight():
     one = sc.Performance(np.array([1.0, 2.0]), np.array([0.0, 1.0]), np.zeros(2))
     two = sc.Performance(np.array([5.0, 6.0, 7.0]), np.array([1.0, 1.0, 1.0]), np.zeros(3))
     assert sc.aggregate([one, two]) == 0.75
@@ -189,7 +189,7 @@ def test_wins_without_spread():
         sc.significant_wins([[1.0, 1.0], [1.0, np.inf]])
 
 
-def test_bootstrap_covers_a_mean_about_as_often_as_it_says():
+def test_bootstrap_intervals_have_the_nominal_coverage():
     rng = np.random.default_rng(5)
     hits = 0
     for _ in range(120):

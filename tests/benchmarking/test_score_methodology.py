@@ -74,7 +74,7 @@ def compared(request, tmp_path_factory):
     document = json.loads(gzip.decompress(path.read_bytes()))
     document["results"].sort(
         key=lambda row: row["invalidity"] != "correct"
-    )  # theirs needs one that runs first
+    )  # the methodology's package needs a success first
     plain.write_text(json.dumps(document))
     theirs = SearchspaceStatistics("kernel", "cpu", True, STAGES, ["time"], plain, False)
     costs, seconds = runs(name, count=25, length=length)
@@ -101,8 +101,8 @@ def test_budgets_agree(compared):
         assert sc.budget(ours.costs, cutoff) == theirs.cutoff_point(cutoff)[1]
 
 
-@pytest.mark.filterwarnings("ignore::UserWarning")  # theirs, of runs that end early
-def test_over_evaluations_they_agree(compared):
+@pytest.mark.filterwarnings("ignore::UserWarning")  # the package's values for runs that end early
+def test_scores_over_evaluations_agree(compared):
     ours, curves, _, data, _ = compared
     ((their_baseline, (their_curve,), stats, _, numbers),) = data.values()
     dist = stats.objective_performances_total_sorted
@@ -117,7 +117,7 @@ def test_over_evaluations_they_agree(compared):
     assert mine.mean == pytest.approx(their_scores.mean(), abs=1e-6)
 
 
-def test_over_time_they_agree(compared, monkeypatch):
+def test_scores_over_time_agree(compared, monkeypatch):
     ours, curves, seconds, data, _ = compared
     monkeypatch.setattr(
         StochasticOptimizationAlgorithm, "_get_prediction_interval_bagging", on_all_points
@@ -128,7 +128,7 @@ def test_over_time_they_agree(compared, monkeypatch):
     assert sc.aggregate([mine]) == pytest.approx(theirs.mean(), abs=1e-6)
 
 
-def test_over_time_their_random_subsamples_scatter_around_ours(compared):
+def test_over_time_random_subsamples_scatter_around_our_score(compared):
     ours, curves, seconds, data, _ = compared
     np.random.seed(0)  # noqa: NPY002  (their bagging draws from the global state)
     (theirs,), *_ = methodology.get_strategies_aggregated_performance(list(data.values()), 0.95)

@@ -67,7 +67,7 @@ def baco(*args, cwd=None, **kwargs):
     )
 
 
-def test_tune_writes_all_its_files(toml, tmp_path):
+def test_tune_writes_all_files(toml, tmp_path):
     done = baco("tune", toml, "--out", tmp_path / "out", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "speed-up" in done.stdout
@@ -91,7 +91,7 @@ def configs(folder):
     return [t["config"] for e in events if e["event"] == "suggested" for t in e["trials"]]
 
 
-def test_the_same_seed_gives_the_same_suggestions_and_resume_goes_on(toml, tmp_path):
+def test_a_seed_reproduces_the_run_and_resume_continues_it(toml, tmp_path):
     for name in ("one", "two"):
         assert baco("tune", toml, "--out", tmp_path / name, "--seed", 7).returncode == 0
     assert configs(tmp_path / "one") == configs(tmp_path / "two")
@@ -122,7 +122,7 @@ def test_an_existing_journal_needs_resume_or_another_folder(toml, tmp_path):
 
 
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_ends_with_what_there_is(toml, tmp_path, sent):
+def test_a_signal_ends_the_run_with_its_results(toml, tmp_path, sent):
     slow = tmp_path / "slow.toml"
     slow.write_text(toml.read_text().replace("import os;", "import os, time; time.sleep(0.3);"))
     (tmp_path / "t").mkdir()
@@ -212,7 +212,7 @@ def one_line_error(done):
     return done.stderr
 
 
-def test_folders_that_cannot_be_made_are_told(toml, tmp_path):
+def test_folders_that_cannot_be_created_are_reported(toml, tmp_path):
     (tmp_path / "afile").write_text("mine")
     assert "afile" in one_line_error(baco("tune", toml, "--out", tmp_path / "afile"))
     assert "afile" in one_line_error(baco("tune", toml, "--out", tmp_path / "afile" / "x"))
@@ -230,7 +230,7 @@ def started(*args, **kwargs):
     )
 
 
-def test_runs_started_at_once_choose_folders_of_their_own(toml, tmp_path):
+def test_simultaneous_runs_choose_different_folders(toml, tmp_path):
     children = [started("tune", toml, cwd=tmp_path) for _ in range(3)]
     ends = [(*child.communicate(timeout=100), child.returncode) for child in children]
     assert [code for _, _, code in ends] == [0, 0, 0], ends
@@ -241,7 +241,7 @@ def test_runs_started_at_once_choose_folders_of_their_own(toml, tmp_path):
         assert best["evaluations"] == 6
 
 
-def test_a_second_run_in_a_folder_is_refused(toml, tmp_path):
+def test_a_second_run_in_a_folder_is_rejected(toml, tmp_path):
     slow = tmp_path / "slow.toml"
     slow.write_text(toml.read_text().replace("import os;", "import os, time; time.sleep(0.3);"))
     first = started("tune", slow, "--out", tmp_path / "out", "--budget", 12)
@@ -254,7 +254,7 @@ def test_a_second_run_in_a_folder_is_refused(toml, tmp_path):
     assert first.returncode == 130
 
 
-def test_resume_notices_another_way_to_measure(toml, tmp_path):
+def test_resume_rejects_changed_measurement_settings(toml, tmp_path):
     assert baco("tune", toml, "--out", tmp_path / "out", "--budget", 1).returncode == 0
     text, journal = toml.read_text(), (tmp_path / "out" / "run.jsonl").read_bytes()
     for old, new in (('unit = "ms"', 'unit = "s"'), ("repeats = 2", ""), ("print(", "print(7, ")):
@@ -266,7 +266,7 @@ def test_resume_notices_another_way_to_measure(toml, tmp_path):
     assert (tmp_path / "out" / "run.jsonl").read_bytes() == journal
 
 
-def test_resume_with_another_organisation_of_the_work(toml, tmp_path):
+def test_resume_accepts_another_number_of_workers(toml, tmp_path):
     text = toml.read_text()
     assert "repeats = 2" in text
     toml.write_text(text.replace("repeats = 2", "repeats = 2\nahead = 1"))
@@ -287,7 +287,7 @@ def wait_for(condition):
     raise AssertionError("it did not happen")
 
 
-def test_a_reader_that_goes_away_does_not_end_the_run(toml, tmp_path):
+def test_a_closed_output_pipe_does_not_end_the_run(toml, tmp_path):
     with started("tune", toml, "--out", tmp_path / "out") as child:
         assert "feasible configurations" in child.stdout.readline()
         child.stdout.close()
@@ -314,7 +314,7 @@ def test_nohup_is_respected(toml, tmp_path):
     assert child.returncode == 0
 
 
-def test_a_bug_of_ours_is_not_dressed_up_as_a_mistake_in_the_input(monkeypatch):
+def test_a_bug_shows_its_traceback(monkeypatch):
     def broken(args):
         raise ValueError("a bug")
 
@@ -324,7 +324,7 @@ def test_a_bug_of_ours_is_not_dressed_up_as_a_mistake_in_the_input(monkeypatch):
         cli.main(["strategies"])
 
 
-def test_a_run_that_breaks_off_writes_its_results(toml, tmp_path):
+def test_a_run_that_ends_with_an_error_writes_its_results(toml, tmp_path):
     (tmp_path / "once").write_text("#!/bin/sh\nrm -f once\necho time: 5\n")
     (tmp_path / "once").chmod(0o755)
     text = toml.read_text().splitlines()
@@ -363,7 +363,7 @@ def test_maximising_a_wall_time_survives_a_timeout(toml, tmp_path):
     assert best["failures"] == {"timeout": 2}
 
 
-def test_a_run_in_which_all_fails_says_why(toml, tmp_path):
+def test_a_run_with_failures_only_prints_their_messages(toml, tmp_path):
     toml.write_text(toml.read_text().replace("import os;", "import os; os.no_such_thing;"))
     done = baco("tune", toml, "--out", tmp_path / "out", "--budget", 3)
     assert done.returncode == 0, done.stderr

@@ -1,4 +1,4 @@
-"""The TOML file: what it says is what is read, and every mistake is told in one line."""
+"""The TOML file: all settings are read, and every mistake is reported in one line."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def write(folder: Path, text: str) -> Path:
     return path
 
 
-def test_everything_is_read(tmp_path: Path) -> None:
+def test_all_settings_are_read(tmp_path: Path) -> None:
     run = runfile.read(write(tmp_path, GOOD))
     assert list(run.space.parameters) == ["tile", "eps", "depth", "flags", "order"]
     assert run.space.parameters["tile"].default == 16
@@ -90,7 +90,7 @@ def test_everything_is_read(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["run.toml"]
 
 
-def test_the_old_key_goal_still_works_and_warns(tmp_path: Path) -> None:
+def test_the_old_key_goal_works_with_a_warning(tmp_path: Path) -> None:
     text = GOOD.replace('direction = "minimize"', 'goal = "maximize"')
     with pytest.warns(
         DeprecationWarning, match=r"\[objective\] goal: the key is called 'direction'"
@@ -99,7 +99,7 @@ def test_the_old_key_goal_still_works_and_warns(tmp_path: Path) -> None:
     assert run.objective.direction == "maximize"
 
 
-def test_what_may_be_left_out(tmp_path: Path) -> None:
+def test_optional_tables_and_keys(tmp_path: Path) -> None:
     text = """\
 [space.x]
 type = "real"
@@ -205,7 +205,7 @@ def test_a_missing_table_is_named(tmp_path: Path, table: str) -> None:
         runfile.read(write(tmp_path, "\n\n".join(kept)))
 
 
-def test_a_missing_compiler_is_told(tmp_path: Path) -> None:
+def test_a_missing_compiler_is_reported(tmp_path: Path) -> None:
     text = GOOD.replace('run = "echo', 'build = "no-such-cc x.c"\nrun = "echo')
     with pytest.raises(
         EvaluatorError, match=r"\[evaluator\] build: the program 'no-such-cc' is not"
@@ -213,7 +213,7 @@ def test_a_missing_compiler_is_told(tmp_path: Path) -> None:
         runfile.read(write(tmp_path, text))
 
 
-def test_files_that_are_none(tmp_path: Path) -> None:
+def test_files_that_are_not_toml(tmp_path: Path) -> None:
     with pytest.raises(RunFileError, match="No such file"):
         runfile.read(tmp_path / "absent.toml")
     with pytest.raises(RunFileError, match="directory"):
@@ -256,7 +256,7 @@ def test_the_examples_are_read(name: str) -> None:
 
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
-def test_the_example_of_commands_is_right_wherever_it_is_feasible() -> None:
+def test_the_command_example_is_correct_for_feasible_configurations() -> None:
     run = runfile.read(EXAMPLES / "command.toml")
     evaluator = run.create_evaluator()
     before = sorted(EXAMPLES.iterdir())

@@ -47,6 +47,7 @@ def test_the_documented_session_and_its_files(tmp_path):
     assert json.loads(scenario)["application_name"] == "tiles"
 
 
+@pytest.mark.filterwarnings("ignore")  # Ax and Ray warn when they are imported first here
 def test_every_call_of_the_table_exists():
     pytest.importorskip("optuna")  # one of the names needs it
     page = (DOCS / "your_tool_our_call.md").read_text()

@@ -1,4 +1,4 @@
-"""What a person sees of a run."""
+"""Progress, summary and convergence plot of a run."""
 
 import fcntl
 import io
@@ -89,7 +89,7 @@ def test_the_first_failure_of_each_word_is_explained():
     ]
 
 
-def test_failures_of_a_resumed_run_and_of_one_batch_count_once():
+def test_failures_of_a_resumed_run_and_of_a_batch_are_counted_once():
     opt, stream = optimizer([("compile", "x")]), io.StringIO()
     trials = opt.suggest(3)
     opt.complete([Outcome.failure(t.id, "compile", "y") for t in trials])
@@ -146,7 +146,7 @@ class Broken(io.StringIO):
         raise BrokenPipeError
 
 
-def test_progress_falls_silent_when_nobody_reads():
+def test_progress_stops_when_its_stream_is_closed():
     opt, stream = optimizer([1.0]), Broken()
     shown = TrialProgress(GuardedDisplay(LineDisplay(stream, None), stream))
     shown.update(opt.history, opt.trials[0])
@@ -154,13 +154,13 @@ def test_progress_falls_silent_when_nobody_reads():
     shown.close()
 
 
-def test_a_mistake_in_progress_is_not_hidden():
+def test_errors_within_progress_are_raised():
     shown = TrialProgress(GuardedDisplay(LineDisplay(sys.stdout, None), sys.stdout))
     with pytest.raises(AttributeError):
         shown.update(None, None)
 
 
-def test_say_to_a_closed_pipe(monkeypatch):
+def test_printing_to_a_closed_pipe(monkeypatch):
     reading, writing = os.pipe()
     os.close(reading)
     with os.fdopen(writing, "w") as stream:
@@ -173,7 +173,7 @@ def test_say_to_a_closed_pipe(monkeypatch):
 # Summary ---------------------------------------------------------------------------------------------------------
 
 
-def test_nothing_succeeded_says_why():
+def test_a_summary_without_success_shows_the_messages():
     opt = optimizer([("compile", "a"), ("compile", "b\nc"), ("compile", "b\nd"), ("runtime", "e")])
     summary = summarise(opt.history, TIME)
     assert format_summary(summary).splitlines() == [

@@ -66,7 +66,7 @@ class RunStore:
         """Read the file, or create it.
 
         Raises:
-            JournalError: The file is damaged, or its runs have another specification; nothing was written.
+            JournalError: The file is damaged, or its runs have another specification; the file is unchanged.
         """
         store = cls(path)
         for event, mark in JsonlJournal(path).read(START):
