@@ -49,3 +49,11 @@ def test_every_change_fragment_has_a_kind():
     names = [file.name for file in (ROOT / "changes").iterdir() if file.name != "README.md"]
     kinds = r"[a-z0-9_]+\.(added|changed|fixed|deprecated)\.md"
     assert [name for name in names if not re.fullmatch(kinds, name)] == []
+
+
+def test_the_architecture_page_has_the_layers_of_the_import_contract():
+    contract = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
+    page = (ROOT / "ARCHITECTURE.md").read_text()
+    block = re.search(r"## Layers\n.*?```\n(.*?)```", page, re.S).group(1)
+    shown = [re.split(r"\s{2,}", line)[0] for line in block.splitlines()]
+    assert shown[:-1] == contract["contracts"][0]["layers"]
