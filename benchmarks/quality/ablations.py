@@ -188,9 +188,9 @@ def main() -> None:
         for name in VARIANTS
         if (name in variants or name == DEFAULT) and problem in VARIANTS[name].only
     ]
-    wanted = set(jobs)
+    requested = set(jobs)
     rows = [
-        r for r in runs.completed(work, jobs, key, args.out, args.processes) if key(r) in wanted
+        r for r in runs.completed(work, jobs, key, args.out, args.processes) if key(r) in requested
     ]
     parts = [f"# Ablations, {args.seeds} seeds\n\n{runs.provenance()}\n\n{EXPLAINED}"]
     for problem in problems:

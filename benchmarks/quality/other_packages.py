@@ -80,7 +80,7 @@ def run(recorded: RecordedSpace, job: RunJob) -> StrategyRun:
 
 
 def pyatf_technique(recorded: RecordedSpace, seed: int, technique: str) -> Walk:
-    with signals_kept():
+    with keep_signal_handlers():
         from pyatf import search_techniques
     space = _pyatf_space(recorded.source)
     random.seed(seed)
@@ -96,7 +96,7 @@ def pyatf_technique(recorded: RecordedSpace, seed: int, technique: str) -> Walk:
 @cache
 def _pyatf_space(place: Any) -> Any:
     """Return pyATF's tree of a recorded space: each parameter is constrained by those before it."""
-    with signals_kept():
+    with keep_signal_handlers():
         from pyatf import TP, Set
         from pyatf.search_space import SearchSpace
     recorded = _recorded(place)
@@ -124,7 +124,7 @@ class Prefix:
 
 
 @contextlib.contextmanager
-def signals_kept() -> Iterator[None]:
+def keep_signal_handlers() -> Iterator[None]:
     """Restore the signal handlers that importing pyATF replaces."""
     before = signal.getsignal(signal.SIGINT)
     try:

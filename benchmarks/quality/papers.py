@@ -87,7 +87,7 @@ def repeats_of(entry: Entry, part: Part, args: argparse.Namespace) -> int:
     return part.repeats if limit is None else min(part.repeats, limit)
 
 
-def wanted(
+def planned_jobs(
     parts: list[Part], spaces: list[RecordedSpace], args: argparse.Namespace
 ) -> tuple[list[RunJob], dict[str, str]]:
     """Return the jobs (an entry of several parts once), and the omitted entries with their reasons."""
@@ -167,7 +167,7 @@ def main() -> None:
     parts = [claims.PARTS[name] for name in names]
     try:
         spaces, _ = find_spaces(args.data / "recorded", "minimize")
-        jobs, missing = wanted(parts, spaces, args)
+        jobs, missing = planned_jobs(parts, spaces, args)
         store = RunStore.open(args.out, specification(jobs))
         with contextlib.suppress(KeyboardInterrupt):
             run_missing(jobs, store, args.processes, sys.stderr, other_packages.do)

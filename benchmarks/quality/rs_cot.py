@@ -117,9 +117,9 @@ def main() -> None:
     def key(row: runs.Row) -> runs.Job:
         return args.data, row["strategy"], row["seed"], row["budget"]
 
-    wanted = set(jobs)
+    requested = set(jobs)
     rows = [
-        r for r in runs.completed(work, jobs, key, args.out, args.processes) if key(r) in wanted
+        r for r in runs.completed(work, jobs, key, args.out, args.processes) if key(r) in requested
     ]
     text = report(rows, runs.shown_budgets(args.budget))
     head = f"# BaCO's test problem rs_cot_1024, {args.seeds} seeds, optimum {OPTIMUM}\n\n{runs.provenance()}"

@@ -85,7 +85,7 @@ def alone(recorded, tune_params, restrictions, args):
     return optimizer
 
 
-def told(optimizer):
+def observed_results(optimizer):
     return [(dict(trial.config), trial.value, trial.failure) for trial in optimizer.trials]
 
 
@@ -101,7 +101,7 @@ def main():
         restrictions = [constraint.text for constraint in declared.constraints]
         theirs, best = within(recorded, tune_params, restrictions, args)
         ours = alone(recorded, tune_params, restrictions, args)
-        same = told(theirs) == told(ours) and best == ours.best_value
+        same = observed_results(theirs) == observed_results(ours) and best == ours.best_value
         differing += not same
         optimum = min(one.value for one in recorded.entries.values() if one.value is not None)
         print(

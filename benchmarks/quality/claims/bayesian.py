@@ -47,7 +47,7 @@ def report_bayesian(evidence: Evidence) -> str:
 Mean deviation factor (1 is the average of those here; lower is better) of the mean absolute error at 40, 60, ... 220
 evaluations, of which the first 20 are the sample. scikit-optimize and bayesian-optimization know no constraints: an
 infeasible proposal is an evaluation that fails, reported to them as the worst cost so far."""
-    said = _said_of_bayesian(there, errors, evidence.resamples) + evidence.left_out(entries)
+    said = _describe_comparisons(there, errors, evidence.resamples) + evidence.left_out(entries)
     return "\n\n".join([text, runs.table(["", "MDF", "std over spaces", "runs"], lines), said])
 
 
@@ -60,7 +60,7 @@ def _errors(evidence: Evidence, entry: Entry, name: str) -> Array:
     return mean_absolute_error(np.where(np.isnan(curves), one.costs[-1], curves), one.optimum)
 
 
-def _said_of_bayesian(
+def _describe_comparisons(
     there: Sequence[Entry], errors: Sequence[Sequence[Array]], resamples: int
 ) -> str:
     names = [one.name for one in there]
@@ -83,9 +83,11 @@ def _said_of_bayesian(
             low, high = bootstrap_interval(
                 statistic, flat, np.random.default_rng(0), resamples=resamples
             )
-            told = published.get(other, "better") if mine == "advanced multi" else "better"
+            published_claim = (
+                published.get(other, "better") if mine == "advanced multi" else "better"
+            )
             said.append(
                 f"- {mine} against {other}: {statistic(flat):+.0f} % ({low:+.0f} to {high:+.0f}); "
-                f"the paper: {told}. That {verdict(low, high)}."
+                f"the paper: {published_claim}. That {verdict(low, high)}."
             )
     return "\n".join(said)

@@ -124,7 +124,7 @@ def report_constraints(evidence: Evidence) -> str:
             f"- {name}: {verdict(*won[1:])}; where penalised candidates are charged: {verdict(*dearly[1:])}."
         )
     if evidence.has(HALF_AS_MANY) and evidence.has(UNAWARE["DE"]):
-        said.append(_said_of_half(evidence))
+        said.append(_describe_half_population(evidence))
     head = ["", "aware", "unaware", "unaware, charged", "aware, over time", "unaware, over time"]
     head += ["gain", "gain if charged", "gain in the paper"]
     density = [1 - one.space.feasible_size / one.space.size for one in evidence.spaces.values()]
@@ -137,7 +137,7 @@ said. The paper finds the gain largest on sparse spaces (98 % infeasible); of th
     return "\n\n".join([text, runs.table(head, lines), "\n".join(said) + left])
 
 
-def _said_of_half(evidence: Evidence) -> str:
+def _describe_half_population(evidence: Evidence) -> str:
     half, free = (list(evidence.curves(one).values()) for one in (HALF_AS_MANY, UNAWARE["DE"]))
     difference, low, high = gain(evidence, half, free)
     return f"""\

@@ -39,10 +39,12 @@ def report_difficulty(evidence: Evidence) -> str:
 Spearman's correlation over the {n} spaces between a measure of difficulty and the mean fraction of the optimum. The
 paper: the proportion of centrality C_p agrees with the results; the naive fraction of the optimum of local minima
 does not."""
-    return "\n\n".join([text, shown, runs.table(["", *metrics], lines), _said_of_rho(strongest, n)])
+    return "\n\n".join(
+        [text, shown, runs.table(["", *metrics], lines), _describe_correlations(strongest, n)]
+    )
 
 
-def _said_of_rho(rhos: Sequence[Sequence[float]], n: int) -> str:
+def _describe_correlations(rhos: Sequence[Sequence[float]], n: int) -> str:
     table = np.array(rhos)
     central, naive = table[:, :-1].mean(), table[:, -1].mean()
     critical = critical_rho(n)

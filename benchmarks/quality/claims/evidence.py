@@ -119,15 +119,19 @@ class Evidence:
 
     def left_out(self, entries: Sequence[Entry]) -> str:
         """Return a line on the omitted entries, or an empty text."""
-        told: dict[str, list[str]] = {}
+        labels_by_reason: dict[str, list[str]] = {}
         for entry in entries:
             if not self.has(entry):
-                told.setdefault(self.missing.get(entry.label, "no runs"), []).append(entry.label)
-        lines = [f"Left out ({why}): {_listed(labels)}." for why, labels in told.items()]
+                labels_by_reason.setdefault(self.missing.get(entry.label, "no runs"), []).append(
+                    entry.label
+                )
+        lines = [
+            f"Left out ({why}): {_join_labels(labels)}." for why, labels in labels_by_reason.items()
+        ]
         return "\n\n" + "\n".join(lines) if lines else ""
 
 
-def _listed(labels: Sequence[str]) -> str:
+def _join_labels(labels: Sequence[str]) -> str:
     shown = ", ".join(labels[:8])
     return shown if len(labels) <= 8 else f"{shown} and {len(labels) - 8} more"
 

@@ -35,7 +35,10 @@ def report_stochastic(evidence: Evidence) -> str:
         if evidence.has(e) and e.evaluations in STOCHASTIC_BUDGETS
     }
     lines = [
-        [name, *(_pair(found.get((name, n)), exact.get((name, n))) for n in STOCHASTIC_BUDGETS)]
+        [
+            name,
+            *(_format_pair(found.get((name, n)), exact.get((name, n))) for n in STOCHASTIC_BUDGETS),
+        ]
         for name in NOISY
     ]
     text = """\
@@ -43,16 +46,16 @@ A value is one of the recorded repeats, drawn anew at each evaluation; the figur
 of the configuration with the best mean of its draws, averaged over runs. After the slash: the figure with fixed
 values. Every space has the same weight. The laptop's convolution has 10 repeats, the others 32."""
     head = ["after", *(f"{n}" for n in STOCHASTIC_BUDGETS)]
-    said = _said_of_stochastic(found, exact)
+    said = _describe_orders(found, exact)
     return "\n\n".join([text, runs.table(head, lines), said + evidence.left_out(ALL_NOISY)])
 
 
-def _pair(mine: float | None, exact: float | None) -> str:
+def _format_pair(mine: float | None, exact: float | None) -> str:
     left, right = ("-" if x is None else f"{x:.3f}" for x in (mine, exact))
     return f"{left} / {right}"
 
 
-def _said_of_stochastic(found: Mapping[Any, float], exact: Mapping[Any, float]) -> str:
+def _describe_orders(found: Mapping[Any, float], exact: Mapping[Any, float]) -> str:
     said = []
     for n in STOCHASTIC_BUDGETS:
         order = sorted(

@@ -80,11 +80,11 @@ of a budget on a space (t-test, 5 %). Low: up to 200 evaluations, medium: more. 
             for i in np.argsort(-net, kind="stable")
         ]
         head = [f"{title} budgets", "wins", "losses", "net", "net in the paper"]
-        parts += [runs.table(head, lines), _said_of_survey(evidence, title, names, table, net)]
+        parts += [runs.table(head, lines), _describe_survey(evidence, title, names, table, net)]
     return "\n\n".join(parts) + evidence.left_out(ALL_SURVEYED)
 
 
-def _said_of_survey(
+def _describe_survey(
     evidence: Evidence, title: str, names: list[str], table: Array, net: Array
 ) -> str:
     budgets, said = LOW if title == "low" else MEDIUM, []
@@ -92,20 +92,20 @@ def _said_of_survey(
         first, best = f"first {one}", f"best {one}"
         if first in names and best in names:
             i, j = names.index(first), names.index(best)
-            ahead, low, high = _ahead(evidence, first, best, budgets)
+            ahead, low, high = _mean_gain(evidence, first, best, budgets)
             said.append(
                 f"- first {one} beats best {one} {table[i, j]} times and is beaten {table[j, i]} times; its fraction "
                 f"of the optimum is {100 * ahead:+.1f} points ({100 * low:+.1f} to {100 * high:+.1f}) ahead; the "
                 f"paper: first is better. That {verdict(low, high)}."
             )
-    champion, wanted = (
+    champion, expected = (
         ("dual annealing", "first") if title == "low" else ("first ILS", "near first")
     )
     if champion in names:
         place = 1 + int((net > net[names.index(champion)]).sum())
         word = "agrees" if place <= (1 if title == "low" else 3) else "differs"
         said.append(
-            f"- {champion} is number {place} of {len(names)} at {title} budgets; the paper: {wanted}. That {word}."
+            f"- {champion} is number {place} of {len(names)} at {title} budgets; the paper: {expected}. That {word}."
         )
     published = [SURVEY[name][2 if title == "low" else 3] for name in names]
     said.append(
@@ -114,7 +114,7 @@ def _said_of_survey(
     return "\n".join(said)
 
 
-def _ahead(
+def _mean_gain(
     evidence: Evidence, first: str, best: str, budgets: Sequence[int]
 ) -> tuple[float, float, float]:
     """Return the gain in the mean fraction of the optimum over budgets and spaces, and its interval."""

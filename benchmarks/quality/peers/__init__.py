@@ -100,13 +100,13 @@ def run(
     measure = Measure(problem, min(evaluations, len(problem.rows)))
     with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
         warnings.simplefilter("ignore")
-        with contextlib.suppress(Spent), _at_most(seconds, measure):
+        with contextlib.suppress(Spent), _limit_cpu(seconds, measure):
             start(measure, seed, **peer.settings)
     return measure.row()
 
 
 @contextlib.contextmanager
-def _at_most(seconds: float, measure: Measure) -> Iterator[None]:
+def _limit_cpu(seconds: float, measure: Measure) -> Iterator[None]:
     """Raise `Spent` after a number of CPU seconds, in any code: some peers search for a neighbour without end."""
 
     def stop(_: int, __: Any) -> None:

@@ -68,7 +68,7 @@ class Runs:
 
     def at_most(self) -> "Runs":
         """Return the runs continued with the optimum, which is an upper bound of their scores."""
-        return Runs(self.problem, [_then_the_optimum(row, self.problem) for row in self.rows])
+        return Runs(self.problem, [_continue_with_optimum(row, self.problem) for row in self.rows])
 
     @cached_property
     def _lasting(self) -> dict[float, "Runs"]:
@@ -155,7 +155,7 @@ def known_until(row: Row) -> float:
     return row["budget"] if len(row["values"]) >= row["budget"] else math.inf
 
 
-def _then_the_optimum(row: Row, problem: Problem) -> Row:
+def _continue_with_optimum(row: Row, problem: Problem) -> Row:
     end = known_until(row)
     if math.isinf(end):  # the run ended early and keeps its best
         return row

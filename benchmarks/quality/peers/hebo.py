@@ -28,5 +28,5 @@ def run(measure: Measure, seed: int) -> None:
         asked = optimizer.suggest()
         point = asked.iloc[0].to_dict()
         cost = measure(problem.row_of([point.get(name, 0) for name in problem.names]))
-        told = (measure.worst or 1.0) if cost is None else cost
-        optimizer.observe(asked, np.array([[told]]))
+        reported = (measure.worst or 1.0) if cost is None else cost
+        optimizer.observe(asked, np.array([[reported]]))

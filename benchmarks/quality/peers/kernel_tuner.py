@@ -69,10 +69,10 @@ def _table(problem: Problem) -> tuple[dict[str, list[Any]], dict[str, dict[str, 
     table = {}
     for config, number in _numbers(problem).items():
         cost = float(problem.costs[number])
-        told = {"__error__": util.RuntimeFailedConfig()} if cost != cost else {"time": cost}
+        result = {"__error__": util.RuntimeFailedConfig()} if cost != cost else {"time": cost}
         times = {"compile_time": 0.0, "verification_time": 0.0, "benchmark_time": 0.0}
         key = ",".join(map(str, config))
-        table[key] = {**dict(zip(problem.names, config, strict=True)), **told, **times}
+        table[key] = {**dict(zip(problem.names, config, strict=True)), **result, **times}
     return parameters, table
 
 

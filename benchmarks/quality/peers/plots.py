@@ -101,7 +101,7 @@ def costs(table: Table, names: Sequence[str], ranked: Sequence[str], path: Path)
         if found is None or np.isnan(cost):
             continue
         points.append((cost, max(found.value, LOWEST), peer))
-    for x, y, peer, place in _placed(points):
+    for x, y, peer, place in _place_labels(points):
         axes.plot([x], [y], "o", color=COLOURS[0] if peer == "auto" else COLOURS[1])
         arrow = {"arrowstyle": "-", "lw": 0.5, "color": "#7f7f7f"}
         axes.annotate(peer, (x, y), (1.25 * x, place), fontsize=8, va="center", arrowprops=arrow)
@@ -113,7 +113,7 @@ def costs(table: Table, names: Sequence[str], ranked: Sequence[str], path: Path)
     figure.savefig(path, dpi=130)
 
 
-def _placed(points: list[tuple[float, float, str]]) -> list[tuple[float, float, str, float]]:
+def _place_labels(points: list[tuple[float, float, str]]) -> list[tuple[float, float, str, float]]:
     """Return the points with heights for their labels, so that close labels do not overlap."""
     found: list[tuple[float, float, str, float]] = []
     for x, y, peer in sorted(points, key=lambda one: -one[1]):

@@ -7,14 +7,14 @@ import random
 from functools import cache
 from typing import Any
 
-from other_packages import Prefix, signals_kept
+from other_packages import Prefix, keep_signal_handlers
 
 from .measure import Measure
 from .problems import Problem
 
 
 def run(measure: Measure, seed: int, technique: str) -> None:
-    with signals_kept():
+    with keep_signal_handlers():
         from pyatf import search_techniques
     problem = measure.problem
     space = tree(problem)
@@ -32,7 +32,7 @@ def run(measure: Measure, seed: int, technique: str) -> None:
 @cache
 def tree(problem: Problem) -> Any:
     """Return pyATF's chain of trees over indices; each parameter is constrained by earlier ones."""
-    with signals_kept():
+    with keep_signal_handlers():
         from pyatf import TP, Set
         from pyatf.search_space import SearchSpace
     coded = [{value: i for i, value in enumerate(own)} for own in problem.choices]

@@ -37,12 +37,12 @@ def write(
         group: [name for name in present if groups[name] == group]
         for group in dict.fromkeys(groups[name] for name in present)
     }
-    parts = ["# Other packages and ours", provenance, _made(rows, problems)]
+    parts = ["# Other packages and ours", provenance, _describe_runs(rows, problems)]
     for group, names in of_group.items():
         parts += [f"## {TITLES[group]}", *_group(table, names)]
-    parts += ["## Treatment of each peer", _treatments(table), EXPLAINED]
+    parts += ["## Treatment of each peer", _describe_treatments(table), EXPLAINED]
     quality.publish("\n\n".join(parts), path)
-    shown = _ranked(table, of_group.get("gpu", present))
+    shown = _rank_peers(table, of_group.get("gpu", present))
     names = of_group.get("gpu", present)
     plots.scores(table, names, shown, path.with_name(f"{path.stem}_scores.png"))
     plots.curves(table, present, shown, path.with_name(f"{path.stem}_curves.png"))
@@ -58,8 +58,8 @@ TITLES = {
 
 
 def _group(table: Table, names: Sequence[str]) -> list[str]:
-    ranked = _ranked(table, names)
-    parts = [_scores(table, names, ranked), _verdict(table, names, ranked)]
+    ranked = _rank_peers(table, names)
+    parts = [_scores(table, names, ranked), _compare_intervals(table, names, ranked)]
     parts += [
         "Fraction of the optimum, mean over runs and spaces:",
         _fractions(table, names, ranked),
@@ -89,7 +89,7 @@ def of(table: Table, peer: str, names: Iterable[str]) -> list[Runs]:
     return [] if any(one is None for one in found) else [one for one in found if one is not None]
 
 
-def _ranked(table: Table, names: Sequence[str]) -> list[str]:
+def _rank_peers(table: Table, names: Sequence[str]) -> list[str]:
     """Return the peers that ran on all of these problems, the best score first, at 60 or else 40 evaluations."""
     scored = {}
     for peer in dict.fromkeys(peer for peer, _ in table):
@@ -103,38 +103,38 @@ def _ranked(table: Table, names: Sequence[str]) -> list[str]:
 
 def _scores(table: Table, names: Sequence[str], ranked: Sequence[str]) -> str:
     head = ["peer", "runs a space, by budget"]
-    head += [f"median curve @{told}" for told in BUDGETS.values()]
-    head += [f"mean curve @{told}" for told in BUDGETS.values()]
+    head += [f"median curve @{label}" for label in BUDGETS.values()]
+    head += [f"mean curve @{label}" for label in BUDGETS.values()]
     lines = []
     for peer in ranked:
         each = of(table, peer, names)
         found = [figures.overall(each, n, mean) for mean, n in product((False, True), BUDGETS)]
         counts = ["-" if one is None else str(one.runs) for one in found[: len(BUDGETS)]]
         shown = counts[0] if len(set(counts)) == 1 else " / ".join(counts)
-        most = _at_most(each) if None in found else {}
+        most = _upper_bounds(each) if None in found else {}
         cells = [
-            f"<= {most[n]:.2f}" if one is None and not mean else _interval(one)
+            f"<= {most[n]:.2f}" if one is None and not mean else _format_interval(one)
             for (mean, n), one in zip(product((False, True), BUDGETS), found, strict=True)
         ]
         lines.append([peer, shown, *cells])
     return quality.table(head, lines)
 
 
-def _at_most(each: Sequence[Runs]) -> dict[int, float]:
+def _upper_bounds(each: Sequence[Runs]) -> dict[int, float]:
     """Return upper bounds of the score of the median curve, by budget, for runs that are too short."""
     best = [runs.at_most() for runs in each]
     return {n: float(np.mean([runs.scores(n, False)[0] for runs in best])) for n in BUDGETS}
 
 
-def _interval(one: figures.Interval | None) -> str:
+def _format_interval(one: figures.Interval | None) -> str:
     if one is None:
         return "-"
     between = "one run" if one.runs == 1 else f"{one.low:.2f} to {one.high:.2f}"
     return f"{one.value:.2f} ({between})"
 
 
-def _verdict(table: Table, names: Sequence[str], ranked: Sequence[str]) -> str:
-    told = []
+def _compare_intervals(table: Table, names: Sequence[str], ranked: Sequence[str]) -> str:
+    sentences = []
     for n, shown in BUDGETS.items():
         found = {peer: figures.overall(of(table, peer, names), n, False) for peer in ranked}
         ours = found.get(OURS)
@@ -143,20 +143,20 @@ def _verdict(table: Table, names: Sequence[str], ranked: Sequence[str]) -> str:
             continue
         best = max(others, key=lambda peer: others[peer].value)
         ahead = "above" if ours.low > others[best].value else "not above"
-        told.append(
+        sentences.append(
             f"@{shown} the interval of {OURS} ({ours.low:.2f} to {ours.high:.2f}) is {ahead} the best peer's score "
             f"({best}, {others[best].value:.2f}, {others[best].runs} runs a space or more)"
         )
         short = [peer for peer in ranked if found[peer] is None and peer not in OWN]
         if short:
-            told[-1] += f" and {_against_shorter(table, names, short, n, ours.low)}"
-    return "; ".join(told) + "." if told else ""
+            sentences[-1] += f" and {_against_shorter(table, names, short, n, ours.low)}"
+    return "; ".join(sentences) + "." if sentences else ""
 
 
 def _against_shorter(
     table: Table, names: Sequence[str], short: Sequence[str], n: int, ours: float
 ) -> str:
-    most = {peer: _at_most(of(table, peer, names))[n] for peer in short}
+    most = {peer: _upper_bounds(of(table, peer, names))[n] for peer in short}
     peer = max(most, key=lambda one: most[one])
     ahead = "above" if ours > most[peer] else "not above"
     return f"{ahead} the upper bound of the peers with shorter runs ({peer}, {most[peer]:.2f})"
@@ -183,7 +183,7 @@ def _by_space(table: Table, names: Sequence[str], ranked: Sequence[str]) -> str:
     for peer in ranked:
         cells = []
         for name in names:
-            until, star = _furthest(table[peer, name])
+            until, star = _choose_budget(table[peer, name])
             found = figures.overall([table[peer, name]], until, False)
             cells.append("-" if found is None else f"{found.value:.2f}{star}")
         lines.append([peer, *cells])
@@ -192,7 +192,7 @@ def _by_space(table: Table, names: Sequence[str], ranked: Sequence[str]) -> str:
     return quality.table(["peer", *head], lines)
 
 
-def _furthest(runs: Runs) -> tuple[int, str]:
+def _choose_budget(runs: Runs) -> tuple[int, str]:
     """Return the budget to score by: the methodology's, or 60 with a star if no run is that long."""
     return (FULL, "") if runs.scored(FULL).rows else (60, "*")
 
@@ -203,12 +203,12 @@ def _against_random(table: Table, names: Sequence[str]) -> str:
         if (OURS, name) not in table:
             continue
         runs = table[OURS, name]
-        until, star = _furthest(runs)
+        until, star = _choose_budget(runs)
         cells = []
         for peer in (OURS, "random"):
             own = table.get((peer, name))
             found = None if own is None else figures.overall([own], until, True)
-            cells.append(_interval(found))
+            cells.append(_format_interval(found))
         long = runs.scored(until)
         worse, of_all = long.worse_than_random(until)
         expected = f"{long.random_score(until):.2f}"
@@ -244,15 +244,15 @@ def _costs(table: Table, names: Sequence[str], ranked: Sequence[str]) -> str:
     lines = []
     for peer in ranked:
         each = of(table, peer, names)
-        cells = [_number(figures.milliseconds(each, n)) for n in OBSERVED]
-        lines.append([peer, *cells, _number(figures.milliseconds_to(each, 60))])
+        cells = [_format_number(figures.milliseconds(each, n)) for n in OBSERVED]
+        lines.append([peer, *cells, _format_number(figures.milliseconds_to(each, 60))])
     head = [f"a suggestion at {n} observations" for n in OBSERVED]
     return quality.table(["peer", *head, "an evaluation, the first 60"], lines)
 
 
 def _against_gp(table: Table, names: Sequence[str]) -> str:
     """Compare the CPU times of our suggestions and of Optuna's Gaussian process, on the spaces where both are known."""
-    told = []
+    sentences = []
     for n in OBSERVED:
         both = [
             name
@@ -265,19 +265,19 @@ def _against_gp(table: Table, names: Sequence[str]) -> str:
         ]
         if both:
             ours, theirs = (figures.milliseconds(of(table, p, both), n) for p in (OURS, GP))
-            told.append(f"{n} observations {ours:.3g} and {theirs:.3g} ({len(both)} spaces)")
+            sentences.append(f"{n} observations {ours:.3g} and {theirs:.3g} ({len(both)} spaces)")
     return (
-        f"A suggestion of {OURS} and of {GP} on the same spaces, ms: {'; '.join(told)}."
-        if told
+        f"A suggestion of {OURS} and of {GP} on the same spaces, ms: {'; '.join(sentences)}."
+        if sentences
         else ""
     )
 
 
-def _number(x: float) -> str:
+def _format_number(x: float) -> str:
     return "-" if math.isnan(x) else f"{x:.3g}"
 
 
-def _made(rows: Sequence[Mapping[str, Any]], problems: Mapping[str, Problem]) -> str:
+def _describe_runs(rows: Sequence[Mapping[str, Any]], problems: Mapping[str, Problem]) -> str:
     commits = ", ".join(sorted({row["commit"] for row in rows}))
     versions = ", ".join(sorted({row["version"] for row in rows}))
     seeds = Counter(row["peer"] for row in rows)
@@ -291,25 +291,25 @@ def _made(rows: Sequence[Mapping[str, Any]], problems: Mapping[str, Problem]) ->
     )
 
 
-def _treatments(table: Table) -> str:
+def _describe_treatments(table: Table) -> str:
     """Return the docstring of each peer's module."""
     modules = dict.fromkeys(PEERS[peer].module for peer, _ in table if peer in PEERS)
-    told = []
+    sentences = []
     for module in modules:
         labels = [
             label
             for label, one in PEERS.items()
-            if one.module == module and _is_there(table, label)
+            if one.module == module and _has_runs(table, label)
         ]
         try:
             text = " ".join((import_module(f".{module}", __package__).__doc__ or "").split())
         except ImportError:
             text = "(not installed where this table was written)"
-        told.append(f"- {', '.join(labels)}: {text}")
-    return "\n".join(told)
+        sentences.append(f"- {', '.join(labels)}: {text}")
+    return "\n".join(sentences)
 
 
-def _is_there(table: Table, label: str) -> bool:
+def _has_runs(table: Table, label: str) -> bool:
     return any(peer == label for peer, _ in table)
 
 
