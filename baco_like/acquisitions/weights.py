@@ -54,7 +54,8 @@ def draw_minimum(rng: Rng, largest: float = 0.5) -> float:
     BaCO draws the limit at random, and it is zero with positive probability, so that no region is excluded for ever.
     As in the BaCO program, the distribution is uniform over eleven steps from 0 to ``largest``. The program's
     ``largest`` is 0.1 for a forest that weights successes four times as much as failures; the forest in
-    `baco_like.surrogates` weights them equally, so its limit is higher.
+    `baco_like.surrogates` weights them equally, so its limit is higher. Other limits made no difference on pnpoly and
+    expdist (benchmarks/quality/log/failures.md).
     """
     return largest * float(rng.integers(11)) / 10.0
 

@@ -34,11 +34,11 @@ FEW = 3
 
 FAILED_AS = 0.75
 """Quantile of the successful costs that is imputed for a failure. Measured over 30 seeds: it halved the failures on the
-recorded space `hidden` (benchmarks/quality/LOG.md)."""
+recorded space `hidden` (benchmarks/quality/log/failures.md)."""
 
 PRIORS = Priors(lengthscale=LogNormal(4.0, 1.0))
-"""Prior of the lengthscales, chosen by measurement (benchmarks/quality/LOG.md). Its mode, 1.5, is near the mode of the
-default `Priors`, but long lengthscales are more probable (half are above 4) and short ones less."""
+"""Prior of the lengthscales, chosen by measurement (benchmarks/quality/log/priors.md). Its mode, 1.5, is near the mode
+of the default `Priors`, but long lengthscales are more probable (half are above 4) and short ones less."""
 
 FIRST_POINTS = (3, 10)
 """Smallest and largest number of trials before the model is used."""

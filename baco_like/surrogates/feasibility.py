@@ -47,7 +47,8 @@ class ForestFeasibility:
 
     Attributes:
         growth: Settings of the trees.
-        smoothing: Number of imaginary rows, with the overall share of feasible rows, that are added to every leaf.
+        smoothing: Number of imaginary rows, with the overall share of feasible rows, that are added to every leaf; 3
+            and 8 rows were not better than 1 (benchmarks/quality/log/exploration.md and failures.md).
         every: See `refit_point`.
     """
 

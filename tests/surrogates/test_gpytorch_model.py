@@ -7,11 +7,16 @@ import torch
 
 from baco_like.exceptions import StrategyError
 from baco_like.surrogates.gp.devices import resolve_device
-from baco_like.surrogates.gp.evidence import Hyperparameters
+from baco_like.surrogates.gp.evidence import Evidence, Hyperparameters
 from baco_like.surrogates.gp.fit import Effort
-from baco_like.surrogates.gp.gpytorch_definition import GroupedKernel, LogPosterior, make_process
+from baco_like.surrogates.gp.gpytorch_definition import (
+    GroupedKernel,
+    LogPosterior,
+    ScaledKernel,
+    make_process,
+)
 from baco_like.surrogates.gp.gpytorch_model import GPyTorchGP, GPyTorchModel
-from baco_like.surrogates.gp.kernel import KERNELS, MATERN52
+from baco_like.surrogates.gp.kernel import KERNELS, MATERN52, squared_distances
 from baco_like.surrogates.gp.model import FixedGaussianProcess, GaussianProcess
 from baco_like.surrogates.gp.posterior import posterior
 from baco_like.surrogates.gp.prior import Gamma, Priors
@@ -170,6 +175,19 @@ def test_models_that_cannot_be_translated_are_refused():
         GPyTorchGP.like(GPyTorchGP())
 
 
+def test_the_log_posterior_of_many_rows_is_exact(mixed, make_data):
+    data = make_data(mixed, 850)
+    features, owner, groups = mixed.features(data.codes), mixed.feature_owner, len(mixed.active)
+    process = make_process(ScaledKernel()(owner, groups), features, data.y, data.variance, "cpu")
+    objective = LogPosterior(process, PRIORS)
+    h = Hyperparameters(np.full(groups, 0.8), 1.5, 0.02)
+    objective.set_hyperparameters(h)
+    squares = squared_distances(features, np.asarray(owner), groups)
+    evidence = Evidence(MATERN52, PRIORS, squares, data.y, data.variance)
+    assert objective().item() == pytest.approx(evidence(h.logs)[0], rel=1e-9)
+    assert objective().item() == objective().item()
+
+
 @pytest.mark.parametrize("device", ["gpu", "cuda:x", "mps"])
 def test_unknown_devices_are_refused(device):
     with pytest.raises(StrategyError, match=f"device = '{device}' is unknown; choose 'auto'"):
@@ -182,6 +200,15 @@ def test_a_missing_gpu_is_an_error(device):
     with pytest.raises(StrategyError, match="torch finds 0 CUDA devices on this machine; choose"):
         GPyTorchGP(device=device)
     assert resolve_device("auto") == "cpu"
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_fits_on_a_gpu_are_reproducible(problem):
+    space, data = problem
+    surrogate = GPyTorchGP(priors=PRIORS, device="cuda")
+    first, second = (surrogate.fit(space, data, np.random.default_rng(1)) for _ in range(2))
+    assert first.hyperparameters == second.hyperparameters
 
 
 @pytest.mark.gpu

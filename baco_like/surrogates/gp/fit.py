@@ -24,7 +24,7 @@ NOISES = (1e-6, 1e1)
 
 @dataclass(frozen=True)
 class Effort:
-    """Effort of a fit; the defaults were chosen by measurement (benchmarks/quality/LOG.md).
+    """Effort of a fit; the defaults were chosen by measurement (benchmarks/quality/log/surrogate.md).
 
     Attributes:
         draws: Number of prior draws that are scored.

@@ -158,8 +158,11 @@ class LogPosterior:
 
         GPyTorch divides its marginal log likelihood by the number of rows; this is undone here.
         """
-        output = self.process(*self.process.train_inputs)
-        total = self.likelihood(output, self.process.train_targets) * self.count
+        # By default GPyTorch replaces the Cholesky factorisation from 800 rows on by an iterative method with random
+        # probes of torch's global generator. A resumed run would then have other hyperparameters.
+        with gpytorch.settings.fast_computations(False, log_prob=False, solves=False):
+            output = self.process(*self.process.train_inputs)
+            total = self.likelihood(output, self.process.train_targets) * self.count
         for prior, module, name in self._priors():
             total = total + _log_density(prior, getattr(module, name))
         return torch.as_tensor(total)
@@ -192,7 +195,10 @@ class LogPosterior:
             for prior, module, name in self._priors():
                 value = value_of(prior, name, tuple(getattr(module, name).shape))
                 value = np.maximum(value, _LEAST_NOISE)
-                module.initialize(**{name: torch.as_tensor(value, dtype=DTYPE)})
+                tensor = torch.as_tensor(
+                    value, dtype=DTYPE, device=self.process.train_targets.device
+                )
+                module.initialize(**{name: tensor})
         return self.raw_parameters()
 
     def maximise(self, starts: list[Array], steps: int) -> None:

@@ -71,6 +71,9 @@ class GPModel:
 class GaussianProcess(GaussianSurrogate):
     """A Gaussian process with one lengthscale per parameter (BaCO section 3.2), fitted in closed form.
 
+    Kernel and mean were measured: Matern-3/2 and a constant mean were worse on recorded GPU kernels
+    (benchmarks/quality/log/surrogate.md).
+
     Attributes:
         kernel: The correlation.
         priors: Densities of the hyperparameters.

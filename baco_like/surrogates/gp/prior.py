@@ -126,7 +126,7 @@ class Priors:
     observations show a difference. With a shorter one, every change of a flag that never changed before seems highly
     uncertain, and suggestions stay within small steps of the first successes. The numbers were chosen on recorded GPU
     kernels, loop orders, compiler flags and BaCO's rs_cot_1024 problem; nearby numbers perform alike
-    (benchmarks/quality/LOG.md).
+    (benchmarks/quality/log/priors.md).
 
     Attributes:
         lengthscale: Prior of every parameter's lengthscale.
