@@ -71,14 +71,14 @@ class TableConstraint:
     def conjuncts(self) -> tuple[TableConstraint, ...]:
         """Return the table cut to its first two, three, ... columns, so that a search can prune early."""
         cut: dict[str, Parameter] = {}
-        found: list[TableConstraint] = []
+        cuts: list[TableConstraint] = []
         width = 0
         for name, parameter in self._read.items():
             cut[name] = parameter
             width += parameter.width
             if len(cut) > 1:
-                found.append(self._of(cut, self._levels[:width]))
-        return tuple(found) or (self,)
+                cuts.append(self._of(cut, self._levels[:width]))
+        return tuple(cuts) or (self,)
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON description, by code columns; a table that is too large is only described by its text."""
@@ -92,11 +92,11 @@ class TableConstraint:
     def _codes(self) -> list[Ints]:
         """Return the rows, one array for each code column, in the order of their last numbers."""
         number = np.arange(len(self._levels[-1]))
-        found: list[Ints] = []
+        columns: list[Ints] = []
         for size, keys in zip(_sizes(self._read)[::-1], self._levels[::-1], strict=True):
             number, code = np.divmod(keys[number], size)
-            found.append(code)
-        return found[::-1]
+            columns.append(code)
+        return columns[::-1]
 
 
 def table_from_dict(
@@ -160,8 +160,8 @@ def _digits(parameter: Parameter, column: Column) -> Sequence[Ints]:
     if domain.dtype == object or column.dtype == object:
         numbers = {(type(one), one): i for i, one in enumerate(plain_values(parameter, domain))}
         values = plain_values(parameter, column)
-        found = [numbers.get((type(one), one), -1) for one in values]
-        return [np.array(found, dtype=np.int64)]
+        indices = [numbers.get((type(one), one), -1) for one in values]
+        return [np.array(indices, dtype=np.int64)]
     order = np.argsort(domain)
     at = order[np.minimum(np.searchsorted(domain, column, sorter=order), count - 1)]
     return [np.where(domain[at] == column, at, -1)]

@@ -13,14 +13,12 @@ from baco_like._typing import Array, Codes, Features
 
 def absolute(a: Array, b: Array) -> Array:
     """Return ``|a - b|``, ``(n,)`` and ``(m,)`` -> ``(n, m)``; of logarithms it is the paper's log distance."""
-    result: Array = np.abs(a[:, None] - b[None, :])
-    return result
+    return np.asarray(np.abs(a[:, None] - b[None, :]))
 
 
 def hamming(a: Array, b: Array) -> Array:
     """Return 1 where the values differ and 0 where they are the same, ``(n,)`` and ``(m,)`` -> ``(n, m)``."""
-    result: Array = (a[:, None] != b[None, :]).astype(np.float64)
-    return result
+    return np.asarray((a[:, None] != b[None, :]).astype(np.float64))
 
 
 def spearman(a: Codes, b: Codes) -> Array:
@@ -38,8 +36,7 @@ def kendall(a: Codes, b: Codes) -> Array:
     """
     left, right = pair_orders(a), pair_orders(b)
     agree: Array = left @ right.T + (1.0 - left) @ (1.0 - right).T
-    result: Array = left.shape[1] - agree
-    return result
+    return np.asarray(left.shape[1] - agree)
 
 
 def permutation_hamming(a: Codes, b: Codes) -> Array:

@@ -39,6 +39,8 @@ class Integer:
     """
 
     kind = ParameterKind.ORDERED
+    width = 1
+    values = None
 
     low: int
     high: int
@@ -70,16 +72,6 @@ class Integer:
     @property
     def _count(self) -> int:
         return self.high - self.low + 1
-
-    @property
-    def width(self) -> int:
-        """One code column."""
-        return 1
-
-    @property
-    def values(self) -> None:
-        """None: the domain is defined by its bounds, not by a list."""
-        return None
 
     @property
     def code_range(self) -> tuple[float, float]:

@@ -29,6 +29,7 @@ class ListedParameter:
     """
 
     kind: ParameterKind
+    width = 1
     values: tuple[Any, ...]
     default: Any | None = None
     prior: priors.Weights | None = None
@@ -40,11 +41,6 @@ class ListedParameter:
     @cached_property
     def _column(self) -> Column:
         return value_column(self.values)
-
-    @property
-    def width(self) -> int:
-        """One code column."""
-        return 1
 
     @property
     def cardinality(self) -> int | float:

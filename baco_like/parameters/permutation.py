@@ -59,6 +59,7 @@ class Permutation:
     """
 
     kind = ParameterKind.PERMUTATION
+    values = None
 
     elements: tuple[Value, ...]
     metric: str = "spearman"
@@ -71,28 +72,23 @@ class Permutation:
         metric: str = "spearman",
         default: Sequence[Any] | None = None,
     ) -> None:
-        found = domain_values(elements, "elements")
-        if len(found) > MAX_ELEMENTS:
+        listed = domain_values(elements, "elements")
+        if len(listed) > MAX_ELEMENTS:
             raise SpaceError(
-                f"a permutation of {len(found)} elements is too long; at most {MAX_ELEMENTS}"
+                f"a permutation of {len(listed)} elements is too long; at most {MAX_ELEMENTS}"
             )
         if not isinstance(metric, str) or metric not in _DISTANCES:
             raise SpaceError(f"metric {metric!r} is unknown; it is one of {', '.join(_DISTANCES)}")
-        object.__setattr__(self, "elements", found)
+        object.__setattr__(self, "elements", listed)
         object.__setattr__(self, "metric", metric)
-        object.__setattr__(self, "_lookup", Lookup.of(found))
-        domain = f"of the orders of {shown(found)}"
+        object.__setattr__(self, "_lookup", Lookup.of(listed))
+        domain = f"of the orders of {shown(listed)}"
         object.__setattr__(self, "default", checked_default(self, default, domain))
 
     @property
     def width(self) -> int:
         """One code column for each element."""
         return len(self.elements)
-
-    @property
-    def values(self) -> None:
-        """None: the orders are too many to list."""
-        return None
 
     @property
     def code_range(self) -> tuple[float, float]:

@@ -71,14 +71,14 @@ def weights(given: Sequence[Any], count: int | None = None) -> Weights:
     """
     if isinstance(given, str) or not isinstance(given, Sequence | np.ndarray):
         raise SpaceError(f"a prior must be a list of weights or a density, got {given!r}")
-    found = tuple(real_number(weight, "a weight of the prior") for weight in given)
-    if count is not None and len(found) != count:
+    checked = tuple(real_number(weight, "a weight of the prior") for weight in given)
+    if count is not None and len(checked) != count:
         raise SpaceError(
-            f"the prior has {len(found)} weights for {count} values; give one for each"
+            f"the prior has {len(checked)} weights for {count} values; give one for each"
         )
-    if min(found, default=0.0) < 0 or not max(found, default=0.0) > 0:
+    if min(checked, default=0.0) < 0 or not max(checked, default=0.0) > 0:
         raise SpaceError("the weights of a prior must not be negative, and one must be positive")
-    return found
+    return checked
 
 
 def check_density(density: Density, log: bool) -> None:
@@ -101,16 +101,14 @@ def sample_weighted(given: Weights, n: int, rng: Rng) -> Ints:
 def weights_log_density(given: Weights) -> Array:
     """Return, for each value, the log ratio of its probability to the uniform probability."""
     with np.errstate(divide="ignore"):
-        relative: Array = np.log(_shares(given)) + math.log(len(given))
-    return relative
+        return np.asarray(np.log(_shares(given)) + math.log(len(given)))
 
 
 def _shares(given: Weights) -> Array:
     share = np.asarray(given) / max(
         given
     )  # divided first: the sum of weights near 1e308 is not finite
-    result: Array = share / share.sum()
-    return result
+    return np.asarray(share / share.sum())
 
 
 def sample_density(
@@ -143,8 +141,7 @@ def density_log(density: Density, places: Array, start: float, end: float, log: 
         mean = float(np.mean((knots[1:] + knots[:-1]) / 2))
         at = np.interp((places - start) / (end - start), np.linspace(0.0, 1.0, len(knots)), knots)
         with np.errstate(divide="ignore"):
-            relative: Array = np.log(at / mean)
-        return relative
+            return np.asarray(np.log(at / mean))
     low, high = _standardised(density, np.array([start, end]), log).tolist()
     if _flat(low, high):
         return np.zeros(len(places))
@@ -185,8 +182,7 @@ def _centre(density: Gaussian, log: bool) -> float:
 
 
 def _standardised(density: Gaussian, places: Array, log: bool) -> Array:
-    result: Array = (places - _centre(density, log)) / density.std
-    return result
+    return np.asarray((places - _centre(density, log)) / density.std)
 
 
 def _flat(low: float, high: float) -> bool:
@@ -215,5 +211,4 @@ def _piecewise_quantile(knots: Array, u: Array) -> Array:
     # Solve left t + (right - left) t^2 / 2 = area for t in [0, 1]; this form has no cancellation.
     root = np.sqrt(np.maximum(left * left + 2.0 * (right - left) * area, 0.0))
     share = np.divide(2.0 * area, left + root, out=np.zeros_like(area), where=(left + root) > 0)
-    places: Array = np.clip((piece + np.clip(share, 0.0, 1.0)) / len(areas), 0.0, 1.0)
-    return places
+    return np.asarray(np.clip((piece + np.clip(share, 0.0, 1.0)) / len(areas), 0.0, 1.0))

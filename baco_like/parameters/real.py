@@ -36,6 +36,8 @@ class Real:
     """
 
     kind = ParameterKind.CONTINUOUS
+    width = 1
+    values = None
 
     low: float
     high: float
@@ -62,16 +64,6 @@ class Real:
                     f"the prior of a real must be a Gaussian or PiecewiseLinear density, got {self.prior!r}"
                 )
             priors.check_density(self.prior, self.log)
-
-    @property
-    def width(self) -> int:
-        """One code column."""
-        return 1
-
-    @property
-    def values(self) -> None:
-        """None: real numbers are not listed."""
-        return None
 
     @property
     def code_range(self) -> tuple[float, float]:

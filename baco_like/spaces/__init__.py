@@ -5,7 +5,7 @@
 
 from baco_like.spaces import design, neighbourhoods
 from baco_like.spaces.derived_features import DerivedFeatures
-from baco_like.spaces.feasible.protocol import FeasibleSet
+from baco_like.spaces.feasible.feasible_set import FeasibleSet
 from baco_like.spaces.formats.t1 import to_t1
 from baco_like.spaces.space import Space
 

@@ -20,7 +20,7 @@ from baco_like.constraints.expression import Expression
 from baco_like.constraints.protocol import Constraint
 from baco_like.parameters.protocol import Parameter, ParameterKind
 from baco_like.parameters.values import is_number
-from baco_like.spaces.feasible.protocol import FeasibleSet
+from baco_like.spaces.feasible.feasible_set import FeasibleSet
 from baco_like.spaces.feature_table import FeatureTable
 
 _ALIKE = 0.95
@@ -122,7 +122,7 @@ def _join_tables(
 
 def _positive(space: FeaturedSpace) -> dict[str, Parameter]:
     """Return the active parameters that are lists of positive numbers whose logarithms differ."""
-    found = {}
+    positives = {}
     for name in space.active:
         parameter = space.parameters[name]
         if parameter.values is None or parameter.kind is not ParameterKind.ORDERED:
@@ -130,8 +130,8 @@ def _positive(space: FeaturedSpace) -> dict[str, Parameter]:
         numbers = [float(value) for value in parameter.values if is_number(value)]
         positive = len(numbers) == len(parameter.values) and min(numbers) > 0
         if positive and len(np.unique(_logarithms(parameter))) == len(numbers):
-            found[name] = parameter
-    return found
+            positives[name] = parameter
+    return positives
 
 
 def _logarithms(parameter: Parameter) -> Array:
@@ -164,10 +164,10 @@ def _products(
     if not varying:
         return {}
     rows = space.feasible.sample(space.affordable(_DRAWN), np.random.default_rng(0))
-    found = {}
+    ranges = {}
     for factors in varying:
         gather = _join_tables(space, logs, factors)
         sums = gather(rows).sum(axis=1)
         if np.ptp(sums) > 0:
-            found[factors] = (gather, float(sums.min()), float(sums.max()))
-    return found
+            ranges[factors] = (gather, float(sums.min()), float(sums.max()))
+    return ranges

@@ -250,5 +250,4 @@ def _values_at(space: Space, place: ParameterLocation, shares: Array, rng: Rng) 
         chosen = np.minimum(chosen, len(codes) - 1)
     else:
         chosen = (shares * len(codes)).astype(np.int64)
-    placed: Codes = codes[chosen][:, None]
-    return placed
+    return np.asarray(codes[chosen][:, None])

@@ -20,7 +20,7 @@ from baco_like.parameters.registry import VERSION
 from baco_like.spaces import inputs
 from baco_like.spaces.derived_features import DerivedFeatures
 from baco_like.spaces.feasible.build import build
-from baco_like.spaces.feasible.protocol import FeasibleSet
+from baco_like.spaces.feasible.feasible_set import FeasibleSet
 from baco_like.spaces.feature_table import FeatureTable
 from baco_like.spaces.formats.baco import read_baco
 from baco_like.spaces.formats.configspace import read_configspace

@@ -92,11 +92,13 @@ def _read(node: ast.expr, context: _Context, depth: int) -> Node:
     reader = _READERS.get(type(node))
     if reader is None:
         context.refuse(node, _REFUSED.get(type(node), f"{type(node).__name__} is not allowed"))
-    found = reader(node, context, depth + 1)
-    if not isinstance(found, tree.Literal | tree.Listed) and all(map(_fixed, tree.children(found))):
-        found = _fold_constant(node, found, context)
+    read_node = reader(node, context, depth + 1)
+    if not isinstance(read_node, tree.Literal | tree.Listed) and all(
+        map(_fixed, tree.children(read_node))
+    ):
+        read_node = _fold_constant(node, read_node, context)
     start, end = context.span(node)
-    return replace(found, start=start, end=end)
+    return replace(read_node, start=start, end=end)
 
 
 def _fixed(node: Node) -> bool:
@@ -106,12 +108,12 @@ def _fixed(node: Node) -> bool:
     return isinstance(node, tree.Literal | tree.Span)
 
 
-def _fold_constant(node: ast.expr, found: Node, context: _Context) -> Node:
+def _fold_constant(node: ast.expr, read_node: Node, context: _Context) -> Node:
     """Return the value of a node without parameters, so that it is computed only once."""
-    if isinstance(found, tree.Name | tree.Position | tree.At | tree.Span):
-        return found
+    if isinstance(read_node, tree.Name | tree.Position | tree.At | tree.Span):
+        return read_node
     try:
-        value = exact.function(found, ())(())
+        value = exact.function(read_node, ())(())
     except exact.UNDEFINED as error:
         context.refuse(node, f"cannot be computed ({error})")
     if isinstance(value, float) and not math.isfinite(value):
@@ -241,10 +243,10 @@ def _listed(node: ast.Tuple | ast.List | ast.Set, context: _Context, depth: int)
 
 def _value(node: ast.expr, context: _Context, depth: int) -> Node:
     """Return a node that is a single value, not a collection."""
-    found = _read(node, context, depth)
-    if isinstance(found, tree.Listed | tree.Span):
+    read_node = _read(node, context, depth)
+    if isinstance(read_node, tree.Listed | tree.Span):
         context.refuse(node, "a list is allowed only to the right of 'in'")
-    return found
+    return read_node
 
 
 def _call(node: ast.Call, context: _Context, depth: int) -> Node:
@@ -283,10 +285,10 @@ def _range(node: ast.Call, name: str, context: _Context, depth: int) -> Node:
 
 
 def _constant_argument(node: ast.expr, context: _Context, depth: int) -> object:
-    found = _value(node, context, depth)
-    if not isinstance(found, tree.Literal):
+    argument = _value(node, context, depth)
+    if not isinstance(argument, tree.Literal):
         context.refuse(node, "a constant is needed here, not a parameter")
-    return found.value
+    return argument.value
 
 
 def _named(node: ast.Call, name: str, context: _Context, depth: int) -> Node:

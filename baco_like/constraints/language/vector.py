@@ -82,14 +82,14 @@ def number(vector: Vector) -> Vector:
     return cast(vector, ColumnKind.INT) if vector.kind is ColumnKind.BOOL else vector
 
 
-def mapped(vector: Vector, compute: Callable[[Any], Any], found: Extent) -> Vector:
-    """Return a function of the values, whose results have the extent ``found``; undefined rows stay undefined."""
+def mapped(vector: Vector, compute: Callable[[Any], Any], extent: Extent) -> Vector:
+    """Return a function of the values, whose results have this extent; undefined rows stay undefined."""
 
     def run(columns: Columns) -> Result:
         value, undefined = vector.run(columns)
         return compute(value), undefined
 
-    return Vector(found, run)
+    return Vector(extent, run)
 
 
 def common(vectors: list[Vector]) -> list[Vector]:

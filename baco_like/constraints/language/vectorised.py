@@ -51,18 +51,18 @@ def vectorise(node: Node, parameters: Mapping[str, Parameter]) -> Vector:
 
 def _literal(node: tree.Literal, parameters: Mapping[str, Parameter]) -> Vector:
     value = node.value
-    found = extent_of([value])
-    if found.kind is ColumnKind.OBJECT:
+    extent = extent_of([value])
+    if extent.kind is ColumnKind.OBJECT:
         raise Inexact
-    return Vector(found, lambda columns: (value, None))
+    return Vector(extent, lambda columns: (value, None))
 
 
 def _name(node: tree.Name, parameters: Mapping[str, Parameter]) -> Vector:
     name = node.name
-    found = parameters[name].extent
-    if found.kind is ColumnKind.OBJECT:
+    extent = parameters[name].extent
+    if extent.kind is ColumnKind.OBJECT:
         raise Inexact
-    return Vector(found, lambda columns: (columns[name], None))
+    return Vector(extent, lambda columns: (columns[name], None))
 
 
 def _position(node: tree.Position, parameters: Mapping[str, Parameter]) -> Vector:
@@ -77,16 +77,16 @@ def _at(node: tree.At, parameters: Mapping[str, Parameter]) -> Vector:
     name, place = node.name, node.place
     parameter = parameters[name]
     assert is_permutation(parameter)
-    found = extent_of(parameter.elements)
-    if found.kind in (ColumnKind.OBJECT, ColumnKind.NUMBER):
+    extent = extent_of(parameter.elements)
+    if extent.kind in (ColumnKind.OBJECT, ColumnKind.NUMBER):
         raise Inexact
     table = np.empty(
-        len(parameter.elements), dtype=object if found.kind is ColumnKind.STRING else None
+        len(parameter.elements), dtype=object if extent.kind is ColumnKind.STRING else None
     )
     table[:] = parameter.elements
-    if found.kind in (ColumnKind.INT, ColumnKind.BOOL):
+    if extent.kind in (ColumnKind.INT, ColumnKind.BOOL):
         table = np.array(parameter.elements)
-    return Vector(found, lambda columns: (table[np.argmax(columns[name] == place, axis=1)], None))
+    return Vector(extent, lambda columns: (table[np.argmax(columns[name] == place, axis=1)], None))
 
 
 def _unary(node: tree.Unary, parameters: Mapping[str, Parameter]) -> Vector:
@@ -102,13 +102,13 @@ def _unary(node: tree.Unary, parameters: Mapping[str, Parameter]) -> Vector:
 def _binary(node: tree.Binary, parameters: Mapping[str, Parameter]) -> Vector:
     left = number(vectorise(node.left, parameters))
     right = number(vectorise(node.right, parameters))
-    found = intervals.arithmetic(node.operator, left.extent, right.extent)
-    if found is None:
+    extent = intervals.arithmetic(node.operator, left.extent, right.extent)
+    if extent is None:
         raise Inexact
     compute = _ARITHMETIC[node.operator]
     if node.operator in ("/", "//", "%") and right.extent.low <= 0 <= right.extent.high:
-        return Vector(found, _dividing(left, right, compute))
-    return Vector(found, _computing(left, right, compute))
+        return Vector(extent, _dividing(left, right, compute))
+    return Vector(extent, _computing(left, right, compute))
 
 
 _ARITHMETIC: Mapping[str, Callable[[Any, Any], Any]] = {
@@ -176,13 +176,13 @@ def _compared(sign: str, left: Vector, right: Vector) -> Vector:
     Raises:
         Inexact: Numbers against strings, or large integers against floats.
     """
-    found = Extent(ColumnKind.BOOL, 0, 1)
+    extent = Extent(ColumnKind.BOOL, 0, 1)
     if left.kind is ColumnKind.STRING and right.kind is ColumnKind.STRING:
-        return Vector(found, _computing(left, right, _COMPARE[sign]))
+        return Vector(extent, _computing(left, right, _COMPARE[sign]))
     left, right = number(left), number(right)
     if (left.kind is ColumnKind.INT) != (right.kind is ColumnKind.INT):
         left, right = cast(left, ColumnKind.NUMBER), cast(right, ColumnKind.NUMBER)
-    return Vector(found, _computing(left, right, _COMPARE[sign]))
+    return Vector(extent, _computing(left, right, _COMPARE[sign]))
 
 
 _FEW = 8
@@ -192,11 +192,11 @@ def _membership(
     left: Vector, given: Node, sign: str, parameters: Mapping[str, Parameter]
 ) -> Vector:
     if isinstance(given, tree.Span):
-        found = _in_range(number(left), given.numbers)
+        inside = _in_range(number(left), given.numbers)
     else:
         assert isinstance(given, tree.Listed)
-        found = _in_listed(left, given, parameters)
-    return found if sign == "in" else mapped(found, np.logical_not, found.extent)
+        inside = _in_listed(left, given, parameters)
+    return inside if sign == "in" else mapped(inside, np.logical_not, inside.extent)
 
 
 def _in_listed(left: Vector, given: tree.Listed, parameters: Mapping[str, Parameter]) -> Vector:
@@ -211,7 +211,7 @@ def _in_listed(left: Vector, given: tree.Listed, parameters: Mapping[str, Parame
         table = np.array(values)
         return mapped(left, lambda value: np.isin(value, table), Extent(ColumnKind.BOOL, 0, 1))
     equals = [_compared("==", left, vectorise(one, parameters)) for one in given.elements]
-    found = Extent(ColumnKind.BOOL, 0, 1)
+    extent = Extent(ColumnKind.BOOL, 0, 1)
 
     def run(columns: Columns) -> Result:
         results = [one.run(columns) for one in equals]
@@ -226,7 +226,7 @@ def _in_listed(left: Vector, given: tree.Listed, parameters: Mapping[str, Parame
 
     if not equals:
         raise Inexact
-    return Vector(found, run)
+    return Vector(extent, run)
 
 
 def _in_range(left: Vector, numbers: range) -> Vector:

@@ -15,11 +15,11 @@ from baco_like.constraints.expression import Expression
 from baco_like.constraints.protocol import Constraint
 from baco_like.exceptions import SpaceError
 from baco_like.parameters.protocol import Parameter, is_continuous
-from baco_like.spaces.feasible.chain import Chain
 from baco_like.spaces.feasible.conflict import conflict, emptiness
 from baco_like.spaces.feasible.domain import full_domain
 from baco_like.spaces.feasible.extensions import Extensions, extensions
 from baco_like.spaces.feasible.factor import Factor
+from baco_like.spaces.feasible.feasible_set import FeasibleSet
 from baco_like.spaces.feasible.free import Continuous, FreePermutation, FreeScalar, ListedValues
 from baco_like.spaces.feasible.group import TreeGroup
 from baco_like.spaces.feasible.growth import TooLarge, grow
@@ -56,7 +56,7 @@ class Part:
         )
 
 
-def build(parameters: Mapping[str, Parameter], constraints: Sequence[Constraint]) -> Chain:
+def build(parameters: Mapping[str, Parameter], constraints: Sequence[Constraint]) -> FeasibleSet:
     """Return the feasible set.
 
     Args:
@@ -86,7 +86,7 @@ def build(parameters: Mapping[str, Parameter], constraints: Sequence[Constraint]
         if factor is None:
             raise conflict(part.parameters, part.constraints)
         factors.append(factor)
-    return Chain(ends[-1] if ends else 0, tuple(factors))
+    return FeasibleSet(ends[-1] if ends else 0, tuple(factors))
 
 
 def groups(part: Part) -> list[Part]:
@@ -155,7 +155,7 @@ def _permutation(part: Part, name: str) -> Factor | None:
     if not tested:
         return replace(superset, columns=columns)
     places = {name: (parameter, slice(0, parameter.width))}
-    return rejection(columns, Chain(parameter.width, (superset,)), places, tested)
+    return rejection(columns, FeasibleSet(parameter.width, (superset,)), places, tested)
 
 
 def _orders(
@@ -261,4 +261,4 @@ def _reject(part: Part, tested: Sequence[Constraint]) -> Factor | None:
         factors.append(factor)
     columns = np.concatenate([part.columns[name] for name in names])
     parameters = {name: (part.parameters[name], slices[name]) for name in names}
-    return rejection(columns, Chain(ends[-1], tuple(factors)), parameters, tested)
+    return rejection(columns, FeasibleSet(ends[-1], tuple(factors)), parameters, tested)

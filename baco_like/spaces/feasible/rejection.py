@@ -19,7 +19,7 @@ from baco_like.constraints.protocol import Constraint
 from baco_like.exceptions import SpaceError
 from baco_like.parameters.protocol import Parameter
 from baco_like.spaces.feasible.factor import Unranked
-from baco_like.spaces.feasible.protocol import FeasibleSet
+from baco_like.spaces.feasible.feasible_set import FeasibleSet
 
 MAX_TRIES = 2**22
 """Consecutive rejected draws after which a space counts as hopeless."""

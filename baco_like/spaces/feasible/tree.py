@@ -58,9 +58,9 @@ class Level:
         cells = self.nodes * (self.size + 1)
         if cells > _DENSE:
             return None
-        found = np.full(cells, -1, dtype=np.int64)
-        found[self.key + self.key // self.size] = np.arange(len(self.key))
-        return found
+        table = np.full(cells, -1, dtype=np.int64)
+        table[self.key + self.key // self.size] = np.arange(len(self.key))
+        return table
 
     def edge(self, node: Ints, value: Ints) -> Ints:
         """Return the edge of each node and value, or -1, which is a valid index, so dead rows can be followed.
@@ -109,25 +109,25 @@ class Tree:
         """Return each row's rank, ``(n, d)`` -> ``(n,)``, or -1 for rows that are not in the tree."""
         n = len(positions)
         node = np.zeros(n, dtype=np.int64)
-        found = np.ones(n, dtype=np.bool_)
+        contained = np.ones(n, dtype=np.bool_)
         ranks: Ranks = np.zeros(n, dtype=rank_dtype(self.count))
         for level, value in zip(self.levels, positions.T, strict=True):
             edge = level.edge(node, value)
-            found &= edge >= 0
+            contained &= edge >= 0
             ranks = ranks + (level.leaves_before(edge) - level.leaves_before(level.start[node]))
             node = level.child[edge].astype(np.int64)
-        ranks[~found] = -1
+        ranks[~contained] = -1
         return ranks
 
     def contains(self, positions: Ints) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
         """Whether each row, ``(n, d)``, is in the tree."""
         node = np.zeros(len(positions), dtype=np.int64)
-        found = np.ones(len(positions), dtype=np.bool_)
+        contained = np.ones(len(positions), dtype=np.bool_)
         for level, value in zip(self.levels, positions.T, strict=True):
             edge = level.edge(node, value)
-            found &= edge >= 0
+            contained &= edge >= 0
             node = level.child[edge].astype(np.int64)
-        return found
+        return contained
 
     def unrank(self, ranks: Ranks) -> Ints:
         """Return the rows with these ranks, ``(n,)`` -> ``(n, d)``."""

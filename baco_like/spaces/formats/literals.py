@@ -32,10 +32,10 @@ def list_of(text: str) -> list[Any]:
     """
     try:
         body, _ = parsed(text)
-        found = _Reader(MAX_STEPS).value(body, {}, 0)
-        if not isinstance(found, list | tuple | range):
+        values = _Reader(MAX_STEPS).value(body, {}, 0)
+        if not isinstance(values, list | tuple | range):
             raise Refused("not a list")
-        return [_scalar(one) for one in found]
+        return [_scalar(one) for one in values]
     except Refused as error:
         shown = text if len(text) <= 60 else text[:57] + "..."
         raise SpaceError(f"values {shown!r}, column {error.position}: {error.message}") from None
@@ -118,12 +118,12 @@ class _Reader:
         return True
 
     def junction(self, node: ast.BoolOp, bound: Bound, depth: int) -> Any:
-        found: Any = None
+        value: Any = None
         for part in node.values:
-            found = self.value(part, bound, depth)
-            if bool(found) == isinstance(node.op, ast.Or):
+            value = self.value(part, bound, depth)
+            if bool(value) == isinstance(node.op, ast.Or):
                 break
-        return found
+        return value
 
     def choice(self, node: ast.IfExp, bound: Bound, depth: int) -> Any:
         chosen = node.body if self.value(node.test, bound, depth) else node.orelse
@@ -132,9 +132,9 @@ class _Reader:
     def comprehension(
         self, node: ast.ListComp | ast.GeneratorExp, bound: Bound, depth: int
     ) -> list[Any]:
-        found: list[Any] = []
-        self._loop(node, 0, bound, depth, found)
-        return found
+        elements: list[Any] = []
+        self._loop(node, 0, bound, depth, elements)
+        return elements
 
     def _loop(
         self,
@@ -142,11 +142,11 @@ class _Reader:
         level: int,
         bound: Bound,
         depth: int,
-        found: list[Any],
+        elements: list[Any],
     ) -> None:
         if level == len(node.generators):
-            found.append(self.value(node.elt, bound, depth))
-            self._bounded(node, found)
+            elements.append(self.value(node.elt, bound, depth))
+            self._bounded(node, elements)
             return
         loop = node.generators[level]
         if not isinstance(loop.target, ast.Name) or loop.is_async:
@@ -157,7 +157,7 @@ class _Reader:
         for item in items:
             inner = {**bound, loop.target.id: item}
             if all(self.value(test, inner, depth) for test in loop.ifs):
-                self._loop(node, level + 1, inner, depth, found)
+                self._loop(node, level + 1, inner, depth, elements)
 
     def call(self, node: ast.Call, bound: Bound, depth: int) -> Any:
         if not isinstance(node.func, ast.Name) or node.keywords:
@@ -179,8 +179,8 @@ class _Reader:
         whole = all(type(one) is int for one in arguments)
         if not whole or not 1 <= len(arguments) <= 3 or arguments[2:] == [0]:
             _refuse(node, "range takes one to three whole numbers, the last of three not 0")
-        found: range = self._bounded(node, range(*arguments))
-        return found
+        numbers: range = self._bounded(node, range(*arguments))
+        return numbers
 
     def _bounded(self, node: ast.AST, items: Any) -> Any:
         # The length of a range beyond 64 bits is an OverflowError, which is refused like other arithmetic.

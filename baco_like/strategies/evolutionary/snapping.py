@@ -13,7 +13,7 @@ import numpy as np
 from typing_extensions import override
 
 from baco_like._typing import Array, Codes, Ints, Rng
-from baco_like.spaces.feasible.protocol import FeasibleSet
+from baco_like.spaces.feasible.feasible_set import FeasibleSet
 from baco_like.spaces.feasible.single_rows import Row, SingleRows, change_code
 from baco_like.spaces.repair import cascade, nearest
 from baco_like.spaces.space import Space

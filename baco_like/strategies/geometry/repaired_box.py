@@ -78,13 +78,13 @@ class RepairedBox:
             np.round(np.nan_to_num(point, nan=0.5) * _GRID)[None, :] / _GRID
         )
         (key,) = row_keys(codes)
-        found = self.repaired.get(key)
-        if found is None:
-            found = self._nearest(key, codes)
+        nearest = self.repaired.get(key)
+        if nearest is None:
+            nearest = self._nearest(key, codes)
             if len(self.repaired) >= _KEPT:
                 self.repaired.clear()
-            self.repaired[key] = found
-        return found
+            self.repaired[key] = nearest
+        return nearest
 
     def _nearest(self, key: bytes, codes: Codes) -> tuple[bytes, Array]:
         feasible = self.space.feasible
@@ -99,8 +99,8 @@ class RepairedBox:
 
     def point(self, row: Array) -> Array:
         """Return the point of a row of codes, ``(w,)`` -> ``(k,)``."""
-        found: Array = self.unit.to_unit(row[None, :])[0]
-        return found
+        point: Array = self.unit.to_unit(row[None, :])[0]
+        return point
 
 
 def _rounded(points: Array) -> Array:

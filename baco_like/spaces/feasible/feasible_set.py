@@ -1,4 +1,4 @@
-"""The chain of trees: the feasible set as a product of independent factors, which is never listed.
+"""The feasible set: a chain of trees, that is a product of independent factors, which is never listed.
 
 This is the structure of Rasch et al. that BaCO uses (section 4.2). Counts multiply, and a configuration's rank has one
 digit for each factor in mixed radix, the first one being the most significant; ranks beyond int64 are Python integers.
@@ -28,7 +28,7 @@ KEPT = 32_768
 
 
 @dataclass(frozen=True, eq=False)
-class Chain:
+class FeasibleSet:
     """The feasible set of a space.
 
     Attributes:
