@@ -23,17 +23,17 @@ from typing_extensions import override
 
 from baco_like._typing import Column, Mask
 from baco_like.constraints.language import exact, tree
-from baco_like.constraints.language.bounds import bounds
+from baco_like.constraints.language.bounds import find_bounds
 from baco_like.constraints.language.columns import plain_values
-from baco_like.constraints.language.partial_evaluation import Term, known_terms
-from baco_like.constraints.language.products import products
+from baco_like.constraints.language.partial_evaluation import Term, find_known_terms
+from baco_like.constraints.language.products import find_products
 from baco_like.constraints.language.reader import read
 from baco_like.constraints.language.tree import Node
 from baco_like.constraints.language.unmatched_literals import (
     UnmatchedLiteral,
     find_unmatched_literals,
 )
-from baco_like.constraints.language.vector import Inexact, truth
+from baco_like.constraints.language.vector import Inexact, to_truth
 from baco_like.constraints.language.vectorised import vectorise
 from baco_like.constraints.language.writer import comparison, write
 from baco_like.parameters.protocol import Parameter, is_permutation
@@ -139,15 +139,15 @@ class Expression:
 
     def known_terms(self, known: frozenset[str]) -> list[Term] | None:
         """Return the parts that decide the condition once these parameters are known; see `partial_evaluation`."""
-        return known_terms(self._tree, known, self._read)
+        return find_known_terms(self._tree, known, self._read)
 
     def products(self) -> list[tuple[str, ...]]:
         """Return the factors of every product of parameters in the condition; see `language.products`."""
-        return products(self._tree)
+        return find_products(self._tree)
 
     def bounds(self, name: str) -> tuple[float, float]:
         """Return the bounds of a parameter by its comparisons with constants; see `language.bounds`."""
-        return bounds(self._tree, name)
+        return find_bounds(self._tree, name)
 
     def unmatched_literals(self) -> list[UnmatchedLiteral]:
         """Return parameters and values that they are compared with and never have."""
@@ -182,7 +182,7 @@ def parse(text: str, parameters: Mapping[str, Parameter]) -> Expression:
 def _compile(node: Node, parameters: Mapping[str, Parameter]) -> Holds:
     """Return the fast evaluation if it is exact, else the evaluation row by row."""
     try:
-        vector = truth(vectorise(node, parameters))
+        vector = to_truth(vectorise(node, parameters))
     except Inexact:
         return partial(_row_by_row, exact.function(node, tuple(parameters)), parameters)
 

@@ -14,7 +14,7 @@ from baco_like.parameters import distances, priors
 from baco_like.parameters.listed_values import ListedParameter
 from baco_like.parameters.own_values import checked_default
 from baco_like.parameters.protocol import ParameterKind
-from baco_like.parameters.values import Lookup, Value, domain_values, shown
+from baco_like.parameters.values import Lookup, Value, domain_values, shorten
 
 
 @final
@@ -48,7 +48,7 @@ class Categorical(ListedParameter):
         object.__setattr__(self, "_lookup", Lookup.of(self.values))
         weights = None if prior is None else priors.weights(prior, len(self.values))
         object.__setattr__(self, "prior", weights)
-        object.__setattr__(self, "default", checked_default(self, default, shown(self.values)))
+        object.__setattr__(self, "default", checked_default(self, default, shorten(self.values)))
 
     def distance(self, a: Codes, b: Codes) -> Array:
         """Return 0 for equal values and 1 for different ones (Hellsten et al. 2023, section 4.1)."""

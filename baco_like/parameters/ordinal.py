@@ -22,7 +22,7 @@ from baco_like.parameters.values import (
     domain_values,
     indices,
     is_number,
-    shown,
+    shorten,
 )
 
 
@@ -71,7 +71,7 @@ class Ordinal(ListedParameter):
         object.__setattr__(self, "values", listed)
         object.__setattr__(self, "_lookup", Lookup.of(listed))
         object.__setattr__(self, "log", bool(log))
-        object.__setattr__(self, "default", checked_default(self, default, shown(listed)))
+        object.__setattr__(self, "default", checked_default(self, default, shorten(listed)))
         weights = None if prior is None else priors.weights(prior, len(listed))
         sorted_weights = None if weights is None else tuple(weights[i] for i in order)
         object.__setattr__(self, "prior", sorted_weights)
@@ -106,12 +106,12 @@ def _are_numbers(values: Sequence[Any]) -> bool:
     """
     if any(isinstance(value, bool) for value in values):
         raise SpaceError(
-            f"an ordinal's values must be numbers or strings, got {shown(values)}; use Categorical"
+            f"an ordinal's values must be numbers or strings, got {shorten(values)}; use Categorical"
         )
     numeric = is_number(values[0])
     if any(is_number(value) != numeric for value in values):
         raise SpaceError(
-            f"numbers and strings have no common order in {shown(values)}; use Categorical"
+            f"numbers and strings have no common order in {shorten(values)}; use Categorical"
         )
     return numeric
 

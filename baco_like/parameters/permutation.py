@@ -17,7 +17,7 @@ from baco_like.parameters.extent import ColumnKind, Extent
 from baco_like.parameters.own_values import checked_default, first_own_value
 from baco_like.parameters.protocol import ParameterKind
 from baco_like.parameters.swaps import adjacent_swaps
-from baco_like.parameters.values import Lookup, Value, domain_values, shown
+from baco_like.parameters.values import Lookup, Value, domain_values, shorten
 
 MAX_ELEMENTS = 64
 """The position matrix of more elements has over 4,096 feature columns."""
@@ -82,7 +82,7 @@ class Permutation:
         object.__setattr__(self, "elements", listed)
         object.__setattr__(self, "metric", metric)
         object.__setattr__(self, "_lookup", Lookup.of(listed))
-        domain = f"of the orders of {shown(listed)}"
+        domain = f"of the orders of {shorten(listed)}"
         object.__setattr__(self, "default", checked_default(self, default, domain))
 
     @property
@@ -153,7 +153,7 @@ class Permutation:
         for row, value in enumerate(values):
             positions = self._positions(value)
             if positions is None:
-                raise ConfigError(f"{value!r} is not an order of {shown(self.elements)}")
+                raise ConfigError(f"{value!r} is not an order of {shorten(self.elements)}")
             codes[row] = positions
         return codes
 

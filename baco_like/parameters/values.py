@@ -53,7 +53,7 @@ def domain_values(values: Iterable[Any], what: str = "values") -> tuple[Value, .
     """
     if isinstance(values, str | bytes) or not isinstance(values, Iterable):
         raise SpaceError(f"{what} must be a list, got {values!r}")
-    plain_values = tuple(plain(value) for value in ordered(values))
+    plain_values = tuple(plain(value) for value in in_order(values))
     if not plain_values:
         raise SpaceError(f"the domain is empty; give at least one of its {what}")
     for value in plain_values:
@@ -61,7 +61,7 @@ def domain_values(values: Iterable[Any], what: str = "values") -> tuple[Value, .
     return plain_values
 
 
-def ordered(values: Iterable[Any]) -> Iterable[Any]:
+def in_order(values: Iterable[Any]) -> Iterable[Any]:
     """Return values in the order given, and the values of a set sorted: sets iterate differently in each process."""
     if not isinstance(values, AbstractSet):
         return values
@@ -171,12 +171,12 @@ class Lookup:
         for row, value in enumerate(values):
             index = self.find(value)
             if index is None:
-                raise ConfigError(f"{value!r} is not one of {shown(self.values)}")
+                raise ConfigError(f"{value!r} is not one of {shorten(self.values)}")
             codes[row, 0] = index
         return codes
 
 
-def shown(values: Sequence[Any], most: int = 8) -> str:
+def shorten(values: Sequence[Any], most: int = 8) -> str:
     """Return values for a message; long lists are shortened in the middle."""
     if len(values) <= most:
         return "[" + ", ".join(map(repr, values)) + "]"

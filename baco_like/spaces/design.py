@@ -12,7 +12,7 @@ import numpy as np
 
 from baco_like._typing import Array, Codes, Mask, Rng
 from baco_like.spaces.neighbourhoods import ParameterLocation, list_used_codes, locate_parameters
-from baco_like.spaces.rows import distinct
+from baco_like.spaces.rows import drop_duplicates
 from baco_like.spaces.space import Space
 
 Taken = Callable[[Codes], Mask]
@@ -85,7 +85,7 @@ def from_prior(space: Space, n: int, rng: Rng, taken: Taken) -> Codes:
         parts = [parameter.sample(batch, rng) for parameter in space.parameters.values()]
         some = np.concatenate(parts, axis=1)
         some = some[space.feasible.contains(some)]
-        rows = distinct(np.concatenate([rows, some[~taken(some)]]))
+        rows = drop_duplicates(np.concatenate([rows, some[~taken(some)]]))
         drawn += batch
         batch = min(4 * batch, _BATCH)
     if len(rows) >= n:
@@ -149,7 +149,7 @@ def _by_distance(space: Space, rng: Rng, taken: Taken) -> tuple[Codes, Array]:
     count = space.feasible.count
     few = count is not None and count <= _SEARCHED
     drawn = space.affordable(_SEARCHED)
-    rows = space.feasible.listed if few else distinct(space.feasible.sample(drawn, rng))
+    rows = space.feasible.listed if few else drop_duplicates(space.feasible.sample(drawn, rng))
     rows = rng.permutation(rows[~taken(rows)])
     off: Array = ((space.derived_features.own_features(rows) - 0.5) ** 2).sum(axis=1)
     return rows, off.round(9)
@@ -166,7 +166,7 @@ def _nearest(space: Space, n: int, rng: Rng, taken: Taken, rows: Codes, off: Arr
 
 def _completed(space: Space, n: int, rng: Rng, taken: Taken, rows: Codes) -> Codes:
     """Return the first n feasible and free rows; missing ones are drawn uniformly."""
-    rows = distinct(rows[space.feasible.contains(rows)])
+    rows = drop_duplicates(rows[space.feasible.contains(rows)])
     rows = rows[~taken(rows)][:n]
     rest = uniform(space, n - len(rows), rng, lambda codes: taken(codes) | _among(codes, rows))
     return np.concatenate([rows, rest])
@@ -179,7 +179,7 @@ def _without_replacement(space: Space, n: int, rng: Rng, taken: Taken, draw: Dra
         drawn = draw(n - len(rows) + 8, rng)
         drawn = drawn[~taken(drawn)]
         before = len(rows)
-        rows = distinct(np.concatenate([rows, drawn]))
+        rows = drop_duplicates(np.concatenate([rows, drawn]))
         fruitless = 0 if len(rows) > before else fruitless + 1
         if fruitless == _FRUITLESS:
             if _is_listed(space):
@@ -202,7 +202,7 @@ def _one_more(space: Space, rng: Rng, taken: Taken, rows: Codes, draw: Draw) -> 
     while drawn < min(_FRUITLESS * max(len(met), 8), _MOST_DRAWN):
         some = draw(max(64, len(met)), rng)
         drawn += len(some)
-        met = distinct(np.concatenate([met, some]))
+        met = drop_duplicates(np.concatenate([met, some]))
         free = some[~taken(some) & ~_among(some, rows)]
         if len(free):
             return free[:1]

@@ -14,7 +14,7 @@ from baco_like.exceptions import SpaceError, SpaceWarning
 from baco_like.parameters.categorical import Categorical
 from baco_like.parameters.ordinal import Ordinal
 from baco_like.parameters.protocol import Parameter
-from baco_like.parameters.values import is_number, ordered, plain
+from baco_like.parameters.values import in_order, is_number, plain
 
 GivenParameter: TypeAlias = Parameter | Iterable[Any]
 """A parameter, or a list: of numbers for an `Ordinal`, of strings or booleans for a `Categorical`."""
@@ -51,7 +51,7 @@ def parameter_from_values(name: str, values: Iterable[Any], default: Any = None)
     """
     if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
         raise SpaceError(f"parameter {name!r}: its values must be a list, got {values!r:.60}")
-    plain_values = [plain(value) for value in ordered(values)]
+    plain_values = [plain(value) for value in in_order(values)]
     numeric = bool(plain_values) and all(map(is_number, plain_values))
     return make_named(name, Ordinal if numeric else Categorical, plain_values, default=default)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from baco_like._typing import Codes, Rng
-from baco_like.spaces.feasible.ragged import by_owner
+from baco_like.spaces.feasible.ragged import sort_by_owner
 from baco_like.spaces.neighbourhoods import Neighbours, hamming, jointly_adjacent, strictly_adjacent
 from baco_like.spaces.space import Space
 
@@ -48,7 +48,7 @@ def cascade(space: Space, codes: Codes, rng: Rng, limit: int = 256) -> Neighbour
         owners.append(left[owner])
         left = np.delete(left, np.unique(owner))
         if not len(left):
-            return by_owner(np.concatenate(rows), np.concatenate(owners))
+            return sort_by_owner(np.concatenate(rows), np.concatenate(owners))
     rows.append(nearest(space, codes[left], rng))
     owners.append(left)
-    return by_owner(np.concatenate(rows), np.concatenate(owners))
+    return sort_by_owner(np.concatenate(rows), np.concatenate(owners))

@@ -20,7 +20,7 @@ import numpy as np
 from baco_like._typing import Array, Codes, Mask
 from baco_like.acquisitions.optimizers.protocol import AcquisitionOptimizer, IsExcluded
 from baco_like.acquisitions.protocol import Score
-from baco_like.spaces.rows import distinct
+from baco_like.spaces.rows import drop_duplicates
 from baco_like.spaces.space import Space
 
 Check = Callable[[AcquisitionOptimizer, Space], None]
@@ -79,7 +79,7 @@ def rows_are_distinct_feasible_free_and_sorted(
         assert rows.shape[1] == space.width
         assert len(rows) <= 5
         assert len(rows) or space.feasible.count == 1
-        assert len(distinct(rows)) == len(rows)
+        assert len(drop_duplicates(rows)) == len(rows)
         assert space.feasible.contains(rows).all()
         assert not is_excluded(rows).any()
         scores = make_score(space)(rows)

@@ -21,7 +21,7 @@ import numpy as np
 from baco_like.constraints.protocol import Constraint
 from baco_like.optimizer import Optimizer
 from baco_like.spaces.feasible.feasible_set import FeasibleSet
-from baco_like.spaces.feasible.rejection import rejection
+from baco_like.spaces.feasible.rejection import build_rejection
 from baco_like.spaces.neighbourhoods import hamming
 from baco_like.spaces.space import Space
 
@@ -65,7 +65,7 @@ def without_chain(values: Values, rules: Sequence[Constraint]) -> Space:
     """Return the space whose feasible set is drawn from all combinations and tested."""
     space = Space(values)
     places = {name: (p, space.columns[name]) for name, p in space.parameters.items()}
-    tested = rejection(np.arange(space.width), space.feasible, places, rules)
+    tested = build_rejection(np.arange(space.width), space.feasible, places, rules)
     space.constraints = tuple(rules)
     space.feasible = FeasibleSet(space.width, (tested,))
     return space

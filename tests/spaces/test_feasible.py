@@ -23,9 +23,9 @@ from baco_like.parameters.integer import Integer
 from baco_like.parameters.permutation import Permutation
 from baco_like.parameters.real import Real
 from baco_like.spaces.feasible import ranking, residue, rules
-from baco_like.spaces.feasible.domain import full_domain
+from baco_like.spaces.feasible.domain import list_domain
 from baco_like.spaces.feasible.extensions import Extensions, OrderRules
-from baco_like.spaces.feasible.interleaved import Interleaved, interleaved
+from baco_like.spaces.feasible.interleaved import Interleaved, interleave
 from baco_like.spaces.feasible.rejection import Rejection
 from baco_like.spaces.space import Space
 
@@ -360,9 +360,9 @@ def test_known_parts_decide_as_the_values_themselves_do(text: str) -> None:
         positions = {
             "abcd".index(n): np.indices((4,) * len(known))[i].ravel() for i, n in enumerate(known)
         }
-        domains = [full_domain(name, space.parameters[name]) for name in "abcd"]
+        domains = [list_domain(name, space.parameters[name]) for name in "abcd"]
         with patch.object(residue, "_WORTHWHILE", 0):
-            number, count = residue.futures(
+            number, count = residue.number_futures(
                 domains, [rules.bind(one, domains)], positions, 4 ** len(known)
             )
         axes = ["abcd".index(name) for name in known]
@@ -374,10 +374,10 @@ def test_known_parts_decide_as_the_values_themselves_do(text: str) -> None:
 def test_known_products_are_few() -> None:
     space = Space({name: [1, 2, 3, 4] for name in "abcd"})
     one = Expression("a * b * c * d == 24", space.parameters)
-    domains = [full_domain(name, space.parameters[name]) for name in "abcd"]
+    domains = [list_domain(name, space.parameters[name]) for name in "abcd"]
     positions = {i: np.indices((4, 4, 4))[k].ravel() for k, i in enumerate((0, 2, 3))}
     with patch.object(residue, "_WORTHWHILE", 0):
-        _, count = residue.futures(domains, [rules.bind(one, domains)], positions, 64)
+        _, count = residue.number_futures(domains, [rules.bind(one, domains)], positions, 64)
     assert count == len({x * y * z for x, y, z in itertools.product([1, 2, 3, 4], repeat=3)})
 
 
@@ -422,7 +422,7 @@ def grouped(m: int, pairs: Sequence[tuple[int, int]]) -> tuple[Interleaved, np.n
     before = np.zeros((m, m), dtype=np.bool_)
     for a, b in pairs:
         before[a, b] = True
-    found = interleaved(np.arange(m), OrderRules(before, np.ones((m, m), dtype=np.bool_)))
+    found = interleave(np.arange(m), OrderRules(before, np.ones((m, m), dtype=np.bool_)))
     assert isinstance(found, Interleaved)
     everything = np.array(list(permutations(range(m))), dtype=np.float64)
     good = np.all([everything[:, a] < everything[:, b] for a, b in pairs], axis=0)
@@ -479,7 +479,7 @@ def test_the_nearest_of_interleaved_groups(m: int, pairs: list[tuple[int, int]])
 def test_a_group_of_rules_that_contradict_leaves_nothing() -> None:
     before = np.zeros((4, 4), dtype=np.bool_)
     before[0, 1] = before[1, 0] = True
-    assert interleaved(np.arange(4), OrderRules(before, np.ones((4, 4), dtype=np.bool_))) is None
+    assert interleave(np.arange(4), OrderRules(before, np.ones((4, 4), dtype=np.bool_))) is None
 
 
 def test_sixty_four_elements_under_many_rules_are_counted_and_drawn() -> None:

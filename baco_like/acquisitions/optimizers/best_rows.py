@@ -6,7 +6,7 @@ import numpy as np
 
 from baco_like._typing import Array, Codes, Ints, Rng
 from baco_like.acquisitions.optimizers.protocol import IsExcluded
-from baco_like.spaces.rows import first_appearances
+from baco_like.spaces.rows import find_first_rows
 
 _FIRST_CHECKED = 32
 """Rows that are checked for exclusion first; checking all candidates would take longer than scoring them."""
@@ -113,5 +113,5 @@ class BestPool:
         )
         rows = np.concatenate([self.rows, rows])
         scores = np.concatenate([self._scores, scores])
-        first = first_appearances(rows)
+        first = find_first_rows(rows)
         self.rows, self._scores = best_rows(rows[first], scores[first], self._n, self._rng)

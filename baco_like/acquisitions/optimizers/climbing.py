@@ -15,7 +15,7 @@ from baco_like.acquisitions.optimizers.best_rows import (
 )
 from baco_like.acquisitions.protocol import Score
 from baco_like.spaces.neighbourhoods import Neighbours, hamming
-from baco_like.spaces.rows import first_appearances
+from baco_like.spaces.rows import find_first_rows
 from baco_like.spaces.space import Space
 
 _FEWEST_CLIMBERS = 3
@@ -37,7 +37,7 @@ def choose_starts(
     drawn, heights = best_rows(rows[given:], scores[given:], 2 * count, rng)
     climbers = np.concatenate([rows[:given], drawn])
     heights = np.concatenate([scores[:given], heights])
-    first = first_appearances(climbers)
+    first = find_first_rows(climbers)
     first = first[: int((first < given).sum()) + count]
     return climbers[first], heights[first]
 
@@ -87,7 +87,7 @@ def step_to_neighbours(
         near, owner = np.concatenate([near, joint])[order], owner[order]
         scores = np.concatenate([scores, joint_scores])[order]
     best = best_by_owner(owner, scores, rng)
-    best = best[first_appearances(near[best])]
+    best = best[find_first_rows(near[best])]
     return near[best], scores[best]
 
 

@@ -14,7 +14,7 @@ from baco_like._typing import Codes, Rng
 from baco_like.acquisitions.optimizers.best_rows import best_free_rows, best_rows
 from baco_like.acquisitions.optimizers.protocol import IsExcluded
 from baco_like.acquisitions.protocol import Score
-from baco_like.spaces.rows import distinct
+from baco_like.spaces.rows import drop_duplicates
 from baco_like.spaces.space import Space
 
 
@@ -61,5 +61,5 @@ class SampledSearch:
         self, score: Score, space: Space, n: int, rng: Rng, start: Codes, is_excluded: IsExcluded
     ) -> Codes:
         """Return the n best rows of the sample that are not excluded; ``start`` is not used."""
-        rows = distinct(space.feasible.sample(space.affordable(self.candidates), rng))
+        rows = drop_duplicates(space.feasible.sample(space.affordable(self.candidates), rng))
         return best_free_rows(rows, score(rows), n, rng, is_excluded)[0]

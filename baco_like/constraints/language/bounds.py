@@ -15,13 +15,13 @@ Bounds = tuple[float, float]
 _MIRRORED: Mapping[str, str] = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "=="}
 
 
-def bounds(node: Node, name: str) -> Bounds:
+def find_bounds(node: Node, name: str) -> Bounds:
     """Return the least and the greatest number that comparisons of a parameter with constants allow.
 
     The bounds themselves may be allowed or not. Other conditions, and comparisons joined by ``or``, give no bound.
     """
     if isinstance(node, tree.Junction) and node.operator == "and":
-        return _both([bounds(part, name) for part in node.parts])
+        return _both([find_bounds(part, name) for part in node.parts])
     if not isinstance(node, tree.Comparison):
         return -math.inf, math.inf
     sides = pairwise((node.left, *node.rights))

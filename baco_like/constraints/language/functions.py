@@ -16,25 +16,25 @@ from baco_like.constraints.language.vector import (
     Result,
     Vector,
     cast,
-    common,
-    either,
-    mapped,
+    cast_to_common,
+    map_values,
+    unite_masks,
 )
 from baco_like.parameters.extent import ColumnKind, Extent
 from baco_like.parameters.values import EXACT
 
 
-def function_of(name: str, arguments: Sequence[Vector]) -> Vector:
+def apply_function(name: str, arguments: Sequence[Vector]) -> Vector:
     """Return the values of a function of `exact.FUNCTIONS` for columns of numbers.
 
     Raises:
         Inexact: The last bit depends on the library (logarithms), or the result may not fit 64 bits.
     """
     if name in ("min", "max"):
-        return _extreme(name, common(list(arguments)))
+        return _extreme(name, cast_to_common(list(arguments)))
     (only,) = arguments
     if name == "abs":
-        return mapped(only, np.abs, intervals.absolute(only.extent))
+        return map_values(only, np.abs, intervals.absolute(only.extent))
     if name == "sqrt":
         return _root(cast(only, ColumnKind.FLOAT) if only.kind is ColumnKind.INT else only)
     if name in _ROUNDING:
@@ -49,7 +49,7 @@ def _extreme(function: str, arguments: list[Vector]) -> Vector:
         value, undefined = arguments[0].run(columns)
         for argument in arguments[1:]:
             other, also = argument.run(columns)
-            undefined = either(undefined, also)
+            undefined = unite_masks(undefined, also)
             value = np.where(better(other, value), other, value)
         return value, undefined
 
@@ -65,7 +65,7 @@ def _root(only: Vector) -> Vector:
     def run(columns: Columns) -> Result:
         value, undefined = only.run(columns)
         negative = np.asarray(value) < 0
-        return np.sqrt(np.where(negative, 0.0, value)), either(undefined, negative)
+        return np.sqrt(np.where(negative, 0.0, value)), unite_masks(undefined, negative)
 
     return Vector(found, run)
 
@@ -85,6 +85,6 @@ def _rounded(function: str, only: Vector) -> Vector:
         raise Inexact
     compute = _ROUNDING[function]
     low, high = int(np.floor(only.extent.low)), int(np.ceil(only.extent.high))
-    return mapped(
+    return map_values(
         only, lambda value: compute(value).astype(np.int64), Extent(ColumnKind.INT, low, high)
     )

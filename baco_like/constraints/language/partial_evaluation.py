@@ -41,7 +41,7 @@ class Term:
     by_row: bool = False
 
 
-def known_terms(
+def find_known_terms(
     node: Node, known: frozenset[str], parameters: Mapping[str, Parameter]
 ) -> list[Term] | None:
     """Return parts whose values decide, together with the other parameters, whether the condition holds.

@@ -8,7 +8,7 @@ from baco_like.constraints.language import tree
 from baco_like.constraints.language.tree import Node
 
 
-def products(node: Node) -> list[tuple[str, ...]]:
+def find_products(node: Node) -> list[tuple[str, ...]]:
     """Return the factors of every product of two or more names, sorted, each product once.
 
     Constant factors are ignored. A product inside a larger product is part of it; products inside a sum are separate:

@@ -14,7 +14,13 @@ from dataclasses import dataclass, field, replace
 from typing import NoReturn
 
 from baco_like.constraints.language import exact, tree
-from baco_like.constraints.language.source import BINARY, COMPARISONS, MAX_DEPTH, Refused, parsed
+from baco_like.constraints.language.source import (
+    BINARY,
+    COMPARISONS,
+    MAX_DEPTH,
+    Refused,
+    parse_expression,
+)
 from baco_like.constraints.language.tree import Node
 from baco_like.constraints.language.writer import write_name
 from baco_like.exceptions import ExpressionError
@@ -75,7 +81,7 @@ def read(text: str, parameters: Mapping[str, Parameter], dialect: Dialect | None
         ExpressionError: The text is not in the language; the message gives the reason and ``position`` the place.
     """
     try:
-        body, shift = parsed(text)
+        body, shift = parse_expression(text)
     except Refused as error:
         raise ExpressionError(error.message, str(text), error.position) from None
     lines = (shift, *(shift + found.end() for found in re.finditer(r"\r\n|\r|\n", text[shift:])))

@@ -52,7 +52,7 @@ class Refused(Exception):
         self.position = position
 
 
-def parsed(text: str) -> tuple[ast.expr, int]:
+def parse_expression(text: str) -> tuple[ast.expr, int]:
     """Return Python's tree of an expression, and the number of blanks before it.
 
     Raises:

@@ -37,7 +37,7 @@ class Vector:
 NUMBERS = (ColumnKind.BOOL, ColumnKind.INT, ColumnKind.FLOAT, ColumnKind.NUMBER)
 
 
-def truth(vector: Vector) -> Vector:
+def to_truth(vector: Vector) -> Vector:
     """Return the truth of the values, as Python's ``bool``."""
     if vector.kind is ColumnKind.BOOL:
         return vector
@@ -49,7 +49,7 @@ def truth(vector: Vector) -> Vector:
     return Vector(Extent(ColumnKind.BOOL, 0, 1), run)
 
 
-def either(a: Mask | None, b: Mask | None) -> Mask | None:
+def unite_masks(a: Mask | None, b: Mask | None) -> Mask | None:
     """Return the union of two masks; None is the empty mask."""
     if a is None or b is None:
         return b if a is None else a
@@ -82,7 +82,7 @@ def number(vector: Vector) -> Vector:
     return cast(vector, ColumnKind.INT) if vector.kind is ColumnKind.BOOL else vector
 
 
-def mapped(vector: Vector, compute: Callable[[Any], Any], extent: Extent) -> Vector:
+def map_values(vector: Vector, compute: Callable[[Any], Any], extent: Extent) -> Vector:
     """Return a function of the values, whose results have this extent; undefined rows stay undefined."""
 
     def run(columns: Columns) -> Result:
@@ -92,7 +92,7 @@ def mapped(vector: Vector, compute: Callable[[Any], Any], extent: Extent) -> Vec
     return Vector(extent, run)
 
 
-def common(vectors: list[Vector]) -> list[Vector]:
+def cast_to_common(vectors: list[Vector]) -> list[Vector]:
     """Return vectors of one common kind, so that rows can be taken from either.
 
     Raises:
@@ -107,7 +107,7 @@ def common(vectors: list[Vector]) -> list[Vector]:
     return [cast(vector, target) for vector in vectors]
 
 
-def spanning(vectors: list[Vector]) -> Extent:
+def join_extents(vectors: list[Vector]) -> Extent:
     """Return the least extent that holds the values of vectors of one kind."""
     kind = vectors[0].kind
     return Extent(kind, min(v.extent.low for v in vectors), max(v.extent.high for v in vectors))

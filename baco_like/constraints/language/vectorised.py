@@ -17,7 +17,7 @@ import numpy as np
 
 from baco_like._typing import Mask
 from baco_like.constraints.language import intervals, tree
-from baco_like.constraints.language.functions import function_of
+from baco_like.constraints.language.functions import apply_function
 from baco_like.constraints.language.tree import Node
 from baco_like.constraints.language.vector import (
     Columns,
@@ -25,12 +25,12 @@ from baco_like.constraints.language.vector import (
     Result,
     Vector,
     cast,
-    common,
-    either,
-    mapped,
+    cast_to_common,
+    join_extents,
+    map_values,
     number,
-    spanning,
-    truth,
+    to_truth,
+    unite_masks,
 )
 from baco_like.parameters.extent import ColumnKind, Extent, extent_of
 from baco_like.parameters.protocol import Parameter, is_permutation
@@ -92,11 +92,11 @@ def _at(node: tree.At, parameters: Mapping[str, Parameter]) -> Vector:
 def _unary(node: tree.Unary, parameters: Mapping[str, Parameter]) -> Vector:
     operand = vectorise(node.operand, parameters)
     if node.operator == "not":
-        return mapped(truth(operand), np.logical_not, Extent(ColumnKind.BOOL, 0, 1))
+        return map_values(to_truth(operand), np.logical_not, Extent(ColumnKind.BOOL, 0, 1))
     operand = number(operand)
     if node.operator == "+":
         return operand
-    return mapped(operand, np.negative, intervals.negated(operand.extent))
+    return map_values(operand, np.negative, intervals.negated(operand.extent))
 
 
 def _binary(node: tree.Binary, parameters: Mapping[str, Parameter]) -> Vector:
@@ -130,7 +130,7 @@ def _computing(
     def run(columns: Columns) -> Result:
         a, undefined = run_left(columns)
         b, also = run_right(columns)
-        return compute(a, b), either(undefined, also)
+        return compute(a, b), unite_masks(undefined, also)
 
     return run
 
@@ -142,7 +142,7 @@ def _dividing(
         a, undefined = left.run(columns)
         b, also = right.run(columns)
         zero = np.asarray(b) == 0
-        return compute(a, np.where(zero, 1, b)), either(either(undefined, also), zero)
+        return compute(a, np.where(zero, 1, b)), unite_masks(unite_masks(undefined, also), zero)
 
     return run
 
@@ -196,7 +196,7 @@ def _membership(
     else:
         assert isinstance(given, tree.Listed)
         inside = _in_listed(left, given, parameters)
-    return inside if sign == "in" else mapped(inside, np.logical_not, inside.extent)
+    return inside if sign == "in" else map_values(inside, np.logical_not, inside.extent)
 
 
 def _in_listed(left: Vector, given: tree.Listed, parameters: Mapping[str, Parameter]) -> Vector:
@@ -209,7 +209,7 @@ def _in_listed(left: Vector, given: tree.Listed, parameters: Mapping[str, Parame
         and left.kind is ColumnKind.INT
     ):
         table = np.array(values)
-        return mapped(left, lambda value: np.isin(value, table), Extent(ColumnKind.BOOL, 0, 1))
+        return map_values(left, lambda value: np.isin(value, table), Extent(ColumnKind.BOOL, 0, 1))
     equals = [_compared("==", left, vectorise(one, parameters)) for one in given.elements]
     extent = Extent(ColumnKind.BOOL, 0, 1)
 
@@ -221,7 +221,7 @@ def _in_listed(left: Vector, given: tree.Listed, parameters: Mapping[str, Parame
             one,
             also,
         ) in results:  # Python builds the whole list first, so one undefined element is enough
-            value, undefined = value | one, either(undefined, also)
+            value, undefined = value | one, unite_masks(undefined, also)
         return value, undefined
 
     if not equals:
@@ -243,7 +243,7 @@ def _in_range(left: Vector, numbers: range) -> Vector:
             good &= np.floor(value) == value
         return good
 
-    return mapped(left, inside, Extent(ColumnKind.BOOL, 0, 1))
+    return map_values(left, inside, Extent(ColumnKind.BOOL, 0, 1))
 
 
 def _junction(node: tree.Junction, parameters: Mapping[str, Parameter]) -> Vector:
@@ -251,7 +251,7 @@ def _junction(node: tree.Junction, parameters: Mapping[str, Parameter]) -> Vecto
 
 
 def _junction_of(word: str, parts: list[Vector]) -> Vector:
-    parts = common(parts)
+    parts = cast_to_common(parts)
     plain = parts[0].kind is ColumnKind.BOOL
     combine = operator.and_ if word == "and" else operator.or_
 
@@ -262,17 +262,17 @@ def _junction_of(word: str, parts: list[Vector]) -> Vector:
             after, also = part.run(columns)
             go = going if word == "and" else np.logical_not(going)
             if also is not None:  # an undefined part counts only in rows that reach it
-                undefined = either(undefined, np.asarray(also & go))
+                undefined = unite_masks(undefined, np.asarray(also & go))
             value = combine(value, after) if plain else np.where(go, after, value)
             going = value if plain else np.asarray(value).astype(np.bool_)
         return value, undefined
 
-    return Vector(spanning(parts), run)
+    return Vector(join_extents(parts), run)
 
 
 def _choice(node: tree.Choice, parameters: Mapping[str, Parameter]) -> Vector:
-    test = truth(vectorise(node.test, parameters))
-    body, otherwise = common(
+    test = to_truth(vectorise(node.test, parameters))
+    body, otherwise = cast_to_common(
         [vectorise(node.body, parameters), vectorise(node.otherwise, parameters)]
     )
 
@@ -281,17 +281,17 @@ def _choice(node: tree.Choice, parameters: Mapping[str, Parameter]) -> Vector:
         a, first = body.run(columns)
         b, second = otherwise.run(columns)
         if first is not None:
-            undefined = either(undefined, np.asarray(first & chosen))
+            undefined = unite_masks(undefined, np.asarray(first & chosen))
         if second is not None:
-            undefined = either(undefined, np.asarray(second & ~np.asarray(chosen)))
+            undefined = unite_masks(undefined, np.asarray(second & ~np.asarray(chosen)))
         return np.where(chosen, a, b), undefined
 
-    return Vector(spanning([body, otherwise]), run)
+    return Vector(join_extents([body, otherwise]), run)
 
 
 def _call(node: tree.Call, parameters: Mapping[str, Parameter]) -> Vector:
     arguments = [number(vectorise(one, parameters)) for one in node.arguments]
-    return function_of(node.function, arguments)
+    return apply_function(node.function, arguments)
 
 
 _BUILDERS: Mapping[type[Any], Callable[..., Vector]] = {

@@ -15,19 +15,19 @@ from baco_like.constraints.expression import Expression
 from baco_like.constraints.protocol import Constraint
 from baco_like.exceptions import SpaceError
 from baco_like.parameters.protocol import Parameter, is_continuous
-from baco_like.spaces.feasible.conflict import conflict, emptiness
-from baco_like.spaces.feasible.domain import full_domain
-from baco_like.spaces.feasible.extensions import Extensions, extensions
+from baco_like.spaces.feasible.conflict import conflict_error, is_surely_empty
+from baco_like.spaces.feasible.domain import list_domain
+from baco_like.spaces.feasible.extensions import Extensions, build_extensions
 from baco_like.spaces.feasible.factor import Factor
 from baco_like.spaces.feasible.feasible_set import FeasibleSet
 from baco_like.spaces.feasible.free import Continuous, FreePermutation, FreeScalar, ListedValues
 from baco_like.spaces.feasible.group import TreeGroup
-from baco_like.spaces.feasible.growth import TooLarge, grow
-from baco_like.spaces.feasible.interleaved import Interleaved, interleaved
-from baco_like.spaces.feasible.ordering import order
-from baco_like.spaces.feasible.precedence import order_rules
-from baco_like.spaces.feasible.rejection import Hopeless, rejection
-from baco_like.spaces.feasible.rules import bind, holds, prepared, tightened
+from baco_like.spaces.feasible.growth import TooLarge, grow_tree
+from baco_like.spaces.feasible.interleaved import Interleaved, interleave
+from baco_like.spaces.feasible.ordering import choose_order
+from baco_like.spaces.feasible.precedence import find_order_rules
+from baco_like.spaces.feasible.rejection import Hopeless, build_rejection
+from baco_like.spaces.feasible.rules import bind, holds, tabulate, tighten
 
 LISTED_VALUES = 2**20
 """A constrained parameter with more values is left to rejection instead of listing them."""
@@ -80,11 +80,11 @@ def build(parameters: Mapping[str, Parameter], constraints: Sequence[Constraint]
         try:
             factor = _factor(part)
         except Hopeless:
-            if not emptiness(part.parameters, part.constraints):
+            if not is_surely_empty(part.parameters, part.constraints):
                 raise
             factor = None
         if factor is None:
-            raise conflict(part.parameters, part.constraints)
+            raise conflict_error(part.parameters, part.constraints)
         factors.append(factor)
     return FeasibleSet(ends[-1] if ends else 0, tuple(factors))
 
@@ -135,7 +135,7 @@ def _free(part: Part) -> Factor:
     if parameter.cardinality == math.inf:
         return Continuous(columns, parameter)
     if parameter.cardinality == 1:
-        return ListedValues(columns, full_domain(name, parameter))
+        return ListedValues(columns, list_domain(name, parameter))
     if parameter.width > 1:
         return FreePermutation(columns)
     return FreeScalar(columns, parameter)
@@ -144,7 +144,7 @@ def _free(part: Part) -> Factor:
 def _permutation(part: Part, name: str) -> Factor | None:
     """Return the factor of a permutation whose constraints read nothing else, or None if it is empty."""
     parameter, columns = part.parameters[name], part.columns[name]
-    _, others = order_rules(name, parameter, part.constraints)
+    _, others = find_order_rules(name, parameter, part.constraints)
     if others and not _is_too_large(parameter):
         return _list_group(part)
     ordered = [c for c in part.constraints if not any(c is other for other in others)]
@@ -155,7 +155,7 @@ def _permutation(part: Part, name: str) -> Factor | None:
     if not tested:
         return replace(superset, columns=columns)
     places = {name: (parameter, slice(0, parameter.width))}
-    return rejection(columns, FeasibleSet(parameter.width, (superset,)), places, tested)
+    return build_rejection(columns, FeasibleSet(parameter.width, (superset,)), places, tested)
 
 
 def _orders(
@@ -165,8 +165,8 @@ def _orders(
     inside = np.arange(parameter.width)
     kept = len(ordered)
     while kept:
-        rules, _ = order_rules(name, parameter, ordered[:kept])
-        for tree in (partial(extensions, most=SMALL_TREE), interleaved):
+        rules, _ = find_order_rules(name, parameter, ordered[:kept])
+        for tree in (partial(build_extensions, most=SMALL_TREE), interleave):
             with contextlib.suppress(TooLarge):
                 return tree(inside, rules), ordered[kept:]
         kept = 3 * kept // 4
@@ -196,7 +196,7 @@ def _list_group(part: Part) -> Factor | None:
     Raises:
         TooLarge: The group cannot be listed.
     """
-    domains = [full_domain(name, parameter) for name, parameter in part.parameters.items()]
+    domains = [list_domain(name, parameter) for name, parameter in part.parameters.items()]
     for constraint in part.constraints:
         if len(constraint.parameters) == 1:
             rule = bind(constraint, domains)
@@ -207,12 +207,12 @@ def _list_group(part: Part) -> Factor | None:
                 return None
     if len(domains) == 1:
         return ListedValues(next(iter(part.columns.values())), domains[0])
-    rules = [prepared(bind(c, domains), domains) for c in part.constraints if len(c.parameters) > 1]
-    domains, rules = tightened(domains, rules)
+    rules = [tabulate(bind(c, domains), domains) for c in part.constraints if len(c.parameters) > 1]
+    domains, rules = tighten(domains, rules)
     if any(domain.size == 0 for domain in domains):
         return None
-    chosen = order([domain.size for domain in domains], rules)
-    tree = grow(domains, rules, chosen)
+    chosen = choose_order([domain.size for domain in domains], rules)
+    tree = grow_tree(domains, rules, chosen)
     if tree is None:
         return None
     levels = tuple(domains[i] for i in chosen)
@@ -261,4 +261,4 @@ def _reject(part: Part, tested: Sequence[Constraint]) -> Factor | None:
         factors.append(factor)
     columns = np.concatenate([part.columns[name] for name in names])
     parameters = {name: (part.parameters[name], slices[name]) for name in names}
-    return rejection(columns, FeasibleSet(ends[-1], tuple(factors)), parameters, tested)
+    return build_rejection(columns, FeasibleSet(ends[-1], tuple(factors)), parameters, tested)

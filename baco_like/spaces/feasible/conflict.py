@@ -10,12 +10,12 @@ from baco_like._typing import Ints
 from baco_like.constraints.protocol import Constraint
 from baco_like.exceptions import SpaceError
 from baco_like.parameters.protocol import Parameter
-from baco_like.spaces.feasible.domain import Domain, full_domain
-from baco_like.spaces.feasible.extensions import extensions
+from baco_like.spaces.feasible.domain import Domain, list_domain
+from baco_like.spaces.feasible.extensions import build_extensions
 from baco_like.spaces.feasible.growth import TooLarge
-from baco_like.spaces.feasible.ordering import order
-from baco_like.spaces.feasible.precedence import order_rules
-from baco_like.spaces.feasible.rules import Rule, bind, evaluate, prepared, tightened
+from baco_like.spaces.feasible.ordering import choose_order
+from baco_like.spaces.feasible.precedence import find_order_rules
+from baco_like.spaces.feasible.rules import Rule, bind, evaluate, tabulate, tighten
 
 _BLOCK = 2**12
 """Rows that are extended at a time: depth first, so that a configuration is found soon if there are many."""
@@ -27,7 +27,9 @@ Empty = Callable[[Sequence[Constraint]], bool]
 """Returns whether no configuration satisfies some constraints, for certain."""
 
 
-def conflict(parameters: Mapping[str, Parameter], constraints: Sequence[Constraint]) -> SpaceError:
+def conflict_error(
+    parameters: Mapping[str, Parameter], constraints: Sequence[Constraint]
+) -> SpaceError:
     """Return the error for a group without configurations; it names a minimal conflicting set of constraints.
 
     A deletion filter (Chinneck and Dravnieks 1991): a constraint without which the others still conflict is removed,
@@ -47,7 +49,7 @@ def conflict(parameters: Mapping[str, Parameter], constraints: Sequence[Constrai
     return SpaceError(f"no configuration satisfies {shown} together; change or remove one of them")
 
 
-def emptiness(parameters: Mapping[str, Parameter], constraints: Sequence[Constraint]) -> bool:
+def is_surely_empty(parameters: Mapping[str, Parameter], constraints: Sequence[Constraint]) -> bool:
     """Whether no configuration satisfies the constraints, for certain."""
     return any(empty(constraints) for empty in _tests(parameters, constraints))
 
@@ -59,12 +61,12 @@ def _tests(parameters: Mapping[str, Parameter], constraints: Sequence[Constraint
     """
     if len(parameters) == 1:
         ((name, parameter),) = parameters.items()
-        if parameter.width > 1 and not order_rules(name, parameter, constraints)[1]:
+        if parameter.width > 1 and not find_order_rules(name, parameter, constraints)[1]:
             return [lambda some: _no_order(name, parameter, some)]
     if any(parameter.cardinality > WORK for parameter in parameters.values()):
         return []
-    domains = [full_domain(name, parameter) for name, parameter in parameters.items()]
-    rules = {id(c): prepared(bind(c, domains), domains) for c in constraints}
+    domains = [list_domain(name, parameter) for name, parameter in parameters.items()]
+    rules = {id(c): tabulate(bind(c, domains), domains) for c in constraints}
     work = [WORK]
     return [
         lambda some: _refuted(domains, [rules[id(c)] for c in some]),
@@ -73,23 +75,23 @@ def _tests(parameters: Mapping[str, Parameter], constraints: Sequence[Constraint
 
 
 def _no_order(name: str, parameter: Parameter, constraints: Sequence[Constraint]) -> bool:
-    rules, _ = order_rules(name, parameter, constraints)
+    rules, _ = find_order_rules(name, parameter, constraints)
     try:
-        return extensions(np.arange(parameter.width), rules) is None
+        return build_extensions(np.arange(parameter.width), rules) is None
     except TooLarge:
         return False
 
 
 def _refuted(domains: Sequence[Domain], rules: Sequence[Rule]) -> bool:
     """Whether some parameter has no value that every single table allows."""
-    return any(domain.size == 0 for domain in tightened(domains, rules)[0])
+    return any(domain.size == 0 for domain in tighten(domains, rules)[0])
 
 
 def _has_no_row(domains: Sequence[Domain], rules: Sequence[Rule], work: list[int]) -> bool:
     """Whether no combination satisfies the rules; False also if the remaining work is used up before."""
     read = {i for rule in rules for i in rule.members}
     sizes = [domain.size for domain in domains]
-    chosen = [i for i in order(sizes, rules) if i in read]
+    chosen = [i for i in choose_order(sizes, rules) if i in read]
     stack: list[tuple[int, dict[int, Ints], int]] = [(0, {}, 1)]
     while stack:
         level, columns, rows = stack.pop()

@@ -13,7 +13,7 @@ import numpy as np
 
 from baco_like._typing import Array, Codes, Ints, Rng
 from baco_like.spaces.feasible.domain import Domain
-from baco_like.spaces.feasible.ragged import ragged
+from baco_like.spaces.feasible.ragged import concatenate_ranges
 from baco_like.spaces.feasible.tree import Tree
 
 EdgeCosts = Callable[[Codes], Sequence[Array]]
@@ -128,4 +128,4 @@ def _within(
 def _edges_of(start: Ints, node: Ints) -> tuple[Ints, Ints]:
     """Return all edges of some nodes, node by node, and the index of the node of each edge."""
     length = start[node + 1] - start[node]
-    return ragged(start[node], length), np.repeat(np.arange(len(node)), length)
+    return concatenate_ranges(start[node], length), np.repeat(np.arange(len(node)), length)

@@ -102,7 +102,7 @@ class Lookup:
         return np.asarray(self.table[np.where(whole >= 0, whole + self.start, -1)])
 
 
-def lookup(domains: Sequence[Domain]) -> Lookup | None:
+def build_lookup(domains: Sequence[Domain]) -> Lookup | None:
     """Return the table of some domains, or None if one has several columns, fractions, or a very wide range."""
     if any(domain.width > 1 or domain.size == 0 for domain in domains):
         return None
@@ -119,7 +119,7 @@ def lookup(domains: Sequence[Domain]) -> Lookup | None:
     return Lookup(low, span, start, table)
 
 
-def full_domain(name: str, parameter: Parameter) -> Domain:
+def list_domain(name: str, parameter: Parameter) -> Domain:
     """Return all values of a parameter with a finite cardinality (a permutation's are listed)."""
     count = int(parameter.cardinality)
     if parameter.width > 1:

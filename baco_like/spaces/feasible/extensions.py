@@ -20,7 +20,7 @@ from baco_like._typing import Array, Codes, Ints, Mask, Rng
 from baco_like.spaces.feasible.distance import nearest_paths
 from baco_like.spaces.feasible.factor import FactorDefaults
 from baco_like.spaces.feasible.growth import TooLarge
-from baco_like.spaces.feasible.ragged import swaps_within
+from baco_like.spaces.feasible.ragged import find_swaps
 from baco_like.spaces.feasible.ranking import (
     Ranks,
     is_permutation,
@@ -29,7 +29,7 @@ from baco_like.spaces.feasible.ranking import (
     random_ranks,
     rank_dtype,
 )
-from baco_like.spaces.feasible.tree import Edges, Tree, finish
+from baco_like.spaces.feasible.tree import Edges, Tree, finish_tree
 
 MAX_EDGES = 2**23
 """Most edges of the tree of orders: a few seconds and half a gigabyte."""
@@ -122,7 +122,7 @@ class Extensions(FactorDefaults):
 
     def closest_others(self, codes: Codes) -> tuple[Codes, Ints, Array]:
         """Return the adjacent swaps that satisfy the rules; other rows than permutations have none."""
-        return swaps_within(codes, self.contains)
+        return find_swaps(codes, self.contains)
 
     def _edge_costs(self, codes: Codes) -> list[Array]:
         """Return the distance that each element would move; exchangeable ones keep the order of their targets."""
@@ -182,7 +182,7 @@ class Extensions(FactorDefaults):
         return codes
 
 
-def extensions(columns: Ints, rules: OrderRules, most: int = MAX_EDGES) -> Extensions | None:
+def build_extensions(columns: Ints, rules: OrderRules, most: int = MAX_EDGES) -> Extensions | None:
     """Return the permutations that satisfy the rules, or None if there are none.
 
     Raises:
@@ -191,7 +191,7 @@ def extensions(columns: Ints, rules: OrderRules, most: int = MAX_EDGES) -> Exten
     mentioned = rules.mentioned
     others = np.setdiff1d(np.arange(len(columns)), mentioned)
     levels = _levels(rules, mentioned, len(columns), most)
-    tree = None if levels is None else finish(levels)
+    tree = None if levels is None else finish_tree(levels)
     return None if tree is None else Extensions(columns, mentioned, others, tree)
 
 

@@ -1,4 +1,4 @@
-"""The feasible set: a chain of trees, that is a product of independent factors, which is never listed.
+"""The feasible set: a chain of trees, i.e. a product of independent factors that is never listed as a whole.
 
 This is the structure of Rasch et al. that BaCO uses (section 4.2). Counts multiply, and a configuration's rank has one
 digit for each factor in mixed radix, the first one being the most significant; ranks beyond int64 are Python integers.
@@ -16,7 +16,7 @@ import numpy as np
 from baco_like._typing import Array, Codes, Ints, Mask, Rng
 from baco_like.exceptions import ConfigError, SpaceError
 from baco_like.spaces.feasible.factor import Factor
-from baco_like.spaces.feasible.ragged import by_owner, pairs, replaced
+from baco_like.spaces.feasible.ragged import pair_by_owner, replace_columns, sort_by_owner
 from baco_like.spaces.feasible.ranking import Ranks, rank_dtype
 from baco_like.spaces.feasible.single_rows import SingleRows
 
@@ -195,16 +195,16 @@ class FeasibleSet:
         repaired, repaired_owner = codes[~feasible], np.flatnonzero(~feasible)
         for factor, ok, (others, owner, distance) in zip(self.factors, good, found, strict=True):
             chosen = feasible[owner] & (distance == least)[owner]
-            rows.append(replaced(codes, owner[chosen], factor.columns, others[chosen]))
+            rows.append(replace_columns(codes, owner[chosen], factor.columns, others[chosen]))
             owners.append(owner[chosen])
             rest = ~ok[owner]
             others, owner = others[rest], owner[rest]
-            left, right = pairs(repaired_owner, owner, n)
+            left, right = pair_by_owner(repaired_owner, owner, n)
             same = np.flatnonzero(ok[repaired_owner])
-            changed = replaced(repaired, left, factor.columns, others[right])
+            changed = replace_columns(repaired, left, factor.columns, others[right])
             repaired = np.concatenate([repaired[same], changed])
             repaired_owner = np.concatenate([repaired_owner[same], repaired_owner[left]])
-        return by_owner(
+        return sort_by_owner(
             np.concatenate([*rows, repaired]), np.concatenate([*owners, repaired_owner])
         )
 

@@ -16,7 +16,7 @@ from baco_like.parameters.swaps import adjacent_swaps
 from baco_like.spaces.feasible.distance import value_costs
 from baco_like.spaces.feasible.domain import Domain
 from baco_like.spaces.feasible.factor import FactorDefaults, Unranked
-from baco_like.spaces.feasible.ragged import by_owner
+from baco_like.spaces.feasible.ragged import sort_by_owner
 from baco_like.spaces.feasible.ranking import (
     Ranks,
     is_permutation,
@@ -252,7 +252,7 @@ def _or_nearest(
     """Return the steps of legal rows and the nearest legal row of the others, with owners and distances."""
     distance = np.where(legal, np.inf, np.abs(codes - nearest).sum(axis=1))
     distance[steps[1]] = 1.0
-    rows, owner = by_owner(
+    rows, owner = sort_by_owner(
         np.concatenate([steps[0], nearest[~legal]]),
         np.concatenate([steps[1], np.flatnonzero(~legal)]),
     )

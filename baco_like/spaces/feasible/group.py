@@ -10,7 +10,7 @@ import numpy as np
 
 from baco_like._typing import Array, Codes, Ints, Mask, Rng
 from baco_like.spaces.feasible.distance import closest_other_paths, nearest_paths, value_costs
-from baco_like.spaces.feasible.domain import Domain, Lookup, lookup
+from baco_like.spaces.feasible.domain import Domain, Lookup, build_lookup
 from baco_like.spaces.feasible.one_change import one_changes
 from baco_like.spaces.feasible.ranking import Ranks, random_ranks
 from baco_like.spaces.feasible.single_rows import ValueStep, is_small
@@ -134,7 +134,7 @@ class TreeGroup:
 
     @cached_property
     def _lookup(self) -> Lookup | None:
-        return lookup(self.domains)
+        return build_lookup(self.domains)
 
     def one_changes(self, codes: Codes, rng: Rng, limit: int | None) -> tuple[Codes, Ints, Mask]:
         """Return the feasible rows in which one parameter has another value, or two elements of a permutation swapped.

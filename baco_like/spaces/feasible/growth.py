@@ -10,9 +10,9 @@ import numpy as np
 
 from baco_like._typing import Ints, Mask
 from baco_like.spaces.feasible.domain import Domain
-from baco_like.spaces.feasible.residue import futures
-from baco_like.spaces.feasible.rules import Rule, from_mixed_radix, mixed_radix, numbered
-from baco_like.spaces.feasible.tree import Edges, Tree, finish
+from baco_like.spaces.feasible.residue import number_futures
+from baco_like.spaces.feasible.rules import Rule, from_mixed_radix, mixed_radix, number_keys
+from baco_like.spaces.feasible.tree import Edges, Tree, finish_tree
 
 MAX_EDGES = 2**24
 """Most edges of one level (about 30 bytes each while the tree grows)."""
@@ -37,7 +37,9 @@ class TooLarge(Exception):
     """The tree is too large; the group must be handled without listing it."""
 
 
-def grow(domains: Sequence[Domain], rules: Sequence[Rule], order: Sequence[int]) -> Tree | None:
+def grow_tree(
+    domains: Sequence[Domain], rules: Sequence[Rule], order: Sequence[int]
+) -> Tree | None:
     """Return the tree of the combinations that satisfy every rule, or None if there are none.
 
     Paths that leave the same choices share a node (see `residue`).
@@ -65,7 +67,7 @@ def grow(domains: Sequence[Domain], rules: Sequence[Rule], order: Sequence[int])
         child, columns, after = _children(domains, pending, below, len(node))
         levels.append(Edges(nodes, domains[new].size, node, value, child))
         nodes = after
-    return finish(levels)
+    return finish_tree(levels)
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +128,7 @@ def _lookup(
         return _Lookup(table, mixed_radix([columns[i] for i in others], sizes))
     if len(others) == len(columns) or math.prod(sizes) >= 2**62:
         return None  # every node has a different combination
-    distinct, row = numbered(mixed_radix([columns[i] for i in others], sizes), math.prod(sizes))
+    distinct, row = number_keys(mixed_radix([columns[i] for i in others], sizes), math.prod(sizes))
     if 2 * len(distinct) > nodes or len(distinct) * size > _LOOKUP_LIMIT:
         return None
     digits = dict(zip(others, from_mixed_radix(distinct, sizes), strict=True))
@@ -173,7 +175,7 @@ def _children(
     """
     if n > 4 * _SAMPLE and not _worth_merging(domains, pending, below, n):
         return np.arange(n, dtype=np.int32), below, n
-    child, count = futures(domains, pending, below, n)
+    child, count = number_futures(domains, pending, below, n)
     first = np.empty(count, dtype=np.int64)
     first[child[::-1]] = np.arange(n - 1, -1, -1)
     return child.astype(np.int32), {i: column[first] for i, column in below.items()}, count
@@ -188,5 +190,7 @@ def _worth_merging(
     """
     some = np.arange(0, n, n // _SAMPLE)
     m = len(some)
-    _, distinct = futures(domains, pending, {i: column[some] for i, column in below.items()}, m)
+    _, distinct = number_futures(
+        domains, pending, {i: column[some] for i, column in below.items()}, m
+    )
     return (m - distinct) * n > m * m

@@ -17,10 +17,10 @@ from scipy.sparse.csgraph import connected_components
 from typing_extensions import override
 
 from baco_like._typing import Array, Codes, Ints, Mask, Rng
-from baco_like.spaces.feasible.extensions import Extensions, OrderRules, extensions
+from baco_like.spaces.feasible.extensions import Extensions, OrderRules, build_extensions
 from baco_like.spaces.feasible.factor import FactorDefaults
 from baco_like.spaces.feasible.free import FreePermutation, as_permutations
-from baco_like.spaces.feasible.ragged import swaps_within
+from baco_like.spaces.feasible.ragged import find_swaps
 from baco_like.spaces.feasible.ranking import Ranks, is_permutation, rank_dtype
 
 
@@ -130,7 +130,7 @@ class Interleaved(FactorDefaults):
 
     def closest_others(self, codes: Codes) -> tuple[Codes, Ints, Array]:
         """Return the adjacent swaps that satisfy the rules; other rows than permutations have none."""
-        return swaps_within(codes, self.contains)
+        return find_swaps(codes, self.contains)
 
     # Groups and their interleaving ---------------------------------------------------------------------------------
 
@@ -184,7 +184,7 @@ class Interleaved(FactorDefaults):
         return labels
 
 
-def interleaved(columns: Ints, rules: OrderRules) -> Interleaved | Extensions | None:
+def interleave(columns: Ints, rules: OrderRules) -> Interleaved | Extensions | None:
     """Return the permutations that satisfy the rules, by groups, or None if there are none.
 
     A single tree is used if there is only one group, or if a rule restricts the position of an element, which ties all
@@ -195,7 +195,7 @@ def interleaved(columns: Ints, rules: OrderRules) -> Interleaved | Extensions | 
     """
     number_of_groups, group_of = connected_components(rules.before, directed=False)
     if number_of_groups == 1 or not rules.places.all():
-        return extensions(columns, rules)
+        return build_extensions(columns, rules)
     alone = np.bincount(group_of)[group_of] == 1
     groups: list[Extensions | FreePermutation] = []
     if alone.any():
@@ -203,7 +203,9 @@ def interleaved(columns: Ints, rules: OrderRules) -> Interleaved | Extensions | 
     for number in np.unique(group_of[~alone]):
         members = np.flatnonzero(group_of == number)
         everywhere = np.ones((len(members), len(members)), dtype=np.bool_)
-        own = extensions(members, OrderRules(rules.before[np.ix_(members, members)], everywhere))
+        own = build_extensions(
+            members, OrderRules(rules.before[np.ix_(members, members)], everywhere)
+        )
         if own is None:
             return None
         groups.append(own)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from baco_like._typing import Ints, Mask, Rng
-from baco_like.spaces.feasible.ragged import ragged, thinned
+from baco_like.spaces.feasible.ragged import concatenate_ranges, thin
 from baco_like.spaces.feasible.tree import Level, Tree
 
 _SURPLUS = 16
@@ -61,7 +61,7 @@ def one_changes(
         if fine is not None:
             who, taken = who[fine], taken[fine]
         if limit is not None and len(who) > _SURPLUS * limit:
-            few = thinned(who, rng, _SURPLUS * limit)
+            few = thin(who, rng, _SURPLUS * limit)
             who, taken = who[few], taken[few]
         edge = level.edge(node, own)
         on = np.flatnonzero(edge >= 0)
@@ -73,7 +73,7 @@ def one_changes(
     feasible = np.zeros(n, dtype=np.bool_)
     feasible[owner[:unchanged]] = True
     owner, depth, value = owner[unchanged:], depth[unchanged:], value[unchanged:]
-    kept = thinned(depth * n + owner, rng, limit)
+    kept = thin(depth * n + owner, rng, limit)
     return Changes(owner[kept], depth[kept], value[kept], feasible)
 
 
@@ -81,7 +81,7 @@ def _others(level: Level, node: Ints, own: Ints) -> tuple[Ints, Ints]:
     """Return the edges of some nodes except their own values: the index of the node, increasing, and the edge."""
     start = level.start[node]
     length = level.start[node + 1] - start
-    edges = ragged(start, length)
+    edges = concatenate_ranges(start, length)
     who = np.repeat(np.arange(len(node)), length)
     other = level.value[edges] != own[who]
     return who[other], edges[other]

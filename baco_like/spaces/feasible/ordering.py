@@ -23,7 +23,7 @@ class _Group:
     rules: tuple[tuple[int, float, bool], ...]  # members, log of the share, tabled
 
 
-def order(sizes: Sequence[int], rules: Sequence[Rule]) -> list[int]:
+def choose_order(sizes: Sequence[int], rules: Sequence[Rule]) -> list[int]:
     """Return the members of a group in the order in which a tree should bind them.
 
     A node of the tree represents one combination of the values that incomplete constraints will still read, so an

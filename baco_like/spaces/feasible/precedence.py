@@ -21,7 +21,7 @@ class ReadsElements(Protocol):
         """Return the elements of parameter ``name`` whose positions are read, or None for any of them."""
 
 
-def order_rules(
+def find_order_rules(
     name: str, parameter: Parameter, constraints: Sequence[Constraint]
 ) -> tuple[OrderRules, list[Constraint]]:
     """Return the rules on single elements and pairs of one permutation, and the constraints that are not such rules.

@@ -11,14 +11,14 @@ from baco_like.parameters.swaps import adjacent_swaps
 from baco_like.spaces.feasible.ranking import is_permutation
 
 
-def ragged(start: Ints, length: Ints) -> Ints:
+def concatenate_ranges(start: Ints, length: Ints) -> Ints:
     """Return the concatenation of ``arange(start[i], start[i] + length[i])``."""
     ends = np.cumsum(length)
     total = int(ends[-1]) if len(ends) else 0
     return np.asarray(np.arange(total) + np.repeat(start - (ends - length), length))
 
 
-def pairs(left: Ints, right: Ints, n: int) -> tuple[Ints, Ints]:
+def pair_by_owner(left: Ints, right: Ints, n: int) -> tuple[Ints, Ints]:
     """Return all pairs of entries with the same owner.
 
     Args:
@@ -36,16 +36,18 @@ def pairs(left: Ints, right: Ints, n: int) -> tuple[Ints, Ints]:
         )
     length = np.bincount(right, minlength=n)
     start = np.cumsum(length) - length
-    return np.repeat(np.arange(len(left)), length[left]), ragged(start[left], length[left])
+    return np.repeat(np.arange(len(left)), length[left]), concatenate_ranges(
+        start[left], length[left]
+    )
 
 
-def by_owner(rows: Codes, owner: Ints) -> tuple[Codes, Ints]:
+def sort_by_owner(rows: Codes, owner: Ints) -> tuple[Codes, Ints]:
     """Return the entries sorted by owner, in unchanged order otherwise."""
     order = np.argsort(owner, kind="stable")
     return rows[order], owner[order]
 
 
-def replaced(codes: Codes, owner: Ints, columns: Ints, values: Codes) -> Codes:
+def replace_columns(codes: Codes, owner: Ints, columns: Ints, values: Codes) -> Codes:
     """Return the owners' rows with other values in some columns.
 
     Args:
@@ -62,7 +64,7 @@ def replaced(codes: Codes, owner: Ints, columns: Ints, values: Codes) -> Codes:
     return rows
 
 
-def thinned(owner: Ints, rng: Rng, limit: int | None) -> Ints:
+def thin(owner: Ints, rng: Rng, limit: int | None) -> Ints:
     """Return the indices, increasing, of at most ``limit`` random entries of each owner; owners must be increasing."""
     if limit is None or len(owner) <= limit:
         return np.arange(len(owner))
@@ -74,7 +76,7 @@ def thinned(owner: Ints, rng: Rng, limit: int | None) -> Ints:
     return np.sort(order[number < limit])
 
 
-def swaps_within(codes: Codes, contains: Callable[[Codes], Mask]) -> tuple[Codes, Ints, Array]:
+def find_swaps(codes: Codes, contains: Callable[[Codes], Mask]) -> tuple[Codes, Ints, Array]:
     """Return the adjacent swaps that are in a set of permutations; other rows than permutations have none.
 
     Returns:

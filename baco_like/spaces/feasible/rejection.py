@@ -65,7 +65,7 @@ class Rejection(Unranked):
         """Whether each row is legal and satisfies every constraint."""
         good = self.superset.contains(codes)
         if good.any():
-            good[good] = satisfied(codes[good], self.parameters, self.constraints)
+            good[good] = satisfies_all(codes[good], self.parameters, self.constraints)
         return good
 
     def sample(self, n: int, rng: Rng) -> Codes:
@@ -98,7 +98,7 @@ class Rejection(Unranked):
     def closest_others(self, codes: Codes) -> tuple[Codes, Ints, Array]:
         """Return the superset's rows at the least positive distance that are feasible."""
         rows, owner = self.superset.closest_others(codes)
-        good = satisfied(rows, self.parameters, self.constraints)
+        good = satisfies_all(rows, self.parameters, self.constraints)
         distance = np.full(len(codes), np.inf)
         distance[owner[good]] = np.abs(rows[good] - codes[owner[good]]).sum(axis=1)
         return rows[good], owner[good], distance
@@ -137,7 +137,7 @@ class Rejection(Unranked):
         while have < n:
             batch = int(min(_BATCH, 16 + 1.2 * (n - have) / self.passed))
             rows = draw(batch, rng)
-            rows = rows[satisfied(rows, self.parameters, self.constraints)]
+            rows = rows[satisfies_all(rows, self.parameters, self.constraints)]
             tries = 0 if len(rows) else tries + batch
             if tries > MAX_TRIES:
                 raise hopeless_error(self.constraints, tries)
@@ -150,7 +150,7 @@ class _Draw(Protocol):
     def __call__(self, n: int, rng: Rng) -> Codes: ...
 
 
-def rejection(
+def build_rejection(
     columns: Ints,
     superset: FeasibleSet,
     parameters: Mapping[str, tuple[Parameter, slice]],
@@ -166,7 +166,7 @@ def rejection(
     batch = 2**10
     while passed < 64 and tries < MAX_TRIES and not (passed and tries >= 2**18):
         rows = superset.sample(batch, rng)
-        passed += int(satisfied(rows, parameters, constraints).sum())
+        passed += int(satisfies_all(rows, parameters, constraints).sum())
         tries += batch
         batch = min(2 * batch, _BATCH)
     if passed == 0:
@@ -175,7 +175,7 @@ def rejection(
     return Rejection(columns, superset, parameters, tuple(constraints), passed / tries)
 
 
-def satisfied(
+def satisfies_all(
     codes: Codes,
     parameters: Mapping[str, tuple[Parameter, slice]],
     constraints: Sequence[Constraint],
@@ -195,7 +195,8 @@ def _conflicting(
 ) -> list[Constraint]:
     """Return a minimal set of constraints that no row satisfies together, by deletion as in `conflict`."""
     core = {
-        i: satisfied(codes, parameters, [constraint]) for i, constraint in enumerate(constraints)
+        i: satisfies_all(codes, parameters, [constraint])
+        for i, constraint in enumerate(constraints)
     }
     for i in list(core):
         rest = [mask for j, mask in core.items() if j != i]

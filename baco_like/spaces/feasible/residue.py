@@ -17,7 +17,7 @@ from baco_like._typing import Ints
 from baco_like.constraints.expression import Expression
 from baco_like.constraints.language.partial_evaluation import Term
 from baco_like.spaces.feasible.domain import Domain
-from baco_like.spaces.feasible.rules import Rule, mixed_radix, numbered
+from baco_like.spaces.feasible.rules import Rule, mixed_radix, number_keys
 
 Numbering = tuple[Ints, int]
 """Numbers in ``range(k)``, ``(n,)``, and k."""
@@ -32,7 +32,7 @@ _BY_ROW = 2**16
 """Most partial configurations for which parts of expressions are computed row by row (a few microseconds each)."""
 
 
-def futures(
+def number_futures(
     domains: Sequence[Domain], pending: Sequence[Rule], positions: Mapping[int, Ints], n: int
 ) -> Numbering:
     """Number n partial configurations: those with the same number have the same feasible completions.
@@ -127,7 +127,7 @@ def _distinct(values: npt.NDArray[Any]) -> Numbering:
         low = int(numbers.min(initial=0))
         span = int(numbers.max(initial=0)) - low + 1
         if span < _WIDEST:
-            distinct, number = numbered(numbers - low, span)
+            distinct, number = number_keys(numbers - low, span)
             return number, len(distinct)
     if values.dtype == object:  # mixed types have no common order
         numbers_of: dict[Any, int] = {}
@@ -142,9 +142,9 @@ def _together(numberings: Sequence[Numbering], n: int) -> Numbering:
     key, size = np.zeros(n, dtype=np.int64), 1
     for number, count in numberings:
         if size * count > _WIDEST:
-            distinct, key = numbered(key, size)
+            distinct, key = number_keys(key, size)
             size = len(distinct)
         key = key * count + number
         size *= count
-    distinct, key = numbered(key, size)
+    distinct, key = number_keys(key, size)
     return key, len(distinct)

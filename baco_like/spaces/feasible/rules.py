@@ -43,7 +43,7 @@ def bind(constraint: Constraint, domains: Sequence[Domain]) -> Rule:
     return Rule(constraint, tuple(i for i, domain in enumerate(domains) if domain.name in names))
 
 
-def prepared(rule: Rule, domains: Sequence[Domain]) -> Rule:
+def tabulate(rule: Rule, domains: Sequence[Domain]) -> Rule:
     """Return the rule with its table, or with an estimated share if it has too many combinations."""
     sizes = [domains[i].size for i in rule.members]
     if math.prod(sizes) > TABLE_LIMIT:
@@ -55,7 +55,7 @@ def prepared(rule: Rule, domains: Sequence[Domain]) -> Rule:
     return replace(rule, share=float(table.mean()), table=table.reshape(sizes))
 
 
-def tightened(domains: Sequence[Domain], rules: Sequence[Rule]) -> tuple[list[Domain], list[Rule]]:
+def tighten(domains: Sequence[Domain], rules: Sequence[Rule]) -> tuple[list[Domain], list[Rule]]:
     """Drop values that some table never allows, until every value is allowed by every table; merge tables.
 
     Returns:
@@ -115,7 +115,7 @@ def holds(rule: Rule, domains: Sequence[Domain], positions: Mapping[int, Ints]) 
     return np.asarray(rule.constraint.holds(columns), dtype=np.bool_)
 
 
-def numbered(key: Ints, bound: int) -> tuple[Ints, Ints]:
+def number_keys(key: Ints, bound: int) -> tuple[Ints, Ints]:
     """Return the distinct keys in ``range(bound)``, increasing, and each key's number among them."""
     if bound > 8 * len(key) + 2**16:
         distinct, number = np.unique(key, return_inverse=True)

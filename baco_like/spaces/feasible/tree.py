@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from baco_like._typing import Array, Ints, Rng
-from baco_like.spaces.feasible.ragged import ragged
+from baco_like.spaces.feasible.ragged import concatenate_ranges
 from baco_like.spaces.feasible.ranking import Ranks, rank_dtype
 
 _DENSE = 2**18
@@ -163,7 +163,7 @@ class Tree:
         return [np.unique(level.value) for level in self.levels]
 
 
-def finish(levels: Sequence[Edges]) -> Tree | None:
+def finish_tree(levels: Sequence[Edges]) -> Tree | None:
     """Return the tree of some levels: dead ends are dropped, equal subtrees are merged, leaves are counted.
 
     Args:
@@ -204,7 +204,7 @@ def _merge(level: Edges) -> tuple[Edges, Ints]:
     rank[order] = np.arange(len(order))
     kept = np.full(level.nodes, -1, dtype=np.int64)
     kept[level.node[first]] = rank[group]
-    edges = ragged(first[chosen[order]], length[chosen[order]])
+    edges = concatenate_ranges(first[chosen[order]], length[chosen[order]])
     node = np.repeat(np.arange(len(order)), length[chosen[order]])
     return Edges(len(order), level.size, node, level.value[edges], level.child[edges]), kept
 
@@ -213,7 +213,7 @@ def _same_edges(level: Edges, first: Ints, length: Ints, twin: Ints) -> bool:
     """Whether every node has exactly the edges of its twin."""
     if not np.array_equal(length, length[twin]):
         return False
-    other = ragged(first[twin], length[twin])
+    other = concatenate_ranges(first[twin], length[twin])
     return bool(
         np.array_equal(level.value, level.value[other])
         and np.array_equal(level.child, level.child[other])

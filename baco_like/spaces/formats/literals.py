@@ -12,7 +12,13 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from baco_like.constraints.language import exact
-from baco_like.constraints.language.source import BINARY, COMPARISONS, MAX_DEPTH, Refused, parsed
+from baco_like.constraints.language.source import (
+    BINARY,
+    COMPARISONS,
+    MAX_DEPTH,
+    Refused,
+    parse_expression,
+)
 from baco_like.exceptions import SpaceError
 
 MAX_STEPS = 60_000
@@ -31,7 +37,7 @@ def list_of(text: str) -> list[Any]:
         SpaceError: The text is not such a list, or too much work; the message gives the column.
     """
     try:
-        body, _ = parsed(text)
+        body, _ = parse_expression(text)
         values = _Reader(MAX_STEPS).value(body, {}, 0)
         if not isinstance(values, list | tuple | range):
             raise Refused("not a list")

@@ -9,7 +9,7 @@ import numpy as np
 from baco_like._typing import Codes, Ints, Mask, Rng
 from baco_like.spaces.feasible.factor import Factor
 from baco_like.spaces.feasible.group import TreeGroup
-from baco_like.spaces.feasible.ragged import pairs, replaced, thinned
+from baco_like.spaces.feasible.ragged import pair_by_owner, replace_columns, thin
 from baco_like.spaces.neighbourhoods.proposals import (
     Neighbours,
     ParameterLocation,
@@ -54,7 +54,7 @@ def change_all_parameters(
         rows[:, factor.columns] = values[which]
     new = (rows != codes[owner]).any(axis=1)
     rows, owner = rows[new], owner[new]
-    kept = thinned(owner, rng, limit)
+    kept = thin(owner, rng, limit)
     return rows[kept], owner[kept]
 
 
@@ -74,9 +74,9 @@ def _change_factor(
         )
     for location in members:
         proposed, proposed_owner = propose(location, codes)
-        left, right = pairs(owner, proposed_owner, len(codes))
-        rows, owner = replaced(rows, left, location.inside, proposed[right]), owner[left]
-        kept = thinned(owner, rng, cap)
+        left, right = pair_by_owner(owner, proposed_owner, len(codes))
+        rows, owner = replace_columns(rows, left, location.inside, proposed[right]), owner[left]
+        kept = thin(owner, rng, cap)
         rows, owner = rows[kept], owner[kept]
     good = factor.contains(rows)
     return rows[good], owner[good]
@@ -103,10 +103,10 @@ def _change_tree(
             proposed, whose = codes[:, factor.columns[at]], np.arange(n)
         else:
             proposed, whose = propose(location, codes)
-        left, right = pairs(owner, whose, n)
+        left, right = pair_by_owner(owner, whose, n)
         edge = level.edge(node[left], domain.positions(proposed)[right])
         alive = np.flatnonzero(edge >= 0)
-        kept = alive[thinned(owner[left[alive]], rng, cap)]
+        kept = alive[thin(owner[left[alive]], rng, cap)]
         chosen_at.append((at, proposed, left[kept], right[kept]))
         owner, node = owner[left[kept]], level.child[edge[kept]].astype(np.int64)
     rows = np.empty((len(owner), len(factor.columns)))

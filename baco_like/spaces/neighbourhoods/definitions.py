@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from baco_like._typing import Codes, Rng
-from baco_like.spaces.feasible.ragged import by_owner
+from baco_like.spaces.feasible.ragged import sort_by_owner
 from baco_like.spaces.neighbourhoods.all_parameters import change_all_parameters
 from baco_like.spaces.neighbourhoods.one_parameter import (
     change_by_proposals,
@@ -62,7 +62,7 @@ def adjacent(space: Space, codes: Codes, rng: Rng) -> Neighbours:
         space, codes, lambda location, rows: propose_unordered_steps(space, location, rows, rng)
     )
     ordered, ordered_owner = change_to_next_values(space, codes)
-    return by_owner(np.concatenate([free, ordered]), np.concatenate([owner, ordered_owner]))
+    return sort_by_owner(np.concatenate([free, ordered]), np.concatenate([owner, ordered_owner]))
 
 
 def strictly_adjacent(space: Space, codes: Codes, rng: Rng, limit: int = JOINT_LIMIT) -> Neighbours:

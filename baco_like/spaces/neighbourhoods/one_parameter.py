@@ -10,7 +10,7 @@ import numpy as np
 from baco_like._typing import Codes, Ints, Mask, Rng
 from baco_like.spaces.feasible.factor import Factor
 from baco_like.spaces.feasible.group import TreeGroup
-from baco_like.spaces.feasible.ragged import by_owner, replaced
+from baco_like.spaces.feasible.ragged import replace_columns, sort_by_owner
 from baco_like.spaces.neighbourhoods.proposals import (
     Neighbours,
     ParameterLocation,
@@ -43,9 +43,9 @@ def change_by_proposals(space: Space, codes: Codes, propose: Propose) -> Neighbo
             proposed, owner = propose(location, codes[block])
             kept, owner = _keep_feasible(factor, location, codes, proposed, block[owner])
             columns = np.arange(location.columns.start, location.columns.stop)
-            rows.append(replaced(codes, owner, columns, kept))
+            rows.append(replace_columns(codes, owner, columns, kept))
             owners.append(owner)
-    return by_owner(np.concatenate(rows), np.concatenate(owners))
+    return sort_by_owner(np.concatenate(rows), np.concatenate(owners))
 
 
 def change_to_any_value(space: Space, codes: Codes, rng: Rng, limit: int | None) -> Neighbours:
@@ -110,7 +110,7 @@ def _change_factor(
     for location in members:
         proposed, owner = propose_values(space, location, codes, rng, limit)
         kept, owner = _keep_feasible(factor, location, codes, proposed, owner)
-        rows.append(replaced(own, owner, location.inside, kept))
+        rows.append(replace_columns(own, owner, location.inside, kept))
         owners.append(owner)
     return np.concatenate(rows), np.concatenate(owners), factor.contains(own)
 
@@ -122,9 +122,11 @@ def change_to_next_values(space: Space, codes: Codes) -> Neighbours:
         if location.is_ordered:
             for sign in (-1, 1):
                 value, owner = _find_next_value(space, location, codes, changeable, sign)
-                rows.append(replaced(codes, owner, np.array([location.columns.start]), value))
+                rows.append(
+                    replace_columns(codes, owner, np.array([location.columns.start]), value)
+                )
                 owners.append(owner)
-    return by_owner(np.concatenate(rows), np.concatenate(owners))
+    return sort_by_owner(np.concatenate(rows), np.concatenate(owners))
 
 
 def has_few_values(space: Space) -> bool:
@@ -176,7 +178,9 @@ def _keep_feasible(
     """Return the proposed values that differ from the row's own and make its factor feasible."""
     new = (proposed != codes[owner, location.columns]).any(axis=1)
     proposed, owner = proposed[new], owner[new]
-    good = factor.contains(replaced(codes[:, factor.columns], owner, location.inside, proposed))
+    good = factor.contains(
+        replace_columns(codes[:, factor.columns], owner, location.inside, proposed)
+    )
     return proposed[good], owner[good]
 
 
@@ -200,7 +204,7 @@ def _find_next_value(
         row, column = np.nonzero((index >= 0) & (index < count))
         index = index[row, column]
         value = (index.astype(np.float64) if listed is None else listed[index])[:, None]
-        tried = replaced(codes[:, factor.columns], changeable[row], location.inside, value)
+        tried = replace_columns(codes[:, factor.columns], changeable[row], location.inside, value)
         good = factor.contains(tried)
         hit, first_hit = np.unique(row[good], return_index=True)
         values.append(value[good][first_hit])

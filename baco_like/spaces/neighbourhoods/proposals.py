@@ -10,7 +10,7 @@ import numpy as np
 from baco_like._typing import Array, Codes, Ints, Rng
 from baco_like.parameters.protocol import Parameter, ParameterKind
 from baco_like.parameters.swaps import all_swaps
-from baco_like.spaces.feasible.ragged import by_owner, thinned
+from baco_like.spaces.feasible.ragged import sort_by_owner, thin
 from baco_like.spaces.space import Space
 
 Neighbours = tuple[Codes, Ints]
@@ -82,7 +82,7 @@ def propose_values(
     own = rows[:, location.columns]
     if location.parameter.width > 1:
         swapped, owner = all_swaps(own)
-        kept = thinned(owner, rng, limit)
+        kept = thin(owner, rng, limit)
         return swapped[kept], owner[kept]
     codes = list_used_codes(space, location)
     if codes is None:
@@ -115,7 +115,7 @@ def propose_steps(space: Space, location: ParameterLocation, rows: Codes, rng: R
         return steps, np.repeat(np.arange(len(own)), 3)
     proposed, owner = propose_unordered_steps(space, location, rows, rng)
     new = (proposed != own[owner]).any(axis=1)
-    return by_owner(
+    return sort_by_owner(
         np.concatenate([own, proposed[new]]), np.concatenate([np.arange(len(own)), owner[new]])
     )
 

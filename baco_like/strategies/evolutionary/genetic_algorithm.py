@@ -10,7 +10,7 @@ import numpy as np
 from typing_extensions import override
 
 from baco_like._typing import Array, Codes, Rng
-from baco_like.spaces.rows import distinct
+from baco_like.spaces.rows import drop_duplicates
 from baco_like.strategies.evolutionary.base import Candidates, PopulationStrategy
 from baco_like.strategies.moves.constraint_handling import (
     draw_anywhere,
@@ -129,10 +129,10 @@ class GeneticAlgorithm(PopulationStrategy[Parents]):
     def breed(self, problem: Problem, population: Parents, rng: Rng) -> Candidates:
         """Return as many children as there are parents, distinct ones if possible."""
         n = len(population.codes)
-        children = distinct(self._breed_children(problem, population, n, rng))
+        children = drop_duplicates(self._breed_children(problem, population, n, rng))
         if len(children) < n:
             more = self._breed_children(problem, population, _SURPLUS * n, rng)
-            children = distinct(np.concatenate([children, more]))
+            children = drop_duplicates(np.concatenate([children, more]))
             if len(children) < n:
                 children = np.concatenate([children, more])
         return Candidates(children[:n])

@@ -27,7 +27,7 @@ from baco_like._typing import Array, Codes, Rng
 from baco_like.records.history import History, row_keys
 from baco_like.records.trial import Observation, Proposal
 from baco_like.spaces import design
-from baco_like.spaces.rows import distinct
+from baco_like.spaces.rows import drop_duplicates
 from baco_like.strategies.local.climbing import Climber
 from baco_like.strategies.local.neighbourhoods import NEIGHBOURHOODS, Neighbourhoods
 from baco_like.strategies.local.scan import Scan
@@ -188,7 +188,7 @@ def _draw_spares(
 ) -> Codes:
     """Return at most n starts as the algorithm draws them; uniform draws replace those that are excluded."""
     draws = [state.algorithm.draw_start(problem, state.memory, rng) for _ in range(2 * n)]
-    rows = distinct(np.array(draws))
+    rows = drop_duplicates(np.array(draws))
     rows = rows[~problem.is_excluded(history, rows)][:n]
     if len(rows) == n:
         return rows

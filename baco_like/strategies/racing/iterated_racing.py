@@ -21,7 +21,7 @@ from baco_like._typing import Array, Codes, Mask, Rng
 from baco_like.records.history import History, row_keys
 from baco_like.records.trial import Observation, Proposal
 from baco_like.spaces.design import uniform
-from baco_like.spaces.rows import distinct
+from baco_like.spaces.rows import drop_duplicates
 from baco_like.strategies.geometry.continuous import UnitBox
 from baco_like.strategies.observed_costs import ObservedCosts
 from baco_like.strategies.protocol import Problem
@@ -264,7 +264,7 @@ def _draw_candidates(
     rows = old[:0]
     if len(old):
         near = draw_near_elites(problem.space, old, draws, rng)
-        rows = distinct(near[~is_excluded(near)])[: draws.count]
+        rows = drop_duplicates(near[~is_excluded(near)])[: draws.count]
     drawn = set(row_keys(rows))
     more = uniform(
         problem.space,

@@ -8,7 +8,7 @@ from baco_like import Categorical, Permutation, Space
 from baco_like.acquisitions.optimizers.best_rows import best_by_owner, best_free_rows, best_rows
 from baco_like.acquisitions.optimizers.climbing import combine_changes
 from baco_like.spaces.neighbourhoods import hamming
-from baco_like.spaces.rows import distinct
+from baco_like.spaces.rows import drop_duplicates
 
 SPACE = Space(
     {
@@ -39,8 +39,8 @@ def test_best_rows_equal_those_of_sorting_all(scores, n, free):
 
 def test_distinct_keeps_the_first_row_and_equates_negative_zero():
     rows = np.array([[1.0, 0.0], [2, 0], [1, -0.0], [2, 1], [2, 0]])
-    assert distinct(rows).tolist() == [[1, 0], [2, 0], [2, 1]]
-    assert distinct(rows[:0]).shape == (0, 2)
+    assert drop_duplicates(rows).tolist() == [[1, 0], [2, 0], [2, 1]]
+    assert drop_duplicates(rows[:0]).shape == (0, 2)
 
 
 def test_the_best_row_of_each_owner_breaks_ties_at_random():
@@ -52,7 +52,7 @@ def test_the_best_row_of_each_owner_breaks_ties_at_random():
 
 def test_combined_changes_are_the_best_of_each_parameter_in_order():
     rng = np.random.default_rng(0)
-    rows = distinct(SPACE.feasible.sample(30, rng))
+    rows = drop_duplicates(SPACE.feasible.sample(30, rng))
     near, owner = hamming(SPACE, rows, rng)
     scores = rng.random(len(near))
     joint, whose = combine_changes(SPACE, rows, near, owner, scores)

@@ -7,7 +7,7 @@ from baco_like import Categorical, Ordinal, Permutation, Real, Space
 from baco_like.acquisitions.optimizers.best_rows import best_rows
 from baco_like.acquisitions.optimizers.multi_start import LocalSearch
 from baco_like.acquisitions.optimizers.scanning import ExhaustiveSearch, SampledSearch
-from baco_like.spaces.rows import distinct
+from baco_like.spaces.rows import drop_duplicates
 
 SEARCHES = [
     ExhaustiveSearch(),
@@ -54,7 +54,7 @@ def test_rows_are_distinct_feasible_free_and_sorted(search):
 
     found = search.maximise(score, SMALL, 5, rng, start, taken)
     assert len(found) == 5
-    assert len(distinct(found)) == 5
+    assert len(drop_duplicates(found)) == 5
     assert SMALL.feasible.contains(found).all()
     assert not taken(found).any()
     assert (np.diff(score(found)) <= 0).all()
