@@ -1,13 +1,13 @@
-"""Measure every available target: typical evaluations, and our overhead.
+"""Measure every evaluator on this machine: the outcomes of its example, and its overhead.
 
     OMP_NUM_THREADS=1 python benchmarks/evaluators.py --evaluations 40 --out FILE.md
 
-First table: the run files of examples/, with the default configuration and random ones. Second table: kernels of
-about 0.1 and 10 ms. They are evaluated (in another process, with limits, compared with a reference) and called
-directly in this process, alternately, to check that both take the same time. The overhead is the time of an
-evaluation after compilation (and after the first launch, in which some drivers compile), minus the time of its runs
-and of launching them here. Aim: at most 3 ms for each evaluation at 0.1 ms, at most 5 % of the runs at 10 ms. On a
-machine with other load, use real-time priority: chrt -f 1 python ...
+First table: the TOML files of examples/, with the default configuration and random ones. Second table: kernels of about
+0.1 and 10 ms, alternately evaluated (in another process, with limits, compared with a reference) and called directly in
+this process; both must take the same time. The overhead is the time of an evaluation after its compilation (and after
+its first launch, during which some drivers compile), without its runs and without the cost of launching them, which a
+direct call has too. The goal is at most 3 ms per evaluation at 0.1 ms, and at most 5 % of the runs at 10 ms. On a busy
+machine use real-time priority: chrt -f 1 python ...
 """
 
 import argparse
@@ -25,22 +25,23 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-os.environ.setdefault("POCL_MAX_PTHREAD_COUNT", "1")  # so that other load disturbs less
+os.environ.setdefault(
+    "POCL_MAX_PTHREAD_COUNT", "1"
+)  # fewer threads are disturbed less by other processes
 
 import numpy as np
 
 from baco_like import BacoError, Space
 from baco_like.cli import run_file as runfile
-from baco_like.evaluators import halide, registry
-from baco_like.evaluators.c_loop_nest import source as loop_nest_source
-from baco_like.evaluators.gpu.opencl import convolution, programs
-from baco_like.evaluators.halide import matmul, pipelines
-from baco_like.evaluators.kernels.domains import completed
+from baco_like.evaluators import StagedEvaluator, registry
+from baco_like.evaluators.gpu.opencl import programs
+from baco_like.evaluators.halide import pipelines
+from baco_like.evaluators.kernels import complete_config, load_problem
 from baco_like.evaluators.settings_table import Table
-from baco_like.evaluators.staged import StagedEvaluator
 from baco_like.records.trial import Status, Trial
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
+KERNELS = EXAMPLES / "kernels"
 REPEATS = 5
 SIZES = (48, 64, 80, 96, 128, 160, 192, 224, 256, 320, 384, 512, 768)
 
@@ -85,13 +86,14 @@ int main(void)
 
 @dataclass(frozen=True)
 class Case:
-    """A kernel with an evaluator and a direct call.
+    """A kernel that can be evaluated and called directly.
 
     Attributes:
         evaluator: Evaluates it.
         config: Its configuration.
-        direct: Calls it here, once; returns the recorded seconds if they are less than the whole call.
-        runs: Number of runs in an evaluation, without a first launch in a separate stage.
+        direct: Calls it once in this process; returns the seconds that would be recorded, or None if these are the
+            seconds of the whole call.
+        runs: Number of runs of an evaluation, without a first launch that is a separate stage.
     """
 
     evaluator: object
@@ -106,22 +108,22 @@ def seconds_of(call: Callable[[], object]) -> float:
     return time.perf_counter() - started
 
 
-def called(direct: Callable[[], float | None]) -> tuple[float, float]:
-    """Return the seconds of a call, and its seconds that are not recorded for the kernel."""
+def time_call(direct: Callable[[], float | None]) -> tuple[float, float]:
+    """Return the seconds of a call, and how many of these are not recorded as the kernel's."""
     started = time.perf_counter()
-    told = direct()
-    taken = time.perf_counter() - started
-    return taken, 0.0 if told is None else taken - told
+    recorded = direct()
+    seconds = time.perf_counter() - started
+    return seconds, 0.0 if recorded is None else seconds - recorded
 
 
-def compiled(source: str, folder: Path, flags: list[str]) -> ctypes.CDLL:
+def compile_library(source: str, folder: Path, flags: list[str]) -> ctypes.CDLL:
     place = folder / f"lib{len(list(folder.iterdir()))}.so"
     command = ["cc", "-x", "c", "-", "-shared", "-fPIC", *flags, "-o", str(place)]
     subprocess.run(command, input=source, text=True, check=True)
     return ctypes.CDLL(str(place))
 
 
-def made(space: Space, folder: Path, **table: object) -> object:
+def make_evaluator(space: Space, folder: Path, **table: object) -> object:
     return registry.create(Table("evaluator", {"repeats": REPEATS, **table}), space, "ms", folder)
 
 
@@ -129,7 +131,7 @@ def command(folder: Path, size: int) -> Case:
     rounds = size**3 // 2560
     (folder / "spin.c").write_text(SPIN)
     macros = f"-DROUNDS={rounds} -DREPEATS={REPEATS}"
-    evaluator = made(
+    evaluator = make_evaluator(
         Space({"level": ["-O2", "-O3"]}),
         folder,
         kind="command",
@@ -139,7 +141,7 @@ def command(folder: Path, size: int) -> Case:
         key="times",
         repeats=1,
     )
-    kernel = compiled(SPIN, folder, ["-O2", *macros.split()]).kernel
+    kernel = compile_library(SPIN, folder, ["-O2", *macros.split()]).kernel
     kernel.restype = None
     return Case(evaluator, {"level": "-O2"}, kernel, REPEATS + 1)
 
@@ -150,64 +152,79 @@ def function(folder: Path, size: int) -> Case:
     sys.path.insert(0, str(folder))
     spin = importlib.import_module(name).spin
     space = Space({"n": [1, 2]})
-    evaluator = made(space, folder, kind="function", function=f"{name}:spin", timeout=10)
+    evaluator = make_evaluator(space, folder, kind="function", function=f"{name}:spin", timeout=10)
     return Case(evaluator, {"n": 1}, lambda: spin({"n": 1}) / 1e3, REPEATS)
 
 
 def c_loop_nest(folder: Path, size: int) -> Case:
     config = {"opt": "-O2"}
-    schedule = loop_nest_source.Schedule(**config)
-    source = loop_nest_source.kernel_source(schedule, size)
-    kernel = compiled(source, folder, loop_nest_source.compiler_flags(schedule)).kernel
+    problem = load_problem(KERNELS / "c_loop_nest.py")
+    kernel = compile_library(problem.source(config, size), folder, problem.flags(config)).kernel
     arrays = [np.ones((size, size), np.float32) for _ in range(3)]
-    evaluator = made(Space({"opt": ["-O2", "-O3"]}), folder, kind="c_loop_nest", size=size)
-    return Case(evaluator, config, lambda: called_with(kernel, arrays), REPEATS + 1)
+    evaluator = make_evaluator(
+        Space({"opt": ["-O2", "-O3"]}), folder, kind="c", **problem_keys("c_loop_nest", size)
+    )
+    return Case(evaluator, config, lambda: call_with(kernel, arrays), REPEATS + 1)
 
 
-def called_with(kernel, arrays: list[np.ndarray]) -> None:
+def call_with(kernel, arrays: list[np.ndarray]) -> None:
     kernel(*(ctypes.c_void_p(array.ctypes.data) for array in arrays))
 
 
-def in_worker(folder: Path, kind: str, module, space, server, config: dict, **table) -> Case:
-    evaluator = made(space, folder, kind=kind, **table)
-    kernel = server.compile(completed(kind, module.DOMAINS, config))
+def problem_keys(name: str, size: int) -> dict[str, object]:
+    return {"problem": str(KERNELS / f"{name}.py"), "size": size}
+
+
+def in_worker(folder: Path, kind: str, name: str, size: int, serve, config: dict, **table) -> Case:
+    """Return the case of a kernel that the evaluator runs in a worker.
+
+    Args:
+        folder: Folder of the TOML file.
+        kind: The evaluator's kind.
+        name: The file of examples/kernels.
+        size: The problem's size.
+        serve: Returns a server for this process from its settings.
+        config: The configuration.
+        table: Additional keys of the evaluator's table.
+    """
+    problem, keys = load_problem(KERNELS / f"{name}.py"), problem_keys(name, size)
+    evaluator = make_evaluator(problem.space(size), folder, kind=kind, **keys, **table)
+    limits = {"timeout": 10.0, "build_timeout": 30.0, "launch_timeout": 30.0, "tolerance": 1e-5}
+    server = serve({**keys, "constants": {}, "input_seed": 0, "limits": limits})
+    kernel = server.compile(complete_config(kind, problem.domains(), config))
     kernel.prepare()
     kernel.run()
     return Case(evaluator, config, kernel.run, REPEATS)
 
 
-def plan() -> dict:
-    return halide.Settings("matmul", 1).plan.to_dict()
-
-
 def halide_case(folder: Path, size: int) -> Case:
     order = ("yo", "xo", "ko", "yi", "ki", "xi")
     config = {"order": order, "tx": 16, "ty": 4, "tk": 16, "vec": 8}
-    settings = {"problem": matmul.__name__, "size": size, "input_seed": 0, "target": "host"}
-    server = pipelines.serve({**settings, "plan": plan()})
-    table = {"problem": "matmul", "size": size, "threads": 1}
-    return in_worker(folder, "halide", matmul, matmul.space(size), server, config, **table)
+
+    def serve(settings: dict):
+        return pipelines.serve({**settings, "target": "host"})
+
+    return in_worker(folder, "halide", "halide_matmul", size, serve, config, threads=1)
 
 
 def opencl_case(folder: Path, size: int) -> Case:
-    settings = {"problem": convolution.__name__, "size": size, "input_seed": 0, "options": []}
-    server = programs.serve({**settings, "platform": "", "device": 0, "plan": plan()})
-    table = {"problem": "convolution", "size": size}
-    space = convolution.space(size)
-    return in_worker(folder, "opencl", convolution, space, server, {}, **table)
+    def serve(settings: dict):
+        return programs.serve({**settings, "options": [], "platform": "", "device": 0})
+
+    return in_worker(folder, "opencl", "opencl_convolution", size, serve, {})
 
 
 CASES = {
     "command": command,
     "function": function,
-    "c_loop_nest": c_loop_nest,
+    "c": c_loop_nest,
     "halide": halide_case,
     "opencl": opencl_case,
 }
 
 
 def nearest(kind: str, folder: Path, wanted: float) -> Case:
-    """Return the case whose kernel is closest to a number of seconds."""
+    """Return the case whose kernel takes about ``wanted`` seconds."""
     best, distance = None, math.inf
     for size in SIZES:
         case = CASES[kind](folder, size)
@@ -221,23 +238,20 @@ def nearest(kind: str, folder: Path, wanted: float) -> Case:
     return best
 
 
-def evaluated(evaluator, number: int, config: dict):
+def evaluate(evaluator, number: int, config: dict):
     evaluator.submit(Trial(number, config))
     started = time.perf_counter()
     (outcome,) = evaluator.wait()
     return outcome, time.perf_counter() - started
 
 
-def measured(evaluator, number: int, config: dict):
-    """Return the values of a configuration, and the seconds of the measurement after compilation."""
+def measure(evaluator, number: int, config: dict):
+    """Return the values of a configuration, and the seconds of their measurement without the compilation."""
     trial, seconds = Trial(number, config), {}
-    staged = (
-        evaluator if isinstance(evaluator, StagedEvaluator) else getattr(evaluator, "_staged", None)
-    )
-    if staged is None:  # no compilation
-        outcome, wall = evaluated(evaluator, number, config)
+    if not isinstance(evaluator, StagedEvaluator):  # there is nothing to compile
+        outcome, wall = evaluate(evaluator, number, config)
         return outcome.repeats, wall
-    built = staged._bench.build(trial, seconds)
+    built = evaluator._bench.build(trial, seconds)
     started = time.perf_counter()
     try:
         values = built.measure(REPEATS, None)
@@ -249,21 +263,21 @@ def measured(evaluator, number: int, config: dict):
 def overhead_row(kind: str, wanted: float, rounds: int) -> str:
     with tempfile.TemporaryDirectory() as place:
         case = nearest(kind, Path(place), wanted)
-        over, direct, told = [], [], []
+        over, direct, recorded = [], [], []
         for number in range(rounds + 1):
-            values, wall = measured(case.evaluator, number, case.config)
-            calls = [called(case.direct) for _ in range(REPEATS)]
+            values, wall = measure(case.evaluator, number, case.config)
+            calls = [time_call(case.direct) for _ in range(REPEATS)]
             once, launching = (statistics.median(column) for column in zip(*calls, strict=True))
-            if number:  # the first one starts the worker and makes the inputs
+            if number:  # the first evaluation also starts the worker and makes the inputs
                 unseen = (case.runs - len(values)) * statistics.median(values)  # warm-ups
                 over.append(wall - (sum(values) + unseen) / 1e3 - case.runs * launching)
                 direct.append(once)
-                told.append(statistics.median(values) / 1e3)
+                recorded.append(statistics.median(values) / 1e3)
         case.evaluator.close()
-    runs = case.runs * statistics.median(told)
+    runs = case.runs * statistics.median(recorded)
     middle, least = statistics.median(over), min(over)
     return (
-        f"| {kind} | {1e3 * statistics.median(direct):.3f} | {1e3 * statistics.median(told):.3f} | "
+        f"| {kind} | {1e3 * statistics.median(direct):.3f} | {1e3 * statistics.median(recorded):.3f} | "
         f"{1e3 * middle:.2f} | {1e3 * least:.2f} | {100 * middle / runs:.1f} % |"
     )
 
@@ -271,12 +285,12 @@ def overhead_row(kind: str, wanted: float, rounds: int) -> str:
 def target_row(file: Path, evaluations: int) -> str:
     asked = runfile.read(file)
     kind = asked.evaluator_table.text("kind")
-    evaluator = asked.create_evaluator()
+    evaluator = asked.evaluator()
     plain = asked.space.default_config
     configs = [*([plain] if plain else []), *asked.space.sample(evaluations, seed=0)][:evaluations]
     started = time.perf_counter()
     try:
-        outcomes = [evaluated(evaluator, i, config)[0] for i, config in enumerate(configs)]
+        outcomes = [evaluate(evaluator, i, config)[0] for i, config in enumerate(configs)]
     finally:
         evaluator.close()
     each = (time.perf_counter() - started) / len(outcomes)
@@ -295,7 +309,7 @@ def target_row(file: Path, evaluations: int) -> str:
 
 
 def rows(label: str, make: Callable[[], str]) -> str:
-    """Return a row of a table, or the reason why the target is not available here."""
+    """Return a row of a table, or a row with the reason why this evaluator cannot run here."""
     try:
         row = make()
         print(row, file=sys.stderr)

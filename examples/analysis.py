@@ -10,7 +10,8 @@ import numpy as np
 
 from baco_like import MaxEvals, Optimizer, Space, run
 from baco_like.benchmarking import landscape, score
-from baco_like.evaluators.replay import ReplayEvaluator, load
+from baco_like.evaluators import ReplayEvaluator
+from baco_like.evaluators.replay import load
 
 RECORDED = Path(__file__).parents[1] / "benchmarks" / "recorded" / "hidden.json.gz"
 RUNS = 5

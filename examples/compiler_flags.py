@@ -8,11 +8,14 @@ import sys
 from pathlib import Path
 
 from baco_like import Categorical, MaxEvals, Optimizer, Ordinal, Space, run
-from baco_like.evaluators.command.evaluator import CommandBench, Commands
-from baco_like.evaluators.command.measure import Measure
-from baco_like.evaluators.command.template import Template, variable_names
-from baco_like.evaluators.repeats import Repeats
-from baco_like.evaluators.staged import StagedEvaluator
+from baco_like.evaluators import (
+    Commands,
+    Measure,
+    Repeats,
+    Template,
+    command_evaluator,
+    variable_names,
+)
 
 BUILD = (
     "cc {level} -march=native -DTILE_Y={tile} -DTILE_X=256 -DORDER=y,x,v,u -DUNROLL={unroll} "
@@ -28,17 +31,17 @@ def main(evaluations):
             "level": Categorical(["-O1", "-O2", "-O3", "-Ofast"], default="-O2"),
         }
     )
-    places = (*space.names, "workdir")
+    names = (*space.names, "workdir")
     commands = Commands(
-        build=Template.parse(BUILD, places, "build"),
-        run=Template.parse("{workdir}/convolution time", places, "run"),
-        check=Template.parse("{workdir}/convolution check", places, "check"),
+        build=Template.parse(BUILD, names, "build"),
+        run=Template.parse("{workdir}/convolution time", names, "run"),
+        check=Template.parse("{workdir}/convolution check", names, "check"),
         measure=Measure("regex", re.compile(r"time: (\S+)")),
-        variables=variable_names(places),
+        variables=variable_names(names),
         folder=Path(__file__).parent,
         timeout=5.0,
     )
-    evaluator = StagedEvaluator(CommandBench(commands), Repeats(3, 3))
+    evaluator = command_evaluator(commands, Repeats(3, 3))
     optimizer = Optimizer(space, seed=1, objective="time")
     try:
         run(optimizer, evaluator, MaxEvals(evaluations))

@@ -1,23 +1,23 @@
-"""Tune a CUDA kernel from Python: a stencil over time with eight parameters, 858,320 feasible configurations.
+"""A CUDA kernel, tuned from Python: a stencil over time with eight parameters, 858,320 valid configurations.
 
 Run it with: python examples/cupy_hotspot.py [EVALUATIONS]
-Needs a GPU and the extra `cupy`; otherwise it names the missing part and exits with 1.
+Needs a GPU and the extra `cupy`; without them it says what is missing and exits with 1.
 """
 
 import sys
+from pathlib import Path
 
-from baco_like import MaxEvals, Optimizer, run
-from baco_like.evaluators.gpu.cuda import Settings, cupy_evaluator, hotspot
-from baco_like.evaluators.repeats import Repeats
-from baco_like.exceptions import BacoError
+from baco_like import BacoError, MaxEvals, Optimizer, run
+from baco_like.evaluators import CudaSettings, Repeats, cupy_evaluator, load_problem
 
+PROBLEM = Path(__file__).parent / "kernels" / "cuda_hotspot.py"
 SIZE = 2048
 
 
 def main(evaluations):
-    space = hotspot.space(SIZE)
+    space = load_problem(PROBLEM).space(SIZE)
     rule = Repeats(least=3, most=15, relative_error=0.02, slow_ratio=3.0)
-    evaluator = cupy_evaluator(space, Settings("hotspot", SIZE, repeats=rule, timeout=2.0))
+    evaluator = cupy_evaluator(space, CudaSettings(PROBLEM, SIZE, repeats=rule, timeout=2.0))
     optimizer = Optimizer(space, seed=1, objective="time")
     try:
         run(optimizer, evaluator, MaxEvals(evaluations))

@@ -9,7 +9,8 @@ import tempfile
 from pathlib import Path
 
 from baco_like import Infeasible, MaxEvals, Optimizer, Ordinal, Space, run, tune
-from baco_like.evaluators.replay import ReplayEvaluator, load
+from baco_like.evaluators import ReplayEvaluator
+from baco_like.evaluators.replay import load
 from baco_like.results.formats import read
 from baco_like.spaces import to_t1
 

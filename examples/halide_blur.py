@@ -1,20 +1,22 @@
-"""Tune a Halide schedule from Python: a blur in two stages, where many schedules fail unpredictably.
+"""A schedule in Halide, tuned from Python: a blur in two stages, with hidden constraints.
 
 Run it with: python examples/halide_blur.py [EVALUATIONS]
 """
 
 import sys
 from collections import Counter
+from pathlib import Path
 
 from baco_like import MaxEvals, Optimizer, run
-from baco_like.evaluators.halide import Settings, blur, halide_evaluator
+from baco_like.evaluators import HalideSettings, halide_evaluator, load_problem
 
+PROBLEM = Path(__file__).parent / "kernels" / "halide_blur.py"
 SIZE = 512
 
 
 def main(evaluations):
-    space = blur.space(SIZE)
-    evaluator = halide_evaluator(space, Settings("blur", SIZE, timeout=2.0, threads=1))
+    space = load_problem(PROBLEM).space(SIZE)
+    evaluator = halide_evaluator(space, HalideSettings(PROBLEM, SIZE, timeout=2.0, threads=1))
     optimizer = Optimizer(space, seed=1, objective="time")
     try:
         run(optimizer, evaluator, MaxEvals(evaluations))

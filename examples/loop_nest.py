@@ -4,10 +4,12 @@ Run it with: python examples/loop_nest.py [EVALUATIONS]
 """
 
 import sys
+from pathlib import Path
 
 from baco_like import MaxEvals, Optimizer, Ordinal, Permutation, Space, run
-from baco_like.evaluators.c_loop_nest import LoopNestEvaluator, Settings
+from baco_like.evaluators import CKernelEvaluator, CKernelSettings
 
+PROBLEM = Path(__file__).parent / "kernels" / "c_loop_nest.py"
 LOOPS = ["io", "jo", "ko", "ii", "ji", "ki"]  # from tile to tile, then within a tile
 TILES = Ordinal([1, 4, 8, 16, 32, 64], log=True, default=1)
 
@@ -23,7 +25,7 @@ def main(evaluations):
         },
         constraints=inside,
     )
-    evaluator = LoopNestEvaluator(space, Settings(size=64))
+    evaluator = CKernelEvaluator(space, CKernelSettings(PROBLEM, size=64))
     optimizer = Optimizer(space, seed=1, objective="time")
     try:
         run(optimizer, evaluator, MaxEvals(evaluations))

@@ -1,23 +1,23 @@
-"""Tune an OpenCL kernel from Python: a matrix multiplication on the first device.
+"""An OpenCL kernel, tuned from Python: a matrix multiplication on the first device.
 
 Run it with: python examples/opencl_gemm.py [EVALUATIONS]
 """
 
 import sys
+from pathlib import Path
 
 from baco_like import MaxEvals, Optimizer, run
-from baco_like.evaluators.gpu.opencl import Settings, gemm, opencl_evaluator
-from baco_like.evaluators.repeats import Repeats
+from baco_like.evaluators import OpenCLSettings, Repeats, load_problem, opencl_evaluator
 
+PROBLEM = Path(__file__).parent / "kernels" / "opencl_gemm.py"
 SIZE = 256
 
 
 def main(evaluations):
-    space = gemm.space(SIZE)
-    rule = Repeats(
-        least=3, most=15, relative_error=0.05, slow_ratio=3.0
-    )  # measure promising configurations more often
-    settings = Settings("gemm", SIZE, repeats=rule, timeout=2.0, scale=1e6)
+    space = load_problem(PROBLEM).space(SIZE)
+    # At least 3 launches; up to 15 for a configuration that is promising and noisy.
+    rule = Repeats(least=3, most=15, relative_error=0.05, slow_ratio=3.0)
+    settings = OpenCLSettings(PROBLEM, SIZE, repeats=rule, timeout=2.0, scale=1e6)
     evaluator = opencl_evaluator(space, settings)
     optimizer = Optimizer(space, seed=1, objective="time")
     try:

@@ -1,10 +1,10 @@
-"""Check that no result is lost with many workers, failures and killed processes.
+"""Many workers, failures and deaths: no result is lost, and a trial runs twice only if its worker died.
 
 Run it with: python examples/soak.py [EVALUATIONS [WORKERS]]
 
-The default is 2,000 evaluations by 64 processes. A tenth of the configurations fail. In every 40th evaluation the
-process is killed, as if its machine had died, and the trial is given to another worker. Every evaluation writes its
-start to a file, so that repeated evaluations can be counted at the end.
+By default 2,000 evaluations by 64 processes. A tenth of the configurations cannot run. In every 40th evaluation the
+process is killed, as if its machine had failed; its trial is sent to another process. Every evaluation logs its start
+in a file, so that the number of runs of each trial can be counted at the end.
 """
 
 import os
@@ -17,9 +17,7 @@ from functools import partial
 from pathlib import Path
 
 from baco_like import Infeasible, MaxEvals, Optimizer, Space, run
-from baco_like.evaluators.executors.evaluator import ExecutorEvaluator
-from baco_like.evaluators.executors.lanes import ProcessLanes
-from baco_like.evaluators.function.evaluator import FunctionEvaluator
+from baco_like.evaluators import ExecutorEvaluator, FunctionEvaluator, ProcessLanes
 
 KILL_EVERY = 40
 
@@ -34,23 +32,23 @@ space = Space(
 )
 
 
-def noted(log, number):
-    """Append a line to a file that many processes write to."""
+def log_start(log, number):
+    """Add a line to a file that many processes write."""
     with open(log, "ab", buffering=0) as file:
         file.write(f"{number}\n".encode())
 
 
-def numbers(log):
-    """Return the lines of the file with their counts."""
+def count_trials(log):
+    """Return how many times each trial is in a log."""
     return Counter(map(int, Path(log).read_text().split()) if Path(log).exists() else ())
 
 
 def measure(log, trial):
-    """Return a made-up value; build and run on another machine here."""
-    noted(log, trial.id)
+    """Simulate a build and a run on another machine."""
+    log_start(log, trial.id)
     time.sleep(0.02)
     if Path(log).read_bytes().count(b"\n") % KILL_EVERY == KILL_EVERY // 4:
-        noted(f"{log}.killed", trial.id)
+        log_start(f"{log}.killed", trial.id)
         os.kill(os.getpid(), signal.SIGKILL)
     if (trial["bx"] + 3 * trial["by"] + 7 * trial["unroll"]) % 10 == 3:
         raise Infeasible("out of registers", failed="compile")
@@ -58,29 +56,31 @@ def measure(log, trial):
 
 
 def evaluator(log):
-    """Return the evaluator of one worker; a real one would use a compiler and a GPU."""
+    """Return the evaluator of a worker, in practice one with a compiler and a GPU."""
     return FunctionEvaluator(partial(measure, log))
 
 
 def main(evaluations, workers):
     started = time.monotonic()
     with tempfile.TemporaryDirectory() as folder, ProcessLanes(workers) as lanes:
-        log, journal = Path(folder) / "begun", Path(folder) / "run.jsonl"
+        log, journal = Path(folder) / "started", Path(folder) / "run.jsonl"
         optimizer = Optimizer(space, strategy="random_search", storage=journal)
         fleet = ExecutorEvaluator(partial(evaluator, str(log)), lanes, lease=300)
         reason = run(optimizer, fleet, MaxEvals(evaluations))
-        begun, killed = numbers(log), numbers(f"{log}.killed").total()
-        kept = Optimizer.load(journal)
+        started_trials, killed = count_trials(log), count_trials(f"{log}.killed").total()
+        loaded = Optimizer.load(journal)
     seconds = time.monotonic() - started
-    failures = sum(trial.failure is not None for trial in kept.trials)
-    again = sum(begun.values()) - len(begun)
+    failures = sum(trial.failure is not None for trial in loaded.trials)
+    repeated = sum(started_trials.values()) - len(started_trials)
     print(f"{reason} by {workers} workers in {seconds:.0f} s; {failures} configurations failed")
-    print(f"{killed} workers were killed, and {again} evaluations begun again for it")
-    assert len(kept.trials) == evaluations, "results are lost"
-    assert not kept.pending, "trials are left over"
-    assert set(begun) == {trial.id for trial in kept.trials}, "results that were never measured"
-    assert again == killed, "something was run twice without need"
-    print(f"no result is lost; best {kept.best_value} with {kept.best_config}")
+    print(f"{killed} workers were killed, and {repeated} evaluations were repeated")
+    assert len(loaded.trials) == evaluations, "results are lost"
+    assert not loaded.pending, "trials are left over"
+    assert set(started_trials) == {trial.id for trial in loaded.trials}, (
+        "results that were never measured"
+    )
+    assert repeated == killed, "a trial was repeated although its worker lived"
+    print(f"no result is lost; best {loaded.best_value} with {loaded.best_config}")
 
 
 if __name__ == "__main__":

@@ -1,25 +1,32 @@
-"""Tune a TACO schedule of SDDMM, a sparse kernel, and compare it with the configuration of BaCO's paper.
+"""A sparse kernel, SDDMM, scheduled by TACO and tuned from Python, compared with the configuration of BaCO's paper.
 
 Run it with: python examples/taco_sddmm.py [EVALUATIONS]
-Needs the program taco on PATH and a C compiler; otherwise it names the missing part and exits with 1.
+Needs the program taco on PATH and a C compiler; without them it says what is missing and exits with 1.
 """
 
 import sys
+from pathlib import Path
 
-from baco_like import MaxEvals, Optimizer, run
-from baco_like.evaluators.repeats import Repeats
-from baco_like.evaluators.taco import Settings, taco_evaluator
-from baco_like.evaluators.taco.templates import TEMPLATES
-from baco_like.exceptions import BacoError
+from baco_like import BacoError, MaxEvals, Optimizer, run
+from baco_like.evaluators import CKernelEvaluator, CKernelSettings, Repeats, load_problem
 
+PROBLEM = Path(__file__).parent / "kernels" / "taco_kernels.py"
+CONSTANTS = {"KERNEL": "sddmm"}
 THREADS = 2
 
 
 def main(evaluations):
-    template = TEMPLATES["sddmm"]
+    template = load_problem(PROBLEM, CONSTANTS).template()
     space = template.space(THREADS)
-    rule = Repeats(least=3, most=15, relative_error=0.05, slow_ratio=5.0)
-    evaluator = taco_evaluator(space, Settings("sddmm", size=1500, repeats=rule, timeout=2.0))
+    settings = CKernelSettings(
+        PROBLEM,
+        size=1500,
+        repeats=Repeats(least=3, most=15, relative_error=0.05, slow_ratio=5.0),
+        timeout=2.0,
+        tolerance=1e-9,
+        constants=CONSTANTS,
+    )
+    evaluator = CKernelEvaluator(space, settings)
     optimizer = Optimizer(space, seed=1, objective="time")
     optimizer.enqueue(template.reference(THREADS))
     try:

@@ -1,4 +1,4 @@
-"""Evaluate a function that may crash: isolated, repeated while noisy, checked, and cached between runs.
+"""A function that may crash: isolated in a process, repeated while it is noisy, checked, and cached between runs.
 
 Run it with: python examples/wrappers.py [EVALUATIONS]
 """
@@ -10,21 +10,23 @@ import tempfile
 from pathlib import Path
 
 from baco_like import MaxEvals, Optimizer, Space, run
-from baco_like.evaluators.confirmation import confirm
-from baco_like.evaluators.function.isolated import isolated_function
-from baco_like.evaluators.repeats import Repeats
-from baco_like.evaluators.result_cache import ResultCache
-from baco_like.evaluators.wrappers.cached import CachedEvaluator
-from baco_like.evaluators.wrappers.checked import CheckedEvaluator
-from baco_like.evaluators.wrappers.repeated import RepeatedEvaluator
+from baco_like.evaluators import (
+    CachedEvaluator,
+    CheckedEvaluator,
+    RepeatedEvaluator,
+    Repeats,
+    ResultCache,
+    confirm,
+    isolated_function,
+)
 
 space = Space({"tile": [1, 2, 4, 8, 16, 32, 64, 128], "unroll": [1, 2, 4, 8]})
 
 
 def kernel(trial):
-    """Return a noisy made-up time; some tiles give wrong results, others crash."""
+    """Simulate a kernel with noisy times that crashes for some configurations and is wrong for others."""
     if trial["tile"] * trial["unroll"] > 512:
-        ctypes.string_at(0)  # a segmentation fault: a failure, and the run continues
+        ctypes.string_at(0)  # a segmentation fault: the outcome reports it, and the run continues
     time = 1 + abs(trial["tile"] - 16) / 8 + 1 / trial["unroll"]
     return {
         "value": time * random.lognormvariate(0, 0.1),
@@ -32,8 +34,8 @@ def kernel(trial):
     }
 
 
-def wrong(trial, outcome):
-    """Return the defect of a result, or None."""
+def check(trial, outcome):
+    """Return what is wrong with a result, or None."""
     return None if outcome.metrics["sum"] == 7.0 else f"the sum is {outcome.metrics['sum']}"
 
 
@@ -41,7 +43,7 @@ def evaluator(cache):
     here = Path(__file__)
     apart = isolated_function(f"{here.stem}:kernel", timeout=10, workers=2, path=[str(here.parent)])
     noisy = RepeatedEvaluator(apart, Repeats(2, 30, relative_error=0.05, slow_ratio=4))
-    return CachedEvaluator(CheckedEvaluator(noisy, wrong), ResultCache(cache, {"kernel": 1}))
+    return CachedEvaluator(CheckedEvaluator(noisy, check), ResultCache(cache, {"kernel": 1}))
 
 
 def main(evaluations):
@@ -50,8 +52,8 @@ def main(evaluations):
         optimizer = Optimizer(space, strategy="random_search", seed=1)
         run(optimizer, evaluator(cache), MaxEvals(evaluations))
         for trial in optimizer.trials:
-            said = trial.failure or f"{trial.value:.2f} of {len(trial.repeats)} repeats"
-            print(dict(trial), said, trial.message)
+            result = trial.failure or f"{trial.value:.2f} of {len(trial.repeats)} repeats"
+            print(dict(trial), result, trial.message)
         measured = evaluator(cache)
         winner = confirm(optimizer.trials, measured, top=2).winner
         measured.close()

@@ -33,7 +33,7 @@ from baco_like import (
     migrate,
     run,
 )
-from baco_like.evaluators.function.evaluator import FunctionEvaluator
+from baco_like.evaluators import FunctionEvaluator
 from baco_like.exceptions import BacoWarning
 from baco_like.journal.json_lines import JsonlJournal
 from baco_like.journal.memory import MemoryJournal

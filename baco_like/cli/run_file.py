@@ -174,7 +174,7 @@ def _read_objective(table: Table) -> Objective:
     key = "direction" if table.has("direction") or not table.has("goal") else "goal"
     if table.has("goal"):
         warnings.warn(
-            f"{table.at('goal')}: the key is called 'direction' now; 'goal' is read for one more release",
+            f"{table.label('goal')}: the key is called 'direction' now; 'goal' is read for one more release",
             DeprecationWarning,
             stacklevel=2,
         )
@@ -216,7 +216,7 @@ def _check_slow_ratio(run_file: RunFile) -> None:
     """Reject ``slow_ratio`` when maximising: it compares running times."""
     table = run_file.evaluator_table
     if run_file.objective.direction == "maximize" and table.has("slow_ratio"):
-        raise table.wrong(
+        raise table.error(
             "slow_ratio",
             table.entries["slow_ratio"],
             'direction = "minimize"; otherwise omit this key',

@@ -28,7 +28,7 @@ def write_results(
     Raises:
         JournalError: A file cannot be written.
     """
-    from baco_like.evaluators.protocol import SourceProvider, unwrapped
+    from baco_like.evaluators.protocol import SourceProvider, unwrap
     from baco_like.running.convergence import plot_convergence
     from baco_like.running.summary import format_summary, summarise, write_best
 
@@ -36,7 +36,7 @@ def write_results(
     if confirmation is not None:
         summary = summary.with_confirmation(confirmation.winner, confirmation.candidates)
     print_line("\n" + format_summary(summary))
-    evaluator = unwrapped(evaluator)
+    evaluator = unwrap(evaluator)
     try:
         write_best(summary, folder / "best.json", seed=optimizer.options.seed)
         if summary.best is not None and isinstance(evaluator, SourceProvider):

@@ -1,15 +1,166 @@
-"""Run configurations. Nothing below imports this package, and it never imports the optimizer.
+"""Evaluators run configurations: they build, launch, check and time them.
 
-Where to look, from what every evaluator is to what a TOML file can name; imports run towards the top of this list:
+Public names are imported from here; ``baco_like.evaluators.kernels`` has the names that problem files need. Where to
+look for the implementation:
 
-- what an evaluator is: `protocol`, `bench` (one that builds and then measures);
-- how a TOML table is read (`table`), how often is measured (`repeats`), which exceptions are failures (`failures`);
-- what is known already: `replay` (a table of results), `result_cache` (results of earlier runs);
-- other processes: `processes` (start, limit, end them), `worker` (one that answers requests);
-- evaluators from parts: `staged` (of a bench), `wrappers` (around any), `executors` (on other machines);
-- a Python function: `function` (called here), `isolated` (in processes of its own);
-- a program: `command`, with `template` (its command lines), `measure` (what its output says) and `reference` (what it
-  should be);
-- a kernel that is generated: `kernels` (what they have in common), `c_loop_nest`, `taco`, `halide`, `opencl`, `cuda`;
-- `confirmation` measures the best few again; `registry` has the kinds by name.
+- `protocol`: the methods of an evaluator; `bench`: a part that builds and measures; `staged`: an evaluator made of it;
+- `repeats`: how many times a configuration is measured; `confirmation`: the best few are measured again;
+- `command`: any program, by build, run and check commands;
+- `function`: a Python function, called here or in isolated processes; `executors`: on other machines;
+- `kernels`: what all kernels share: problem files (`problems`), and how a kernel is timed (`timing`);
+- `c_kernels`, `halide`, `gpu/opencl`, `gpu/cuda`: kernels by language;
+- `wrappers`: features for any evaluator (cache, check, repeats); `result_cache`: the file of a cache;
+- `replay`: recorded results as a simulated device;
+- `registry`: the kinds that a TOML file can name; `settings_table`: one table of a TOML file;
+- `_processes` (internal): child processes with limits.
+
+An evaluator never imports the optimizer. The names are loaded on first use: a worker process, which starts again after
+each crash of a kernel, would otherwise import all evaluators (0.4 s more on a busy machine).
 """
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from baco_like.evaluators._processes.process import run as run_command
+    from baco_like.evaluators._processes.worker import Reply, Worker
+    from baco_like.evaluators.bench import Bench, Built, StageFailure
+    from baco_like.evaluators.c_kernels import CKernelEvaluator, CKernelSettings
+    from baco_like.evaluators.command import (
+        CommandBench,
+        Commands,
+        Measure,
+        Reference,
+        Template,
+        command_evaluator,
+        variable_names,
+    )
+    from baco_like.evaluators.confirmation import Confirmation, confirm
+    from baco_like.evaluators.executors import (
+        ExecutorEvaluator,
+        LostWorker,
+        ProcessLanes,
+        RayExecutor,
+    )
+    from baco_like.evaluators.function import (
+        DEFAULT_FAILURES,
+        FunctionEvaluator,
+        isolated_evaluator,
+        isolated_function,
+    )
+    from baco_like.evaluators.gpu.cuda import (
+        CudaSettings,
+        MeteredEvaluator,
+        Metering,
+        cupy_evaluator,
+    )
+    from baco_like.evaluators.gpu.opencl import OpenCLSettings, opencl_evaluator
+    from baco_like.evaluators.halide import HalideSettings, halide_evaluator
+    from baco_like.evaluators.kernels import KernelSettings, load_problem
+    from baco_like.evaluators.protocol import Collector, Evaluator, SourceProvider, unwrap
+    from baco_like.evaluators.registry import create
+    from baco_like.evaluators.repeats import Repeats
+    from baco_like.evaluators.replay import MaxSimulatedTime, ReplayEvaluator
+    from baco_like.evaluators.result_cache import ResultCache
+    from baco_like.evaluators.staged import StagedEvaluator
+    from baco_like.evaluators.wrappers import CachedEvaluator, CheckedEvaluator, RepeatedEvaluator
+
+_NAMES = {
+    "_processes.worker": ("Reply", "Worker"),
+    "bench": ("Bench", "Built", "StageFailure"),
+    "c_kernels": ("CKernelEvaluator", "CKernelSettings"),
+    "command": (
+        "CommandBench",
+        "Commands",
+        "Measure",
+        "Reference",
+        "Template",
+        "command_evaluator",
+        "variable_names",
+    ),
+    "confirmation": ("Confirmation", "confirm"),
+    "executors": ("ExecutorEvaluator", "LostWorker", "ProcessLanes", "RayExecutor"),
+    "function": (
+        "DEFAULT_FAILURES",
+        "FunctionEvaluator",
+        "isolated_evaluator",
+        "isolated_function",
+    ),
+    "gpu.cuda": ("CudaSettings", "MeteredEvaluator", "Metering", "cupy_evaluator"),
+    "gpu.opencl": ("OpenCLSettings", "opencl_evaluator"),
+    "halide": ("HalideSettings", "halide_evaluator"),
+    "kernels": ("KernelSettings", "load_problem"),
+    "protocol": ("Collector", "Evaluator", "SourceProvider", "unwrap"),
+    "registry": ("create",),
+    "repeats": ("Repeats",),
+    "replay": ("MaxSimulatedTime", "ReplayEvaluator"),
+    "result_cache": ("ResultCache",),
+    "staged": ("StagedEvaluator",),
+    "wrappers": ("CachedEvaluator", "CheckedEvaluator", "RepeatedEvaluator"),
+}
+_MODULES = {name: module for module, names in _NAMES.items() for name in names}
+
+__all__ = [
+    "DEFAULT_FAILURES",
+    "Bench",
+    "Built",
+    "CKernelEvaluator",
+    "CKernelSettings",
+    "CachedEvaluator",
+    "CheckedEvaluator",
+    "Collector",
+    "CommandBench",
+    "Commands",
+    "Confirmation",
+    "CudaSettings",
+    "Evaluator",
+    "ExecutorEvaluator",
+    "FunctionEvaluator",
+    "HalideSettings",
+    "KernelSettings",
+    "LostWorker",
+    "MaxSimulatedTime",
+    "Measure",
+    "MeteredEvaluator",
+    "Metering",
+    "OpenCLSettings",
+    "ProcessLanes",
+    "RayExecutor",
+    "Reference",
+    "RepeatedEvaluator",
+    "Repeats",
+    "ReplayEvaluator",
+    "Reply",
+    "ResultCache",
+    "SourceProvider",
+    "StageFailure",
+    "StagedEvaluator",
+    "Template",
+    "Worker",
+    "command_evaluator",
+    "confirm",
+    "create",
+    "cupy_evaluator",
+    "halide_evaluator",
+    "isolated_evaluator",
+    "isolated_function",
+    "load_problem",
+    "opencl_evaluator",
+    "run_command",
+    "unwrap",
+    "variable_names",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "run_command":
+        return importlib.import_module(f"{__name__}._processes.process").run
+    if name in _MODULES:
+        return getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

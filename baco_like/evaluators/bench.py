@@ -1,7 +1,7 @@
-"""What an evaluator is made of that goes through stages: build a configuration, then measure what was built.
+"""The bench protocol: build a configuration, then measure it.
 
-`baco_like.evaluators.staged.StagedEvaluator` makes an evaluator of a bench: it decides how often is measured and when
-builds are made ahead. A bench knows how; it decides nothing.
+`baco_like.evaluators.staged.StagedEvaluator` turns a bench into an evaluator. It decides how many times to measure and
+when to build ahead; the bench only builds and measures.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from baco_like.records.trial import Outcome, Trial
 
 
 class StageFailure(Exception):
-    """A stage has failed: the trial's outcome, on its way out.
+    """A stage has failed; the evaluator turns this exception into the trial's outcome.
 
     Args:
         word: The failure word.
         message: The stage and what happened.
-        bound: Where a run was stopped: the value is at least this, in the objective's unit.
-        repeats: What this call had measured before.
+        bound: Lower bound of the value, in the objective's unit, if a run was stopped at its limit.
+        repeats: Values that this call had measured before the failure.
     """
 
     def __init__(
@@ -34,52 +34,52 @@ class StageFailure(Exception):
         self.word, self.message, self.bound, self.repeats = word, message, bound, repeats
 
     def outcome(self, trial_id: int, extra: Mapping[str, Any]) -> Outcome:
-        """Return the outcome of the trial."""
+        """Return the trial's outcome: censored if there is a bound, otherwise failed."""
         if self.bound is not None:
             return Outcome.censored(trial_id, self.bound, self.word, self.message, extra=extra)
         return Outcome.failure(trial_id, self.word, self.message, extra=extra)
 
 
 class Built(Protocol):
-    """A configuration that is built and waits to be measured."""
+    """A configuration that is built and can be measured."""
 
     def measure(self, count: int, limit: float | None) -> tuple[float, ...]:
-        """Measure it again, after what has to come first (a warm-up, the check of its result).
+        """Measure it; the first call also does the warm-up and checks the result.
 
         Args:
-            count: How often, at least 1.
-            limit: In the objective's unit, smaller being better. More of it is not worth measuring: a run that has
-                taken so long may be stopped (`StageFailure` with a bound), and no other be started.
+            count: Number of measurements, at least 1.
+            limit: Largest value worth measuring, in the objective's unit (smaller is better), or None. A run that
+                reaches it may be stopped (`StageFailure` with a bound), and no further run need start.
 
         Returns:
-            The measured values, ``count`` of them or fewer, at least one; the last may be above ``limit``.
+            The measured values, 1 to ``count``; the last may exceed ``limit``.
 
         Raises:
             StageFailure: The run, or the check of its result, has failed.
         """
 
     def discard(self) -> None:
-        """Remove what was made; idempotent."""
+        """Remove the built files; idempotent."""
 
 
 class Bench(Protocol):
-    """Builds configurations. Several threads may build at once, one measures."""
+    """Builds configurations. Several threads may build at a time; one thread measures."""
 
     def build(self, trial: Trial, seconds: dict[str, float]) -> Built:
         """Build a configuration.
 
         Args:
             trial: The configuration.
-            seconds: Wall time by stage (``compile``, ``run``, ``check``); this call and those of what it returns add
-                theirs, failed or not.
+            seconds: Wall time by stage (``compile``, ``run``, ``check``). This call and the calls of the returned
+                object add their times, failed or not.
 
         Raises:
-            StageFailure: The build has failed; nothing of it is left.
-            EvaluatorError: Nothing can be built at all.
+            StageFailure: The build has failed; all its files are removed.
+            EvaluatorError: No configuration can be built.
         """
 
     def close(self) -> None:
-        """End builds that are running, and remove what was made for all of them; the next `build` makes it again.
+        """End running builds and remove all files; the next `build` makes them again.
 
-        It may be called again and again until builds in other threads have ended.
+        The evaluator calls it repeatedly until the builds in other threads have ended.
         """

@@ -1,8 +1,8 @@
-"""The best few are measured again before one of them is called the winner.
+"""Confirm the winner: measure the best few configurations again.
 
-The best of many noisy measurements is the luckiest as much as the fastest one, so the value that chose a candidate says
-nothing about it any more: only new measurements decide. Candidates take turns, so that a machine that warms up or slows
-down does so for all of them, and one that is clearly worse than the best leaves.
+The best of many noisy measurements is partly the luckiest. The value that made a configuration a candidate says
+nothing more about it, so only new measurements decide. The candidates are measured alternately: a machine that warms
+up or slows down affects all of them. A candidate that is clearly worse than the best drops out early.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from baco_like.exceptions import EvaluatorError
 from baco_like.records.direction import Direction, sign_of
 from baco_like.records.trial import Outcome, Status, Trial, median, standard_error
 
-_CLEARLY = 3.0
-"""Standard errors of the difference by which a candidate has to be worse to leave."""
+_CLEARLY_WORSE = 3.0
+"""Standard errors of the difference by which a candidate has to be worse than the best to drop out."""
 
 
 @dataclass(frozen=True)
 class Confirmation:
-    """What came of it.
+    """The result of a confirmation.
 
     Attributes:
-        winner: The best candidate, with its new measurements as its outcome; None where all have failed.
-        candidates: All of them, the best as it was observed first, each with its new outcome.
-        rounds: How many turns there were.
+        winner: The best candidate, with its new measurements as its outcome; None if all candidates have failed.
+        candidates: All candidates with their new outcomes, in the order of their first values.
+        rounds: Number of rounds.
     """
 
     winner: Trial | None
@@ -39,19 +39,29 @@ class Confirmation:
 @dataclass
 class _Candidate:
     trial: Trial
+    sign: float
     values: list[float] = field(default_factory=list)
     failure: Outcome | None = None
 
     @property
-    def repeats(self) -> tuple[float, ...]:
-        return tuple(self.values)
+    def cost(self) -> float:
+        return self.sign * median(tuple(self.values))
 
-    def ended(self) -> Trial:
+    def is_clearly_worse(self, best: _Candidate) -> bool:
+        errors = standard_error(tuple(self.values)), standard_error(tuple(best.values))
+        if errors[0] is None or errors[1] is None:
+            return False
+        return self.cost - best.cost > _CLEARLY_WORSE * math.hypot(errors[0], errors[1])
+
+    def to_trial(self) -> Trial:
+        """Return the trial with its new outcome."""
         extra = {"observed": self.trial.value}
         if self.failure is not None:
             extra = {**self.failure.extra, **extra}
             return self.trial.with_outcome(replace(self.failure, extra=extra))
-        return self.trial.with_outcome(Outcome.success(self.trial.id, self.repeats, extra=extra))
+        return self.trial.with_outcome(
+            Outcome.success(self.trial.id, tuple(self.values), extra=extra)
+        )
 
 
 def confirm(
@@ -62,14 +72,14 @@ def confirm(
     top: int = 3,
     rounds: int = 5,
 ) -> Confirmation:
-    """Measure the best trials again and return which of them is the best.
+    """Measure the best trials again and return the best of them.
 
     Args:
-        trials: What was observed.
-        evaluator: Measures; a cache around it is passed by. It is not closed.
-        direction: Which values are better.
-        top: How many candidates.
-        rounds: Turns at most; fewer where one candidate alone is left.
+        trials: The observed trials.
+        evaluator: Measures them. A cache around it is bypassed. It is not closed.
+        direction: Whether smaller or larger values are better.
+        top: Number of candidates.
+        rounds: Largest number of rounds; fewer if only one candidate is left.
 
     Raises:
         EvaluatorError: ``top`` or ``rounds`` is below 1, or the evaluator is broken.
@@ -78,30 +88,32 @@ def confirm(
         raise EvaluatorError(f"top = {top}, rounds = {rounds}: expected 1 or more of each")
     while isinstance(evaluator, CachedEvaluator):
         evaluator = evaluator.inner
-    candidates = [_Candidate(trial) for trial in best_of(trials, direction, top)]
-    left, turn = candidates, 0
-    while left and turn < rounds and (turn == 0 or len(left) > 1):
-        _turn(left[turn % len(left) :] + left[: turn % len(left)], evaluator)
-        left = _remaining(left, direction)
-        turn += 1
-    winner = min(left, key=lambda one: _cost(one, direction), default=None)
-    ended = tuple(candidate.ended() for candidate in candidates)
-    return Confirmation(None if winner is None else winner.ended(), ended, turn)
-
-
-def best_of(trials: Sequence[Trial], direction: Direction, top: int) -> list[Trial]:
-    """Return the best trials with different configurations; those told of another space are left out."""
     sign = sign_of(direction)
-    known = [t for t in trials if t.value is not None and t.origin != "imported"]
-    found: list[Trial] = []
-    for trial in sorted(known, key=lambda t: sign * (t.value or 0.0)):
-        if len(found) < top and all(dict(trial.config) != dict(one.config) for one in found):
-            found.append(trial)
-    return found
+    candidates = [_Candidate(trial, sign) for trial in select_best(trials, direction, top)]
+    remaining, count = candidates, 0
+    while remaining and count < rounds and (count == 0 or len(remaining) > 1):
+        # Each round begins with another candidate, so that none is always measured on the coolest machine.
+        first = count % len(remaining)
+        _measure_once(remaining[first:] + remaining[:first], evaluator)
+        remaining = _drop_worse(remaining)
+        count += 1
+    winner = min(remaining, key=lambda candidate: candidate.cost, default=None)
+    measured = tuple(candidate.to_trial() for candidate in candidates)
+    return Confirmation(None if winner is None else winner.to_trial(), measured, count)
 
 
-def _turn(candidates: Sequence[_Candidate], evaluator: Evaluator) -> None:
-    """Measure each once more, one at a time."""
+def select_best(trials: Sequence[Trial], direction: Direction, top: int) -> list[Trial]:
+    """Return the best trials with different configurations, without trials imported from another space."""
+    sign = sign_of(direction)
+    valued = [t for t in trials if t.value is not None and t.origin != "imported"]
+    best: list[Trial] = []
+    for trial in sorted(valued, key=lambda t: sign * (t.value or 0.0)):
+        if len(best) < top and all(dict(trial.config) != dict(other.config) for other in best):
+            best.append(trial)
+    return best
+
+
+def _measure_once(candidates: Sequence[_Candidate], evaluator: Evaluator) -> None:
     for candidate in candidates:
         evaluator.submit(candidate.trial)
         for outcome in evaluator.wait():
@@ -111,21 +123,10 @@ def _turn(candidates: Sequence[_Candidate], evaluator: Evaluator) -> None:
                 candidate.failure = outcome
 
 
-def _remaining(candidates: Sequence[_Candidate], direction: Direction) -> list[_Candidate]:
-    """Return those that have not failed and may still be the best."""
-    fine = [one for one in candidates if one.failure is None]
-    if not fine:
+def _drop_worse(candidates: Sequence[_Candidate]) -> list[_Candidate]:
+    """Return the candidates that have not failed and may still be the best."""
+    successful = [candidate for candidate in candidates if candidate.failure is None]
+    if not successful:
         return []
-    best = min(fine, key=lambda one: _cost(one, direction))
-    return [one for one in fine if one is best or not _clearly_worse(one, best, direction)]
-
-
-def _clearly_worse(one: _Candidate, best: _Candidate, direction: Direction) -> bool:
-    error, other = standard_error(one.repeats), standard_error(best.repeats)
-    if error is None or other is None:
-        return False
-    return _cost(one, direction) - _cost(best, direction) > _CLEARLY * math.hypot(error, other)
-
-
-def _cost(candidate: _Candidate, direction: Direction) -> float:
-    return median(candidate.repeats) * sign_of(direction)
+    best = min(successful, key=lambda candidate: candidate.cost)
+    return [each for each in successful if each is best or not each.is_clearly_worse(best)]

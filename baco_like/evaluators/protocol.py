@@ -1,7 +1,7 @@
-"""Evaluators run configurations; they know nothing of whoever decides what to run.
+"""The evaluator protocol: evaluators run configurations and do not know who chooses them.
 
-A build, a launch, a check or a limit that fails is an outcome with its word, never an exception;
-an exception (`EvaluatorError`) says that the evaluator itself is broken and ends the run.
+A failed build, launch or check, and an exceeded limit, are outcomes with a failure word. An `EvaluatorError` means
+that the evaluator itself is broken; it ends the run.
 """
 
 from __future__ import annotations
@@ -13,57 +13,57 @@ from baco_like.records.trial import Outcome, Trial
 
 
 class Evaluator(Protocol):
-    """Runs trials, one or many at a time."""
+    """Runs trials, one or several at a time."""
 
     @property
     def capacity(self) -> int:
-        """How many trials may be in flight at once, at least 1."""
+        """Largest number of pending trials, at least 1."""
 
     def submit(self, trial: Trial) -> None:
         """Start (or queue) the evaluation of a trial."""
 
     def wait(self) -> Sequence[Outcome]:
-        """Block until at least one submitted trial is done; return the outcomes of all that are."""
+        """Block until at least one submitted trial is done; return the outcomes of all finished trials."""
 
     def close(self) -> None:
-        """Stop what is running, with its children, and remove what was made; idempotent."""
+        """End everything that is running and remove all temporary files; idempotent."""
 
 
 @runtime_checkable
 class Collector(Protocol):
-    """What an evaluator that runs many trials at once may offer besides: what is done when a run breaks off."""
+    """Optional method of an evaluator that runs several trials at a time: collect outcomes when a run breaks off."""
 
     def collect(self, timeout: float | None) -> Sequence[Outcome]:
-        """Take back what has not started, and return the outcomes that `Evaluator.wait` has not returned.
+        """Cancel trials that have not started, and return the outcomes that `Evaluator.wait` has not returned.
 
         Args:
-            timeout: Seconds to wait for what is running; None is as long as it takes.
+            timeout: Seconds to wait for running trials; None to wait for their end.
         """
 
 
 @runtime_checkable
 class SourceProvider(Protocol):
-    """What an evaluator may offer besides: the source of a configuration's program."""
+    """Optional methods of an evaluator that generates programs: the source of a configuration."""
 
     @property
     def source_name(self) -> str:
-        """File name for the source, such as ``matmul.c``."""
+        """File name of the source, such as ``matmul.c``."""
 
     def source(self, config: Mapping[str, Any]) -> str:
-        """Return the source for one configuration of the space.
+        """Return the source of a configuration.
 
         Raises:
-            EvaluatorError: There is no correct program for it.
+            EvaluatorError: The configuration has no correct program.
         """
 
 
-def collected(evaluator: Evaluator, timeout: float | None) -> Sequence[Outcome]:
-    """Return what an evaluator has left when a run breaks off; nothing where it is no `Collector`."""
+def collect_rest(evaluator: Evaluator, timeout: float | None) -> Sequence[Outcome]:
+    """Return the outcomes that an evaluator has left when a run breaks off; none if it is not a `Collector`."""
     return evaluator.collect(timeout) if isinstance(evaluator, Collector) else ()
 
 
-def unwrapped(evaluator: Evaluator) -> Evaluator:
-    """Return the evaluator within all wrappers: each has what it wraps in its attribute ``inner``."""
+def unwrap(evaluator: Evaluator) -> Evaluator:
+    """Return the evaluator inside all wrappers; each wrapper holds the wrapped evaluator as ``inner``."""
     while (inner := getattr(evaluator, "inner", None)) is not None:
         evaluator = inner
     return evaluator

@@ -1,15 +1,16 @@
-"""The kinds of evaluators that a TOML file can name; a new kind joins by one line."""
+"""The kinds of evaluators that a TOML file can name; a new kind is one line here."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from baco_like.evaluators import halide, taco
-from baco_like.evaluators.c_loop_nest import LoopNestEvaluator
+from baco_like.evaluators.c_kernels import evaluator as c_kernels
 from baco_like.evaluators.command import evaluator as command
 from baco_like.evaluators.function import isolated
-from baco_like.evaluators.gpu import cuda, opencl
+from baco_like.evaluators.gpu.cuda import evaluator as cuda
+from baco_like.evaluators.gpu.opencl import evaluator as opencl
+from baco_like.evaluators.halide import evaluator as halide
 from baco_like.evaluators.protocol import Evaluator
 from baco_like.evaluators.replay import ReplayEvaluator
 from baco_like.evaluators.result_cache import ResultCache, digest
@@ -19,60 +20,63 @@ from baco_like.exceptions import RunFileError
 from baco_like.spaces.space import Space
 
 CACHE_KEYS = ("cache", "cache_files")
-"""Keys that every kind has: a file of results, and files that these depend on (sources, inputs)."""
+"""Keys of every kind: a file of results, and files that the results depend on (sources, inputs)."""
 
 ORGANISING = ("ahead", "workers", "cache")
-"""Keys on which no measured value is meant to depend: they say how much goes on at once, and what is kept."""
+"""Keys that do not change measured values: they set how much runs at a time, and what is kept."""
 
 Factory = Callable[[Table, Space, str, Path], Evaluator]
-"""Makes an evaluator from its table, the space, the objective's unit, and the folder of the file.
+"""Makes an evaluator from its table, the space, the objective's unit and the folder of the TOML file.
 
-It checks everything and has no effect: what has to be made (folders, programs) is made at the first
-`Evaluator.wait`.
+It checks its arguments and makes no folders and no processes; these are made when the first trial is evaluated.
 """
 
 KINDS: Mapping[str, Factory] = {
+    "c": c_kernels.from_table,
     "command": command.from_table,
-    "c_loop_nest": LoopNestEvaluator.from_table,
     "cupy": cuda.from_table,
     "function": isolated.from_table,
     "halide": halide.from_table,
     "opencl": opencl.from_table,
     "replay": ReplayEvaluator.from_table,
-    "taco": taco.from_table,
 }
+
+_REPLACED = {"c_loop_nest": "kernels/c_loop_nest.py", "taco": "kernels/taco_kernels.py"}
+"""Former kinds, and the problem file of kind "c" that each is now."""
 
 
 def create(table: Table, space: Space, unit: str, folder: Path) -> Evaluator:
     """Return the evaluator that a table describes.
 
     Args:
-        table: The ``[evaluator]`` table; its key ``kind`` says which.
-        space: What will be evaluated.
+        table: The ``[evaluator]`` table; its key ``kind`` names the kind.
+        space: The space.
         unit: The objective's unit.
-        folder: Where the TOML file stands.
+        folder: Folder of the TOML file.
 
     Raises:
         RunFileError: The kind is unknown, or a key of its table is unknown, missing or wrong.
-        EvaluatorError: Something that it needs is not on this machine.
+        EvaluatorError: A program, package, file or device that it needs does not exist.
     """
     kind = table.text("kind")
     if kind not in KINDS:
-        raise RunFileError(
-            f"[{table.name}] kind = {shown(kind)} is unknown; {suggestion(kind, KINDS)}"
-        )
+        hint = suggestion(kind, KINDS)
+        if kind in _REPLACED:
+            hint = (
+                f'write kind = "c" and problem = "{_REPLACED[kind]}" (a file of examples/kernels)'
+            )
+        raise RunFileError(f"[{table.name}] kind = {shown(kind)} is unknown; {hint}")
     own = Table(table.name, {k: v for k, v in table.entries.items() if k not in CACHE_KEYS})
     evaluator = KINDS[kind](own, space, unit, folder)
-    cache = _cache(table, own, unit, folder)
-    return evaluator if cache is None else CachedEvaluator(evaluator, cache)
+    if table.has("cache"):
+        return CachedEvaluator(evaluator, _open_cache(table, own, unit, folder))
+    if table.has("cache_files"):
+        raise table.error("cache_files", table.entries["cache_files"], "cache = FILE besides")
+    return evaluator
 
 
-def _cache(table: Table, own: Table, unit: str, folder: Path) -> ResultCache | None:
-    """Return the cache that a table names, whose values depend on all its other keys and on the files it lists."""
-    if not table.has("cache"):
-        if table.has("cache_files"):
-            raise table.wrong("cache_files", table.entries["cache_files"], "cache = FILE besides")
-        return None
+def _open_cache(table: Table, own: Table, unit: str, folder: Path) -> ResultCache:
+    """Open the cache of a table; its results depend on all other keys and on the listed files."""
     files = {name: digest(folder / name) for name in table.texts("cache_files", [])}
     context = {**own.entries, "[objective] unit": unit, **files}
     return ResultCache(folder / table.text("cache"), context)

@@ -1,4 +1,4 @@
-"""How often a configuration is measured: until its value is known well enough, or is clearly not worth it."""
+"""How many times a configuration is measured: until its value is precise enough, or is clearly too slow."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ KEYS = ("repeats", "max_repeats", "relative_error", "slow_ratio")
 
 @dataclass(frozen=True)
 class Repeats:
-    """A rule of repeats.
+    """A rule for the number of measurements.
 
-    Without further fields every configuration is measured ``least`` times. With a relative error it goes on until the
-    standard error of the mean is at most so much of the median, up to ``most`` times; after the first ``least`` values
-    (two, if that is one) the number still needed follows from their spread, as the standard error falls with the square
-    root of the number.
+    Without the last two fields every configuration is measured ``least`` times. With ``relative_error`` the
+    measurements continue, up to ``most``, until the standard error of the mean is at most this fraction of the median.
+    After the first ``least`` values (at least two) their spread predicts how many are needed in all, as the standard
+    error falls with the square root of the number.
 
     Attributes:
-        least: Measurements of every configuration.
-        most: Measurements at most; ``least`` where nothing asks for more.
-        relative_error: Standard error over median that is small enough, or None.
-        slow_ratio: A configuration of which every value so far is more than so many times the best median is not
-            measured again: its value is censored. Above 1; only where less is better. None: never.
+        least: Number of measurements of every configuration.
+        most: Largest number of measurements.
+        relative_error: Standard error over median at which the measurements end, or None.
+        slow_ratio: A configuration whose every measurement exceeds ``slow_ratio`` times the best median is not
+            measured again; its value is censored. Above 1, and only for objectives that are minimised. None: never.
     """
 
     least: int = 1
@@ -49,52 +49,66 @@ class Repeats:
 
         Args:
             table: The evaluator's table.
-            least: Repeats where the table does not say.
+            least: Default of ``repeats``.
 
         Raises:
-            RunFileError: A value is wrong, or one of ``max_repeats`` and ``relative_error`` lacks the other.
+            RunFileError: A value is wrong, or only one of ``max_repeats`` and ``relative_error`` is given.
         """
         least = table.whole("repeats", least, low=1)
         if table.has("max_repeats") != table.has("relative_error"):
-            raise table.wrong(
+            raise table.error(
                 "relative_error", table.entries.get("relative_error"), "both it and max_repeats"
             )
         slow = table.positive("slow_ratio") if table.has("slow_ratio") else None
         if slow is not None and slow <= 1:
-            raise table.wrong("slow_ratio", slow, "a number above 1")
+            raise table.error("slow_ratio", slow, "a number above 1")
         if not table.has("max_repeats"):
             return cls(least, least, slow_ratio=slow)
         most = table.whole("max_repeats", low=least)
         return cls(least, most, table.positive("relative_error"), slow)
 
     def limit(self, best: float | None) -> float | None:
-        """Return the value above which a configuration is clearly slower than the best median so far, or None."""
+        """Return the value above which a configuration is clearly slower than the best median, or None."""
         if self.slow_ratio is None or best is None or best <= 0:
             return None
         return self.slow_ratio * best
 
-    def hopeless(self, values: Sequence[float], best: float | None) -> bool:
-        """Whether there are values, and all are above the `limit`."""
+    def is_slow(self, values: Sequence[float], best: float | None) -> bool:
+        """Whether there are values and all exceed the `limit`."""
         limit = self.limit(best)
         return limit is not None and bool(values) and min(values) > limit
 
+    def stopped_early(self, values: Sequence[float], best: float | None) -> str | None:
+        """Return the message of the censored outcome if a slow configuration was measured fewer times, else None."""
+        if len(values) >= self.most or not self.is_slow(values, best):
+            return None
+        return (
+            f"stopped after {len(values)} of {self.most} repeats: more than {self.slow_ratio:g} times the best, "
+            f"{best:.6g}"
+        )
+
     def missing(self, values: Sequence[float], best: float | None) -> int:
-        """Return how many more measurements are wanted now; 0 is the end.
+        """Return how many more measurements to make now; 0 means that no more are needed.
 
         Args:
-            values: Those so far, at least one after the first call.
-            best: Median of the best configuration so far.
+            values: The values so far; at least one after the first call.
+            best: Median of the best configuration so far, or None.
         """
+        if self.is_slow(values, best):
+            return 0
         if len(values) < self.least:
-            return 0 if self.hopeless(values, best) else self.least - len(values)
-        if self.relative_error is None or len(values) >= self.most or self.hopeless(values, best):
+            return self.least - len(values)
+        if self.relative_error is None or len(values) >= self.most:
             return 0
         if len(values) < 2:
             return 1
         return min(self._needed(values), self.most) - len(values)
 
     def _needed(self, values: Sequence[float]) -> int:
-        """Return how many there must be in all for the error; not more than twice as many as there are."""
+        """Return the total number of values needed for the error; at most twice the present number.
+
+        The spread of a few values is a poor estimate, so the number grows in steps with a new estimate after each.
+        """
         assert self.relative_error is not None
         error, middle = standard_error(tuple(values)), abs(median(tuple(values)))
         if error is None or error <= self.relative_error * middle:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import final
 
+from baco_like._checks import whole_number
 from baco_like._random import Purpose, generator
 from baco_like.evaluators.settings_table import Table, shown, suggestion
 from baco_like.exceptions import EvaluatorError, JournalError, RunFileError
@@ -58,8 +59,7 @@ class ReplayEvaluator:
     def __init__(
         self, recording: Recording, *, draw_seed: int | None = None, capacity: int = 1
     ) -> None:
-        if capacity < 1:
-            raise ValueError(f"capacity must be a whole number from 1, not {capacity!r}")
+        capacity = whole_number("capacity", capacity, 1)
         self.clock = 0.0
         self._recording = recording
         self._draw_seed = draw_seed

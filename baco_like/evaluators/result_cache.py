@@ -1,6 +1,7 @@
-"""Results by configuration in a file that several runs may share, one JSON object a line.
+"""A file of results that several runs may share: one JSON object per line.
 
-The first line says what the results depend on besides the configuration; a run for which that is different is refused.
+The first line lists what the results depend on in addition to the configuration (the context). A run with another
+context is refused. Lines are appended under a file lock, so that several processes may write.
 """
 
 from __future__ import annotations
@@ -20,106 +21,108 @@ from baco_like.records.trial import Outcome, Status, Trial
 
 _VERSION = 1
 
-_LASTING = ("compile", "constraints", "correctness")
-"""Failures that would come again; a crash or a limit may be chance."""
+_LASTING_FAILURES = ("compile", "constraints", "correctness")
+"""Failures that would happen again; a crash or a limit may be chance."""
 
 
 class ResultCache:
-    """What is known of configurations.
+    """Known results by configuration.
 
     Args:
-        path: The file; it need not exist, and is made with the first result.
-        context: What the values depend on besides, as JSON values by name: kernel, problem size, machine.
+        path: The file; the first result creates it.
+        context: What the values depend on in addition, as JSON values by name: kernel, problem size, machine.
 
     Raises:
-        EvaluatorError: The file cannot be read, is no such cache, or is of another context.
+        EvaluatorError: The file cannot be read, is not a cache, or has another context.
     """
 
     def __init__(self, path: Path, context: Mapping[str, Any]) -> None:
         self._path = path
         self._head = {"cache": _VERSION, "context": json.loads(json.dumps(dict(context)))}
-        self._known: dict[str, Mapping[str, Any]] = {}
-        self._place = 0
-        self._refresh()
+        self._rows: dict[str, Mapping[str, Any]] = {}
+        self._offset = 0  # in the file, of the first byte not read yet
+        self._read_new_lines()
 
     def __len__(self) -> int:
-        return len(self._known)
+        return len(self._rows)
 
     def find(self, trial: Trial) -> Outcome | None:
-        """Return what is known of a configuration, also by others that have written since, or None.
+        """Return the known outcome of a configuration, or None; includes results that others wrote meanwhile.
 
         Raises:
             EvaluatorError: The file cannot be read.
         """
         key = _key(trial.config)
-        if key not in self._known:
-            self._refresh()
-        row = self._known.get(key)
+        if key not in self._rows:
+            self._read_new_lines()
+        row = self._rows.get(key)
         return None if row is None else read_outcome(row)
 
     def keep(self, trial: Trial) -> None:
-        """Write the outcome of a trial, where it is one that would come again.
+        """Write the outcome of a trial, if it is a value or a failure that would happen again.
 
         Raises:
-            EvaluatorError: It cannot be written.
+            EvaluatorError: The file cannot be written.
         """
         outcome = trial.outcome
-        if outcome is None or not (outcome.status is Status.OK or outcome.failed in _LASTING):
+        if outcome is None or not (
+            outcome.status is Status.OK or outcome.failed in _LASTING_FAILURES
+        ):
             return
         try:
             row = normalise(observed_event([trial]))["outcomes"][0]
             with locked(self._path, os.O_RDWR | os.O_CREAT, fcntl.LOCK_EX) as fd:
-                lines = [] if os.fstat(fd).st_size else [self._head]
-                _append(fd, [*lines, row])
+                head = [] if os.fstat(fd).st_size else [self._head]
+                _append(fd, [*head, row])
         except (JournalError, ValueError, TypeError) as error:
             raise EvaluatorError(f"the cache {self._path}: {error}") from error
-        self._known[_key(trial.config)] = row
+        self._rows[_key(trial.config)] = row
 
-    def _refresh(self) -> None:
-        """Read what has been written since; a last line that is torn is left for later."""
+    def _read_new_lines(self) -> None:
+        """Read the lines written since the last call, except an incomplete last line."""
         try:
             with self._path.open("rb") as file:
-                file.seek(self._place)
+                file.seek(self._offset)
                 data = file.read()
         except FileNotFoundError:
             return
         except OSError as error:
             raise EvaluatorError(f"the cache {self._path} cannot be read: {error}") from error
-        whole = data[: data.rfind(b"\n") + 1]
-        for line in whole.splitlines():
-            self._take(line)
-            self._place += len(line) + 1
+        complete = data[: data.rfind(b"\n") + 1]
+        for line in complete.splitlines():
+            self._read_line(line)
+            self._offset += len(line) + 1
 
-    def _take(self, line: bytes) -> None:
+    def _read_line(self, line: bytes) -> None:
         try:
             row = json.loads(line)
-            if self._place == 0:
-                return self._check(row)
+            if self._offset == 0:
+                return self._check_head(row)
             read_outcome(row)
-            self._known[_key(row["config"])] = row
+            self._rows[_key(row["config"])] = row
         except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
             raise EvaluatorError(
-                f"the cache {self._path} is damaged at byte {self._place} "
+                f"the cache {self._path} is damaged at byte {self._offset} "
                 f"({type(error).__name__}: {error}); remove it"
             ) from None
 
-    def _check(self, head: Any) -> None:
+    def _check_head(self, head: Any) -> None:
         if head.get("cache") != _VERSION:
             raise ValueError(f"not a cache of version {_VERSION}")
         old, new = head["context"], self._head["context"]
         for name in (*old, *new):
             if old.get(name) != new.get(name):
                 raise EvaluatorError(
-                    f"the cache {self._path} is of other values: {name} was {old.get(name)!r:.80} and is "
+                    f"the cache {self._path} has results of another context: {name} was {old.get(name)!r:.80} and is "
                     f"{new.get(name)!r:.80}; name another file, or remove it"
                 )
 
 
 def digest(path: Path) -> str:
-    """Return a text that changes with the content of a file.
+    """Return a hash of a file's content.
 
     Raises:
-        EvaluatorError: It cannot be read.
+        EvaluatorError: The file cannot be read.
     """
     try:
         return sha256(path.read_bytes()).hexdigest()[:16]
@@ -132,17 +135,12 @@ def _key(config: Mapping[str, Any]) -> str:
 
 
 def _append(fd: int, rows: list[Any]) -> None:
-    """Write lines at the end, after cutting off a torn one there."""
+    """Write lines at the end of a file, over an incomplete line that a killed writer has left there."""
     text = b"".join(json.dumps(row, allow_nan=False).encode("ascii") + b"\n" for row in rows)
     end = os.lseek(fd, 0, os.SEEK_END)
     if end and os.pread(fd, 1, end - 1) != b"\n":
-        end = _last_line_end(fd, end)
+        end = os.pread(fd, end, 0).rfind(b"\n") + 1
         os.ftruncate(fd, end)
     os.lseek(fd, end, os.SEEK_SET)
     while text:
         text = text[os.write(fd, text) :]
-
-
-def _last_line_end(fd: int, end: int) -> int:
-    data = os.pread(fd, end, 0)
-    return data.rfind(b"\n") + 1

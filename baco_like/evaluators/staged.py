@@ -1,11 +1,11 @@
-"""An evaluator from a bench: builds ahead in a pool, measurements one at a time."""
+"""The evaluator that builds and then measures: builds ahead in a thread pool, measurements one at a time."""
 
 from __future__ import annotations
 
 import concurrent.futures
 import contextlib
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,11 +15,11 @@ from baco_like.evaluators.repeats import Repeats
 from baco_like.exceptions import EvaluatorError
 from baco_like.records.trial import Outcome, Trial
 
-_SLICE = 0.5
-"""Seconds of one wait for a build: Ctrl-C that comes just before a wait is seen after it."""
+_WAIT_SLICE = 0.5
+"""Seconds of one wait for a build. Python handles a Ctrl-C that arrives just before a wait only after it."""
 
-_MOMENT = 0.02
-"""Seconds between two words to builds that they end."""
+_CLOSE_INTERVAL = 0.02
+"""Seconds between two calls of `Bench.close` while builds are still running."""
 
 
 @dataclass(frozen=True)
@@ -29,16 +29,16 @@ class _Job:
 
 
 class StagedEvaluator:
-    """Builds and measures configurations as a rule of repeats says.
+    """Builds configurations and measures each as many times as a rule says.
 
-    A configuration that is clearly slower than the best (`Repeats.slow_ratio`) is a censored value: at least the
-    smallest that was measured, or the limit at which a run was stopped. The best is that of this evaluator's own
+    A configuration that is clearly slower than the best (`Repeats.slow_ratio`) is censored: its value is at least
+    its smallest measurement, or the limit at which a run was stopped. The best is the best of this evaluator's own
     measurements.
 
     Args:
         bench: Builds and measures.
-        repeats: How often.
-        ahead: How many configurations are built while another is measured; 0 builds in `wait`, while nothing is.
+        repeats: The rule.
+        ahead: Number of configurations that are built while another is measured. With 0, `wait` builds.
     """
 
     def __init__(self, bench: Bench, repeats: Repeats, ahead: int = 0) -> None:
@@ -52,11 +52,11 @@ class StagedEvaluator:
 
     @property
     def capacity(self) -> int:
-        """One that is measured, and those that are built ahead."""
+        """Largest number of pending trials: one that is measured, and those that are built ahead."""
         return 1 + self._ahead
 
     def submit(self, trial: Trial) -> None:
-        """Queue a trial; its build begins at once where builds are made ahead."""
+        """Queue a trial; with ``ahead`` its build starts now."""
         job = _Job(trial)
         if not self._ahead:
             self._queue.append(job)
@@ -66,27 +66,28 @@ class StagedEvaluator:
         self._building[self._pool.submit(self._bench.build, trial, job.seconds)] = job
 
     def wait(self) -> Sequence[Outcome]:
-        """Measure the trial that was submitted first among those that are built, in the calling thread.
+        """Measure the oldest built trial, in the calling thread.
 
         Raises:
-            EvaluatorError: No trial was submitted, or nothing can be built at all.
+            EvaluatorError: No trial was submitted, or no configuration can be built.
         """
         if self._queue:
             job = self._queue.popleft()
-            return [self._judged(job, lambda: self._bench.build(job.trial, job.seconds))]
+            return [self._evaluate(job, lambda: self._bench.build(job.trial, job.seconds))]
         if not self._building:
             raise EvaluatorError("wait() without a submitted trial")
-        future = self._first_built()
-        return [self._judged(self._building.pop(future), future.result)]
+        future = self._wait_for_build()
+        return [self._evaluate(self._building.pop(future), future.result)]
 
     def close(self) -> None:
-        """Forget what is queued, end builds that are running, and remove what was made."""
+        """Drop queued trials, end running builds, and remove all files."""
         self._queue.clear()
         for future in self._building:
             future.cancel()
         while not all(future.done() for future in self._building):
-            self._bench.close()  # again: a build may have begun just after
-            concurrent.futures.wait(self._building, _MOMENT)
+            # A build may start a compiler just after one call has ended all running ones; so call it again.
+            self._bench.close()
+            concurrent.futures.wait(self._building, _CLOSE_INTERVAL)
         for future in self._building:
             with contextlib.suppress(BaseException):
                 future.result().discard()
@@ -96,46 +97,37 @@ class StagedEvaluator:
         self._pool = None
         self._bench.close()
 
-    def _first_built(self) -> Future[Built]:
+    def _wait_for_build(self) -> Future[Built]:
         while True:
-            for future in self._building:
+            for future in self._building:  # in the order of submission
                 if future.done():
                     return future
             concurrent.futures.wait(
-                self._building, _SLICE, return_when=concurrent.futures.FIRST_COMPLETED
+                self._building, _WAIT_SLICE, return_when=concurrent.futures.FIRST_COMPLETED
             )
 
-    def _judged(self, job: _Job, build: Any) -> Outcome:
-        values: list[float] = []
+    def _evaluate(self, job: _Job, build: Callable[[], Built]) -> Outcome:
+        trial_id, values = job.trial.id, list[float]()
         try:
             built = build()
             try:
-                self._measure(built, values)
+                limit = self._repeats.limit(self._best)
+                while (count := self._repeats.missing(values, self._best)) > 0:
+                    values += built.measure(count, limit)
             finally:
                 built.discard()
         except StageFailure as failure:
-            return failure.outcome(job.trial.id, _extra(job, [*values, *failure.repeats]))
-        return self._measured(job, tuple(values))
-
-    def _measure(self, built: Built, values: list[float]) -> None:
-        limit = self._repeats.limit(self._best)
-        while (count := self._repeats.missing(values, self._best)) > 0:
-            values += built.measure(count, limit)
-
-    def _measured(self, job: _Job, values: tuple[float, ...]) -> Outcome:
-        if self._repeats.hopeless(values, self._best) and len(values) < self._repeats.most:
-            message = (
-                f"run: stopped after {len(values)} of {self._repeats.most} repeats: more than "
-                f"{self._repeats.slow_ratio:g} times the best, {self._best:.6g}"
-            )
+            return failure.outcome(trial_id, _extra(job, [*values, *failure.repeats]))
+        message = self._repeats.stopped_early(values, self._best)
+        if message is not None:
             extra = _extra(job, values)
-            return Outcome.censored(job.trial.id, min(values), message=message, extra=extra)
-        outcome = Outcome.success(job.trial.id, values, extra=_extra(job, ()))
+            return Outcome.censored(trial_id, min(values), message=f"run: {message}", extra=extra)
+        outcome = Outcome.success(trial_id, tuple(values), extra=_extra(job, ()))
         assert outcome.value is not None
         self._best = outcome.value if self._best is None else min(self._best, outcome.value)
         return outcome
 
 
 def _extra(job: _Job, values: Sequence[float]) -> dict[str, Any]:
-    """Return what is kept of a trial besides its value: the timings, and what was measured where there is no value."""
+    """Return the timings of a trial, and the measured values if the outcome itself has none."""
     return {"seconds": dict(job.seconds), **({"repeats": list(values)} if values else {})}

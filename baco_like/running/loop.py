@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from baco_like.evaluators.protocol import Collector, Evaluator
+from baco_like.evaluators import Collector, Evaluator
 from baco_like.exceptions import FailureWarning, SpaceExhausted
 from baco_like.optimizer import Optimizer
 from baco_like.records.history import History

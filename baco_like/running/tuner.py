@@ -10,9 +10,13 @@ from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any
 
-from baco_like.evaluators.confirmation import Confirmation, confirm
-from baco_like.evaluators.function.evaluator import DEFAULT_FAILURES, FunctionEvaluator
-from baco_like.evaluators.protocol import Evaluator
+from baco_like.evaluators import (
+    DEFAULT_FAILURES,
+    Confirmation,
+    Evaluator,
+    FunctionEvaluator,
+    confirm,
+)
 from baco_like.journal.events import Journal
 from baco_like.optimizer import Callback, Optimizer
 from baco_like.records.direction import Direction

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from baco_like.evaluators.protocol import Collector, Evaluator
+from baco_like.evaluators import Collector, Evaluator
 from baco_like.exceptions import EvaluatorError
 from baco_like.journal.events import normalise, observed_event
 from baco_like.records.trial import FAILURE_WORDS, Outcome, Status, Trial

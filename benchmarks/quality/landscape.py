@@ -23,7 +23,8 @@ from scipy.stats import spearmanr
 
 from baco_like import MaxEvals, Optimizer, Space, run
 from baco_like.benchmarking import landscape
-from baco_like.evaluators.replay import ReplayEvaluator, load
+from baco_like.evaluators import ReplayEvaluator
+from baco_like.evaluators.replay import load
 from baco_like.records.trial import Outcome
 from baco_like.results.recording import Recording
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from baco_like import MaxEvals, Optimizer, Space, run
-from baco_like.evaluators.protocol import Evaluator
+from baco_like.evaluators import Evaluator
 from baco_like.strategies.protocol import Strategy
 
 Row = dict[str, Any]

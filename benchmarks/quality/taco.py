@@ -16,6 +16,7 @@ import argparse
 import math
 import os
 import statistics
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -23,13 +24,17 @@ from typing import Any
 import numpy as np
 import runs
 
-from baco_like.evaluators._processes.workplace import require_program
-from baco_like.evaluators.repeats import Repeats
-from baco_like.evaluators.taco import Settings, taco_evaluator, tensors
-from baco_like.evaluators.taco.templates import TEMPLATES
+from baco_like.evaluators import CKernelEvaluator, CKernelSettings, Repeats
+from baco_like.evaluators._processes.temporary import require_program
 from baco_like.exceptions import EvaluatorError
 from baco_like.records.trial import Trial
 from baco_like.strategies import create_strategy
+
+KERNELS = Path(__file__).parents[2] / "examples" / "kernels"
+sys.path.append(str(KERNELS))
+
+import taco_tensors as tensors
+from taco_kernels import TEMPLATES
 
 PROBLEMS = ("spmm", "sddmm", "mttkrp")
 MADE = "made"
@@ -51,15 +56,17 @@ def strategy_of(name: str, budget: int) -> Any:
 def work(problem: str, tensor: str, name: str, seed: int, budget: int, options: str) -> runs.Row:
     size, threads, repeats, timeout = options.split(",")
     template = TEMPLATES[problem]
-    settings = Settings(
-        problem,
+    file = "" if tensor == MADE else str(Path(tensor).resolve())
+    settings = CKernelSettings(
+        KERNELS / "taco_kernels.py",
         size=int(size),
-        tensor=None if tensor == MADE else Path(tensor),
         repeats=Repeats(int(repeats), int(repeats)),
         timeout=float(timeout),
+        tolerance=1e-9,
+        constants={"KERNEL": problem, "TENSOR": file},
     )
     space = template.space(threads=int(threads))
-    evaluator = taco_evaluator(space, settings)
+    evaluator = CKernelEvaluator(space, settings)
     try:
         reference = _reference(evaluator, template.reference(int(threads)))
         found = runs.one_run(space, strategy_of(name, budget), evaluator, seed, budget)

@@ -18,7 +18,8 @@ from pathlib import Path
 from kernel_tuner import tune_kernel
 
 from baco_like import MaxEvals, Optimizer, Space, run
-from baco_like.evaluators.replay import ReplayEvaluator, load
+from baco_like.evaluators import ReplayEvaluator
+from baco_like.evaluators.replay import load
 from baco_like.integrations import BacoStrategy
 
 TABLES = {

@@ -23,7 +23,7 @@ import runs
 
 from baco_like import MaxEvals, Optimizer, WarmStart, run
 from baco_like.benchmarking.comparison.spaces import RecordedSpace, find_spaces
-from baco_like.evaluators.replay import ReplayEvaluator
+from baco_like.evaluators import ReplayEvaluator
 
 PAIRS = {
     "convolution, A4000 to W7800": ("convolution", "A4000", "W7800"),

@@ -14,8 +14,9 @@ from pathlib import Path
 from harness import Report, arguments, chosen, scratch
 from mutations import CANARY, TOKENS
 
+from baco_like.evaluators import Template
 from baco_like.evaluators._processes import process
-from baco_like.evaluators.command.template import Template, text_of
+from baco_like.evaluators.command.template import text_of
 from baco_like.exceptions import BacoError
 from baco_like.integrations import read_scenario
 

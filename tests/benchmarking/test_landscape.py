@@ -13,7 +13,7 @@ from scipy.sparse import csr_array
 from baco_like import MaxEvals, Optimizer, Permutation, Real, Space, run
 from baco_like.benchmarking import landscape
 from baco_like.benchmarking.landscape import neighbours
-from baco_like.evaluators.replay import ReplayEvaluator
+from baco_like.evaluators import ReplayEvaluator
 from baco_like.records.history import History
 from baco_like.records.trial import Outcome
 from baco_like.results.recording import Recording

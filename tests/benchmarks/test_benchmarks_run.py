@@ -16,6 +16,7 @@ from baco_like.evaluators.replay import load
 ROOT = Path(__file__).parents[2]
 BENCHMARKS = ROOT / "benchmarks"
 RECORDED = BENCHMARKS / "recorded"
+LOOP_NEST = ROOT / "examples" / "kernels" / "c_loop_nest.py"
 DATA = Path(os.environ.get("BACO_LIKE_DATA", ROOT.parent / "shared" / "data"))
 SCRIPTS = sorted(
     path for path in BENCHMARKS.rglob("*.py") if "__main__" in path.read_text(encoding="utf-8")
@@ -79,7 +80,7 @@ def test_recording(tmp_path: Path) -> None:
     (tmp_path / "tiny.toml").write_text(
         '[space.ti]\ntype = "ordinal"\nvalues = [1, 2, 3]\n'
         '[objective]\nname = "time"\nunit = "ms"\n'
-        '[evaluator]\nkind = "c_loop_nest"\nsize = 8\nrepeats = 3\n'
+        f'[evaluator]\nkind = "c"\nproblem = "{LOOP_NEST}"\nsize = 8\nrepeats = 3\n'
         '[budget]\nevaluations = 3\n[optimizer]\nstrategy = "random_search"\n'
     )
     journal = ("--journal", str(tmp_path / "tiny.jsonl"), "--out", str(tmp_path))

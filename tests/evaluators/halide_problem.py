@@ -1,4 +1,4 @@
-"""A problem of a user's: twice the input, or what goes wrong with it."""
+"""A problem file: twice the input, or one of several faults."""
 
 import halide as hl
 import numpy as np

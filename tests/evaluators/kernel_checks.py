@@ -1,19 +1,26 @@
-"""What the tests of several targets do alike."""
+"""Helpers for the tests of several languages of kernels."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 
-from baco_like.evaluators import registry
-from baco_like.evaluators.protocol import Evaluator
+from baco_like.evaluators import Evaluator, load_problem, registry
 from baco_like.evaluators.settings_table import Table
 from baco_like.exceptions import EvaluatorError, RunFileError
 from baco_like.records.trial import Outcome, Trial
 from baco_like.spaces.space import Space
+
+KERNELS = Path(__file__).parents[2] / "examples" / "kernels"
+
+
+def load(name: str, **constants: Any) -> ModuleType:
+    """Load a problem file of examples/kernels."""
+    return load_problem(KERNELS / f"{name}.py", constants)
 
 
 def evaluate(evaluator: Evaluator, config: Mapping[str, Any]) -> Outcome:
@@ -25,7 +32,7 @@ def evaluate(evaluator: Evaluator, config: Mapping[str, Any]) -> Outcome:
 def check_refusal(
     table: Table, parameters: Mapping[str, Any], message: str, unit: str = "ms"
 ) -> None:
-    """Check that an evaluator is refused in one line; paths begin beside this file."""
+    """Check that an evaluator is refused with a message of one line; relative paths begin in examples/kernels."""
     with pytest.raises((RunFileError, EvaluatorError), match=message) as caught:
-        registry.create(table, Space(parameters), unit, Path(__file__).parent)
+        registry.create(table, Space(parameters), unit, KERNELS)
     assert "\n" not in str(caught.value)

@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 
 from baco_like import MaxEvals, tune
-from baco_like.evaluators.confirmation import best_of, confirm
-from baco_like.evaluators.result_cache import ResultCache
-from baco_like.evaluators.wrappers.cached import CachedEvaluator
+from baco_like.evaluators import CachedEvaluator, ResultCache, confirm
+from baco_like.evaluators.confirmation import select_best
 from baco_like.exceptions import EvaluatorError
 from baco_like.records.trial import Outcome, Trial
 
@@ -111,8 +110,8 @@ def test_the_best_with_different_configurations() -> None:
         observed(4, 4.0, 0.1, origin="imported"),
         observed(5, 5.0, 9.0),
     ]
-    assert [one.id for one in best_of(trials, "minimize", 3)] == [2, 1, 5]
-    assert [one.id for one in best_of(trials, "maximize", 2)] == [5, 0]
+    assert [one.id for one in select_best(trials, "minimize", 3)] == [2, 1, 5]
+    assert [one.id for one in select_best(trials, "maximize", 2)] == [5, 0]
 
 
 def test_wrong_arguments() -> None:

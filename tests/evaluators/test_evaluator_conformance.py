@@ -1,4 +1,4 @@
-"""Every evaluator passes the same checks; a new one joins by one line."""
+"""Every evaluator passes the same checks; a new evaluator is one line in CASES."""
 
 from __future__ import annotations
 
@@ -11,19 +11,23 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from kernel_checks import KERNELS
 
-from baco_like.evaluators.c_loop_nest import LoopNestEvaluator, Settings
+from baco_like.evaluators import (
+    CachedEvaluator,
+    CheckedEvaluator,
+    CKernelEvaluator,
+    CKernelSettings,
+    Evaluator,
+    ExecutorEvaluator,
+    FunctionEvaluator,
+    RepeatedEvaluator,
+    Repeats,
+    ResultCache,
+    isolated_function,
+)
 from baco_like.evaluators.command import evaluator as command
-from baco_like.evaluators.executors.evaluator import ExecutorEvaluator
-from baco_like.evaluators.function.evaluator import FunctionEvaluator
-from baco_like.evaluators.function.isolated import isolated_function
-from baco_like.evaluators.protocol import Evaluator
-from baco_like.evaluators.repeats import Repeats
-from baco_like.evaluators.result_cache import ResultCache
 from baco_like.evaluators.settings_table import Table
-from baco_like.evaluators.wrappers.cached import CachedEvaluator
-from baco_like.evaluators.wrappers.checked import CheckedEvaluator
-from baco_like.evaluators.wrappers.repeated import RepeatedEvaluator
 from baco_like.exceptions import Infeasible
 from baco_like.records.trial import Trial
 from baco_like.spaces.space import Space
@@ -59,11 +63,12 @@ def by_command(ahead: int) -> Callable[[Path], Evaluator]:
 
 def loop_nest(ahead: int) -> Callable[[Path], Evaluator]:
     space = Space({"ti": [1, 4, 5]})
-    return lambda folder: LoopNestEvaluator(space, Settings(8), Repeats(), ahead)
+    settings = CKernelSettings(KERNELS / "c_loop_nest.py", 8, repeats=Repeats())
+    return lambda folder: CKernelEvaluator(space, settings, ahead=ahead)
 
 
 def isolated(folder: Path) -> Evaluator:
-    path = [str(Path(__file__).parent)]
+    path = [str(Path(__file__).parent / "function")]
     return isolated_function("objective_targets:plain", timeout=60.0, path=path)
 
 
@@ -73,7 +78,7 @@ CASES: dict[str, tuple[Callable[[Path], Evaluator], list[dict[str, int]]]] = {
     "executor": (lambda folder: ExecutorEvaluator(partial(FunctionEvaluator, fn), POOL), XS),
     "command": (by_command(0), XS),
     "command, built ahead": (by_command(2), XS),
-    "c_loop_nest, built ahead": (loop_nest(1), TILES),
+    "C kernel, built ahead": (loop_nest(1), TILES),
     "isolated": (isolated, XS),
     "repeated": (lambda folder: RepeatedEvaluator(function(folder), Repeats(2, 2)), XS),
     "checked": (lambda folder: CheckedEvaluator(function(folder), lambda t, o: None), XS),
@@ -82,7 +87,7 @@ CASES: dict[str, tuple[Callable[[Path], Evaluator], list[dict[str, int]]]] = {
         XS,
     ),
 }
-NEEDS_CC = ("c_loop_nest, built ahead",)
+NEEDS_CC = ("C kernel, built ahead",)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")

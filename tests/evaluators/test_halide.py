@@ -1,24 +1,17 @@
-"""Schedules in Halide: those that are right are, and those that are not are told."""
+"""Schedules in Halide: correct schedules give values, and every fault is reported."""
 
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from kernel_checks import check_refusal, evaluate
+from kernel_checks import KERNELS, check_refusal, evaluate, load
 
-from baco_like.evaluators import registry
-from baco_like.evaluators.halide import (
-    Settings,
-    blur,
-    halide_evaluator,
-    matmul,
-    matmul_hidden,
-)
-from baco_like.evaluators.repeats import Repeats
+from baco_like.evaluators import HalideSettings, Repeats, halide_evaluator, registry
 from baco_like.evaluators.settings_table import Table
 from baco_like.records.trial import Status
 from baco_like.spaces.space import Space
@@ -27,17 +20,18 @@ pytest.importorskip("halide")
 
 HERE = Path(__file__).parent
 SIZE = 40
-MODULES = {"matmul": matmul, "matmul_hidden": matmul_hidden, "blur": blur}
+matmul, blur = load("halide_matmul"), load("halide_blur")
 
 
-def settings(problem: str, **changed: Any) -> Settings:
-    return Settings(
-        problem, SIZE, repeats=Repeats(2, 2), **{"threads": 2, "timeout": 2.0, **changed}
+def settings(problem: str, **changed: Any) -> HalideSettings:
+    return HalideSettings(
+        KERNELS / f"halide_{problem}.py",
+        **{"size": SIZE, "repeats": Repeats(2, 2), "threads": 2, "timeout": 2.0, **changed},
     )
 
 
 def check(problem: str, cases: list[tuple[dict[str, Any], str | None, str]]) -> None:
-    evaluator = halide_evaluator(MODULES[problem].space(SIZE), settings(problem))
+    evaluator = halide_evaluator(load(f"halide_{problem}").space(SIZE), settings(problem))
     for config, word, message in cases:
         outcome = evaluate(evaluator, config)
         assert outcome.failed == word, (config, outcome.message)
@@ -98,7 +92,7 @@ def test_the_reference_of_the_blur_is_a_mean_of_nine() -> None:
 )
 def test_a_problem_of_the_users(target: str, words: dict[str, str | None]) -> None:
     space = Space({"vec": [1, 4], "fault": ["none", "bounds", "crash"]})
-    chosen = settings("halide_problem.py", target=target)
+    chosen = replace(settings("matmul", target=target), problem="halide_problem.py")
     evaluator = halide_evaluator(space, chosen, HERE)
     for fault, word in words.items():
         outcome = evaluate(evaluator, {"vec": 4, "fault": fault})
@@ -115,12 +109,14 @@ def test_a_compilation_has_its_limit() -> None:
 
 
 def table(**entries: Any) -> Table:
-    return Table("evaluator", {"kind": "halide", "problem": "matmul", "size": SIZE, **entries})
+    return Table(
+        "evaluator", {"kind": "halide", "problem": "halide_matmul.py", "size": SIZE, **entries}
+    )
 
 
 def test_a_run_file_makes_it() -> None:
     asked = table(threads=1, cpus=[min(os.sched_getaffinity(0))], memory="8GiB")
-    evaluator = registry.create(asked, matmul.space(SIZE), "us", HERE)
+    evaluator = registry.create(asked, matmul.space(SIZE), "us", KERNELS)
     assert evaluator.capacity == 1
     evaluator.close()
 
@@ -128,8 +124,8 @@ def test_a_run_file_makes_it() -> None:
 @pytest.mark.parametrize(
     ("entries", "parameters", "message"),
     [
-        ({"problem": "matmull"}, {"tx": [1, 2]}, "did you mean 'matmul'"),
-        ({"problem": "mine.py"}, {"tx": [1, 2]}, "there is no file"),
+        ({"problem": "matmul"}, {"tx": [1, 2]}, "expected a Python file"),
+        ({"problem": "halide_matmull.py"}, {"tx": [1, 2]}, "did you mean 'halide_matmul.py'"),
         ({"tread": 1}, {"tx": [1, 2]}, "did you mean 'threads'"),
         ({"size": 0}, {"tx": [1, 2]}, "size = 0"),
         ({}, {"tX": [1, 2]}, "did you mean 'tx'"),

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from baco_like.evaluators.repeats import Repeats
+from baco_like.evaluators import Repeats
 from baco_like.evaluators.settings_table import Table
 from baco_like.exceptions import EvaluatorError, RunFileError
 from baco_like.records.trial import median, standard_error
@@ -42,7 +42,7 @@ def test_it_ends_between_least_and_most(
     values = measured(rule, draw, best)
     most = rule.most if rule.relative_error is not None else rule.least
     assert rule.least <= len(values) <= max(most, rule.least)
-    if rule.relative_error is not None and len(values) < most and not rule.hopeless(values, best):
+    if rule.relative_error is not None and len(values) < most and not rule.is_slow(values, best):
         error = standard_error(tuple(values))
         assert error is not None
         assert error <= rule.relative_error * abs(median(tuple(values)))
@@ -64,7 +64,7 @@ def test_never_more_than_twice_as_many_at_a_time() -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "best", "hopeless"),
+    ("values", "best", "is_slow"),
     [
         ([], 1.0, False),
         ([3.1], None, False),
@@ -76,12 +76,12 @@ def test_never_more_than_twice_as_many_at_a_time() -> None:
     ],
 )
 def test_clearly_slower_is_every_value_above_the_ratio(
-    values: list[float], best: float | None, hopeless: bool
+    values: list[float], best: float | None, is_slow: bool
 ) -> None:
     rule = Repeats(5, 5, slow_ratio=3.0)
-    assert rule.hopeless(values, best) is hopeless
-    assert rule.missing(values, best) == (0 if hopeless else 5 - len(values))
-    assert not Repeats(5, 5).hopeless(values, best)
+    assert rule.is_slow(values, best) is is_slow
+    assert rule.missing(values, best) == (0 if is_slow else 5 - len(values))
+    assert not Repeats(5, 5).is_slow(values, best)
 
 
 @pytest.mark.parametrize(

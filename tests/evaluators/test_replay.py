@@ -12,7 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from baco_like import MaxEvals, Optimizer, Permutation, run
-from baco_like.evaluators.replay import MaxSimulatedTime, ReplayEvaluator, load
+from baco_like.evaluators import MaxSimulatedTime, ReplayEvaluator
+from baco_like.evaluators.replay import load
 from baco_like.evaluators.settings_table import Table
 from baco_like.exceptions import EvaluatorError, RunFileError
 from baco_like.records.trial import Outcome, Trial

@@ -9,9 +9,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from baco_like.evaluators.bench import StageFailure
-from baco_like.evaluators.repeats import Repeats
-from baco_like.evaluators.staged import StagedEvaluator
+from baco_like.evaluators import Repeats, StagedEvaluator, StageFailure
 from baco_like.exceptions import EvaluatorError
 from baco_like.records.trial import Outcome, Status, Trial
 

@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 from baco_like import MaxEvals, Optimizer, Space, run
-from baco_like.evaluators.replay import ReplayEvaluator, load
+from baco_like.evaluators import ReplayEvaluator
+from baco_like.evaluators.replay import load
 from baco_like.exceptions import BacoWarning, ConfigError, MissingExtra
 
 kernel_tuner = pytest.importorskip("kernel_tuner")

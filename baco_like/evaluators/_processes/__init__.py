@@ -1,4 +1,9 @@
-"""Other processes: started with limits, talked to, and ended with all that they leave behind.
+"""Child processes: start them with limits, talk to them, and end them with everything that they leave behind.
 
-Importing this package costs nothing: what runs in a worker (`worker_main`) is imported through it.
+- `process`: run a command to its end; `worker`: a process that answers requests, with its other half `worker_main`;
+- `exchange`: requests and replies over pipes; `output`: a bounded buffer of a process's output;
+- `group`: signals to a process group, and to processes that left it; `guardian`: ends groups if this process is killed;
+- `stop`: ends commands of other threads; `pinning`: restricts CPUs; `temporary`: temporary folders and programs.
+
+This package and `worker_main` import only the standard library, because every restart of a worker pays for the imports.
 """

@@ -1,7 +1,7 @@
-"""Requests and replies over pipes to a process that may die, hang or flood at any moment.
+"""Requests and replies over pipes to a process that may die, hang or flood its output at any moment.
 
-Every line is one JSON object with the number of the request that it belongs to, so that what a thread of the process
-says too late is not taken for a part of the next reply.
+Every line is one JSON object with the number of its request. A thread of the process may still write after its request
+was answered; by the number such a line is not taken for a part of the next reply.
 """
 
 from __future__ import annotations
@@ -17,34 +17,34 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from baco_like.evaluators._processes import group
-from baco_like.evaluators._processes.kept import Kept
+from baco_like.evaluators._processes.output import OutputBuffer
 
-_LONGEST_LINE = 64 << 20
-"""Bytes of a line; a process that writes a longer one is ended."""
+_MAX_LINE = 64 << 20
+"""Bytes of a line; a process that writes a longer line is ended."""
 
-_SLICE = 0.02
-"""Seconds between two looks at the child where the system cannot tell of its end (no pidfd)."""
+_POLL_INTERVAL = 0.02
+"""Seconds between two checks of the child on systems whose selectors cannot wait for its end (no pidfd)."""
 
 START = "start"
-"""The stage before the first that is named; its moment counts only where there is no other."""
+"""The stage before the first named stage; its time counts only if no other stage follows."""
 
 _CHUNK = 1 << 16
 
 
 @dataclass
 class Exchange:
-    """One request and what has come of it so far.
+    """A request and its reply so far.
 
     Attributes:
-        number: Of the request.
-        stage: The stage that the process is in.
-        limit: Seconds of this stage, or of the request where no stage has its own.
+        number: Number of the request.
+        limit: Limit of the present stage in seconds, or of the whole request if no stage has its own limit.
+        stage: The present stage.
         seconds: Wall time by stage.
-        notes: What was noted.
+        notes: Recorded notes.
         answer: The last line, with the key ``answer`` or ``error``.
-        ended: Why there will be no answer: how the process has ended, or why it has to be ended.
-        timed_out: Whether that is because the time is over.
-        said: What the process wrote to its standard output and error.
+        ended: Why there is no answer: how the process has ended, or why it has to be ended.
+        timed_out: Whether there is no answer because the time is over.
+        output: Standard output and error of the process.
     """
 
     number: int
@@ -55,44 +55,44 @@ class Exchange:
     answer: Mapping[str, Any] | None = None
     ended: str | None = None
     timed_out: bool = False
-    said: Kept = field(default_factory=Kept)
+    output: OutputBuffer = field(default_factory=OutputBuffer)
 
     def __post_init__(self) -> None:
         self._entered = time.perf_counter()
         self._deadline = self._entered + self.limit
 
     @property
-    def open(self) -> bool:
-        """Whether there is neither an answer nor an end."""
+    def is_open(self) -> bool:
+        """Whether there is neither an answer nor an end yet."""
         return self.answer is None and self.ended is None
 
     def remaining(self) -> float:
-        """Return the seconds that are left, below 0 when the time is over."""
+        """Return the seconds until the deadline, negative after it."""
         return self._deadline - time.perf_counter()
 
-    def take(self, line: bytes) -> None:
-        """Read one line; what belongs to another request is left out."""
+    def read_line(self, line: bytes) -> None:
+        """Read one line; lines of other requests are ignored."""
         try:
             message = json.loads(line)
             number, at = message["number"], float(message["at"])
         except (ValueError, TypeError, KeyError, RecursionError):
             self.ended = "it wrote something else than an answer into its pipe"
             return
-        if number != self.number or not self.open:
+        if number != self.number or not self.is_open:
             return
         if "stage" in message:
-            self._count(at)
+            self._end_stage(at)
             self._enter(message["stage"], message["limit"])
         elif "note" in message:
             self.notes.append(message["note"])
         else:
-            self._count(at)
+            self._end_stage(at)
             self.answer = message
 
     def close(self) -> None:
         """Stop the clock."""
         if self.answer is None:
-            self._count(time.perf_counter())
+            self._end_stage(time.perf_counter())
 
     def _enter(self, stage: str, limit: float | None) -> None:
         self.stage = stage
@@ -100,21 +100,29 @@ class Exchange:
         if limit is not None:
             self.limit, self._deadline = limit, self._entered + limit
 
-    def _count(self, told: float) -> None:
-        """End the stage; by the word of the process (the clock is the system's), as this one may hear of it late."""
+    def _end_stage(self, at: float) -> None:
+        """Add the seconds of the present stage.
+
+        Args:
+            at: When the process entered the next stage, by its own clock. Both processes read the same monotonic
+                clock, and this one may receive the line late. An impossible time is replaced by the present.
+        """
         now = time.perf_counter()
-        moment = told if self._entered <= told <= now else now
+        moment = at if self._entered <= at <= now else now
         self.seconds[self.stage] = self.seconds.get(self.stage, 0.0) + moment - self._entered
         self._entered = moment
 
 
 class Channel:
-    """The three pipes of a child.
+    """The three pipes of a child: requests to it, replies from it, and its standard output.
+
+    All are non-blocking and are served by one selector. A blocking write could wait forever for a child that does not
+    read, while the child waits for this process to empty its output.
 
     Args:
         child: Its standard output is a pipe.
-        requests: Descriptor to write to, not blocking; the channel owns it.
-        replies: Descriptor to read from, likewise.
+        requests: Non-blocking descriptor to write to; the channel owns it.
+        replies: Non-blocking descriptor to read from; the channel owns it.
     """
 
     def __init__(self, child: subprocess.Popen[bytes], requests: int, replies: int) -> None:
@@ -122,14 +130,14 @@ class Channel:
         self._child, self._requests, self._replies = child, requests, replies
         self._output = child.stdout.fileno()
         os.set_blocking(self._output, False)
-        self._numbers = 0
+        self._count = 0
         self._unsent = self._partial = b""
 
     def ask(self, content: Any, timeout: float) -> Exchange:
         """Send a request and read until its answer, the end of the process or the end of the time."""
-        self._unsent = json.dumps({"number": self._numbers, "content": content}).encode() + b"\n"
-        exchange = Exchange(self._numbers, timeout)
-        self._numbers += 1
+        self._unsent = json.dumps({"number": self._count, "content": content}).encode() + b"\n"
+        exchange = Exchange(self._count, timeout)
+        self._count += 1
         end = group.end_descriptor(self._child)
         with contextlib.ExitStack() as stack:
             selector = stack.enter_context(selectors.DefaultSelector())
@@ -139,16 +147,21 @@ class Channel:
             if end is not None:
                 stack.callback(os.close, end)
                 selector.register(end, selectors.EVENT_READ)
-            while exchange.open:
-                self._step(exchange, selector, told=end is not None)
-        self._listen(exchange)
+            longest_wait = _POLL_INTERVAL if end is None else 3600.0
+            while exchange.is_open:
+                self._step(exchange, selector, longest_wait)
+        # The output may be endless, so read at most 64 chunks more.
+        for _ in range(64):
+            if not self._read_output(exchange):
+                break
         exchange.close()
         return exchange
 
-    def end_of_requests(self) -> None:
-        """Close the pipe of requests, by which the process knows that it may end."""
+    def end_requests(self) -> None:
+        """Close the pipe of requests, which tells the process to end."""
+        # The descriptor's number stays in use until `close`, so that it cannot be given to another file before.
         null = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(null, self._requests)  # the number stays taken until `close`
+        os.dup2(null, self._requests)
         os.close(null)
 
     def close(self) -> None:
@@ -158,70 +171,69 @@ class Channel:
         if self._child.stdout is not None:
             self._child.stdout.close()
 
-    def _step(self, exchange: Exchange, selector: selectors.BaseSelector, told: bool) -> None:
+    def _step(
+        self, exchange: Exchange, selector: selectors.BaseSelector, longest_wait: float
+    ) -> None:
+        """Wait for the next event and handle it."""
         remaining = exchange.remaining()
         if remaining <= 0:
             exchange.timed_out = True
             exchange.ended = f"stopped after {exchange.limit:.3g} s"
             return
-        for key, _ in selector.select(min(remaining, 3600.0 if told else _SLICE)):
+        for key, _ in selector.select(min(remaining, longest_wait)):
             if key.fd == self._requests and self._send():
                 selector.unregister(self._requests)
             elif key.fd == self._replies and not self._receive(exchange):
                 selector.unregister(self._replies)
-            elif key.fd == self._output and not self._listen_once(exchange):
+            elif key.fd == self._output and not self._read_output(exchange):
                 selector.unregister(self._output)
-        if exchange.open and group.has_ended(self._child):
+        if exchange.is_open and group.has_ended(self._child):
+            # Its last lines may still be in the pipe: it wrote them before it ended, and select() came before.
             self._receive(exchange)
-            if exchange.open:
-                exchange.ended = _how(self._child)
+            if exchange.is_open:
+                exchange.ended = _describe_end(self._child)
 
     def _send(self) -> bool:
-        """Send what the pipe takes; return whether there is no more to send."""
+        """Write as much as the pipe accepts; return whether the request is sent completely."""
         try:
             self._unsent = self._unsent[os.write(self._requests, self._unsent) :]
         except BlockingIOError:
             return False
-        except OSError:  # nobody reads any more; its end tells why
+        except OSError:  # the reader is gone; the end of the process explains why
             self._unsent = b""
         return not self._unsent
 
     def _receive(self, exchange: Exchange) -> bool:
-        """Read what has come; return whether more may come."""
-        while exchange.open:
+        """Read the available replies; return whether more may come."""
+        while exchange.is_open:
             chunk = _read(self._replies)
             if not chunk:
                 return chunk is None
             *lines, rest = chunk.split(b"\n")
             for line in lines:
-                exchange.take(self._partial + line)
+                exchange.read_line(self._partial + line)
                 self._partial = b""
             self._partial += rest
-            if len(self._partial) > _LONGEST_LINE:
-                exchange.ended = f"its answer has more than {_LONGEST_LINE >> 20} MiB"
+            if len(self._partial) > _MAX_LINE:
+                exchange.ended = f"its answer has more than {_MAX_LINE >> 20} MiB"
         return True
 
-    def _listen(self, exchange: Exchange) -> None:
-        """Read what it has written so far; a flood may go on, so there is an end to this."""
-        for _ in range(64):
-            if not self._listen_once(exchange):
-                return
-
-    def _listen_once(self, exchange: Exchange) -> bool:
+    def _read_output(self, exchange: Exchange) -> bool:
+        """Read a chunk of the standard output; return whether more may come."""
         chunk = _read(self._output)
-        exchange.said.add(chunk or b"")
+        exchange.output.add(chunk or b"")
         return chunk != b""
 
 
 def _read(descriptor: int) -> bytes | None:
-    """Return what can be read, nothing at the end, or None where nothing is there yet."""
+    """Return the available bytes, an empty text at the end of the pipe, or None if nothing is available yet."""
     try:
         return os.read(descriptor, _CHUNK)
     except BlockingIOError:
         return None
 
 
-def _how(child: subprocess.Popen[bytes]) -> str:
+def _describe_end(child: subprocess.Popen[bytes]) -> str:
     """Return how a child that is not reaped yet has ended."""
     status = os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
     assert status is not None

@@ -1,7 +1,11 @@
-"""Children that lead a process group: their end, signals to the whole group, and who left it.
+"""Children that lead a process group: their end, signals to the whole group, and processes that left it.
 
-A child is started in its own session (``start_new_session=True``), so that its number is that of a group which can be
-killed as a whole. Its environment carries a mark, by which processes that have left the group are found.
+Each child is started in its own session (``start_new_session=True``). Its process number is then also the number of a
+process group that can be killed as a whole. Its environment carries a mark, which identifies processes that have left
+the group.
+
+A child is not reaped (``waitpid``) before its group has been killed: until then its number cannot be given to another
+process, so that a signal never reaches a stranger's group.
 """
 
 from __future__ import annotations
@@ -16,15 +20,15 @@ from collections.abc import Iterable
 from pathlib import Path
 
 _MARK = "_BACO_LIKE_MARK"
-"""Environment variable of the mark; no parameter's variable begins so."""
+"""Environment variable of the mark; variables of parameters begin with BACO_."""
 
 _PROC = Path("/proc")
 
-_ROUNDS = 20
-"""So often is looked for more."""
+_MAX_ROUNDS = 20
+"""Number of times that `kill_marked` looks for further processes."""
 
-_FEW = 256
-"""To ask for so many numbers is faster than to list all processes of a large machine."""
+_MAX_PROBED = 256
+"""Up to this many process numbers are looked up one at a time; listing /proc takes longer on a large machine."""
 
 
 def new_mark() -> str:
@@ -32,7 +36,7 @@ def new_mark() -> str:
     return secrets.token_hex(8)
 
 
-def marked(mark: str) -> dict[str, str]:
+def mark_variable(mark: str) -> dict[str, str]:
     """Return the environment variable that carries a mark."""
     return {_MARK: mark}
 
@@ -46,7 +50,7 @@ def signal_name(number: int) -> str:
 
 
 def end_descriptor(child: subprocess.Popen[bytes]) -> int | None:
-    """Return a descriptor that becomes readable when the child ends, where there is such."""
+    """Return a descriptor that becomes readable when the child ends, or None if the system has no such descriptors."""
     if sys.platform != "linux":
         return None
     try:
@@ -56,7 +60,7 @@ def end_descriptor(child: subprocess.Popen[bytes]) -> int | None:
 
 
 def has_ended(child: subprocess.Popen[bytes]) -> bool:
-    """Whether the child has ended. It is not reaped, so that its group's number stays its own."""
+    """Whether the child has ended; it is not reaped by this."""
     return os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 
@@ -68,12 +72,11 @@ def signal_group(child: subprocess.Popen[bytes], number: signal.Signals) -> None
 
 
 def reap(child: subprocess.Popen[bytes]) -> None:
-    """Collect the child's status, after SIGKILL a matter of milliseconds."""
+    """Collect the status of a killed child, which takes milliseconds."""
     try:
         child.wait(timeout=5)
-    except (
-        subprocess.TimeoutExpired
-    ):  # it hangs in the kernel (a dead network disk, say) and cannot die now
+    except subprocess.TimeoutExpired:
+        # It hangs in the kernel (such as on a dead network disk) and cannot die now.
         child.returncode = -signal.SIGKILL
 
 
@@ -81,50 +84,49 @@ def kill_marked(mark: str, since: int) -> None:
     """Kill processes that left the group; they still carry the mark in their environment.
 
     Args:
-        mark: As in the environment of the child.
-        since: Number of the child. Numbers are given in ascending order, so only later ones are looked at.
+        mark: The mark in the environment of the child.
+        since: Process number of the child. Numbers are given in ascending order, so only later ones can be its
+            descendants.
     """
-    for _ in range(_ROUNDS):  # one may have made another while it was looked for
+    # A process may start another one while the search is under way; so search until nothing is left.
+    for _ in range(_MAX_ROUNDS):
         last = _last_number()
-        if last == since or not _killed(mark, since, last):
+        if last == since or not _kill_round(mark, since, last):
             return
 
 
-def _killed(mark: str, since: int, last: int | None) -> int:
-    """Kill the processes with a mark; return how many there were."""
-    wanted, count = f"{_MARK}={mark}".encode(), 0
+def _kill_round(mark: str, since: int, last: int | None) -> int:
+    """Kill the processes with a mark; return their number."""
+    variable, count = f"{_MARK}={mark}".encode(), 0
     for number in _candidates(since, last):
         with contextlib.suppress(OSError):
-            if wanted in (_PROC / str(number) / "environ").read_bytes().split(b"\0"):
+            if variable in (_PROC / str(number) / "environ").read_bytes().split(b"\0"):
                 os.kill(number, signal.SIGKILL)
                 count += 1
     return count
 
 
 def _candidates(since: int, last: int | None) -> Iterable[int]:
-    """Return the numbers of processes that may have been started after one; few are tried, many are looked up."""
-    if last is not None and 0 < last - since <= _FEW:
+    """Return the numbers of processes that may have started after ``since``."""
+    if last is not None and 0 < last - since <= _MAX_PROBED:
         return range(since + 1, last + 1)
-    return (one for one in _numbers() if one != since and _follows(one, since, last))
+    try:
+        numbers = [int(name) for name in os.listdir(_PROC) if name.isdecimal()]
+    except OSError:  # a system without /proc
+        return []
+    return (number for number in numbers if number != since and _is_later(number, since, last))
 
 
-def _follows(number: int, since: int, last: int | None) -> bool:
-    """Whether a number was given after ``since`` and not after ``last``; numbers begin again when they are used up."""
+def _is_later(number: int, since: int, last: int | None) -> bool:
+    """Whether a number was given after ``since`` and not after ``last``; numbers wrap around when they are used up."""
     if last is None:
         return True
     return since < number <= last if last >= since else number > since or number <= last
 
 
 def _last_number() -> int | None:
-    """Return the number that was given last to a process or thread, or None where the system does not tell."""
+    """Return the number given to the newest process or thread, or None if the system does not report it."""
     try:
         return int((_PROC / "loadavg").read_bytes().split()[4])
     except (OSError, ValueError, IndexError):
         return None
-
-
-def _numbers() -> list[int]:
-    try:
-        return [int(name) for name in os.listdir(_PROC) if name.isdecimal()]
-    except OSError:  # a system without /proc
-        return []

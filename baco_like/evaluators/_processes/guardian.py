@@ -1,9 +1,10 @@
-"""Nothing is left running by a process that is killed.
+"""End child processes if this process is killed.
 
-A process that gets SIGKILL cannot end its children. So a small shell beside it reads which process groups are at work
-from a pipe; when the pipe ends, because its only writer is gone, it kills those that are left. (The kernel's parent
-death signal reaches the direct child only and can be set from Python only between fork and exec, where code is unsafe
-with threads.)
+A process that gets SIGKILL cannot end its children. A small shell next to it therefore reads from a pipe which process
+groups are running. When the pipe ends, because its only writer has died, the shell kills the groups that are left.
+
+The alternative, the kernel's parent death signal, reaches the direct child only. Also, Python can set it only between
+fork and exec, where running Python code is unsafe in a process with threads.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ _SCRIPT = """
 groups=
 while read -r sign group; do
     rest=
-    for one in $groups; do
-        [ "$one" = "$group" ] || rest="$rest $one"
+    for each in $groups; do
+        [ "$each" = "$group" ] || rest="$rest $each"
     done
     groups=$rest
     [ "$sign" = + ] && groups="$groups $group"
@@ -31,55 +32,55 @@ done
 """
 
 _shells: dict[int, subprocess.Popen[bytes]] = {}
-"""By the process that it serves: after a fork there are two."""
+"""The shell of each process, by process number: after a fork the child has a copy of the parent's entry."""
 
 _lock = threading.Lock()
 
 
-def _forked() -> None:
+def _replace_lock() -> None:
     global _lock
-    _lock = threading.Lock()  # another thread may have held it
+    _lock = threading.Lock()  # another thread of the parent may have held the lock during the fork
 
 
-os.register_at_fork(after_in_child=_forked)
+os.register_at_fork(after_in_child=_replace_lock)
 
 
 def prepare() -> None:
-    """Start the shell where there is none yet; a matter of milliseconds, once."""
+    """Start the shell if there is none yet; this takes milliseconds, once per process."""
     with _lock:
         if os.getpid() not in _shells:
-            with contextlib.suppress(
-                OSError
-            ):  # without /bin/sh nothing is guarded, and all else works
-                _shells[os.getpid()] = _started()
+            # Without /bin/sh nothing is guarded, and everything else works.
+            with contextlib.suppress(OSError):
+                _shells[os.getpid()] = _start_shell()
 
 
 @contextlib.contextmanager
-def guarded(group: int) -> Iterator[None]:
-    """Have a process group killed if this process dies within the ``with`` block, however it dies."""
+def guard(group: int) -> Iterator[None]:
+    """Have a process group killed if this process dies within the ``with`` block, in whatever way."""
     prepare()
-    _tell(f"+ {group}\n")
+    _send(f"+ {group}\n")
     try:
         yield
     finally:
-        _tell(f"- {group}\n")
+        _send(f"- {group}\n")
 
 
-def _tell(line: str) -> None:
+def _send(line: str) -> None:
     with _lock:
         shell = _shells.get(os.getpid())
         if shell is None or shell.stdin is None:
             return
         try:
-            os.write(shell.stdin.fileno(), line.encode())  # a short line is written whole or not
-        except (
-            OSError
-        ):  # it is dead, or stopped and its pipe full: it must not act on what it has not heard
+            # Writes of less than PIPE_BUF bytes to a pipe are atomic.
+            os.write(shell.stdin.fileno(), line.encode())
+        except OSError:
+            # The shell is dead, or it is stopped and its pipe is full. A shell that has missed a line may later kill
+            # a group whose number belongs to another process by then.
             shell.kill()
             _close()
 
 
-def _started() -> subprocess.Popen[bytes]:
+def _start_shell() -> subprocess.Popen[bytes]:
     if not _shells:
         atexit.register(_close)
     shell = subprocess.Popen(
@@ -89,7 +90,7 @@ def _started() -> subprocess.Popen[bytes]:
         stderr=subprocess.DEVNULL,
         cwd="/",
         bufsize=0,
-        start_new_session=True,  # Ctrl-C is not for it
+        start_new_session=True,  # so that Ctrl-C does not reach the shell
     )
     if shell.stdin is not None:
         os.set_blocking(shell.stdin.fileno(), False)

@@ -1,4 +1,4 @@
-"""Which CPUs a child may use, so that a measurement is not moved about nor disturbed by builds."""
+"""Restrict the CPUs of a child process, so that builds do not disturb a measurement."""
 
 from __future__ import annotations
 
@@ -7,30 +7,36 @@ import os
 import sys
 from collections.abc import Iterator
 
+from baco_like._checks import is_whole
 from baco_like.evaluators.settings_table import Table
 from baco_like.exceptions import EvaluatorError
 
 
 def cpus_from_table(table: Table) -> frozenset[int] | None:
-    """Read the key ``cpus``, an array of CPU numbers, or None where it is absent.
+    """Read the key ``cpus``, an array of CPU numbers; None if it is absent.
 
     Raises:
-        RunFileError: It is no array of whole numbers.
-        EvaluatorError: This process may not use one of them, or the system cannot pin.
+        RunFileError: The value is not an array of whole numbers.
+        EvaluatorError: This process may not use one of the CPUs, or the system cannot restrict CPUs.
     """
     if not table.has("cpus"):
         return None
-    listed = table.array("cpus")
-    if not listed or not all(isinstance(one, int) and not isinstance(one, bool) for one in listed):
-        raise table.wrong("cpus", listed, "an array of CPU numbers such as [2, 3]")
-    check_cpus(frozenset(listed), table.at("cpus"))
-    return frozenset(listed)
+    numbers = table.array("cpus")
+    if not numbers or not all(map(is_whole, numbers)):
+        raise table.error("cpus", numbers, "an array of CPU numbers such as [2, 3]")
+    check_cpus(frozenset(numbers), table.label("cpus"))
+    return frozenset(numbers)
 
 
 def check_cpus(cpus: frozenset[int], where: str) -> None:
-    """Raise `EvaluatorError` if this process may not use one of the CPUs."""
+    """Raise `EvaluatorError` if this process may not use one of the CPUs.
+
+    Args:
+        cpus: Numbers of CPUs.
+        where: Start of the message, such as ``[evaluator] cpus``.
+    """
     if sys.platform != "linux":
-        raise EvaluatorError(f"{where}: this system cannot pin; leave it out")
+        raise EvaluatorError(f"{where}: this system cannot restrict CPUs; leave it out")
     allowed = os.sched_getaffinity(0)
     absent = sorted(cpus - allowed)
     if absent:
@@ -41,10 +47,11 @@ def check_cpus(cpus: frozenset[int], where: str) -> None:
 
 
 @contextlib.contextmanager
-def pinned(cpus: frozenset[int] | None) -> Iterator[None]:
-    """Let what the calling thread starts within the ``with`` block use these CPUs alone.
+def restrict_cpus(cpus: frozenset[int] | None) -> Iterator[None]:
+    """Start child processes within the ``with`` block on these CPUs only.
 
-    A child inherits the CPUs of the thread that starts it; other threads keep theirs.
+    A child inherits the CPUs of the thread that starts it. Other threads of this process keep theirs, because Linux
+    sets the affinity of the calling thread (number 0) only.
     """
     if cpus is None or sys.platform != "linux":
         yield

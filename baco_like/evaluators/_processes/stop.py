@@ -1,4 +1,4 @@
-"""A word to all commands that run in other threads: end now."""
+"""A request to end all commands that run in other threads."""
 
 from __future__ import annotations
 
@@ -6,30 +6,29 @@ import os
 import weakref
 
 
-def _close(descriptors: tuple[int, ...]) -> None:
-    for descriptor in descriptors:
-        os.close(descriptor)
-
-
 class Stop:
-    """Once set it stays set; a command that runs under it is killed, and none is started any more."""
+    """An event that a selector can wait for; it stays set.
+
+    A running command waits for the output of its child in a selector. A pipe wakes it there, which a
+    `threading.Event` could not. Commands that start later see the same readable pipe, and end at once.
+    """
 
     def __init__(self) -> None:
         self._reader, self._writer = os.pipe()
-        self._set = False
-        weakref.finalize(self, _close, (self._reader, self._writer))
+        self._is_set = False
+        weakref.finalize(self, _close, self._reader, self._writer)
 
     def fileno(self) -> int:
-        """Return a descriptor that is readable once it is set."""
+        """Return a descriptor that becomes readable when the event is set."""
         return self._reader
 
-    @property
-    def is_set(self) -> bool:
-        """Whether it is set."""
-        return self._set
-
     def set(self) -> None:
-        """Set it."""
-        if not self._set:
-            self._set = True
+        """Set the event; idempotent."""
+        if not self._is_set:
+            self._is_set = True
             os.write(self._writer, b"x")
+
+
+def _close(*descriptors: int) -> None:
+    for descriptor in descriptors:
+        os.close(descriptor)

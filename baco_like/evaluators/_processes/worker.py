@@ -1,6 +1,6 @@
-r"""A persistent process that answers requests, and may crash, hang or flood while it does so.
+r"""A persistent process that answers requests, and may crash, hang or flood its output.
 
-Evaluators whose start is dear (a JIT, a GPU context) do their work in one such process instead of one per evaluation.
+Evaluators whose start is expensive (a JIT, a GPU context) work in such a process instead of one process per evaluation.
 Write two functions in a module that can be imported::
 
     def serve(settings):                     # once per process; settings are any JSON value
@@ -11,7 +11,7 @@ Write two functions in a module that can be imported::
             program = device.build(request["source"])
             report.stage("run", limit=10.0)
             for _ in range(request["repeats"]):
-                report.note(program.run())           # kept even if the next one crashes
+                report.note(program.run())           # kept even if the next run crashes
             return {"registers": program.registers}
 
         return handle
@@ -23,14 +23,14 @@ and in the evaluator::
     if reply.ok:
         Outcome.success(trial.id, reply.notes, extra={"seconds": reply.seconds})
     else:
-        reply.failure(trial.id)              # the word by stage, the message with signal, limit or error
+        reply.failure(trial.id)              # failure word by stage; message with signal, limit or error
     ...
     worker.close()
 
-The process starts with the first request, and again with the first one after it has ended, whatever ended it. What the
-handler raises is an answer too (`Reply.error`), after which the process goes on; exiting, a signal or a limit ends it
-with its whole group. Standard output and standard error of the process are its own: their ends are kept in
-`Reply.said`. Temporary files go to a folder (``TMPDIR``) that is removed with the process. Nothing is pickled.
+The process starts with the first request, and again with the first request after it has ended. An exception of the
+handler is an answer too (`Reply.error`), and the process continues. An exit, a signal or a limit ends the process with
+its whole group. The ends of its standard output and standard error are kept in `Reply.output`. Its temporary files go
+to a folder (``TMPDIR``) that is removed with the process. Nothing is pickled.
 """
 
 from __future__ import annotations
@@ -49,41 +49,42 @@ from pathlib import Path
 from typing import Any
 
 from baco_like.evaluators._processes import group, guardian
-from baco_like.evaluators._processes.exchange import Channel, Exchange
-from baco_like.evaluators._processes.pinning import pinned
-from baco_like.evaluators._processes.workplace import Workplace
+from baco_like.evaluators._processes.exchange import Channel
+from baco_like.evaluators._processes.pinning import restrict_cpus
+from baco_like.evaluators._processes.temporary import LazyFolder
 from baco_like.exceptions import EvaluatorError
 from baco_like.records.trial import Outcome
 
 STAGE_WORDS: Mapping[str, str] = {"compile": "compile", "check": "correctness"}
-"""Failure words by stage; in any other stage a failure is ``runtime``."""
+"""Failure words by stage; a failure in any other stage is ``runtime``."""
 
 _MESSAGE_LENGTH = 4000
-"""Characters kept of what a handler has raised; compilers may print megabytes."""
+"""Characters kept of a handler's exception; compilers may print megabytes."""
 
-_PARTING = 2.0
-"""Seconds that an idle process has to end by itself when it is closed."""
+_EXIT_TIMEOUT = 2.0
+"""Seconds that an idle process has to end on its own when it is closed."""
 
 _BOOT = (
     "import sys; sys.path[:] = sys.argv[3].split('\\n'); "
     "from baco_like.evaluators._processes.worker_main import main; main(int(sys.argv[1]), int(sys.argv[2]))"
 )
+"""Program of the process. Its arguments are the two descriptors and this process's import path."""
 
 
 @dataclass(frozen=True)
 class Reply:
-    """What came of a request.
+    """The reply to a request.
 
     Attributes:
-        value: What the handler has returned, if it has.
-        error: Class and message of what it has raised, such as ``halide.HalideError: ...``, or None.
-        ended: How the process ended instead of answering: a signal's name, ``exit code 3``, a limit; or None.
-        timed_out: Whether it was ended because a stage's time was over.
-        stage: The stage it was in at the end; ``start`` before the handler has named one.
+        value: The handler's return value.
+        error: Class and message of the handler's exception, such as ``halide.HalideError: ...``, or None.
+        ended: How the process ended without an answer: a signal's name, ``exit code 3``, a limit; or None.
+        timed_out: Whether it was ended because the time of a stage was over.
+        stage: The stage at the end; ``start`` before the handler has named one.
         seconds: Wall time by stage.
-        notes: What the handler has noted, in order.
-        said: What the process wrote to standard output and standard error meanwhile, the ends of it.
-        place: File and line where the handler has raised, if it has.
+        notes: The handler's notes, in order.
+        output: The ends of the process's standard output and standard error during the request.
+        place: File and line where the handler raised its exception.
     """
 
     value: Any
@@ -93,22 +94,22 @@ class Reply:
     stage: str
     seconds: Mapping[str, float]
     notes: tuple[Any, ...]
-    said: str
+    output: str
     place: str = ""
 
     @property
     def ok(self) -> bool:
-        """Whether the handler has returned."""
+        """Whether the handler has returned a value."""
         return self.error is None and self.ended is None
 
     def describe(self) -> str:
-        """Return the stage, what happened, and the last line that the process wrote if it died.
+        """Return the stage, what happened, and the last line of the output if the process died.
 
-        It is one line, unless the handler has raised a message of several.
+        This is one line, unless the message of an exception has several.
         """
         if self.error is not None:
             return f"{self.stage}: {self.error[:_MESSAGE_LENGTH]}"
-        lines = [line.strip() for line in self.said.splitlines() if line.strip()]
+        lines = [line.strip() for line in self.output.splitlines() if line.strip()]
         last = f": {lines[-1][:300]}" if self.ended is not None and lines else ""
         return f"{self.stage}: {self.ended or 'done'}{last}"
 
@@ -116,8 +117,8 @@ class Reply:
         """Return the failed outcome of a request that is not `ok`.
 
         Args:
-            trial_id: Which trial.
-            words: Failure words by stage; ``timeout`` where a stage's time was over.
+            trial_id: Number of the trial.
+            words: Failure words by stage; a stage whose time was over is ``timeout``.
         """
         word = "timeout" if self.timed_out else words.get(self.stage, "runtime")
         extra: dict[str, Any] = {"seconds": dict(self.seconds)}
@@ -127,7 +128,8 @@ class Reply:
         return Outcome.failure(trial_id, word, self.describe(), extra=extra)
 
 
-def _reply(exchange: Exchange) -> Reply:
+def _ask(channel: Channel, content: Any, timeout: float) -> Reply:
+    exchange = channel.ask(content, timeout)
     answer = exchange.answer or {}
     error = answer.get("error")
     return Reply(
@@ -138,9 +140,19 @@ def _reply(exchange: Exchange) -> Reply:
         stage=exchange.stage,
         seconds=exchange.seconds,
         notes=tuple(exchange.notes),
-        said=exchange.said.text(),
+        output=exchange.output.text(),
         place="" if error is None else error.get("place", ""),
     )
+
+
+@dataclass(frozen=True)
+class _WorkerSettings:
+    target: str
+    settings: Any
+    memory: int | None
+    environment: Mapping[str, str]
+    folder: Path | None
+    cpus: frozenset[int] | None
 
 
 class Worker:
@@ -149,12 +161,12 @@ class Worker:
     Args:
         target: ``package.module:function``; the function gets the settings and returns the handler, see above.
         settings: Any JSON value.
-        memory: Limit of its address space in bytes. What the process needs by itself counts, so leave a gigabyte more
-            than the kernels may have; not for CUDA, which reserves far more than it uses.
-        environment: Variables to set beside the caller's own.
-        folder: Where it runs; by default where the caller runs.
-        cpus: The CPUs that it may use; None: those of the caller.
-        start_timeout: Seconds for its start: the imports and the call of ``target``.
+        memory: Limit of the address space in bytes. Python's own memory counts, so allow a gigabyte more than the
+            kernels need. Not for CUDA, which reserves far more than it uses.
+        environment: Variables in addition to the ones of this process.
+        folder: Working directory; by default the one of this process.
+        cpus: Numbers of the CPUs that it may use; None for the CPUs of this process.
+        start_timeout: Limit of the start in seconds: the imports and the call of ``target``.
     """
 
     def __init__(
@@ -168,32 +180,34 @@ class Worker:
         cpus: frozenset[int] | None = None,
         start_timeout: float = 120.0,
     ) -> None:
-        self._plan = _Plan(target, settings, memory, dict(environment or {}), folder, cpus)
+        self._settings = _WorkerSettings(
+            target, settings, memory, dict(environment or {}), folder, cpus
+        )
         self._start_timeout = start_timeout
-        self._lock = threading.Lock()
-        self._running: _Running | None = None
+        self._lock = threading.Lock()  # held during a request; `kill` must work without it
+        self._process: _WorkerProcess | None = None
         self._starts = 0
 
     @property
     def starts(self) -> int:
-        """How many processes have been started so far."""
+        """Number of processes started so far."""
         return self._starts
 
     def request(self, request: Any, *, timeout: float) -> Reply:
-        """Send a request and wait for what comes of it; starts the process where none runs.
+        """Send a request and wait for the reply; starts the process if it is not running.
 
         Args:
             request: Any JSON value.
-            timeout: Seconds until the handler answers or enters a stage with a limit of its own.
+            timeout: Seconds until the handler answers or enters a stage with its own limit.
 
         Raises:
             EvaluatorError: The process cannot be started, or its target raises or dies before any request.
         """
         with self._lock:
-            running = self._started()
+            process = self._ensure_started()
             try:
-                reply = _reply(running.channel.ask(request, timeout))
-            except BaseException:
+                reply = _ask(process.channel, request, timeout)
+            except BaseException:  # Ctrl-C, too: the next request must not read this one's reply
                 self._end()
                 raise
             if reply.ended is not None:
@@ -201,134 +215,137 @@ class Worker:
             return reply
 
     def kill(self) -> None:
-        """End the process at once, also while another thread waits for its reply, which tells of SIGKILL then."""
-        running = self._running
-        if running is not None:
-            running.kill()
+        """Kill the process, also while another thread waits for its reply, which then reports SIGKILL."""
+        process = self._process
+        if process is not None:
+            process.kill()
 
     def close(self) -> None:
-        """End the process, with its children and its temporary files; the next request starts another."""
+        """End the process with its children and temporary files; the next request starts another."""
         with self._lock:
-            if self._running is not None:
-                self._running.part()
+            if self._process is not None:
+                self._process.wait_for_exit()
             self._end()
 
-    def _started(self) -> _Running:
-        if self._running is not None and not self._running.alive:
+    def _ensure_started(self) -> _WorkerProcess:
+        if self._process is not None and not self._process.is_alive:
             self._end()  # it died between two requests
-        if self._running is None:
-            self._running = _Running(self._plan)
+        if self._process is None:
+            self._process = _WorkerProcess(self._settings)
             self._starts += 1
             try:
-                self._open(self._running)
+                self._open(self._process)
             except BaseException:
                 self._end()
                 raise
-        return self._running
+        return self._process
 
-    def _open(self, running: _Running) -> None:
-        plan = self._plan
-        opening = {"target": plan.target, "settings": plan.settings, "memory": plan.memory}
-        reply = _reply(running.channel.ask(opening, self._start_timeout))
+    def _open(self, process: _WorkerProcess) -> None:
+        """Send the first line, which names the target."""
+        settings = self._settings
+        opening = {
+            "target": settings.target,
+            "settings": settings.settings,
+            "memory": settings.memory,
+        }
+        reply = _ask(process.channel, opening, self._start_timeout)
         if not reply.ok:
-            raise EvaluatorError(f"the worker {plan.target!r} does not start: {reply.describe()}")
+            raise EvaluatorError(
+                f"the worker {settings.target!r} does not start: {reply.describe()}"
+            )
 
     def _end(self) -> None:
-        if self._running is not None:
-            self._running.end()
-        self._running = None
+        if self._process is not None:
+            self._process.end()
+        self._process = None
 
 
-@dataclass(frozen=True)
-class _Plan:
-    target: str
-    settings: Any
-    memory: int | None
-    environment: Mapping[str, str]
-    folder: Path | None
-    cpus: frozenset[int] | None
+class _WorkerProcess:
+    """A started process."""
 
-
-class _Running:
-    """A process that has been started."""
-
-    def __init__(self, plan: _Plan) -> None:
-        workplace, mark = Workplace(), group.new_mark()
-        theirs, requests = os.pipe()
-        replies, answers = os.pipe()
+    def __init__(self, settings: _WorkerSettings) -> None:
+        folder, mark = LazyFolder(), group.new_mark()
+        child_requests, requests = os.pipe()
+        replies, child_replies = os.pipe()
         try:
-            with pinned(plan.cpus):
-                child = _process(plan, (theirs, answers), str(workplace.folder), mark)
+            with restrict_cpus(settings.cpus):
+                child = _start(settings, (child_requests, child_replies), str(folder.path), mark)
         except BaseException:
             os.close(requests)
             os.close(replies)
-            workplace.close()
+            folder.close()
             raise
         finally:
-            os.close(theirs)
-            os.close(answers)
+            # If this process kept the child's ends open, it would never see the end of the pipes.
+            os.close(child_requests)
+            os.close(child_replies)
         for descriptor in (requests, replies):
             os.set_blocking(descriptor, False)
         guard = contextlib.ExitStack()
-        guard.enter_context(guardian.guarded(child.pid))
-        self._reaping = threading.Lock()  # the number of what is reaped may be another's
+        guard.enter_context(guardian.guard(child.pid))
+        # `kill` may come from another thread at any time. Once the child is reaped, its number may belong to another
+        # process, so that the two must not overlap.
+        self._reap_lock = threading.Lock()
         self._child, self.channel = child, Channel(child, requests, replies)
         self._finalizer = weakref.finalize(
-            self, _ended, child, mark, self.channel, guard, workplace, os.getpid()
+            self, _clean_up, child, mark, self.channel, guard, folder, os.getpid()
         )
 
     @property
-    def alive(self) -> bool:
+    def is_alive(self) -> bool:
         return not group.has_ended(self._child)
 
-    def part(self) -> None:
-        """Let an idle process end by itself, for a moment."""
-        self.channel.end_of_requests()
-        deadline = time.monotonic() + _PARTING
-        while self.alive and time.monotonic() < deadline:
+    def wait_for_exit(self) -> None:
+        """Tell an idle process to end, and wait for it a short time."""
+        self.channel.end_requests()
+        deadline = time.monotonic() + _EXIT_TIMEOUT
+        while self.is_alive and time.monotonic() < deadline:
             time.sleep(0.002)
 
     def kill(self) -> None:
         """Kill the group."""
-        with self._reaping:
+        with self._reap_lock:
             group.signal_group(self._child, signal.SIGKILL)
 
     def end(self) -> None:
-        """Kill the group, and remove what was made."""
-        with self._reaping:
+        """Kill the group, close the pipes and remove the temporary files."""
+        with self._reap_lock:
             self._finalizer()
 
 
-def _process(
-    plan: _Plan, descriptors: tuple[int, int], temporary: str, mark: str
+def _start(
+    settings: _WorkerSettings, descriptors: tuple[int, int], temporary: str, mark: str
 ) -> subprocess.Popen[bytes]:
-    theirs, answers = descriptors
-    own = {"TMPDIR": temporary, **plan.environment, **group.marked(mark)}
+    requests, replies = descriptors
+    variables = {"TMPDIR": temporary, **settings.environment, **group.mark_variable(mark)}
     return subprocess.Popen(
-        [sys.executable, "-c", _BOOT, str(theirs), str(answers), "\n".join(sys.path)],
+        [sys.executable, "-c", _BOOT, str(requests), str(replies), "\n".join(sys.path)],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        cwd=plan.folder,
-        env={**os.environ, **own},
+        cwd=settings.folder,
+        env={**os.environ, **variables},
         pass_fds=descriptors,
         start_new_session=True,
     )
 
 
-def _ended(
+def _clean_up(
     child: subprocess.Popen[bytes],
     mark: str,
     channel: Channel,
     guard: contextlib.ExitStack,
-    workplace: Workplace,
+    folder: LazyFolder,
     owner: int,
 ) -> None:
-    if os.getpid() != owner:  # a fork of the caller, which has copies of all this
+    """End a process and remove its files; also called when its `_WorkerProcess` is garbage or Python ends."""
+    if (
+        os.getpid() != owner
+    ):  # a fork has copies of these objects, but the process belongs to its parent
         return
     group.signal_group(child, signal.SIGKILL)
     group.kill_marked(mark, since=child.pid)
     group.reap(child)
     guard.close()
     channel.close()
-    workplace.close()
+    folder.close()

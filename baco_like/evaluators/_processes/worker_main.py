@@ -1,7 +1,8 @@
 """The process behind a `Worker`: it reads requests, calls the handler and writes replies.
 
-One JSON object a line, over two pipes of its own: standard output belongs to the kernels. The first line says what to
-serve. It imports nothing but the standard library, so that a restart costs what the target's imports cost.
+Requests and replies are JSON objects, one per line, over two pipes that nothing else uses: standard output belongs to
+the kernels. The first line names the target to serve. This module imports only the standard library, so that a restart
+costs no more than the imports of the target.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ Handler = Callable[[Any, "Report"], Any]
 
 
 class Report:
-    """How a handler tells what it does; the caller gets it at once, so a crash does not take it along."""
+    """Lets a handler report its progress; the other side gets it at once, so that a crash does not lose it."""
 
     def __init__(self, replies: IO[bytes], number: int) -> None:
         self._replies = replies
@@ -29,13 +30,13 @@ class Report:
         """Enter a stage, such as ``compile``, ``run`` or ``check``.
 
         Args:
-            name: What its seconds are recorded under; a stage that is entered again goes on counting.
-            limit: Seconds that it may take, from now on; None leaves the time that is left.
+            name: Name under which its seconds are recorded; the seconds of repeated stages are added.
+            limit: Limit of the stage in seconds, from now on; None keeps the present deadline.
         """
         self.send({"stage": name, "limit": limit})
 
     def note(self, value: Any) -> None:
-        """Keep a JSON value, such as a repeat that is measured, even if the process dies afterwards."""
+        """Record a JSON value, such as a measured repeat."""
         self.send({"note": value})
 
     def send(self, message: Mapping[str, Any]) -> None:
@@ -46,47 +47,46 @@ class Report:
 
 
 def main(requests: int, replies: int) -> None:
-    """Serve until the pipe of requests ends."""
+    """Serve until the pipe of requests ends.
+
+    Args:
+        requests: Descriptor to read from.
+        replies: Descriptor to write to.
+    """
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
-    for number in (requests, replies):
-        os.set_inheritable(number, False)
+    # Children of the handler must not hold the pipes open after this process has ended.
+    for descriptor in (requests, replies):
+        os.set_inheritable(descriptor, False)
     with os.fdopen(requests, "rb") as lines, os.fdopen(replies, "wb") as out:
         opening = json.loads(lines.readline())
         report = Report(out, opening["number"])
         try:
-            handler = _opened(**opening["content"])
+            handler = _open(**opening["content"])
         except Exception as error:
-            return report.send({"error": told(error)})
+            return report.send({"error": describe_error(error)})
         report.send({"answer": None})
         for line in lines:
             request = json.loads(line)
-            _answer(handler, request["content"], Report(out, request["number"]))
+            report = Report(out, request["number"])
+            try:
+                report.send({"answer": handler(request["content"], report)})
+            except Exception as error:
+                report.send({"error": describe_error(error)})
 
 
-def _limit_memory(size: int | None) -> None:
-    if size is not None:
+def _open(target: str, settings: Any, memory: int | None) -> Handler:
+    """Set the limit of memory and return the target's handler."""
+    if memory is not None:
         hard = resource.getrlimit(resource.RLIMIT_AS)[1]
-        limit = size if hard == resource.RLIM_INFINITY else min(size, hard)
+        limit = memory if hard == resource.RLIM_INFINITY else min(memory, hard)
         resource.setrlimit(resource.RLIMIT_AS, (limit, hard))
-
-
-def _opened(target: str, settings: Any, memory: int | None) -> Handler:
-    """Return the target's handler."""
-    _limit_memory(memory)
     module, _, name = target.partition(":")
     handler: Handler = getattr(importlib.import_module(module), name)(settings)
     return handler
 
 
-def _answer(handler: Handler, request: Any, report: Report) -> None:
-    try:
-        report.send({"answer": handler(request, report)})
-    except Exception as error:
-        report.send({"error": told(error)})
-
-
-def told(error: Exception) -> dict[str, str]:
-    """Return what is told of an exception: its class, with the package it comes from, its message and its place."""
+def describe_error(error: Exception) -> dict[str, str]:
+    """Return an exception's class (with its top-level package), its message, and where it was raised."""
     kind = type(error)
     frames = traceback.extract_tb(error.__traceback__)
     return {

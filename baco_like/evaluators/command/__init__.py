@@ -1,1 +1,16 @@
-"""Evaluate configurations by running a program."""
+"""Any program as an objective: commands that build, run and check it."""
+
+from baco_like.evaluators.command.evaluator import CommandBench, Commands, command_evaluator
+from baco_like.evaluators.command.measure import Measure
+from baco_like.evaluators.command.reference import Reference
+from baco_like.evaluators.command.template import Template, variable_names
+
+__all__ = [
+    "CommandBench",
+    "Commands",
+    "Measure",
+    "Reference",
+    "Template",
+    "command_evaluator",
+    "variable_names",
+]

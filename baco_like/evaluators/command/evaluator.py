@@ -1,7 +1,6 @@
-"""Any program as an objective: a command that builds, one that runs, one that checks.
+"""Build, run and check a program by commands, without a shell.
 
-There is no shell. Every trial has a temporary folder of its own, which is removed afterwards with
-all that was made in it.
+Every trial has its own temporary folder, which is removed afterwards with all its files.
 """
 
 from __future__ import annotations
@@ -17,12 +16,12 @@ from baco_like.evaluators._processes import process
 from baco_like.evaluators._processes.pinning import check_cpus, cpus_from_table
 from baco_like.evaluators._processes.process import Finished
 from baco_like.evaluators._processes.stop import Stop
-from baco_like.evaluators._processes.workplace import require_program, temporary_folder
+from baco_like.evaluators._processes.temporary import require_program, temporary_folder
 from baco_like.evaluators.bench import StageFailure
 from baco_like.evaluators.command.measure import Measure
 from baco_like.evaluators.command.reference import KEYS as REFERENCE_KEYS
 from baco_like.evaluators.command.reference import Reference
-from baco_like.evaluators.command.template import Template, text_of, variable_names
+from baco_like.evaluators.command.template import Template, to_text, variable_names
 from baco_like.evaluators.repeats import KEYS as REPEATS_KEYS
 from baco_like.evaluators.repeats import Repeats
 from baco_like.evaluators.settings_table import Table, per_second
@@ -50,26 +49,26 @@ KEYS = (
 )
 
 _MESSAGE_LENGTH = 4000
-"""Characters kept of what a failing tool said, from the end; compilers may print megabytes."""
+"""Characters kept from the end of a failed tool's output; compilers may print megabytes."""
 
 
 @dataclass(frozen=True)
 class Commands:
-    """What is run for every trial.
+    """The commands of every trial.
 
     Attributes:
         run: Runs the program; its output or its wall time is measured.
-        measure: How.
-        variables: The environment variable of each parameter.
-        build: Makes the program first, or None.
-        check: Says by its exit code whether the first run's result is right, or None.
-        reference: What a file that the first run writes must agree with, or None.
-        folder: Where all commands run.
-        build_timeout: Seconds for the build.
-        timeout: Seconds for one run, and for the check.
-        warmup: How often it is run before anything is measured.
-        memory: Bytes of address space that the run and the check may have, or None.
-        cpus: The CPUs that runs may use; builds may use all. None: all.
+        measure: Takes the number from the output or the time.
+        variables: Environment variable of each parameter.
+        build: Builds the program, or None.
+        check: Its exit code says whether the result of the first run is correct; or None.
+        reference: File with the correct result of the first run, or None.
+        folder: Working directory of all commands.
+        build_timeout: Limit of the build in seconds.
+        timeout: Limit of one run, and of the check, in seconds.
+        warmup: Number of runs before the measured ones.
+        memory: Limit of the address space of run and check in bytes, or None.
+        cpus: Numbers of the CPUs that runs may use (builds may use all); None for all.
     """
 
     run: Template
@@ -85,20 +84,24 @@ class Commands:
     memory: int | None = None
     cpus: frozenset[int] | None = None
 
+    def by_stage(self) -> dict[str, Template]:
+        """Return the commands by stage: ``build``, ``run`` and ``check``, as far as they are given."""
+        stages = {"build": self.build, "run": self.run, "check": self.check}
+        return {stage: template for stage, template in stages.items() if template is not None}
+
 
 class CommandBench:
-    """Builds and measures trials as commands.
+    """Builds and measures trials by commands.
 
-    A build that fails is the failure ``compile``; a run that ends with another exit code than 0, by
-    a signal or without a number to measure is ``runtime``; a check that fails ``correctness``; any
-    of them over its time ``timeout``. Where the wall time is the objective, a first run over its
-    limit has a value of at least the limit, and is recorded so (censored).
+    Failures: ``compile`` if the build fails; ``runtime`` if the run ends with a signal, an exit code that is not 0,
+    or without a number; ``correctness`` if a check fails; ``timeout`` for a command over its limit. If the objective
+    is the wall time, a first run over its limit is censored at the limit.
 
     Args:
-        commands: What is run.
+        commands: The commands.
 
     Raises:
-        EvaluatorError: A program is not there.
+        EvaluatorError: The folder or a program does not exist, or this process may not use one of the CPUs.
     """
 
     def __init__(self, commands: Commands) -> None:
@@ -109,37 +112,50 @@ class CommandBench:
         self._stop = Stop()
 
     def build(self, trial: Trial, seconds: dict[str, float]) -> BuiltProgram:
-        """Build a trial in a folder of its own.
+        """Build a trial in its own folder.
 
         Raises:
             StageFailure: The build has failed.
-            EvaluatorError: A value cannot stand in a command line.
+            EvaluatorError: A value cannot be part of a command line.
         """
         with contextlib.ExitStack() as stack:
             workdir = stack.enter_context(temporary_folder())
-            stages = _Stages(self._commands, trial, workdir, seconds, self._stop)
-            if self._commands.build is not None:
-                stages.build()
-            return BuiltProgram(stages, stack.pop_all())
+            program = BuiltProgram(self._commands, trial, workdir, seconds, self._stop)
+            program.build()
+            program.folder = stack.pop_all()
+        return program
 
     def close(self) -> None:
-        """End builds that are running."""
+        """End running builds."""
         self._stop.set()
         self._stop = Stop()
 
 
+def command_evaluator(
+    commands: Commands, repeats: Repeats | None = None, ahead: int = 0
+) -> StagedEvaluator:
+    """Return an evaluator that runs commands.
+
+    Args:
+        commands: The commands.
+        repeats: How often each configuration is measured; once by default.
+        ahead: Number of configurations that are built while another is measured.
+    """
+    return StagedEvaluator(CommandBench(commands), repeats or Repeats(), ahead)
+
+
 def from_table(table: Table, space: Space, unit: str, folder: Path) -> StagedEvaluator:
-    """Make an evaluator from the ``[evaluator]`` table of a TOML file.
+    """Return the evaluator that the ``[evaluator]`` table of a TOML file describes.
 
     Args:
         table: Keys as in `KEYS`.
-        space: Its parameters are the placeholders, beside ``{workdir}``.
+        space: Its parameters are placeholders, in addition to ``{workdir}``.
         unit: The objective's unit.
-        folder: Where the commands run.
+        folder: Folder of the TOML file, in which the commands run.
 
     Raises:
         RunFileError: A key is unknown, missing or wrong.
-        EvaluatorError: A program is not there.
+        EvaluatorError: A program does not exist.
     """
     table.only(KEYS)
     names = tuple(space.parameters)
@@ -147,23 +163,23 @@ def from_table(table: Table, space: Space, unit: str, folder: Path) -> StagedEva
         raise RunFileError("[space.workdir]: {workdir} is the trial's folder; rename the parameter")
     _check_texts(space)
     repeats = Repeats.from_table(table, 1)
-    commands = _commands(table, (*names, "workdir"), unit, folder)
-    bench = CommandBench(commands)
+    commands = _read_commands(table, (*names, "workdir"), unit, folder)
+    evaluator = command_evaluator(commands, repeats, table.whole("ahead", 0))
     _warn_of_unused(commands, space.active)
-    return StagedEvaluator(bench, repeats, table.whole("ahead", 0))
+    return evaluator
 
 
-def _commands(table: Table, places: tuple[str, ...], unit: str, folder: Path) -> Commands:
+def _read_commands(table: Table, names: tuple[str, ...], unit: str, folder: Path) -> Commands:
     def template(key: str) -> Template:
-        return Template.parse(table.text(key), places, f"[{table.name}] {key}")
+        return Template.parse(table.text(key), names, table.label(key))
 
     return Commands(
         run=template("run"),
         measure=Measure.from_table(table, per_second(unit)),
-        variables=variable_names(places),
+        variables=variable_names(names),
         build=template("build") if table.has("build") else None,
         check=template("check") if table.has("check") else None,
-        reference=Reference.from_table(table, places, folder),
+        reference=Reference.from_table(table, names, folder),
         folder=folder,
         build_timeout=table.positive("build_timeout", 60.0),
         timeout=table.positive("timeout", 10.0),
@@ -174,10 +190,10 @@ def _commands(table: Table, places: tuple[str, ...], unit: str, folder: Path) ->
 
 
 def _warn_of_unused(commands: Commands, parameters: Sequence[str]) -> None:
-    """Warn of parameters that no command names while others are named: a forgotten ``-DTILE={tile}``."""
-    parts = [one for one in (commands.build, commands.run, commands.check) if one is not None]
-    named = frozenset(name for part in parts for name in part.placeholders)
-    text = " ".join(part.literal for part in parts)
+    """Warn about a parameter that no command names while others are named, such as a forgotten ``-DTILE={tile}``."""
+    templates = commands.by_stage().values()
+    named = frozenset(name for template in templates for name in template.placeholders)
+    text = " ".join(template.literal for template in templates)
     unused = [p for p in parameters if p not in named and commands.variables[p] not in text]
     if unused and named.intersection(parameters):
         warnings.warn(
@@ -189,15 +205,16 @@ def _warn_of_unused(commands: Commands, parameters: Sequence[str]) -> None:
 
 
 def _check_texts(space: Space) -> None:
-    """Every listed value must be one that a command line can carry."""
+    """Raise `EvaluatorError` if a command line cannot contain a value of the space."""
     for name, parameter in space.parameters.items():
-        listed = (
+        # A parameter without a list of values has `values = None`.
+        values = (
             *(getattr(parameter, "values", None) or ()),
             *getattr(parameter, "elements", ()),
         )
-        for value in listed:
+        for value in values:
             try:
-                text_of(value)
+                to_text(value)
             except EvaluatorError as error:
                 raise EvaluatorError(f"parameter {name!r}: {error}") from None
 
@@ -205,9 +222,8 @@ def _check_texts(space: Space) -> None:
 def _require_programs(commands: Commands) -> None:
     if not commands.folder.is_dir():
         raise EvaluatorError(f"the folder {str(commands.folder)!r} of the commands does not exist")
-    stages = {"build": commands.build, "run": commands.run, "check": commands.check}
-    for stage, template in stages.items():
-        program = None if template is None else template.program
+    for stage, template in commands.by_stage().items():
+        program = template.program
         if program is None:
             continue
         may_be_built = commands.build is not None and stage != "build" and os.sep in program
@@ -216,86 +232,80 @@ def _require_programs(commands: Commands) -> None:
 
 
 class BuiltProgram:
-    """A trial's program in its folder."""
+    """The program of one trial in its folder.
 
-    def __init__(self, stages: _Stages, folder: contextlib.ExitStack) -> None:
-        self._stages, self._folder = stages, folder
-        self._ready = False
+    Args:
+        commands: The commands.
+        trial: The trial.
+        workdir: The trial's folder.
+        seconds: Wall time by stage, to be completed.
+        stop: Ends commands when the evaluator is closed.
+    """
+
+    def __init__(
+        self, commands: Commands, trial: Trial, workdir: Path, seconds: dict[str, float], stop: Stop
+    ) -> None:
+        self.folder = contextlib.ExitStack()  # removes the folder when it is closed
+        texts = {name: to_text(value) for name, value in trial.items()}
+        self._texts = {**texts, "workdir": str(workdir)}
+        variables = {commands.variables[name]: text for name, text in self._texts.items()}
+        # With TMPDIR, the files that a killed tool leaves are removed with the folder.
+        self._environment = {"TMPDIR": str(workdir), **variables}
+        self._commands, self._seconds, self._stop = commands, seconds, stop
+        self._is_checked = False
+
+    def build(self) -> None:
+        """Run the build command, if there is one."""
+        commands = self._commands
+        if commands.build is not None:
+            self._run_command("build", "compile", commands.build, commands.build_timeout)
 
     def measure(self, count: int, limit: float | None) -> tuple[float, ...]:
-        """Run it ``count`` times, the first time after the warm-up and with a check after the first run.
+        """Run the program ``count`` times; before the first time, check a first run and do the warm-ups.
 
         Raises:
-            StageFailure: A run or the check has failed, or the wall time is measured and the first run took more than
-                ``limit``.
+            StageFailure: A run or the check has failed, or the wall time is measured and the first run took longer
+                than ``limit``.
         """
         values: tuple[float, ...] = ()
         try:
-            if not self._ready:
-                values = self._stages.prepared(limit)
-                self._ready = True
+            if not self._is_checked:
+                values = self._run_first(limit)
+                self._is_checked = True
             while len(values) < count and not (
                 limit is not None and values and min(values) > limit
             ):
-                values += self._stages.run()
+                values += self._run()
         except StageFailure as failure:
             failure.repeats = values + failure.repeats
             raise
         return values
 
     def discard(self) -> None:
-        """Remove its folder."""
-        self._folder.close()
+        """Remove the folder."""
+        self.folder.close()
 
-
-class _Stages:
-    """The commands of one trial, filled in."""
-
-    def __init__(
-        self, commands: Commands, trial: Trial, workdir: Path, seconds: dict[str, float], stop: Stop
-    ) -> None:
-        texts = {name: text_of(value) for name, value in trial.items()}
-        self._texts = {**texts, "workdir": str(workdir)}
-        own = {commands.variables[name]: text for name, text in self._texts.items()}
-        self._environment = {
-            "TMPDIR": str(workdir),
-            **own,
-        }  # what a killed tool leaves goes with it
-        self._commands, self._seconds, self._stop = commands, seconds, stop
-
-    def build(self) -> None:
-        commands = self._commands
-        assert commands.build is not None
-        finished = self._finished("build", "compile", commands.build, commands.build_timeout)
-        _require_success("build", finished, "compile")
-
-    def prepared(self, limit: float | None) -> tuple[float, ...]:
-        """Run it for the first time, check the result, and return what is measured already."""
-        commands = self._commands
-        values = self.run(first=True, limit=limit)
+    def _run_first(self, limit: float | None) -> tuple[float, ...]:
+        """Run it, check the result and do the warm-ups; return the first values, unless the run was a warm-up."""
+        values = self._run(is_first=True, limit=limit)
         self._check()
-        if not commands.warmup:
-            return values
-        for _ in range(1, commands.warmup):
-            self.run()
-        return ()
+        for _ in range(1, self._commands.warmup):
+            self._run()
+        return () if self._commands.warmup else values
 
-    def run(self, *, first: bool = False, limit: float | None = None) -> tuple[float, ...]:
-        """Run it once, and take the measured numbers.
+    def _run(self, *, is_first: bool = False, limit: float | None = None) -> tuple[float, ...]:
+        """Run the program once and return the measured numbers.
 
         Args:
-            first: The first run may be stopped at its limit, and tells a bound then; later ones only fail there.
-            limit: Of the value, for the first run.
+            is_first: Whether this is the first run: over its limit it is censored, later runs fail.
+            limit: The largest value worth measuring; only for the first run.
         """
         commands, measure = self._commands, self._commands.measure
-        censors, timeout = first and measure.method == "wall", commands.timeout
+        censors, timeout = is_first and measure.method == "wall", commands.timeout
         if censors and limit is not None:
             timeout = min(timeout, limit / measure.scale)
-        finished = self._finished("run", "runtime", commands.run, timeout)
-        if finished.timed_out and censors:
-            message = f"run: {finished.describe()}"
-            raise StageFailure("timeout", message, bound=timeout * measure.scale)
-        _require_success("run", finished, "runtime")
+        bound = timeout * measure.scale if censors else None
+        finished = self._run_command("run", "runtime", commands.run, timeout, bound)
         values = measure.take(finished)
         if isinstance(values, str):
             raise StageFailure("runtime", f"run: {values}")
@@ -304,40 +314,51 @@ class _Stages:
     def _check(self) -> None:
         commands = self._commands
         if commands.check is not None:
-            finished = self._finished("check", "correctness", commands.check, commands.timeout)
-            _require_success("check", finished, "correctness")
+            self._run_command("check", "correctness", commands.check, commands.timeout)
         if commands.reference is not None:
-            problem = commands.reference.problem(self._texts)
+            problem = commands.reference.check(self._texts)
             if problem is not None:
                 raise StageFailure("correctness", f"check: {problem}")
 
-    def _finished(self, stage: str, word: str, template: Template, timeout: float) -> Finished:
-        """Run one command to its end, and count its time."""
-        commands, builds = self._commands, stage == "build"
+    def _run_command(
+        self,
+        stage: str,
+        word: str,
+        template: Template,
+        timeout: float,
+        bound: float | None = None,
+    ) -> Finished:
+        """Run a command and add its time to the stage.
+
+        Args:
+            stage: The stage, for messages.
+            word: Failure word if the command fails.
+            template: The command.
+            timeout: Limit in seconds.
+            bound: Lower bound of the value if the limit is reached, or None.
+
+        Raises:
+            StageFailure: The command has failed.
+        """
+        commands, is_build = self._commands, stage == "build"
         try:
             finished = process.run(
                 template.fill(self._texts),
                 timeout=timeout,
                 folder=commands.folder,
                 environment=self._environment,
-                memory=None if builds else commands.memory,
+                memory=None if is_build else commands.memory,
                 cpus=commands.cpus if stage == "run" else None,
                 stop=self._stop,
             )
         except OSError as error:
             raise StageFailure(word, f"{stage}: cannot be started: {error}") from None
-        key = "compile" if builds else stage
+        key = "compile" if is_build else stage
         self._seconds[key] = self._seconds.get(key, 0.0) + finished.seconds
+        if finished.timed_out and bound is not None:
+            raise StageFailure("timeout", f"{stage}: {finished.describe()}", bound=bound)
+        if not finished.ok:
+            output = (finished.err.strip() or finished.out.strip())[-_MESSAGE_LENGTH:]
+            message = f"{stage}: {finished.describe()}" + (f"\n{output}" if "\n" in output else "")
+            raise StageFailure("timeout" if finished.timed_out else word, message)
         return finished
-
-
-def _require_success(stage: str, finished: Finished, word: str) -> None:
-    if not finished.ok:
-        word = "timeout" if finished.timed_out else word
-        raise StageFailure(word, f"{stage}: {_account(finished)}")
-
-
-def _account(finished: Finished) -> str:
-    """Return how a command ended in one line, and below it the end of what it said."""
-    said = (finished.err.strip() or finished.out.strip())[-_MESSAGE_LENGTH:]
-    return f"{finished.describe()}\n{said}" if "\n" in said else finished.describe()

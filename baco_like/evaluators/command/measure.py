@@ -1,4 +1,4 @@
-"""How a number is taken from what a program printed, or from how long it ran."""
+"""Take the measured number from a program's output, or from its wall time."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class Measure:
 
     Attributes:
         method: ``regex``, ``json`` or ``wall``.
-        pattern: Of ``regex``: its first group (or the whole match, without groups) is the number.
-            The last match on standard output that is not empty counts; ``^`` and ``$`` stand for the ends of lines.
-        key: Of ``json``: where the number, or the list of numbers, stands in the object on standard
-            output (or on its last line that is an object); ``a.b`` is ``b`` within ``a``.
-        scale: Of ``wall``: what a second is in the objective's unit.
+        pattern: For ``regex``: the number is its first group, or the whole match if it has no group. The last match
+            on standard output that is not empty counts; ``^`` and ``$`` match at the ends of lines.
+        key: For ``json``: the key of the number, or of a list of numbers, in the object on standard output (or on its
+            last line that is an object); ``a.b`` is the key ``b`` of the object ``a``.
+        scale: For ``wall``: units of the objective in one second.
     """
 
     method: Method
@@ -40,7 +40,7 @@ class Measure:
 
         Args:
             table: The evaluator's table.
-            scale: What a second is in the objective's unit, or None if that is no unit of time.
+            scale: Units of the objective in one second, or None if its unit is not one of time.
 
         Raises:
             RunFileError: A key is missing, superfluous or wrong.
@@ -52,7 +52,7 @@ class Measure:
                     f"[{table.name}] {key} belongs to measure = {owner!r}, not {method!r}"
                 )
         if method == "regex":
-            return cls("regex", pattern=_pattern(table))
+            return cls("regex", pattern=_read_pattern(table))
         if method == "json":
             return cls("json", key=table.text("key"))
         if scale is None:
@@ -63,50 +63,52 @@ class Measure:
         return cls("wall", scale=scale)
 
     def take(self, finished: Finished) -> tuple[float, ...] | str:
-        """Return the measured numbers, or what is wrong in one line."""
+        """Return the measured numbers, or one line that says why there are none."""
         if self.method == "wall":
             return (finished.seconds * self.scale,)
         if self.pattern is not None:
-            return _by_pattern(self.pattern, finished.out)
-        return _by_key(self.key, finished.out)
+            return _match_number(self.pattern, finished.out)
+        return _look_up_numbers(self.key, finished.out)
 
 
-def _pattern(table: Table) -> re.Pattern[str]:
+def _read_pattern(table: Table) -> re.Pattern[str]:
     text = table.text("pattern")
     try:
         pattern = re.compile(text, re.MULTILINE)
     except (re.error, RecursionError, OverflowError) as error:
-        raise table.wrong("pattern", text, f"a regular expression ({error})") from None
+        raise table.error("pattern", text, f"a regular expression ({error})") from None
     if pattern.groups > 1:
-        raise table.wrong("pattern", text, "one group; write (?:...) for the others")
+        raise table.error("pattern", text, "one group; write (?:...) for the others")
     return pattern
 
 
-def _by_pattern(pattern: re.Pattern[str], out: str) -> tuple[float, ...] | str:
-    found = None
-    for match in pattern.finditer(out):
-        found = match if match[0] else found  # ".*" also matches the nothing at the end of a line
-    if found is None:
-        return f"no match of {pattern.pattern!r} in what it printed: {_shown_output(out)}"
-    text = (found[pattern.groups] or "").strip()
+def _match_number(pattern: re.Pattern[str], out: str) -> tuple[float, ...] | str:
+    # ".*" also matches the empty text at the end of a line.
+    matches = [match for match in pattern.finditer(out) if match[0]]
+    if not matches:
+        return f"no match of {pattern.pattern!r} in what it printed: {_shorten(out)}"
+    text = (matches[-1][pattern.groups] or "").strip()
     try:
         number = finite_number(float(text))
     except ValueError:
         number = None
-    return (
-        (number,)
-        if number is not None
-        else f"not a finite number: {shown(text)} in {shown(found[0])}"
-    )
+    if number is None:
+        return f"not a finite number: {shown(text)} in {shown(matches[-1][0])}"
+    return (number,)
 
 
-def _by_key(key: str, out: str) -> tuple[float, ...] | str:
-    document = _json_object(out)
+def _look_up_numbers(key: str, out: str) -> tuple[float, ...] | str:
+    document = _parse_json_object(out)
     if document is None:
-        return f"it printed no JSON object: {_shown_output(out)}"
-    found, value = _lookup(document, key)
-    if not found:
-        return f"no key {key!r} in the JSON that it printed; {suggestion(key, document)}"
+        return f"it printed no JSON object: {_shorten(out)}"
+    value: Any = document
+    if key in document:
+        value = document[key]
+    else:
+        for part in key.split("."):
+            if not isinstance(value, dict) or part not in value:
+                return f"no key {key!r} in the JSON that it printed; {suggestion(key, document)}"
+            value = value[part]
     values = value if isinstance(value, list) else [value]
     numbers = tuple(number for number in map(finite_number, values) if number is not None)
     if not values or len(numbers) != len(values):
@@ -114,7 +116,8 @@ def _by_key(key: str, out: str) -> tuple[float, ...] | str:
     return numbers
 
 
-def _json_object(out: str) -> dict[str, Any] | None:
+def _parse_json_object(out: str) -> dict[str, Any] | None:
+    """Return the whole output as an object, otherwise its last line that is an object."""
     for text in (out, *reversed(out.splitlines())):
         if not text.strip():
             continue
@@ -127,16 +130,5 @@ def _json_object(out: str) -> dict[str, Any] | None:
     return None
 
 
-def _lookup(document: dict[str, Any], key: str) -> tuple[bool, Any]:
-    if key in document:
-        return True, document[key]
-    value: Any = document
-    for part in key.split("."):
-        if not isinstance(value, dict) or part not in value:
-            return False, None
-        value = value[part]
-    return True, value
-
-
-def _shown_output(out: str) -> str:
+def _shorten(out: str) -> str:
     return shown(out.strip()[-200:]) if out.strip() else "nothing"

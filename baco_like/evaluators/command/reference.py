@@ -1,4 +1,4 @@
-"""Numbers that a program has written, against those that it should have written."""
+"""Compare the numbers that a program has written with the correct ones."""
 
 from __future__ import annotations
 
@@ -19,28 +19,30 @@ KEYS = ("output", "reference", "tolerance", "dtype")
 _TYPES = ("text", "npy", "float32", "float64", "int32", "int64")
 
 
-def difference(output: NDArray[Any], reference: NDArray[Any], tolerance: float) -> str | None:
-    """Return what is wrong with an output, or None where it agrees.
+def describe_difference(
+    output: NDArray[Any], reference: NDArray[Any], tolerance: float
+) -> str | None:
+    """Return a description of the largest error of an output, or None if the output is correct.
 
-    It agrees where no element differs from the reference by more than ``tolerance`` times the largest magnitude in
-    the reference, and where infinities and NaN stand where they stand there.
+    It is correct if no element differs from the reference by more than ``tolerance`` times the largest magnitude in
+    the reference, and if infinities and NaN are in the same places in both.
 
     Args:
         output: Any shape with as many elements as the reference.
-        reference: What is right.
-        tolerance: Relative to the largest finite magnitude of the reference (to 1 where that is 0).
+        reference: The correct numbers.
+        tolerance: Relative to the largest finite magnitude of the reference (to 1 if that is 0).
     """
     if output.size != reference.size:
         return f"{output.size} numbers instead of {reference.size}"
+    if not output.size:
+        return None
     left = np.asarray(output, dtype=np.float64).ravel()
     right = np.asarray(reference, dtype=np.float64).ravel()
     finite = np.isfinite(right)
-    strange = ~finite & ~((left == right) | (np.isnan(left) & np.isnan(right)))
-    if not left.size:
-        return None
+    same = (left == right) | (np.isnan(left) & np.isnan(right))
     scale = float(np.abs(right[finite]).max(initial=0.0)) or 1.0
     with np.errstate(invalid="ignore"):
-        errors = np.where(finite, np.abs(left - right), np.where(strange, np.inf, 0.0))
+        errors = np.where(finite, np.abs(left - right), np.where(same, 0.0, np.inf))
     errors = np.where(np.isnan(errors), np.inf, errors)
     worst = int(np.argmax(errors))
     if errors[worst] <= tolerance * scale:
@@ -53,15 +55,15 @@ def difference(output: NDArray[Any], reference: NDArray[Any], tolerance: float) 
 
 @dataclass(frozen=True)
 class Reference:
-    """A file that must agree with another.
+    """A file with the correct numbers, and the file of the program that is compared with it.
 
     Attributes:
-        output: Path of the file that the program writes, one word with placeholders.
-        reference: Path of the file with the right numbers.
-        tolerance: As for `difference`.
-        dtype: How both are written: ``text`` (numbers between white space or commas), ``npy``, or raw numbers of a
+        output: Path of the file that the program writes: one word with placeholders.
+        reference: Path of the file with the correct numbers.
+        tolerance: As for `describe_difference`.
+        dtype: Format of both files: ``text`` (numbers between white space or commas), ``npy``, or raw numbers of a
             type.
-        folder: Where a relative path of an output begins.
+        folder: Folder in which a relative path of an output begins.
     """
 
     output: Template
@@ -71,20 +73,24 @@ class Reference:
     folder: Path
 
     @classmethod
-    def from_table(cls, table: Table, places: Sequence[str], folder: Path) -> Reference | None:
-        """Read the keys ``output``, ``reference``, ``tolerance`` and ``dtype``; None where there is none of them.
+    def from_table(cls, table: Table, names: Sequence[str], folder: Path) -> Reference | None:
+        """Read the keys ``output``, ``reference``, ``tolerance`` and ``dtype``; None if all are absent.
+
+        Args:
+            table: The evaluator's table.
+            names: The allowed placeholders.
+            folder: Folder in which relative paths begin.
 
         Raises:
-            RunFileError: One is missing or wrong.
+            RunFileError: A key is missing or wrong.
             EvaluatorError: The reference cannot be read.
         """
-        given = [key for key in KEYS if table.has(key)]
-        if not given:
+        if not any(table.has(key) for key in KEYS):
             return None
-        output = Template.parse(table.text("output"), places, table.at("output"))
+        output = Template.parse(table.text("output"), names, table.label("output"))
         if len(output.words) != 1:
-            raise table.wrong("output", table.text("output"), "one path; quote one that has spaces")
-        made = cls(
+            raise table.error("output", table.text("output"), "one path; quote one that has spaces")
+        reference = cls(
             output=output,
             reference=folder / table.text("reference"),
             tolerance=table.positive("tolerance", 1e-5),
@@ -92,35 +98,39 @@ class Reference:
             folder=folder,
         )
         try:
-            numbers(made.reference, made.dtype)
+            read_numbers(reference.reference, reference.dtype)
         except (OSError, ValueError) as error:
-            raise EvaluatorError(f"{table.at('reference')} cannot be read: {error}") from None
-        return made
+            raise EvaluatorError(f"{table.label('reference')} cannot be read: {error}") from None
+        return reference
 
-    def problem(self, texts: dict[str, str]) -> str | None:
-        """Return what is wrong with a trial's output in one line, or None.
+    def check(self, texts: dict[str, str]) -> str | None:
+        """Return one line that says what is wrong with a trial's output, or None.
 
         Args:
-            texts: The placeholders' texts.
+            texts: The text of each placeholder.
         """
-        place = self.folder / self.output.fill(texts)[0]
+        path = self.folder / self.output.fill(texts)[0]
         try:
-            output = numbers(place, self.dtype)
+            output = read_numbers(path, self.dtype)
         except (OSError, ValueError) as error:
-            return " ".join(f"the output {place.name} cannot be read: {error}".split())
-        return difference(output, numbers(self.reference, self.dtype), self.tolerance)
+            return " ".join(f"the output {path.name} cannot be read: {error}".split())
+        return describe_difference(output, read_numbers(self.reference, self.dtype), self.tolerance)
 
 
-def numbers(path: Path, dtype: str) -> NDArray[Any]:
+def read_numbers(path: Path, dtype: str) -> NDArray[Any]:
     """Return the numbers of a file.
+
+    Args:
+        path: The file.
+        dtype: Its format, as for `Reference`.
 
     Raises:
         OSError: It cannot be read.
-        ValueError: It holds something else.
+        ValueError: It does not have this format.
     """
     if dtype == "npy":
-        found: NDArray[Any] = np.load(path)  # which refuses pickled objects
-        return found
+        array: NDArray[Any] = np.load(path)  # np.load refuses pickled objects
+        return array
     if dtype == "text":
         words = path.read_text(encoding="utf-8").replace(",", " ").split()
         return np.array([float(word) for word in words])

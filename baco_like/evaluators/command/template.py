@@ -1,7 +1,7 @@
 """Command lines with placeholders.
 
-The text is split into words first and each word is filled in afterwards, so a value stays within
-its word whatever it contains, and no shell sees it.
+The text is split into words first, and each word is filled in afterwards. A value therefore stays within its word
+whatever characters it contains, and no shell interprets it.
 """
 
 from __future__ import annotations
@@ -17,25 +17,24 @@ from baco_like.evaluators.settings_table import shown, suggestion
 from baco_like.exceptions import EvaluatorError, RunFileError
 
 _Part = tuple[str, str | None]
-"""A literal text and the name of the placeholder behind it, or None at the end of a word."""
+"""A literal text and the name of the placeholder after it, or None at the end of a word."""
 
+_SHELL_SYNTAX = re.compile(r"&&|\|\||[0-9&]?>>?(?:&[0-9])?|[|&;<`]|\$[\w({]")
+"""Characters that a shell would interpret, outside of quotes."""
 
-_OF_A_SHELL = re.compile(r"&&|\|\||[0-9&]?>>?(?:&[0-9])?|[|&;<`]|\$[\w({]")
-"""What a shell would act on, outside of quotes."""
-
-_PLAIN = re.compile(r"\\.|'[^']*'|\"(?:\\.|[^\"\\])*\"|\{[^{}]*\}", re.DOTALL)
-"""What is quoted, and placeholders."""
+_NO_SHELL_SYNTAX = re.compile(r"\\.|'[^']*'|\"(?:\\.|[^\"\\])*\"|\{[^{}]*\}", re.DOTALL)
+"""Quoted text and placeholders."""
 
 _OPTIONAL = re.compile(r"\{[^{}]+\?\}")
 
 
 @dataclass(frozen=True)
 class Template:
-    """A command line, split into words, each with its placeholders.
+    """A command line, split into words with placeholders.
 
     Attributes:
-        words: Per word its parts.
-        optional: Which words are left out where they are empty.
+        words: The parts of each word.
+        optional: Numbers of the words that are left out if they are empty.
     """
 
     words: tuple[tuple[_Part, ...], ...]
@@ -46,14 +45,14 @@ class Template:
         """Read a command line.
 
         Args:
-            text: Quotes and backslashes as in a shell; ``{name}`` is a placeholder, ``{{`` and
-                ``}}`` are braces. A word ``{name?}`` is left out where its text is empty.
-            names: The placeholders that may stand in it.
-            where: What messages call it, such as ``[evaluator] build``.
+            text: Quotes and backslashes as in a shell; ``{name}`` is a placeholder, ``{{`` and ``}}`` are braces. A
+                word ``{name?}`` is left out if its text is empty.
+            names: The allowed placeholders.
+            where: Start of messages, such as ``[evaluator] build``.
 
         Raises:
-            RunFileError: A quote or brace is not closed, a placeholder is unknown, there is no
-                word, or something outside of quotes is for a shell only.
+            RunFileError: A quote or brace is not closed, a placeholder is unknown, there is no word, or there is
+                shell syntax outside of quotes.
         """
         known = list(names)
         try:
@@ -62,35 +61,35 @@ class Template:
             raise RunFileError(f"{where} = {shown(text)}: {error}") from None
         if not words:
             raise RunFileError(f"{where} = {shown(text)}: the command is empty")
-        if found := _OF_A_SHELL.search(_PLAIN.sub(" ", text)):
+        if match := _SHELL_SYNTAX.search(_NO_SHELL_SYNTAX.sub(" ", text)):
             raise RunFileError(
-                f"{where} = {shown(text)}: {found[0]!r} needs a shell, and none sees the command; write a script, or "
-                "sh -c '...' with the parameters from the environment ($BACO_NAME), or quote what is meant as it stands"
+                f"{where} = {shown(text)}: {match[0]!r} needs a shell, but the command runs without one. Write a "
+                "script, or sh -c '...' with the parameters from the environment ($BACO_NAME), or quote a literal "
+                "character"
             )
         optional = frozenset(i for i, word in enumerate(words) if _OPTIONAL.fullmatch(word))
         words = [word.replace("?}", "}") if i in optional else word for i, word in enumerate(words)]
-        return cls(tuple(_parts(word, known, where) for word in words), optional)
+        return cls(tuple(_parse_word(word, known, where) for word in words), optional)
 
     @property
     def program(self) -> str | None:
         """The first word, or None if it has a placeholder."""
         parts = self.words[0]
-        return (
-            "".join(text for text, _ in parts) if all(name is None for _, name in parts) else None
-        )
+        has_placeholder = any(name is not None for _, name in parts)
+        return None if has_placeholder else "".join(text for text, _ in parts)
 
     @property
     def placeholders(self) -> frozenset[str]:
-        """Names of the placeholders in it."""
+        """Names of the placeholders."""
         return frozenset(name for word in self.words for _, name in word if name is not None)
 
     @property
     def literal(self) -> str:
-        """All of it but the placeholders."""
+        """The text without the placeholders."""
         return " ".join(text for word in self.words for text, _ in word)
 
     def fill(self, texts: Mapping[str, str]) -> list[str]:
-        """Return the words with every placeholder replaced by its text, without optional ones that are empty."""
+        """Return the words with every placeholder replaced by its text, without empty optional words."""
         filled = (
             "".join(text + (texts[name] if name is not None else "") for text, name in word)
             for word in self.words
@@ -98,7 +97,7 @@ class Template:
         return [text for i, text in enumerate(filled) if text or i not in self.optional]
 
 
-def _parts(word: str, known: Sequence[str], where: str) -> tuple[_Part, ...]:
+def _parse_word(word: str, known: Sequence[str], where: str) -> tuple[_Part, ...]:
     try:
         parsed = list(string.Formatter().parse(word))
     except ValueError as error:
@@ -107,28 +106,28 @@ def _parts(word: str, known: Sequence[str], where: str) -> tuple[_Part, ...]:
         ) from None
     parts: list[_Part] = []
     for text, name, form, conversion in parsed:
-        if name is not None and (name not in known or form or conversion):
+        if name is not None and name not in known:
             raise RunFileError(
                 f"{where}: unknown placeholder {{{name}}}; {suggestion(name, known)}"
-                if name not in known
-                else f"{where}: a placeholder is a name alone: {{{name}}}"
             )
+        if form or conversion:
+            raise RunFileError(f"{where}: a placeholder is a name alone: {{{name}}}")
         parts.append((text, name))
     return tuple(parts) or (("", None),)
 
 
-def text_of(value: Any) -> str:
+def to_text(value: Any) -> str:
     """Return a parameter's value as commands get it.
 
-    Booleans are ``1`` and ``0`` (as C wants them), a permutation is its elements joined by commas,
-    floats are written so that reading them gives the same number.
+    Booleans are ``1`` and ``0`` (as in C), a permutation is its elements joined by commas, and floats are written so
+    that reading them gives the same number.
 
     Raises:
-        EvaluatorError: The text has a NUL, which no command line can carry.
+        EvaluatorError: The text has a NUL character, which no command line can contain.
     """
     if isinstance(value, bool):
         return "1" if value else "0"
-    text = ",".join(map(text_of, value)) if isinstance(value, tuple) else str(value)
+    text = ",".join(map(to_text, value)) if isinstance(value, tuple) else str(value)
     if "\0" in text:
         raise EvaluatorError(
             f"the value {shown(text)} has a NUL, which a command line cannot carry"
@@ -137,7 +136,7 @@ def text_of(value: Any) -> str:
 
 
 def variable_names(parameters: Iterable[str]) -> dict[str, str]:
-    """Return for each parameter its environment variable: ``tile-x`` becomes ``BACO_TILE_X``.
+    """Return the environment variable of each parameter: ``tile-x`` becomes ``BACO_TILE_X``.
 
     Raises:
         RunFileError: Two parameters would share one variable.

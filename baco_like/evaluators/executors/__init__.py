@@ -1,1 +1,8 @@
-"""Evaluators on many machines: any executor in the manner of `concurrent.futures` runs them."""
+"""Evaluate on other machines: any executor with the interface of `concurrent.futures` runs evaluators."""
+
+from baco_like.evaluators.executors.evaluator import ExecutorEvaluator
+from baco_like.evaluators.executors.lanes import ProcessLanes
+from baco_like.evaluators.executors.lost import LostWorker
+from baco_like.evaluators.executors.ray import RayExecutor
+
+__all__ = ["ExecutorEvaluator", "LostWorker", "ProcessLanes", "RayExecutor"]

@@ -1,4 +1,4 @@
-"""What a worker does: it makes an evaluator once, and hands it one trial after the other."""
+"""The worker's side of an `ExecutorEvaluator`: make an evaluator once, and evaluate one trial after another."""
 
 from __future__ import annotations
 
@@ -13,47 +13,48 @@ from baco_like.evaluators.protocol import Evaluator
 from baco_like.records.trial import Outcome, Trial
 
 _lock = threading.Lock()
-_made: dict[tuple[int, str, int], Evaluator] = {}
-"""By process, by who asked, by thread: an evaluator is for one thread, and does not survive a fork."""
+_evaluators: dict[tuple[int, str, int], Evaluator] = {}
+"""By process, owner and thread. An evaluator is used by one thread. After a fork the child inherits the entries of its
+parent; the process number keeps it from using evaluators whose threads and pipes belong to the parent."""
 
 
 def evaluate(token: str, make: Callable[[], Evaluator], trial: Trial) -> Outcome:
-    """Evaluate a trial with this thread's own evaluator, made at its first call.
+    """Evaluate a trial with this thread's evaluator, which the first call makes.
 
     Args:
-        token: Of whom asks: another has another evaluator.
+        token: Identifies the owner, an `ExecutorEvaluator`; each owner has its own evaluators.
         make: Makes the evaluator.
-        trial: What is evaluated.
+        trial: The trial.
     """
-    evaluator = _mine(token, make)
+    evaluator = _get_or_make(token, make)
     evaluator.submit(trial)
     (outcome,) = evaluator.wait()
     return outcome
 
 
 def release(token: str) -> None:
-    """Close the evaluators that this process has made for somebody."""
+    """Close the evaluators that this process has made for an owner."""
     with _lock:
-        keys = [key for key in _made if key[:2] == (os.getpid(), token)]
-        evaluators = [_made.pop(key) for key in keys]
+        keys = [key for key in _evaluators if key[:2] == (os.getpid(), token)]
+        evaluators = [_evaluators.pop(key) for key in keys]
     for evaluator in evaluators:
         evaluator.close()
 
 
-def _mine(token: str, make: Callable[[], Evaluator]) -> Evaluator:
+def _get_or_make(token: str, make: Callable[[], Evaluator]) -> Evaluator:
     key = (os.getpid(), token, threading.get_ident())
-    evaluator = _made.get(key)
+    evaluator = _evaluators.get(key)
     if evaluator is None:
         evaluator = make()
         with _lock:
-            if not any(pid == os.getpid() for pid, _, _ in _made):
+            if not any(pid == os.getpid() for pid, _, _ in _evaluators):
                 _close_at_exit()
-            _made[key] = evaluator
+            _evaluators[key] = evaluator
     return evaluator
 
 
 def _close_at_exit() -> None:
-    """Close everything when this process ends, also a child of `multiprocessing`, which knows no ``atexit``."""
+    """Close everything when this process ends; children of `multiprocessing` do not call ``atexit`` functions."""
     if multiprocessing.parent_process() is None:
         atexit.register(_close_all)
     else:
@@ -61,6 +62,6 @@ def _close_at_exit() -> None:
 
 
 def _close_all() -> None:
-    for token in {token for pid, token, _ in list(_made) if pid == os.getpid()}:
+    for token in {token for pid, token, _ in list(_evaluators) if pid == os.getpid()}:
         with contextlib.suppress(Exception):
             release(token)

@@ -10,45 +10,46 @@ from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
+from baco_like._checks import whole_number
 from baco_like.evaluators.executors.calls import evaluate, release
 from baco_like.evaluators.executors.lost import is_lost
-from baco_like.evaluators.executors.protocol import SubmitsCalls, workers_of
+from baco_like.evaluators.executors.protocol import SubmitsCalls, count_workers
 from baco_like.evaluators.protocol import Evaluator
 from baco_like.exceptions import EvaluatorError
 from baco_like.records.trial import Outcome, Status, Trial
 
-_SLICE = 0.5
-"""Seconds of one wait: Ctrl-C that comes just before a wait is seen after it."""
+_WAIT_SLICE = 0.5
+"""Seconds of one wait. Python handles a Ctrl-C that arrives just before a wait only after it."""
 
 
 @dataclass(frozen=True)
-class _Flight:
-    """A trial that is with a worker, for the ``attempt``-th time."""
+class _Attempt:
+    """A trial that a worker evaluates, for the ``number``-th time."""
 
     trial: Trial
-    attempt: int
+    number: int
     future: Any
     deadline: float
 
 
 class ExecutorEvaluator:
-    """Evaluates trials with the workers of an executor, each of which has an evaluator of its own.
+    """Evaluates trials with the workers of an executor; each worker has its own evaluator.
 
-    Trials are handed out one by one, as there is room, and come back as they are done. One whose worker is lost, or
-    that has not come back when its lease ends, is handed out again; whichever answer comes first counts, others are
-    dropped. After ``attempts`` losses it is given up: its outcome has the status ``ABANDONED``, and the configuration
-    may be suggested again. If then it is lost once more it is a failure (``runtime``): a configuration that ends its
-    workers must not go round for ever.
+    Trials are sent one at a time and return as they are done. A trial whose worker is lost, or that has not returned
+    when its lease ends, is sent again. The first answer counts and later ones are dropped. After ``attempts`` losses
+    the trial is given up: its outcome has the status ``ABANDONED``, and its configuration may be suggested again. If
+    such a configuration is lost once more it is a failure (``runtime``), so that a configuration that ends its workers
+    is not tried forever.
 
     Args:
-        make: Makes a worker's evaluator; called in the worker, once per thread. It travels there, so for processes and
-            machines it is a function of a module, or a `functools.partial` of one.
-        executor: Of `concurrent.futures`, Dask (``client.get_executor()``), mpi4py (``MPIPoolExecutor``), ours
-            (`ProcessLanes`, `RayExecutor`). It is the caller's: it is not shut down.
-        capacity: How many trials are in flight; by default the number of workers.
-        lease: Seconds until a trial counts as lost, longer than any evaluation and the wait for a worker; None: only
-            an executor that tells of a loss has it known.
-        attempts: How often a trial is handed out at most.
+        make: Makes a worker's evaluator; called in the worker, once per thread. It is sent there, so for processes
+            and other machines it must be a function of a module, or a `functools.partial` of one.
+        executor: An executor of `concurrent.futures`, Dask (``client.get_executor()``) or mpi4py
+            (``MPIPoolExecutor``), a `ProcessLanes` or a `RayExecutor`. It is not shut down.
+        capacity: Largest number of pending trials; by default the number of workers.
+        lease: Seconds until a trial counts as lost, longer than any evaluation with the wait for a worker. None: a
+            trial is lost only if the executor reports it.
+        attempts: Largest number of times that a trial is sent.
     """
 
     def __init__(
@@ -60,146 +61,157 @@ class ExecutorEvaluator:
         lease: float | None = None,
         attempts: int = 3,
     ) -> None:
-        if attempts < 1:
-            raise EvaluatorError(f"attempts = {attempts}: expected 1 or more")
         if lease is not None and not lease > 0:
             raise EvaluatorError(f"lease = {lease}: expected seconds above 0, or None")
-        if capacity is not None and capacity < 1:
-            raise EvaluatorError(f"capacity = {capacity}: expected 1 or more")
+        if capacity is not None:
+            capacity = whole_number("capacity", capacity, 1, EvaluatorError)
         self._make, self._executor = make, executor
-        self._capacity = workers_of(executor) if capacity is None else capacity
-        self._lease, self._attempts = lease, attempts
+        self._capacity = count_workers(executor) if capacity is None else capacity
+        self._lease = lease
+        self._max_attempts = whole_number("attempts", attempts, 1, EvaluatorError)
         self._token = secrets.token_hex(8)
-        self._flying: dict[int, _Flight] = {}
-        self._news: queue.SimpleQueue[tuple[int, int, Any]] = queue.SimpleQueue()
+        self._pending: dict[int, _Attempt] = {}
+        # Finished calls: trial number, attempt, future. The executor's threads only put; all else is done by the
+        # thread that calls `wait`, so that no other attribute needs a lock.
+        self._finished: queue.SimpleQueue[tuple[int, int, Any]] = queue.SimpleQueue()
         self._given_up: list[dict[str, Any]] = []
-        self._error: BaseException | None = None
+        self._error: BaseException | None = None  # raised by the next call of `submit` or `wait`
 
     @property
     def capacity(self) -> int:
-        """How many trials may be in flight at once."""
+        """Largest number of pending trials."""
         return self._capacity
 
     def submit(self, trial: Trial) -> None:
-        """Hand a trial out.
+        """Send a trial to a worker.
 
         Raises:
-            EvaluatorError: The executor takes no more calls.
-            BaseException: What the next `wait` would raise; nothing is started then.
+            EvaluatorError: The executor accepts no more calls.
+            BaseException: An exception of an earlier trial; nothing is started in this case.
         """
-        self._raise_kept()
-        shipped = replace(trial, config=dict(trial.config), tag=None, outcome=None)
-        self._hand_out(shipped, 1)
+        self._raise_pending_error()
+        # Workers need only the configuration; a strategy's tag may not be picklable.
+        self._send(replace(trial, config=dict(trial.config), tag=None, outcome=None), 1)
 
     def wait(self) -> Sequence[Outcome]:
         """Block until at least one trial is done; outcomes come in the order of trial numbers.
 
         Raises:
-            EvaluatorError: Nothing was submitted, the executor takes no more calls, or a worker's evaluator is broken.
-            BaseException: What a worker's evaluator has raised. Where other trials are done at the same moment, their
+            EvaluatorError: Nothing was submitted, the executor accepts no more calls, or a worker's evaluator is
+                broken.
+            BaseException: An exception of a worker's evaluator. If other trials are done at the same moment, their
                 outcomes are returned and the next call raises.
         """
-        self._raise_kept()
-        if not self._flying:
+        self._raise_pending_error()
+        if not self._pending:
             raise EvaluatorError("wait() without a submitted trial")
         outcomes: list[Outcome] = []
         while not outcomes:
-            outcomes = self._arrivals(_SLICE)
+            outcomes = self._receive(_WAIT_SLICE)
             if not outcomes:
-                self._raise_kept()
+                self._raise_pending_error()
         return sorted(outcomes, key=lambda outcome: outcome.trial_id)
 
     def collect(self, timeout: float | None) -> Sequence[Outcome]:
-        """Take back what has not started, and return what comes within the time."""
-        for trial_id, flight in list(self._flying.items()):
-            if flight.future.cancel():
-                del self._flying[trial_id]
+        """Cancel trials that have not started, and return the outcomes that come within the time."""
+        for trial_id, attempt in list(self._pending.items()):
+            if attempt.future.cancel():
+                del self._pending[trial_id]
         deadline = None if timeout is None else time.monotonic() + timeout
-        outcomes = self._arrivals(0.0)
-        while self._flying and (deadline is None or time.monotonic() < deadline):
-            outcomes += self._arrivals(_SLICE if deadline is None else 0.05)
+        outcomes = self._receive(0.0)
+        while self._pending and (deadline is None or time.monotonic() < deadline):
+            outcomes += self._receive(_WAIT_SLICE if deadline is None else 0.05)
         return outcomes
 
     def close(self) -> None:
-        """Take back what has not started, and close the evaluators of this process; the executor stays open."""
-        for flight in self._flying.values():
-            flight.future.cancel()
-        self._flying.clear()
-        self._news = queue.SimpleQueue()
+        """Cancel trials that have not started, and close the evaluators of this process; the executor stays open."""
+        for attempt in self._pending.values():
+            attempt.future.cancel()
+        self._pending.clear()
+        self._finished = (
+            queue.SimpleQueue()
+        )  # running calls still put their results into the former queue
         self._error = None
         release(self._token)
 
-    def _hand_out(self, trial: Trial, attempt: int) -> None:
+    def _send(self, trial: Trial, number: int) -> None:
         try:
             future = self._executor.submit(evaluate, self._token, self._make, trial)
         except (BrokenExecutor, RuntimeError) as error:
             raise EvaluatorError(
-                f"the executor takes no more calls ({error}); ProcessLanes survives the death of a worker"
+                f"the executor accepts no more calls ({error}); ProcessLanes survives the death of a worker"
             ) from error
         deadline = float("inf") if self._lease is None else time.monotonic() + self._lease
-        self._flying[trial.id] = _Flight(trial, attempt, future, deadline)
-        news = self._news
-        future.add_done_callback(lambda done: news.put((trial.id, attempt, done)))
+        self._pending[trial.id] = _Attempt(trial, number, future, deadline)
+        finished = self._finished
+        future.add_done_callback(lambda done: finished.put((trial.id, number, done)))
 
-    def _arrivals(self, patience: float) -> list[Outcome]:
-        """Return the outcomes that are there, after waiting for news for a while at most."""
+    def _receive(self, timeout: float) -> list[Outcome]:
+        """Return the available outcomes, after waiting at most ``timeout`` seconds for the first."""
         now = time.monotonic()
-        first = min((flight.deadline for flight in self._flying.values()), default=now)
+        next_deadline = min((each.deadline for each in self._pending.values()), default=now)
         outcomes: list[Outcome | None] = []
         try:
-            news = self._news.get(timeout=max(0.0, min(patience, first - now)))
-            outcomes.append(self._read(*news))
+            finished = self._finished.get(timeout=max(0.0, min(timeout, next_deadline - now)))
+            outcomes.append(self._read(*finished))
             while True:
-                outcomes.append(self._read(*self._news.get_nowait()))
+                outcomes.append(self._read(*self._finished.get_nowait()))
         except queue.Empty:
             pass
-        late = [one for one in self._flying.values() if one.deadline <= time.monotonic()]
-        outcomes += [self._lost(one, f"no answer within {self._lease:g} s") for one in late]
+        late = [each for each in self._pending.values() if each.deadline <= time.monotonic()]
+        outcomes += [
+            self._handle_loss(each, f"no answer within {self._lease:g} s") for each in late
+        ]
         return [outcome for outcome in outcomes if outcome is not None]
 
-    def _read(self, trial_id: int, attempt: int, future: Any) -> Outcome | None:
-        """Take what a worker has answered, or what became of it."""
-        flight = self._flying.get(trial_id)
-        if flight is None:
-            return None  # another attempt was faster, or it was taken back
+    def _read(self, trial_id: int, number: int, future: Any) -> Outcome | None:
+        """Return the outcome of a finished call, or None if the trial has none (yet).
+
+        Args:
+            trial_id: Number of the trial.
+            number: Number of the attempt.
+            future: The finished future of this attempt.
+        """
+        attempt = self._pending.get(trial_id)
+        if attempt is None:
+            return None  # another attempt was faster, or the trial was cancelled
         try:
             outcome: Outcome = future.result()
-        except BaseException as error:  # Ctrl-C in a worker too ends the run, but not before
-            return self._failed(flight, attempt, error)
-        del self._flying[trial_id]
-        if flight.future is not future:
-            flight.future.cancel()
+        except BaseException as error:  # also a KeyboardInterrupt in a worker
+            if attempt.number != number:
+                return None  # the trial was sent again meanwhile
+            if is_lost(error):
+                return self._handle_loss(
+                    attempt, f"its worker is lost ({type(error).__name__}: {error})"
+                )
+            del self._pending[trial_id]
+            self._error = self._error or error
+            return None
+        del self._pending[trial_id]
+        if attempt.future is not future:
+            attempt.future.cancel()  # a late answer of an earlier attempt counts, too
         return outcome
 
-    def _failed(self, flight: _Flight, attempt: int, error: BaseException) -> Outcome | None:
-        if flight.attempt != attempt:
-            return None  # it was handed out again meanwhile
-        if is_lost(error):
-            return self._lost(flight, f"its worker is lost ({type(error).__name__}: {error})")
-        del self._flying[flight.trial.id]
-        self._error = self._error or error
-        return None
-
-    def _lost(self, flight: _Flight, why: str) -> Outcome | None:
-        """Hand a trial out again, or return that it is given up."""
-        flight.future.cancel()
-        config = dict(flight.trial.config)
-        known = config in self._given_up
-        if flight.attempt < self._attempts and not known:
+    def _handle_loss(self, attempt: _Attempt, reason: str) -> Outcome | None:
+        """Send a trial again, or return the outcome of a trial that is given up."""
+        attempt.future.cancel()
+        trial, config = attempt.trial, dict(attempt.trial.config)
+        was_given_up = config in self._given_up
+        if attempt.number < self._max_attempts and not was_given_up:
             try:
-                self._hand_out(flight.trial, flight.attempt + 1)
+                self._send(trial, attempt.number + 1)
             except EvaluatorError as error:
-                del self._flying[flight.trial.id]
+                del self._pending[trial.id]
                 self._error = self._error or error
             return None
-        del self._flying[flight.trial.id]
-        message = f"handed out {flight.attempt} times: {why}"
-        if known:
-            return Outcome.failure(flight.trial.id, "runtime", message)
+        del self._pending[trial.id]
+        message = f"handed out {attempt.number} times: {reason}"
+        if was_given_up:
+            return Outcome.failure(trial.id, "runtime", message)
         self._given_up.append(config)
-        return Outcome(flight.trial.id, Status.ABANDONED, message=message)
+        return Outcome(trial.id, Status.ABANDONED, message=message)
 
-    def _raise_kept(self) -> None:
+    def _raise_pending_error(self) -> None:
         error, self._error = self._error, None
         if error is not None:
             raise error

@@ -1,13 +1,13 @@
-"""Workers that are lost: which exceptions mean that nobody knows what became of a call.
+"""Lost workers: exceptions that say that the result of a call is unknown because its worker has died.
 
-Those of cluster packages are known by name, so that none of the packages is imported for it.
+Exceptions of cluster packages are identified by name, so that these packages need not be imported.
 """
 
 from __future__ import annotations
 
 import concurrent.futures
 
-_BY_NAME = frozenset(
+_NAMES = frozenset(
     {
         ("distributed", "KilledWorker"),
         ("distributed", "CommClosedError"),
@@ -22,16 +22,16 @@ _BY_NAME = frozenset(
         ("ray", "WorkerCrashedError"),
     }
 )
-"""The package and the name of a class."""
+"""Top-level package and name of the classes."""
 
 
 class LostWorker(concurrent.futures.BrokenExecutor):
-    """The process that made a call has died; the executor goes on."""
+    """The process of a call has died; the executor still works."""
 
 
 def is_lost(error: BaseException) -> bool:
-    """Whether an exception says that a call's worker is lost, rather than that the call has failed."""
+    """Whether an exception means that the worker is lost, and not that the call itself has failed."""
     if isinstance(error, (concurrent.futures.BrokenExecutor, concurrent.futures.CancelledError)):
         return True
     names = {(base.__module__.split(".", 1)[0], base.__name__) for base in type(error).__mro__}
-    return not _BY_NAME.isdisjoint(names)
+    return not _NAMES.isdisjoint(names)

@@ -1,4 +1,4 @@
-"""What is needed of an executor, and how many calls it can run at once."""
+"""The interface that an executor needs, and the number of its workers."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import Any, Protocol
 
 
 class SubmitsCalls(Protocol):
-    """What is needed of an executor; its futures need ``done()``, ``result()`` and ``cancel()``."""
+    """An executor; its futures need ``done()``, ``result()`` and ``cancel()``."""
 
     def submit(self, fn: Callable[..., Any], /, *args: Any) -> Any:
         """Start a call and return its future."""
 
 
-def workers_of(executor: Any) -> int:
-    """Return the number of an executor's workers: of its own account, of a Dask cluster's, else that of the CPUs."""
+def count_workers(executor: Any) -> int:
+    """Return the number of an executor's workers, of a Dask cluster's cores, or of this machine's CPUs."""
     for name in ("_max_workers", "num_workers"):
         count = getattr(executor, name, None)
         if isinstance(count, int) and count > 0:
             return count
-    client: Any = getattr(executor, "_client", None)  # Dask's
+    client: Any = getattr(executor, "_client", None)  # an executor of Dask
     cores = sum(client.ncores().values()) if hasattr(client, "ncores") else 0
     return cores or os.cpu_count() or 1

@@ -1,4 +1,4 @@
-"""Ray in the manner of `concurrent.futures`; needs the extra ``ray``."""
+"""Ray with the interface of `concurrent.futures`; needs the extra ``ray``."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from baco_like._optional import require
 class RayExecutor(Executor):
     """Runs calls as Ray tasks, one per CPU of the cluster at a time.
 
-    Ray does not repeat a task whose worker is lost (``max_retries=0``): whoever asked decides.
+    Ray does not repeat a task whose worker is lost (``max_retries=0``), because `ExecutorEvaluator` decides that.
 
     Args:
-        options: Of Ray's tasks, such as ``num_gpus=1``.
+        options: Options of Ray's tasks, such as ``num_gpus=1``.
 
     Raises:
         MissingExtra: Ray is not installed.
@@ -31,21 +31,21 @@ class RayExecutor(Executor):
 
     @property
     def num_workers(self) -> int:
-        """Tasks that fit on the cluster at once, by its CPUs."""
+        """Number of tasks that fit on the cluster's CPUs at a time."""
         cpus = self._ray.cluster_resources().get("CPU", 1.0)
         return max(1, int(cpus / (self._options.get("num_cpus") or 1)))
 
     @override
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """Start a task."""
-        task = self._ray.remote(_called).options(**self._options)
+        task = self._ray.remote(_call).options(**self._options)
         future: Future[Any] = task.remote(fn, args, kwargs).future()
         return future
 
     @override
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Do nothing: Ray is the caller's, ended by ``ray.shutdown()``."""
+        """Do nothing: end Ray by ``ray.shutdown()``."""
 
 
-def _called(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _call(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return fn(*args, **kwargs)

@@ -1,13 +1,13 @@
-"""Which exceptions of a user's function mean that the configuration failed, and with which word.
+"""Which exceptions of a user's function mean that the configuration failed, and with which failure word.
 
-Exceptions of GPU packages are known by name, so that none of the packages is imported for it.
+Exceptions of GPU packages are identified by name, so that these packages need not be imported.
 """
 
 from __future__ import annotations
 
 import concurrent.futures
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from baco_like.exceptions import Infeasible
 
@@ -15,13 +15,13 @@ DEFAULT_FAILURES: tuple[type[BaseException], ...] = (
     Infeasible,
     subprocess.SubprocessError,
     TimeoutError,
-    concurrent.futures.TimeoutError,  # a class of its own in Python 3.10
+    concurrent.futures.TimeoutError,  # a separate class in Python 3.10
 )
-"""Exceptions of these types are failures of the configuration unless a user says otherwise."""
+"""Exceptions of these types are failures of the configuration by default."""
 
 _TIMEOUTS = (subprocess.TimeoutExpired, TimeoutError, concurrent.futures.TimeoutError)
 
-_BY_NAME: Mapping[tuple[str, str], str] = {
+_WORDS: Mapping[tuple[str, str], str] = {
     ("cupy", "CompileException"): "compile",
     ("cupy", "OutOfMemoryError"): "runtime",
     ("cupy_backends", "NVRTCError"): "compile",
@@ -45,18 +45,18 @@ _BY_NAME: Mapping[tuple[str, str], str] = {
     ("torch", "AcceleratorError"): "runtime",
     ("halide", "HalideError"): "runtime",
 }
-"""Errors of launching and compiling, by the package they come from and the name of their class."""
+"""Failure words of launch and compile errors, by top-level package and class name."""
 
 
 def failure_word(error: BaseException, failures: tuple[type[BaseException], ...]) -> str | None:
-    """Return the failure word of an exception, or None if it is no failure of the configuration.
+    """Return the failure word of an exception, or None if it is not a failure of the configuration.
 
     Args:
-        error: What was raised. GPU errors and `Infeasible` always count.
-        failures: Further types that count, subclasses included.
+        error: The exception. GPU errors and `Infeasible` always count.
+        failures: Additional types that count, subclasses included.
     """
-    for package, name in _names(type(error)):
-        word = _BY_NAME.get((package, name))
+    for base in type(error).__mro__:
+        word = _WORDS.get((base.__module__.split(".", 1)[0], base.__name__))
         if word is not None:
             return word
     if isinstance(error, Infeasible):
@@ -66,8 +66,3 @@ def failure_word(error: BaseException, failures: tuple[type[BaseException], ...]
     if isinstance(error, _TIMEOUTS):
         return "timeout"
     return "compile" if "compil" in type(error).__name__.lower() else "runtime"
-
-
-def _names(kind: type[BaseException]) -> Iterator[tuple[str, str]]:
-    for base in kind.__mro__:
-        yield base.__module__.split(".", 1)[0], base.__name__

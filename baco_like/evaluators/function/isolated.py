@@ -1,7 +1,7 @@
-"""Functions and evaluators apart: in processes of their own that they may crash, hang or fill with memory.
+"""Functions and evaluators in isolated worker processes, which may crash, hang or run out of memory.
 
-Other than with `FunctionEvaluator`, which calls a function here, what runs there is given by name:
-``package.module:function``.
+`FunctionEvaluator` calls a function object in this process. Here the function is given by its name,
+``package.module:function``, and imported in the worker.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from baco_like._checks import whole_number
 from baco_like.evaluators._processes.worker_main import Report
-from baco_like.evaluators.function.evaluator import Call
+from baco_like.evaluators.function.evaluator import FunctionCall
 from baco_like.evaluators.function.failures import DEFAULT_FAILURES
-from baco_like.evaluators.function.isolated_workers import WorkersEvaluator, answer
+from baco_like.evaluators.function.isolated_workers import IsolatedEvaluator, to_answer
 from baco_like.evaluators.protocol import Evaluator
 from baco_like.evaluators.repeats import KEYS as REPEATS_KEYS
 from baco_like.evaluators.repeats import Repeats
@@ -29,7 +30,7 @@ from baco_like.spaces.space import Space
 KEYS = ("kind", "function", "metric", "timeout", "memory", "workers", *REPEATS_KEYS)
 
 _FAILURES = (*DEFAULT_FAILURES, MemoryError)
-"""There is a limit of memory here, and nobody else's is short."""
+"""A worker has a limit of memory, so that `MemoryError` is a failure of the configuration, not of the machine."""
 
 
 def isolated_function(
@@ -41,34 +42,31 @@ def isolated_function(
     repeats: int = 1,
     objective: str = "value",
     path: Sequence[str] = (),
-) -> WorkersEvaluator:
+) -> IsolatedEvaluator:
     """Return an evaluator that calls a function in worker processes.
 
-    The function gets the trial, as with `FunctionEvaluator`, and what it returns or raises is read likewise: a failure
-    of the configuration is an outcome, any other exception ends the run.
+    The function gets the trial, and its results and exceptions are read as by `FunctionEvaluator`.
 
     Args:
         function: ``package.module:function``.
-        timeout: Seconds for one call.
-        memory: Bytes of address space that a worker may have, what Python itself needs included; or None.
-        workers: How many calls may run at once, each in a process of its own.
+        timeout: Limit of one call in seconds.
+        memory: Limit of the address space of a worker in bytes, including Python's own memory; or None.
+        workers: Number of processes, each of which runs one call at a time.
         repeats: Calls per trial; the median counts.
-        objective: Which metric counts where the function returns a mapping.
-        path: Folders to be searched for the module first.
+        objective: The metric that counts if the function returns a mapping.
+        path: Folders that are searched first for the module.
 
     Raises:
         EvaluatorError: An argument has a wrong value.
     """
-    if repeats < 1:
-        raise EvaluatorError(f"repeats = {repeats}: expected 1 or more")
     settings = {
-        "name": _named(function),
+        "name": _check_name(function),
         "timeout": timeout,
-        "repeats": repeats,
+        "repeats": whole_number("repeats", repeats, 1, EvaluatorError),
         "objective": objective,
         "path": list(path),
     }
-    return WorkersEvaluator(
+    return IsolatedEvaluator(
         f"{__name__}:serve_function",
         settings,
         name=function,
@@ -86,22 +84,22 @@ def isolated_evaluator(
     memory: int | None = None,
     workers: int = 1,
     path: Sequence[str] = (),
-) -> WorkersEvaluator:
-    """Return an evaluator that has other evaluators work in processes of their own: limits around any of them.
+) -> IsolatedEvaluator:
+    """Return an evaluator that runs another evaluator in worker processes, with limits of time and memory.
 
     Args:
         make: ``package.module:function`` that returns the evaluator; called once per process.
-        arguments: Its keyword arguments, as JSON values.
-        timeout: Seconds for one trial.
-        memory: Bytes of address space that a worker may have, what Python itself needs included; or None.
-        workers: How many trials may be evaluated at once, each in a process of its own.
-        path: Folders to be searched for the module first.
+        arguments: Keyword arguments of this function, as JSON values.
+        timeout: Limit of one trial in seconds.
+        memory: Limit of the address space of a worker in bytes, including Python's own memory; or None.
+        workers: Number of processes, each of which evaluates one trial at a time.
+        path: Folders that are searched first for the module.
 
     Raises:
         EvaluatorError: An argument has a wrong value.
     """
-    settings = {"name": _named(make), "arguments": dict(arguments or {}), "path": list(path)}
-    return WorkersEvaluator(
+    settings = {"name": _check_name(make), "arguments": dict(arguments or {}), "path": list(path)}
+    return IsolatedEvaluator(
         f"{__name__}:serve_evaluator",
         settings,
         name=make,
@@ -112,42 +110,44 @@ def isolated_evaluator(
 
 
 def serve_function(settings: Mapping[str, Any]) -> Callable[[Any, Report], Any]:
-    """Return the handler that calls the function with configurations; this runs in the worker."""
-    function = _imported(settings)
+    """Return the worker's handler that calls the function."""
+    function = _import(settings)
 
     def handle(request: Any, report: Report) -> Any:
-        def limited(trial: Trial) -> Any:
+        def call_with_limit(trial: Trial) -> Any:
             report.stage("run", settings["timeout"])
             return function(trial)
 
         trial = Trial(request["id"], config_from_json(request["config"]))
-        call = Call(limited, settings["objective"], _FAILURES, settings["repeats"], 0)
-        return answer(trial, call(trial))
+        call = FunctionCall(
+            call_with_limit, settings["objective"], _FAILURES, settings["repeats"], 0
+        )
+        return to_answer(trial, call(trial))
 
     return handle
 
 
 def serve_evaluator(settings: Mapping[str, Any]) -> Callable[[Any, Report], Any]:
-    """Return the handler that hands configurations to the evaluator; this runs in the worker."""
-    evaluator: Evaluator = _imported(settings)(**settings["arguments"])
+    """Return the worker's handler that passes configurations to the evaluator."""
+    evaluator: Evaluator = _import(settings)(**settings["arguments"])
 
     def handle(request: Any, report: Report) -> Any:
         report.stage("run")
         trial = Trial(request["id"], config_from_json(request["config"]))
         evaluator.submit(trial)
         (outcome,) = evaluator.wait()
-        return answer(trial, outcome)
+        return to_answer(trial, outcome)
 
     return handle
 
 
-def _named(function: str) -> str:
+def _check_name(function: str) -> str:
     if ":" not in function:
         raise EvaluatorError(f"{function!r}: expected 'package.module:function'")
     return function
 
 
-def _imported(settings: Mapping[str, Any]) -> Any:
+def _import(settings: Mapping[str, Any]) -> Any:
     sys.path[:0] = settings["path"]
     module, _, name = settings["name"].partition(":")
     return getattr(importlib.import_module(module), name)
@@ -155,14 +155,14 @@ def _imported(settings: Mapping[str, Any]) -> Any:
 
 def from_table(
     table: Table, space: Space, unit: str, folder: Path
-) -> WorkersEvaluator | RepeatedEvaluator:
-    """Make an evaluator from the ``[evaluator]`` table of a TOML file.
+) -> IsolatedEvaluator | RepeatedEvaluator:
+    """Return the evaluator that the ``[evaluator]`` table of a TOML file describes.
 
     Args:
         table: Keys as in `KEYS`.
-        space: What the function is called with; not used.
-        unit: The objective's unit; not used.
-        folder: Searched first for the function's module.
+        space: Not used: a function accepts any parameters.
+        unit: Not used: a function returns values in any unit.
+        folder: Folder of the TOML file, which is searched first for the function's module.
 
     Raises:
         RunFileError: A key is unknown, missing or wrong.
@@ -170,16 +170,16 @@ def from_table(
     table.only(KEYS)
     function = table.text("function")
     if ":" not in function:
-        raise table.wrong("function", function, "'module:function'")
+        raise table.error("function", function, "'module:function'")
     repeats = Repeats.from_table(table, 1)
-    fixed = repeats.relative_error is None and repeats.slow_ratio is None
+    is_fixed = repeats.relative_error is None and repeats.slow_ratio is None
     evaluator = isolated_function(
         function,
         timeout=table.positive("timeout", 60.0),
         memory=table.bytes("memory") if table.has("memory") else None,
         workers=table.whole("workers", 1, low=1),
-        repeats=repeats.least if fixed else 1,
+        repeats=repeats.least if is_fixed else 1,
         objective=table.text("metric", "value"),
         path=[str(folder)],
     )
-    return evaluator if fixed else RepeatedEvaluator(evaluator, repeats)
+    return evaluator if is_fixed else RepeatedEvaluator(evaluator, repeats)

@@ -1,4 +1,4 @@
-"""Trials evaluated in worker processes, several at once, each with limits of time and memory."""
+"""The evaluator that sends trials to several worker processes, each with limits of time and memory."""
 
 from __future__ import annotations
 
@@ -9,37 +9,39 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
+from baco_like._checks import whole_number
 from baco_like.evaluators._processes.worker import Reply, Worker
 from baco_like.exceptions import EvaluatorError
 from baco_like.journal.events import observed_event, read_outcome
 from baco_like.records.trial import Outcome, Trial
 
-_SLICE = 0.5
-"""Seconds of one wait: Ctrl-C that comes just before a wait is seen after it."""
+_WAIT_SLICE = 0.5
+"""Seconds of one wait. Python handles a Ctrl-C that arrives just before a wait only after it."""
 
-_MOMENT = 0.02
-"""Seconds between two kills of what has to end."""
+_KILL_INTERVAL = 0.02
+"""Seconds between two kills while requests are still running."""
 
 
-def answer(trial: Trial, outcome: Outcome) -> dict[str, Any]:
-    """Return an outcome as a handler answers it to a `WorkersEvaluator`."""
+def to_answer(trial: Trial, outcome: Outcome) -> dict[str, Any]:
+    """Return an outcome as the JSON value that a handler sends to an `IsolatedEvaluator`."""
     row = observed_event([trial.with_outcome(outcome)])["outcomes"][0]
     return {"outcome": row, "problem": outcome.problem}
 
 
-class WorkersEvaluator:
-    """Sends trials to workers; each request is ``{"id": ..., "config": ...}`` and its answer that of `answer`.
+class IsolatedEvaluator:
+    """Evaluates trials in worker processes.
 
-    A trial that crashes its process is the failure ``runtime`` with the signal, one over its time ``timeout``; what the
-    handler raises ends the run.
+    A request is ``{"id": ..., "config": ...}``, and its answer is made by `to_answer`. A trial that crashes its process
+    is the failure ``runtime`` with the signal; a trial over its limit is ``timeout``. An exception of the handler ends
+    the run.
 
     Args:
         target: As for `Worker`.
         settings: As for `Worker`.
-        name: What messages call it.
-        timeout: Seconds for a request, until its handler enters a stage with a limit of its own.
-        memory: Bytes of address space that a worker may have, what Python itself needs included; or None.
-        workers: How many requests may run at once, each in a process of its own.
+        name: Name of the function, for messages.
+        timeout: Seconds for a request, until its handler enters a stage with its own limit.
+        memory: Limit of the address space of a worker in bytes, including Python's own memory; or None.
+        workers: Number of processes, each of which handles one request at a time.
     """
 
     def __init__(
@@ -52,8 +54,7 @@ class WorkersEvaluator:
         memory: int | None = None,
         workers: int = 1,
     ) -> None:
-        if workers < 1:
-            raise EvaluatorError(f"workers = {workers}: expected 1 or more")
+        workers = whole_number("workers", workers, 1, EvaluatorError)
         if not timeout > 0:
             raise EvaluatorError(f"timeout = {timeout}: expected seconds above 0")
         self._name, self._timeout = name, timeout
@@ -70,41 +71,48 @@ class WorkersEvaluator:
         return len(self._workers)
 
     def submit(self, trial: Trial) -> None:
-        """Send a trial as soon as there is a worker for it."""
-        self._futures[self._opened().submit(self._evaluated, trial)] = trial.id
+        """Send a trial to the next idle worker."""
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(len(self._workers), thread_name_prefix="isolated")
+            # A new queue: threads of a closed pool may still return workers to the former one.
+            self._idle = queue.SimpleQueue()
+            for worker in self._workers:
+                self._idle.put(worker)
+        self._futures[self._pool.submit(self._evaluate, trial)] = trial.id
 
     def wait(self) -> Sequence[Outcome]:
         """Block until at least one trial is done.
 
         Raises:
-            EvaluatorError: No trial was submitted, a worker does not start, or its handler has raised.
+            EvaluatorError: No trial was submitted, a worker does not start, or its handler has raised. The outcomes
+                of other finished trials are returned first.
         """
         if not self._futures:
             raise EvaluatorError("wait() without a submitted trial")
         done: set[Future[Outcome]] = set()
         while not done:
             done, _ = concurrent.futures.wait(
-                self._futures, _SLICE, return_when=concurrent.futures.FIRST_COMPLETED
+                self._futures, _WAIT_SLICE, return_when=concurrent.futures.FIRST_COMPLETED
             )
         failed = [future for future in done if future.exception() is not None]
-        outcomes = [self._taken(future) for future in done if future not in failed]
-        return outcomes or [self._taken(future) for future in failed]
+        outcomes = [self._take(future) for future in done if future not in failed]
+        return outcomes or [self._take(future) for future in failed]
 
     def collect(self, timeout: float | None) -> Sequence[Outcome]:
-        """Take back what has not started, and return what comes within the time."""
+        """Cancel trials that have not started, and return the outcomes that come within the time."""
         self._futures = {f: i for f, i in self._futures.items() if not f.cancel()}
         done, _ = concurrent.futures.wait(self._futures, timeout)
-        fine = [future for future in done if future.exception() is None]
-        return [self._taken(future) for future in fine]
+        return [self._take(future) for future in done if future.exception() is None]
 
     def close(self) -> None:
-        """End what runs, with its processes."""
+        """End running requests with their processes."""
         for future in self._futures:
             future.cancel()
         while not all(future.done() for future in self._futures):
+            # A request may start a process just after the kill; so kill again until all requests have ended.
             for worker in self._workers:
-                worker.kill()  # again: a request may have begun just after
-            concurrent.futures.wait(self._futures, _MOMENT)
+                worker.kill()
+            concurrent.futures.wait(self._futures, _KILL_INTERVAL)
         self._futures.clear()
         if self._pool is not None:
             self._pool.shutdown()
@@ -112,19 +120,11 @@ class WorkersEvaluator:
         for worker in self._workers:
             worker.close()
 
-    def _opened(self) -> ThreadPoolExecutor:
-        if self._pool is None:
-            self._pool = ThreadPoolExecutor(len(self._workers), thread_name_prefix="isolated")
-            self._idle = queue.SimpleQueue()
-            for worker in self._workers:
-                self._idle.put(worker)
-        return self._pool
-
-    def _taken(self, future: Future[Outcome]) -> Outcome:
+    def _take(self, future: Future[Outcome]) -> Outcome:
         del self._futures[future]
         return future.result()
 
-    def _evaluated(self, trial: Trial) -> Outcome:
+    def _evaluate(self, trial: Trial) -> Outcome:
         idle, worker = self._idle, self._idle.get()
         try:
             request = {"id": trial.id, "config": dict(trial.config)}

@@ -1,1 +1,1 @@
-"""Evaluate GPU kernels: OpenCL and CUDA."""
+"""Kernels on GPUs: CUDA (`baco_like.evaluators.gpu.cuda`) and OpenCL (`baco_like.evaluators.gpu.opencl`)."""

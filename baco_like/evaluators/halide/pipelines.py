@@ -1,58 +1,50 @@
-"""What runs in the worker of the Halide evaluator: pipelines are built, compiled just in time and realised."""
+"""The worker of the Halide evaluator: builds pipelines, compiles them just in time and runs them."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import ModuleType
 from typing import Any
 
 from numpy.typing import NDArray
 
-from baco_like.evaluators.kernels.problems import opened
-from baco_like.evaluators.kernels.serving import Kernel, Plan, Server, aligned, poison
+from baco_like.evaluators.kernels.problems import open_problem
+from baco_like.evaluators.kernels.timing import (
+    CompiledKernel,
+    KernelLimits,
+    KernelServer,
+    copy_aligned,
+    poison,
+)
 
 
-def serve(settings: Mapping[str, Any]) -> Server:
-    """Return the handler of requests, each a complete configuration."""
+def serve(settings: Mapping[str, Any]) -> KernelServer:
+    """Return the handler of requests."""
     import halide as hl
 
-    problem, arrays, expected = opened(
-        settings["problem"], settings["size"], settings["input_seed"]
+    problem, arrays, expected = open_problem(
+        settings["problem"], settings["constants"], settings["size"], settings["input_seed"]
     )
-    pipelines = _Pipelines(
-        problem,
-        tuple(hl.Buffer(array) for array in arrays),
-        aligned(expected, len(arrays)),
-        hl.Target(settings["target"]),
-    )
-    return Server(pipelines.compile, expected, Plan(**settings["plan"]))
+    buffers = tuple(hl.Buffer(array) for array in arrays)
+    output = copy_aligned(expected, len(arrays))
+    target = hl.Target(settings["target"])
+
+    def compile(config: Mapping[str, Any]) -> CompiledKernel:
+        function = problem.build(config, *buffers)
+        function.compile_jit(target)
+        return _CompiledPipeline(function, buffers, hl.Buffer(output), target, output)
+
+    return KernelServer(compile, expected, KernelLimits(**settings["limits"]))
 
 
 @dataclass(frozen=True)
-class _Pipelines:
-    problem: ModuleType
-    buffers: tuple[Any, ...]
-    result: NDArray[Any]
-    target: Any
-
-    def compile(self, config: Mapping[str, Any]) -> Kernel:
-        import halide as hl
-
-        function = self.problem.build(config, *self.buffers)
-        function.compile_jit(self.target)
-        output = hl.Buffer(self.result)
-        return _Realised(function, self.buffers, output, self.target, self.result)
-
-
-@dataclass(frozen=True)
-class _Realised:
+class _CompiledPipeline:
     function: Any
-    buffers: tuple[Any, ...]  # the function itself does not keep their memory
+    inputs: tuple[Any, ...]  # held here because the function does not keep their memory alive
     output: Any
     target: Any
-    array: NDArray[Any]
+    array: NDArray[Any]  # the memory of the output
 
     def prepare(self) -> None:
         poison(self.array)

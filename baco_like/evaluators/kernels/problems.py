@@ -1,20 +1,29 @@
-"""Problems: a kernel to tune, with its inputs and what it has to compute, as a module of ours or a file of the user's.
+"""Problem files: a Python file that describes a kernel to tune, its inputs and the correct result.
 
-A problem is a Python module with two functions, and what its target needs besides::
+Every problem file has two functions::
 
-    def inputs(size, rng):          # -> arrays, made with the numpy Generator
-    def expected(*inputs):          # -> the array that a right kernel writes, in the kernel's type
+    def inputs(size, rng):      # NumPy arrays, drawn from the numpy Generator
+    def expected(*inputs):      # the array that a correct kernel writes, in the kernel's data type
 
-It may say what its parameters can be (``DOMAINS``), so that wrong spaces are told before anything runs.
+The evaluator of each language (C, Halide, OpenCL, CUDA) needs more functions; its package docstring lists them. Two
+functions are optional everywhere:
+
+- ``domains()`` returns the allowed values of each parameter, made by `count`, `switch`, `choice`, `order_of` or
+  `number_below`. A wrong space is then reported before anything is compiled, and parameters that the space leaves out
+  get their defaults;
+- ``space(size)`` returns a `Space`, for use from Python. Evaluators do not call it.
+
+Files with ready kernels are in ``examples/kernels``: copy one and change it.
 """
 
 from __future__ import annotations
 
-import functools
-import importlib
+import ast
 import importlib.util
-import os
-from collections.abc import Callable, Iterable, Mapping
+import sys
+import zlib
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -22,95 +31,107 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from baco_like.evaluators.kernels.domains import Domain, check_parameters, completed
-from baco_like.evaluators.kernels.serving import aligned
+from baco_like.evaluators.kernels.domains import check_parameters, complete_config
+from baco_like.evaluators.kernels.timing import copy_aligned
 from baco_like.evaluators.settings_table import shown, suggestion
 from baco_like.exceptions import EvaluatorError, RunFileError
 from baco_like.parameters.protocol import Parameter
 
+Complete = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+"""Fills in the parameters that a space leaves out."""
 
-def resolved(name: str, package: str, known: Iterable[str], folder: Path) -> str:
-    """Return what `load` takes: a module of ``package`` for one of its problems, else the path of a file.
+
+def find_problem(name: str | Path, folder: Path) -> Path:
+    """Return the absolute path of a problem file.
 
     Args:
-        name: As the user writes it: a problem's name, or a path that ends with ``.py``.
-        package: Where the problems of ours are.
-        known: Their names.
-        folder: Where a relative path begins.
+        name: Path of the file, relative to ``folder`` or absolute.
+        folder: Usually the folder of the TOML file.
 
     Raises:
-        RunFileError: It is neither.
-        EvaluatorError: There is no such file.
+        RunFileError: The name does not end with ``.py``.
+        EvaluatorError: The file does not exist.
     """
-    known = list(known)
-    if name in known:
-        return f"{package}.{name}"
-    if not name.endswith(".py"):
+    if not str(name).endswith(".py"):
         raise RunFileError(
-            f"problem = {shown(name)} is neither a file such as 'my_kernel.py' nor one of ours; "
-            f"{suggestion(name, known)}"
+            f"problem = {shown(str(name))}: expected a Python file such as 'my_kernel.py'; files with ready kernels "
+            "are in examples/kernels of the source repository"
         )
     path = (folder / name).resolve()
     if not path.is_file():
-        raise EvaluatorError(f"problem = {shown(name)}: there is no file {str(path)!r}")
-    return str(path)
+        files = sorted(file.name for file in path.parent.glob("*.py"))
+        hint = f"; {suggestion(path.name, files)}" if files else ""
+        raise EvaluatorError(f"problem = {shown(str(name))}: there is no file {str(path)!r}{hint}")
+    return path
 
 
-def load(place: str) -> ModuleType:
-    """Import a problem.
+def load_problem(path: str | Path, constants: Mapping[str, Any] | None = None) -> ModuleType:
+    """Import a problem file.
+
+    Modules in the same folder can be imported by it, after all installed ones.
 
     Args:
-        place: A module's name, or a path as of `resolved`.
+        path: The file.
+        constants: New values for constants of the file, by name.
+
+    Raises:
+        EvaluatorError: The file has no constant of that name.
     """
-    if os.sep not in place:
-        return importlib.import_module(place)
-    spec = importlib.util.spec_from_file_location(Path(place).stem, place)
-    if spec is None or spec.loader is None:
-        raise EvaluatorError(f"{place} cannot be imported")
+    path = Path(path).resolve()
+    # Two problem files may have the same name; dataclasses look their module up in sys.modules.
+    name = f"{path.stem}_{zlib.crc32(str(path).encode()):08x}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    if str(path.parent) not in sys.path:
+        sys.path.append(str(path.parent))
     spec.loader.exec_module(module)
+    for constant, value in (constants or {}).items():
+        if not hasattr(module, constant):
+            known = [name for name in vars(module) if name.isupper()]
+            raise EvaluatorError(
+                f"{path.name} has no constant {constant!r}; {suggestion(constant, known)}"
+            )
+        setattr(module, constant, value)
     return module
 
 
-def opened(
-    place: str, size: int, seed: int
+def open_problem(
+    path: str | Path, constants: Mapping[str, Any], size: int, seed: int
 ) -> tuple[ModuleType, tuple[NDArray[Any], ...], NDArray[Any]]:
-    """Return a problem with its inputs and what a right kernel writes; this runs in the worker.
+    """Return a problem, its inputs (copied so that timings are comparable) and the correct result.
 
     Args:
-        place: As for `load`.
+        path: The file.
+        constants: As for `load_problem`.
         size: The problem's size.
-        seed: Of the inputs.
+        seed: Seed of the inputs.
     """
-    problem = load(place)
+    problem = load_problem(path, constants)
     inputs = problem.inputs(size, np.random.default_rng(seed))
-    arrays = tuple(aligned(array, number) for number, array in enumerate(inputs))
+    arrays = tuple(copy_aligned(array, number) for number, array in enumerate(inputs))
     return problem, arrays, np.ascontiguousarray(problem.expected(*arrays))
 
 
 def completion(
-    name: str, place: str, parameters: Mapping[str, Parameter]
-) -> Callable[[Mapping[str, Any]], Mapping[str, Any]]:
-    """Return what fills in the parameters that a space leaves out; those of a user's file are left as they are.
+    path: Path, constants: Mapping[str, Any], parameters: Mapping[str, Parameter]
+) -> Complete:
+    """Check the parameters of a space, and return the function that completes configurations.
 
     Args:
-        name: The problem's, for messages.
-        place: As for `load`.
-        parameters: Of the space.
+        path: The problem file. It is imported here only if it defines ``domains``: otherwise the file runs in worker
+            processes alone, where a crash during its import cannot end the tuner.
+        constants: As for `load_problem`.
+        parameters: The parameters of the space.
 
     Raises:
-        EvaluatorError: One is not understood, or one of its values.
+        EvaluatorError: The problem does not have a parameter, or a value is not allowed.
     """
-    domains = _domains_of(place)
-    if domains is None:
+    body = ast.parse(path.read_text(encoding="utf-8")).body
+    if not any(isinstance(node, ast.FunctionDef) and node.name == "domains" for node in body):
         return dict
-    check_parameters(name, domains, parameters)
-    return functools.partial(completed, name, domains)
-
-
-def _domains_of(place: str) -> Mapping[str, Domain] | None:
-    """Return what the parameters of a problem of ours can be; None for a user's file, which is not run here."""
-    if os.sep in place:
-        return None
-    domains: Mapping[str, Domain] = load(place).DOMAINS
-    return domains
+    domains = load_problem(path, constants).domains()
+    check_parameters(path.stem, domains, parameters)
+    return partial(complete_config, path.stem, domains)

@@ -1,1 +1,7 @@
-"""Evaluators around evaluators: each adds one thing to any other, and they nest."""
+"""Evaluators around evaluators: each adds one feature to any other evaluator, and they can be nested."""
+
+from baco_like.evaluators.wrappers.cached import CachedEvaluator
+from baco_like.evaluators.wrappers.checked import CheckedEvaluator
+from baco_like.evaluators.wrappers.repeated import RepeatedEvaluator
+
+__all__ = ["CachedEvaluator", "CheckedEvaluator", "RepeatedEvaluator"]

@@ -1,4 +1,4 @@
-"""Results that are kept in a file, so that no configuration is evaluated twice."""
+"""Keep results in a file, so that no configuration is evaluated twice."""
 
 from __future__ import annotations
 
@@ -6,77 +6,79 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
 
-from baco_like.evaluators.protocol import Evaluator, collected
+from baco_like.evaluators.protocol import Evaluator, collect_rest
 from baco_like.evaluators.result_cache import ResultCache
 from baco_like.exceptions import EvaluatorError
 from baco_like.records.trial import Outcome, Trial
 
 
 class CachedEvaluator:
-    """Answers what the cache knows, and keeps what the inner evaluator returns.
+    """Answers known configurations from a cache, and keeps the results of the inner evaluator.
 
-    Kept are values and the failures that would come again (``compile``, ``constraints``, ``correctness``). An outcome
-    from the cache has ``extra["cached"]``; its timings are those of the evaluation. Not for runs with
-    ``noise="repeat"``, which want a new measurement of the same configuration.
+    It keeps values and the failures that would happen again (``compile``, ``constraints``, ``correctness``). An outcome
+    from the cache has ``extra["cached"]``; its timings are those of the original evaluation. Not for runs with
+    ``noise="repeat"``, which need new measurements of the same configuration.
 
     Args:
-        inner: Evaluates what is not known.
-        cache: What is known.
+        inner: Evaluates unknown configurations.
+        cache: The known results.
     """
 
     def __init__(self, inner: Evaluator, cache: ResultCache) -> None:
         self.inner = inner
         self._cache = cache
         self._known: deque[Outcome] = deque()
-        self._flying: dict[int, Trial] = {}
+        self._pending: dict[int, Trial] = {}
         self._error: EvaluatorError | None = None
 
     @property
     def capacity(self) -> int:
-        """That of the inner evaluator."""
+        """Capacity of the inner evaluator."""
         return self.inner.capacity
 
     def submit(self, trial: Trial) -> None:
-        """Look a trial up, or hand it on.
+        """Look a trial up, or pass it to the inner evaluator.
 
         Raises:
-            EvaluatorError: The file cannot be read, or a result could not be written.
+            EvaluatorError: The file cannot be read, or an earlier result could not be written.
         """
         error, self._error = self._error, None
         if error is not None:
             raise error
-        found = self._cache.find(trial)
-        if found is None:
+        outcome = self._cache.find(trial)
+        if outcome is None:
             self.inner.submit(trial)
-            self._flying[trial.id] = trial
+            self._pending[trial.id] = trial
         else:
-            extra = {**found.extra, "cached": True}
-            self._known.append(replace(found, trial_id=trial.id, extra=extra))
+            extra = {**outcome.extra, "cached": True}
+            self._known.append(replace(outcome, trial_id=trial.id, extra=extra))
 
     def wait(self) -> Sequence[Outcome]:
-        """Return what was known, or else wait for the inner evaluator."""
-        if self._known:
-            known = list(self._known)
-            self._known.clear()
-            return known
-        return self._kept(self.inner.wait())
+        """Return the outcomes from the cache, otherwise wait for the inner evaluator."""
+        return self._take_known() or self._keep(self.inner.wait())
 
     def collect(self, timeout: float | None) -> Sequence[Outcome]:
-        """Return what was known, and what the inner evaluator has left."""
-        known = list(self._known)
-        self._known.clear()
-        return [*known, *self._kept(collected(self.inner, timeout))]
+        """Return the outcomes from the cache, and what the inner evaluator has left."""
+        return [*self._take_known(), *self._keep(collect_rest(self.inner, timeout))]
 
     def close(self) -> None:
         """Close the inner evaluator; the file stays."""
         self._known.clear()
-        self._flying.clear()
+        self._pending.clear()
         self.inner.close()
 
-    def _kept(self, outcomes: Sequence[Outcome]) -> Sequence[Outcome]:
-        """Keep outcomes and return them; what goes wrong is told by the next `submit`, so that none is lost."""
+    def _take_known(self) -> list[Outcome]:
+        known = list(self._known)
+        self._known.clear()
+        return known
+
+    def _keep(self, outcomes: Sequence[Outcome]) -> Sequence[Outcome]:
+        """Write outcomes to the cache and return them.
+
+        The next `submit` raises an error of the file: raised here, it would lose the outcomes.
+        """
         for outcome in outcomes:
-            trial = self._flying.pop(outcome.trial_id).with_outcome(outcome)
+            trial = self._pending.pop(outcome.trial_id).with_outcome(outcome)
             try:
                 self._cache.keep(trial)
             except EvaluatorError as error:

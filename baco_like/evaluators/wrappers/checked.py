@@ -1,71 +1,63 @@
-"""Successes that are checked before they count."""
+"""Check the results of successful trials."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
-from baco_like.evaluators.protocol import Evaluator, collected
+from baco_like.evaluators.protocol import Evaluator, collect_rest
 from baco_like.records.trial import Outcome, Status, Trial
 
 Check = Callable[[Trial, Outcome], str | None]
-"""Returns what is wrong with a result, in one line, or None."""
+"""Returns one line that says what is wrong with a result, or None."""
 
 
 class CheckedEvaluator:
-    """Turns successes whose result is wrong into the failure ``correctness``.
+    """Turns successes with a wrong result into the failure ``correctness``.
 
     Args:
         inner: Evaluates.
-        check: Called with each trial that has succeeded and its outcome, in the thread that waits. What it raises ends
-            the run.
+        check: Called with each successful trial and its outcome, in the thread that waits. Its exceptions end the
+            run.
     """
 
     def __init__(self, inner: Evaluator, check: Check) -> None:
         self.inner = inner
         self._check = check
-        self._flying: dict[int, Trial] = {}
+        self._pending: dict[int, Trial] = {}
 
     @property
     def capacity(self) -> int:
-        """That of the inner evaluator."""
+        """Capacity of the inner evaluator."""
         return self.inner.capacity
 
     def submit(self, trial: Trial) -> None:
-        """Hand a trial on."""
+        """Pass a trial to the inner evaluator."""
         self.inner.submit(trial)
-        self._flying[trial.id] = trial
+        self._pending[trial.id] = trial
 
     def wait(self) -> Sequence[Outcome]:
-        """Return outcomes, checked."""
-        return [self._judged(outcome) for outcome in self.inner.wait()]
+        """Return checked outcomes."""
+        return [self._apply_check(outcome) for outcome in self.inner.wait()]
 
     def collect(self, timeout: float | None) -> Sequence[Outcome]:
         """Return what the inner evaluator has left, checked."""
-        return [self._judged(outcome) for outcome in collected(self.inner, timeout)]
+        return [self._apply_check(outcome) for outcome in collect_rest(self.inner, timeout)]
 
     def close(self) -> None:
         """Close the inner evaluator."""
-        self._flying.clear()
+        self._pending.clear()
         self.inner.close()
 
-    def _judged(self, outcome: Outcome) -> Outcome:
-        trial = self._flying.pop(outcome.trial_id)
+    def _apply_check(self, outcome: Outcome) -> Outcome:
+        trial = self._pending.pop(outcome.trial_id)
         if outcome.status is not Status.OK:
             return outcome
         started = time.perf_counter()
         problem = self._check(trial, outcome)
         if problem is None:
             return outcome
-        extra: Mapping[str, Any] = {
-            **outcome.extra,
-            "seconds": _with(outcome, time.perf_counter() - started),
-            "repeats": list(outcome.repeats),
-        }
+        seconds = dict(outcome.extra.get("seconds", {}))
+        seconds["check"] = seconds.get("check", 0.0) + time.perf_counter() - started
+        extra = {**outcome.extra, "seconds": seconds, "repeats": list(outcome.repeats)}
         return Outcome.failure(outcome.trial_id, "correctness", f"check: {problem}", extra=extra)
-
-
-def _with(outcome: Outcome, seconds: float) -> dict[str, float]:
-    stages = dict(outcome.extra.get("seconds", {}))
-    return {**stages, "check": stages.get("check", 0.0) + seconds}

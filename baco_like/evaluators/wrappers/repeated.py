@@ -1,131 +1,120 @@
-"""Several evaluations of every configuration, as one outcome."""
+"""Evaluate every configuration several times, and join the results to one outcome."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
-from baco_like.evaluators.protocol import Evaluator, collected
+from baco_like.evaluators.protocol import Evaluator, collect_rest
 from baco_like.evaluators.repeats import Repeats
 from baco_like.records.trial import Outcome, Status, Trial, median
 
 
 @dataclass
 class _Series:
+    """A trial with its evaluations so far."""
+
     trial: Trial
-    done: list[Outcome] = field(default_factory=list)
+    outcomes: list[Outcome] = field(default_factory=list)
 
     @property
     def values(self) -> tuple[float, ...]:
-        return tuple(value for outcome in self.done for value in outcome.repeats)
+        return tuple(value for outcome in self.outcomes for value in outcome.repeats)
+
+    def seconds(self) -> dict[str, float]:
+        """Return the total time by stage."""
+        total: Counter[str] = Counter()
+        for outcome in self.outcomes:
+            total.update(outcome.extra.get("seconds", {}))
+        return dict(total)
+
+    def metrics(self) -> dict[str, float]:
+        """Return the median of each metric."""
+        names = dict.fromkeys(name for outcome in self.outcomes for name in outcome.metrics)
+        return {
+            name: median(tuple(o.metrics[name] for o in self.outcomes if name in o.metrics))
+            for name in names
+        }
 
 
 class RepeatedEvaluator:
-    """Evaluates every trial again and again, as a rule says, and joins what comes.
+    """Evaluates every trial as many times as a rule says.
 
-    For evaluators to which another evaluation is only another measurement: a function, a recorded table that draws, a
-    remote service. Those with stages (`StagedEvaluator`) follow such a rule themselves, and build only once.
+    For evaluators in which one more evaluation is just one more measurement: a function, a recorded table that draws,
+    a remote service. A `StagedEvaluator` follows such a rule itself, and builds only once.
 
-    The first failure is the trial's. A configuration that is clearly slower than the best (`Repeats.slow_ratio`) is a
-    censored value: at least the smallest that was measured.
+    The first failure is the trial's outcome. A configuration that is clearly slower than the best
+    (`Repeats.slow_ratio`) is censored: its value is at least its smallest measurement.
 
     Args:
-        inner: Evaluates; one evaluation of a trial is in flight at a time.
-        repeats: How often.
+        inner: Evaluates; one evaluation of a trial is pending at a time.
+        repeats: The rule.
     """
 
     def __init__(self, inner: Evaluator, repeats: Repeats) -> None:
         self.inner = inner
         self._repeats = repeats
-        self._flying: dict[int, _Series] = {}
+        self._pending: dict[int, _Series] = {}
         self._best: float | None = None
 
     @property
     def capacity(self) -> int:
-        """That of the inner evaluator."""
+        """Capacity of the inner evaluator."""
         return self.inner.capacity
 
     def submit(self, trial: Trial) -> None:
-        """Begin with a trial."""
+        """Start the first evaluation of a trial."""
         self.inner.submit(trial)
-        self._flying[trial.id] = _Series(trial)
+        self._pending[trial.id] = _Series(trial)
 
     def wait(self) -> Sequence[Outcome]:
-        """Return the outcomes of trials that are done, at least one."""
-        done: list[Outcome] = []
-        while not done:
-            done = [
-                end for outcome in self.inner.wait() if (end := self._next(outcome)) is not None
-            ]
-        return done
+        """Return the outcomes of finished trials, at least one."""
+        outcomes: list[Outcome] = []
+        while not outcomes:
+            joined = [self._advance(outcome) for outcome in self.inner.wait()]
+            outcomes = [outcome for outcome in joined if outcome is not None]
+        return outcomes
 
     def collect(self, timeout: float | None) -> Sequence[Outcome]:
-        """Return what there is of trials that were begun: those with fewer repeats than wanted, too."""
-        left = [self._end(self._taken(outcome)) for outcome in collected(self.inner, timeout)]
-        others = [series for series in self._flying.values() if series.done]
-        self._flying.clear()
-        return [*left, *map(self._end, others)]
+        """Return the outcomes of trials with at least one evaluation, also with fewer repeats than required."""
+        for outcome in collect_rest(self.inner, timeout):
+            self._pending[outcome.trial_id].outcomes.append(outcome)
+        series = [each for each in self._pending.values() if each.outcomes]
+        self._pending.clear()
+        return [self._join(each) for each in series]
 
     def close(self) -> None:
         """Close the inner evaluator."""
-        self._flying.clear()
+        self._pending.clear()
         self.inner.close()
 
-    def _next(self, outcome: Outcome) -> Outcome | None:
-        """Take an outcome; go on with its trial, or return what came of it."""
-        series = self._flying[outcome.trial_id]
-        series.done.append(outcome)
-        more = outcome.status is Status.OK and self._repeats.missing(series.values, self._best) > 0
-        if more:
+    def _advance(self, outcome: Outcome) -> Outcome | None:
+        """Record an evaluation, and start the next one or return the trial's outcome."""
+        series = self._pending[outcome.trial_id]
+        series.outcomes.append(outcome)
+        is_ok = outcome.status is Status.OK
+        if is_ok and self._repeats.missing(series.values, self._best) > 0:
             self.inner.submit(series.trial)
             return None
-        return self._end(self._flying.pop(outcome.trial_id))
+        del self._pending[outcome.trial_id]
+        return self._join(series)
 
-    def _taken(self, outcome: Outcome) -> _Series:
-        series = self._flying.pop(outcome.trial_id)
-        series.done.append(outcome)
-        return series
-
-    def _end(self, series: _Series) -> Outcome:
-        last, values = series.done[-1], series.values
-        extra = {**last.extra, "seconds": _seconds(series.done)}
+    def _join(self, series: _Series) -> Outcome:
+        """Return the outcome of all evaluations of a trial."""
+        last, values = series.outcomes[-1], series.values
+        extra = {**last.extra, "seconds": series.seconds()}
         if last.status is not Status.OK:
-            return _unlucky(last, values, extra)
-        few = len(values) < self._repeats.most
-        if few and self._repeats.hopeless(values, self._best):
-            message = (
-                f"stopped after {len(values)} of {self._repeats.most} repeats: more than "
-                f"{self._repeats.slow_ratio:g} times the best, {self._best:.6g}"
-            )
+            if not values:
+                return last
+            message = f"repeat {len(values) + 1}: {last.message}"
             extra["repeats"] = list(values)
-            return Outcome.censored(last.trial_id, min(values), message=message, extra=extra)
-        found = Outcome.success(last.trial_id, values, metrics=_metrics(series.done), extra=extra)
-        assert found.value is not None
-        self._best = found.value if self._best is None else min(self._best, found.value)
-        return found
-
-
-def _unlucky(last: Outcome, values: tuple[float, ...], extra: dict[str, Any]) -> Outcome:
-    """Return the outcome of a trial whose last evaluation has failed, or has reached a limit, after others had not."""
-    if not values:
-        return last
-    word = last.failed or "runtime"
-    message = f"repeat {len(values) + 1}: {last.message}"
-    return Outcome.failure(last.trial_id, word, message, extra={**extra, "repeats": list(values)})
-
-
-def _seconds(done: Sequence[Outcome]) -> dict[str, float]:
-    total: Counter[str] = Counter()
-    for outcome in done:
-        total.update(outcome.extra.get("seconds", {}))
-    return dict(total)
-
-
-def _metrics(done: Sequence[Outcome]) -> dict[str, float]:
-    names = dict.fromkeys(name for outcome in done for name in outcome.metrics)
-    return {
-        name: median(tuple(one.metrics[name] for one in done if name in one.metrics))
-        for name in names
-    }
+            return Outcome.failure(last.trial_id, last.failed or "runtime", message, extra=extra)
+        slow = self._repeats.stopped_early(values, self._best)
+        if slow is not None:
+            extra["repeats"] = list(values)
+            return Outcome.censored(last.trial_id, min(values), message=slow, extra=extra)
+        joined = Outcome.success(last.trial_id, values, metrics=series.metrics(), extra=extra)
+        assert joined.value is not None
+        self._best = joined.value if self._best is None else min(self._best, joined.value)
+        return joined

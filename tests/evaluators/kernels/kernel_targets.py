@@ -1,4 +1,4 @@
-"""What the workers of `test_kernels` serve: kernels that do all that kernels may do."""
+"""The kernels of test_worker_bench, which have every fault that kernels may have."""
 
 import os
 import signal
@@ -7,17 +7,19 @@ from pathlib import Path
 
 import numpy as np
 
-from baco_like.evaluators.kernels.serving import Plan, Server, poison
+from baco_like.evaluators.kernels.timing import KernelLimits, KernelServer, poison
 
 EXPECTED = np.arange(1.0, 7.0, dtype=np.float32).reshape(2, 3)
 
 
 def serve(settings):
     state = {"corrupted": False}
-    return Server(lambda config: compiled(config, state), EXPECTED, Plan(**settings))
+    return KernelServer(
+        lambda config: compile_kernel(config, state), EXPECTED, KernelLimits(**settings)
+    )
 
 
-def compiled(config, state):
+def compile_kernel(config, state):
     if config["fault"] == "compile":
         raise SyntaxError("no such word")
     if config["fault"] == "compiler crash":
@@ -28,7 +30,7 @@ def compiled(config, state):
 
 
 class Double:
-    """Takes ``seconds`` by its own word; a fault happens in run number ``at``, 0 being the first launch."""
+    """Reports ``seconds`` as its time; a fault happens in run number ``at``, 0 being the first launch."""
 
     def __init__(self, config, state):
         self.config, self.state, self.runs = config, state, 0

@@ -1,26 +1,35 @@
-"""Problems are found by name or by file, and come with arrays that devices can take."""
+"""Problem files: where they are searched, how they are imported, and how configurations are completed."""
 
 from __future__ import annotations
 
 import importlib.util
 from pathlib import Path
+from typing import Any
 
 import pytest
+from kernel_checks import KERNELS
 
-from baco_like.evaluators import halide
-from baco_like.evaluators.gpu import opencl
-from baco_like.evaluators.kernels.problems import completion, opened, resolved
+from baco_like.evaluators import (
+    HalideSettings,
+    OpenCLSettings,
+    halide_evaluator,
+    load_problem,
+    opencl_evaluator,
+)
+from baco_like.evaluators.kernels.problems import completion, find_problem, open_problem
 from baco_like.exceptions import EvaluatorError, MissingExtra, RunFileError
 from baco_like.spaces.space import Space
 
 FILE = """
 import numpy as np
 
+FACTOR = 2
+
 def inputs(size, rng):
     return (rng.uniform(size=(size, 3)).T,)
 
 def expected(a):
-    return np.asfortranarray(2 * a)
+    return np.asfortranarray(FACTOR * a)
 """
 
 
@@ -31,54 +40,65 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_a_file_is_found_from_the_folder_and_its_arrays_are_contiguous(folder: Path) -> None:
-    place = resolved("mine.py", "package", ("ours",), folder)
-    assert place == str((folder / "mine.py").resolve())
-    module, (array,), expected = opened(place, 4, seed=1)
-    assert module.__name__ == "mine"
+    path = find_problem("mine.py", folder)
+    assert path == (folder / "mine.py").resolve()
+    module, (array,), expected = open_problem(path, {}, 4, seed=1)
+    assert module.__name__.startswith("mine_")
     assert array.flags.c_contiguous
     assert array.ctypes.data % 4096 == 0
     assert expected.flags.c_contiguous
     assert (expected == 2 * array).all()
-    (again,) = opened(place, 4, seed=1)[1]
+    (again,) = open_problem(path, {}, 4, seed=1)[1]
     assert (again == array).all()
 
 
-def test_names_of_ours_are_modules(folder: Path) -> None:
-    assert resolved("ours", "package", ("ours",), folder) == "package.ours"
+def test_constants_of_a_file_can_be_changed(folder: Path) -> None:
+    path = find_problem("mine.py", folder)
+    _, (array,), expected = open_problem(path, {"FACTOR": 3}, 4, seed=1)
+    assert (expected == 3 * array).all()
+    with pytest.raises(EvaluatorError, match="no constant 'FACTR'; did you mean 'FACTOR'"):
+        load_problem(path, {"FACTR": 3})
 
 
 @pytest.mark.parametrize(
     ("name", "error", "message"),
     [
-        ("our", RunFileError, "did you mean 'ours'"),
-        ("absent.py", EvaluatorError, "there is no file"),
+        ("gemm", RunFileError, "expected a Python file .* examples/kernels"),
+        ("mein.py", EvaluatorError, "there is no file .* did you mean 'mine.py'"),
     ],
 )
-def test_others_are_told(folder: Path, name: str, error: type[Exception], message: str) -> None:
+def test_wrong_names_are_reported(
+    folder: Path, name: str, error: type[Exception], message: str
+) -> None:
     with pytest.raises(error, match=message):
-        resolved(name, "package", ("ours",), folder)
+        find_problem(name, folder)
 
 
-def test_configurations_of_a_users_file_are_left_as_they_are(folder: Path) -> None:
-    place = resolved("mine.py", "package", (), folder)
-    assert completion("mine.py", place, {})({"any": 1}) == {"any": 1}
+def test_a_file_without_domains_is_not_imported_here(folder: Path) -> None:
+    (folder / "mine.py").write_text("raise RuntimeError('imported')")
+    path = find_problem("mine.py", folder)
+    assert completion(path, {}, {})({"any": 1}) == {"any": 1}
 
 
-def test_what_a_space_leaves_out_is_filled_in() -> None:
+def test_parameters_that_a_space_leaves_out_get_their_defaults() -> None:
     space = Space({"vec": [1, 8]})
-    complete = completion("blur", "baco_like.evaluators.halide.blur", space.parameters)
-    filled = complete({"vec": 8})
-    assert (filled["vec"], filled["tx"], filled["compute"]) == (8, 8, "inline")
+    complete = completion(KERNELS / "halide_blur.py", {}, space.parameters)
+    config = complete({"vec": 8})
+    assert (config["vec"], config["tx"], config["compute"]) == (8, 8, "inline")
     with pytest.raises(EvaluatorError, match="no parameter 'vek'; did you mean 'vec'"):
         complete({"vek": 8})
 
 
-@pytest.mark.parametrize(("target", "extra"), [(halide, "halide"), (opencl, "opencl")])
-def test_a_missing_package_is_told_with_its_extra(
-    monkeypatch: pytest.MonkeyPatch, target: object, extra: str
+@pytest.mark.parametrize(
+    ("make", "settings", "extra"),
+    [
+        (halide_evaluator, HalideSettings, "halide"),
+        (opencl_evaluator, OpenCLSettings, "opencl"),
+    ],
+)
+def test_a_missing_package_is_reported_with_its_extra(
+    monkeypatch: pytest.MonkeyPatch, make: Any, settings: Any, extra: str
 ) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    make = getattr(target, f"{extra}_evaluator")
-    settings = target.Settings("ours", 8)  # type: ignore[attr-defined]
     with pytest.raises(MissingExtra, match=rf"baco-like\[{extra}\]"):
-        make(Space({"vec": [1, 8]}), settings)
+        make(Space({"vec": [1, 8]}), settings("mine.py", 8))

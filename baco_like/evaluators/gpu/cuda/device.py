@@ -1,6 +1,6 @@
-"""A CUDA device as kernels here need it: a stream of its own, two events, and a buffer that empties the cache.
+"""A CUDA device as the evaluator uses it: a stream, two events, and a buffer that empties the cache.
 
-It speaks to a module that is CuPy, or has the part of it that is used here.
+The device is reached through a module that is CuPy, or has the same functions.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from baco_like.evaluators.gpu.cuda.nvrtc import Binary
 from baco_like.exceptions import EvaluatorError
 
-LOST = 70
-"""Exit code of a worker whose context is of no more use."""
+EXIT_CONTEXT_LOST = 70
+"""Exit code of a worker whose CUDA context is no longer usable."""
 
 
 @dataclass(frozen=True)
@@ -27,12 +27,12 @@ class Device:
 
     Attributes:
         cupy: The module.
-        number: Of the device.
-        stream: Does not wait for the default stream, nor that for it.
-        begin: Event before what is timed.
-        end: Event after it.
-        cache: A buffer twice as large as the second-level cache, or None where that is not to be emptied.
-        cache_bytes: Its size.
+        number: Number of the device.
+        stream: A stream that neither waits for the default stream nor blocks it.
+        begin: Event before the timed launches.
+        end: Event after them.
+        cache: A buffer twice as large as the second-level cache, or None if the cache is not emptied.
+        cache_bytes: Size of this buffer.
     """
 
     cupy: Any
@@ -44,13 +44,13 @@ class Device:
     cache_bytes: int
 
     @classmethod
-    def opened(cls, cupy: Any, number: int, flush: bool) -> Device:
+    def open(cls, cupy: Any, number: int, flush: bool) -> Device:
         """Open a device.
 
         Args:
             cupy: The module.
-            number: Of the device.
-            flush: Whether the second-level cache is emptied before whatever is timed.
+            number: Number of the device.
+            flush: Whether `time` empties the second-level cache before it launches.
 
         Raises:
             EvaluatorError: There is no such device, or no driver.
@@ -70,7 +70,7 @@ class Device:
 
     @property
     def architecture(self) -> str:
-        """What NVRTC calls it, such as ``sm_90``."""
+        """NVRTC's name of the architecture, such as ``sm_90``."""
         return f"sm_{self.cupy.cuda.Device(self.number).compute_capability}"
 
     def load(
@@ -80,10 +80,10 @@ class Device:
 
         Args:
             binary: The kernel.
-            constants: What its ``__constant__`` arrays are like, by name.
+            constants: Arrays with the shape and type of each ``__constant__`` array, by name.
 
         Returns:
-            The kernel and these arrays.
+            The kernel, and the ``__constant__`` arrays on the device by name.
         """
         cupy = self.cupy
         with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
@@ -95,15 +95,15 @@ class Device:
                 name: cupy.ndarray(like.shape, like.dtype, module.get_global(name))
                 for name, like in constants.items()
             }
-        cupy.clear_memo()  # or CuPy would keep the module after the kernel
+        cupy.clear_memo()  # CuPy would keep the module in memory after the kernel is dropped
         return function, arrays
 
     def empty(self, like: NDArray[Any]) -> Any:
-        """Return an array on the device, with anything in it."""
+        """Return an uninitialised array on the device."""
         return self.cupy.empty(like.shape, like.dtype)
 
     def fill(self, arrays: Sequence[tuple[Any, NDArray[Any]]], poisoned: Sequence[Any]) -> None:
-        """Copy to arrays on the device, and fill others with what no kernel writes."""
+        """Copy values to arrays on the device, and fill others with bytes 0xFF, which no kernel writes by chance."""
         for array, host in arrays:
             array.set(np.ascontiguousarray(host), stream=self.stream)
         for array in poisoned:
@@ -111,14 +111,14 @@ class Device:
         self.stream.synchronize()
 
     def fetch(self, array: Any, host: NDArray[Any]) -> None:
-        """Copy from the device."""
+        """Copy an array from the device."""
         array.get(stream=self.stream, out=host)
         self.stream.synchronize()
 
-    def timed(self, launch: Callable[[], None]) -> float:
-        """Return the seconds that the device needs for what is launched; the cache is emptied before.
+    def time(self, launch: Callable[[], None]) -> float:
+        """Return the seconds that the device takes for the launches of ``launch``.
 
-        The host launches while the device still empties the cache, so that its own time is not measured.
+        The host launches while the device still empties the cache, so that the host's own time is not measured.
         """
         with self.stream:
             if self.cache is not None:
@@ -136,10 +136,10 @@ class Device:
                 launch()
         self.stream.synchronize()
 
-    def leave_if_lost(self, error: Exception) -> None:
-        """End the process if the device does not answer any more: after an illegal access every call fails."""
+    def exit_if_lost(self, error: Exception) -> None:
+        """End the process if the context is lost: after an illegal access every further call fails."""
         try:
             self.stream.synchronize()
         except self.cupy.cuda.runtime.CUDARuntimeError:
             print(f"{type(error).__name__}: {error}", flush=True)
-            os._exit(LOST)
+            os._exit(EXIT_CONTEXT_LOST)

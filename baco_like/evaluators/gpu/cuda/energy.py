@@ -1,4 +1,4 @@
-"""Energy and power of a GPU by NVML."""
+"""Energy and power of a GPU, read by NVML."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from baco_like.exceptions import EvaluatorError
 
 @dataclass(frozen=True)
 class Reading:
-    """One measurement.
+    """One measurement of energy.
 
     Attributes:
         energy: Joules of one run.
-        power: Watts, the mean.
+        power: Mean power in watts.
     """
 
     energy: float
@@ -26,35 +26,35 @@ class Reading:
 
 @dataclass(frozen=True)
 class Meter:
-    """Reads a GPU's counter of energy, or its power where it has no counter.
+    """Reads a GPU's energy counter, or its power if it has no counter.
 
-    Counter and power are renewed by the driver some ten or fifty times a second, so that a measurement takes half a
-    second or more, and many runs.
+    Drivers update counter and power 10 to 50 times a second. A measurement therefore takes half a second or more, and
+    many runs.
 
     Attributes:
         nvml: The module `pynvml`.
-        handle: NVML's, of the device.
+        handle: NVML's handle of the device.
     """
 
     nvml: Any
     handle: Any
 
     @classmethod
-    def of(cls, device: Device) -> Meter:
+    def open(cls, device: Device) -> Meter:
         """Return the meter of a device.
 
         Raises:
-            EvaluatorError: NVML does not know it, or tells neither energy nor power.
+            EvaluatorError: NVML does not know the device or cannot read its power.
         """
         import pynvml
 
-        place = device.cupy.cuda.Device(device.number).pci_bus_id
+        bus_id = device.cupy.cuda.Device(device.number).pci_bus_id
         try:
             pynvml.nvmlInit()
-            meter = cls(pynvml, pynvml.nvmlDeviceGetHandleByPciBusId(place))
+            meter = cls(pynvml, pynvml.nvmlDeviceGetHandleByPciBusId(bus_id))
             meter.power()
         except pynvml.NVMLError as error:
-            raise EvaluatorError(f"NVML cannot tell the power of {place}: {error}") from None
+            raise EvaluatorError(f"NVML cannot read the power of {bus_id}: {error}") from None
         return meter
 
     def power(self) -> float:
@@ -62,21 +62,21 @@ class Meter:
         return float(self.nvml.nvmlDeviceGetPowerUsage(self.handle)) * 1e-3
 
     def counter(self) -> float | None:
-        """Return the joules so far, or None where the device does not count them."""
+        """Return the joules since the driver was loaded, or None if the device does not count them."""
         try:
             return float(self.nvml.nvmlDeviceGetTotalEnergyConsumption(self.handle)) * 1e-3
         except self.nvml.NVMLError:
             return None
 
     def read(self, run: Callable[[], None], batch: int, seconds: float) -> Reading:
-        """Measure while something runs.
+        """Measure the energy of runs.
 
         Args:
-            run: Runs it ``batch`` times to the end; called until the time is over, at least once.
-            batch: How many runs one call is.
-            seconds: How long.
+            run: Makes ``batch`` runs and waits for their end; called until the time is over, at least once.
+            batch: Number of runs in one call.
+            seconds: Duration of the measurement.
         """
-        run()  # the clock and the power of an idle device rise first
+        run()  # an idle device first raises its clock and its power
         first, started = self.counter(), time.perf_counter()
         powers, runs = [self.power()], 0
         while runs == 0 or time.perf_counter() - started < seconds:

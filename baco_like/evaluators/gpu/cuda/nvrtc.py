@@ -1,4 +1,4 @@
-"""CUDA C++ to binaries by NVRTC; no GPU is needed for it."""
+"""Compile CUDA C++ to machine code by NVRTC; this needs no GPU."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from baco_like.evaluators.command.template import text_of
+from baco_like.evaluators.command.template import to_text
 from baco_like.exceptions import EvaluatorError
 
 _FILE = "kernel.cu"
 
 
 class CompileError(Exception):
-    """A kernel is not compiled."""
+    """NVRTC refuses a kernel; the message is its log."""
 
 
 @dataclass(frozen=True)
 class Binary:
-    """A kernel for one architecture.
+    """A kernel compiled for one architecture.
 
     Attributes:
         code: The cubin.
-        symbol: The kernel's name in it; that of a template is mangled.
+        symbol: The kernel's name in the cubin; the name of a template instance is mangled.
     """
 
     code: bytes
@@ -31,12 +31,12 @@ class Binary:
 
 @dataclass(frozen=True)
 class Compiler:
-    """Compiles down to machine code, so that what does not fit the architecture is told too.
+    """Compiles to machine code and not to PTX, so that kernels too large for the architecture fail here.
 
     Attributes:
-        nvrtc: `cupy.cuda.nvrtc`, or what has its functions.
-        architecture: Such as ``sm_90``; not used where the options name one.
-        options: Further options of NVRTC.
+        nvrtc: `cupy.cuda.nvrtc`, or an object with the same functions.
+        architecture: Such as ``sm_90``; ignored if the options name an architecture.
+        options: Additional options of NVRTC.
     """
 
     nvrtc: Any
@@ -44,17 +44,17 @@ class Compiler:
     options: tuple[str, ...] = ()
 
     def check(self) -> None:
-        """Compile a kernel that does nothing.
+        """Compile an empty kernel.
 
         Raises:
-            EvaluatorError: The architecture, or an option, is unknown to this NVRTC.
+            EvaluatorError: NVRTC does not know the architecture or an option.
         """
         try:
             self.compile('extern "C" __global__ void nothing() {}', "nothing", {})
         except CompileError as error:
             version = ".".join(map(str, self.nvrtc.getVersion()))
             raise EvaluatorError(
-                f"NVRTC {version} with {[*self._options()]} compiles nothing: {error}"
+                f"NVRTC {version} with {[*self._all_options()]} compiles nothing: {error}"
             ) from None
 
     def compile(self, source: str, kernel: str, macros: Mapping[str, Any]) -> Binary:
@@ -63,13 +63,13 @@ class Compiler:
         Args:
             source: CUDA C++.
             kernel: The kernel's name, or an instance of a template, such as ``scale<float, 4>``.
-            macros: What is defined: texts by name.
+            macros: Values of macros by name.
 
         Raises:
-            CompileError: With the compiler's log.
+            CompileError: NVRTC refuses the kernel.
         """
         nvrtc = self.nvrtc
-        options = (*self._options(), *(f"-D{name}={text_of(v)}" for name, v in macros.items()))
+        options = (*self._all_options(), *(f"-D{name}={to_text(v)}" for name, v in macros.items()))
         program = nvrtc.createProgram(source, _FILE, (), ())
         try:
             nvrtc.addNameExpression(program, kernel)
@@ -82,6 +82,6 @@ class Compiler:
         finally:
             nvrtc.destroyProgram(program)
 
-    def _options(self) -> Sequence[str]:
-        chosen = any(o.startswith(("-arch", "--gpu-architecture")) for o in self.options)
-        return self.options if chosen else (f"-arch={self.architecture}", *self.options)
+    def _all_options(self) -> Sequence[str]:
+        has_arch = any(o.startswith(("-arch", "--gpu-architecture")) for o in self.options)
+        return self.options if has_arch else (f"-arch={self.architecture}", *self.options)

@@ -1,0 +1,148 @@
+"""Temporary folders that are removed in any case, and a check for required programs.
+
+The name of a folder contains the number of the process that made it. What a killed process has left is removed by the
+next one.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import functools
+import os
+import platform
+import shutil
+import stat
+import tempfile
+import weakref
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from baco_like.evaluators.settings_table import Table
+from baco_like.exceptions import EvaluatorError
+
+
+@contextlib.contextmanager
+def temporary_folder() -> Iterator[Path]:
+    """Make a folder for the time of a ``with`` block, and remove it with all its files."""
+    folder = _make_folder()
+    try:
+        yield folder
+    finally:
+        remove(folder)
+
+
+def remove(folder: Path) -> None:
+    """Remove a folder, even if a build has taken away the permission to write in it."""
+    shutil.rmtree(folder, ignore_errors=True)
+    if not folder.exists():
+        return
+    for subfolder, _, _ in os.walk(folder):
+        with contextlib.suppress(OSError):
+            os.chmod(subfolder, stat.S_IRWXU)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _make_folder() -> Path:
+    parent = tempfile.gettempdir()
+    _remove_orphans(parent)
+    _remove_own_at_exit(parent)
+    return Path(tempfile.mkdtemp(prefix=f"baco-{_system_name()}-{os.getpid()}-"))
+
+
+@functools.cache
+def _remove_own_at_exit(parent: str) -> None:
+    """Remove this process's folders at its end: a signal may come between making a folder and remembering it."""
+
+    def remove_own() -> None:
+        for folder in Path(parent).glob(f"baco-{_system_name()}-{os.getpid()}-*"):
+            remove(folder)
+
+    atexit.register(remove_own)
+
+
+@functools.cache
+def _remove_orphans(parent: str) -> None:
+    """Remove the folders of dead processes, once per process."""
+    for folder in Path(parent).glob(f"baco-{_system_name()}-*-*"):
+        number = folder.name.split("-")[2]
+        with contextlib.suppress(OSError):
+            ours = folder.lstat().st_uid == os.getuid() and folder.is_dir()
+            if (
+                ours
+                and not folder.is_symlink()
+                and number.isdecimal()
+                and not _is_alive(int(number))
+            ):
+                remove(folder)
+
+
+def _system_name() -> str:
+    """Return a name, 8 hexadecimal digits, of the system in which process numbers are unique.
+
+    A container or another machine that shares the temporary folder has other processes with the same numbers.
+    """
+    try:
+        namespace = os.readlink("/proc/self/ns/pid")
+    except OSError:
+        namespace = ""
+    return f"{zlib.crc32(f'{platform.node()} {namespace}'.encode()):08x}"
+
+
+def _is_alive(number: int) -> bool:
+    try:
+        os.kill(number, 0)  # signal 0 only checks that the process exists
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        return True
+    return True
+
+
+def require_program(program: str, folder: Path, purpose: str) -> str:
+    """Return the path of a program.
+
+    Args:
+        program: A name on PATH, or a path relative to ``folder``.
+        folder: The folder in which it will run.
+        purpose: Start of the message, such as ``[evaluator] build``.
+
+    Raises:
+        EvaluatorError: It does not exist or is not executable.
+    """
+    path = shutil.which(str(folder / program) if os.sep in program else program)
+    if path is None:
+        where = "is not an executable file" if os.sep in program else "is not on PATH"
+        raise EvaluatorError(
+            f"{purpose}: the program {program!r} {where}; install it or name another"
+        )
+    return path
+
+
+def program_from_table(table: Table, key: str, default: str, folder: Path) -> str:
+    """Read a key that names a program: a name on PATH, or a path relative to ``folder``."""
+    program = table.text(key, default)
+    return str(folder / program) if os.sep in program else program
+
+
+class LazyFolder:
+    """A temporary folder that is made when first used, and removed by `close` or when Python ends."""
+
+    def __init__(self) -> None:
+        self._finalizer: weakref.finalize[[Path], LazyFolder] | None = None
+        self._path: Path | None = None
+
+    @property
+    def path(self) -> Path:
+        """The folder; it exists."""
+        if self._path is None:
+            self._path = _make_folder()
+            self._finalizer = weakref.finalize(self, remove, self._path)
+        return self._path
+
+    def close(self) -> None:
+        """Remove the folder; the next use makes a new one."""
+        if self._finalizer is not None:
+            self._finalizer()
+        self._path = self._finalizer = None

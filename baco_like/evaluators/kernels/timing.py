@@ -1,0 +1,175 @@
+"""How a kernel is timed: compile it, launch it, compare its result and time its runs, all in a worker process.
+
+This module runs in the worker. The languages differ only in how a kernel is made and run once (`CompiledKernel`); the
+requests, the order of the stages, their limits and the comparison with the correct result are the same. The requests
+come from `baco_like.evaluators.kernels.worker_bench`.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from baco_like.evaluators._processes.worker_main import Report
+from baco_like.evaluators.command.reference import describe_difference
+
+_PAGE = 4096
+"""Bytes of a memory page."""
+
+_SHIFT = 320
+"""Bytes by which the start of each array is shifted within its page, see `copy_aligned`."""
+
+
+class CompiledKernel(Protocol):
+    """A compiled kernel with its inputs."""
+
+    def prepare(self) -> None:
+        """Copy the inputs to where the kernel reads them, and fill the output by `poison`."""
+
+    def run(self) -> float:
+        """Run the kernel once, wait for its end, and return the seconds that it took."""
+
+    def result(self) -> NDArray[Any]:
+        """Return the output of the last run."""
+
+
+@dataclass(frozen=True)
+class KernelLimits:
+    """Limits of the stages, in seconds, and the accepted error.
+
+    Attributes:
+        timeout: Limit of one run.
+        build_timeout: Limit of the compilation.
+        launch_timeout: Limit of the first launch; some drivers compile during it.
+        tolerance: Largest accepted error, relative to the largest magnitude of the correct result.
+    """
+
+    timeout: float
+    build_timeout: float
+    launch_timeout: float
+    tolerance: float
+
+
+@dataclass
+class _LoadedKernel:
+    kernel: CompiledKernel
+    launched: bool = False
+
+
+@dataclass(frozen=True)
+class KernelServer:
+    """Request handler of a worker: compiles kernels and measures them.
+
+    Attributes:
+        compile: Compiles the kernel of a configuration.
+        expected: The correct result.
+        limits: Limits of the stages.
+    """
+
+    compile: Callable[[Mapping[str, Any]], CompiledKernel]
+    expected: NDArray[Any]
+    limits: KernelLimits
+    _kernels: dict[int, _LoadedKernel] = field(default_factory=dict, init=False)
+
+    @functools.cached_property
+    def _scale(self) -> float:
+        return float(np.abs(self.expected).max())
+
+    @functools.cached_property
+    def _scratch(self) -> NDArray[Any]:
+        return np.empty_like(self.expected)
+
+    def __call__(
+        self, request: Mapping[str, Any], report: Report
+    ) -> Mapping[str, str | None] | None:
+        """Compile a configuration, or measure a compiled kernel.
+
+        Args:
+            request: To compile: ``config``, the ``key`` under which to keep the kernel, and ``drop``, a list of keys
+                that are not needed any more. To measure: ``key``, ``count`` (number of runs), ``timeout`` (seconds of
+                one run) and ``enough`` (a run longer than these seconds is the last one).
+            report: Receives the stages ``compile``, ``launch`` (the first run), ``check`` and ``run``, and the time
+                of each run as a note.
+
+        Returns:
+            For a measurement ``{"problem": ...}``: a description of the wrong result, or None if the result is
+            correct. For a compilation, and if there is no kernel under ``key``, None.
+        """
+        if "config" not in request:
+            return self._measure(request, report)
+        report.stage("compile", self.limits.build_timeout)
+        for key in request["drop"]:  # unloading counts as time of the compiler
+            self._kernels.pop(key, None)
+        # JSON has turned permutations into lists.
+        config = {k: tuple(v) if isinstance(v, list) else v for k, v in request["config"].items()}
+        self._kernels[request["key"]] = _LoadedKernel(self.compile(config))
+        return None
+
+    def _measure(self, request: Mapping[str, Any], report: Report) -> dict[str, str | None] | None:
+        loaded = self._kernels.get(request["key"])
+        if loaded is None:
+            return None
+        kernel = loaded.kernel
+        if not loaded.launched:
+            kernel.prepare()
+            report.stage("launch", self.limits.launch_timeout)
+            kernel.run()
+            loaded.launched = True
+            checked = self._check(kernel, report)
+            if checked["problem"] is not None:
+                return checked
+        for _ in range(request["count"]):
+            report.stage("run", request["timeout"])
+            seconds = kernel.run()
+            report.note(seconds)
+            if seconds > request["enough"]:
+                break
+        return self._check(kernel, report)  # again: a race may show only in a later run
+
+    def _check(self, kernel: CompiledKernel, report: Report) -> dict[str, str | None]:
+        report.stage("check", self.limits.build_timeout)
+        result = kernel.result()
+        if self._is_close(result):
+            return {"problem": None}
+        return {"problem": describe_difference(result, self.expected, self.limits.tolerance)}
+
+    def _is_close(self, result: NDArray[Any]) -> bool:
+        """Whether all elements are within the tolerance; False also where only the slow comparison can decide.
+
+        `describe_difference` converts both arrays to double precision, which takes longer than many kernels.
+        """
+        if self.expected.dtype.kind != "f":
+            return False
+        with np.errstate(invalid="ignore", over="ignore"):
+            np.subtract(result, self.expected, out=self._scratch)
+        np.abs(self._scratch, out=self._scratch)
+        return bool(self._scratch.max() <= self.limits.tolerance * self._scale)
+
+
+def poison(array: NDArray[Any]) -> None:
+    """Fill an array with values that no kernel writes by chance: NaN, or -1 for whole numbers."""
+    array.view(np.uint8).fill(0xFF)
+
+
+def copy_aligned(array: NDArray[Any], number: int) -> NDArray[Any]:
+    """Return a C-contiguous copy at the same offset within a memory page in every process.
+
+    The offset decides how fast vector loads are, so that without this the same kernel would take different times in
+    two processes. Arrays whose addresses differ by whole pages compete for the same cache sets; therefore each array
+    of a kernel gets another offset.
+
+    Args:
+        array: Any array.
+        number: Index of the array among the arrays of a kernel.
+    """
+    shift = number * _SHIFT % _PAGE
+    raw = np.empty(array.nbytes + 2 * _PAGE, np.uint8)
+    start = -raw.ctypes.data % _PAGE + shift
+    copy: NDArray[Any] = raw[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
+    copy[...] = array
+    return copy

@@ -1,0 +1,227 @@
+"""Compile and measure kernels in a worker process that a kernel may crash or hang."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from baco_like.evaluators._processes.worker import Reply, Worker
+from baco_like.evaluators.bench import StageFailure
+from baco_like.evaluators.kernels.problems import Complete, completion, find_problem
+from baco_like.evaluators.kernels.settings import KernelSettings
+from baco_like.evaluators.kernels.timing import KernelLimits
+from baco_like.records.trial import Trial
+from baco_like.spaces.space import Space
+
+_START_TIMEOUT = 60.0
+"""Seconds until a worker enters its first stage, which sets its own limit."""
+
+_MIN_TIMEOUT = 1.0
+"""Seconds that a run may always take. A shorter limit would cost more than it saves: the worker has to start again."""
+
+_MESSAGE_LENGTH = 4000
+"""Characters kept from the start of a compiler's message."""
+
+
+def make_worker(
+    serve: str,
+    settings: KernelSettings,
+    limits: KernelLimits,
+    space: Space,
+    folder: Path,
+    *,
+    environment: Mapping[str, str] | None = None,
+    **options: Any,
+) -> tuple[Worker, KernelBench]:
+    """Return a worker that serves one problem, and the bench that uses it.
+
+    Args:
+        serve: ``module:function`` that opens the problem in the worker and returns a `KernelServer`.
+        settings: The settings of the evaluator.
+        limits: Limits of the stages.
+        space: The space; its parameters are checked against the problem.
+        folder: Folder of the problem file, if its path is relative.
+        environment: Environment variables of the worker.
+        options: Settings of this language for ``serve``, as JSON values.
+
+    Raises:
+        RunFileError: The problem is not a Python file.
+        EvaluatorError: The file does not exist, or it does not have a parameter or a value of the space.
+    """
+    path = find_problem(settings.problem, folder)
+    complete = completion(path, settings.constants, space.parameters)
+    served = {
+        "problem": str(path),
+        "constants": dict(settings.constants),
+        "size": settings.size,
+        "input_seed": settings.input_seed,
+        "limits": asdict(limits),
+        **options,
+    }
+    worker = Worker(
+        serve,
+        settings=served,
+        memory=settings.memory,
+        cpus=settings.cpus,
+        environment=environment,
+    )
+    return worker, KernelBench(worker, limits, settings.scale, complete)
+
+
+class KernelBench:
+    """Compiles and measures kernels in a worker, which starts again after a kernel has crashed it.
+
+    Failures: ``compile`` if the compiler refuses the kernel, ``correctness`` for a wrong result, ``runtime`` with
+    the signal or the message for a crash or a failed launch, ``timeout`` for a stage over its limit. If the kernel
+    itself was stopped before any of its times is known, the outcome is censored at the limit.
+
+    A kernel may write to memory that is not its own, and a later kernel in the same process would suffer for it.
+    Therefore a crash or a wrong result, in a process that has run other kernels before, counts only if it happens
+    again in a new process.
+
+    Args:
+        worker: Serves a `baco_like.evaluators.kernels.timing.KernelServer`.
+        limits: Limits of the stages.
+        scale: Units of the objective in one second.
+        complete: Returns a configuration with the parameters that the space leaves out, or raises `EvaluatorError`.
+    """
+
+    def __init__(
+        self, worker: Worker, limits: KernelLimits, scale: float, complete: Complete
+    ) -> None:
+        self._state = _WorkerState(worker, limits, scale)
+        self._complete = complete
+
+    def build(self, trial: Trial, seconds: dict[str, float]) -> _WorkerKernel:
+        """Compile a configuration.
+
+        Raises:
+            StageFailure: The compilation fails.
+            EvaluatorError: A value is not allowed, or the worker does not start.
+        """
+        kernel = _WorkerKernel(self._state, dict(self._complete(trial)), seconds)
+        kernel.compile()
+        return kernel
+
+    def close(self) -> None:
+        """End the worker; the next build starts another."""
+        self._state.worker.close()
+
+
+class _WorkerState:
+    """The worker, and which kernels its present process holds."""
+
+    def __init__(self, worker: Worker, limits: KernelLimits, scale: float) -> None:
+        self.worker, self.limits, self.scale = worker, limits, scale
+        self.used = 0  # number (`Worker.starts`) of the last process that has run kernels
+        self._keys = itertools.count()
+        self._dropped: list[int] = []
+        self._lock = threading.Lock()  # builds run in several threads
+
+    def new_key(self) -> int:
+        with self._lock:
+            return next(self._keys)
+
+    def drop(self, key: int) -> None:
+        with self._lock:
+            self._dropped.append(key)
+
+    def take_dropped(self) -> list[int]:
+        with self._lock:
+            dropped, self._dropped = self._dropped, []
+        return dropped
+
+
+@dataclass
+class _WorkerKernel:
+    """A kernel in the worker."""
+
+    state: _WorkerState
+    config: dict[str, Any]
+    seconds: dict[str, float]
+    key: int = -1
+
+    def compile(self) -> None:
+        reply = self._confirm(self._request_compilation)
+        if not reply.ok:
+            raise self._failure(reply, None)
+
+    def measure(self, count: int, limit: float | None) -> tuple[float, ...]:
+        """Run the kernel ``count`` times; the first call runs it once before, and checks that result."""
+        enough = math.inf if limit is None else limit / self.state.scale
+        timeout = min(self.state.limits.timeout, max(enough, _MIN_TIMEOUT))
+        reply = self._confirm(lambda: self._request_measurement(count, enough, timeout))
+        if not reply.ok or _is_wrong(reply):
+            raise self._failure(reply, self._bound(reply, timeout))
+        return self._repeats(reply)
+
+    def discard(self) -> None:
+        """Drop the kernel; the worker learns of it with the next compilation."""
+        self.state.drop(self.key)
+
+    def _confirm(self, request: Callable[[], Reply]) -> Reply:
+        """Send a request; after a crash or wrong result that an earlier kernel may have caused, send it again."""
+        state = self.state
+        has_run_others = state.used == state.worker.starts
+        reply = request()
+        crashed = reply.ended is not None and not reply.timed_out
+        if has_run_others and (crashed or _is_wrong(reply)):
+            state.worker.close()
+            reply = request()
+        return reply
+
+    def _request_compilation(self) -> Reply:
+        self.key = self.state.new_key()
+        return self._request(key=self.key, config=self.config, drop=self.state.take_dropped())
+
+    def _request_measurement(self, count: int, enough: float, timeout: float) -> Reply:
+        state = self.state
+        for _ in range(2):
+            # JSON has no infinity; 1e9 seconds are 30 years.
+            reply = self._request(
+                key=self.key, count=count, enough=min(enough, 1e9), timeout=timeout
+            )
+            if not reply.ok or reply.value is not None:
+                break
+            # The process that had compiled this kernel has ended meanwhile, with the kernel.
+            compilation = self._request_compilation()
+            if not compilation.ok:
+                return compilation
+        state.used = state.worker.starts
+        return reply
+
+    def _request(self, **content: Any) -> Reply:
+        reply = self.state.worker.request(content, timeout=_START_TIMEOUT)
+        for stage, seconds in reply.seconds.items():
+            self.seconds[stage] = self.seconds.get(stage, 0.0) + seconds
+        return reply
+
+    def _repeats(self, reply: Reply) -> tuple[float, ...]:
+        return tuple(seconds * self.state.scale for seconds in reply.notes)
+
+    def _failure(self, reply: Reply, bound: float | None) -> StageFailure:
+        repeats = self._repeats(reply)
+        if reply.ok:
+            return StageFailure("correctness", f"check: {reply.value['problem']}", repeats=repeats)
+        word = "compile" if reply.stage == "compile" else "runtime"
+        word = "timeout" if reply.timed_out else word
+        message = reply.describe().strip()[:_MESSAGE_LENGTH]
+        return StageFailure(word, message, bound=bound, repeats=repeats)
+
+    def _bound(self, reply: Reply, timeout: float) -> float | None:
+        """Return the limit at which the kernel itself was stopped, if none of its times is known."""
+        limits = self.state.limits
+        # A launch with a longer limit may include a compilation, and says nothing about the kernel's time.
+        in_launch = reply.stage == "launch" and limits.launch_timeout == limits.timeout
+        if not reply.timed_out or reply.notes or not (in_launch or reply.stage == "run"):
+            return None
+        return (limits.timeout if in_launch else timeout) * self.state.scale
+
+
+def _is_wrong(reply: Reply) -> bool:
+    return reply.ok and reply.value is not None and reply.value["problem"] is not None

@@ -1,0 +1,260 @@
+"""The abuse that a command may commit, and that nothing is left of it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import uuid
+from pathlib import Path
+
+import pytest
+
+from baco_like.evaluators._processes import group, guardian
+from baco_like.evaluators._processes.group import signal_name
+from baco_like.evaluators._processes.output import MAX_BYTES
+from baco_like.evaluators._processes.process import run
+
+PYTHON = sys.executable
+
+
+def script(code: str) -> list[str]:
+    return [PYTHON, "-I", "-c", code]
+
+
+def alive(tag: str) -> list[str]:
+    """Return the processes, zombies apart, whose command line contains ``tag``."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (entry / "cmdline").read_bytes()
+            state = (entry / "stat").read_text().rsplit(")", 1)[1].split()[0]
+        except OSError:
+            continue
+        if tag.encode() in words and state not in "ZX" and int(entry.name) != os.getpid():
+            found.append(entry.name)
+    return found
+
+
+def gone(tag: str) -> bool:
+    deadline = time.monotonic() + 3
+    while alive(tag) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return not alive(tag)
+
+
+@pytest.fixture
+def tag() -> str:
+    return f"tag-{uuid.uuid4().hex}"
+
+
+def children_of_ours() -> set[str]:
+    guardian.prepare()  # it stays
+    return set(Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split())
+
+
+def test_exit_code_and_both_outputs() -> None:
+    finished = run(script("import sys; print('out'); print('err', file=sys.stderr); sys.exit(3)"))
+    assert (finished.code, finished.signal, finished.timed_out) == (3, None, False)
+    assert (finished.out, finished.err) == ("out\n", "err\n")
+    assert not finished.ok
+    assert finished.describe() == "exit code 3: err"
+
+
+@pytest.mark.parametrize("name", ["SIGSEGV", "SIGABRT", "SIGKILL", "SIGFPE"])
+def test_signals_are_named(name: str) -> None:
+    finished = run(script(f"import os, signal; os.kill(os.getpid(), signal.{name})"))
+    assert (finished.code, finished.signal, finished.ok) == (None, name, False)
+    assert name in finished.describe()
+
+
+def test_a_real_time_signal_has_a_name_too() -> None:
+    assert signal_name(signal.SIGRTMIN + 5) == f"signal {signal.SIGRTMIN + 5}"
+
+
+def test_environment_and_folder(tmp_path: Path) -> None:
+    code = "import os; print(os.environ['BACO_X'], os.getcwd(), 'PATH' in os.environ)"
+    finished = run(script(code), folder=tmp_path, environment={"BACO_X": "a b"})
+    assert finished.out.split() == ["a", "b", str(tmp_path), "True"]
+
+
+def test_standard_input_is_empty() -> None:
+    assert run(script("import sys; print(repr(sys.stdin.read()))"), timeout=5).out == "''\n"
+
+
+def test_a_missing_program_is_an_os_error() -> None:
+    with pytest.raises(FileNotFoundError):
+        run(["no-such-program-anywhere"])
+
+
+def test_timeout_kills_grandchildren_that_hold_the_pipes(tag: str) -> None:
+    finished = run(
+        ["sh", "-c", f"{PYTHON} -c 'import time; time.sleep(60)' {tag} & wait"], timeout=0.5
+    )
+    assert finished.timed_out
+    assert gone(tag)
+
+
+def test_a_child_that_ignores_sigterm_is_killed(tag: str) -> None:
+    code = (
+        "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('ready', flush=True)"
+        "; time.sleep(60)"
+    )
+    finished = run([*script(code), tag], timeout=0.6)
+    assert finished.timed_out
+    assert finished.signal == "SIGKILL"
+    assert finished.out == "ready\n"
+    assert gone(tag)
+
+
+def test_a_stopped_child_is_killed(tag: str) -> None:
+    finished = run(
+        [*script("import os, signal; os.kill(os.getpid(), signal.SIGSTOP)"), tag], timeout=0.5
+    )
+    assert finished.timed_out
+    assert gone(tag)
+
+
+def test_a_child_may_end_while_its_own_child_goes_on(tag: str) -> None:
+    inner = f"{PYTHON} -c 'import time; time.sleep(60)' {tag}"
+    finished = run(["sh", "-c", f"{inner} & echo started"], timeout=20)
+    assert finished.ok
+    assert finished.out == "started\n"
+    assert gone(tag)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="strays are found through /proc")
+def test_a_child_in_a_session_of_its_own_is_found(tag: str) -> None:
+    code = (
+        "import subprocess, sys, time; subprocess.Popen([sys.executable, '-c', "
+        f"'import time; time.sleep(60)', {tag!r}], start_new_session=True); "
+        "print('started', flush=True); time.sleep(60)"
+    )
+    finished = run(script(code), timeout=1.0)
+    assert finished.out == "started\n"
+    assert gone(tag)
+
+
+def test_a_flood_is_bounded_and_keeps_both_ends() -> None:
+    code = (
+        "import sys; print('first'); line = 'x' * 999;\n"
+        "for i in range(8000): print(line)\n"
+        "print('last')"
+    )
+    finished = run(script(code), timeout=20)
+    assert finished.ok
+    assert finished.out.startswith("first\n")
+    assert finished.out.endswith("last\n")
+    assert "bytes left out" in finished.out
+    assert len(finished.out) < 2 * MAX_BYTES
+
+
+def test_the_count_of_what_is_left_out_is_exact() -> None:
+    finished = run(script("import sys; sys.stdout.write('y' * 5_000_000)"), timeout=20)
+    kept = finished.out.count("y")
+    dropped = int(finished.out.split("[", 1)[1].split(" ", 1)[0])
+    # the note itself has a y in "bytes"
+    assert kept - 1 + dropped == 5_000_000
+
+
+def test_an_endless_flood_is_stopped() -> None:
+    code = "import sys\nwhile True: sys.stdout.write('x' * 65536)"
+    finished = run(script(code), timeout=0.5)
+    assert finished.timed_out
+    assert len(finished.out) < 2 * MAX_BYTES
+
+
+def test_output_that_is_not_utf8() -> None:
+    finished = run(script(r"import sys; sys.stdout.buffer.write(b'a\xff\xfeb')"))
+    assert finished.out == "a��b"
+
+
+@pytest.mark.skipif(
+    sys.platform != "linux", reason="address space limits are not enforced elsewhere"
+)
+def test_memory_limit() -> None:
+    finished = run(
+        script("x = bytearray(2_000_000_000); print(len(x))"), memory=500 * 2**20, timeout=20
+    )
+    assert not finished.ok
+    assert "MemoryError" in finished.err
+    assert run(script("print('fits')"), memory=500 * 2**20, timeout=20).out == "fits\n"
+
+
+def test_words_are_not_interpreted_where_limits_are_set() -> None:
+    words = ["$HOME", "`id`", "a b", "'", '"', "; exit 9", "*"]
+    finished = run([*script("import sys; print(sys.argv[1:])"), *words], memory=2**31)
+    assert finished.out == f"{words}\n"
+
+
+def test_no_zombie_of_ours_is_left() -> None:
+    before = children_of_ours()
+    run(["true"])
+    run(["sleep", "30"], timeout=0.05)
+    assert children_of_ours() == before
+
+
+def test_descriptors_are_closed() -> None:
+    run(["true"])
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(5):
+        run(["true"])
+        run(["sleep", "30"], timeout=0.02)
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_ctrl_c_kills_the_group_and_is_raised_again(tag: str) -> None:
+    timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    before = children_of_ours()
+    with pytest.raises(KeyboardInterrupt):
+        run(["sh", "-c", f"{PYTHON} -c 'import time; time.sleep(60)' {tag} & wait"], timeout=30)
+    timer.join()
+    assert gone(tag)
+    assert children_of_ours() == before
+
+
+def test_a_killed_caller_leaves_nothing_running(tag: str) -> None:
+    command = ["sh", "-c", f"{PYTHON} -c 'import time; time.sleep(60)' {tag} & wait"]
+    code = f"from baco_like.evaluators._processes import process; process.run({command})"
+    caller = subprocess.Popen([PYTHON, "-c", code])
+    while not alive(tag):
+        time.sleep(0.02)
+    os.kill(caller.pid, signal.SIGKILL)
+    caller.wait()
+    assert gone(tag)
+
+
+def test_a_lost_guardian_is_replaced(tag: str) -> None:
+    run(["true"])
+    shell = guardian._shells[os.getpid()]
+    shell.kill()
+    shell.wait()
+    assert run(["sh", "-c", "exit 3"]).code == 3
+    assert run(["sh", "-c", "exit 4"]).code == 4
+    assert guardian._shells[os.getpid()].poll() is None
+
+
+def test_without_pidfd_it_works_the_same(monkeypatch: pytest.MonkeyPatch, tag: str) -> None:
+    monkeypatch.setattr(group, "end_descriptor", lambda child: None)
+    assert run(["sh", "-c", "echo hello; exit 4"]).code == 4
+    finished = run([*script("import time; time.sleep(60)"), tag], timeout=0.2)
+    assert finished.timed_out
+    assert gone(tag)
+
+
+def test_many_at_once_from_threads() -> None:
+    codes: dict[int, int | None] = {}
+
+    def one(i: int) -> None:
+        codes[i] = run(["sh", "-c", f"exit {i}"]).code
+
+    threads = [threading.Thread(target=one, args=(i,)) for i in range(12)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert codes == {i: i for i in range(12)}

@@ -1,0 +1,277 @@
+"""A worker whose handler does all that a kernel may do, and what is left of it: nothing."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from baco_like.evaluators._processes import group, guardian
+from baco_like.evaluators._processes.worker import Worker
+from baco_like.exceptions import EvaluatorError
+from baco_like.records.trial import Status
+
+LIMIT = 0.3
+
+
+@pytest.fixture(autouse=True)
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Temporary folders go here, and nothing is left of them."""
+    place = tmp_path / "temporary"
+    place.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(place))
+    yield place
+    assert list(place.iterdir()) == []
+
+
+@pytest.fixture
+def worker(temporary: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Worker]:
+    monkeypatch.syspath_prepend(str(Path(__file__).parent))
+    guardian.prepare()  # it stays
+    children = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children")
+    before = children.read_text().split()
+    made = Worker("worker_targets:misbehaving", settings={"limit": LIMIT})
+    yield made
+    made.close()
+    assert children.read_text().split() == before
+
+
+def ask(worker: Worker, *request: object) -> object:
+    reply = worker.request(request, timeout=5.0)
+    assert reply.ok, reply
+    return reply.value
+
+
+def gone(tag: str) -> bool:
+    deadline = time.monotonic() + 3
+    while time.monotonic() < deadline:
+        lines = []
+        for entry in Path("/proc").glob("[0-9]*"):
+            try:
+                state = (entry / "stat").read_text().rsplit(")", 1)[1].split()[0]
+                lines += [(entry / "cmdline").read_bytes()] if state not in "ZX" else []
+            except OSError:
+                continue
+        if not any(tag.encode() in line for line in lines):
+            return True
+        time.sleep(0.02)
+    return False
+
+
+def test_one_process_answers_many_requests(worker: Worker) -> None:
+    assert worker.starts == 0
+    assert ask(worker, "echo", 1, "ü", None, [2.5]) == [1, "ü", None, [2.5]]
+    assert ask(worker, "pid") == ask(worker, "pid") != os.getpid()
+    assert worker.starts == 1
+
+
+def test_a_long_request_and_a_long_answer(worker: Worker) -> None:
+    assert ask(worker, "long") == "x" * (1 << 20)
+    text = "y" * (1 << 20)
+    assert ask(worker, "echo", text) == [text]
+
+
+def test_stages_notes_and_output(worker: Worker) -> None:
+    reply = worker.request(["print", "hello"], timeout=5.0)
+    assert set(reply.seconds) == {"compile", "run"}
+    assert (reply.stage, reply.notes, reply.output) == ("run", (0.5,), "hello\n")
+    assert worker.request(["echo"], timeout=5.0).output == ""
+
+
+def test_an_exception_is_an_answer_and_the_process_goes_on(worker: Worker) -> None:
+    before = ask(worker, "pid")
+    reply = worker.request(["raise", "no such tile"], timeout=5.0)
+    assert reply.describe() == "run: builtins.ValueError: no such tile"
+    outcome = reply.failure(7)
+    assert (outcome.trial_id, outcome.status, outcome.failed) == (7, Status.FAILED, "runtime")
+    assert outcome.extra["repeats"] == [0.5]
+    assert reply.failure(7, {"run": "correctness"}).failed == "correctness"
+    assert ask(worker, "pid") == before
+
+
+@pytest.mark.parametrize(
+    ("request_", "ended"),
+    [
+        (["segfault"], "ended by SIGSEGV"),
+        (["abort"], "ended by SIGABRT"),
+        (["die", "SIGKILL"], "ended by SIGKILL"),
+        (["exit", 3], "exit code 3"),
+        (["exit", 0], "exit code 0"),
+        (["scribble"], "it wrote something else than an answer into its pipe"),
+    ],
+)
+def test_a_death_is_told_and_the_next_request_starts_another(
+    worker: Worker, request_: list[object], ended: str
+) -> None:
+    reply = worker.request(request_, timeout=5.0)
+    assert (reply.ok, reply.ended, reply.timed_out) == (False, ended, False)
+    assert reply.notes == (0.5,)
+    assert reply.failure(1).failed == "runtime"
+    assert ended in reply.failure(1).message
+    assert ask(worker, "echo", 1) == [1]
+    assert worker.starts == 2
+
+
+def test_the_last_words_are_in_the_message(worker: Worker) -> None:
+    reply = worker.request(["abort"], timeout=5.0)
+    assert reply.describe() == "run: ended by SIGABRT: terminate called"
+
+
+@pytest.mark.parametrize("name", ["hang", "ignore_sigterm", "flood"])
+def test_a_limit_ends_it(worker: Worker, name: str) -> None:
+    ask(worker, "pid")
+    started = time.monotonic()
+    reply = worker.request([name], timeout=60.0)
+    assert (reply.timed_out, reply.failure(1).failed) == (True, "timeout")
+    assert reply.describe().startswith(f"run: stopped after {LIMIT} s")
+    assert LIMIT <= reply.seconds["run"] <= time.monotonic() - started < 20
+    assert len(reply.output) < 4 << 20
+    assert ask(worker, "echo") == []
+
+
+@pytest.mark.parametrize(("compiles", "timeout"), [(None, 1.0), (1.0, 0.8)])
+def test_the_last_limit_that_was_set_counts(
+    worker: Worker, compiles: float | None, timeout: float
+) -> None:
+    """That of the request until a stage has its own; it may be longer than what was left."""
+    worker = Worker("worker_targets:misbehaving", settings={"compile": compiles, "limit": None})
+    reply = worker.request(["ignore_sigterm"], timeout=timeout)
+    assert reply.timed_out
+    assert "stopped after 1 s" in reply.describe()
+    worker.close()
+
+
+@pytest.mark.parametrize("away", [False, True])
+def test_children_go_with_it(worker: Worker, away: bool) -> None:
+    tag = f"tag-{uuid.uuid4().hex}"
+    assert not worker.request(["orphan", tag, away], timeout=5.0).ok
+    assert gone(tag)
+
+
+@pytest.mark.parametrize("away", [False, True])
+def test_children_go_when_it_is_closed(worker: Worker, away: bool) -> None:
+    tag = f"tag-{uuid.uuid4().hex}"
+    ask(worker, "child", tag, away)
+    worker.close()
+    assert gone(tag)
+
+
+def test_temporary_files_go_with_it(worker: Worker, temporary: Path) -> None:
+    folder = ask(worker, "file")
+    assert Path(str(folder)).parent == temporary
+    worker.request(["file_and_die"], timeout=5.0)
+    assert list(temporary.iterdir()) == []
+
+
+def test_death_between_two_requests_costs_neither(worker: Worker) -> None:
+    first = ask(worker, "pid")
+    ask(worker, "die_later")
+    time.sleep(0.3)
+    assert ask(worker, "pid") != first
+    assert worker.starts == 2
+
+
+def test_memory_limit_environment_and_folder(worker: Worker, tmp_path: Path) -> None:
+    limited = Worker(
+        "worker_targets:misbehaving",
+        settings={"limit": 5.0},
+        memory=1 << 30,
+        environment={"BACO_X": "a b"},
+        folder=tmp_path,
+    )
+    assert ask(limited, "allocate", 1 << 20) == 1 << 20
+    reply = limited.request(["allocate", 2 << 30], timeout=5.0)
+    assert "MemoryError" in reply.describe()
+    assert ask(limited, "environment", "BACO_X") == "a b"
+    assert ask(limited, "folder") == str(tmp_path)
+    limited.close()
+
+
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        ("worker_targets:broken", "RuntimeError: there is no such device"),
+        ("worker_targets:deadly", "ended by SIGABRT"),
+        ("worker_targets:absent", "AttributeError"),
+        ("no_such_module:serve", "no_such_module"),
+    ],
+)
+def test_what_cannot_start_is_an_error(worker: Worker, target: str, message: str) -> None:
+    with pytest.raises(EvaluatorError, match=message):
+        Worker(target).request(None, timeout=5.0)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="pinning is of Linux")
+def test_it_may_be_pinned(worker: Worker) -> None:
+    cpu = min(os.sched_getaffinity(0))
+    pinned = Worker("worker_targets:misbehaving", settings={"limit": 5.0}, cpus=frozenset({cpu}))
+    assert ask(pinned, "cpus") == [cpu]
+    pinned.close()
+
+
+def test_closing_is_idempotent_and_not_the_end(worker: Worker) -> None:
+    first = ask(worker, "pid")
+    worker.close()
+    worker.close()
+    assert ask(worker, "pid") != first
+
+
+def test_what_is_forgotten_is_ended(worker: Worker, temporary: Path) -> None:
+    other = Worker("worker_targets:misbehaving", settings={"limit": LIMIT})
+    number = ask(other, "pid")
+    del other
+    assert not Path(f"/proc/{number}").exists()
+
+
+def test_threads_take_turns(worker: Worker) -> None:
+    found = []
+    threads = [
+        threading.Thread(target=lambda i=i: found.append(ask(worker, "echo", i))) for i in range(8)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(found, key=str) == [[i] for i in range(8)]
+
+
+def test_ctrl_c_ends_it_and_is_raised_again(worker: Worker) -> None:
+    patient = Worker("worker_targets:misbehaving", settings={"limit": 60.0})
+    number = ask(patient, "pid")
+    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+    with pytest.raises(KeyboardInterrupt):
+        patient.request(["hang"], timeout=60.0)
+    assert not Path(f"/proc/{number}").exists()
+    patient.close()
+
+
+def test_a_killed_caller_leaves_nothing_running(worker: Worker, temporary: Path) -> None:
+    tag = f"tag-{uuid.uuid4().hex}"
+    code = (
+        "import os, signal, sys\nfrom baco_like.evaluators._processes.worker import Worker\n"
+        f"sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
+        "worker = Worker('worker_targets:misbehaving', settings={'limit': 5.0})\n"
+        f"worker.request(['child', {tag!r}, False], timeout=5.0)\n"
+        "os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    environment = {**os.environ, "TMPDIR": str(temporary)}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, check=False)
+    assert done.returncode == -signal.SIGKILL
+    assert gone(tag)
+    for folder in temporary.iterdir():  # its own next process removes it, or the system
+        subprocess.run(["rm", "-r", folder], check=True)
+
+
+def test_without_pidfd_it_works_the_same(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(group, "end_descriptor", lambda child: None)
+    assert ask(worker, "echo", 1) == [1]
+    assert worker.request(["segfault"], timeout=5.0).ended == "ended by SIGSEGV"

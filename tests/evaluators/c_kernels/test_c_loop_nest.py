@@ -1,0 +1,385 @@
+"""Kernels in C: the generated code of the loop nest is correct for every feasible schedule; every fault is reported."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+from c_loop_nest import LOOPS, PRAGMAS, Schedule, check, domains, flags, source
+from kernel_checks import KERNELS
+
+from baco_like.evaluators import (
+    CKernelEvaluator,
+    CKernelSettings,
+    Repeats,
+    SourceProvider,
+    registry,
+)
+from baco_like.evaluators.c_kernels.program import read_report
+from baco_like.evaluators.kernels import complete_config
+from baco_like.evaluators.settings_table import Table
+from baco_like.exceptions import EvaluatorError, RunFileError
+from baco_like.parameters.ordinal import Ordinal
+from baco_like.parameters.permutation import Permutation
+from baco_like.parameters.real import Real
+from baco_like.records.trial import Outcome, Status, Trial
+from baco_like.spaces.space import Space
+
+SIZE = 24
+PROBLEM = KERNELS / "c_loop_nest.py"
+needs_cc = pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
+
+
+@pytest.fixture(autouse=True)
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    place = tmp_path / "temporary"
+    place.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(place))
+    yield place
+    assert list(place.iterdir()) == []
+
+
+@pytest.fixture
+def space() -> Space:
+    tile = [1, 2, 3, 4, 6, 8, 12, 24, 5]
+    return Space(
+        {
+            "order": Permutation(list(LOOPS)),
+            "ti": tile,
+            "tj": tile,
+            "tk": tile,
+            "unroll": [1, 2, 4, 16],
+            "pragma": list(PRAGMAS),
+            "opt": ["-O1", "-O2", "-O3"],
+            "march": ["generic", "native"],
+            "fast_math": [False, True],
+            "threads": [1, 2],
+        },
+        constraints=[
+            "24 % ti == 0",
+            "24 % tj == 0",
+            "24 % tk == 0",
+            "threads == 1 or pos(order, 'ko') > 0",
+            "threads == 1 or pos(order, 'ki') > 0",
+            "pragma != 'omp simd' or unroll == 1",
+        ],
+    )
+
+
+def settings(**changed: Any) -> CKernelSettings:
+    return CKernelSettings(**{"problem": PROBLEM, "size": SIZE, **changed})
+
+
+def evaluate(evaluator: CKernelEvaluator, **config: Any) -> Outcome:
+    evaluator.submit(Trial(4, config))
+    (outcome,) = evaluator.wait()
+    return outcome
+
+
+@needs_cc
+def test_every_feasible_schedule_is_right(space: Space) -> None:
+    evaluator = CKernelEvaluator(space, settings(repeats=Repeats(2, 2)))
+    configs = space.sample(45, seed=1)
+    for config in configs:
+        outcome = evaluate(evaluator, **config)
+        assert outcome.status is Status.OK, (config, outcome.message)
+        assert len(outcome.repeats) == 2
+        assert all(value > 0 for value in outcome.repeats)
+    evaluator.close()
+
+
+@needs_cc
+def test_the_plain_nest_is_the_default() -> None:
+    evaluator = CKernelEvaluator(Space({"ti": [1, 2]}), settings(scale=1e6, repeats=Repeats(3, 3)))
+    outcome = evaluate(evaluator, ti=1)
+    assert len(outcome.repeats) == 3
+    assert set(outcome.extra["seconds"]) == {"compile", "run"}
+    text = evaluator.source({"ti": 1})
+    loops = [line.split()[2] for line in text.splitlines() if line.strip().startswith("for (int")]
+    assert loops == ["q", "io", "jo", "ko"]
+    assert "pragma" not in text.split("void kernel")[1]
+    assert flags({}) == ["-O2"]
+    assert isinstance(evaluator, SourceProvider)
+    assert evaluator.source_name == "c_loop_nest.c"
+    evaluator.close()
+    evaluator.close()
+
+
+@needs_cc
+def test_it_goes_on_after_close() -> None:
+    evaluator = CKernelEvaluator(Space({"ti": [1, 2]}), settings(repeats=Repeats()))
+    assert evaluate(evaluator, ti=2).status is Status.OK
+    evaluator.close()
+    assert evaluate(evaluator, ti=1).status is Status.OK
+    evaluator.close()
+
+
+def with_sources(folder: Path, *sources: str, **changed: Any) -> CKernelEvaluator:
+    """Return an evaluator whose kernels have these sources, one after the other; the last is repeated."""
+    problem = folder / "problem.py"
+    problem.write_text(
+        f"from c_loop_nest import inputs, expected, magnitude\nSOURCES = {list(sources)!r}\n"
+        "def source(config, size):\n    return SOURCES.pop(0) if len(SOURCES) > 1 else SOURCES[0]\n"
+    )
+    return CKernelEvaluator(Space({"ti": [1, 2]}), settings(problem=problem, **changed))
+
+
+def with_kernel(folder: Path, body: str) -> CKernelEvaluator:
+    """Return an evaluator whose kernels all have this body."""
+    text = "#include <stdlib.h>\n#include <string.h>\n#include <unistd.h>\n#include <math.h>\n"
+    text += f"void kernel(const float *A, const float *B, float *C) {{ {body} }}\n"
+    return with_sources(folder, text, timeout=0.3, repeats=Repeats(2, 2))
+
+
+RIGHT = (
+    "for (int i = 0; i < 24; i++) for (int j = 0; j < 24; j++) { float s = 0; "
+    "for (int k = 0; k < 24; k++) s += A[24 * i + k] * B[24 * k + j]; C[24 * i + j] = s; }"
+)
+SECOND_TIME = f"static int calls; {RIGHT} if (++calls >= 2)"
+
+
+@needs_cc
+@pytest.mark.parametrize(
+    ("body", "word", "message"),
+    [
+        ("*(volatile int *)0 = 1;", "runtime", "SIGSEGV"),
+        ("abort();", "runtime", "SIGABRT"),
+        ("exit(5);", "runtime", "exit code 5"),
+        ("exit(0);", "runtime", "exit code 0"),
+        ("memset(C, 0, 24 * 24 * 4);", "correctness", "differs from the reference by"),
+        ("for (int q = 0; q < 576; q++) C[q] = NAN;", "correctness", "differs"),
+        (f"{RIGHT} C[575] += 0.01f;", "correctness", "differs"),
+        (f"{SECOND_TIME} C[0] = 1e9f;", "correctness", "differs"),
+        (f"{SECOND_TIME} abort();", "runtime", "SIGABRT"),
+        (
+            f"static int n; {RIGHT} if (++n == 3) for (;;) pause();",
+            "timeout",
+            "a repeat was stopped",
+        ),
+        ("this is no C;", "compile", "error"),
+    ],
+)
+def test_what_a_kernel_may_do(tmp_path: Path, body: str, word: str, message: str) -> None:
+    evaluator = with_kernel(tmp_path, body)
+    outcome = evaluate(evaluator, ti=1)
+    evaluator.close()
+    assert (outcome.status, outcome.failed) == (Status.FAILED, word)
+    assert message in outcome.message
+
+
+@needs_cc
+@pytest.mark.parametrize("body", ["for (;;) pause();", "volatile int go = 1; while (go) {}"])
+def test_a_hang_is_censored_at_the_limit(tmp_path: Path, body: str) -> None:
+    evaluator = with_kernel(tmp_path, body)
+    outcome = evaluate(evaluator, ti=1)
+    evaluator.close()
+    assert (outcome.status, outcome.failed) == (Status.CENSORED, "timeout")
+    assert outcome.bound == pytest.approx(300.0)
+
+
+@needs_cc
+def test_a_compiler_that_hangs_is_a_timeout(tmp_path: Path) -> None:
+    compiler = tmp_path / "slow-cc"
+    compiler.write_text(
+        f'#!/bin/sh\ncase "$*" in *kernel*) sleep 30;; esac\nexec {shutil.which("cc")} "$@"\n'
+    )
+    compiler.chmod(compiler.stat().st_mode | stat.S_IXUSR)
+    # The harness compiles within 3 s also on a busy machine.
+    slow = settings(compiler=str(compiler), build_timeout=3.0)
+    evaluator = CKernelEvaluator(Space({"ti": [1, 2]}), slow)
+    outcome = evaluate(evaluator, ti=1)
+    evaluator.close()
+    assert (outcome.status, outcome.failed) == (Status.FAILED, "timeout")
+
+
+@needs_cc
+def test_a_compiler_that_compiles_nothing_is_broken(tmp_path: Path) -> None:
+    evaluator = CKernelEvaluator(Space({"ti": [1, 2]}), settings(compiler="false"))
+    with pytest.raises(EvaluatorError, match="harness"):
+        evaluate(evaluator, ti=1)
+    evaluator.close()
+
+
+@needs_cc
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({"ti": 5}, "ti = 5 does not divide the size 24"),
+        ({"order": ("ko", "io", "jo", "ii", "ji", "ki"), "threads": 2}, "race for the sums"),
+        ({"order": ("ki", "io", "jo", "ii", "ji", "ko"), "threads": 2}, "race for the sums"),
+    ],
+)
+def test_programs_that_cannot_be_right_are_not_run(
+    space: Space, config: dict[str, Any], message: str
+) -> None:
+    evaluator = CKernelEvaluator(space, settings())
+    outcome = evaluate(evaluator, **config)
+    assert outcome.failed == "constraints"
+    assert message in outcome.message
+    with pytest.raises(EvaluatorError, match=message):
+        evaluator.source(config)
+    evaluator.close()
+
+
+@needs_cc
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"tI": [1, 2]}, "no parameter 'tI'; did you mean 'ti'"),
+        ({"ti": [0, 2]}, "'ti': 0 is not a whole number"),
+        ({"ti": [1.5, 2.0]}, "'ti': 1.5"),
+        ({"tj": Real(1.0, 2.0)}, "'tj'"),
+        ({"order": Permutation(["i", "j", "k"])}, "a permutation of io, jo"),
+        ({"pragma": ["none", "simd"]}, "'simd' is not one of none, ivdep, omp simd"),
+        ({"opt": ["-O2", "-O2 -fplugin=x"]}, "'opt'"),
+        ({"march": ["native", "-x"]}, "'march'"),
+        ({"fast_math": ["yes", "no"]}, "true or false"),
+        ({"threads": Ordinal([1, -2][::-1])}, "'threads'"),
+    ],
+)
+def test_spaces_that_are_not_understood(parameters: dict[str, Any], message: str) -> None:
+    with pytest.raises(EvaluatorError, match=message) as caught:
+        CKernelEvaluator(Space(parameters), settings())
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_compiler_is_told(space: Space) -> None:
+    with pytest.raises(EvaluatorError, match="'no-such-cc' is not on PATH"):
+        CKernelEvaluator(space, settings(compiler="no-such-cc"))
+
+
+@needs_cc
+def test_a_compiler_without_openmp_is_told(space: Space, tmp_path: Path) -> None:
+    compiler = tmp_path / "cc-without"
+    compiler.write_text("#!/bin/sh\necho unsupported option >&2\nexit 1\n")
+    compiler.chmod(0o755)
+    with pytest.raises(EvaluatorError, match=r"does not accept -fopenmp.*unsupported option"):
+        CKernelEvaluator(space, settings(compiler=str(compiler)))
+
+
+def table(**entries: Any) -> Table:
+    return Table("evaluator", {"kind": "c", "problem": "c_loop_nest.py", **entries})
+
+
+@pytest.mark.parametrize(
+    ("entries", "message"),
+    [
+        ({}, "needs the key 'size'"),
+        ({"size": 0}, "size = 0"),
+        ({"size": 24, "sise": 3}, "did you mean 'size'"),
+        ({"size": 24, "tolerance": 0}, "tolerance"),
+    ],
+)
+def test_wrong_tables(space: Space, entries: dict[str, Any], message: str) -> None:
+    with pytest.raises(RunFileError, match=message):
+        registry.create(table(**entries), space, "ms", KERNELS)
+
+
+def test_the_unit_is_one_of_time(space: Space) -> None:
+    with pytest.raises(RunFileError, match="measures time, not 'GB/s'"):
+        registry.create(table(size=24), space, "GB/s", KERNELS)
+
+
+def test_a_former_kind_names_its_replacement(space: Space) -> None:
+    for kind, file in (("c_loop_nest", "c_loop_nest.py"), ("taco", "taco_kernels.py")):
+        with pytest.raises(RunFileError, match=f'kind = "c" and problem = "kernels/{file}"'):
+            registry.create(Table("evaluator", {"kind": kind, "size": 8}), space, "ms", KERNELS)
+
+
+def test_innermost_sums_have_an_accumulator_and_a_reduction() -> None:
+    config = {"tk": 4, "pragma": "omp simd"}
+    assert "#pragma omp simd reduction(+ : sum)" in source(config, 8)
+    other = {**config, "order": ("io", "jo", "ko", "ii", "ki", "ji"), "tj": 4}
+    assert "reduction" not in source(other, 8)
+
+
+def test_threads_always_share_the_first_loop_of_the_order() -> None:
+    for order in (LOOPS, ("ii", "io", "jo", "ko", "ji", "ki")):
+        lines = source({"order": order, "threads": 2, "ti": 1}, 8).splitlines()
+        place = next(i for i, line in enumerate(lines) if "omp parallel for" in line)
+        assert lines[place + 1].strip().startswith(f"for (int {order[0]} ")
+
+
+def test_flags() -> None:
+    config = {"opt": "-O3", "march": "native", "fast_math": True, "threads": 2}
+    assert flags(config) == ["-O3", "-march=native", "-ffast-math", "-fopenmp"]
+    assert flags({"pragma": "omp simd"}) == ["-O2", "-fopenmp-simd"]
+
+
+def test_every_field_of_a_schedule_has_a_domain_that_holds_its_default() -> None:
+    assert {field.name for field in fields(Schedule)} == set(domains())
+    for config in (asdict(Schedule()), {}):
+        assert Schedule(**complete_config("c_loop_nest", domains(), config)) == Schedule()
+    check(Schedule(), 7)
+
+
+def test_a_torn_report_is_read_as_far_as_it_goes() -> None:
+    report = read_report('{"seconds": 1.5e-3}\n{"seconds": 2.0e\nnoise\n{"error": 4}\n[1]\n')
+    assert report.seconds == (0.0015,)
+    assert report.error == 4.0
+
+
+@needs_cc
+def test_warm_ups_and_more_repeats_where_they_are_wanted(tmp_path: Path) -> None:
+    """The kernel counts its calls in a file: two warm-ups and two repeats a process."""
+    rule = Repeats(2, 4, relative_error=1e-9)
+    evaluator = with_sources(tmp_path, counting(), warmup=2, repeats=rule)
+    evaluator.submit(Trial(4, {"ti": 1}))
+    (outcome,) = evaluator.wait()
+    assert len(outcome.repeats) == 4, outcome
+    folder = next(Path(tempfile.gettempdir()).iterdir())
+    assert (folder / "calls").read_text() == "x" * 8
+    evaluator.close()
+
+
+def counting() -> str:
+    head = "#include <stdio.h>\nvoid kernel(const float *A, const float *B, float *C) { "
+    tell = 'FILE *f = fopen("calls", "a"); fputc(\'x\', f); fclose(f); '
+    return f"{head}{tell}{RIGHT} }}\n"
+
+
+@needs_cc
+def test_a_kernel_that_is_clearly_slower_is_stopped(tmp_path: Path) -> None:
+    """The first one counts, the second one sleeps for longer than the test may take."""
+    bodies = [f"{RIGHT} usleep(10000);", f"{RIGHT} sleep(60);"]
+    head = "#include <unistd.h>\nvoid kernel(const float *A, const float *B, float *C) { "
+    sources = (f"{head}{body} }}\n" for body in bodies)
+    rule = Repeats(2, 2, slow_ratio=3.0)
+    evaluator = with_sources(tmp_path, *sources, timeout=60.0, repeats=rule)
+    fast, slow = evaluate(evaluator, ti=1), evaluate(evaluator, ti=2)
+    evaluator.close()
+    assert fast.value is not None
+    assert (slow.status, slow.failed) == (Status.CENSORED, "timeout")
+    assert slow.bound == pytest.approx(3 * fast.value)
+
+
+@needs_cc
+def test_kernels_are_compiled_ahead() -> None:
+    evaluator = CKernelEvaluator(Space({"ti": [1, 2, 3, 4]}), settings(repeats=Repeats()), ahead=2)
+    for number in range(4):
+        evaluator.submit(Trial(number, {"ti": number + 1}))
+    outcomes = [one for _ in range(4) for one in evaluator.wait()]
+    assert sorted(one.trial_id for one in outcomes) == [0, 1, 2, 3]
+    assert all(one.status is Status.OK for one in outcomes)
+    evaluator.close()
+
+
+@needs_cc
+def test_memory_and_cpus_reach_the_kernel(tmp_path: Path) -> None:
+    body = f"{RIGHT} if (!malloc(1u << 30)) abort();"
+    for memory, word in ((None, None), (256 << 20, "runtime")):
+        head = "#include <stdlib.h>\nvoid kernel(const float *A, const float *B, float *C) { "
+        text = f"{head}{body} }}\n"
+        cpus = frozenset({min(os.sched_getaffinity(0))}) if sys.platform == "linux" else None
+        evaluator = with_sources(tmp_path, text, memory=memory, cpus=cpus, repeats=Repeats())
+        outcome = evaluate(evaluator, ti=1)
+        evaluator.close()
+        assert outcome.failed == word, outcome.message

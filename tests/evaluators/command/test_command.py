@@ -1,0 +1,382 @@
+"""Commands: every failure word, injection attempts, limits, and that nothing is left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from baco_like.evaluators import StagedEvaluator
+from baco_like.evaluators.command import evaluator as command
+from baco_like.evaluators.settings_table import Table
+from baco_like.exceptions import BacoWarning, EvaluatorError, RunFileError
+from baco_like.parameters.categorical import Categorical
+from baco_like.parameters.permutation import Permutation
+from baco_like.records.trial import Outcome, Status, Trial
+from baco_like.spaces.space import Space
+
+PYTHON = f"{sys.executable} -I -c"
+HOSTILE = "$(touch owned); `touch owned` && touch owned | 'x' \"y\" {tile} \\ -rf *"
+needs_cc = pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
+
+
+@pytest.fixture(autouse=True)
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Let temporary folders be made where a test can look, and require that none is left."""
+    place = tmp_path / "temporary"
+    place.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(place))
+    yield place
+    assert list(place.iterdir()) == []
+
+
+@pytest.fixture
+def space() -> Space:
+    return Space(
+        {
+            "tile": [8, 16, 32],
+            "text": Categorical([HOSTILE, "plain", ""]),
+            "order": Permutation(["i", "j", "k"]),
+            "flag": [True, False],
+        }
+    )
+
+
+CONFIG: dict[str, Any] = {"tile": 16, "text": HOSTILE, "order": ("j", "i", "k"), "flag": True}
+
+
+def make(space: Space, folder: Path, unit: str = "ms", **entries: Any) -> StagedEvaluator:
+    entries = {"kind": "command", "measure": "wall", **entries}
+    return command.from_table(Table("evaluator", entries), space, unit, folder)
+
+
+def evaluate(space: Space, folder: Path, unit: str = "ms", **entries: Any) -> Outcome:
+    evaluator = make(space, folder, unit, **entries)
+    evaluator.submit(Trial(5, CONFIG))
+    (outcome,) = evaluator.wait()
+    evaluator.close()
+    evaluator.close()
+    assert outcome.trial_id == 5
+    return outcome
+
+
+def test_regex_repeats_and_timings(space: Space, tmp_path: Path) -> None:
+    counter = tmp_path / "count"
+    counter.write_text("")
+    code = f"p='{counter}'; open(p, 'a').write('x'); print('time:', len(open(p).read()))"
+    outcome = evaluate(
+        space,
+        tmp_path,
+        run=f'{PYTHON} "{code}"',
+        check=f"{PYTHON} \"open('{counter}', 'a').write('xx')\"",
+        measure="regex",
+        pattern="time: (.*)",
+        repeats=3,
+    )
+    # one run, then the check, then the other runs
+    assert outcome.repeats == (1.0, 4.0, 5.0)
+    assert outcome.value == 4.0
+    assert set(outcome.extra["seconds"]) == {"run", "check"}
+
+
+def test_values_reach_the_program_as_they_are(space: Space, tmp_path: Path) -> None:
+    code = (
+        "import json, os, sys; e = os.environ; c = dict(args=sys.argv[1:], text=e['BACO_TEXT'], "
+        "order=e['BACO_ORDER'], tile=e['BACO_TILE'], cwd=os.getcwd(), work=e['BACO_WORKDIR'], "
+        "time=1); open('seen', 'w').write(json.dumps(c)); print(json.dumps(c))"
+    )
+    evaluate(
+        space,
+        tmp_path,
+        run=f'{PYTHON} "{code}" {{text}} -D{{order}} {{flag}} {{workdir}}/x',
+        measure="json",
+        key="time",
+    )
+    seen = json.loads((tmp_path / "seen").read_text())
+    assert seen["args"] == [HOSTILE, "-Dj,i,k", "1", f"{seen['work']}/x"]
+    assert (seen["text"], seen["order"], seen["tile"]) == (HOSTILE, "j,i,k", "16")
+    assert seen["cwd"] == str(tmp_path)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["seen", "temporary"]
+
+
+def test_wall_time_in_the_objectives_unit(space: Space, tmp_path: Path) -> None:
+    outcome = evaluate(space, tmp_path, run="sleep 0.1", repeats=2)
+    assert outcome.status is Status.OK
+    assert all(100 <= value < 5000 for value in outcome.repeats)
+    assert len(outcome.repeats) == 2
+
+
+@pytest.mark.parametrize(
+    ("entries", "word", "message"),
+    [
+        ({"build": "false", "run": "true"}, "compile", "build: exit code 1"),
+        (
+            {"build": "sleep 9", "build_timeout": 0.1, "run": "true"},
+            "timeout",
+            "build: stopped after",
+        ),
+        ({"run": "false"}, "runtime", "run: exit code 1"),
+        ({"run": f"{PYTHON} 'import os; os.abort()'"}, "runtime", "run: ended by SIGABRT"),
+        ({"run": f"{PYTHON} 'import os; os.kill(os.getpid(), 11)'"}, "runtime", "SIGSEGV"),
+        ({"run": "true", "check": "false"}, "correctness", "check: exit code 1"),
+        ({"run": "true", "check": "sleep 9", "timeout": 0.2}, "timeout", "check: stopped"),
+        ({"run": "echo nothing", "measure": "regex", "pattern": "t=(.*)"}, "runtime", "nothing"),
+        ({"run": "echo t=inf", "measure": "regex", "pattern": "t=(.*)"}, "runtime", "t=inf"),
+        ({"run": "sleep 9", "measure": "json", "key": "t", "timeout": 0.1}, "timeout", "stopped"),
+        ({"build": "true", "run": "{workdir}/absent"}, "runtime", "cannot be started"),
+        ({"build": "{workdir}/absent", "run": "true"}, "compile", "cannot be started"),
+        ({"run": "true", "check": "{workdir}/absent"}, "correctness", "cannot be started"),
+    ],
+)
+def test_failure_words(
+    space: Space, tmp_path: Path, entries: dict[str, Any], word: str, message: str
+) -> None:
+    outcome = evaluate(space, tmp_path, **entries)
+    assert (outcome.status, outcome.failed) == (Status.FAILED, word)
+    assert message in outcome.message.splitlines()[0]
+    assert "seconds" in outcome.extra
+
+
+def test_a_run_over_its_limit_is_censored_where_its_wall_time_counts(
+    space: Space, tmp_path: Path
+) -> None:
+    outcome = evaluate(space, tmp_path, run="sleep 9", timeout=0.25)
+    assert (outcome.status, outcome.failed) == (Status.CENSORED, "timeout")
+    assert outcome.bound == 250.0
+
+
+def test_a_later_repeat_over_the_limit_is_a_failure(space: Space, tmp_path: Path) -> None:
+    code = "import os, time; os.path.exists('once') and time.sleep(9); open('once', 'w')"
+    outcome = evaluate(space, tmp_path, run=f'{PYTHON} "{code}"', timeout=1.0, repeats=2)
+    assert (outcome.status, outcome.failed, outcome.bound) == (Status.FAILED, "timeout", None)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="address space limits")
+def test_memory_limit_is_a_runtime_failure(space: Space, tmp_path: Path) -> None:
+    run = f"{PYTHON} 'x = bytearray(10**9)'"
+    outcome = evaluate(space, tmp_path, run=run, memory="300MiB")
+    assert outcome.failed == "runtime"
+    assert "MemoryError" in outcome.message
+
+
+def test_a_long_message_is_bounded(space: Space, tmp_path: Path) -> None:
+    code = "import sys; sys.stderr.write('warning: noise\\n' * 100_000); sys.exit('the end')"
+    outcome = evaluate(space, tmp_path, build=f'{PYTHON} "{code}"', run="true")
+    assert len(outcome.message) < 5000
+    assert outcome.message.endswith("the end")
+
+
+def test_a_read_only_workdir_is_removed(space: Space, tmp_path: Path) -> None:
+    build = "mkdir -p {workdir}/a/b"
+    outcome = evaluate(space, tmp_path, build=build, run="chmod -R a-w {workdir}/a")
+    assert outcome.status is Status.OK  # the fixture looks at the folder
+
+
+def test_trials_are_done_in_order(space: Space, tmp_path: Path) -> None:
+    evaluator = make(space, tmp_path, run="true")
+    assert evaluator.capacity == 1
+    for i in range(3):
+        evaluator.submit(Trial(i, CONFIG))
+    assert [evaluator.wait()[0].trial_id for _ in range(2)] == [0, 1]
+    evaluator.close()
+    with pytest.raises(EvaluatorError, match="without a submitted trial"):
+        evaluator.wait()
+
+
+@pytest.mark.parametrize(
+    ("entries", "error", "message"),
+    [
+        ({}, RunFileError, "needs the key 'run'"),
+        ({"run": "true", "tiemout": 3}, RunFileError, "did you mean 'timeout'"),
+        ({"run": "echo {tyle}"}, RunFileError, "did you mean 'tile'"),
+        ({"run": "true", "build": "cc {tile"}, RunFileError, "a brace is written"),
+        ({"run": "true", "repeats": 0}, RunFileError, "repeats = 0"),
+        ({"run": "true", "timeout": "5"}, RunFileError, "timeout = '5'"),
+        ({"run": "true", "memory": "lots"}, RunFileError, "2GiB"),
+        ({"run": "true", "build": ["cc"]}, RunFileError, "build"),
+        ({"run": "no-such-program"}, EvaluatorError, "'no-such-program' is not on PATH"),
+        ({"build": "no-such-cc", "run": "{workdir}/k"}, EvaluatorError, "build.*no-such-cc"),
+        ({"run": "./absent"}, EvaluatorError, "not an executable file"),
+    ],
+)
+def test_wrong_tables_are_told_before_anything_happens(
+    space: Space, tmp_path: Path, entries: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message) as caught:
+        make(space, tmp_path, **entries)
+    assert "\n" not in str(caught.value)
+    assert [p.name for p in tmp_path.iterdir()] == ["temporary"]
+
+
+def test_a_program_that_the_build_makes_need_not_be_there(space: Space, tmp_path: Path) -> None:
+    make(space, tmp_path, build="touch made", run="./made")
+
+
+def test_wall_needs_a_unit_of_time(space: Space, tmp_path: Path) -> None:
+    with pytest.raises(RunFileError, match="unit"):
+        make(space, tmp_path, unit="GFLOP/s", run="true")
+
+
+def test_reserved_and_clashing_names(tmp_path: Path) -> None:
+    with pytest.raises(RunFileError, match="rename the parameter"):
+        make(Space({"workdir": [1, 2]}), tmp_path, run="true")
+    with pytest.raises(RunFileError, match="BACO_N"):
+        make(Space({"n": [1, 2], "N": [1, 2]}), tmp_path, run="true")
+
+
+def test_a_missing_folder_is_told(space: Space, tmp_path: Path) -> None:
+    with pytest.raises(EvaluatorError, match="does not exist"):
+        make(space, tmp_path / "absent", run="true")
+
+
+def test_a_parameter_that_no_command_names_is_told(space: Space, tmp_path: Path) -> None:
+    with pytest.warns(
+        BacoWarning, match=r"parameter 'text': write \{text\} .* as \$BACO_TEXT only"
+    ):
+        make(space, tmp_path, run="sh -c 'echo $BACO_ORDER' {tile} {flag}")
+    make(space, tmp_path, run="sh script.sh")  # which may read all of them from its environment
+
+
+@needs_cc
+@pytest.mark.filterwarnings("ignore:no command names the parameter")  # two of four are enough here
+def test_a_real_build(space: Space, tmp_path: Path) -> None:
+    (tmp_path / "k.c").write_text(
+        "#include <stdio.h>\n"
+        'int main(int c, char **v) { printf("%s time: %d\\n", v[1], TILE * 2); return c != 2; }\n'
+    )
+    entries: dict[str, Any] = {
+        "run": "{workdir}/k {order}",
+        "measure": "regex",
+        "pattern": "j,i,k time: (.*)",
+        "repeats": 2,
+    }
+    build = "cc -DTILE={tile} k.c -o {workdir}/k"
+    outcome = evaluate(space, tmp_path, build=build, **entries)
+    assert outcome.repeats == (32.0, 32.0)
+    assert set(outcome.extra["seconds"]) == {"compile", "run"}
+    broken = evaluate(space, tmp_path, build=build.replace("{tile}", "{{"), **entries)
+    assert broken.failed == "compile"
+    assert "error" in broken.message.splitlines()[0]
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["k.c", "temporary"]
+
+
+@pytest.mark.parametrize("name", ["process", "like_mark"])
+def test_no_parameter_shares_its_variable_with_ours(tmp_path: Path, name: str) -> None:
+    evaluator = make(
+        Space({name: [8, 16]}),
+        tmp_path,
+        run=f"{PYTHON} 'import os; print(os.environ[\"BACO_{name.upper()}\"])'",
+        measure="regex",
+        pattern=".*",
+    )
+    evaluator.submit(Trial(0, {name: 16}))
+    assert evaluator.wait()[0].value == 16.0
+
+
+def test_a_nul_in_a_value_is_told_before_anything_runs(tmp_path: Path) -> None:
+    for parameter in (Categorical(["a", "b\0"]), Permutation(["i", "j\0"])):
+        with pytest.raises(EvaluatorError, match=r"parameter 'x'.*NUL"):
+            make(Space({"x": parameter}), tmp_path, run="true")
+
+
+def test_repeats_before_a_failing_one_are_kept(space: Space, tmp_path: Path) -> None:
+    code = "import os; p='n'; n=os.path.exists(p); open(p, 'w'); print(1 / 0 if n else 4)"
+    outcome = evaluate(
+        space, tmp_path, run=f'{PYTHON} "{code}"', measure="regex", pattern=".+", repeats=3
+    )
+    assert (outcome.failed, outcome.extra["repeats"]) == ("runtime", [4.0])
+
+
+def counting(values: str) -> str:
+    """Return a command that prints the next of the values, and keeps count in a file."""
+    code = (
+        f"import os; n = len(open('n').read()) if os.path.exists('n') else 0; "
+        f"open('n', 'a').write('x'); print({values}[n])"
+    )
+    return f'{PYTHON} "{code}"'
+
+
+def test_a_warm_up_is_not_counted_and_its_result_is_checked(space: Space, tmp_path: Path) -> None:
+    outcome = evaluate(
+        space,
+        tmp_path,
+        run=counting("[9, 8, 1, 2]"),
+        check=f"{PYTHON} \"assert open('n').read() == 'x'\"",
+        measure="regex",
+        pattern=".+",
+        warmup=2,
+        repeats=2,
+    )
+    assert outcome.repeats == (1.0, 2.0), outcome
+
+
+def test_repeats_until_the_error_is_small(space: Space, tmp_path: Path) -> None:
+    entries = {"measure": "regex", "pattern": ".+", "repeats": 2, "max_repeats": 9}
+    run = counting("[1, 2, 1.5, 1.5, 1.5, 1.5, 1.5, 1.5, 1.5]")
+    outcome = evaluate(space, tmp_path, run=run, relative_error=0.1, **entries)
+    assert outcome.repeats == (1.0, 2.0, *[1.5] * 5)
+
+
+def test_clearly_slower_than_the_best(tmp_path: Path) -> None:
+    space = Space({"time": [0.05, 30]})
+    evaluator = make(space, tmp_path, run="sleep {time}", repeats=3, slow_ratio=4)
+    for number, seconds in enumerate((0.05, 30)):
+        evaluator.submit(Trial(number, {"time": seconds}))
+    (fast,), (slow,) = evaluator.wait(), evaluator.wait()
+    assert slow.status is Status.CENSORED
+    assert slow.bound == pytest.approx(4 * fast.value)
+    assert slow.extra["seconds"]["run"] < 10
+    evaluator.close()
+
+
+def test_builds_ahead_have_folders_of_their_own(tmp_path: Path, temporary: Path) -> None:
+    space = Space({"n": [1, 2, 3, 4]})
+    evaluator = make(
+        space,
+        tmp_path,
+        build="touch {workdir}/{n}",
+        run="ls {workdir}",
+        measure="regex",
+        pattern=".+",
+        ahead=2,
+    )
+    assert evaluator.capacity == 3
+    for n in (1, 2, 3, 4):
+        evaluator.submit(Trial(n, {"n": n}))
+    found = [one for _ in range(3) for one in evaluator.wait()]
+    assert all(one.value == one.trial_id for one in found)
+    evaluator.close()  # with one that is built or being built; the fixture looks at the folder
+
+
+def test_closing_ends_a_build(tmp_path: Path) -> None:
+    evaluator = make(Space({"n": [1, 2]}), tmp_path, build="sleep 60", run="true", ahead=1)
+    started = time.monotonic()
+    for pause in (0.0, 0.0, 0.1):  # before it has begun, or while it runs
+        evaluator.submit(Trial(0, {"n": 1}))
+        time.sleep(pause)
+        evaluator.close()
+    assert time.monotonic() - started < 30
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="pinning is of Linux")
+def test_runs_are_pinned_and_builds_are_not(space: Space, tmp_path: Path) -> None:
+    cpu = min(os.sched_getaffinity(0))
+    code = "import os; print(len(os.sched_getaffinity(0)))"
+    outcome = evaluate(
+        space,
+        tmp_path,
+        build=f'{PYTHON} "import os; assert len(os.sched_getaffinity(0)) == {len(os.sched_getaffinity(0))}"',
+        run=f'{PYTHON} "{code}"',
+        measure="regex",
+        pattern=".+",
+        cpus=[cpu],
+    )
+    assert outcome.value == 1.0, outcome.message

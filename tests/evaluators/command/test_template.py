@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from baco_like.evaluators import Template, variable_names
+from baco_like.evaluators.command.template import to_text
+from baco_like.exceptions import EvaluatorError, RunFileError
+
+
+def parse(text: str) -> Template:
+    return Template.parse(text, ["tile", "order", "workdir"], "[evaluator] run")
+
+
+def test_words_are_split_before_they_are_filled() -> None:
+    template = parse("cc -DT={tile} 'a b' {workdir}/k")
+    filled = template.fill({"tile": "8; rm -rf / $(id) 'x", "workdir": "/tmp/w d", "order": ""})
+    assert filled == ["cc", "-DT=8; rm -rf / $(id) 'x", "a b", "/tmp/w d/k"]
+
+
+@given(st.text(st.characters(blacklist_characters="\0", codec="utf-8"), max_size=50))
+def test_a_value_stays_in_its_word_whatever_it_is(value: str) -> None:
+    filled = parse("prog pre{tile}post end").fill({"tile": value})
+    assert filled == ["prog", f"pre{value}post", "end"]
+
+
+def test_a_value_that_looks_like_a_placeholder_is_not_filled_again() -> None:
+    assert parse("x {tile} {order}").fill({"tile": "{order}", "order": "{{"}) == [
+        "x",
+        "{order}",
+        "{{",
+    ]
+
+
+def test_a_hostile_value_reaches_the_program_as_it_is() -> None:
+    template = parse(f"{sys.executable} -I -c 'import sys; print(ascii(sys.argv[1]))' {{tile}}")
+    hostile = "$(touch /tmp/owned); `id` && 'x' \"y\" | > * \\ \n"
+    done = subprocess.run(
+        template.fill({"tile": hostile}), capture_output=True, text=True, check=True
+    )
+    assert done.stdout == ascii(hostile) + "\n"
+
+
+def test_doubled_braces_are_braces() -> None:
+    assert parse("awk '{{print}}' {{x}}").fill({}) == ["awk", "{print}", "{x}"]
+
+
+def test_empty_words_stay() -> None:
+    assert parse("x '' y").fill({}) == ["x", "", "y"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("cc {tyle}", r"\[evaluator\] run: unknown placeholder \{tyle\}; did you mean 'tile'"),
+        ("cc {tile.real}", "unknown placeholder"),
+        ("cc {tile[0]}", "unknown placeholder"),
+        ("cc {}", "unknown placeholder"),
+        ("cc {0}", "unknown placeholder"),
+        ("cc {tile!r}", "a name alone"),
+        ("cc {tile:>5}", "a name alone"),
+        ("cc {tile:{order}}", "a name alone"),
+        ("cc {tile", "a brace is written"),
+        ("cc tile}", "a brace is written"),
+        ("cc 'x", "No closing quotation"),
+        ("   ", "the command is empty"),
+    ],
+)
+def test_wrong_texts_are_told(text: str, message: str) -> None:
+    with pytest.raises(RunFileError, match=message) as caught:
+        parse(text)
+    assert "\n" not in str(caught.value)
+
+
+def test_program_and_placeholders() -> None:
+    assert parse("cc -o {workdir}/k {tile}").program == "cc"
+    assert parse("{workdir}/k {order}").program is None
+    assert parse("cc -o {workdir}/k {tile}").placeholders == {"workdir", "tile"}
+
+
+def test_text_of_values() -> None:
+    values = [3, 0.1, 1e-300, True, False, "-O3", ("i", "j", "k"), (2, 0, 1), 2**53 + 1]
+    texts = ["3", "0.1", "1e-300", "1", "0", "-O3", "i,j,k", "2,0,1", "9007199254740993"]
+    assert [to_text(value) for value in values] == texts
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False))
+def test_floats_come_back_the_same(value: float) -> None:
+    assert float(to_text(value)) == value
+
+
+def test_nul_is_refused() -> None:
+    with pytest.raises(EvaluatorError, match="NUL"):
+        to_text("a\0b")
+
+
+def test_variable_names() -> None:
+    assert variable_names(["tile", "block-x", "Größe"]) == {
+        "tile": "BACO_TILE",
+        "block-x": "BACO_BLOCK_X",
+        "Größe": "BACO_GR__E",
+    }
+    with pytest.raises(RunFileError, match="both become BACO_N; rename one"):
+        variable_names(["n", "N"])
+
+
+def test_an_optional_flag_that_is_not_given_is_no_word() -> None:
+    template = Template.parse("cc {flag?} -o 'a b' {flag}x '' {flag}", ["flag"], "build")
+    assert template.placeholders == {"flag"}
+    assert template.fill({"flag": ""}) == ["cc", "-o", "a b", "x", "", ""]
+    assert template.fill({"flag": "-g"}) == ["cc", "-g", "-o", "a b", "-gx", "", "-g"]
+    for wrong in ("cc {flag?}x", "cc {falg?}"):
+        with pytest.raises(RunFileError, match="unknown placeholder"):
+            Template.parse(wrong, ["flag"], "build")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "cc x.c 2>&1 | tee log",
+        "cd src && make",
+        "run > log",
+        "run >log",
+        "run 2>/dev/null",
+        "run|tee log",
+        "run; ls",
+        "run $HOME",
+        "run $(nproc)",
+        "run `nproc`",
+    ],
+)
+def test_what_only_a_shell_understands_is_refused(text: str) -> None:
+    with pytest.raises(RunFileError, match=r"needs a shell.*sh -c"):
+        Template.parse(text, [], "[evaluator] run")
+    assert Template.parse(f"sh -c '{text}'", [], "run").fill({})[2] == text
+    assert Template.parse("awk -F '|' x", [], "run").fill({}) == ["awk", "-F", "|", "x"]
+    assert Template.parse('x "a > $b" c\\;d', [], "run").fill({}) == ["x", "a > $b", "c;d"]

@@ -1,0 +1,464 @@
+"""Evaluators on executors: the same results everywhere, and workers that are lost."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import executor_targets
+import pytest
+
+from baco_like import EvaluatorError, MaxEvals, Optimizer, Outcome, Space, Status, Trial, run
+from baco_like.evaluators import Evaluator, ExecutorEvaluator, LostWorker, ProcessLanes, RayExecutor
+from baco_like.evaluators.executors.lost import is_lost
+from baco_like.evaluators.executors.protocol import count_workers
+from baco_like.exceptions import MissingExtra
+
+# The same results ------------------------------------------------------------------------------------------------
+
+DOMAINS = {"bx": [8, 16, 32, 64], "by": [1, 2, 4, 8], "unroll": [1, 2, 4, 8]}
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A recorded table in which one configuration in seven has failed."""
+    rows = []
+    for number, values in enumerate(itertools.product(*DOMAINS.values())):
+        fails = number % 7 == 3
+        rows.append(
+            {
+                "configuration": dict(zip(DOMAINS, values, strict=True)),
+                "invalidity": "compile" if fails else "correct",
+                "measurements": [{"name": "time", "value": 1.0 + number, "unit": "ms"}],
+                "objectives": ["time"],
+                "times": {},
+            }
+        )
+    path = tmp_path_factory.mktemp("table") / "table.json"
+    path.write_text(json.dumps({"results": rows, "metadata": {}, "schema_version": "1.0.0"}))
+    return path
+
+
+def results(evaluator: Evaluator, evaluations: int = 60) -> list[str]:
+    """Return what a run over most of the space has observed, in an order that does not depend on that of arrival."""
+    optimizer = Optimizer(Space(DOMAINS), strategy="exhaustive")
+    run(optimizer, evaluator, MaxEvals(evaluations))
+    assert len(optimizer.trials) == evaluations
+    return sorted(f"{sorted(t.config.items())} {t.value} {t.failure}" for t in optimizer.trials)
+
+
+@pytest.fixture(scope="module")
+def sequential(table: Path) -> list[str]:
+    found = results(executor_targets.replay(str(table)))
+    assert any("compile" in line for line in found)
+    return found
+
+
+@contextmanager
+def dask(workers: int) -> Iterator[Any]:
+    """Start a cluster of processes on this machine; yields the client."""
+    distributed = pytest.importorskip("distributed")
+    settings = {"threads_per_worker": 1, "processes": True, "dashboard_address": None}
+    with (
+        distributed.LocalCluster(workers, silence_logs=50, **settings) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        yield client
+
+
+@pytest.fixture(scope="module")
+def lanes() -> Iterator[ProcessLanes]:
+    """Two processes for all tests of this file, as starting them takes a while."""
+    with ProcessLanes(2) as made:
+        yield made
+
+
+def test_threads_and_processes_give_the_sequential_results(
+    table: Path, sequential: list[str], lanes: ProcessLanes
+) -> None:
+    make = partial(executor_targets.replay, str(table), 0.001)
+    with ThreadPoolExecutor(4) as threads:
+        assert results(ExecutorEvaluator(make, threads)) == sequential
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as processes:
+        assert results(ExecutorEvaluator(make, processes)) == sequential
+    assert results(ExecutorEvaluator(make, lanes)) == sequential
+
+
+@pytest.mark.filterwarnings("ignore")  # of a cluster whose workers are killed
+def test_dask_gives_the_sequential_results_while_workers_are_killed(
+    table: Path, sequential: list[str]
+) -> None:
+    with dask(2) as client:
+        executor = client.get_executor(pure=False)
+        assert count_workers(executor) == 2
+        make = partial(executor_targets.replay, str(table), 0.02)
+        evaluator = ExecutorEvaluator(make, executor, lease=60.0)
+        victims = list(client.run(os.getpid).values())
+        threading.Timer(0.3, os.kill, (victims[0], signal.SIGKILL)).start()
+        assert results(evaluator) == sequential
+        deadline = time.monotonic() + 30
+        while Path(f"/proc/{victims[0]}").exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert not Path(f"/proc/{victims[0]}").exists()
+
+
+def test_mpi_gives_the_sequential_results(table: Path, sequential: list[str]) -> None:
+    pytest.importorskip("mpi4py", reason="mpi4py is not installed (extra 'mpi')")
+    beside = str(Path(sys.executable).parent)
+    program = shutil.which("mpiexec", path=f"{beside}{os.pathsep}{os.environ['PATH']}")
+    if program is None:
+        pytest.skip("there is no mpiexec: install MPICH or Open MPI")
+    script = Path(executor_targets.__file__)
+    command = [program, "-n", "3", sys.executable, "-m", "mpi4py.futures", str(script), str(table)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=100)
+    if "cannot load MPI library" in done.stderr or "libmpi" in done.stderr:
+        pytest.skip("mpi4py finds no MPI library; see its MPI4PY_LIBMPI")
+    assert done.returncode == 0, done.stderr
+    workers, *found = done.stdout.splitlines()
+    assert workers == "2"
+    assert found == sequential
+
+
+class FakeRay:
+    """As much of Ray as the shim uses, on threads."""
+
+    def __init__(self) -> None:
+        self.pool, self.options, self.started = ThreadPoolExecutor(2), list[dict[str, Any]](), 0
+
+    def is_initialized(self) -> bool:
+        return self.started > 0
+
+    def init(self) -> None:
+        self.started += 1
+
+    def cluster_resources(self) -> dict[str, float]:
+        return {"CPU": 4.0, "GPU": 1.0}
+
+    def remote(self, fn: Callable[..., Any]) -> Any:
+        ray = self
+
+        class Reference:
+            def __init__(self, *args: Any) -> None:
+                self.args = args
+
+            def future(self) -> Future[Any]:
+                return ray.pool.submit(fn, *self.args)
+
+        class Task:
+            def options(self, **options: Any) -> Any:
+                ray.options.append(options)
+                return self
+
+            def remote(self, *args: Any) -> Reference:
+                return Reference(*args)
+
+        return Task()
+
+
+def test_the_shim_for_ray(
+    table: Path, sequential: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ray = FakeRay()
+    monkeypatch.setitem(sys.modules, "ray", ray)
+    with RayExecutor(num_cpus=2) as executor:
+        evaluator = ExecutorEvaluator(partial(executor_targets.replay, str(table)), executor)
+        assert evaluator.capacity == 2
+        assert results(evaluator) == sequential
+    assert (ray.started, RayExecutor().num_workers) == (1, 4)
+    assert ray.options[0] == {"max_retries": 0, "num_cpus": 2}
+    ray.pool.shutdown()
+
+
+def test_without_ray_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(MissingExtra, match=r"baco-like\[ray\]"):
+        RayExecutor()
+
+
+@pytest.mark.skipif("RUN_RAY" not in os.environ, reason="Ray is large and slow to start: RUN_RAY=1")
+def test_ray_itself(table: Path, sequential: list[str]) -> None:
+    ray = pytest.importorskip("ray")
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+    evaluator = ExecutorEvaluator(partial(executor_targets.replay, str(table)), RayExecutor())
+    assert results(evaluator) == sequential
+    ray.shutdown()
+
+
+# Lost workers, by hand -------------------------------------------------------------------------------------------
+
+
+class ByHand:
+    """An executor whose calls end as a test says."""
+
+    _max_workers = 3
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[int, Future[Outcome]]] = []
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any) -> Future[Outcome]:
+        future: Future[Outcome] = Future()
+        self.calls.append((args[2].id, future))
+        return future
+
+    def answer(self, call: int, value: float = 1.0) -> None:
+        trial_id, future = self.calls[call]
+        future.set_result(Outcome.success(trial_id, (value,)))
+
+    def lose(self, call: int) -> None:
+        self.calls[call][1].set_exception(LostWorker("gone"))
+
+    @property
+    def ids(self) -> list[int]:
+        return [trial_id for trial_id, _ in self.calls]
+
+
+def by_hand(**settings: Any) -> tuple[ByHand, ExecutorEvaluator]:
+    executor = ByHand()
+    return executor, ExecutorEvaluator(object, executor, **settings)
+
+
+def test_outcomes_come_as_they_are_done() -> None:
+    executor, evaluator = by_hand()
+    for number in range(3):
+        evaluator.submit(Trial(number, {"x": number}))
+    executor.answer(1)
+    assert [one.trial_id for one in evaluator.wait()] == [1]
+    executor.answer(2)
+    executor.answer(0)
+    assert [one.trial_id for one in evaluator.wait()] == [0, 2]
+    with pytest.raises(EvaluatorError, match="without a submitted trial"):
+        evaluator.wait()
+
+
+def test_a_lost_trial_is_handed_out_again_and_given_up_in_the_end() -> None:
+    executor, evaluator = by_hand(attempts=3)
+    for number in range(2):
+        evaluator.submit(Trial(number, {"x": number}))
+    executor.lose(0)
+    executor.answer(1)
+    assert [one.trial_id for one in evaluator.wait()] == [1]
+    assert executor.ids == [0, 1, 0]
+    executor.lose(2)
+    assert evaluator._receive(0.0) == []
+    executor.lose(3)
+    (outcome,) = evaluator.wait()
+    assert executor.ids == [0, 1, 0, 0]
+    assert (outcome.trial_id, outcome.status) == (0, Status.ABANDONED)
+    assert outcome.message == "handed out 3 times: its worker is lost (LostWorker: gone)"
+
+
+def test_a_configuration_that_was_given_up_gets_one_more_chance() -> None:
+    executor, evaluator = by_hand(attempts=1)
+    for number in range(2):
+        evaluator.submit(Trial(number, {"x": 5}))
+        executor.lose(number)
+        (outcome,) = evaluator.wait()
+        assert outcome.status is (Status.ABANDONED, Status.FAILED)[number]
+    assert outcome.failed == "runtime"
+    assert executor.ids == [0, 1]
+
+
+def test_a_lease_ends_and_the_first_answer_counts() -> None:
+    executor, evaluator = by_hand(lease=0.05, attempts=1000)
+    evaluator.submit(Trial(0, {"x": 0}))
+    executor.calls[0][1].set_running_or_notify_cancel()  # it cannot be taken back
+    while len(executor.calls) < 2:
+        assert evaluator._receive(0.1) == []
+    executor.answer(0, 7.0)
+    (outcome,) = evaluator.wait()
+    assert outcome.value == 7.0
+    assert all(future.cancelled() for _, future in executor.calls[1:])
+
+
+def test_a_late_failure_of_an_earlier_attempt_is_dropped() -> None:
+    executor, evaluator = by_hand(lease=0.05, attempts=1000)
+    evaluator.submit(Trial(0, {"x": 0}))
+    executor.calls[0][1].set_running_or_notify_cancel()
+    while len(executor.calls) < 2:
+        evaluator._receive(0.1)
+    executor.calls[0][1].set_exception(ValueError("late"))
+    executor.answer(-1, 2.0)
+    assert evaluator.wait()[0].value == 2.0
+
+
+def test_leases_end_in_abandonment() -> None:
+    executor, evaluator = by_hand(lease=0.03, attempts=2)
+    evaluator.submit(Trial(4, {"x": 0}))
+    (outcome,) = evaluator.wait()
+    assert (outcome.status, len(executor.calls)) == (Status.ABANDONED, 2)
+    assert "no answer within 0.03 s" in outcome.message
+
+
+def test_an_error_ends_the_run_after_what_is_done() -> None:
+    executor, evaluator = by_hand()
+    for number in range(2):
+        evaluator.submit(Trial(number, {"x": number}))
+    executor.calls[0][1].set_exception(TypeError("a mistake"))
+    executor.answer(1)
+    assert [one.trial_id for one in evaluator.wait()] == [1]
+    with pytest.raises(TypeError, match="a mistake"):
+        evaluator.wait()
+
+
+def test_collecting_takes_back_what_has_not_started() -> None:
+    executor, evaluator = by_hand()
+    for number in range(3):
+        evaluator.submit(Trial(number, {"x": number}))
+    executor.calls[0][1].set_running_or_notify_cancel()
+    executor.answer(0)
+    executor.calls[1][1].set_running_or_notify_cancel()
+    assert [one.trial_id for one in evaluator.collect(0.05)] == [0]
+    assert executor.calls[2][1].cancelled()
+    evaluator.close()
+
+
+def test_an_abandoned_trial_is_no_longer_pending_and_may_come_again() -> None:
+    """With a run around it: the configuration that is lost three times comes back, and fails then."""
+
+    class Losing(ByHand):
+        def submit(self, fn: Callable[..., Any], /, *args: Any) -> Future[Outcome]:
+            future = super().submit(fn, *args)
+            if args[2]["x"] == 2:
+                self.lose(-1)
+            else:
+                self.answer(-1)
+            return future
+
+    executor = Losing()
+    optimizer = Optimizer(Space({"x": [1, 2, 3]}), strategy="exhaustive")
+    reason = run(optimizer, ExecutorEvaluator(object, executor), MaxEvals(9))
+    assert reason == "the space is exhausted"
+    assert sorted((t["x"], t.failure) for t in optimizer.trials) == [
+        (1, None),
+        (2, "runtime"),
+        (3, None),
+    ]
+    assert len(executor.calls) == 2 + 3 + 1
+    assert optimizer.pending == []
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"attempts": 0}, {"lease": 0.0}, {"capacity": 0}], ids=lambda wrong: next(iter(wrong))
+)
+def test_wrong_arguments(wrong: dict[str, Any]) -> None:
+    with pytest.raises(EvaluatorError, match=next(iter(wrong))):
+        by_hand(**wrong)
+
+
+def test_lost_is_known_by_name() -> None:
+    def of(module: str, name: str) -> BaseException:
+        error: BaseException = type(name, (Exception,), {"__module__": module})()
+        return error
+
+    assert is_lost(of("distributed.scheduler", "KilledWorker"))
+    assert is_lost(of("ray.exceptions", "WorkerCrashedError"))
+    assert is_lost(LostWorker())
+    assert not is_lost(of("other", "KilledWorker"))
+    assert not is_lost(ValueError())
+
+
+# Real deaths -----------------------------------------------------------------------------------------------------
+
+
+def begun(folder: Path) -> list[int]:
+    return sorted(int(line.split()[0]) for line in (folder / "begun").read_text().splitlines())
+
+
+def evaluate(evaluator: Evaluator, configs: list[dict[str, Any]]) -> dict[int, Outcome]:
+    waiting, found = [Trial(i, c) for i, c in enumerate(configs)], dict[int, Outcome]()
+    flying = 0
+    while waiting or flying:
+        while waiting and flying < evaluator.capacity:
+            evaluator.submit(waiting.pop(0))
+            flying += 1
+        outcomes = evaluator.wait()
+        flying -= len(outcomes)
+        found |= {one.trial_id: one for one in outcomes}
+    return found
+
+
+def test_a_death_costs_one_call_in_lanes(lanes: ProcessLanes, tmp_path: Path) -> None:
+    does = ["live", "die once", "fail", "live", "die", "live"]
+    configs = [{"x": x, "does": what} for x, what in enumerate(does)]
+    evaluator = ExecutorEvaluator(partial(executor_targets.noted, str(tmp_path)), lanes, attempts=2)
+    found = evaluate(evaluator, configs)
+    statuses = [found[i].status.value for i in range(6)]
+    assert statuses == ["ok", "ok", "failed", "ok", "abandoned", "ok"]
+    assert begun(tmp_path) == [0, 1, 1, 2, 3, 4, 4, 5]  # nothing twice without need
+    with pytest.raises(TypeError, match="a mistake"):
+        evaluate(evaluator, [{"x": 9, "does": "wrong"}])
+
+
+def test_lanes_replace_a_process_that_dies_idle(lanes: ProcessLanes) -> None:
+    first = lanes.submit(os.getpid).result()
+    os.kill(first, signal.SIGKILL)
+    time.sleep(0.3)
+    assert all(lanes.submit(os.getpid).result() != first for _ in range(2))
+
+
+def test_lanes_queue_cancel_and_wait() -> None:
+    lanes = ProcessLanes(1)
+    running = lanes.submit(time.sleep, 0.3)
+    waiting = [lanes.submit(os.getpid) for _ in range(3)]
+    assert waiting[0].cancel()
+    lanes.shutdown(cancel_futures=False)
+    assert running.done()
+    assert waiting[1].result() == waiting[2].result()
+    other = ProcessLanes(1)
+    held = other.submit(time.sleep, 0.2)
+    dropped = other.submit(os.getpid)
+    other.shutdown(cancel_futures=True)
+    assert (held.done(), dropped.cancelled()) == (True, True)
+    with pytest.raises(RuntimeError, match="shut down"):
+        other.submit(print)
+    with pytest.raises(EvaluatorError, match="workers must be a whole number from 1, not 0"):
+        ProcessLanes(0)
+
+
+def test_a_broken_pool_is_told(tmp_path: Path) -> None:
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        evaluator = ExecutorEvaluator(partial(executor_targets.noted, str(tmp_path)), pool)
+        evaluator.submit(Trial(0, {"x": 0, "does": "die"}))
+        with pytest.raises(EvaluatorError, match="ProcessLanes survives"):
+            evaluator.wait()
+
+
+def test_each_thread_makes_one_evaluator_and_close_closes_it(tmp_path: Path) -> None:
+    with ThreadPoolExecutor(1) as pool:
+        evaluator = ExecutorEvaluator(partial(executor_targets.Closing, str(tmp_path)), pool)
+        evaluate(evaluator, [{"x": 1}] * 5)
+        assert (tmp_path / "made").read_text() == "x"
+        assert not (tmp_path / "closed").exists()
+        evaluator.close()
+        assert (tmp_path / "closed").read_text() == "x"
+
+
+def test_processes_close_theirs_at_their_end(tmp_path: Path) -> None:
+    with ProcessLanes(1) as lanes:
+        evaluator = ExecutorEvaluator(partial(executor_targets.Closing, str(tmp_path)), lanes)
+        evaluate(evaluator, [{"x": 1}] * 2)
+    assert (tmp_path / "closed").read_text() == "x"
+
+
+def test_sizes() -> None:
+    class Sized:
+        num_workers = 7
+
+    with ThreadPoolExecutor(5) as pool:
+        assert count_workers(pool) == 5
+    assert count_workers(Sized()) == 7
+    assert count_workers(object()) == (os.cpu_count() or 1)

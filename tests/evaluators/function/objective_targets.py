@@ -1,0 +1,126 @@
+"""Functions that tests evaluate in other processes."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from typing import Any
+
+from baco_like import Infeasible
+
+
+def plain(trial: Any) -> float:
+    """Fail for 3; otherwise the value is the parameter."""
+    if trial["x"] == 3:
+        raise Infeasible("too large", failed="compile")
+    return float(trial["x"])
+
+
+def metrics(trial: Any) -> dict[str, Any]:
+    return {"time": [1.0, 2.0, 3.0], "order": len(trial["order"]), "pid": os.getpid()}
+
+
+def mistaken(trial: Any) -> float:
+    raise TypeError("a mistake")
+
+
+def not_a_number(trial: Any) -> float:
+    return float("nan")
+
+
+def slow(trial: Any) -> float:
+    time.sleep(60)
+    return 1.0
+
+
+def half(trial: Any) -> float:
+    """Take a part of a second, so that four of them take longer than one."""
+    time.sleep(0.3)
+    return 1.0
+
+
+def dangerous(seconds: float) -> Any:
+    """Return an evaluator in this process."""
+    from baco_like.evaluators import FunctionEvaluator  # not needed by commands
+
+    def fn(trial: Any) -> float:
+        if trial["x"] == 1:
+            ctypes.string_at(0)
+        time.sleep(seconds if trial["x"] == 2 else 0)
+        return float(trial["x"])
+
+    return FunctionEvaluator(fn)
+
+
+def misbehave(trial: Any) -> float:
+    """Do what the parameter ``does`` says, after leaving a temporary file."""
+    tempfile.mkstemp()
+    MISDEEDS[trial["does"]](trial["tag"])
+    return 1.0
+
+
+def _segfault(tag: str) -> None:
+    ctypes.string_at(0)
+
+
+def _abort(tag: str) -> None:
+    os.abort()
+
+
+def _exit(tag: str) -> None:
+    os._exit(3)
+
+
+def _memory(tag: str) -> None:
+    kept = []
+    while True:
+        kept.append(bytearray(16 << 30))
+
+
+def _loop(tag: str) -> None:
+    while True:
+        pass
+
+
+def _children(tag: str) -> None:
+    """Leave one child in the group and one that has left it, then crash."""
+    for away in (False, True):
+        subprocess.Popen(
+            [sys.executable, "-c", "import time; time.sleep(60)", tag],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=away,
+        )
+    _segfault(tag)
+
+
+def _ignore(tag: str) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    time.sleep(60)
+
+
+def _flood(tag: str) -> None:
+    for _ in range(1000):
+        os.write(1, b"x" * 65536)
+    time.sleep(60)
+
+
+MISDEEDS = {
+    "segfault": _segfault,
+    "abort": _abort,
+    "exit": _exit,
+    "memory": _memory,
+    "loop": _loop,
+    "children": _children,
+    "ignore": _ignore,
+    "flood": _flood,
+    "nothing": lambda tag: None,
+}
+
+if __name__ == "__main__":  # as a command: what it does, and a tag
+    print("time:", misbehave({"does": sys.argv[1], "tag": sys.argv[2]}))

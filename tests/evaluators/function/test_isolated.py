@@ -1,0 +1,145 @@
+"""Functions in processes of their own: what they return and raise, workers side by side, and the TOML kind."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from baco_like.evaluators import Evaluator, isolated_evaluator, isolated_function, registry
+from baco_like.evaluators.function.isolated_workers import IsolatedEvaluator
+from baco_like.evaluators.settings_table import Table
+from baco_like.exceptions import EvaluatorError, RunFileError
+from baco_like.records.trial import Outcome, Trial
+from baco_like.spaces.space import Space
+
+HERE = Path(__file__).parent
+SPACE = Space({"x": [1, 2, 3, 4]})
+
+
+def make(name: str, timeout: float = 30.0, workers: int = 1, **more: object) -> IsolatedEvaluator:
+    return isolated_function(
+        f"objective_targets:{name}",
+        timeout=timeout,
+        workers=workers,
+        path=[str(HERE)],
+        **more,  # type: ignore[arg-type]
+    )
+
+
+def evaluate(evaluator: Evaluator, **config: object) -> Outcome:
+    evaluator.submit(Trial(5, config))
+    (outcome,) = evaluator.wait()
+    evaluator.close()
+    return outcome
+
+
+def test_values_failures_and_metrics() -> None:
+    evaluator = make("plain", workers=2)
+    for number, x in enumerate((2, 3)):
+        evaluator.submit(Trial(number, {"x": x}))
+    outcomes: dict[int, Outcome] = {}
+    while len(outcomes) < 2:
+        outcomes |= {one.trial_id: one for one in evaluator.wait()}
+    evaluator.close()
+    assert outcomes[0].value == 2.0
+    assert (outcomes[1].failed, outcomes[1].message) == ("compile", "too large")
+    found = evaluate(make("metrics", objective="time"), order=("i", "j"))
+    assert (found.value, found.repeats, found.metrics["order"]) == (2.0, (1.0, 2.0, 3.0), 2.0)
+    assert found.extra["seconds"]["run"] >= 0
+
+
+def test_what_is_no_number_is_told_as_a_problem() -> None:
+    outcome = evaluate(make("not_a_number"), x=1)
+    assert outcome.failed == "runtime"
+    assert "nan" in outcome.problem
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (
+            "objective_targets:mistaken",
+            r"raised builtins.TypeError: a mistake at .*\.py:\d+, for \{",
+        ),
+        ("objective_targets:absent", "does not start.*absent"),
+        ("no_such_module:f", "no_such_module"),
+    ],
+)
+def test_mistakes_end_the_run(function: str, message: str) -> None:
+    evaluator = isolated_function(function, timeout=30.0, path=[str(HERE)])
+    with pytest.raises(EvaluatorError, match=message):
+        evaluate(evaluator, x=1)
+    evaluator.close()
+
+
+def test_closing_does_not_wait_for_what_runs() -> None:
+    evaluator = make("slow", timeout=60.0, workers=2)
+    started = time.monotonic()
+    for pause in (0.0, 0.2):  # while workers start, or run
+        for number in range(3):
+            evaluator.submit(Trial(number, {"x": 1}))
+        time.sleep(pause)
+        evaluator.close()
+    assert time.monotonic() - started < 30
+    with pytest.raises(EvaluatorError, match="without a submitted trial"):
+        evaluator.wait()
+
+
+def test_the_kind_function_of_a_toml_file(tmp_path: Path) -> None:
+    (tmp_path / "own_objective.py").write_text("def f(trial):\n    return {'ms': trial['x'] * 2}\n")
+    table = Table("evaluator", {"kind": "function", "function": "own_objective:f", "metric": "ms"})
+    assert evaluate(registry.create(table, SPACE, "ms", tmp_path), x=2).value == 4.0
+    for more, count in (({}, 3), ({"max_repeats": 9, "relative_error": 0.1}, 3)):
+        again = Table("evaluator", {**table.entries, "repeats": 3, **more})
+        outcome = evaluate(registry.create(again, SPACE, "ms", tmp_path), x=2)
+        assert outcome.repeats == (4.0,) * count
+
+
+def test_each_call_has_its_own_limit() -> None:
+    evaluator = make("half", timeout=1.0, repeats=4)
+    assert evaluate(evaluator, x=1).repeats == (1.0,) * 4
+
+
+@pytest.mark.parametrize(
+    ("entries", "message"),
+    [
+        ({}, "needs the key 'function'"),
+        ({"function": "f"}, "module:function"),
+        ({"function": "m:f", "workers": 0}, "workers = 0"),
+        ({"function": "m:f", "timout": 1}, "did you mean 'timeout'"),
+    ],
+)
+def test_wrong_tables(entries: dict[str, object], message: str, tmp_path: Path) -> None:
+    with pytest.raises(RunFileError, match=message):
+        registry.create(Table("evaluator", {"kind": "function", **entries}), SPACE, "", tmp_path)
+
+
+def test_any_evaluator_can_be_put_apart() -> None:
+    """One that crashes its process for 1, sleeps for 2 and answers 3; the limit is the only time that this takes."""
+    evaluator = isolated_evaluator(
+        "objective_targets:dangerous", {"seconds": 60}, timeout=2.0, path=[str(HERE)]
+    )
+    outcomes = []
+    for number in (1, 2, 3):
+        evaluator.submit(Trial(number, {"x": number}))
+        outcomes += evaluator.wait()
+    evaluator.close()
+    assert [(one.trial_id, one.failed) for one in outcomes] == [
+        (1, "runtime"),
+        (2, "timeout"),
+        (3, None),
+    ]
+    assert "SIGSEGV" in outcomes[0].message
+
+
+def test_wrong_arguments() -> None:
+    with pytest.raises(EvaluatorError, match="workers must be a whole number from 1, not 0"):
+        make("plain", workers=0)
+    with pytest.raises(EvaluatorError, match="repeats must be a whole number from 1, not 0"):
+        make("plain", repeats=0)
+    with pytest.raises(EvaluatorError, match="timeout = 0"):
+        make("plain", timeout=0)
+    with pytest.raises(EvaluatorError, match="expected 'package"):
+        isolated_function("plain", timeout=1.0)

@@ -1,0 +1,141 @@
+"""Kernels in OpenCL: the kernels of examples/kernels are correct, and every fault is reported."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from kernel_checks import KERNELS, check_refusal, evaluate, load
+
+from baco_like.evaluators import OpenCLSettings, Repeats, opencl_evaluator, registry
+from baco_like.evaluators.kernels import complete_config
+from baco_like.evaluators.settings_table import Table
+from baco_like.exceptions import EvaluatorError
+from baco_like.records.trial import Status
+from baco_like.spaces.space import Space
+
+cl = pytest.importorskip("pyopencl")
+
+HERE = Path(__file__).parent
+SIZE = 64
+convolution, gemm = load("opencl_convolution"), load("opencl_gemm")
+MODULES = {"convolution": convolution, "gemm": gemm}
+
+
+def platforms() -> list[str]:
+    try:
+        return [platform.name for platform in cl.get_platforms()]
+    except cl.Error:
+        return []
+
+
+needs_device = pytest.mark.skipif(not platforms(), reason="needs an OpenCL driver such as PoCL")
+
+
+def settings(problem: str, **changed: Any) -> OpenCLSettings:
+    return OpenCLSettings(
+        problem, SIZE, repeats=Repeats(2, 2), **{"build_timeout": 60.0, **changed}
+    )
+
+
+CONFIGS = {
+    "convolution": [
+        {},
+        {"block_size_x": 48, "block_size_y": 4, "tile_size_x": 3, "tile_size_y": 2}
+        | {"use_shmem": True, "use_padding": True, "use_cmem": False},
+    ],
+    "gemm": [
+        {"VWM": 2, "STRM": True, "NDIMB": 16, "SB": True, "MWG": 32},
+        {"MWG": 32, "NWG": 64, "KWG": 32, "MDIMA": 16, "KWI": 8, "VWM": 2, "VWN": 4}
+        | {"STRN": True, "SA": True},
+    ],
+}
+
+
+@needs_device
+@pytest.mark.parametrize("problem", MODULES)
+def test_example_kernels_are_correct(problem: str) -> None:
+    space = MODULES[problem].space(SIZE)
+    evaluator = opencl_evaluator(space, settings(f"opencl_{problem}.py"), KERNELS)
+    for config in CONFIGS[problem]:
+        assert space.contains(complete_config(problem, MODULES[problem].domains(), config))
+        outcome = evaluate(evaluator, config)
+        assert outcome.status is Status.OK, (config, outcome.message)
+        assert len(outcome.repeats) == 2
+    evaluator.close()
+
+
+FAULTS: list[tuple[int, int, str | None, str]] = [
+    (3, 8, "correctness", "instead of"),
+    (0, 8, None, ""),
+    (1, 8, "compile", "no_such_function"),
+    (2, 8, "runtime", "OutOfResources: 4194304 bytes of local memory"),
+    (0, 48, "runtime", "INVALID_WORK_GROUP_SIZE"),  # 64 is no whole number of groups
+    (5, 8, "timeout", "run: stopped after 0.5 s"),
+    (4, 8, "runtime", "ended by SIG"),
+]
+
+
+@needs_device
+def test_what_a_kernel_may_do() -> None:
+    space = Space({"fault": list(range(6)), "group": [8, 48]})
+    evaluator = opencl_evaluator(space, settings("opencl_problem.py", timeout=0.5), HERE)
+    for fault, group, word, message in FAULTS:
+        outcome = evaluate(evaluator, {"fault": fault, "group": group})
+        assert outcome.failed == word, (fault, group, outcome.message)
+        assert message in outcome.message
+        assert outcome.bound == (500.0 if word == "timeout" else None)
+    evaluator.close()
+
+
+@needs_device
+def test_the_platform_is_chosen_by_name() -> None:
+    space = convolution.space(SIZE)
+    some = platforms()[0]
+    for wanted, message in (
+        ({"platform": "no such"}, f"no OpenCL platform is named 'no such'.*{some}"),
+        ({"platform": some[2:].upper(), "device": 99}, f"{some}.* has no device 99"),
+    ):
+        evaluator = opencl_evaluator(space, settings("opencl_convolution.py", **wanted), KERNELS)
+        with pytest.raises(EvaluatorError, match=message):
+            evaluate(evaluator, {})
+        evaluator.close()
+
+
+def test_the_references_are_what_they_say() -> None:
+    image, weights = convolution.inputs(20, np.random.default_rng(1))
+    windows = np.lib.stride_tricks.sliding_window_view(image, weights.shape)
+    sums = np.einsum("yxvu,vu->yx", windows, weights)
+    assert np.allclose(convolution.expected(image, weights), sums, atol=1e-5)
+    a, b = gemm.inputs(16, np.random.default_rng(2))  # A by columns, B by rows, C by columns
+    assert np.allclose(gemm.expected(a, b).T, np.einsum("km,kn->mn", a, b), atol=1e-5)
+
+
+def table(**entries: Any) -> Table:
+    return Table(
+        "evaluator", {"kind": "opencl", "problem": "opencl_gemm.py", "size": SIZE, **entries}
+    )
+
+
+def test_a_run_file_makes_it() -> None:
+    made = table(platform="portable", options=["-cl-fast-relaxed-math"])
+    evaluator = registry.create(made, gemm.space(SIZE), "us", KERNELS)
+    assert evaluator.capacity == 1
+    evaluator.close()
+
+
+@pytest.mark.parametrize(
+    ("entries", "parameters", "message"),
+    [
+        ({"problem": "gemm"}, {"MWG": [16, 32]}, "expected a Python file"),
+        ({"plattform": "x"}, {"MWG": [16, 32]}, "did you mean 'platform'"),
+        ({"options": "-O"}, {"MWG": [16, 32]}, "an array"),
+        ({"device": -1}, {"MWG": [16, 32]}, "device = -1"),
+        ({}, {"MGW": [16, 32]}, "did you mean 'MWG'"),
+        ({}, {"SA": ["on", "off"]}, "'SA': 'on' is not true or false"),
+    ],
+)
+def test_wrong_tables(entries: dict[str, Any], parameters: dict[str, Any], message: str) -> None:
+    check_refusal(table(**entries), parameters, message)

@@ -1,0 +1,146 @@
+"""Kernels in a worker: every failure is an outcome, and a kernel does not suffer for the faults of another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from baco_like.evaluators import Repeats, StagedEvaluator
+from baco_like.evaluators._processes.worker import Worker
+from baco_like.evaluators.kernels.timing import KernelLimits
+from baco_like.evaluators.kernels.worker_bench import KernelBench
+from baco_like.exceptions import EvaluatorError
+from baco_like.records.trial import Outcome, Status, Trial
+
+LIMITS = KernelLimits(timeout=0.3, build_timeout=0.6, launch_timeout=0.3, tolerance=1e-5)
+DEFAULT = {"fault": "none", "at": 0, "seconds": 0.25, "log": ""}
+
+
+def complete(config: Any) -> dict[str, Any]:
+    if "typo" in config:
+        raise EvaluatorError("no parameter 'typo'")
+    return {**DEFAULT, **config}
+
+
+def bench(limits: KernelLimits = LIMITS) -> KernelBench:
+    worker = Worker("kernel_targets:serve", settings=asdict(limits))
+    return KernelBench(worker, limits, 1e3, complete)
+
+
+@pytest.fixture(scope="module")
+def evaluator() -> Iterator[StagedEvaluator]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(Path(__file__).parent))
+        made = StagedEvaluator(bench(), Repeats(3, 3))
+        yield made
+        made.close()
+
+
+def evaluate(evaluator: StagedEvaluator, **config: Any) -> Outcome:
+    evaluator.submit(Trial(4, config))
+    (outcome,) = evaluator.wait()
+    return outcome
+
+
+def test_times_are_in_the_objectives_unit(evaluator: StagedEvaluator) -> None:
+    outcome = evaluate(evaluator)
+    assert (outcome.status, outcome.value, outcome.repeats) == (Status.OK, 250.0, (250.0,) * 3)
+    assert set(outcome.extra["seconds"]) == {"compile", "launch", "check", "run"}
+
+
+@pytest.mark.parametrize(
+    ("config", "word", "message"),
+    [
+        ({"fault": "compile"}, "compile", "compile: builtins.SyntaxError: no such word"),
+        ({"fault": "compiler crash"}, "compile", "SIGSEGV"),
+        ({"fault": "compiler hang"}, "timeout", "compile: stopped after 0.6 s"),
+        ({"fault": "crash"}, "runtime", "launch: ended by SIGSEGV"),
+        ({"fault": "crash", "at": 2}, "runtime", "run: ended by SIGSEGV"),
+        ({"fault": "exit"}, "runtime", "exit code 3"),
+        ({"fault": "launch"}, "runtime", "builtins.RuntimeError: out of resources"),
+        ({"fault": "wrong"}, "correctness", "element 0 is 1.5 instead of 1"),
+        ({"fault": "wrong", "at": 3}, "correctness", "check: element 0"),
+        ({"fault": "nan"}, "correctness", "element 2 is nan instead of 3"),
+        ({"fault": "silent"}, "correctness", "element 0 is nan instead of 1"),
+        ({"fault": "hang", "at": 2}, "timeout", "run: stopped after 0.3 s"),
+    ],
+)
+def test_failures(
+    evaluator: StagedEvaluator, config: dict[str, Any], word: str, message: str
+) -> None:
+    outcome = evaluate(evaluator, **config)
+    assert (outcome.status, outcome.failed) == (Status.FAILED, word)
+    assert message in outcome.message
+
+
+@pytest.mark.parametrize("at", [0, 1])
+def test_a_kernel_that_was_stopped_before_it_was_timed_is_censored(
+    evaluator: StagedEvaluator, at: int
+) -> None:
+    outcome = evaluate(evaluator, fault="hang", at=at)
+    assert (outcome.status, outcome.failed) == (Status.CENSORED, "timeout")
+    assert outcome.bound == 300.0
+
+
+def test_a_first_launch_with_a_limit_of_its_own_says_nothing_of_the_kernel(
+    evaluator: StagedEvaluator,
+) -> None:
+    compiling = StagedEvaluator(bench(KernelLimits(0.2, 0.4, 0.4, 1e-5)), Repeats(1, 1))
+    outcome = evaluate(compiling, fault="hang")
+    compiling.close()
+    assert (outcome.status, outcome.failed) == (Status.FAILED, "timeout")
+
+
+def test_what_was_measured_before_is_kept(evaluator: StagedEvaluator) -> None:
+    assert evaluate(evaluator, fault="crash", at=3).extra["repeats"] == [250.0, 250.0]
+
+
+@pytest.mark.parametrize("fault", ["none", "victim"])
+def test_what_an_earlier_kernel_has_spoilt_is_not_the_next_ones_fault(
+    evaluator: StagedEvaluator, fault: str
+) -> None:
+    assert evaluate(evaluator, fault="corrupt").status is Status.OK
+    assert evaluate(evaluator, fault=fault).status is Status.OK
+
+
+def test_a_crash_is_tried_again_only_where_another_may_be_to_blame(
+    evaluator: StagedEvaluator, tmp_path: Path
+) -> None:
+    alone, after = tmp_path / "alone", tmp_path / "after"
+    evaluator.close()
+    evaluate(evaluator, fault="crash", log=str(alone))
+    evaluate(evaluator)
+    evaluate(evaluator, fault="crash", log=str(after))
+    assert [len(log.read_text().splitlines()) for log in (alone, after)] == [1, 2]
+
+
+def test_no_further_repeats_once_it_is_slow(evaluator: StagedEvaluator, tmp_path: Path) -> None:
+    made = StagedEvaluator(bench(), Repeats(4, 4, slow_ratio=2.0))
+    assert evaluate(made, seconds=0.01).value == 10.0
+    log = tmp_path / "log"
+    outcome = evaluate(made, seconds=0.05, log=str(log))
+    made.close()
+    assert (outcome.status, outcome.bound) == (Status.CENSORED, 50.0)
+    assert len(log.read_text().splitlines()) == 2  # the launch and one run
+
+
+def test_builds_ahead_wait_in_the_worker(evaluator: StagedEvaluator) -> None:
+    made = StagedEvaluator(bench(), Repeats(1, 1), ahead=2)
+    faults = ("none", "crash", "none", "compile", "none")
+    words = {}
+    for i, fault in enumerate(faults):
+        made.submit(Trial(i, {"fault": fault}))
+    for _ in faults:
+        (outcome,) = made.wait()
+        words[outcome.trial_id] = outcome.failed
+    made.close()
+    assert words == {0: None, 1: "runtime", 2: None, 3: "compile", 4: None}
+
+
+def test_values_that_are_not_understood_end_the_run(evaluator: StagedEvaluator) -> None:
+    with pytest.raises(EvaluatorError, match="no parameter 'typo'"):
+        evaluate(evaluator, typo=1)
