@@ -1,6 +1,6 @@
 """Ask/tell optimization for auto-tuning compilers and kernels.
 
-The names below are the public interface; they are loaded on first use, so that importing the package is cheap.
+The names in ``__all__`` are loaded on first use, so that importing the package is cheap.
 """
 
 from __future__ import annotations
@@ -28,16 +28,17 @@ if TYPE_CHECKING:
         TrialError,
         WarmStartWarning,
     )
-
-    __version__: str
     from baco_like.optimizer import Optimizer, WarmStart, migrate
-    from baco_like.parameters.categorical import Categorical
-    from baco_like.parameters.integer import Integer
-    from baco_like.parameters.ordinal import Ordinal
-    from baco_like.parameters.permutation import Permutation
-    from baco_like.parameters.priors import Gaussian, PiecewiseLinear
-    from baco_like.parameters.real import Real
-    from baco_like.records.trial import Outcome, Status, Trial
+    from baco_like.parameters import (
+        Categorical,
+        Gaussian,
+        Integer,
+        Ordinal,
+        Permutation,
+        PiecewiseLinear,
+        Real,
+    )
+    from baco_like.records import Outcome, Status, Trial
     from baco_like.running import (
         MaxEvals,
         MaxFailures,
@@ -48,48 +49,12 @@ if TYPE_CHECKING:
         run,
         tune,
     )
-    from baco_like.spaces.space import Space
+    from baco_like.spaces import Space
 
-_HOME = {
-    "running": (
-        "MaxEvals",
-        "MaxFailures",
-        "MaxTime",
-        "NoImprovement",
-        "Result",
-        "Target",
-        "run",
-        "tune",
-    ),
-    "exceptions": (
-        "BacoError",
-        "BacoWarning",
-        "ConfigError",
-        "EvaluatorError",
-        "ExpressionError",
-        "FailureWarning",
-        "Infeasible",
-        "JournalError",
-        "MissingExtra",
-        "RunFileError",
-        "SpaceError",
-        "SpaceExhausted",
-        "SpaceWarning",
-        "StrategyError",
-        "TrialError",
-        "WarmStartWarning",
-    ),
-    "optimizer": ("Optimizer", "WarmStart", "migrate"),
-    "records.trial": ("Outcome", "Status", "Trial"),
-    "parameters.categorical": ("Categorical",),
-    "parameters.integer": ("Integer",),
-    "parameters.ordinal": ("Ordinal",),
-    "parameters.permutation": ("Permutation",),
-    "parameters.priors": ("Gaussian", "PiecewiseLinear"),
-    "parameters.real": ("Real",),
-    "spaces.space": ("Space",),
-}
-_MODULES = {name: module for module, names in _HOME.items() for name in names}
+    __version__: str
+
+_HOMES = ("exceptions", "parameters", "spaces", "records", "optimizer", "running")
+"""The modules with the public names, in the order of their imports."""
 
 __all__ = [
     "BacoError",
@@ -135,13 +100,12 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name == "__version__":
-        value: Any = metadata.version("baco-like")
-    elif name in _MODULES:
-        value = getattr(importlib.import_module(f"baco_like.{_MODULES[name]}"), name)
-    else:
-        raise AttributeError(f"module 'baco_like' has no attribute {name!r}")
-    globals()[name] = value
-    return value
+        return metadata.version("baco-like")
+    for home in _HOMES if name in __all__ else ():
+        module = importlib.import_module(f"baco_like.{home}")
+        if hasattr(module, name):
+            return globals().setdefault(name, getattr(module, name))
+    raise AttributeError(f"module 'baco_like' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

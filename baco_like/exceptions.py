@@ -1,26 +1,26 @@
-"""The closed list of errors and warnings.
+"""All errors and warnings of the package.
 
-Every message is one line that names the thing, its value and the way out. Errors that users can cause derive from
-`BacoError`; where Python has a fitting built-in class they derive from that too, so both can be caught.
+A message is one line: the problem, the offending value, and a remedy. Errors that users can cause derive from
+`BacoError` and, where Python has a suitable built-in class, also from that.
 """
 
 from __future__ import annotations
 
 
 class BacoError(Exception):
-    """Base of everything that the package raises on purpose."""
+    """Base class of the package's errors."""
 
 
 class SpaceError(BacoError, ValueError):
-    """A space cannot be built: a bad domain, a bad constraint, or nothing satisfies them."""
+    """A space cannot be built: a domain or constraint is invalid, or no configuration is feasible."""
 
 
 class ExpressionError(SpaceError):
-    """A constraint's text is not in the language of constraints.
+    """A constraint's text has a syntax error or an unknown name.
 
     Attributes:
-        text: The whole expression.
-        position: Column of the offending part, counted from 1.
+        text: The complete expression.
+        position: Column of the error, counted from 1.
     """
 
     def __init__(self, message: str, text: str, position: int) -> None:
@@ -35,11 +35,11 @@ class ConfigError(BacoError, ValueError):
 
 
 class StrategyError(BacoError, ValueError):
-    """A strategy cannot do what is asked of it."""
+    """A strategy does not support the request."""
 
 
 class TrialError(BacoError, ValueError):
-    """A trial is unknown, not pending, or told twice; nothing was changed."""
+    """A trial is unknown, not pending or reported twice, or its outcome is invalid; the run is unchanged."""
 
 
 class SpaceExhausted(BacoError):
@@ -47,10 +47,10 @@ class SpaceExhausted(BacoError):
 
 
 class JournalError(BacoError):
-    """A journal cannot be read or does not fit this run.
+    """A journal cannot be read or belongs to another run.
 
     Attributes:
-        record: Number of the offending record, the header being 0, or None.
+        record: Number of the damaged record (0 is the header), or None.
     """
 
     def __init__(self, message: str, record: int | None = None) -> None:
@@ -59,19 +59,19 @@ class JournalError(BacoError):
 
 
 class JournalConflict(BacoError):
-    """Somebody else has appended since this journal was read; read on and try again."""
+    """Another writer has appended events since this journal was read."""
 
 
 class RunFileError(BacoError, ValueError):
-    """A file that says what to run (TOML, or a scenario of BaCO) has an unknown key or a wrong value."""
+    """An input file (TOML, BaCO scenario, results) cannot be read or has an unknown key or a wrong value."""
 
 
 class EvaluatorError(BacoError, RuntimeError):
-    """An evaluator cannot work at all (no compiler, say); a failed evaluation is an outcome instead."""
+    """An evaluator cannot work at all, for example without a compiler. A failed evaluation is an outcome instead."""
 
 
 class MissingExtra(BacoError, ImportError):
-    """An optional package is needed that is not installed."""
+    """An optional package is not installed."""
 
     def __init__(self, module: str, extra: str) -> None:
         super().__init__(
@@ -82,10 +82,10 @@ class MissingExtra(BacoError, ImportError):
 
 
 class Infeasible(BacoError):
-    """Raised by a user's objective to say that this configuration cannot run.
+    """Raise it in an objective to report that the configuration cannot run.
 
     Args:
-        message: Why.
+        message: The reason.
         failed: The failure word: compile, runtime, correctness, timeout, constraints or free text.
     """
 
@@ -95,16 +95,16 @@ class Infeasible(BacoError):
 
 
 class BacoWarning(UserWarning):
-    """Base of the package's warnings."""
+    """Base class of the package's warnings."""
 
 
 class SpaceWarning(BacoWarning):
-    """A space says what can hardly be meant: a default that cannot be run, a test for a value that does not exist."""
+    """A space has a probable mistake: an infeasible default, or a constraint that compares with an unknown value."""
 
 
 class WarmStartWarning(BacoWarning):
-    """Some of the results of a warm start cannot be used."""
+    """Some results of a warm start cannot be used."""
 
 
 class FailureWarning(BacoWarning):
-    """A value was recorded as a failure, or the first evaluations all failed."""
+    """An invalid value was recorded as a failure, or all of the first evaluations failed."""

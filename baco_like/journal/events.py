@@ -65,7 +65,7 @@ class Journal(Protocol):
 
         Raises:
             JournalConflict: The journal has events after that position; `read` them and try again.
-            JournalError: The event could not be written; nothing has changed.
+            JournalError: The event could not be written; the journal is unchanged.
         """
 
 
@@ -218,7 +218,7 @@ def encode_new(event: Event, space: Space) -> Codes:
 def apply(
     event: Event, history: History, codes: Codes | None = None
 ) -> tuple[History, tuple[Observation, ...]]:
-    """Return the history after an event other than ``opened``, and the observations that the event adds.
+    """Return the history after any event except ``opened``, and the observations that the event adds.
 
     Args:
         event: The event.

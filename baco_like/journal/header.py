@@ -1,4 +1,4 @@
-"""The first record of a journal: for which space and with which options the run was made, by what, and where."""
+"""The header of a journal, its first record: space, options, library versions and machine."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _LIBRARIES = ("baco-like", "numpy", "scipy", "torch", "gpytorch", "scikit-learn"
 
 
 def whole(name: str, value: Any, least: int) -> int:
-    """Return a whole number as an int.
+    """Return an argument as an int.
 
     Raises:
-        ValueError: It is none, or too small; a bool is none.
+        ValueError: It is not an integer, or below ``least``; bools are rejected.
     """
     try:
         number = operator.index(value)
@@ -42,16 +42,16 @@ def whole(name: str, value: Any, least: int) -> int:
 
 @dataclass(frozen=True)
 class Options:
-    """What a run was asked for; fixed from the first record on.
+    """Options of a run; fixed when its journal is created.
 
     Attributes:
         direction: ``minimize`` or ``maximize``.
-        seed: The only seed.
+        seed: The run's only seed.
         objective: Name of the observed value.
-        budget: Evaluations in all, or None.
+        budget: Total number of evaluations, or None.
         noise: Whether observed configurations may be suggested again.
-        strategy: ``{"name", "settings"}`` of a registered strategy, or the description of an object.
-        context: What the values depend on besides, as JSON values by name (unit, evaluator); compared on resume.
+        strategy: Name and settings of a registered strategy, or the description of an object.
+        context: What else the values depend on (unit, evaluator), as JSON values by name; compared on resume.
     """
 
     direction: Direction
@@ -78,7 +78,14 @@ class Options:
 
 @dataclass(frozen=True)
 class Header:
-    """The space as its dictionary, the options, the configurations that the user wants first, and earlier results."""
+    """The header of a journal.
+
+    Attributes:
+        space: The space as `Space.to_dict` returns it.
+        options: Options of the run.
+        queue: First configurations.
+        earlier: Results of warm starts.
+    """
 
     space: Mapping[str, Any]
     options: Options
@@ -86,7 +93,7 @@ class Header:
     earlier: tuple[WarmStartResults, ...] = ()
 
     def event(self) -> Event:
-        """Return the ``opened`` event, with the library versions, the machine and the time beside it."""
+        """Return the ``opened`` event, which also has library versions, machine and time."""
         return {
             "event": "opened",
             "schema": SCHEMA,
@@ -105,13 +112,15 @@ class Header:
 
     @classmethod
     def read(cls, event: Event, path: str) -> Header:
-        """Return the header that an ``opened`` event holds.
+        """Return the header in an ``opened`` event.
 
         Raises:
-            JournalError: It is no such event, or of a newer schema.
+            JournalError: It is another event, malformed, or of a newer schema.
         """
         if event.get("event") != "opened":
-            raise JournalError(f"{path}: record 0 is not a header; this is no journal of ours", 0)
+            raise JournalError(
+                f"{path}: record 0 is not a header; the file is not a baco_like journal", 0
+            )
         schema = event.get("schema")
         if schema != SCHEMA:
             raise JournalError(
@@ -127,7 +136,7 @@ class Header:
                 (space["constraints"], list),
             ):
                 if not isinstance(part, kind):
-                    raise TypeError(f"{part!r:.80} is no {kind.__name__}")
+                    raise TypeError(f"{part!r:.80} is not a {kind.__name__}")
             earlier = tuple(map(WarmStartResults.read, event.get("warm_start", ())))
             return cls(dict(space), options, tuple(map(config_from_json, event["queue"])), earlier)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -136,14 +145,14 @@ class Header:
     def check(
         self, space: Space, options: Options, points: Sequence[Any] | None, path: str
     ) -> None:
-        """Refuse to go on with another space, other options or other first points; the budget is the journal's.
+        """Refuse to resume with another space, other options or other first points; a different budget is accepted.
 
         Raises:
-            JournalError: Something differs; the message says what.
+            JournalError: There are differences; the message lists them.
         """
         found = describe_differences(self.space, space.to_dict())
         way = ", or baco_like.migrate(OLD, NEW, space) for a changed space" if found else ""
-        # As JSON reads them back: a tuple in the settings or the context is a list in the journal.
+        # Compare JSON values: a tuple in the settings or the context is a list in the journal.
         had, given = (
             normalise({"event": "opened", "options": asdict(one)})["options"]
             for one in (self.options, options)
@@ -172,7 +181,7 @@ def _context_differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list
 
 
 def describe(value: Any) -> Any:
-    """Return a JSON description of a frozen recipe by the names of its parts, the same in every process."""
+    """Return a JSON description of a settings object by its class and fields; it is the same in every process."""
     if is_dataclass(value) and not isinstance(value, type):
         parts = {f.name: describe(getattr(value, f.name)) for f in fields(value) if f.repr}
         return {"class": type(value).__name__, **parts}

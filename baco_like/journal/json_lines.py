@@ -4,10 +4,9 @@ A record is one line::
 
     {"crc":"9ae0daaf","n":12,"event":"observed",...}
 
-where ``crc`` is the CRC-32 of every byte after its own field up to the line's end. So a flipped byte is refused
-with the record's number, never read as another value, while a line without an end is what a crash in the middle of
-a write leaves: it was never acknowledged, and the next writer cuts it off. The journal itself holds no state: who
-reads keeps the place.
+where ``crc`` is the CRC-32 of every byte after its own field up to the line end. A flipped byte is therefore detected
+and reported with the record's number. A last line without a line end comes from a crash during a write; it was never
+acknowledged, and the next writer removes it. The journal object has no state: readers keep their position.
 """
 
 from __future__ import annotations
@@ -28,14 +27,14 @@ from baco_like.journal.lock import locked
 
 _HEAD = len('{"crc":"01234567",')
 _BEGINNING = '{"crc":"########","n":'
-"""How every record begins; # stands for a hexadecimal digit."""
+"""Start of every record, with # for a hexadecimal digit."""
 
 
 def encode_record(number: int, event: Event) -> bytes:
-    """Return the line of one event, its end included.
+    """Return the line of one event, including its line end.
 
     Raises:
-        JournalError: The event holds something that JSON cannot say exactly (NaN, an object).
+        JournalError: The event holds a value that JSON cannot represent exactly (NaN, an object).
     """
     try:
         text = json.dumps({"n": number, **event}, allow_nan=False, separators=(",", ":"))
@@ -48,7 +47,7 @@ def encode_record(number: int, event: Event) -> bytes:
 
 
 def decode_record(line: bytes, number: int) -> Event | None:
-    """Return the event of a line without its end, or None where the line is not record ``number``."""
+    """Return the event in a line without its line end, or None if the line is not record ``number``."""
     head, rest = line[:_HEAD], line[_HEAD:]
     if head != b'{"crc":"%08x",' % zlib.crc32(rest):
         return None
@@ -63,17 +62,17 @@ def decode_record(line: bytes, number: int) -> Event | None:
 
 
 def _no_number(text: str) -> Any:
-    raise ValueError(f"{text} is no JSON")
+    raise ValueError(f"{text} is not valid JSON")
 
 
 _DECODER = json.JSONDecoder(parse_constant=_no_number)
 
 
 def _records(data: bytes, after: Mark, path: Path) -> Iterator[tuple[Event, Mark]]:
-    """Yield the records in the bytes behind a place, one at a time: a long journal is never whole in memory twice.
+    """Yield the records in the bytes after a position, one at a time to save memory.
 
     Raises:
-        JournalError: A record is damaged, or this is no journal of ours.
+        JournalError: A record is damaged, or the file is not a journal.
     """
     place, at, number = after.place, _missing_end(data, after), after.number
     while (end := data.find(b"\n", at)) >= 0:
@@ -85,22 +84,22 @@ def _records(data: bytes, after: Mark, path: Path) -> Iterator[tuple[Event, Mark
     rest = data[at:]
     whole = rest.rstrip(b"\0") if number else rest
     event = decode_record(whole, number)
-    if event is not None:  # cut exactly at the newline: the record is whole
+    if event is not None:  # only the newline is missing: the record is complete
         yield event, Mark(number + 1, place + at + len(whole), closed=False)
     elif decode_record(rest[:-1], number) is not None or not _could_be_torn(rest, number):
         raise _damaged(path, number, rest)
 
 
 def _missing_end(data: bytes, after: Mark) -> int:
-    """Return how many bytes are the end that the record before them lacked."""
+    """Return 1 if the data starts with the line end that the record before the position lacked, else 0."""
     return int(not after.closed and data.startswith(b"\n"))
 
 
 def write_journal(path: Path, events: Iterable[Event]) -> None:
-    """Write a new journal, all or nothing.
+    """Write a new journal, completely or not at all.
 
     Raises:
-        JournalError: There is such a file already, or it cannot be written.
+        JournalError: The file exists already or cannot be written.
     """
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
@@ -109,7 +108,7 @@ def write_journal(path: Path, events: Iterable[Event]) -> None:
                 file.writelines(encode_record(number, event) for number, event in enumerate(events))
                 file.flush()
                 os.fsync(file.fileno())
-            os.link(part, path)  # unlike a new name, it never takes the place of a file
+            os.link(part, path)  # unlike a rename, it never replaces a file
         finally:
             part.unlink(missing_ok=True)
         sync_folder(path.parent)
@@ -122,7 +121,7 @@ def write_journal(path: Path, events: Iterable[Event]) -> None:
 
 
 def _could_be_torn(rest: bytes, number: int) -> bool:
-    """Whether a crash can have left this: the beginning of a record, zeros, or both."""
+    """Return whether a crash can have left these bytes: the start of a record, zeros, or both."""
     rest = rest.rstrip(b"\0") if number else rest
     begin = (_BEGINNING + f"{number},").encode()[: len(rest)]
     pattern = re.escape(begin).replace(rb"\#", b"[0-9a-f]").replace(b"#", b"[0-9a-f]")
@@ -131,10 +130,10 @@ def _could_be_torn(rest: bytes, number: int) -> bool:
 
 def _damaged(path: Path, number: int, line: bytes) -> JournalError:
     if number == 0 and not line.startswith(b'{"crc":"'):
-        return JournalError(f"{path} is no journal of ours; choose another file (record 0)", 0)
+        return JournalError(f"{path} is not a baco_like journal; choose another file (record 0)", 0)
     return JournalError(
         f"{path}: record {number} is damaged (its checksum does not fit); "
-        "keep the others by: baco-like repair OLD NEW",
+        "keep the others with: baco-like repair OLD NEW",
         number,
     )
 
@@ -145,16 +144,16 @@ class JsonlJournal:
     """The events of a run in one file, shared by any number of processes of one machine.
 
     Args:
-        path: The file; it comes into being with the first event.
+        path: The file; it is created with the first event.
     """
 
     path: Path
 
     def read(self, after: Mark) -> Iterator[tuple[Event, Mark]]:
-        """Return the events that are after a place now, each with the place behind it.
+        """Return the events after a position, each with the position behind it.
 
         Raises:
-            JournalError: The file cannot be read; or, when it comes to it, a record is damaged.
+            JournalError: The file cannot be read; or, during the iteration, a record is damaged.
         """
         if not self.path.exists() and not after.number:
             return iter(())
@@ -163,11 +162,11 @@ class JsonlJournal:
         return _records(data, after, self.path)
 
     def append(self, event: Event, after: Mark) -> Mark:
-        """Write one event, wait until it is on the disk, and return the place behind it.
+        """Write one event, wait until it is on the disk, and return the position behind it.
 
         Raises:
-            JournalConflict: There are events after that place.
-            JournalError: It could not be written; the file is as it was.
+            JournalConflict: The journal has events after that position.
+            JournalError: The event could not be written; the file is unchanged.
         """
         line = encode_record(after.number, event)
         data = line if after.closed else b"\n" + line
@@ -177,7 +176,7 @@ class JsonlJournal:
             tail = self._bytes(fd, after)
             if next(_records(tail, after, self.path), None) is not None:
                 raise JournalConflict(f"{self.path} has grown")
-            if len(tail) > _missing_end(tail, after):  # of a record that nobody was told of
+            if len(tail) > _missing_end(tail, after):  # an incomplete record, never acknowledged
                 os.ftruncate(fd, after.place)
             self._write(fd, data, after.place)
             if not after.number:
@@ -187,9 +186,7 @@ class JsonlJournal:
     def _bytes(self, fd: int, after: Mark) -> bytes:
         size = os.fstat(fd).st_size
         if size < after.place:
-            raise JournalError(
-                f"{self.path} has become shorter than what was read; restore it from a copy"
-            )
+            raise JournalError(f"{self.path} is shorter than before; restore it from a copy")
         return b"".join(_chunks(fd, after.place, size))
 
     def _write(self, fd: int, data: bytes, place: int) -> None:
@@ -201,12 +198,12 @@ class JsonlJournal:
         except OSError as error:
             os.ftruncate(fd, place)
             raise JournalError(
-                f"cannot write to {self.path}: {error.strerror}; nothing was recorded, make room and try again"
+                f"cannot write to {self.path}: {error.strerror}; the event is not recorded, make room and try again"
             ) from error
 
 
 def sync_folder(folder: Path) -> None:
-    """Make the names of new files survive a power cut too."""
+    """Write the folder to the disk, so that new file names survive a power cut."""
     fd = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(fd)

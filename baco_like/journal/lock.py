@@ -1,8 +1,7 @@
-"""The lock on a journal: one writer at a time, no waiting for the dead.
+"""The lock on a journal file: one writer at a time.
 
-``flock`` belongs to an open file, so the kernel frees it the moment its holder dies. A holder that is stopped (Ctrl-Z,
-a debugger) keeps it, and nobody can know whether it goes on; then the others are told after a moment instead of
-hanging with it.
+``flock`` belongs to an open file, so the kernel releases it when its holder dies. A stopped holder (Ctrl-Z, a debugger)
+keeps it, possibly forever; then others raise an error after half a second instead of waiting.
 """
 
 from __future__ import annotations
@@ -17,26 +16,26 @@ from pathlib import Path
 from baco_like.exceptions import JournalError
 
 _FIRST_NAP, _LONGEST_NAP = 0.0002, 0.005
-"""Seconds between two tries."""
+"""Seconds between two attempts; the pause doubles."""
 
 _LOOK = 0.5
-"""Seconds of waiting after which it matters whether the holder is stopped."""
+"""Seconds of waiting between two checks whether the holder is stopped."""
 
 _PATIENCE = 60.0
-"""Seconds after which waiting is given up; a lock is held for as long as one write takes."""
+"""Maximum seconds of waiting; a lock is normally held for one write only."""
 
 
 @contextmanager
 def locked(path: Path, flags: int, kind: int) -> Iterator[int]:
-    """Open a file and hold its lock for the time of a ``with`` block.
+    """Open a file and hold its lock within a ``with`` block.
 
     Args:
         path: The file.
-        flags: Of ``os.open``.
+        flags: Flags for ``os.open``.
         kind: ``fcntl.LOCK_SH`` or ``fcntl.LOCK_EX``.
 
     Raises:
-        JournalError: It cannot be opened, or its lock is not to be had; what the block raises as an `OSError` too.
+        JournalError: The file cannot be opened or locked, or the block raises an `OSError`.
     """
     try:
         fd = os.open(path, flags | os.O_CLOEXEC, 0o644)
@@ -45,7 +44,9 @@ def locked(path: Path, flags: int, kind: int) -> Iterator[int]:
             try:
                 yield fd
             finally:
-                fcntl.flock(fd, fcntl.LOCK_UN)  # a process forked meanwhile has the file open too
+                fcntl.flock(
+                    fd, fcntl.LOCK_UN
+                )  # a process forked in the meantime has the file open, too
         finally:
             os.close(fd)
     except OSError as error:
@@ -75,12 +76,12 @@ def _refuse_stopped(fd: int, path: Path) -> None:
         if _is_stopped(process):
             raise JournalError(
                 f"{path} is locked by process {process}, which is stopped; "
-                f"let it go on (kill -CONT {process}) or end it, and try again"
+                f"resume it (kill -CONT {process}) or end it, and try again"
             )
 
 
 def _holders(inode: int) -> list[int]:
-    """Return the processes that hold a lock on a file, where the system lists them (Linux)."""
+    """Return the processes that hold a lock on a file; empty on systems without /proc/locks."""
     try:
         lines = Path("/proc/locks").read_text().splitlines()
     except OSError:

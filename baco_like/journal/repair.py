@@ -1,7 +1,7 @@
-"""What can be saved of a damaged journal: every record whose checksum fits, in a new file that opens.
+"""Repair a damaged journal: write every record with a valid checksum to a new file that can be resumed.
 
-Nothing is guessed. A record that is damaged is left out, and what is left out is told. Every observation carries its
-configuration, so one whose suggestion was in a damaged record is kept too.
+Damaged records are left out and listed in the report. Every observation has its configuration, so it is kept even if
+the record of its suggestion is damaged.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from baco_like.journal.header import Header
 from baco_like.journal.json_lines import decode_record, write_journal
 
 _BEGINNING = re.compile(rb'\{"crc":"[0-9a-f]{8}","n":(\d{1,15}),')
-"""How a record begins. Within one it cannot stand, since JSON escapes the quotes in texts."""
+"""Start of a record. It cannot occur within a record, because JSON escapes the quotes in texts."""
 
 
 @dataclass(frozen=True)
 class Repair:
-    """What a repair has done.
+    """Report of a repair.
 
     Attributes:
-        kept: How many records of the old file are in the new one.
-        notes: One line for everything that is not as it was.
+        kept: Number of records of the old file that are in the new one.
+        notes: One line per change.
     """
 
     kept: int
@@ -36,7 +36,7 @@ class Repair:
 
 @dataclass(frozen=True)
 class _Found:
-    """A whole record and the bytes that it takes."""
+    """A valid record and its position in the file."""
 
     number: int
     event: Event
@@ -45,15 +45,15 @@ class _Found:
 
 
 def repair(old: Path, new: Path, header: Path | None = None) -> Repair:
-    """Write every whole record of a damaged journal into a new one; the old file stays as it is.
+    """Write every valid record of a damaged journal to a new one; the old file is not changed.
 
     Args:
         old: The damaged journal.
-        new: The new one; there must be no such file.
-        header: A journal whose record 0 is taken where the old one's is damaged.
+        new: The new journal; the file must not exist.
+        header: A journal whose record 0 is used if the old one's is damaged.
 
     Raises:
-        JournalError: A file cannot be read or written, or there is no header.
+        JournalError: A file cannot be read or written, or both headers are damaged.
     """
     data = _content(old)
     found = list(_whole_records(data))
@@ -63,7 +63,7 @@ def repair(old: Path, new: Path, header: Path | None = None) -> Repair:
         events |= {
             one.number: one.event for one in _whole_records(_content(header)) if not one.number
         }
-        notes.append(f"record 0 is that of {header}")
+        notes.append(f"record 0 comes from {header}")
     if 0 not in events:
         raise JournalError(
             f"{old}: record 0 is damaged, which has the space and the options; start the same run on a new file and "
@@ -84,7 +84,7 @@ def _content(path: Path) -> bytes:
 
 
 def _whole_records(data: bytes) -> Iterator[_Found]:
-    """Yield the records whose checksum fits, also where the line's end between two is damaged."""
+    """Yield the records with a valid checksum, even if the line end between two is damaged."""
     begins = [(match.start(), int(match[1])) for match in _BEGINNING.finditer(data)]
     after = [*(start for start, _ in begins), len(data) + 1][1:]
     for (start, number), following in zip(begins, after, strict=True):
@@ -97,11 +97,11 @@ def _whole_records(data: bytes) -> Iterator[_Found]:
 
 
 def _damages(data: bytes, found: Iterable[_Found]) -> Iterator[str]:
-    """Yield one line for each stretch of bytes that is no record."""
+    """Yield one line per damaged part of the file."""
     place, number = 0, 0
     for one in found:
         if one.number < number:
-            yield f"record {one.number} stands twice; the first is kept"
+            yield f"record {one.number} occurs twice; the first is kept"
         elif one.number > number:
             size, several = one.start - place, one.number - number > 1
             which = (
@@ -115,14 +115,14 @@ def _damages(data: bytes, found: Iterable[_Found]) -> Iterator[str]:
 
 @dataclass
 class _Fitting:
-    """Makes records fit each other where others between them are gone.
+    """Adapts records to each other if records between them are lost.
 
     Attributes:
-        lost: Configurations by the ids of trials that were observed and whose suggestion is gone.
-        pending: Ids of trials that are in flight.
+        lost: Configurations of observed trials whose suggestion is lost, by id.
+        pending: Ids of pending trials.
         next_id: As in `History`.
-        notes: What was changed.
-        dropped: How many records were left out.
+        notes: One line per change.
+        dropped: Number of records that were left out.
     """
 
     lost: dict[int, Mapping[str, Any]]
@@ -144,14 +144,14 @@ class _Fitting:
         )
 
     def all(self, events: Mapping[int, Event]) -> Iterator[Event]:
-        """Yield the events, in order and without the header, as they fit."""
+        """Yield the adapted events in order, without the header."""
         for number in sorted(events)[1:]:
             event = events[number]
             try:
                 made = list(self._change(event)(number, event))
             except (LookupError, TypeError, AttributeError):
                 made = []
-                self.notes.append(f"record {number} is no event of ours; dropped")
+                self.notes.append(f"record {number} is not a known event; dropped")
             self.dropped += not made
             yield from made
 
@@ -195,7 +195,7 @@ class _Fitting:
         yield event
 
     def _revived(self, before: int) -> Iterator[Event]:
-        """Yield the suggestion of lost trials with ids below ``before``, from what is known by their outcomes."""
+        """Yield a suggestion of the lost trials with ids below ``before``, taken from their observations."""
         ids = sorted(i for i in self.lost if self.next_id <= i < before)
         rows = [
             {"id": i, "config": self.lost.pop(i), "origin": "strategy", "tag": None} for i in ids
@@ -203,7 +203,9 @@ class _Fitting:
         self._started(ids)
         if rows:
             shown = ", ".join(map(str, ids))
-            self.notes.append(f"the suggestion of trial {shown} is made up from what came of it")
+            self.notes.append(
+                f"the suggestion of trial {shown} is reconstructed from its observation"
+            )
             yield {"event": "suggested", "trials": rows, "dequeued": 0}
 
     def _started(self, ids: Iterable[int]) -> None:

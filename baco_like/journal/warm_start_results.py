@@ -1,4 +1,4 @@
-"""Earlier results that a run begins with, as its journal keeps them: nothing else is needed to resume."""
+"""Results of a warm start as the journal keeps them, so that resuming does not need the source."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ MODES: tuple[Mode, ...] = ("data", "configs", "prior")
 
 @dataclass(frozen=True)
 class WarmStartResults:
-    """What a run has taken from one source of earlier results.
+    """Results that a run uses from one warm start.
 
     Attributes:
-        mode: ``data``: results of the same task; ``configs``: configurations to be tried first; ``prior``: results of
-            a related task.
-        source: What the source is called: a file's name, or what it was.
-        trials: What is used of it, with outcomes, in the values of the space; numbered from 0.
-        found: How many results the source has.
-        left_out: How many of them cannot be used, by reason.
-        notes: One line on everything that was assumed.
+        mode: ``data``: results of the same task; ``configs``: configurations to be tried first; ``prior``: results of a
+            related task.
+        source: Name of the source: a file name or a type.
+        trials: The used configurations with outcomes, in the values of the space; numbered from 0.
+        found: Number of results in the source.
+        left_out: Number of results that cannot be used, by reason.
+        notes: One line per assumption.
     """
 
     mode: Mode
@@ -36,7 +36,7 @@ class WarmStartResults:
     notes: tuple[str, ...] = ()
 
     def event(self) -> Event:
-        """Return JSON values; `read` is the inverse."""
+        """Return JSON values for the header; `read` is the inverse."""
         return {
             "mode": self.mode,
             "source": self.source,
@@ -48,13 +48,13 @@ class WarmStartResults:
 
     @classmethod
     def read(cls, part: Mapping[str, Any]) -> WarmStartResults:
-        """Return what `event` has written.
+        """Return the results in the JSON values that `event` has returned.
 
         Raises:
-            LookupError, TypeError, ValueError, AttributeError: It is something else.
+            LookupError, TypeError, ValueError, AttributeError: The values are malformed.
         """
         if part["mode"] not in MODES:
-            raise ValueError(f"there is no warm start of mode {part['mode']!r:.40}")
+            raise ValueError(f"unknown mode of a warm start: {part['mode']!r:.40}")
         rows = [(config_from_json(row["config"]), read_outcome(row)) for row in part["rows"]]
         found, left_out = part["found"], dict(part["left_out"])
         if not all(type(count) is int for count in (found, *left_out.values())):

@@ -68,7 +68,7 @@ class Optimizer:
         strategy: A registered name, or a strategy object with its own settings.
         settings: Settings of the named strategy, as ``baco-like strategies`` lists them.
         initial: Size of the initial design, or the first configurations. These replace the design, unless ``settings``
-            sets a size of its own. Without it, the configuration of all defaults is evaluated first.
+            sets its size. Without it, the configuration of all defaults is evaluated first.
         noise: ``none``: an observed configuration is never suggested again; ``repeat``: it may be.
         storage: None, the path of a journal (an existing one is resumed), or a `Journal`.
         warm_start: Results of earlier runs: a `WarmStart`, several, or the data of one, such as the path of a file.
@@ -176,7 +176,7 @@ class Optimizer:
         Raises:
             SpaceExhausted: Every feasible configuration is observed or pending. In a space whose configurations cannot
                 be counted: every configuration that repeated random draws find.
-            JournalError: The suggestion could not be recorded; nothing has changed.
+            JournalError: The suggestion could not be recorded; the run is unchanged.
         """
         count = 1 if n is None else whole("n", n, 1)
 
@@ -214,7 +214,7 @@ class Optimizer:
 
         Raises:
             ConfigError: It does not belong to the space, or is already observed (with ``noise="repeat"``: has failed).
-            JournalError: It could not be recorded; nothing has changed.
+            JournalError: It could not be recorded; the run is unchanged.
         """
         code = encode_feasible(self._space, config)
         (plain_config,) = self._space.decode(code[None, :])
@@ -266,7 +266,7 @@ class Optimizer:
         Raises:
             TrialError: The trial is not pending or comes from another run, or the lists differ in length.
             ConfigError: A configuration does not belong to the space.
-            JournalError: The outcome could not be recorded; nothing has changed.
+            JournalError: The outcome could not be recorded; the run is unchanged.
         """
         details = {"failed": failed, "message": message, "bound": bound, "extra": extra}
 
@@ -280,8 +280,8 @@ class Optimizer:
         """Record the outcomes of suggested trials, as evaluators return them.
 
         Raises:
-            TrialError: A trial is not pending, or appears twice; nothing has changed.
-            JournalError: The outcomes could not be recorded; nothing has changed.
+            TrialError: A trial is not pending, or appears twice; the run is unchanged.
+            JournalError: The outcomes could not be recorded; the run is unchanged.
         """
         _warn_of_problems(
             self._commit(lambda state: build_completion(state.history, outcomes)).outcomes
@@ -418,7 +418,7 @@ class Optimizer:
     def to_dataframe(self) -> pd.DataFrame:
         """Return one row per observed trial: id, parameters, value, status, failure word and message, repeats, metrics.
 
-        Columns other than parameters get the prefix ``trial_`` where a parameter has the same name.
+        The additional columns get the prefix ``trial_`` where a parameter has the same name.
 
         Raises:
             MissingExtra: pandas is not installed.

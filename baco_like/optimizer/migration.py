@@ -1,6 +1,6 @@
 """Continue a run in a changed space: write a new journal with the observations that are valid there.
 
-The old journal stays as it is, and the new one is written completely or not at all.
+The old journal is not changed, and the new one is written completely or not at all.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def migrate(
     they are valid in the new space.
 
     Args:
-        old: The journal of the old space; it stays as it is.
+        old: The journal of the old space; it is not changed.
         new: The new journal; the file must not exist.
         space: The new space, or a mapping that one is built from.
 
@@ -129,7 +129,7 @@ class _ConfigMove:
 
     def __call__(self, config: Config) -> dict[str, Any] | None:
         space, names = self.mapper.space, set(self.old_space.names)
-        # Imported configurations may have further parameters, which have no default.
+        # Imported configurations may have parameters of neither space, which have no default.
         if any(name not in names and name not in space.parameters for name in config):
             return None
         mapped, _ = self.mapper.map(config)

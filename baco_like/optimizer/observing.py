@@ -1,4 +1,4 @@
-"""Turn the arguments of `Optimizer.observe` into an event. Pure functions; nothing is recorded here."""
+"""Turn the arguments of `Optimizer.observe` into an event, which `JournaledState.commit` records."""
 
 from __future__ import annotations
 

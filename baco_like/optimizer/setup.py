@@ -68,7 +68,7 @@ def default_points(space: Space) -> list[dict[str, Any]]:
 
 
 def _chosen_default(space: Space) -> dict[str, Any] | None:
-    """Return the default configuration, or None if no parameter has a default of its own (only constants)."""
+    """Return the default configuration, or None if only constants have one."""
     has_default = any(parameter.default is not None for parameter in space.parameters.values())
     return space.default_config if has_default else None
 

@@ -32,7 +32,7 @@ _INVALID_RECORD = (
 """Errors that a malformed record can cause."""
 
 _BATCH = 500
-"""Number of records whose configurations are encoded together, several times as fast as one by one."""
+"""Number of records whose configurations are encoded together, several times as fast as separately."""
 
 
 class Draft(NamedTuple):
@@ -107,7 +107,7 @@ def apply_event(
 
     Args:
         state: The state before.
-        event: The event, as it was or will be read from the journal.
+        event: The event, in the form that the journal returns.
         mark: The position behind it.
         strategy: Gets every observation.
         codes: Codes of the configurations that the event adds, (n, w), if known.

@@ -116,9 +116,7 @@ def _read(start: WarmStart, space: Space, options: Options, rng: Rng) -> WarmSta
     direction = options.direction
     source = read_source(start.source, start.data, space, start.objective, options.objective)
     rows, known_direction = _rows_by_objective(start, source, options.objective)
-    if (
-        start.mode == "prior"
-    ):  # excluded configurations were never run, so they say nothing of the task
+    if start.mode == "prior":  # excluded configurations were never run and carry no information
         rows = [(config, outcome) for config, outcome in rows if outcome.failed != "constraints"]
     if known_direction not in (None, direction):
         raise ConfigError(

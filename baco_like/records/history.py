@@ -114,7 +114,7 @@ class History:
         vars(other).pop("_pending_keys", None)  # a cached property of this history
         return other
 
-    # What is known ---------------------------------------------------------------------------------------------
+    # Look up ---------------------------------------------------------------------------------------------
 
     def __len__(self) -> int:
         return self._length
@@ -264,7 +264,7 @@ class History:
         inner = self._view
         return self._with(_view=view if inner is None else lambda trial: view(inner(trial)))
 
-    # What comes next -------------------------------------------------------------------------------------------
+    # Change -------------------------------------------------------------------------------------------
 
     def add_pending(self, trials: Sequence[Trial], codes: Codes) -> History:
         """Return the history with these trials pending; ``codes`` are their rows, (n, w).

@@ -1,4 +1,4 @@
-"""What is measured."""
+"""The objective of a run."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from baco_like.records.direction import Direction
 
 @dataclass(frozen=True)
 class Objective:
-    """What is measured.
+    """The measured value.
 
     Attributes:
-        name: Such as ``time``.
-        unit: Such as ``ms``; may be empty.
+        name: Its name, such as ``time``.
+        unit: Its unit, such as ``ms``; may be empty.
         direction: ``minimize`` or ``maximize``.
     """
 

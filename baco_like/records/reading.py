@@ -1,7 +1,6 @@
-"""What a user's objective returned, read as an outcome.
+"""Read the return value of a user's objective as an outcome.
 
-Nothing observed is lost and nothing else is made of it: what is no finite number is recorded as a
-failure whose message shows what it was.
+Non-finite and other invalid values are recorded as failures; the message keeps the original value.
 """
 
 from __future__ import annotations
@@ -31,32 +30,28 @@ def outcome_from(
 
     A value may be
 
-    * a finite number (int, float, NumPy scalar, array of no dimensions, anything with
-      ``__float__``);
+    * a finite number (int, float, NumPy scalar, array without dimensions, anything with ``__float__``);
     * a list, tuple or one-dimensional array of finite numbers: repeats, of which the median counts;
-    * a mapping from names to such values, the objective among them; the others become
-      `Outcome.metrics` (medians), and what of them is no finite number goes to ``extra["metrics"]``
-      as text;
-    * an exception: a failure with its type and message; `Infeasible` has its own word.
+    * a mapping from names to such values that includes the objective; the others become `Outcome.metrics` (medians), or
+      texts in ``extra["metrics"]`` if they are not finite numbers;
+    * an exception: a failure with its type and message; `Infeasible` has its own failure word.
 
-    ``None``, NaN, infinities, integers beyond float, booleans, texts and everything else are
-    failures with the word ``runtime`` whose `Outcome.problem` says why; the optimizer warns of it
-    once it is recorded. A text is the failure's message.
+    ``None``, NaN, infinities, integers beyond the range of floats, booleans, texts and all other values are failures
+    with the word ``runtime``. `Outcome.problem` has the reason, and the optimizer shows it in a warning after the
+    outcome is recorded. A text becomes the message of the failure.
 
     Args:
-        trial_id: Which trial.
-        value: What the objective returned.
-        objective: Which key of a mapping is the objective.
-        failed: The failure word, or True for ``runtime``; None and False mean that ``value``
-            counts.
-        message: What the failing tool said: a text, bytes, or the exception itself.
-        bound: The true value is at least this: a censored outcome, of word ``timeout`` unless
-            ``failed`` says otherwise.
-        extra: Anything else as JSON values.
+        trial_id: Id of the trial.
+        value: The return value of the objective.
+        objective: The key of the objective in a mapping.
+        failed: The failure word, or True for ``runtime``; None and False mean that ``value`` counts.
+        message: Output of the failing tool: a text, bytes, or an exception.
+        bound: Lower bound of the value: the outcome is censored, with the word ``timeout`` unless ``failed`` is given.
+        extra: Further JSON values to keep.
 
     Raises:
-        TrialError: A mapping without the objective, both a value and a failure, a bound that is
-            no finite number, or an ``extra["metrics"]`` that is no mapping where texts are to be kept there.
+        TrialError: The mapping lacks the objective, both a value and a failure are given, the bound is not a finite
+            number, or ``extra["metrics"]`` is not a mapping although texts have to be kept there.
     """
     notes, message = dict(extra or {}), _text(message)
     word = _failure_word(failed)
@@ -91,7 +86,7 @@ def outcome_of_exception(
     *,
     extra: Mapping[str, Any] | None = None,
 ) -> Outcome:
-    """Return the failure that an exception tells of; `Infeasible` brings its own word."""
+    """Return the failure for an exception; `Infeasible` has its own failure word."""
     if isinstance(error, Infeasible):
         return Outcome.failure(trial_id, error.failed, str(error), extra=extra)
     text = " ".join(str(error).split())
@@ -100,12 +95,12 @@ def outcome_of_exception(
 
 
 def without_bound(outcome: Outcome, direction: Direction) -> Outcome:
-    """Return a plain failure for a run that was stopped while maximising: "at least so much" tells nothing there."""
+    """Return a failure instead of a censored outcome when maximising, where a lower bound has no use."""
     return outcome if direction == "minimize" else unbounded(outcome)
 
 
 def unbounded(outcome: Outcome) -> Outcome:
-    """Return a plain failure for a run that was stopped at a bound, any other outcome as it is."""
+    """Return a failure instead of a censored outcome, and all other outcomes unchanged."""
     if outcome.bound is None:
         return outcome
     return Outcome.failure(
@@ -185,7 +180,7 @@ def _read_repeats(value: object) -> _Reading:
 
 
 def finite_number(value: object) -> float | None:
-    """Return a finite number as a plain float, or None for anything else, booleans included."""
+    """Return a finite number as a float, or None for all other values; booleans are rejected."""
     if isinstance(value, (bool, np.bool_, str, bytes)) or not hasattr(value, "__float__"):
         return None
     if isinstance(value, np.ndarray) and value.ndim > 0:
@@ -198,7 +193,7 @@ def finite_number(value: object) -> float | None:
 
 
 def number_in(text: str) -> float | None:
-    """Return the finite number that a text is, or None."""
+    """Return the finite number in a text, or None."""
     try:
         return finite_number(float(text))
     except ValueError:
@@ -209,13 +204,13 @@ def _problem(value: object) -> str:
     if isinstance(value, str):
         number = number_in(value)
         if number is not None:
-            return f"the value {_shown(value)} is a text; give float({_shown(value)})"
+            return f"the value {_shown(value)} is a text; convert it with float({_shown(value)})"
         return value.strip()[:2000] or "the value is an empty text"
     return f"the value {_shown(value)} is not a finite number"
 
 
 def _shown(value: object) -> str:
-    """Return a value in one short line, whatever it is."""
+    """Return any value as one short line."""
     try:
         text = " ".join(repr(value).split())
     except Exception:  # a user's own __repr__, or an integer of more digits than Python writes

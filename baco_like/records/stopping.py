@@ -1,4 +1,4 @@
-"""When a run ends: a predicate on the history and the seconds since it was opened."""
+"""The protocol of stopping rules."""
 
 from __future__ import annotations
 
@@ -8,10 +8,15 @@ from baco_like.records.history import History
 
 
 class StopRule(Protocol):
-    """Says why a run should end; the rules themselves are in `baco_like.running.stopping`."""
+    """Decides when a run ends. The rules are in `baco_like.running.stopping`."""
 
     def reason(self, history: History, seconds: float) -> str | None:
-        """Return why the run is over, or None while it is not."""
+        """Return why the run should end, or None.
+
+        Args:
+            history: The history of the run.
+            seconds: Seconds since the run was opened.
+        """
 
     def room(self, history: History) -> int | None:
-        """Return how many more trials may be started, or None where this rule sets no number."""
+        """Return the number of trials that may still be started, or None if this rule does not limit it."""

@@ -8,20 +8,20 @@ from typing import Any
 from baco_like.records.trial import Trial
 
 OURS = ("status", "failed", "message", "bound", "sem", "repeats", "origin")
-"""The columns between the objective and the metrics."""
+"""The columns between the objective and the metrics, in this order."""
 
 
 MARK = "trial_"
-"""What a column of ours begins with that has a parameter's name."""
+"""Prefix of our columns whose name is also the name of a parameter."""
 
 
 def column(name: str, parameters: Container[str]) -> str:
-    """Return the name of a column of ours; one that a parameter has begins with `MARK` instead."""
+    """Return the name of one of our columns, with the prefix `MARK` if a parameter has the same name."""
     return f"{MARK}{name}" if name in parameters else name
 
 
 def table_row(trial: Trial, objective: str) -> dict[str, Any]:
-    """Return id, parameters, value, status, failure, spread, origin and metrics of an observed trial, by `column`."""
+    """Return the row of an observed trial: id, parameters, value, status, failure, spread, origin and metrics."""
     outcome = trial.outcome
     ours = {
         objective: trial.value,

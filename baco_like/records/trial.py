@@ -133,7 +133,7 @@ class Outcome:
 
     @property
     def seconds(self) -> Mapping[str, float]:
-        """Seconds of each stage (such as compile, run, check), as far as they are known."""
+        """Seconds of each stage (such as compile, run, check), as far as known."""
         seconds = self.extra.get("seconds")
         return seconds if isinstance(seconds, Mapping) else {}
 

@@ -20,12 +20,12 @@ def default_values(space: Space) -> dict[str, Any]:
 
 
 def read_text(parameter: Parameter, value: Any) -> Any | None:
-    """Return the parameter's own value for a value of a file, where texts may stand for numbers, or None."""
+    """Read a value of a file, which may be a text for a number; return the parameter's own value, or None."""
     return parameter.value_from_text(value)
 
 
 def read_exact(parameter: Parameter, value: Any) -> Any | None:
-    """Return the parameter's own value that equals a value, or None."""
+    """Return the parameter's equal value, or None."""
     return first_own_value(parameter, [value])
 
 

@@ -14,12 +14,12 @@ from baco_like.results.recording import Recording, recording
 
 
 def is_frame(header: Sequence[str]) -> bool:
-    """Whether these are the columns of such a table, with the index before them or without it."""
+    """Whether these are the columns of such a table, with or without an index column."""
     return _places(header) is not None
 
 
 def _places(header: Sequence[str]) -> tuple[int, int] | None:
-    """Return where the numbers of the trials stand, and the column ``status`` that the others of ours follow."""
+    """Return the positions of the columns ``id`` and ``status``; our other columns follow ``status``."""
     names = [name.removeprefix(MARK) for name in header]
     first = next((i for i, name in enumerate(names[:2]) if name == "id"), None)
     starts = range(3, len(names) - len(OURS) + 1)
@@ -30,11 +30,11 @@ def _places(header: Sequence[str]) -> tuple[int, int] | None:
 
 
 def from_frame(lines: Sequence[Sequence[str]]) -> Recording:
-    """Return the recording of the lines of such a file, the header first. Of repeats it has only how many there were.
+    """Return the recording in the lines of such a file, the header first. The file has only the number of repeats.
 
     Raises:
-        RunFileError: There is no row.
-        LookupError, TypeError, ValueError: It is damaged.
+        RunFileError: The file has no rows.
+        LookupError, TypeError, ValueError: The file is damaged.
     """
     header, places = lines[0], _places(lines[0])
     assert places is not None
@@ -60,7 +60,7 @@ def _outcome(value: str, ours: Mapping[str, str], metrics: Mapping[str, str]) ->
 
 
 def _value(text: str) -> Any:
-    """Return what a cell stands for: an order, a truth value, a number or a text."""
+    """Return the value in a cell: a tuple, a bool, a number or a text."""
     if text in ("True", "False"):
         return text == "True"
     if text[:1] == "(" and text[-1:] == ")":

@@ -1,4 +1,4 @@
-"""Files that are read whole, compressed or not, and written all or nothing."""
+"""Read whole files, compressed or not, and write files completely or not at all."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _LARGEST = 2**30
 
 
 def is_packed(path: Path) -> bool:
-    """Whether a file is compressed by gzip.
+    """Return whether a file is compressed by gzip.
 
     Raises:
-        OSError: It cannot be read.
+        OSError: The file cannot be read.
     """
     with path.open("rb") as file:
         return file.read(2) == b"\x1f\x8b"
@@ -27,7 +27,7 @@ def read_text(path: Path) -> str:
     """Return the text of a file, unpacked where it is compressed by gzip.
 
     Raises:
-        RunFileError: It cannot be read, or has more than a gibibyte.
+        RunFileError: The file cannot be read, or is larger than 1 GiB.
     """
     try:
         with gzip.open(path) if is_packed(path) else path.open("rb") as stream:
@@ -40,12 +40,12 @@ def read_text(path: Path) -> str:
 
 
 def replace_file(path: Path, data: bytes) -> None:
-    """Write a file under another name beside the wanted one, then give it that name.
+    """Write a temporary file in the same folder, then rename it.
 
-    A name that ends in ``.gz`` is compressed, byte for byte the same each time.
+    A file whose name ends in ``.gz`` is compressed; equal data gives equal bytes.
 
     Raises:
-        OSError: It cannot be written; what was there stays.
+        OSError: The file cannot be written; an existing file is unchanged.
     """
     packed = gzip.compress(data, mtime=0) if path.suffix == ".gz" else data
     other = path.with_name(f"{path.name}.{os.getpid()}.part")
@@ -57,14 +57,14 @@ def replace_file(path: Path, data: bytes) -> None:
 
 
 def json_bytes(document: Any, what: str) -> bytes:
-    """Return a document as JSON, each of its parts and each row of a part on a line of its own.
+    """Return a document as JSON with one line per part and per row of a part.
 
     Args:
-        document: What is written.
-        what: Names the file in messages.
+        document: The document.
+        what: Name of the file in messages.
 
     Raises:
-        ValueError: A value is no JSON (a number that is not finite, an object).
+        ValueError: A value has no JSON form (a number that is not finite, an object).
     """
     try:
         parts = [f"{json.dumps(key)}:{_lines(part)}" for key, part in document.items()]
@@ -74,7 +74,7 @@ def json_bytes(document: Any, what: str) -> bytes:
 
 
 def _lines(part: Any) -> str:
-    """Return JSON with a line for each element of a list of objects, or of an object of objects."""
+    """Return JSON with one line per element of a list of objects, or of an object of objects."""
     inner = list(part.values()) if isinstance(part, dict) else part
     if not isinstance(inner, list) or not inner or not all(isinstance(one, dict) for one in inner):
         return _dumped(part)

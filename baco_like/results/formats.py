@@ -1,4 +1,4 @@
-"""Results of any tool, read and written by one function each.
+"""Read and write results in the formats of several tools, with one function each.
 
 The formats: T4, Kernel Tuner's caches, KTT's JSON, BaCO's and HyperMapper's CSV, a plain CSV table, and (read only)
 our journals.
@@ -37,7 +37,7 @@ FORMATS: Mapping[str, Callable[..., bytes]] = {
     "baco": samples_bytes,
     "csv": table_bytes,
 }
-"""What makes the content of a file, by the format's name."""
+"""Writers of the formats, by name."""
 
 _WITHOUT_METADATA = ("baco", "csv")
 
@@ -48,16 +48,16 @@ _TRIED = (
 
 
 def read(path: str | os.PathLike[str], objective: str | None = None) -> Recording:
-    """Return what a file of results holds; its content says which format it is, plain or compressed by gzip.
+    """Read a file of results. The format is recognised by the content, plain or compressed by gzip.
 
     Args:
         path: The file.
-        objective: Name of the measurement that counts; None is the one that the file names.
+        objective: Name of the measurement to use as the value; None uses the one that the file names.
 
     Raises:
-        RunFileError: It cannot be read, is none of the formats (the message says what was tried), is damaged, or has
-            no such measurement.
-        JournalError: It is a journal of ours, and damaged.
+        RunFileError: The file cannot be read, has an unknown format (the message lists the known ones), is damaged, or
+            lacks the measurement.
+        JournalError: The file is a damaged journal.
     """
     place = Path(path)
     text = read_text(place)
@@ -72,7 +72,7 @@ def read(path: str | os.PathLike[str], objective: str | None = None) -> Recordin
 
 
 def _measured(place: Path, found: Recording, objective: str) -> Recording:
-    """Return a recording by another measurement than the file's objective."""
+    """Return a recording with another measurement as the value."""
     pairs = zip(found.configs, found.outcomes, strict=True)
     kept = by_measurement(pairs, objective, found.objective)
     if not any(outcome.status is Status.OK for _, outcome in kept):
@@ -98,17 +98,17 @@ def write(
     kind: str,
     metadata: Mapping[str, Any] | None = None,
 ) -> int:
-    """Write recorded results, all or nothing, and return how many there are; a warning tells of those that cannot be.
+    """Write recorded results completely or not at all, and return their number; warn of results that are left out.
 
     Args:
-        found: What is written.
-        path: A name that ends in ``.gz`` is compressed.
+        found: The results.
+        path: A file name; one that ends in ``.gz`` is compressed.
         kind: One of `FORMATS`.
-        metadata: What the file says of itself besides, such as ``device_name``, ``kernel_name`` and ``problem_size`` of
-            a cache of Kernel Tuner's; not in CSV.
+        metadata: Additional entries of the file, such as ``device_name``, ``kernel_name`` and ``problem_size`` of
+            Kernel Tuner's cache. CSV files have none.
 
     Raises:
-        ValueError: There is no such format, or it cannot hold this; the message says why.
+        ValueError: The format is unknown or cannot hold these results; the message says why.
         OSError: The file cannot be written.
     """
     if kind not in FORMATS:
@@ -146,7 +146,7 @@ def _read(text: str, objective: str | None) -> Recording:
         return _from_json(document, objective)
     if document is None and text.lstrip()[:1] not in ("", "{", "[") and "," in _first_line(text):
         return _from_csv(text, objective)
-    raise RunFileError(f"none of the formats that can be read: {_TRIED}")
+    raise RunFileError(f"unknown format; known formats are {_TRIED}")
 
 
 def _from_json(document: dict[str, Any], objective: str | None) -> Recording:
@@ -159,7 +159,7 @@ def _from_json(document: dict[str, Any], objective: str | None) -> Recording:
     for key, what in _SPACES.items():
         if key in document:
             raise RunFileError(f"it describes a space, {what}, and holds no results")
-    raise RunFileError(f"none of the formats that can be read: {_TRIED}")
+    raise RunFileError(f"unknown format; known formats are {_TRIED}")
 
 
 _SPACES: Mapping[str, str] = {
@@ -170,7 +170,7 @@ _SPACES: Mapping[str, str] = {
 
 
 def _from_csv(text: str, objective: str | None) -> Recording:
-    """Read a CSV file; a line that a crash has cut off at its end is left out."""
+    """Read a CSV file; an incomplete last line is left out."""
     whole = text[: text.rfind("\n") + 1]
     lines = list(filter(None, csv.reader(io.StringIO(whole, newline=""), skipinitialspace=True)))
     if is_table(lines[0]):

@@ -1,4 +1,4 @@
-"""The columns that BaCO and HyperMapper share between their lines and their files, and what stands in them.
+"""The columns of BaCO's and HyperMapper's messages and files.
 
 A row has the parameters in the scenario's order, the objective, whether the configuration ran, and a time stamp. Whole
 numbers have no ``.0``, permutations look like ``(0, 1, 2)``, and a failed row may have any number as its objective.
@@ -22,10 +22,10 @@ from baco_like.parameters.real import Real
 from baco_like.records.trial import Outcome
 
 Cells = Mapping[str, str]
-"""From the name of a column to what stands in it."""
+"""Cells of a row by column name."""
 
 _SINGLE = 1e-6
-"""Relative error of what BaCO has kept in single precision."""
+"""Relative error of numbers in single precision, in which BaCO keeps its data."""
 
 
 @dataclass(frozen=True)
@@ -34,8 +34,8 @@ class Feasibility:
 
     Attributes:
         name: Of the column.
-        yes: The word for one that ran.
-        no: The word for one that did not.
+        yes: The word for a configuration that ran.
+        no: The word for a configuration that did not run.
         required: Whether every reply and every file must have the column.
     """
 
@@ -45,10 +45,10 @@ class Feasibility:
     required: bool = False
 
     def read(self, text: str) -> bool:
-        """Return whether it ran: by the two words, else by them in any case, else by true, 1, false and 0.
+        """Return whether the configuration ran: by the two words in any case, or by true, 1, false and 0.
 
         Raises:
-            ValueError: It is none of them.
+            ValueError: The word is unknown.
         """
         for word, said in ((text, {self.yes: True, self.no: False}), (text.casefold(), self._any)):
             if word in said:
@@ -70,7 +70,7 @@ class Feasibility:
 
 @dataclass(frozen=True)
 class Layout:
-    """Which columns there are.
+    """The columns of a message or file.
 
     Attributes:
         parameters: In the order of the columns.
@@ -79,7 +79,7 @@ class Layout:
         timestamp: Name of the column of time stamps; readers find it in any case.
 
     Raises:
-        SpaceError: Two columns have one name, or a name or a value cannot stand in a line of the protocol.
+        SpaceError: Two columns have the same name, or a name or value contains characters with a meaning in CSV.
     """
 
     parameters: Mapping[str, Parameter]
@@ -93,7 +93,7 @@ class Layout:
         for name in names:
             if not _fits(name):
                 raise SpaceError(
-                    f"the name {name!r} cannot stand in a line of the protocol; leave out commas"
+                    f"the name {name!r} cannot be written to a line of the protocol; leave out commas"
                 )
             if names.count(name) > 1:
                 raise SpaceError(f"two columns are named {name!r}; rename one of them")
@@ -108,7 +108,7 @@ class Layout:
         """Return the configuration of a row.
 
         Raises:
-            ConfigError: A column is missing, or what stands there is none of the parameter's values.
+            ConfigError: A column is missing, or its cell is not a value of the parameter.
         """
         config = {}
         for name, parameter in self.parameters.items():
@@ -121,18 +121,18 @@ class Layout:
         return config
 
     def outcome(self, trial_id: int, cells: Cells, stamp: str) -> Outcome:
-        """Return what came of a trial.
+        """Return the outcome in a row.
 
-        A row that did not run, or whose objective is no finite number, is a failure. What stood there is kept in
-        ``extra["reported"]``, and the time stamp in ``extra["timestamp"]``, both as text.
+        A row that did not run, or whose objective is not a finite number, is a failure. ``extra["reported"]`` keeps the
+        objective's cell and ``extra["timestamp"]`` the time stamp, both as text.
 
         Args:
-            trial_id: Which trial.
-            cells: The row; the objective must be there.
+            trial_id: Id of the trial.
+            cells: The row, with the objective.
             stamp: Its time stamp, or an empty text.
 
         Raises:
-            ValueError: The word for what ran is none of the known ones.
+            ValueError: The word in the feasibility column is unknown.
         """
         text = cells[self.objective]
         ran = self.feasibility.name not in cells or self.feasibility.read(
@@ -151,14 +151,14 @@ class Layout:
 
 
 def _fits(name: str) -> bool:
-    """Whether a name is one cell of a line, and the same after the blanks around it are gone."""
+    """Return whether a name can be a cell of a line, and has no blanks around it."""
     return (
         bool(name) and name == name.strip() and not set(name) & set(",\r\n") and name[0] not in '("'
     )
 
 
 def _check_texts(name: str, parameter: Parameter) -> None:
-    """Refuse values that a reader could not tell apart or that break a line."""
+    """Refuse values that a reader could not distinguish or that break a line."""
     if isinstance(parameter, Permutation):
         values: tuple[Any, ...] = parameter.elements
     elif isinstance(parameter, (Categorical, Ordinal)):
@@ -169,7 +169,7 @@ def _check_texts(name: str, parameter: Parameter) -> None:
     for text, times in texts.items():
         if text != text.strip() or not text or set(text) & set(',()"\r\n'):
             raise SpaceError(
-                f"parameter {name!r}: the value {text!r} cannot stand in a line of the protocol; "
+                f"parameter {name!r}: the value {text!r} cannot be written to a line of the protocol; "
                 "leave out commas, brackets, quotes and line ends"
             )
         if times > 1:
@@ -177,7 +177,7 @@ def _check_texts(name: str, parameter: Parameter) -> None:
 
 
 def number(text: str) -> float | None:
-    """Return a finite number, or None for what is none."""
+    """Return the finite number in a text, or None."""
     try:
         found = float(text)
     except ValueError:
@@ -199,13 +199,13 @@ def write_value(parameter: Parameter, value: Any) -> str:
 
 
 def read_value(parameter: Parameter, text: str) -> Any:
-    """Return the value that a cell stands for.
+    """Return the parameter's value in a cell.
 
     ``16.0`` is the whole number 16. A number may be off by the error of single precision, in which BaCO keeps its
     data: it is then the nearest value of an ordinal, and a real just outside its bounds is the bound.
 
     Raises:
-        ConfigError: It is none of the parameter's values.
+        ConfigError: The cell is not a value of the parameter.
     """
     if isinstance(parameter, Permutation):
         return _order(parameter, text)
@@ -219,7 +219,7 @@ def read_value(parameter: Parameter, text: str) -> Any:
     for value in listed:
         if str(value) == text:
             return value
-    raise ConfigError(f"{text!r:.60} is none of its values")
+    raise ConfigError(f"{text!r:.60} is not one of its values")
 
 
 def _needed_number(text: str) -> float:
@@ -251,7 +251,7 @@ def _nearest(parameter: Ordinal, text: str) -> Any:
     numbers = [value for value in parameter.values if not isinstance(value, str)]
     nearest = min(numbers, key=lambda value: abs(value - exact))
     if not math.isclose(nearest, exact, rel_tol=_SINGLE):
-        raise ConfigError(f"{text!r:.60} is none of its values")
+        raise ConfigError(f"{text!r:.60} is not one of its values")
     return nearest
 
 
@@ -260,5 +260,5 @@ def _order(parameter: Permutation, text: str) -> tuple[Any, ...]:
     inner = text.strip().strip("()[]").rstrip(",")
     told = tuple(known.get(part.strip()) for part in inner.split(","))
     if None in told or not parameter.contains(told):
-        raise ConfigError(f"{text!r:.60} is no order of its elements")
+        raise ConfigError(f"{text!r:.60} is not an order of its elements")
     return told

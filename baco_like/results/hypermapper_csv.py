@@ -1,4 +1,4 @@
-"""The CSV files of samples that BaCO and HyperMapper write and resume from."""
+"""CSV files of samples, which BaCO and HyperMapper write and resume from."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from baco_like.results.hypermapper_columns import Cells, Feasibility, Layout, nu
 from baco_like.results.recording import Recording, recording
 
 _ANY_NUMBER = "2147483647"
-"""The objective of a failed row where nothing was reported: BaCO and HyperMapper need a finite number there."""
+"""The objective of a failed row without a reported value: BaCO and HyperMapper need a finite number."""
 
 
 def header(layout: Layout) -> list[str]:
-    """Return the names of the columns: parameters, objective, what ran (where it is required), time stamp."""
+    """Return the names of the columns: parameters, objective, feasibility (if required), time stamp."""
     ran = [layout.feasibility.name] if layout.feasibility.required else []
     return [*layout.parameters, layout.objective, *ran, layout.timestamp]
 
@@ -28,8 +28,8 @@ def header(layout: Layout) -> list[str]:
 def row(layout: Layout, trial: Trial) -> list[str]:
     """Return the cells of an observed trial.
 
-    A failed one has what was reported as its objective, else 2147483647. Without the column that says what ran, its
-    objective is ``nan``, so that nobody takes it for a value.
+    The objective of a failed trial is the reported value, else 2147483647. Without a feasibility column it is ``nan``,
+    so that readers cannot mistake it for a value.
     """
     ran = trial.value is not None
     reported = trial.extra.get("reported", _ANY_NUMBER)
@@ -40,7 +40,7 @@ def row(layout: Layout, trial: Trial) -> list[str]:
 
 
 def csv_text(trials: Iterable[Trial], layout: Layout) -> str:
-    """Return a file's text: the header and a row for each observed trial whose values the layout has."""
+    """Return the text of a file: the header and one row per observed trial inside the space."""
     text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")
     table.writerow(header(layout))
@@ -49,9 +49,9 @@ def csv_text(trials: Iterable[Trial], layout: Layout) -> str:
 
 
 def write_csv(path: str | os.PathLike[str], trials: Iterable[Trial], layout: Layout) -> None:
-    """Write observed trials as a file, all or nothing.
+    """Write observed trials as a file, completely or not at all.
 
-    Trials with values that no parameter has (imported ones) are left out.
+    Imported trials with values outside the space are left out.
 
     Raises:
         OSError: The file cannot be written.
@@ -75,10 +75,9 @@ def _writable(trial: Trial, layout: Layout) -> bool:
 def read_csv(
     path: str | os.PathLike[str], layout: Layout
 ) -> tuple[list[dict[str, Any]], list[Outcome]]:
-    """Return the configurations of a file and what came of them; the outcomes are numbered from 0.
+    """Return the configurations of a file and their outcomes, which are numbered from 0.
 
-    The columns may stand in any order and there may be others; a line that a crash has cut off at the end of the file
-    is left out.
+    The columns may have any order, and additional columns are ignored. An incomplete last line is left out.
 
     Raises:
         RunFileError: The file cannot be read, or lacks a column; a row has a wrong number of cells, or a value that
@@ -115,7 +114,7 @@ def _readable(reader: Any, place: Path) -> Iterator[list[str]]:
 
 
 def _checked(names: Sequence[str], layout: Layout, place: Path) -> str:
-    """Return how the file calls its time stamps; an empty text where it has none."""
+    """Check the columns; return the name of the time stamp column, or an empty text."""
     ran = [layout.feasibility.name] if layout.feasibility.required else []
     for name in (*layout.parameters, layout.objective, *ran):
         if names.count(name) != 1:
@@ -143,19 +142,19 @@ _YES_OR_NO = {"true", "false"}
 
 
 def from_samples(lines: Sequence[Sequence[str]], objective: str | None = None) -> Recording:
-    """Return the recording of the lines of a file whose scenario is not at hand, the header first.
+    """Return the recording in the lines of a file without its scenario, the header first.
 
-    The columns are then taken as these programs write them: parameters, the objective, further measurements, the column
-    that says what ran, time stamps; the last three may be missing. A number is read as one, ``(0, 1, 2)`` as an order,
-    anything else as a text.
+    The columns are assumed to have the programs' own order: parameters, objective, further measurements, feasibility,
+    time stamps; the last three may be missing. Numbers are read as numbers, ``(0, 1, 2)`` as a permutation, all other
+    cells as text.
 
     Args:
         lines: The cells.
-        objective: Name of its column; None is the last one before what ran.
+        objective: Name of its column; None uses the last one before the feasibility column.
 
     Raises:
-        RunFileError: There is no such column, or no row.
-        ValueError: A word for what ran is none, or a line has another number of cells.
+        RunFileError: The column is missing, or the file has no rows.
+        ValueError: A word in the feasibility column is unknown, or a line has a wrong number of cells.
     """
     header = [name.strip() for name in lines[0]]
     if len(set(header)) < len(header):
@@ -179,7 +178,7 @@ def from_samples(lines: Sequence[Sequence[str]], objective: str | None = None) -
 
 
 def _ran_column(header: Sequence[str], lines: Sequence[Sequence[str]], stamp: str) -> str:
-    """Return the name of the column that says what ran, or an empty text where there is none."""
+    """Return the name of the feasibility column, or an empty text."""
     known = [name for name in header if name.casefold() in _RAN]
     if known:
         return known[-1]
@@ -189,7 +188,7 @@ def _ran_column(header: Sequence[str], lines: Sequence[Sequence[str]], stamp: st
 
 
 def literal(text: str) -> Any:
-    """Return what a cell stands for: a whole number, a number, an order such as ``(0, 1, 2)``, or itself."""
+    """Return the value in a cell: an integer, a number, a permutation such as ``(0, 1, 2)``, or the text."""
     if text[:1] == "(" and text[-1:] == ")":
         inner = text[1:-1].rstrip(",")
         return tuple(literal(part.strip()) for part in inner.split(","))
@@ -203,16 +202,16 @@ def literal(text: str) -> Any:
 def samples_bytes(found: Recording) -> bytes:
     """Return the content of a file that these programs resume from, with the column ``Valid``.
 
-    What it cannot say (failure words and messages, repeats, the times of stages) is left out.
+    Failure words and messages, repeats and stage times are left out.
 
     Raises:
-        SpaceError: A name or a value cannot stand in such a file.
+        SpaceError: A name or value contains characters with a meaning in CSV.
     """
     return csv_text(found.trials, _layout_of(found)).encode("utf-8")
 
 
 def writable(found: Recording) -> Recording:
-    """Return the results whose values the parameters have; only they can stand in such a file."""
+    """Return the results inside the space; the file cannot hold others."""
     layout = _layout_of(found)
     kept = [i for i, trial in enumerate(found.trials) if _writable(trial, layout)]
     return replace(

@@ -1,4 +1,4 @@
-"""A journal of ours as recorded results."""
+"""Read a journal as recorded results."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _MOST_LISTED = 1000
 
 
 def from_journal(path: Path) -> Recording:
-    """Return the observations of a journal, those that it began with first, in the order in which they came.
+    """Return the observations of a journal in order of arrival, those of a warm start first.
 
     Raises:
-        JournalError: It is damaged.
-        RunFileError: Nothing was observed.
+        JournalError: The journal is damaged.
+        RunFileError: The journal has no observations.
     """
     records = iter(JsonlJournal(path).read(START))
     header = Header.read(next(records)[0], str(path))
@@ -39,23 +39,23 @@ def from_journal(path: Path) -> Recording:
             number = mark.number - 1
             raise JournalError(f"{path}: record {number} is wrong: {error!r}", number) from error
     if not found:
-        raise RunFileError(f"{path}: nothing was observed in this run")
+        raise RunFileError(f"{path}: this run has no observations")
     return run_recording(found, header.space, header.options)
 
 
 def run_recording(trials: Iterable[Trial], space: Mapping[str, Any], options: Options) -> Recording:
-    """Return what a run has observed as recorded results.
+    """Return the observations of a run as recorded results.
 
-    The unit is that of the run's context (``[objective] unit``, as ``baco-like tune`` writes it). The domains are the
-    whole lists of values; those that occur where a parameter has no list, or one of more than a thousand values.
+    The unit is in the run's context (``[objective] unit``, as ``baco-like tune`` writes it). The domains are all values
+    of a parameter; for parameters without a list of at most 1,000 values, they are the observed values.
 
     Args:
-        trials: Those that have not come out are left out.
-        space: As `Space.to_dict` has it.
-        options: Of the run.
+        trials: Trials; pending and abandoned ones are left out.
+        space: The space as `Space.to_dict` returns it.
+        options: Options of the run.
 
     Raises:
-        RunFileError: There is none.
+        RunFileError: All trials are pending or abandoned.
     """
     known = {
         "objective": options.objective,

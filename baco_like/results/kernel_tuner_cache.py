@@ -1,4 +1,4 @@
-"""Kernel Tuner's cache files: closed, or as a run leaves them that is cut off in the middle of a write."""
+"""Kernel Tuner's cache files: complete, or cut off when a run was interrupted."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _WORDS: Mapping[str, str] = {
 _ERRORS: Mapping[str, str] = {word: error for error, word in _WORDS.items()}
 
 _FAILED = 1e20
-"""What old caches hold in place of a time."""
+"""Value of failed configurations in old caches."""
 
 _STAGES: Mapping[str, str] = {
     "compile_time": "compile",
@@ -58,11 +58,11 @@ def from_cache(document: Mapping[str, Any], objective: str | None = None) -> Rec
 
     Args:
         document: The file.
-        objective: Name of the measurement that counts; None is the one that the file names, else ``time``.
+        objective: Name of the measurement to use as the value; None uses the file's objective, else ``time``.
 
     Raises:
-        RunFileError: It has several objectives and none is named, no such measurement, or no row.
-        LookupError, TypeError, ValueError, AttributeError: It is damaged.
+        RunFileError: The file has several objectives and no name is given, lacks the measurement, or has no rows.
+        LookupError, TypeError, ValueError, AttributeError: The file is damaged.
     """
     names = tuple(document["tune_params_keys"])
     rows = document["cache"].values()
@@ -98,12 +98,12 @@ def _pair(
 
 
 def cache_outcome(row: Mapping[str, Any], names: Sequence[str], objective: str) -> Outcome:
-    """Return what a row of Kernel Tuner's says, from a cache file or from a run.
+    """Return the outcome in a row of Kernel Tuner, from a cache file or from a run.
 
     Args:
-        row: With the values of the parameters, times, and whatever was measured.
+        row: Values of the parameters, times, and measurements.
         names: The parameters.
-        objective: Name of the value that counts.
+        objective: Name of the value.
     """
     seconds = stages(row, _STAGES, 1e3)
     raw = row.get(objective)
@@ -120,7 +120,7 @@ def cache_outcome(row: Mapping[str, Any], names: Sequence[str], objective: str) 
 
 
 def cut_off_cache(text: str) -> dict[str, Any] | None:
-    """Read a cache that was never closed, up to the last entry that is whole; None where the text is none."""
+    """Read an interrupted cache up to the last complete entry; return None if the text is not a cache."""
     start = re.search(r'"cache"\s*:\s*\{', text)
     if start is None:
         return None
@@ -146,13 +146,13 @@ def _entries(text: str, position: int) -> Iterator[tuple[str, Any]]:
 
 
 def cache_bytes(found: Recording, metadata: Mapping[str, Any] | None = None) -> bytes:
-    """Return the content of a closed cache file, which Kernel Tuner simulates from or goes on with.
+    """Return the content of a complete cache file, which Kernel Tuner can simulate or resume.
 
-    Its device, kernel and problem size are those of ``metadata`` (``device_name``, ``kernel_name``, ``problem_size``);
-    Kernel Tuner checks them when it goes on. Of a configuration that was measured twice it sees the first result.
+    Device, kernel and problem size come from ``metadata`` (``device_name``, ``kernel_name``, ``problem_size``); Kernel
+    Tuner checks them when it resumes. It uses the first of several results of a configuration.
 
     Raises:
-        ValueError: A value is no JSON, or a parameter has the name of something that was measured.
+        ValueError: A value has no JSON form, or a parameter has the name of a measurement.
     """
     for name in (found.objective, *_STAGES, *_OTHER_TIMES, "times", "__error__", OWN):
         if name in found.names:

@@ -1,8 +1,8 @@
 """KTT's results as it saves them in JSON (``Tuner::SaveResults`` with ``OutputFormat::JSON``).
 
 A result has a configuration (a list of names and values), a status and durations in the file's unit of time. KTT
-measures durations only, and none repeatedly; what it cannot say stands in the row under a key of our own. Its other
-format, T4, is read and written by `baco_like.results.t4`.
+measures durations only, each once; all other information is written to the row under our own key.
+`baco_like.results.t4` reads and writes KTT's other format.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _UNITS: Mapping[str, tuple[str, float]] = {
     "Milliseconds": ("ms", 1e3),
     "Seconds": ("s", 1.0),
 }
-"""From KTT's unit of time to ours, and how many make a second."""
+"""KTT's unit of time -> our unit, and its number per second."""
 
 _WORDS: Mapping[str, str] = {
     "ComputationFailed": "runtime",
@@ -30,7 +30,7 @@ _WORDS: Mapping[str, str] = {
     "CompilationFailed": "compile",
     "DeviceLimitsExceeded": "runtime",
 }
-"""From the status of a failed result to our words."""
+"""Status of a failed result -> our failure word."""
 
 _STATUSES: Mapping[str, str] = {
     "runtime": "ComputationFailed",
@@ -39,7 +39,7 @@ _STATUSES: Mapping[str, str] = {
     "compile": "CompilationFailed",
     "constraints": "CompilationFailed",
 }
-"""From our words to KTT's status, as its own T4 files have it."""
+"""Our failure word -> KTT's status, as in KTT's own T4 files."""
 
 _OK = "Ok"
 
@@ -54,11 +54,11 @@ _VALUE_TYPES: Mapping[type, str] = {float: "Double", bool: "Bool", str: "String"
 
 
 def from_ktt(document: Mapping[str, Any]) -> Recording:
-    """Return the recording of a parsed file.
+    """Return the recording in a parsed file.
 
     Raises:
-        RunFileError: It has no result.
-        LookupError, TypeError, ValueError, AttributeError: It is damaged.
+        RunFileError: The file has no results.
+        LookupError, TypeError, ValueError, AttributeError: The file is damaged.
     """
     metadata = document.get("Metadata", {})
     unit, per_second = _UNITS[str(metadata.get("TimeUnit", "Milliseconds"))]
@@ -80,7 +80,7 @@ def _pair(row: Mapping[str, Any], per_second: float) -> tuple[dict[str, Any], Ou
 
 
 def _seconds(row: Mapping[str, Any], per_second: float) -> dict[str, float]:
-    """Return the times of the stages; older files have only the total of what was not running."""
+    """Return the times of the stages; older files have only the total of all overheads."""
     given = {ours: finite_number(row.get(theirs)) for theirs, ours in _STAGES.items()}
     others = [finite_number(row.get(name)) or 0.0 for name in _OTHER_OVERHEADS]
     if not any(name in row for name in _STAGES):
@@ -96,17 +96,17 @@ def ktt_bytes(found: Recording, metadata: Mapping[str, Any] | None = None) -> by
     """Return the content of a file that KTT reads.
 
     Args:
-        found: Its unit is one of time, or is not known: then milliseconds are written.
-        metadata: Further entries of ``Metadata``, such as ``Device``.
+        found: The results, in a unit of time; an unknown unit is written as milliseconds.
+        metadata: Additional entries of ``Metadata``, such as ``Device``.
 
     Raises:
-        ValueError: The unit is none of time, or a value is no JSON.
+        ValueError: The unit is not a unit of time, or a value has no JSON form.
     """
     wanted = found.unit or "ms"
     named = {ours: (name, per_second) for name, (ours, per_second) in _UNITS.items()}
     if wanted not in named:
         raise ValueError(
-            f"the unit {found.unit!r} is none of time, and KTT's files have only durations; write t4 or csv"
+            f"the unit {found.unit!r} is not a unit of time, and KTT's files have only durations; write t4 or csv"
         )
     unit, per_second = named[wanted]
     rows = [
@@ -130,7 +130,7 @@ _METADATA: Mapping[str, str] = {
     "KttVersion": "unknown",
     "Timestamp": "",
 }
-"""What KTT wants to read there."""
+"""Entries that KTT expects."""
 
 _SIZE = {"X": 1, "Y": 1, "Z": 1}
 
@@ -159,7 +159,7 @@ def _row(config: Mapping[str, Any], outcome: Outcome, per_second: float) -> dict
 
 
 def _computation(duration: Any, overheads: Mapping[str, float]) -> dict[str, Any]:
-    """Return the one kernel of a result; KTT adds its duration up anew when it reads the file."""
+    """Return the kernel of a result; KTT sums up the durations again when it reads the file."""
     return {
         "KernelFunction": "kernel",
         "Duration": duration,

@@ -1,4 +1,4 @@
-"""What the readers and writers of several formats share: outcomes of a row's values, times of stages."""
+"""Helpers of several formats: outcomes from the values of a row, times of stages."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from baco_like.records.reading import finite_number
 from baco_like.records.trial import Outcome, Status, standard_error
 
 
-def one_objective(told: Any, wanted: str | None, known: Collection[Any]) -> str:
+def one_objective(declared: Any, wanted: str | None, known: Collection[Any]) -> str:
     """Return the objective of a file.
 
     Args:
-        told: Its name, or a list of names, as the file has it.
-        wanted: The one that the caller wants, or None.
-        known: What was measured.
+        declared: Its name, or a list of names, from the file.
+        wanted: The caller's choice, or None.
+        known: Names of all measurements.
 
     Raises:
-        RunFileError: There are several and none is wanted, or the one that is wanted was not measured.
+        RunFileError: The file has several objectives and the caller chooses none, or the chosen one was not measured.
     """
-    names = told if isinstance(told, list) else [told]
+    names = declared if isinstance(declared, list) else [declared]
     if wanted is not None and wanted not in known:
         raise RunFileError(
             f"it has no measurement {wanted!r}; it has {', '.join(sorted(map(str, known)))}"
@@ -41,11 +41,11 @@ _MAXIMISED = frozenset(
     | {f"{size}FLOPS/W" for size in "GT"}
     | {f"{size}B/s" for size in "GT"}
 )
-"""Objectives of Kernel Tuner's of which more is better."""
+"""Objectives that Kernel Tuner maximises."""
 
 
 def default_direction(objective: str) -> Direction | None:
-    """Return ``maximize`` for an objective that Kernel Tuner maximises unless it is told otherwise, else None."""
+    """Return ``maximize`` for an objective that Kernel Tuner maximises by default, else None."""
     return "maximize" if objective in _MAXIMISED else None
 
 
@@ -55,7 +55,7 @@ def measured(
     seconds: Mapping[str, float],
     metrics: Mapping[str, float] | None = None,
 ) -> Outcome:
-    """Return the outcome of a value that a file gives beside its repeats: it is theirs (often the mean)."""
+    """Return an outcome whose value comes from the file (often the mean of the repeats)."""
     return Outcome(
         0,
         Status.OK,
@@ -68,7 +68,7 @@ def measured(
 
 
 def failure(word: str, message: str, seconds: Mapping[str, float]) -> Outcome:
-    """Return the outcome of a configuration that failed, with the times of its stages."""
+    """Return a failed outcome with the times of its stages."""
     return Outcome.failure(0, word, message, extra=_extra(seconds))
 
 
@@ -89,7 +89,7 @@ def stages(
 
 
 def milliseconds(seconds: Any) -> float:
-    """Return a time for a file, such that its thousandth is the very same number wherever there is such a one."""
+    """Return seconds as milliseconds such that dividing by 1,000 gives the same float again, if possible."""
     wanted = finite_number(seconds) or 0.0
     near = 1e3 * wanted
     around = (near, math.nextafter(near, 0.0), math.nextafter(near, math.inf))

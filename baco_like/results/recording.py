@@ -1,4 +1,4 @@
-"""What a file of results holds, whatever its format: configurations and what came of them."""
+"""The table of recorded results, independent of the file format: configurations with their outcomes."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ Row = tuple[Any, ...]
 """A configuration: its values in the order of the parameters."""
 
 OWN = "baco_like"
-"""The key under which a row of another tool's format has what that format cannot say."""
+"""The key in the files of other tools for everything that their format has no place for."""
 
 STAGES: Mapping[str, str] = {"build": "compile"}
-"""Other names of the stages compile, run and check: those that evaluators of ours have."""
+"""Our evaluators' names of stages -> the names in recordings (compile, run, check)."""
 
 COMPLETE = (Status.OK, Status.FAILED, Status.CENSORED)
 
@@ -36,15 +36,15 @@ class Recording:
 
     Attributes:
         names: The parameters, in the order of the file.
-        rows: The configurations, each with its values in that order; one that was measured twice stands twice.
-        outcomes: What came of each of them, numbered from 0; ``extra["seconds"]`` is how long its stages took
+        rows: The configurations, each with its values in that order; repeated measurements have a row each.
+        outcomes: Their outcomes, numbered from 0; ``extra["seconds"]`` is how long its stages took
             (compile, run, check, and other names that the file has), as far as the file says.
         objective: Name of the value.
         unit: Its unit, or an empty text where the file does not say.
         direction: Whether it was minimised or maximised, or None where the file does not say.
         domains: Per parameter its values: those that the file declares, else those that occur.
         described: The space as `Space.to_dict` has it, where the file says which one it is (journals do), else None.
-        notes: One line for everything that was left out.
+        notes: One line per kind of rows that were left out.
     """
 
     names: tuple[str, ...]
@@ -155,13 +155,13 @@ def _text_of(value: Any) -> str:
 
 
 def recording(found: Sequence[tuple[Mapping[str, Any], Outcome]], **known: Any) -> Recording:
-    """Return the recording of configurations with their outcomes; its other parts are ``known``.
+    """Return the recording of configurations with their outcomes; ``known`` are its other attributes.
 
-    Rows that have other parameters than the first one are left out, with a note.
+    Rows whose parameters differ from those of the first row are left out, with a note.
 
     Raises:
-        RunFileError: There is no row, or a parameter's value is neither a scalar nor a tuple of scalars.
-        ValueError: An outcome says both that it ran and that it failed, or neither.
+        RunFileError: The list is empty, or a value is neither a scalar nor a tuple of scalars.
+        ValueError: An outcome has both or neither of a value and a failure word.
     """
     if not found:
         raise RunFileError("it has no entries")
@@ -214,14 +214,15 @@ _HAS: Mapping[Status, tuple[bool, bool, bool]] = {
 def by_measurement(
     rows: Iterable[tuple[Mapping[str, Any], Outcome]], objective: str, instead_of: str
 ) -> list[tuple[Mapping[str, Any], Outcome]]:
-    """Return results with another of their measurements as the value.
+    """Return results with another measurement as the value.
 
-    What ran without it is left out, and bounds, which are of the old objective, are plain failures.
+    Successes without the measurement are left out. Censored results become failures, because bounds are in the unit of
+    the old objective.
 
     Args:
         rows: Configurations with their outcomes.
         objective: Name of the measurement.
-        instead_of: Name of what is the value now; it becomes a measurement.
+        instead_of: Name of the present value, which becomes a measurement.
     """
     found = []
     for config, outcome in rows:
@@ -239,10 +240,10 @@ def by_measurement(
 
 
 def recorded_trials(trials: Iterable[Trial], **known: Any) -> Recording:
-    """Return the recording of the trials that have come out, in our own names of the stages.
+    """Return the recording of the observed trials.
 
     Raises:
-        RunFileError: There is none.
+        RunFileError: All trials are pending or abandoned.
     """
     done = [trial for trial in trials if trial.status in COMPLETE]
     pairs = [(dict(t.config), _in_our_words(t.outcome)) for t in done if t.outcome is not None]
@@ -260,7 +261,7 @@ def _in_our_words(outcome: Outcome) -> Outcome:
 
 
 def occurring(names: Sequence[str], rows: Iterable[Row]) -> dict[str, tuple[Any, ...]]:
-    """Return the values that occur of each parameter: numbers in order, anything else as text is ordered."""
+    """Return the distinct values of each parameter: numbers in order, others in the order of their texts."""
     columns = list(zip(*rows, strict=True)) or [()] * len(names)
     return {name: _ordered(values) for name, values in zip(names, columns, strict=True)}
 
@@ -271,7 +272,7 @@ def _ordered(values: Iterable[Any]) -> tuple[Any, ...]:
     return tuple(sorted(distinct) if numbers else sorted(distinct, key=str))
 
 
-# What another tool's format cannot say ---------------------------------------------------------------------------
+# Information that other formats have no place for --------------------------------------------------------------
 
 
 def completed(
@@ -282,13 +283,13 @@ def completed(
 ) -> dict[str, Any]:
     """Return a row of another format that reads back exactly.
 
-    Where the format cannot say all of it, the observation as our journals have it stands in the row too, under the
-    key `OWN`, which other readers of these formats pass over.
+    If the format loses information, the row also gets the observation as our journals write it, under the key `OWN`,
+    which other readers ignore.
 
     Args:
-        row: What the format can say.
+        row: The row in the other format.
         config: The configuration.
-        outcome: What came of it.
+        outcome: Its outcome.
         read: The format's reader of a row.
     """
     back, said = read(row)
@@ -301,10 +302,10 @@ def completed(
 
 
 def own_part(row: Mapping[str, Any]) -> tuple[dict[str, Any], Outcome] | None:
-    """Return what a row says under the key `OWN`, or None where it has no such key.
+    """Return the configuration and outcome under the key `OWN` of a row, or None.
 
     Raises:
-        LookupError, TypeError, ValueError, AttributeError: It is damaged.
+        LookupError, TypeError, ValueError, AttributeError: The row is damaged.
     """
     if OWN not in row:
         return None
@@ -312,11 +313,11 @@ def own_part(row: Mapping[str, Any]) -> tuple[dict[str, Any], Outcome] | None:
 
 
 def about(found: Recording, unit: str) -> dict[str, Any]:
-    """Return, under the key `OWN`, what the format does not say of the whole: direction, domains, space; or nothing.
+    """Return direction, domains, space and unit under the key `OWN`, as far as the format has no place for them.
 
     Args:
-        found: What is written.
-        unit: What a reader takes for the unit; another one is said too.
+        found: The results.
+        unit: The unit that a reader assumes; a different one is written.
     """
     told: dict[str, Any] = {"goal": found.direction, "space": found.described}
     told = {name: part for name, part in told.items() if part}
@@ -328,10 +329,10 @@ def about(found: Recording, unit: str) -> dict[str, Any]:
 
 
 def as_told(found: Recording, told: Any) -> Recording:
-    """Return a recording with what `about` has said of it.
+    """Return a recording with the attributes that `about` has written.
 
     Raises:
-        LookupError, TypeError, ValueError, AttributeError: It is damaged.
+        LookupError, TypeError, ValueError, AttributeError: The file is damaged.
     """
     own = told.get(OWN) if isinstance(told, Mapping) else None
     if own is None:

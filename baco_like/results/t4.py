@@ -1,7 +1,7 @@
 """T4 files, the results format that Kernel Tuner, KTT and the public benchmark hub share (schema 1.0.0).
 
-One JSON object with one row per configuration. What a row cannot say (the bound of a censored value, repeats in other
-units than milliseconds, other failure words) stands in it under a key of our own.
+A file is one JSON object with one row per configuration. Information without a place in the format (bounds of censored
+values, repeats that are not in milliseconds, other failure words) is written to the row under our own key.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ VERSION = "1.0.0"
 """Of the schema."""
 
 _WRITTEN: Mapping[str, str] = {"compile": "compilation", "run": "benchmark", "check": "validation"}
-"""From our names of stages to those that are written."""
+"""Our names of stages -> written names."""
 
 _READ: Mapping[str, str] = {
     "compilation": "compile",
@@ -46,7 +46,7 @@ _READ: Mapping[str, str] = {
     "validation": "check",
     "verification_time": "check",
 }
-"""From the names of stages in T4 files to ours."""
+"""Names of stages in T4 files -> ours."""
 
 _TIME_UNITS: Mapping[str, tuple[str, float]] = {
     "nanoseconds": ("ns", 1e9),
@@ -55,7 +55,7 @@ _TIME_UNITS: Mapping[str, tuple[str, float]] = {
     "miliseconds": ("ms", 1e3),  # as files of the benchmark hub have it
     "seconds": ("s", 1.0),
 }
-"""From a file's unit of time to ours, and how many make a second."""
+"""A file's unit of time -> our unit, and its number per second."""
 
 _MESSAGE_LENGTH = 200
 
@@ -67,7 +67,7 @@ def t4_bytes(found: Recording, metadata: Mapping[str, Any] | None = None) -> byt
     """Return the content of a T4 file.
 
     Raises:
-        ValueError: A value is no JSON.
+        ValueError: A value has no JSON form.
     """
     rows = [
         completed(_row(config, one, found), config, one, lambda row: _pair(row, found.objective))
@@ -107,7 +107,7 @@ def _row(config: Mapping[str, Any], outcome: Outcome, found: Recording) -> dict[
 
 
 def _times(outcome: Outcome, unit: str) -> dict[str, Any]:
-    """Return the times in milliseconds; the schema's readers want all but the benchmark's."""
+    """Return the times in milliseconds; other readers require all of these keys."""
     seconds = outcome.extra.get("seconds", {})
     times: dict[str, Any] = {"framework": 0, "search_algorithm": 0}
     for ours, theirs in _WRITTEN.items():
@@ -117,7 +117,7 @@ def _times(outcome: Outcome, unit: str) -> dict[str, Any]:
 
 
 def _failure(outcome: Outcome) -> tuple[str, str]:
-    """Return a word of the format and what the failing tool said first."""
+    """Return a failure word of the format and the first line of the message."""
     word = "timeout" if outcome.status is Status.CENSORED else outcome.failed or "runtime"
     message = outcome.message.partition("\n")[0]
     if word not in FAILURE_WORDS:
@@ -129,15 +129,15 @@ def _failure(outcome: Outcome) -> tuple[str, str]:
 
 
 def from_t4(document: Mapping[str, Any], objective: str | None = None) -> Recording:
-    """Return the recording of a parsed T4 file.
+    """Return the recording in a parsed T4 file.
 
     Args:
         document: The file.
-        objective: Name of the measurement that counts; None is the one that the file names.
+        objective: Name of the measurement to use as the value; None uses the one that the file names.
 
     Raises:
-        RunFileError: It has several objectives and none is named, no such measurement, or no row.
-        LookupError, TypeError, ValueError, AttributeError: It is damaged.
+        RunFileError: The file has several objectives and no name is given, lacks the measurement, or has no rows.
+        LookupError, TypeError, ValueError, AttributeError: The file is damaged.
     """
     results = document["results"]
     objective = _objective(results, objective)
@@ -161,20 +161,20 @@ def _objective(results: Sequence[Mapping[str, Any]], wanted: str | None) -> str:
 
 
 def _named(row: Mapping[str, Any], objective: str) -> Mapping[str, Any]:
-    """Return the measurement of a row that has the objective's name, or nothing."""
+    """Return the measurement with the objective's name, or an empty mapping."""
     return next((m for m in row.get("measurements", ()) if m.get("name") == objective), {})
 
 
 def _pair(
     row: Mapping[str, Any], objective: str, per_second: float = 1e3, texts: bool = False
 ) -> tuple[dict[str, Any], Outcome]:
-    """Return the configuration of a row and what came of it.
+    """Return the configuration in a row and its outcome.
 
     Args:
-        row: Of the file.
-        objective: Name of the measurement that counts.
-        per_second: How many of its units of time make a second.
-        texts: Whether values are texts of numbers, as KTT writes them.
+        row: A row of the file.
+        objective: Name of the measurement to use as the value.
+        per_second: Number of the file's time units per second.
+        texts: Whether numbers are written as texts, as KTT does.
     """
     own = own_part(row)
     if own is not None:
@@ -206,7 +206,7 @@ def _metrics(row: Mapping[str, Any], objective: str) -> dict[str, float]:
 
 
 def _untexted(value: Any) -> Any:
-    """Return what a text stands for: a whole number, a decimal number, or itself."""
+    """Return the integer or decimal number in a text, else the text."""
     if not isinstance(value, str):
         return value
     if re.fullmatch(r"[+-]?\d{1,18}", value):

@@ -1,7 +1,7 @@
-"""Recorded results as a plain table in CSV, which a spreadsheet opens and which reads back exactly.
+"""Recorded results as a plain CSV table, which spreadsheets open and which reads back exactly.
 
-The columns are the parameters, the objective (with its unit in brackets), and those of `FIXED`. A number stands as
-itself and a text as itself; what would be taken for something else (the text ``1``, an order of loops) stands as JSON.
+The columns are the parameters, the objective (with its unit in brackets), and those of `FIXED`. Numbers and texts are
+written directly; ambiguous values (the text ``1``, a permutation) are written as JSON.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ FIXED = ("status", "failed", "message", "bound", "sem", "repeats", "metrics", "e
 """The last columns, in this order."""
 
 _LONGEST = 30_000
-"""Characters of a message: readers of CSV refuse a cell of more than 128 KiB."""
+"""Maximum number of characters of a message: CSV readers refuse cells above 128 KiB."""
 
 
 def table_bytes(found: Recording) -> bytes:
-    """Return the content of a file. Direction, declared domains and the space are not in it.
+    """Return the content of a file. It lacks direction, declared domains and the space.
 
     Raises:
-        ValueError: A value is no JSON.
+        ValueError: A value has no JSON form.
     """
     unit = f" [{found.unit}]" if found.unit or found.objective.endswith("]") else ""
     lines = [[*map(_title, (*found.names, found.objective + unit)), *FIXED]]
@@ -40,7 +40,7 @@ def table_bytes(found: Recording) -> bytes:
 
 
 def _title(name: str) -> str:
-    """Return a name as a cell of the first line, which must not look like the beginning of a JSON file."""
+    """Return a name as a cell of the first line, which must not look like the start of a JSON file."""
     return _cell(name) if name[:1] not in ("", "{", "[") else json.dumps(name)
 
 
@@ -58,7 +58,7 @@ def _fixed(outcome: Outcome) -> list[Any]:
 
 
 def _cell(value: Any) -> str:
-    """Return a value as a cell; nothing is an empty one."""
+    """Return a value as a cell; None and the empty text become an empty cell."""
     if value is None or value == "":
         return ""
     if isinstance(value, str) and _is_plain(value):
@@ -71,7 +71,7 @@ def _is_plain(text: str) -> bool:
 
 
 def _read_cell(text: str) -> Any:
-    """Return what a cell stands for: the inverse of `_cell`."""
+    """Return the value in a cell; the inverse of `_cell`."""
     if text == "":
         return None
     try:
@@ -81,20 +81,20 @@ def _read_cell(text: str) -> Any:
 
 
 def _no_number(text: str) -> Any:
-    raise ValueError(f"{text} is no JSON")
+    raise ValueError(f"{text} is not valid JSON")
 
 
 def is_table(header: Sequence[str]) -> bool:
-    """Whether these are the columns of such a table."""
+    """Return whether these are the columns of such a table."""
     return len(header) > len(FIXED) + 1 and tuple(header[-len(FIXED) :]) == FIXED
 
 
 def from_table(lines: Sequence[Sequence[str]]) -> Recording:
-    """Return the recording of the lines of a table, the header first.
+    """Return the recording in the lines of a table, the header first.
 
     Raises:
-        RunFileError: There is no row.
-        LookupError, TypeError, ValueError, AttributeError: It is damaged.
+        RunFileError: The table has no rows.
+        LookupError, TypeError, ValueError, AttributeError: The table is damaged.
     """
     header = [str(_read_cell(name)) for name in lines[0]]
     count = len(header) - len(FIXED) - 1

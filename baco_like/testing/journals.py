@@ -1,6 +1,6 @@
 """Conformance of journals, for any `baco_like.journal.Journal`.
 
-Call the two checks in a test of your own package::
+Call the two checks in your package's tests::
 
     def test_my_journal(tmp_path):
         check_journal(lambda: MyJournal(tmp_path / "one"))
@@ -30,7 +30,7 @@ EVENTS: tuple[Event, ...] = (
 
 
 def check_journal(open_journal: Callable[[], Journal]) -> None:
-    """Check that a journal keeps what is appended, refuses conflicts, and resumes a run.
+    """Check that a journal keeps appended events and refuses conflicts.
 
     Args:
         open_journal: Opens the same journal each time it is called; the journal is empty at first. A journal in memory
@@ -56,7 +56,7 @@ def check_append_and_read(open_journal: Callable[[], Journal]) -> None:
         marks.append(mark)
     records = list(open_journal().read(START))[-len(EVENTS) :]
     assert [dict(event) for event, _ in records] == [dict(event) for event in EVENTS], (
-        "events are read back as they were appended, in order"
+        "events are read back unchanged and in order"
     )
     assert [read_mark.number for _, read_mark in records] == [mark.number for mark in marks], (
         "read returns the mark that append returned"
@@ -91,7 +91,7 @@ def check_refused_events(open_journal: Callable[[], Journal]) -> None:
 
 
 def check_concurrent_writers(open_journal: Callable[[], Journal]) -> None:
-    """Check that events of several threads are all kept, one after the other."""
+    """Check that events of several threads are all kept."""
     begin = _end_of(open_journal())
 
     def write(writer: int) -> None:

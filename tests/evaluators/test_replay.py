@@ -140,17 +140,17 @@ def test_a_cache_cut_anywhere_keeps_its_whole_entries(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("", "none of the formats that can be read: a journal"),
-        ("[]", "none of the formats"),
-        ('{"results": 3}', "none of the formats"),
+        ("", "unknown format; known formats are a journal"),
+        ("[]", "unknown format"),
+        ('{"results": 3}', "unknown format"),
         ('{"results": []}', "no entries"),
         ('{"results": [{}]}', "damaged"),
         ('{"results": [{"configuration": {"x": [1]}}]}', "damaged"),
         ('{"cache": {}}', "damaged"),
         ('{"tune_params_keys": ["x"], "tune_params": {"x": [1]}, "cache": {}}', "no entries"),
         ('{"tune_params_keys": ["x"], "tune_params": {"x": [1]}, "cache": {"1": 3}}', "damaged"),
-        ("[" * 100_000, "none of the formats"),
-        ('"cache": {' + "[" * 100_000, "none of the formats"),
+        ("[" * 100_000, "unknown format"),
+        ('"cache": {' + "[" * 100_000, "unknown format"),
     ],
 )
 def test_files_that_are_none(tmp_path: Path, content: str, message: str) -> None:

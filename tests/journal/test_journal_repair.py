@@ -60,7 +60,7 @@ def test_an_observation_outlives_the_record_of_its_suggestion(journal, tmp_path)
     data = journal.read_bytes().replace(b'"event":"suggested"', b'"event":"suggestad"')
     found, opt = repaired(tmp_path, data, None)
     assert known(opt) == known(Optimizer.load(journal))
-    assert sum("made up from what came of it" in note for note in found.notes) == 2
+    assert sum("reconstructed from its observation" in note for note in found.notes) == 2
     assert "trial 2 is unknown" in " ".join(found.notes)
 
 
@@ -84,7 +84,7 @@ def test_a_damaged_header_needs_another(journal, tmp_path):
     Optimizer(SPACE, strategy="random_search", storage=fresh)
     found, opt = repaired(tmp_path, data, fresh)
     assert known(opt) == known(Optimizer.load(journal))
-    assert f"record 0 is that of {fresh}" in found.notes
+    assert f"record 0 comes from {fresh}" in found.notes
 
 
 @pytest.mark.parametrize(

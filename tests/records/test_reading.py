@@ -220,5 +220,5 @@ def test_a_message_is_whatever_a_script_has_at_hand(message):
     assert outcome_from(0, failed="compile", message=message).message == "gone"
 
 
-def test_a_number_in_a_text_is_told_the_way_out():
-    assert outcome_from(0, "1.5").message == "the value '1.5' is a text; give float('1.5')"
+def test_the_message_for_a_number_in_a_text_has_a_remedy():
+    assert outcome_from(0, "1.5").message == "the value '1.5' is a text; convert it with float('1.5')"

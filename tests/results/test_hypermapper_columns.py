@@ -159,10 +159,10 @@ def test_what_came_of_a_row(cells, value):
     [
         ({"a,b": Integer(0, 1)}, "y", "a,b"),
         ({"a": Integer(0, 1)}, "a", "'a'"),
-        ({"a": Integer(0, 1)}, "(y)", "cannot stand"),
-        ({"a": Integer(0, 1)}, " y", "cannot stand"),
+        ({"a": Integer(0, 1)}, "(y)", "cannot be written"),
+        ({"a": Integer(0, 1)}, " y", "cannot be written"),
         ({"a": Categorical(["x,y", "z"])}, "y", "x,y"),
-        ({"a": Categorical(["x\ny", "z"])}, "y", "cannot stand"),
+        ({"a": Categorical(["x\ny", "z"])}, "y", "cannot be written"),
         ({"a": Categorical([1, "1"])}, "y", "written '1'"),
         ({"a": Integer(0, 1)}, "Valid", "two columns"),
     ],

@@ -142,7 +142,7 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
     path = tmp_path / "results.json"
     write(found, path, "t4")
     before = path.read_bytes()
-    with pytest.raises(ValueError, match=r"'W' is none of time.*write t4 or csv"):
+    with pytest.raises(ValueError, match=r"'W' is not a unit of time.*write t4 or csv"):
         write(found, path, "ktt")
     with pytest.raises(ValueError, match="'t5' is unknown; it is one of t4, kernel_tuner"):
         write(found, path, "t5")
@@ -190,7 +190,7 @@ def test_a_journal(journal: Path) -> None:
 
 def test_a_journal_without_an_observation(tmp_path: Path) -> None:
     Optimizer(SPACE, storage=tmp_path / "run.jsonl").suggest()
-    with pytest.raises(RunFileError, match="nothing was observed"):
+    with pytest.raises(RunFileError, match="this run has no observations"):
         read(tmp_path / "run.jsonl")
 
 
@@ -398,11 +398,11 @@ def test_samples_there_and_back(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("some text", "none of the formats that can be read: a journal .* T4 .* KTT's .* a CSV"),
+        ("some text", "unknown format; known formats are a journal .* T4 .* KTT's .* a CSV"),
         ({"ConfigurationSpace": {}}, r"describes a space, for Space.from_t1"),
         ({"input_parameters": {}}, r"describes a space, for Space.from_baco"),
         (SPACE.to_dict(), r"describes a space, for Space.from_dict"),
-        ({"metadata": {}, "schema_version": "1.0.0"}, "none of the formats"),
+        ({"metadata": {}, "schema_version": "1.0.0"}, "unknown format"),
         ({"Results": []}, "no entries"),
         ({"Results": [{}]}, "damaged"),
         ({"Results": [3]}, "damaged"),
