@@ -531,7 +531,7 @@ def test_threads_share_an_optimizer(tmp_path):
 
 
 class Telling:
-    """Random search whose tell fails when it is told to."""
+    """Random search whose tell raises an error if ``broken`` is set."""
 
     broken = False
 
@@ -1012,7 +1012,7 @@ def test_a_lucky_measurement_is_not_recommended_against_many_good_ones(direction
     assert opt.recommend() is None
     for a, value in enumerate((20.0, 21.0, 19.0, 22.0)):
         opt.observe({"a": a}, sign * value)
-    assert opt.recommend() is opt.best  # nothing is known of the noise
+    assert opt.recommend() is opt.best  # without repeats the noise is unknown
     for value in (15.5, 19.0, 15.2, 17.0, 15.3, 15.4, 16.1, 15.6):
         opt.observe({"a": 7}, sign * value)
     for value in (21.0, 25.0, 29.0):

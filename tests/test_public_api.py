@@ -336,7 +336,7 @@ def sources():
 
 
 def imported_modules(text):
-    """Return the modules of ours that a text imports from; text that is no whole program is skipped."""
+    """Return our modules that a text imports from; incomplete programs are skipped."""
     try:
         tree = ast.parse(text)
     except SyntaxError:

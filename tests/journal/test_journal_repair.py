@@ -1,4 +1,4 @@
-"""What can be saved of a damaged journal is saved, and what is not is told."""
+"""A repair keeps every valid record of a damaged journal and lists the others."""
 
 from pathlib import Path
 
@@ -52,7 +52,9 @@ def test_one_damaged_byte_anywhere_costs_at_most_its_record(journal, tmp_path):
         kept = known(opt)
         assert kept.items() <= whole.items()
         assert len(whole) - len(kept) <= 1
-        assert found.kept >= records - 2  # the record, and an abandonment of what it suggested
+        assert (
+            found.kept >= records - 2
+        )  # the damaged record, and perhaps the abandonment of its trial
         assert line_end or any(f"record {number} is damaged" in note for note in found.notes)
 
 

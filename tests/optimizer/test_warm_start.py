@@ -68,7 +68,7 @@ def test_data_are_known_but_are_no_evaluations_of_the_run():
     assert {trial.origin for trial in optimizer.trials} == {"warm"}
     assert optimizer.best_value == min(value for _, value in known)
     trial = optimizer.suggest()
-    assert optimizer.why(trial)["phase"] == "model"  # nothing is left for a first design to do
+    assert optimizer.why(trial)["phase"] == "model"  # the known results replace the initial design
     assert dict(trial.config) not in [config for config, _ in known]
 
 

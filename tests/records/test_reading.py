@@ -221,4 +221,6 @@ def test_a_message_is_whatever_a_script_has_at_hand(message):
 
 
 def test_the_message_for_a_number_in_a_text_has_a_remedy():
-    assert outcome_from(0, "1.5").message == "the value '1.5' is a text; convert it with float('1.5')"
+    assert (
+        outcome_from(0, "1.5").message == "the value '1.5' is a text; convert it with float('1.5')"
+    )

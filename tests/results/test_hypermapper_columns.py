@@ -1,4 +1,4 @@
-"""What stands in the columns of BaCO's and HyperMapper's lines and files."""
+"""The columns of BaCO's and HyperMapper's messages and files."""
 
 import pytest
 from hypothesis import given

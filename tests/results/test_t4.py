@@ -74,7 +74,7 @@ def test_has_what_the_schema_asks_for(tmp_path: Path) -> None:
     document = written(tmp_path, [trial(1, Outcome.success(1, (1.0,))), trial(2, None)])
     assert document["schema_version"] == "1.0.0"
     assert document["metadata"] == {"timeunit": "milliseconds", "machine": "none"}
-    (row,) = document["results"]  # the pending trial is no result
+    (row,) = document["results"]  # pending trials are left out
     assert row["configuration"] == {"order": ["j", "i"], "tile": 1, "flag": "-O2", "fast": False}
     needed = {"configuration", "times", "invalidity", "correctness", "measurements", "objectives"}
     assert needed <= set(row)
