@@ -37,8 +37,7 @@ from baco_like.evaluators import FunctionEvaluator
 from baco_like.exceptions import BacoWarning
 from baco_like.journal.json_lines import JsonlJournal
 from baco_like.journal.memory import MemoryJournal
-from baco_like.strategies.exhaustive import Exhaustive
-from baco_like.strategies.random_search import RandomSearch
+from baco_like.strategies import Exhaustive, RandomSearch
 
 
 @pytest.fixture

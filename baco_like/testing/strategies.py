@@ -1,9 +1,15 @@
-"""What every strategy must do, as functions of a strategy and a space; `CHECKS` lists them.
+"""Conformance suite for strategies.
 
-Third parties can run the same checks on a strategy of their own::
+`CHECKS` lists functions of a strategy and a space; a check that fails raises `AssertionError`. Run them on your own
+strategy, and on the spaces in `example_spaces` or your own::
 
-    for check in CHECKS:
+    @pytest.mark.parametrize("check", CHECKS)
+    @pytest.mark.parametrize("space", example_spaces().values())
+    def test_my_strategy(space, check):
         check(MyStrategy(), space)
+
+Each check drives an `Optimizer` with the strategy for about 15 evaluations of a smooth cost; one trial in five fails.
+A strategy that draws random numbers must also pass `another_seed_another_run`.
 """
 
 from __future__ import annotations
@@ -17,6 +23,7 @@ import numpy as np
 from baco_like.exceptions import SpaceExhausted
 from baco_like.journal.memory import MemoryJournal
 from baco_like.optimizer import Optimizer
+from baco_like.parameters import Categorical, Integer, Ordinal, Permutation, Real
 from baco_like.records.history import row_keys
 from baco_like.records.trial import Trial
 from baco_like.spaces.space import Space
@@ -32,7 +39,7 @@ def cost(space: Space, trial: Trial) -> float:
 
 
 BUDGET = 25
-"""Evaluations that strategies count on: few, so that populations are small and a check sees several generations."""
+"""Budget of the runs: small, so that populations are small and a check covers several generations."""
 
 
 def _started(strategy: Strategy[Any], space: Space, seed: int, **options: Any) -> Optimizer:
@@ -43,15 +50,15 @@ def _fails(trial: Trial) -> bool:
     return trial.id % 5 == 3
 
 
-def _tell(optimizer: Optimizer, trial: Trial) -> None:
+def _observe(optimizer: Optimizer, trial: Trial) -> None:
     if _fails(trial):
         optimizer.observe(trial, failed="runtime", message="on purpose")
     else:
         optimizer.observe(trial, cost(optimizer.space, trial))
 
 
-def _room(space: Space, wanted: int) -> int:
-    """Return how many distinct configurations can be asked for."""
+def _available(space: Space, wanted: int) -> int:
+    """Return the number of distinct configurations that can be suggested, at most ``wanted``."""
     count = space.feasible.count
     return wanted if count is None else min(wanted, count)
 
@@ -61,29 +68,29 @@ def _key(optimizer: Optimizer, trial: Trial) -> bytes:
 
 
 def legal_and_new(strategy: Strategy[Any], space: Space) -> None:
-    """Every suggestion is feasible and none comes twice, failures or not."""
+    """Every suggestion is feasible and new, after successes and failures."""
     optimizer = _started(strategy, space, 1)
     seen: set[bytes] = set()
-    for _ in range(_room(space, 16)):
+    for _ in range(_available(space, 16)):
         trial = optimizer.suggest()
         assert space.contains(trial.config), trial
         assert _key(optimizer, trial) not in seen, trial
         seen.add(_key(optimizer, trial))
-        _tell(optimizer, trial)
+        _observe(optimizer, trial)
 
 
 def batches_in_any_order(strategy: Strategy[Any], space: Space) -> None:
-    """Batches are whole and distinct, outcomes may come in any order, and some may never come."""
+    """Batches are complete and distinct; outcomes may arrive in any order, and some never arrive."""
     optimizer, rng = _started(strategy, space, 2), np.random.default_rng(0)
-    flying: list[Trial] = []
+    pending: list[Trial] = []
     seen: set[bytes] = set()
-    while len(seen) + 4 <= _room(space, 16):
+    while len(seen) + 4 <= _available(space, 16):
         new = optimizer.suggest(4)
         assert len(new) == 4
         seen.update(_key(optimizer, trial) for trial in new)
-        flying += new
+        pending += new
         for _ in range(3):
-            _tell(optimizer, flying.pop(int(rng.integers(len(flying)))))
+            _observe(optimizer, pending.pop(int(rng.integers(len(pending)))))
     assert len(seen) == len(optimizer.trials) + len(optimizer.pending)
 
 
@@ -93,18 +100,18 @@ def same_seed_same_run(strategy: Strategy[Any], space: Space) -> None:
 
 
 def another_seed_another_run(strategy: Strategy[Any], space: Space) -> None:
-    """Another seed gives other suggestions: chance comes from the seed. Not for strategies without chance."""
+    """Another seed gives other suggestions. Not for strategies that draw no random numbers."""
     assert _configs(strategy, space, 3) != _configs(strategy, space, 4)
 
 
 def _configs(strategy: Strategy[Any], space: Space, seed: int) -> list[dict[str, Any]]:
     optimizer = _started(strategy, space, seed)
-    found = []
-    for _ in range(_room(space, 12)):
+    configs = []
+    for _ in range(_available(space, 12)):
         trial = optimizer.suggest()
-        found.append(dict(trial.config))
-        _tell(optimizer, trial)
-    return found
+        configs.append(dict(trial.config))
+        _observe(optimizer, trial)
+    return configs
 
 
 def _distinct(optimizer: Optimizer) -> bool:
@@ -113,58 +120,58 @@ def _distinct(optimizer: Optimizer) -> bool:
 
 
 def resume_is_continue(strategy: Strategy[Any], space: Space) -> None:
-    """A run rebuilt from its journal goes on exactly as the undisturbed one, with a trial in flight."""
+    """A run restored from its journal, with a pending trial, continues exactly as the uninterrupted run."""
     journal = MemoryJournal()
     optimizer = _started(strategy, space, 4, storage=journal)
-    steps = _room(space, 13) - 3
+    steps = _available(space, 13) - 3
     for _ in range(steps - 1):
-        _tell(optimizer, optimizer.suggest())
-    flying = optimizer.suggest()
+        _observe(optimizer, optimizer.suggest())
+    pending = optimizer.suggest()
     written = json.loads(json.dumps(journal.events))  # as from a file: tuples come back as lists
     again = _started(strategy, space, 4, storage=MemoryJournal(written))
-    assert [dict(t.config) for t in again.pending] == [dict(flying.config)]
+    assert [dict(t.config) for t in again.pending] == [dict(pending.config)]
     for one in (optimizer, again):
-        _tell(one, one.pending[0])
+        _observe(one, one.pending[0])
     for _ in range(2):
         left, right = optimizer.suggest(), again.suggest()
         assert dict(left.config) == dict(right.config)
         assert left.tag == right.tag
-        _tell(optimizer, left)
-        _tell(again, right)
+        _observe(optimizer, left)
+        _observe(again, right)
 
 
 def foreign_observations(strategy: Strategy[Any], space: Space) -> None:
-    """Told and enqueued configurations are accepted with a tag that is not the strategy's own."""
+    """Reported and enqueued configurations are accepted; their tags are not the strategy's."""
     optimizer = _started(strategy, space, 5)
-    told = space.sample(2, seed=7)
-    optimizer.observe(told[0], 2.0)
-    if told[1] != told[0]:
-        optimizer.enqueue(told[1])
-    for _ in range(_room(space, 12) - 2):
-        _tell(optimizer, optimizer.suggest())
+    reported = space.sample(2, seed=7)
+    optimizer.observe(reported[0], 2.0)
+    if reported[1] != reported[0]:
+        optimizer.enqueue(reported[1])
+    for _ in range(_available(space, 12) - 2):
+        _observe(optimizer, optimizer.suggest())
     assert _distinct(optimizer)
     assert {"told", "strategy"} <= {trial.origin for trial in optimizer.trials}
 
 
 def only_failures(strategy: Strategy[Any], space: Space) -> None:
-    """A run in which nothing succeeds goes on suggesting new configurations."""
+    """A run without a success continues to suggest new configurations."""
     optimizer = _started(strategy, space, 6)
-    for _ in range(_room(space, 14)):
+    for _ in range(_available(space, 14)):
         optimizer.observe(optimizer.suggest(), failed="compile")
     assert optimizer.best is None
     assert _distinct(optimizer)
 
 
 def constant_values(strategy: Strategy[Any], space: Space) -> None:
-    """Equal values everywhere are no reason to stop or to repeat."""
+    """If all values are equal, the run neither stops nor repeats a configuration."""
     optimizer = _started(strategy, space, 7)
-    for _ in range(_room(space, 12)):
+    for _ in range(_available(space, 12)):
         optimizer.observe(optimizer.suggest(), 1.0)
     assert _distinct(optimizer)
 
 
 def repeats_under_noise(strategy: Strategy[Any], space: Space) -> None:
-    """With ``noise="repeat"`` an observed configuration may come again, but none that failed or is in flight."""
+    """With ``noise="repeat"`` an observed configuration may be suggested again, but not if it failed or is pending."""
     optimizer = _started(strategy, space, 9, noise="repeat")
     rng, failed = np.random.default_rng(1), set[bytes]()
     count = space.feasible.count
@@ -190,12 +197,38 @@ def ends_when_exhausted(strategy: Strategy[Any], space: Space) -> None:
         return
     optimizer = _started(strategy, space, 8)
     for _ in range(count):
-        _tell(optimizer, optimizer.suggest())
+        _observe(optimizer, optimizer.suggest())
     try:
         optimizer.suggest()
     except SpaceExhausted:
         return
     raise AssertionError("SpaceExhausted was not raised")
+
+
+def example_spaces() -> dict[str, Space]:
+    """Return small spaces that together have every kind of parameter, by name."""
+    powers = Ordinal([1, 2, 4, 8, 16], log=True)
+    return {
+        "ordinals": Space({"a": powers, "b": powers}, constraints=["a * b <= 64"]),
+        "all kinds": Space(
+            {
+                "x": Real(1e-3, 1.0, log=True),
+                "n": Integer(1, 40),
+                "t": powers,
+                "c": Categorical(["p", "q", "r"]),
+                "o": Permutation(["i", "j", "k", "l"]),
+            },
+            constraints=["n % t == 0", "pos(o, 'i') < pos(o, 'k')"],
+        ),
+        "small": Space(
+            {"a": [1, 2, 3, 4], "f": [True, False], "one": [7]}, constraints=["f or a > 1"]
+        ),
+        "permutation": Space({"p": Permutation(["a", "b", "c", "d", "e"], metric="kendall")}),
+        "large": Space(
+            {f"v{i}": Ordinal([2**j for j in range(11)], log=True) for i in range(8)},
+            constraints=["v0 * v1 <= 1024", "v2 % v3 == 0"],
+        ),
+    }
 
 
 CHECKS: tuple[Check, ...] = (
@@ -209,3 +242,4 @@ CHECKS: tuple[Check, ...] = (
     repeats_under_noise,
     ends_when_exhausted,
 )
+"""All checks that every strategy must pass."""

@@ -24,9 +24,7 @@ from baco_like.acquisitions.optimizers.multi_start import LocalSearch
 from baco_like.acquisitions.optimizers.scanning import SampledSearch
 from baco_like.evaluators.replay import ReplayEvaluator, load
 from baco_like.results.recording import Recording
-from baco_like.strategies.bayesian.bayesian import Bayesian
-from baco_like.strategies.composite.phased import Phased
-from baco_like.strategies.random_search import RandomSearch
+from baco_like.strategies import Bayesian, Phased, RandomSearch
 from baco_like.surrogates.constant import ConstantFeasibility
 from baco_like.surrogates.forest import RandomForest
 from baco_like.surrogates.gp.fit import Effort

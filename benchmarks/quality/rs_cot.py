@@ -21,10 +21,7 @@ from ablations import EverywhereFeasible
 from baco_like import Infeasible, Space
 from baco_like.acquisitions.optimizers.scanning import SampledSearch
 from baco_like.evaluators.function.evaluator import FunctionEvaluator
-from baco_like.strategies import create_strategy
-from baco_like.strategies.bayesian.bayesian import Bayesian
-from baco_like.strategies.composite.phased import Phased
-from baco_like.strategies.random_search import RandomSearch
+from baco_like.strategies import Bayesian, Phased, RandomSearch, create_strategy
 from baco_like.surrogates.forest import RandomForest
 from baco_like.surrogates.gp.model import GaussianProcess
 from baco_like.surrogates.gp.prior import FLAT_PRIORS

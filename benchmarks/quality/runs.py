@@ -17,7 +17,7 @@ import numpy as np
 
 from baco_like import MaxEvals, Optimizer, Space, run
 from baco_like.evaluators import Evaluator
-from baco_like.strategies.protocol import Strategy
+from baco_like.strategies import Strategy
 
 Row = dict[str, Any]
 Job = tuple[Any, ...]

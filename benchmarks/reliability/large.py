@@ -28,7 +28,7 @@ from baco_like.strategies import STRATEGIES
 OPENING = """
 import resource, sys, time
 from baco_like import Optimizer
-import baco_like.strategies.registry
+import baco_like.strategies
 times = []
 for _ in range(3):
     started, used = time.perf_counter(), time.process_time()

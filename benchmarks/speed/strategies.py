@@ -38,8 +38,7 @@ from baco_like import Optimizer, Space
 from baco_like._typing import Array, Rng
 from baco_like.records.history import History
 from baco_like.records.trial import Observation, Proposal
-from baco_like.strategies import STRATEGIES, create_strategy
-from baco_like.strategies.protocol import Problem, Strategy
+from baco_like.strategies import STRATEGIES, Problem, Strategy, create_strategy
 
 MODEL_BASED = ("auto", "bayesian", "baco", "kernel_tuner_bo", "random_forest", "smac")
 NOISY = ("racing",)

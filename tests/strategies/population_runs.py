@@ -19,7 +19,7 @@ class Run:
         self.state = strategy.init(self.problem, self.rng)
 
     def ask(self, n=1):
-        """Return trials in flight with their rows, filled up with uniform draws as the optimizer does."""
+        """Return pending trials with their rows; uniform draws are added as the optimizer does."""
         found = list(self.strategy.ask(self.problem, self.history, self.state, n, self.rng))
         codes = np.array([p.code for p in found]).reshape(-1, self.problem.space.width)
         beyond = self.history.assume_pending(codes)
@@ -41,7 +41,7 @@ class Run:
         return list(zip(trials, codes, strict=True))
 
     def tell(self, trial, code):
-        """Observe a trial in flight."""
+        """Observe a pending trial."""
         cost = self.cost(code)
         good = cost is not None and np.isfinite(cost)
         outcome = (
@@ -49,8 +49,8 @@ class Run:
         )
         self._observe(outcome)
 
-    def told(self, code, cost):
-        """Observe a configuration that was not asked for."""
+    def report(self, code, cost):
+        """Observe a configuration that was not suggested."""
         number = self.history.next_id
         (config,) = self.problem.space.decode(code[None, :])
         trial = Trial(number, config, None, "told")

@@ -15,7 +15,7 @@ KERNEL = Space(
 )
 
 
-def test_it_says_what_it_has_chosen_and_why():
+def test_the_first_tags_name_the_choice_and_its_reason():
     opt = Optimizer(KERNEL, seed=1)
     trial = opt.suggest()
     assert trial.tag["auto"].startswith(f"bayesian: {KERNEL.feasible_size} configurations")
@@ -143,11 +143,11 @@ def failures(strategy, seed):
         else:
             opt.observe(
                 trial, 100.0 / (trial["tile"] * trial["by"])
-            )  # the best stand beside what fails
+            )  # the best ones are next to failing ones
     return sum(t.failure is not None for t in opt.trials)
 
 
-def test_told_of_failures_the_model_of_values_stays_away_from_them():
+def test_imputed_failures_keep_the_surrogate_away_from_them():
     def strategy(failed_as):
         return Phased(Bayesian(view=with_quantities, failed_as=failed_as), 4)
 
@@ -157,7 +157,7 @@ def test_told_of_failures_the_model_of_values_stays_away_from_them():
 
 
 @pytest.mark.parametrize("wrong", [-0.1, 1.5])
-def test_what_a_failure_counts_as_is_a_quantile(wrong):
+def test_the_imputed_cost_of_a_failure_must_be_a_quantile(wrong):
     with pytest.raises(ValueError, match="quantile"):
         Bayesian(failed_as=wrong)
 

@@ -1,4 +1,4 @@
-"""What the default optimizer owes its users, beyond the conformance suite."""
+"""Properties of Bayesian optimization that the conformance suite does not check."""
 
 import numpy as np
 import pytest

@@ -89,7 +89,7 @@ def test_one_step_is_equally_long_on_every_axis_of_the_scaled_box():
         ({"seven": [7]}, []),
     ],
 )
-def test_what_cannot_be_counted_has_the_whole_axis(parameters, extents):
+def test_reals_and_wide_integers_have_the_whole_axis(parameters, extents):
     space = Space(parameters)
     box = UnitBox.of(space)
     np.testing.assert_allclose(box.extents, extents)

@@ -133,7 +133,7 @@ def test_the_others_differ_wherever_there_are_enough(n, count, seed):
         assert all(len({i, *row}) == count + 1 for i, row in enumerate(others.tolist()))
 
 
-def test_a_generation_that_changes_nothing_twice_is_drawn_anew():
+def test_a_generation_that_changes_nothing_twice_is_drawn_again():
     run = Run(
         create_strategy("differential_evolution", {"population_per_parameter": 3}), SPACE, bowl
     )

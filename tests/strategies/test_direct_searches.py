@@ -44,7 +44,7 @@ def starts(strategy, seed=2):
 
 
 class Known:
-    """Looks values up by index and keeps the order of first visits."""
+    """Returns values by index and keeps the order of first visits."""
 
     def __init__(self):
         self.seen = {}
@@ -136,8 +136,8 @@ def test_a_pattern_search_by_hand():
         trial = optimizer.suggest()
         values.append(trial["a"])
         optimizer.observe(trial, 1.0 + abs(trial["a"] - 11))
-    # 4; 8 is better; leap to 12 and explore 15 (the border) and 8; 12 is better; leap to 15: 12 is no better than
-    # the base; around 12: 15, 8; step 2: 14, 10, step 1: 13, 11
+    # 4; 8 is better; leap to 12 and explore 15 (the border) and 8; 12 is better; leap to 15: 12 is not better
+    # than the base; around 12: 15, 8; step 2: 14, 10, step 1: 13, 11
     assert values == [4, 8, 12, 15, 14, 10, 13, 11]
 
 

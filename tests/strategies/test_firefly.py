@@ -95,17 +95,17 @@ def test_all_wander_while_all_are_equally_bright():
     assert (after.mover, after.towards) == (1, 0)
 
 
-def test_a_stranger_takes_the_place_of_the_darkest():
+def test_an_outsider_replaces_the_darkest():
     fireflies, problem = Firefly(population=3), Problem(FREE)
     population = Fireflies(np.full((3, 2), 0.5), np.array([1.0, 9.0, 5.0]), 1, 0)
     joined = fireflies.add_outsider(problem, population, np.array([0.0, 99.0]), 0.0)
     assert joined.costs.tolist() == [1.0, 0.0, 5.0]
     np.testing.assert_allclose(joined.positions[1], [0.005, 0.995])
-    assert (joined.mover, joined.towards) == (2, 0)  # the second one has nobody brighter now
+    assert (joined.mover, joined.towards) == (2, 0)  # now the second one is the brightest
     assert fireflies.add_outsider(problem, population, np.array([0.0, 99.0]), 9.0) is population
 
 
-def test_fireflies_are_not_moved_to_what_is_evaluated():
+def test_fireflies_do_not_move_to_the_evaluated_configurations():
     run = Run(create_strategy("firefly", {"population": 7}), SPACE, bowl, seed=2)
     run.go(20)
     box = UnitBox.of(SPACE)

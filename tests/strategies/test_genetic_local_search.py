@@ -123,11 +123,11 @@ def test_a_tournament_is_held_between_old_and_young():
     assert values.tolist() == [0.0] * 3
 
 
-def test_what_is_told_and_better_joins_the_next_generation():
+def test_a_better_reported_configuration_joins_the_next_generation():
     run = run_of(population=4, seed=3)
     run.go(5)
     row = SPACE.feasible.sample(1, RNG(8))[0]
-    run.told(row, -1e6)
+    run.report(row, -1e6)
     while not len(run.state.memory.rows):
         run.go(1)
     assert row.tolist() in run.state.memory.rows.tolist()
@@ -135,7 +135,7 @@ def test_what_is_told_and_better_joins_the_next_generation():
     assert run.state.surprise is None
 
 
-def test_a_population_without_anything_new_begins_anew():
+def test_a_population_without_new_configurations_is_drawn_again():
     space = Space({"a": Integer(0, 5), "b": Integer(0, 5), "c": Integer(0, 5)})
 
     def bowl(code):
@@ -148,14 +148,14 @@ def test_a_population_without_anything_new_begins_anew():
     assert len(np.unique(rows, axis=0)) == 150
 
 
-def test_several_in_flight_and_a_lost_one():
+def test_several_pending_trials_and_lost_ones():
     run = run_of(population=4, seed=2)
-    rng, flying = RNG(0), []
+    rng, pending = RNG(0), []
     lost = run.ask(3)
     for _ in range(80):
-        flying += run.ask(8 - len(flying))
+        pending += run.ask(8 - len(pending))
         for _ in range(4):
-            run.tell(*flying.pop(int(rng.integers(len(flying)))))
+            run.tell(*pending.pop(int(rng.integers(len(pending)))))
     assert {tuple(code) for _, code in lost}.isdisjoint({tuple(row) for row in run.history.codes})
     assert len(run.state.memory.rows) == 4
 

@@ -119,7 +119,7 @@ def test_tabu_is_the_plain_loop(improvement, size):
     assert len(plain) > (150 if size == 2000 else 40)
 
 
-# What they are made of.
+# The parts of the algorithms.
 
 
 def test_tabu_moves_to_the_best_neighbour_where_none_is_better_and_never_back():
@@ -130,7 +130,7 @@ def test_tabu_moves_to_the_best_neighbour_where_none_is_better_and_never_back():
     run = Run(strategy, space, lambda code: float(costs[int(code[0])]))
     run.state = replace(run.state, scans=(Scan.start(np.array([4.0]), ObservedCosts()),))
     rows, _ = run.go(8)
-    # from 4 it looks at 3 and 5 and goes to 3, though that is no better; then only 2, 1, 0 are free
+    # from 4 it looks at 3 and 5 and goes to 3, though 3 is not better; then only 2, 1, 0 are free
     assert rows[0, 0] == 4
     assert set(rows[1:3, 0]) == {3, 5}
     assert rows[3:6, 0].tolist() == [2, 1, 0]
@@ -161,7 +161,7 @@ def test_a_perturbation_stays_feasible_and_a_large_one_is_a_uniform_draw():
     assert (abs(rows.mean(axis=0) - uniform.mean(axis=0)) < 4.5 * spread).all()
 
 
-def test_a_perturbation_of_what_cannot_change_is_itself():
+def test_a_perturbation_without_other_values_is_the_row_itself():
     space = Space({"one": [7], "word": ["x"]})
     row = space.feasible.sample(1, RNG(0))[0]
     assert perturb(space, row, 3, RNG(0)).tolist() == row.tolist()
@@ -169,7 +169,7 @@ def test_a_perturbation_of_what_cannot_change_is_itself():
     assert perturb(two, np.array([0.0, 1.0]), 1, RNG(0)).tolist() == [1.0, 0.0]
 
 
-def test_remembered_neighbours_are_those_of_the_definition():
+def test_cached_neighbours_match_the_definition():
     near = Neighbourhoods.of(SPACE, "adjacent")
     row = sample(RNG(5))
     for _ in range(2):
@@ -199,7 +199,7 @@ def test_of_many_values_some_random_ones_are_neighbours():
     assert all(n % 2 == 0 for n in others)
 
 
-def test_what_is_given_up_counts_as_failed_and_what_comes_out_of_turn_counts_at_once():
+def test_given_up_costs_count_as_failures_and_early_improvements_count_at_once():
     rows = np.arange(4.0)[:, None]
     keys = [b"0", b"1", b"2", b"3"]
     scan = Scan(rows, keys, np.full(4, np.nan), first=True, threshold=5.0)
@@ -218,20 +218,20 @@ def test_what_is_given_up_counts_as_failed_and_what_comes_out_of_turn_counts_at_
     assert known.unknown.tolist() == [0]
 
 
-# Runs as they come.
+# Runs with pending, lost and reported trials.
 
 
 @pytest.mark.parametrize("improvement", ["first", "best"])
 @pytest.mark.parametrize("name", NAMES)
-def test_several_in_flight_with_one_that_never_returns(name, improvement):
+def test_several_pending_trials_with_a_lost_one(name, improvement):
     run = Run(create_strategy(name, {"improvement": improvement}), SPACE, rugged, seed=2)
-    rng, flying, seen = RNG(0), [], set()
+    rng, pending, seen = RNG(0), [], set()
     lost = run.ask(1)
     for _ in range(60):
-        flying += run.ask(6 - len(flying))
-        seen |= {tuple(code) for _, code in flying}
+        pending += run.ask(6 - len(pending))
+        seen |= {tuple(code) for _, code in pending}
         for _ in range(3):
-            run.tell(*flying.pop(int(rng.integers(len(flying)))))
+            run.tell(*pending.pop(int(rng.integers(len(pending)))))
     assert tuple(lost[0][1]) not in seen
     assert {"neighbour", "spare"} <= {trial.tag["phase"] for trial in run.history.trials}
     assert run.state.turn > 5
@@ -239,14 +239,14 @@ def test_several_in_flight_with_one_that_never_returns(name, improvement):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_lost_neighbour_is_passed_over(name):
+def test_a_lost_neighbour_is_skipped(name):
     """With one worker of two hanging, the climb ends in a local minimum and the next one begins."""
     space = Space({"x": Integer(0, 5), "y": Integer(0, 5)})
     run = Run(
         create_strategy(name, {"improvement": "best", "neighbourhood": "adjacent"}), space, bowl
     )
     run.go(1)
-    (_,) = run.ask()  # one of the neighbours, never told
+    (_,) = run.ask()  # one of the neighbours, never observed
     turn = run.state.turn
     run.go(12)
     assert run.state.turn > turn
@@ -254,11 +254,11 @@ def test_a_lost_neighbour_is_passed_over(name):
 
 @pytest.mark.parametrize("before", [0, 3])
 @pytest.mark.parametrize("name", NAMES)
-def test_a_better_configuration_that_is_told_is_the_next_start(name, before):
+def test_a_better_reported_configuration_is_the_next_start(name, before):
     run = Run(create_strategy(name, {}), SPACE, rugged, seed=1)
     run.go(before)
     row = sample(RNG(9))
-    run.told(row, -1e6)
+    run.report(row, -1e6)
     waited = 0
     while run.state.surprise is not None:
         run.go(1)
@@ -269,14 +269,14 @@ def test_a_better_configuration_that_is_told_is_the_next_start(name, before):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_worse_ones_that_are_told_change_nothing(name):
+def test_worse_reported_configurations_change_nothing(name):
     runs = [Run(create_strategy(name, {}), SPACE, rugged, seed=1) for _ in range(2)]
     for run in runs:
         run.go(30)
     before = runs[1].rng.bit_generator.state
     known = {tuple(code) for code in runs[1].history.codes}
     aside = next(row for row in SPACE.feasible.sample(500, RNG(3)) if tuple(row) not in known)
-    runs[1].told(aside, 1e6)
+    runs[1].report(aside, 1e6)
     runs[1].rng.bit_generator.state = before
     assert runs[0].go(5)[0].tolist() == runs[1].go(5)[0].tolist()
 

@@ -68,7 +68,7 @@ def test_with_outcomes_in_order_it_is_the_textbooks_swarm():
     assert tags[-1]["generation"] > 3
 
 
-def test_particles_are_not_moved_to_what_is_evaluated():
+def test_particles_do_not_move_to_the_evaluated_configurations():
     run = Run(create_strategy("particle_swarm", {"particles": 8}), SPACE, bowl, seed=2)
     while run.state.generation < 2:
         run.go(1)
@@ -163,7 +163,7 @@ def test_settings_of_the_papers():
         ({"neighbours": 0}, "neighbours = 0: expected a number of at least 1"),
         (
             {"inertia": float("nan")},
-            "inertia = 100000000000000000000000000000000000000000000000000000000000: expected a finite number",
+            "inertia = nan: expected a finite number",
         ),
         ({"social": float("inf")}, "social = inf: expected a finite number"),
     ],
@@ -177,6 +177,6 @@ def test_wrong_settings_are_refused_at_once(settings, message):
 def test_a_factor_beyond_numbers_is_refused(factor):
     with pytest.raises(
         ValueError,
-        match="inertia = 100000000000000000000000000000000000000000000000000000000000: expected a finite number",
+        match=r"inertia = .*: expected a finite number",
     ):
         create_strategy("particle_swarm", {"inertia": factor})

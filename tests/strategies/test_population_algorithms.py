@@ -56,7 +56,7 @@ def test_a_generation_is_asked_in_order_and_known_ones_are_not_asked_again(name)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_trial_that_never_returns_holds_up_nothing(name):
+def test_a_lost_trial_delays_nothing(name):
     run = run_of(name)
     run.ask()
     _, tags = run.go(40)
@@ -65,7 +65,7 @@ def test_a_trial_that_never_returns_holds_up_nothing(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_an_abandoned_trial_is_asked_again(name):
+def test_an_abandoned_trial_is_proposed_again(name):
     run = run_of(name)
     run.go(9)
     ((trial, code),) = run.ask()
@@ -76,7 +76,7 @@ def test_an_abandoned_trial_is_asked_again(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_many_in_flight_are_all_of_the_algorithm(name):
+def test_many_pending_trials_are_all_proposed_by_the_algorithm(name):
     run = run_of(name)
     asked = [*run.ask(12), *run.ask(12), *run.ask(1)]
     assert [trial.origin for trial, _ in asked] == ["strategy"] * 25
@@ -93,32 +93,32 @@ def test_a_generation_takes_the_outcome_that_comes_first_at_each_place(name):
     for trial, code in second:
         run.tell(trial, code)
     assert run.state.generation == 1
-    for trial, code in first:  # of an old generation by now: they are strangers
+    for trial, code in first:  # of an old generation by now: they are outsiders
         run.tell(trial, code)
     assert run.state.generation == 1 or name == "firefly"
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_told_configurations_are_founders(name):
+def test_reported_configurations_become_founders(name):
     run = run_of(name)
     size = len(run.state.candidates)
     rows = SPACE.feasible.sample(60, np.random.default_rng(5))
     told = np.unique(rows, axis=0)[:size]
     for row in told:
-        run.told(row, bowl(row))
+        run.report(row, bowl(row))
     assert run.state.generation >= 1
     assert run.history.next_id == size
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_stranger_joins_the_next_generation(name):
+def test_an_outsider_joins_the_next_generation(name):
     run = run_of(name)
     size = len(run.state.candidates)
     run.go(size)
-    run.told(np.array([7.0, 7.0]), -1.0)
+    run.report(np.array([7.0, 7.0]), -1.0)
     assert len(run.state.outsiders) == 1
-    run.told(np.array([7.0, 7.0]), -1.0)  # known by now
-    run.told(np.array([0.0, 0.0]), 1e9)  # worse than all
+    run.report(np.array([7.0, 7.0]), -1.0)  # known by now
+    run.report(np.array([0.0, 0.0]), 1e9)  # worse than all
     assert len(run.state.outsiders) == 2
     step = run.state.generation
     while run.state.generation == step:
@@ -131,7 +131,7 @@ def test_a_stranger_joins_the_next_generation(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_foreign_tags_do_no_harm(name):
+def test_tags_of_other_strategies_are_ignored(name):
     run = run_of(name)
     step = run.state.generation
     tags = ({"generation": step, "place": 99, "attempt": 1}, {"generation": step}, "text", [1],

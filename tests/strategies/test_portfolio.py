@@ -29,7 +29,7 @@ SPACE = Space({name: Ordinal(list(range(20))) for name in "ab"})
 
 @dataclass(frozen=True)
 class Listener:
-    """Proposes random rows, at most `most` a call, and keeps everything that it is told and shown."""
+    """Proposes random rows, at most `most` a call, and keeps all observations and histories that it receives."""
 
     name: str
     most: int = 9
@@ -73,13 +73,13 @@ def test_the_scores_of_the_bandit_by_hand():
     assert scores[2] == math.inf
 
 
-def test_the_bandit_forgets_what_is_older_than_its_window_and_counts_uses_in_flight():
+def test_the_bandit_forgets_uses_older_than_its_window_and_counts_pending_ones():
     log = [(0, True)] * 3 + [(0, False), (1, True)]
     old, new = (AreaUnderCurve(w, 0.0).scores(ArmUses((4, 1), (0, 0), log)) for w in (5, 2))
     assert old[0] > 0
     assert new.tolist() == [0.0, 1.0]
-    flying = AreaUnderCurve(2, 1.0).scores(ArmUses((4, 4), (0, 3), log))
-    assert flying[1] == pytest.approx(1.0 + math.sqrt(2 * math.log2(5) / 4))
+    pending = AreaUnderCurve(2, 1.0).scores(ArmUses((4, 4), (0, 3), log))
+    assert pending[1] == pytest.approx(1.0 + math.sqrt(2 * math.log2(5) / 4))
 
 
 def test_an_arm_that_finds_improvements_has_more_turns():
@@ -100,7 +100,7 @@ def test_round_robin_takes_the_arm_that_was_used_least_and_the_first_of_equals()
 # The portfolio.
 
 
-def test_tags_come_back_to_their_arm_and_every_arm_hears_of_all():
+def test_tags_come_back_to_their_arm_and_every_arm_observes_all_trials():
     optimizer = Optimizer(SPACE, strategy=Portfolio(arms(x=9, y=9), RoundRobin()), seed=0)
     for _ in range(6):
         trial = optimizer.suggest()

@@ -50,7 +50,7 @@ def test_friedmans_statistic_and_conovers_difference_are_the_textbooks(m, blocks
     assert (worse_than_best(costs, 0.05) == expected).all()
 
 
-def test_candidates_that_agree_in_every_block_are_told_apart_and_ties_are_not():
+def test_candidates_that_agree_in_every_block_are_distinguished_and_ties_are_not():
     agree = np.tile(np.arange(10.0), (2, 1))
     assert worse_than_best(agree, 0.05).tolist() == [False] + [True] * 9
     assert not worse_than_best(np.ones((5, 4)), 0.05).any()
@@ -70,7 +70,7 @@ def test_every_survivor_is_evaluated_once_a_round_and_the_worse_ones_no_more():
     assert set(counts.values()) == {2}
     state = (
         optimizer.state.strategy_state
-    )  # the test has let only the best go on, so the next race has begun
+    )  # the test has dropped all but the best, so the next race has begun
     assert state.number == 2
     best = sorted(counts, key=lambda values: cost(dict(zip("abcd", values, strict=True))))
     kept = [tuple(row) for row in state.candidates[: len(state.costs)] if tuple(row) in counts]
@@ -129,7 +129,7 @@ def test_a_race_goes_on_without_an_outcome_that_does_not_come():
     assert optimizer.pending == [lost]
 
 
-def test_a_told_point_is_in_the_next_race_if_it_is_no_candidate():
+def test_a_reported_point_that_is_not_a_candidate_joins_the_next_race():
     optimizer = Optimizer(SPACE, strategy=Racing(), budget=60, seed=1)
     optimizer.observe({"a": 8, "b": 8, "c": 8, "d": 8}, 10.0)
     run(optimizer, 15, 0.0)

@@ -1,4 +1,4 @@
-"""Programs turned inside out: what is proposed is what the program would evaluate if it called the function itself."""
+"""Replayed strategies propose the configurations that the algorithm would evaluate if it called the function itself."""
 
 import math
 from dataclasses import dataclass
@@ -72,19 +72,19 @@ def plain(space, wanted):
 
 
 def drive(strategy, problem, evaluate, n):
-    """Tell a strategy the cost of what it asks for, in order; return the keys and the last state and history."""
+    """Observe every proposal of a strategy, in order; return the keys and the last state and history."""
     state = strategy.init(problem, np.random.default_rng(5))
     history, keys = History.start(problem.space), []
     for number in range(n):
         (proposal,) = strategy.ask(problem, history, state, 1, np.random.default_rng(number))
         keys += row_keys(proposal.code[None, :])
-        history, state = told(
+        history, state = observe(
             strategy, problem, history, state, proposal.code, evaluate, proposal.tag
         )
     return keys, state, history
 
 
-def told(strategy, problem, history, state, code, evaluate, tag=None, origin="strategy"):
+def observe(strategy, problem, history, state, code, evaluate, tag=None, origin="strategy"):
     from baco_like.records.trial import Outcome, Trial
 
     (config,) = problem.space.decode(code[None, :])
@@ -99,7 +99,7 @@ def told(strategy, problem, history, state, code, evaluate, tag=None, origin="st
     return history, state
 
 
-def test_the_proposals_are_what_the_program_evaluates_itself():
+def test_the_proposals_are_the_configurations_that_the_algorithm_evaluates():
     keys, _, _ = drive(Walk(), Problem(GRID), cost, 60)
     assert keys == plain(GRID, 60)
 
@@ -115,32 +115,32 @@ def test_ask_changes_nothing_and_a_state_can_be_continued_twice():
     assert (asked[0] == asked[2]).all()
     ends = []
     for value in (0.5, 1e9):  # two futures of one state do not know of each other
-        _, after = told(strategy, problem, history, state, asked[0], lambda _, v=value: v)
+        _, after = observe(strategy, problem, history, state, asked[0], lambda _, v=value: v)
         ends.append(after.observed.cost(row_keys(asked[0][None, :])[0]))
     assert ends == [0.5, 1e9]
     again = strategy.ask(problem, history, state, 1, np.random.default_rng(0))[0]
     assert (again.code == asked[0]).all()
 
 
-def test_a_batch_begins_with_what_is_wanted_and_goes_on_as_if_it_were_bad():
+def test_a_batch_starts_with_the_request_and_continues_as_if_it_were_bad():
     strategy, problem = Walk(), Problem(GRID)
     _, state, history = drive(strategy, problem, cost, 10)
     batch = strategy.ask(problem, history, state, 4, np.random.default_rng(0))
     assert [p.tag["ahead"] for p in batch] == [0, 1, 2, 3]
     for proposal in batch:  # all are worse than everything before, just as was assumed
-        history, state = told(strategy, problem, history, state, proposal.code, lambda _: 9e9)
+        history, state = observe(strategy, problem, history, state, proposal.code, lambda _: 9e9)
     keys, *_ = zip(*[row_keys(p.code[None, :]) for p in batch], strict=True)
     assert len(set(keys)) == 4
     (one,) = strategy.ask(problem, history, state, 1, np.random.default_rng(0))
     assert row_keys(one.code[None, :])[0] not in keys
 
 
-def test_what_is_in_flight_is_not_asked_for_again():
+def test_a_pending_configuration_is_not_proposed_again():
     strategy, problem = Walk(), Problem(GRID)
     _, state, history = drive(strategy, problem, cost, 10)
     (first,) = strategy.ask(problem, history, state, 1, np.random.default_rng(0))
-    flying = history.assume_pending(first.code[None, :])
-    (second,) = strategy.ask(problem, flying, state, 1, np.random.default_rng(0))
+    pending = history.assume_pending(first.code[None, :])
+    (second,) = strategy.ask(problem, pending, state, 1, np.random.default_rng(0))
     assert second.tag["ahead"] == 1
     assert not (first.code == second.code).all()
 
@@ -176,7 +176,7 @@ def test_a_failure_costs_the_worst_success_and_the_spread_on_top():
     assert state.scale_cost(5.0) == 1.25
 
 
-def test_a_told_point_is_the_start_if_it_comes_first():
+def test_a_reported_point_is_the_start_if_it_arrives_first():
     optimizer = Optimizer(GRID, strategy=Walk(), seed=1)
     best = {"a": 12, "b": 30}
     for config in ({"a": 39, "b": 0}, best, {"a": 0, "b": 0}):
@@ -185,7 +185,7 @@ def test_a_told_point_is_the_start_if_it_comes_first():
     assert np.allclose(state.checkpoint[0], state.box.point(GRID.encode([best])[0]))
 
 
-def test_where_all_is_known_it_begins_elsewhere_and_proposes_nothing_in_the_end():
+def test_it_restarts_in_a_known_region_and_proposes_nothing_when_all_is_known():
     space = Space({"a": Ordinal([1, 2, 3]), "b": Ordinal([1, 2, 3])})
     optimizer = Optimizer(space, strategy=Walk(), seed=2)
     origins = []

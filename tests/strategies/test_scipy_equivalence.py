@@ -26,7 +26,7 @@ def cost(config):
 
 
 def ours(strategy, space, n, seed=4):
-    """Return the configurations that the strategy evaluates one after the other."""
+    """Return the configurations that the strategy evaluates, in order."""
     optimizer = Optimizer(space, strategy=strategy, seed=seed)
     for _ in range(n):
         trial = optimizer.suggest()

@@ -113,7 +113,7 @@ def test_failures_of_the_source_are_avoided_first(name, value):
         assert value not in told
 
 
-def test_first_points_leave_what_fails_here():
+def test_first_points_avoid_failures_of_this_task():
     """The sources' best all fail; before two successes nothing else is known."""
 
     def here(config):
