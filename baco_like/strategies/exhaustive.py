@@ -22,7 +22,7 @@ class Exhaustive:
 
     Use it if the budget covers the whole space. Configurations are proposed by rank, their position in the feasible
     set; abandoned ones are proposed again at the end. With ``noise="repeat"`` a second round follows, starting with the
-    configurations that have the fewest observations. There are no settings; the state is the rank of the next proposal.
+    configurations that have the fewest observations. Its state is the rank of the next proposal.
     """
 
     def init(self, problem: Problem, rng: Rng) -> int:

@@ -1,4 +1,4 @@
-"""Costs of the observed configurations, looked up by configuration.
+"""Costs of the observed configurations.
 
 Algorithms that walk over configurations meet known ones again and look up their costs here instead of evaluating them a
 second time. All versions share one append-only store, so adding an observation takes constant time and an older version

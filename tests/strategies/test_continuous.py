@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from baco_like import Categorical, Integer, Ordinal, Permutation, Real, Space
-from baco_like.strategies.geometry.continuous import UnitBox, from_unit, to_unit
+from baco_like.strategies.geometry.continuous import UnitBox
 
 ALL = Space(
     {
@@ -25,31 +25,35 @@ ALL = Space(
 @given(st.integers(0, 2**32 - 1))
 def test_codes_come_back_from_their_points(seed):
     codes = ALL.feasible.sample(20, np.random.default_rng(seed))
-    points = to_unit(ALL, codes)
+    points = UnitBox.of(ALL).to_unit(codes)
     assert points.shape == (20, 10)
     assert ((points >= 0) & (points <= 1)).all()
-    np.testing.assert_allclose(from_unit(ALL, points), codes, rtol=1e-12)
+    np.testing.assert_allclose(UnitBox.of(ALL).from_unit(points), codes, rtol=1e-12)
 
 
 @given(st.integers(0, 2**32 - 1))
 def test_every_point_has_legal_codes(seed):
     rng = np.random.default_rng(seed)
     points = rng.normal(0.5, 1.0, (50, 10))
-    assert ALL.feasible.contains(from_unit(ALL, points)).all()
+    assert ALL.feasible.contains(UnitBox.of(ALL).from_unit(points)).all()
 
 
 def test_values_lie_on_the_grid_of_the_survey():
     space = Space({"t": [1, 2, 4, 8], "c": Categorical(["p", "q"])})
-    points = to_unit(space, space.encode([{"t": 1, "c": "q"}, {"t": 8, "c": "p"}]))
+    points = UnitBox.of(space).to_unit(space.encode([{"t": 1, "c": "q"}, {"t": 8, "c": "p"}]))
     np.testing.assert_allclose(points, [[1 / 8, 3 / 4], [7 / 8, 1 / 4]])
-    codes = from_unit(space, np.array([[0.0, 0.49], [0.2501, 0.51], [0.99, 1.0], [1.0, -3.0]]))
+    codes = UnitBox.of(space).from_unit(
+        np.array([[0.0, 0.49], [0.2501, 0.51], [0.99, 1.0], [1.0, -3.0]])
+    )
     np.testing.assert_array_equal(codes, [[0, 0], [1, 1], [3, 1], [3, 0]])
 
 
 def test_reals_and_logarithms_by_their_scale():
     space = Space({"x": Real(1.0, 100.0, log=True), "y": Real(-1.0, 3.0)})
-    np.testing.assert_allclose(to_unit(space, np.array([[10.0, 0.0]])), [[0.5, 0.25]])
-    np.testing.assert_allclose(from_unit(space, np.array([[0.25, 0.75]])), [[10**0.5, 2.0]])
+    np.testing.assert_allclose(UnitBox.of(space).to_unit(np.array([[10.0, 0.0]])), [[0.5, 0.25]])
+    np.testing.assert_allclose(
+        UnitBox.of(space).from_unit(np.array([[0.25, 0.75]])), [[10**0.5, 2.0]]
+    )
 
 
 def test_an_integer_with_log_has_intervals_of_its_logarithm():
@@ -57,15 +61,17 @@ def test_an_integer_with_log_has_intervals_of_its_logarithm():
     length = np.log(4.5 / 0.5)
     ends = np.log(np.array([0.5, 1.5, 2.5, 3.5, 4.5]) / 0.5) / length
     np.testing.assert_allclose(
-        to_unit(space, np.arange(4.0)[:, None])[:, 0], (ends[1:] + ends[:-1]) / 2
+        UnitBox.of(space).to_unit(np.arange(4.0)[:, None])[:, 0], (ends[1:] + ends[:-1]) / 2
     )
     inside = np.concatenate([ends[:-1] + 1e-9, ends[1:] - 1e-9])
-    np.testing.assert_array_equal(from_unit(space, inside[:, None])[:, 0], [0, 1, 2, 3] * 2)
+    np.testing.assert_array_equal(
+        UnitBox.of(space).from_unit(inside[:, None])[:, 0], [0, 1, 2, 3] * 2
+    )
 
 
 def test_permutations_by_random_keys():
     space = Space({"o": Permutation(["a", "b", "c"])})
-    codes = from_unit(space, np.array([[0.9, 0.1, 0.5], [0.5, 0.5, 0.2]]))
+    codes = UnitBox.of(space).from_unit(np.array([[0.9, 0.1, 0.5], [0.5, 0.5, 0.2]]))
     assert [c["o"] for c in space.decode(codes)] == [("b", "c", "a"), ("c", "a", "b")]
 
 

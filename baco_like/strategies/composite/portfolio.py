@@ -58,7 +58,7 @@ class Portfolio:
         rule: Selects the next arm.
 
     Raises:
-        ValueError: There is no arm.
+        ValueError: ``arms`` is empty.
     """
 
     arms: Mapping[str, Strategy[Any]]

@@ -54,7 +54,7 @@ class Candidates:
 
     Attributes:
         codes: Legal rows, ``(n, w)``; infeasible ones get the penalty.
-        moves: What an algorithm stores with each candidate, such as position and velocity: arrays of n rows.
+        moves: Arrays of n rows that an algorithm stores with the candidates, such as positions and velocities.
     """
 
     codes: Codes

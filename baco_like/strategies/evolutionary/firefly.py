@@ -42,7 +42,7 @@ class Fireflies:
 @final
 @dataclass(frozen=True)
 class Firefly(PositionedStrategy[Fireflies]):
-    """Fireflies whose positions stand for feasible configurations; constraints='penalty' is the unaware one.
+    """Fireflies whose positions represent feasible configurations; constraints='penalty' is the unaware one.
 
     Fireflies move towards brighter ones; all move at random while all are equally bright. Use it for cheap evaluations
     and mostly numerical parameters. The defaults are those of Willemsen et al., Table IV; the noise, which the table

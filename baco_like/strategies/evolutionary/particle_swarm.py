@@ -43,7 +43,7 @@ class Swarm:
 @final
 @dataclass(frozen=True)
 class ParticleSwarm(PositionedStrategy[Swarm]):
-    """Particle swarm whose positions stand for feasible configurations; constraints='penalty' is the unaware one.
+    """Particle swarm whose positions represent feasible configurations; constraints='penalty' is the unaware one.
 
     Every particle is drawn to the best position that it has visited and to the best one of its neighbours. Use it for
     cheap evaluations and mostly numerical parameters.
@@ -58,7 +58,7 @@ class ParticleSwarm(PositionedStrategy[Swarm]):
         neighbours: Number of the nearest particles, itself included, from which a particle learns; None with ``aware``:
             all.
         inertia: Share w of its velocity that a particle keeps.
-        cognitive: Weight c1 of its own best position.
+        cognitive: Weight c1 of the best position that the particle has visited.
         social: Weight c2 of the best position of its neighbours.
 
     Raises:

@@ -1,1 +1,1 @@
-"""Configurations as points of a box, and the feasible ones near a point or a row."""
+"""Configurations as points of a box, for algorithms that move through continuous space."""

@@ -1,16 +1,17 @@
 """Configurations as points of a box, for algorithms that move through continuous space.
 
-Every parameter that is not constant has one axis, a permutation of m elements m of them:
+Every parameter that is not constant has one axis; a permutation of m elements has m axes:
 
-- a number by its position on its scale (a logarithmic one with ``log``); each of the n values of an integer, ordinal
-  or categorical parameter by the middle of its interval. The intervals have the same length, except for an integer
-  with ``log``: from 0.5 below to 0.5 above the value on the logarithmic scale (Schoonhoven et al. 2022, section
-  III-C2: the grid 1/2n, 3/2n, ...);
-- a permutation by random keys: one coordinate for each element, and the elements in the order of their coordinates
-  (Bean 1994).
+- A real is a number on its scale (logarithmic with ``log``).
+- Each of the n values of an integer, ordinal or categorical parameter is an interval, represented by its middle
+  (Schoonhoven et al. 2022, section III-C2: the grid 1/2n, 3/2n, ..., and the nearest grid point on the way back). The
+  intervals have the same length, except those of an integer with ``log``: they extend from half below to half above the
+  integer on the logarithmic scale.
+- A permutation is represented by random keys: one coordinate per element, with the elements in the order of their
+  coordinates (Bean 1994).
 
-`UnitBox.to_unit` and back use [0, 1]^k. `UnitBox.extents` scales it to the box of Willemsen et al. (section IV-C), in
-which one step of a value has the same length on every axis.
+`UnitBox.to_unit` and `UnitBox.from_unit` use [0, 1]^k. `UnitBox.extents` scales it to the box of Willemsen et al.
+(section IV-C), in which one step of a value has the same length on every axis.
 """
 
 from __future__ import annotations
@@ -25,35 +26,21 @@ from baco_like.parameters.protocol import Parameter, ParameterKind
 from baco_like.spaces.space import Space
 
 _COUNTED = 1024
-"""Parameters with more values have the whole of [0, 1] in the scaled box, as reals do."""
-
-
-def to_unit(space: Space, codes: Codes) -> Array:
-    """Return the points of [0, 1]^k of rows of legal codes, ``(n, w)`` -> ``(n, k)``."""
-    return UnitBox.of(space).to_unit(codes)
-
-
-def from_unit(space: Space, points: Array) -> Codes:
-    """Return the legal codes, perhaps infeasible, at points of [0, 1]^k, ``(n, k)`` -> ``(n, w)``.
-
-    Coordinates outside [0, 1] are clipped. It is the inverse of `to_unit`, up to rounding for reals and for integers of
-    more than 2**45 values.
-    """
-    return UnitBox.of(space).from_unit(points)
+"""A parameter with more values has the whole axis [0, 1] in the scaled box, like a real."""
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class UnitBox:
-    """The mapping of a space to [0, 1]^k; build it with `UnitBox.of` to convert many points.
+    """A space as the box [0, 1]^k.
 
     Attributes:
-        fixed: A row of codes that has the codes of the constants, ``(w,)``.
+        fixed: One row with the codes of the constants, ``(w,)``.
         axes: Number of axes, k.
         counts: Number of values on each axis, ``(k,)``; infinity for reals.
-        binned: Code columns of parameters whose values have intervals of the same length.
-        binned_axes: Their axes.
-        rest: The other parameters with their first code column and first axis.
+        binned: Code columns of the parameters whose values have intervals of the same length.
+        binned_axes: Axes of these parameters.
+        rest: The other parameters, with their first code column and first axis.
     """
 
     fixed: Array
@@ -88,17 +75,17 @@ class UnitBox:
 
     @property
     def extents(self) -> Array:
-        """Lengths of the axes in the box of Willemsen et al., ``(k,)``: [0, m * eps] for a parameter of m values.
+        """Lengths of the axes in the box of Willemsen et al., ``(k,)``: m * eps for a parameter with m values.
 
-        ``eps`` is one over the greatest m. Reals, and parameters of more than 1,024 values, have [0, 1] and do not
-        make ``eps`` smaller.
+        ``eps`` is one over the greatest m. Reals and parameters with more than 1,024 values have length 1 and do not
+        count for ``eps``.
         """
         small = self.counts <= _COUNTED
         most = self.counts[small].max(initial=1.0)
         return np.where(small, self.counts / most, 1.0)
 
     def to_unit(self, codes: Codes) -> Array:
-        """Return the points of rows of legal codes, ``(n, w)`` -> ``(n, k)``; see `to_unit`."""
+        """Return the points that represent rows of legal codes, ``(n, w)`` -> ``(n, k)``."""
         points = np.empty((len(codes), self.axes))
         points[:, self.binned_axes] = (codes[:, self.binned] + 0.5) / self.counts[self.binned_axes]
         for parameter, column, axis in self.rest:
@@ -107,11 +94,15 @@ class UnitBox:
         return points
 
     def scaled(self, codes: Codes) -> Array:
-        """Return the points of the scaled box of rows of legal codes, ``(n, w)`` -> ``(n, k)``."""
+        """Return the points of the scaled box that represent rows of legal codes, ``(n, w)`` -> ``(n, k)``."""
         return self.to_unit(codes) * self.extents
 
     def from_unit(self, points: Array) -> Codes:
-        """Return the legal codes at points, ``(n, k)`` -> ``(n, w)``; see `from_unit`."""
+        """Return the legal codes, feasible or not, that points represent, ``(n, k)`` -> ``(n, w)``.
+
+        Coordinates outside [0, 1] are clipped. It is the inverse of `to_unit` up to rounding for reals and for integers
+        with over 2**45 values.
+        """
         points = np.clip(points, 0.0, 1.0)
         codes = np.tile(self.fixed, (len(points), 1))
         counts = self.counts[self.binned_axes]

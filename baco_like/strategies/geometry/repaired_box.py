@@ -1,4 +1,4 @@
-"""The feasible set as a box: every point is mapped to the feasible configuration nearest to its own."""
+"""The feasible set as a box: a point represents the feasible configuration nearest to the point's own."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from baco_like.records.history import row_keys
 from baco_like.spaces.space import Space
 from baco_like.strategies.geometry.continuous import UnitBox
 
-_KEPT = 100_000
-"""Most repaired rows that are remembered."""
+_CACHE_SIZE = 100_000
+"""Number of repaired rows in the cache."""
 
 _GRID = 2.0**40
-"""Coordinates are rounded to multiples of 2**-40, so that a point and the point of its row have the same row."""
+"""Coordinates are rounded to multiples of its inverse, so that the point of a row represents the same row."""
 
 _FINE = 1024
-"""Steps on the axis of a real, or of an integer with more values."""
+"""Number of steps on the axis of a real, and limit for the other axes."""
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class RepairedBox:
-    """[0, 1]^k as in `UnitBox`, where every point is mapped to a feasible configuration.
+    """[0, 1]^k as in `UnitBox`, where every point represents a feasible configuration.
 
     Attributes:
         space: The space.
         unit: Its box.
-        repaired: Cached feasible rows, by the key of the row that they replace.
+        repaired: Cache of repaired rows by the key of the replaced row; it does not depend on the run.
     """
 
     space: Space
@@ -49,13 +49,13 @@ class RepairedBox:
 
     @property
     def counts(self) -> Array:
-        """Number of steps on each axis, ``(k,)``: its number of values, at most 1,024."""
+        """Number of steps on each axis, ``(k,)``: the number of values, at most 1,024."""
         return np.minimum(self.unit.counts, _FINE)
 
     def steps(self, share: float) -> Array:
         """Return steps of a share of every axis, ``(k,)``: whole values, at least one.
 
-        They are half a value longer on the axes of a permutation, so that an element's key passes the next one.
+        On the axes of a permutation they are half a value longer, so that an element's key passes the next key.
         """
         values = np.maximum(np.round(share * self.counts), 1.0)
         for parameter, _, axis in self.unit.rest:
@@ -64,27 +64,24 @@ class RepairedBox:
         return np.asarray(values / self.counts)
 
     def starts(self, n: int, rng: Rng) -> Codes:
-        """Return at most n random feasible rows that are mapped to themselves, ``(<= n, w)``."""
-        drawn = self.space.feasible.sample(n, rng)
-        codes = self.unit.from_unit(_rounded(self.unit.to_unit(drawn)))
+        """Return at most n random feasible rows whose points represent the same rows, ``(<= n, w)``."""
+        draws = self.space.feasible.sample(n, rng)
+        codes = self.unit.from_unit(_round_to_grid(self.unit.to_unit(draws)))
         return codes[self.space.feasible.contains(codes)]
 
     def row(self, point: Array) -> tuple[bytes, Array]:
-        """Return the key and the codes, ``(w,)``, of the feasible configuration of a point, ``(k,)``.
+        """Return the key and the codes, ``(w,)``, of the configuration that a point, ``(k,)``, represents.
 
-        It has the least index-distance from the point's configuration in the unit box; ties depend on the point only.
+        It has the least index-distance from the point's configuration in the unit box; ties are broken by the point
+        alone.
         """
-        codes = self.unit.from_unit(
-            np.round(np.nan_to_num(point, nan=0.5) * _GRID)[None, :] / _GRID
-        )
+        codes = self.unit.from_unit(_round_to_grid(np.nan_to_num(point, nan=0.5))[None, :])
         (key,) = row_keys(codes)
-        nearest = self.repaired.get(key)
-        if nearest is None:
-            nearest = self._nearest(key, codes)
-            if len(self.repaired) >= _KEPT:
+        if key not in self.repaired:
+            if len(self.repaired) >= _CACHE_SIZE:
                 self.repaired.clear()
-            self.repaired[key] = nearest
-        return nearest
+            self.repaired[key] = self._nearest(key, codes)
+        return self.repaired[key]
 
     def _nearest(self, key: bytes, codes: Codes) -> tuple[bytes, Array]:
         feasible = self.space.feasible
@@ -99,9 +96,8 @@ class RepairedBox:
 
     def point(self, row: Array) -> Array:
         """Return the point of a row of codes, ``(w,)`` -> ``(k,)``."""
-        point: Array = self.unit.to_unit(row[None, :])[0]
-        return point
+        return np.asarray(self.unit.to_unit(row[None, :])[0])
 
 
-def _rounded(points: Array) -> Array:
+def _round_to_grid(points: Array) -> Array:
     return np.asarray(np.round(points * _GRID) / _GRID)

@@ -4,8 +4,8 @@ Candidates are drawn near the best candidates of the previous race, the *elites*
 once per round. After ``first_test`` rounds, Friedman's test drops the candidates that are worse than the best. A race
 ends when few candidates are left or its share of the budget is spent. From race to race the draws get closer to their
 elites, which are evaluated once more in each race (irace's elitist race with one new instance). Repeats of a
-configuration take the place of irace's instances. Without noise (``noise="none"``) nothing is evaluated twice; then a
-race has one round, and its best candidates are the elites.
+configuration take the place of irace's instances. Without noise (``noise="none"``) every configuration is evaluated
+once; then a race has one round, and its best candidates are the elites.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _PATIENCE = 8
 
 @dataclass(frozen=True)
 class Race:
-    """The state: the current race, and what is kept of the previous ones.
+    """The state: the current race, and the records of the previous ones.
 
     Attributes:
         seed: Seed of the draws.
