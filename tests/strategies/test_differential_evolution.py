@@ -7,7 +7,7 @@ from population_runs import Run, in_order
 from baco_like import Categorical, Integer, Permutation, Real, Space
 from baco_like.spaces.repair import nearest
 from baco_like.strategies import DifferentialEvolution, create_strategy
-from baco_like.strategies.evolutionary.differential_mutation import (
+from baco_like.strategies.evolutionary.differential_evolution import (
     DONORS,
     METHODS,
     cross_binomial,

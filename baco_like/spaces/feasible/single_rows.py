@@ -394,6 +394,38 @@ class SingleRows:
                 return new
         return self.random_change(row, rng)
 
+    def nearest_neighbour(self, row: Row, distance: Callable[[int, float], float]) -> Row | None:
+        """Return the neighbour of an infeasible row nearest to a point, by the first definition that has any, or None.
+
+        Args:
+            row: The row whose codes are nearest to the point.
+            distance: Squared distance of a code of a column from the point. Distances of columns add up, so each factor
+                is minimised separately, and feasible factors keep the codes of the row.
+        """
+        for definition in self.definitions:
+            neighbour = self.join(
+                [row[step.column] for step in walk.steps]
+                if walk.is_feasible(row)
+                else walk.cheapest(
+                    [
+                        [
+                            (code, distance(step.column, code))
+                            for code in definition(step, row[step.column])
+                        ]
+                        for step in walk.steps
+                    ]
+                )
+                for walk in self.walks
+            )
+            if neighbour is not None:
+                return neighbour
+        changes = self.single_changes(row)
+        if not changes:
+            return None
+        return change_code(
+            row, *min(changes, key=lambda c: distance(*c) - distance(c[0], row[c[0]]))
+        )
+
     def repair(self, row: Row, find_neighbour: Callable[[], Row | None]) -> Row:
         """Return a neighbour of an infeasible row, or the nearest feasible row if it has none."""
         key = tuple(row)

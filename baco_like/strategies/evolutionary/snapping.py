@@ -14,7 +14,7 @@ from typing_extensions import override
 
 from baco_like._typing import Array, Codes, Ints, Rng
 from baco_like.spaces.feasible.feasible_set import FeasibleSet
-from baco_like.spaces.feasible.single_rows import Row, SingleRows, change_code
+from baco_like.spaces.feasible.single_rows import Row
 from baco_like.spaces.repair import cascade, nearest
 from baco_like.spaces.space import Space
 from baco_like.strategies.evolutionary.base import Candidates, M, PopulationStrategy
@@ -81,7 +81,7 @@ def snap_to_feasible(space: Space, box: UnitBox, points: Array, rng: Rng) -> Cod
     grid = Grid.of(space, box)
     rows, targets = codes[infeasible].tolist(), points[infeasible].tolist()
     for i, row, point in zip(infeasible, rows, targets, strict=True):
-        neighbour = partial(_nearest_neighbour, single_rows, grid.distances(point), row)
+        neighbour = partial(single_rows.nearest_neighbour, row, grid.distances(point))
         codes[i] = single_rows.repair(row, neighbour)
     return codes
 
@@ -142,31 +142,3 @@ class Grid:
 
 
 _GRIDS: WeakKeyDictionary[FeasibleSet, Grid] = WeakKeyDictionary()
-
-
-def _nearest_neighbour(single_rows: SingleRows, distance: Distances, row: Row) -> Row | None:
-    """Return the neighbour of an infeasible row nearest to a point, by the first definition that has any; or None.
-
-    The squared distance is a sum over the axes, so each factor is minimised separately. The row itself is the nearest
-    of all to its point, so its feasible factors are kept.
-    """
-    infeasible = [walk for walk in single_rows.walks if not walk.is_feasible(row)]
-    for definition in single_rows.definitions:
-        neighbour = list(row)
-        for walk in infeasible:
-            choices = [
-                [(code, distance(step.column, code)) for code in definition(step, row[step.column])]
-                for step in walk.steps
-            ]
-            path = walk.cheapest(choices)
-            if path is None:
-                break
-            for step, code in zip(walk.steps, path, strict=True):
-                neighbour[step.column] = code
-        else:
-            return neighbour
-    changes = infeasible[0].single_changes(row) if len(infeasible) == 1 else []
-    if not changes:
-        return None
-    nearest_change = min(changes, key=lambda c: distance(*c) - distance(c[0], row[c[0]]))
-    return change_code(row, *nearest_change)

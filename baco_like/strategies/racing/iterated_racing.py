@@ -18,15 +18,15 @@ from typing import ClassVar, final
 import numpy as np
 
 from baco_like._typing import Array, Codes, Mask, Rng
+from baco_like.parameters.protocol import ParameterKind
 from baco_like.records.history import History, row_keys
 from baco_like.records.trial import Observation, Proposal
 from baco_like.spaces.design import uniform
 from baco_like.spaces.rows import drop_duplicates
+from baco_like.spaces.space import Space
 from baco_like.strategies.geometry.continuous import UnitBox
 from baco_like.strategies.observed_costs import ObservedCosts
 from baco_like.strategies.protocol import Problem
-from baco_like.strategies.racing.elite_draws import EliteDraws, draw_near_elites
-from baco_like.strategies.racing.friedman import worse_than_best
 from baco_like.strategies.settings import BY_BUDGET, BudgetedSettings, setting
 from baco_like.strategies.survey_defaults import RACING, UNKNOWN_BUDGET, SurveyRow
 
@@ -273,3 +273,86 @@ def _draw_candidates(
         lambda codes: is_excluded(codes) | np.array([k in drawn for k in row_keys(codes)], bool),
     )
     return np.concatenate([rows, more])
+
+
+@dataclass(frozen=True)
+class EliteDraws:
+    """Settings of the draws near elites.
+
+    Attributes:
+        count: Number of draws.
+        spread: Standard deviation on the unit box.
+        closeness: Probability that a categorical parameter has its elite's value.
+    """
+
+    count: int
+    spread: float
+    closeness: float
+
+
+def draw_near_elites(space: Space, elites: Codes, draws: EliteDraws, rng: Rng) -> Codes:
+    """Return feasible rows near elites, ``(2 count, w)``; the z-th of E elites has weight E - z + 1 (irace).
+
+    Coordinates on the unit box are truncated normal draws around the elite's. Categorical parameters keep the elite's
+    value with a probability; otherwise any value is drawn. Infeasible rows are replaced by the nearest feasible ones.
+
+    Args:
+        space: The space.
+        elites: The elites, best first, ``(E, w)``.
+        draws: Settings.
+        rng: Random generator.
+    """
+    from scipy.special import ndtr, ndtri
+
+    box = UnitBox.of(space)
+    weights = np.arange(len(elites), 0, -1.0)
+    parents = rng.choice(len(elites), 2 * draws.count, p=weights / weights.sum())
+    centres = box.to_unit(elites)[parents]
+    low, high = ndtr(-centres / draws.spread), ndtr((1.0 - centres) / draws.spread)
+    points = centres + draws.spread * ndtri(low + (high - low) * rng.random(centres.shape))
+    is_unordered = np.array([p.kind is ParameterKind.UNORDERED for p in space.parameters.values()])
+    starts = np.array([space.columns[name].start for name in space.names])
+    unordered = box.binned_axes[np.isin(box.binned, starts[is_unordered])]
+    kept = rng.random((len(points), len(unordered))) < draws.closeness
+    anywhere = rng.random((len(points), len(unordered)))
+    points[:, unordered] = np.where(kept, centres[:, unordered], anywhere)
+    rows = box.from_unit(points)
+    infeasible = ~space.feasible.contains(rows)
+    rows[infeasible] = space.feasible.nearest(rows[infeasible], rng)
+    return rows
+
+
+def worse_than_best(costs: Array, level: float) -> Mask:
+    """Return which candidates are worse than the one with the least sum of ranks, ``(m,)``.
+
+    Candidates are ranked within each block; ties get their mean rank. If Friedman's test at this level finds
+    differences, a candidate is worse if its sum of ranks exceeds the least one by more than Conover's critical
+    difference (Conover 1999, section 5.8; the test of F-Race, Birattari et al. 2002).
+
+    Args:
+        costs: One row per block, one column per candidate, ``(b, m)`` with b, m >= 2.
+        level: Probability of an error of the first kind.
+    """
+    from scipy.special import chdtrc, stdtrit
+
+    blocks, m = costs.shape
+    ranks = mean_ranks(costs)
+    sums = ranks.sum(axis=0)
+    squares = float((ranks**2).sum())
+    centre = blocks * m * (m + 1) ** 2 / 4.0
+    if squares <= centre:  # all candidates are tied in every block
+        return np.zeros(m, dtype=np.bool_)
+    statistic = (m - 1) * float(((sums - blocks * (m + 1) / 2.0) ** 2).sum()) / (squares - centre)
+    if chdtrc(m - 1, statistic) >= level:
+        return np.zeros(m, dtype=np.bool_)
+    freedom = (blocks - 1) * (m - 1)
+    variance = 2.0 * max(0.0, blocks * squares - float((sums**2).sum())) / freedom
+    critical = float(stdtrit(freedom, 1.0 - level / 2.0)) * np.sqrt(variance)
+    return np.asarray(sums - sums.min() > critical)
+
+
+def mean_ranks(costs: Array) -> Array:
+    """Return the ranks from 1 within each row, ties by their mean rank, ``(b, m)`` -> ``(b, m)``."""
+    others, own = costs[:, None, :], costs[:, :, None]
+    below, equal = (others < own).sum(axis=2), (others == own).sum(axis=2)
+    return np.asarray(below + (equal + 1.0) / 2.0)
