@@ -64,13 +64,9 @@ class BacoSearch(Searcher):  # type: ignore[misc]  # Ray has no types
         self._metric: str | None = metric
         self._mode: str | None = mode
         self._space = space
-        self._options: dict[str, Any] = {
-            "seed": seed,
-            "strategy": strategy,
-            "settings": settings,
-            "budget": budget,
-            "noise": noise,
-        }
+        self._options: dict[str, Any] = dict(
+            seed=seed, strategy=strategy, settings=settings, budget=budget, noise=noise
+        )
         self._pending_ids: dict[str, int] = {}
         self._journal = MemoryJournal()
         self._optimizer: Optimizer | None = None
