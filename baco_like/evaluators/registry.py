@@ -23,7 +23,7 @@ CACHE_KEYS = ("cache", "cache_files")
 """Keys of every kind: a file of results, and files that the results depend on (sources, inputs)."""
 
 ORGANISING = ("ahead", "workers", "cache")
-"""Keys that do not change measured values: they set how much runs at a time, and what is kept."""
+"""Keys that do not change measured values: they set the number of parallel evaluations, and the cache."""
 
 Factory = Callable[[Table, Space, str, Path], Evaluator]
 """Makes an evaluator from its table, the space, the objective's unit and the folder of the TOML file.

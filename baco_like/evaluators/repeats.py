@@ -19,7 +19,7 @@ class Repeats:
 
     Without the last two fields every configuration is measured ``least`` times. With ``relative_error`` the
     measurements continue, up to ``most``, until the standard error of the mean is at most this fraction of the median.
-    After the first ``least`` values (at least two) their spread predicts how many are needed in all, as the standard
+    After the first ``least`` values (at least two) their spread predicts the total number needed, as the standard
     error falls with the square root of the number.
 
     Attributes:

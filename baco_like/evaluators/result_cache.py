@@ -30,7 +30,7 @@ class ResultCache:
 
     Args:
         path: The file; the first result creates it.
-        context: What the values depend on in addition, as JSON values by name: kernel, problem size, machine.
+        context: Everything else that the values depend on, as JSON values by name: kernel, problem size, machine.
 
     Raises:
         EvaluatorError: The file cannot be read, is not a cache, or has another context.

@@ -1,9 +1,18 @@
-"""What every evaluator must do, as functions of a case; `CHECKS` lists them.
+"""Conformance checks for evaluators: functions of a case, listed in `CHECKS`.
 
-Third parties can run the same checks on an evaluator of their own::
+Use them in your own repository to test your evaluator. With pytest, ``tests/test_my_evaluator.py`` is::
 
-    for check in CHECKS:
-        check(Case(lambda: MyEvaluator(...), configs))
+    import pytest
+    from baco_like.testing import evaluators
+    from my_package import MyEvaluator
+
+    CONFIGS = [{"tile": 8}, {"tile": 16}, {"tile": 7}]   # at least two; one of them may fail
+
+    @pytest.mark.parametrize("check", evaluators.CHECKS, ids=lambda check: check.__name__)
+    def test_my_evaluator(check):
+        check(evaluators.Case(lambda: MyEvaluator(device=0), CONFIGS))
+
+Each check makes its own evaluators and closes them. A violation is an `AssertionError`.
 """
 
 from __future__ import annotations
@@ -24,16 +33,16 @@ from baco_like.journal.events import normalise, observed_event
 from baco_like.records.trial import FAILURE_WORDS, Outcome, Status, Trial
 
 _PATIENCE = 5.0
-"""Seconds that threads and processes have to go after `Evaluator.close`."""
+"""Seconds that threads and processes have to end after `Evaluator.close`."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """An evaluator and what it is tried with.
+    """An evaluator and configurations to test it with.
 
     Attributes:
-        make: Returns a new one; it may have no effect yet.
-        configs: At least two configurations, good and bad ones.
+        make: Returns a new evaluator.
+        configs: At least two configurations; some may fail.
     """
 
     make: Callable[[], Evaluator]
@@ -43,27 +52,27 @@ class Case:
 Check = Callable[[Case], None]
 
 
-def _trials(case: Case, first: int = 0) -> list[Trial]:
+def _make_trials(case: Case, first: int = 0) -> list[Trial]:
     return [Trial(first + i, config) for i, config in enumerate(case.configs)]
 
 
-def _evaluated(evaluator: Evaluator, trials: Sequence[Trial]) -> list[Outcome]:
-    """Evaluate trials with as many in flight as there is room for."""
-    waiting, flying, done = list(trials), set[int](), list[Outcome]()
-    while waiting or flying:
-        while waiting and len(flying) < evaluator.capacity:
+def _evaluate_all(evaluator: Evaluator, trials: Sequence[Trial]) -> list[Outcome]:
+    """Evaluate trials, with as many pending trials as the capacity allows."""
+    waiting, pending, done = list(trials), set[int](), list[Outcome]()
+    while waiting or pending:
+        while waiting and len(pending) < evaluator.capacity:
             trial = waiting.pop(0)
             evaluator.submit(trial)
-            flying.add(trial.id)
+            pending.add(trial.id)
         outcomes = evaluator.wait()
-        assert outcomes, "wait() has returned nothing"
+        assert outcomes, "wait() has returned no outcome"
         for outcome in outcomes:
-            flying.remove(outcome.trial_id)
+            pending.remove(outcome.trial_id)
         done += outcomes
     return done
 
 
-def _closed(case: Case, use: Callable[[Evaluator], object]) -> None:
+def _use_and_close(case: Case, use: Callable[[Evaluator], object]) -> None:
     evaluator = case.make()
     try:
         use(evaluator)
@@ -71,24 +80,24 @@ def _closed(case: Case, use: Callable[[Evaluator], object]) -> None:
         evaluator.close()
 
 
-def every_trial_comes_out_once(case: Case) -> None:
-    """Each submitted trial has one outcome, under its own number, with several in flight where there is room."""
+def each_trial_has_one_outcome(case: Case) -> None:
+    """Each submitted trial has one outcome, under its own number, also with several pending trials."""
 
     def use(evaluator: Evaluator) -> None:
         assert evaluator.capacity >= 1
-        trials = _trials(case, first=7)
-        found = sorted(outcome.trial_id for outcome in _evaluated(evaluator, trials))
-        assert found == [trial.id for trial in trials]
+        trials = _make_trials(case, first=7)
+        numbers = sorted(outcome.trial_id for outcome in _evaluate_all(evaluator, trials))
+        assert numbers == [trial.id for trial in trials]
 
-    _closed(case, use)
+    _use_and_close(case, use)
 
 
-def outcomes_are_whole(case: Case) -> None:
-    """A value exactly where it has succeeded, a word exactly where not; JSON throughout; times of stages in seconds."""
+def outcomes_are_complete(case: Case) -> None:
+    """Successes have a value, others a failure word; all parts are JSON values; times of stages are in seconds."""
 
     def use(evaluator: Evaluator) -> None:
-        trials = {trial.id: trial for trial in _trials(case)}
-        for outcome in _evaluated(evaluator, list(trials.values())):
+        trials = {trial.id: trial for trial in _make_trials(case)}
+        for outcome in _evaluate_all(evaluator, list(trials.values())):
             assert outcome.status in (Status.OK, Status.FAILED, Status.CENSORED)
             assert (outcome.value is not None) == (outcome.status is Status.OK)
             assert (outcome.bound is not None) == (outcome.status is Status.CENSORED)
@@ -99,11 +108,11 @@ def outcomes_are_whole(case: Case) -> None:
             event = observed_event([trials[outcome.trial_id].with_outcome(outcome)])
             assert normalise(event) == json.loads(json.dumps(event))
 
-    _closed(case, use)
+    _use_and_close(case, use)
 
 
-def nothing_submitted_is_an_error(case: Case) -> None:
-    """`Evaluator.wait` without a submitted trial raises instead of waiting for ever."""
+def waiting_without_a_trial_is_an_error(case: Case) -> None:
+    """`Evaluator.wait` without a submitted trial raises `EvaluatorError` and does not wait forever."""
 
     def use(evaluator: Evaluator) -> None:
         try:
@@ -112,85 +121,85 @@ def nothing_submitted_is_an_error(case: Case) -> None:
             return
         raise AssertionError("wait() without a submitted trial did not raise EvaluatorError")
 
-    _closed(case, use)
+    _use_and_close(case, use)
 
 
-def closing_forgets_and_is_no_end(case: Case) -> None:
-    """`Evaluator.close` may be called at any time and again; what was in flight never comes, and new trials do."""
+def closing_drops_trials_and_allows_new_ones(case: Case) -> None:
+    """`Evaluator.close` may be called at any time; pending trials are dropped, and new ones are accepted."""
 
     def use(evaluator: Evaluator) -> None:
         evaluator.close()
-        for trial in _trials(case)[: evaluator.capacity]:
+        for trial in _make_trials(case)[: evaluator.capacity]:
             evaluator.submit(trial)
         evaluator.close()
         evaluator.close()
-        found = _evaluated(evaluator, _trials(case, first=100)[:1])
-        assert [outcome.trial_id for outcome in found] == [100]
+        outcomes = _evaluate_all(evaluator, _make_trials(case, first=100)[:1])
+        assert [outcome.trial_id for outcome in outcomes] == [100]
 
-    _closed(case, use)
+    _use_and_close(case, use)
 
 
-def what_is_left_is_collected(case: Case) -> None:
-    """What a `Collector` returns was submitted and comes once; where it had time, all that had started is there."""
+def collected_outcomes_come_once(case: Case) -> None:
+    """A `Collector` returns only outcomes of submitted trials, and each only once."""
 
     def use(evaluator: Evaluator) -> None:
         if not isinstance(evaluator, Collector):
             return
-        trials = _trials(case)[: evaluator.capacity]
+        trials = _make_trials(case)[: evaluator.capacity]
         for trial in trials:
             evaluator.submit(trial)
-        found = [outcome.trial_id for outcome in evaluator.collect(30.0)]
-        assert len(set(found)) == len(found)
-        assert set(found) <= {trial.id for trial in trials}
+        numbers = [outcome.trial_id for outcome in evaluator.collect(30.0)]
+        assert len(set(numbers)) == len(numbers)
+        assert set(numbers) <= {trial.id for trial in trials}
         assert evaluator.collect(0.0) == []
 
-    _closed(case, use)
+    _use_and_close(case, use)
 
 
-def nothing_stays(case: Case) -> None:
-    """After `Evaluator.close` there is no thread, child process or descriptor that was not there before."""
-    _closed(case, lambda evaluator: None)  # what is made once for all
-    _closed(case, lambda evaluator: _evaluated(evaluator, _trials(case)[:1]))
-    before = _own()
-    _closed(case, lambda evaluator: _evaluated(evaluator, _trials(case)))
+def closing_removes_threads_processes_and_files(case: Case) -> None:
+    """After `Evaluator.close` there are no more threads, child processes and descriptors than before."""
+    _use_and_close(case, lambda evaluator: None)  # objects that are made once per process
+    _use_and_close(case, lambda evaluator: _evaluate_all(evaluator, _make_trials(case)[:1]))
+    before = _count_resources()
+    _use_and_close(case, lambda evaluator: _evaluate_all(evaluator, _make_trials(case)))
     evaluator = case.make()
-    for trial in _trials(case)[: evaluator.capacity]:
+    for trial in _make_trials(case)[: evaluator.capacity]:
         evaluator.submit(trial)
     evaluator.close()
     del evaluator
     deadline = time.monotonic() + _PATIENCE
-    while _more(before, _own()) and time.monotonic() < deadline:
+    while _increased(before, _count_resources()) and time.monotonic() < deadline:
         time.sleep(0.01)
-    assert not _more(before, _own()), (before, _own())
+    assert not _increased(before, _count_resources()), (before, _count_resources())
 
 
-def _own() -> dict[str, int]:
+def _count_resources() -> dict[str, int]:
     gc.collect()
     own = Path("/proc/self")
     children = (entry / "children" for entry in (own / "task").glob("*"))
     return {
         "threads": threading.active_count(),
-        "children": sum(len(_text(place).split()) for place in children),
+        "children": sum(len(_read(path).split()) for path in children),
         "descriptors": len(os.listdir(own / "fd")) if own.exists() else 0,
     }
 
 
-def _text(place: Path) -> str:
+def _read(path: Path) -> str:
     try:
-        return place.read_text()
-    except OSError:  # a thread that has just ended, or a system without it
+        return path.read_text()
+    except OSError:  # a thread that has just ended, or a system without /proc
         return ""
 
 
-def _more(before: Mapping[str, int], now: Mapping[str, int]) -> list[str]:
+def _increased(before: Mapping[str, int], now: Mapping[str, int]) -> list[str]:
     return [name for name, count in now.items() if count > before[name]]
 
 
 CHECKS: tuple[Check, ...] = (
-    every_trial_comes_out_once,
-    outcomes_are_whole,
-    nothing_submitted_is_an_error,
-    closing_forgets_and_is_no_end,
-    what_is_left_is_collected,
-    nothing_stays,
+    each_trial_has_one_outcome,
+    outcomes_are_complete,
+    waiting_without_a_trial_is_an_error,
+    closing_drops_trials_and_allows_new_ones,
+    collected_outcomes_come_once,
+    closing_removes_threads_processes_and_files,
 )

@@ -60,7 +60,7 @@ def test_never_more_than_twice_as_many_at_a_time() -> None:
     rule = Repeats(2, 1000, relative_error=1e-6)
     assert rule.missing([1.0, 2.0], None) == 2
     assert rule.missing([1.0, 2.0, 1.0, 2.0], None) == 4
-    assert rule.missing([-1.0, 1.0], None) == 2  # of a median of 0 nothing is small
+    assert rule.missing([-1.0, 1.0], None) == 2  # no error is small relative to a median of 0
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_never_more_than_twice_as_many_at_a_time() -> None:
         ([3.0], 1.0, False),
         ([50.0, 2.9], 1.0, False),
         ([50.0, 3.2], 1.0, True),
-        ([3.1], -1.0, False),  # a ratio to what is not positive means nothing
+        ([3.1], -1.0, False),  # a ratio to a number that is not positive is meaningless
     ],
 )
 def test_clearly_slower_is_every_value_above_the_ratio(

@@ -285,7 +285,7 @@ def test_devices_work_side_by_side_and_the_first_to_end_is_told_first() -> None:
     device.submit(Trial(4, {"x": 4}))  # there again, from 3.0 to 3.5
     ended += [(device.wait()[0].trial_id, device.clock) for _ in range(2)]
     assert ended == [(2, 1.0), (3, 3.0), (4, 3.5), (1, 5.0)]
-    device.submit(Trial(5, {"x": 2}))  # nobody has waited for it before 5.0
+    device.submit(Trial(5, {"x": 2}))  # wait() was not called before 5.0
     device.wait()
     assert device.clock == 6.0
     device.submit(Trial(6, {"x": 1}))

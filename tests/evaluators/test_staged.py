@@ -1,4 +1,4 @@
-"""Stages against a bench that is told what to do: order, repeats, limits, builds ahead."""
+"""Stages with a scripted bench: order, repeats, limits, builds ahead."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from baco_like.records.trial import Outcome, Status, Trial
 
 @dataclass
 class Told:
-    """A bench whose configurations say what they take: ``values``, and ``fails`` for a stage."""
+    """A bench whose configurations contain their times: ``values``, and ``fails`` for a stage."""
 
     log: list[str] = field(default_factory=list)
     gate: Callable[[Trial], object] = lambda trial: None

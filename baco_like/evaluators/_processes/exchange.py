@@ -226,7 +226,7 @@ class Channel:
 
 
 def _read(descriptor: int) -> bytes | None:
-    """Return the available bytes, an empty text at the end of the pipe, or None if nothing is available yet."""
+    """Return the available bytes, an empty text at the end of the pipe, or None if there are none yet."""
     try:
         return os.read(descriptor, _CHUNK)
     except BlockingIOError:

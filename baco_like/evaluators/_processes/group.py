@@ -5,7 +5,7 @@ process group that can be killed as a whole. Its environment carries a mark, whi
 the group.
 
 A child is not reaped (``waitpid``) before its group has been killed: until then its number cannot be given to another
-process, so that a signal never reaches a stranger's group.
+process, so that a signal never reaches the group of another program.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def kill_marked(mark: str, since: int) -> None:
         since: Process number of the child. Numbers are given in ascending order, so only later ones can be its
             descendants.
     """
-    # A process may start another one while the search is under way; so search until nothing is left.
+    # A process may start another one while the search is under way; so search until a round finds no more.
     for _ in range(_MAX_ROUNDS):
         last = _last_number()
         if last == since or not _kill_round(mark, since, last):

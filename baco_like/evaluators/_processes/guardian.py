@@ -49,7 +49,7 @@ def prepare() -> None:
     """Start the shell if there is none yet; this takes milliseconds, once per process."""
     with _lock:
         if os.getpid() not in _shells:
-            # Without /bin/sh nothing is guarded, and everything else works.
+            # On a system without /bin/sh the groups are not guarded; everything else works.
             with contextlib.suppress(OSError):
                 _shells[os.getpid()] = _start_shell()
 

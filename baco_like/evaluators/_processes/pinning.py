@@ -50,7 +50,7 @@ def check_cpus(cpus: frozenset[int], where: str) -> None:
 def restrict_cpus(cpus: frozenset[int] | None) -> Iterator[None]:
     """Start child processes within the ``with`` block on these CPUs only.
 
-    A child inherits the CPUs of the thread that starts it. Other threads of this process keep theirs, because Linux
+    A child inherits the CPUs of the thread that starts it. Other threads of this process keep their CPUs, because Linux
     sets the affinity of the calling thread (number 0) only.
     """
     if cpus is None or sys.platform != "linux":

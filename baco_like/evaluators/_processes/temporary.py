@@ -1,7 +1,7 @@
 """Temporary folders that are removed in any case, and a check for required programs.
 
-The name of a folder contains the number of the process that made it. What a killed process has left is removed by the
-next one.
+The name of a folder contains the number of the process that made it. The next process removes the
+folders of killed ones.
 """
 
 from __future__ import annotations

@@ -85,7 +85,7 @@ class Commands:
     cpus: frozenset[int] | None = None
 
     def by_stage(self) -> dict[str, Template]:
-        """Return the commands by stage: ``build``, ``run`` and ``check``, as far as they are given."""
+        """Return the commands by stage: ``build``, ``run`` and ``check``; commands that are not given are left out."""
         stages = {"build": self.build, "run": self.run, "check": self.check}
         return {stage: template for stage, template in stages.items() if template is not None}
 

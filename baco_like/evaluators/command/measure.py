@@ -86,7 +86,7 @@ def _match_number(pattern: re.Pattern[str], out: str) -> tuple[float, ...] | str
     # ".*" also matches the empty text at the end of a line.
     matches = [match for match in pattern.finditer(out) if match[0]]
     if not matches:
-        return f"no match of {pattern.pattern!r} in what it printed: {_shorten(out)}"
+        return f"no match of {pattern.pattern!r} in its output: {_shorten(out)}"
     text = (matches[-1][pattern.groups] or "").strip()
     try:
         number = finite_number(float(text))

@@ -104,7 +104,7 @@ class Reference:
         return reference
 
     def check(self, texts: dict[str, str]) -> str | None:
-        """Return one line that says what is wrong with a trial's output, or None.
+        """Return one line that describes the error of a trial's output, or None.
 
         Args:
             texts: The text of each placeholder.
@@ -137,5 +137,5 @@ def read_numbers(path: Path, dtype: str) -> NDArray[Any]:
     data = path.read_bytes()
     size = np.dtype(dtype).itemsize
     if len(data) % size:
-        raise ValueError(f"{len(data)} bytes are no whole number of {dtype}")
+        raise ValueError(f"{len(data)} bytes are not a multiple of the size of {dtype}")
     return np.frombuffer(data, dtype=dtype)

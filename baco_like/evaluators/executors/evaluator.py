@@ -35,7 +35,7 @@ class _Attempt:
 class ExecutorEvaluator:
     """Evaluates trials with the workers of an executor; each worker has its own evaluator.
 
-    Trials are sent one at a time and return as they are done. A trial whose worker is lost, or that has not returned
+    Each trial is sent separately, and returns when it is done. A trial whose worker is lost, or that has not returned
     when its lease ends, is sent again. The first answer counts and later ones are dropped. After ``attempts`` losses
     the trial is given up: its outcome has the status ``ABANDONED``, and its configuration may be suggested again. If
     such a configuration is lost once more it is a failure (``runtime``), so that a configuration that ends its workers
@@ -87,7 +87,7 @@ class ExecutorEvaluator:
 
         Raises:
             EvaluatorError: The executor accepts no more calls.
-            BaseException: An exception of an earlier trial; nothing is started in this case.
+            BaseException: An exception of an earlier trial; this trial is not started then.
         """
         self._raise_pending_error()
         # Workers need only the configuration; a strategy's tag may not be picklable.

@@ -1,7 +1,7 @@
 """A pool of processes in which the death of one process costs only its own call.
 
 `concurrent.futures.ProcessPoolExecutor` breaks as a whole when one of its processes dies, and loses all running calls.
-Here every process is a pool of its own with one worker (a lane), and a broken lane is replaced.
+Here every process is a separate pool with one worker (a lane), and a broken lane is replaced.
 """
 
 from __future__ import annotations

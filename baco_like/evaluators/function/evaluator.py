@@ -166,7 +166,7 @@ class FunctionEvaluator:
 
         Raises:
             EvaluatorError: The executor has lost a worker.
-            Exception: An exception of an earlier trial; nothing is started in this case.
+            Exception: An exception of an earlier trial; this trial is not started then.
         """
         self._raise_pending_error()
         # Workers need only the configuration; a strategy's tag may not be picklable.

@@ -9,7 +9,7 @@ from baco_like.evaluators.protocol import Evaluator, collect_rest
 from baco_like.records.trial import Outcome, Status, Trial
 
 Check = Callable[[Trial, Outcome], str | None]
-"""Returns one line that says what is wrong with a result, or None."""
+"""Returns one line that describes the error of a result, or None."""
 
 
 class CheckedEvaluator:

@@ -1,4 +1,4 @@
-"""Pinned children, and callers that stay as they were."""
+"""CPUs of children are restricted; CPUs of the caller stay unchanged."""
 
 from __future__ import annotations
 

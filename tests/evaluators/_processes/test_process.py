@@ -1,4 +1,4 @@
-"""The abuse that a command may commit, and that nothing is left of it."""
+"""Every fault of a command, and that all its processes and files are removed."""
 
 from __future__ import annotations
 

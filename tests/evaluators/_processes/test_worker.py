@@ -1,4 +1,4 @@
-"""A worker whose handler does all that a kernel may do, and what is left of it: nothing."""
+"""A worker whose handler has every fault of a kernel, and that all its processes and files are removed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LIMIT = 0.3
 
 @pytest.fixture(autouse=True)
 def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Temporary folders go here, and nothing is left of them."""
+    """Temporary folders are made here, and all are removed."""
     place = tmp_path / "temporary"
     place.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(place))
@@ -142,7 +142,7 @@ def test_a_limit_ends_it(worker: Worker, name: str) -> None:
 def test_the_last_limit_that_was_set_counts(
     worker: Worker, compiles: float | None, timeout: float
 ) -> None:
-    """That of the request until a stage has its own; it may be longer than what was left."""
+    """The limit of the request holds until a stage has its own, which may be longer than the remaining time."""
     worker = Worker("worker_targets:misbehaving", settings={"compile": compiles, "limit": None})
     reply = worker.request(["ignore_sigterm"], timeout=timeout)
     assert reply.timed_out

@@ -1,4 +1,4 @@
-"""What the tests of the worker let it serve; imported in another process."""
+"""Handlers for the tests of the worker; imported in another process."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from baco_like.evaluators._processes.worker_main import Report
 
 
 def misbehaving(settings: Any) -> Callable[[Any, Report], Any]:
-    """Serve requests ``[name, *arguments]``; the settings say for how long a run may go on."""
+    """Serve requests ``[name, *arguments]``; the settings say how long a run may take."""
 
     def handle(request: Any, report: Report) -> Any:
         report.stage("compile", settings.get("compile"))
@@ -62,7 +62,7 @@ def _flood() -> None:
 
 
 def _child(tag: str, away: bool) -> int:
-    """Start a child that outlives the request, in a session of its own or not."""
+    """Start a child that outlives the request, with or without its own session."""
     return subprocess.Popen(
         [sys.executable, "-c", "import time; time.sleep(60)", tag],
         stdout=subprocess.DEVNULL,

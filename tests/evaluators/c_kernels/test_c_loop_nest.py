@@ -123,7 +123,7 @@ def test_it_goes_on_after_close() -> None:
 
 
 def with_sources(folder: Path, *sources: str, **changed: Any) -> CKernelEvaluator:
-    """Return an evaluator whose kernels have these sources, one after the other; the last is repeated."""
+    """Return an evaluator whose kernels have these sources in turn; the last is repeated."""
     problem = folder / "problem.py"
     problem.write_text(
         f"from c_loop_nest import inputs, expected, magnitude\nSOURCES = {list(sources)!r}\n"

@@ -1,4 +1,4 @@
-"""Commands: every failure word, injection attempts, limits, and that nothing is left behind."""
+"""Commands: every failure word, injection attempts, limits, and the removal of all processes and files."""
 
 from __future__ import annotations
 

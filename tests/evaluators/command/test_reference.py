@@ -89,7 +89,7 @@ def test_a_command_with_a_reference(tmp_path: Path) -> None:
     [
         ({"reference": "absent"}, EvaluatorError, "reference cannot be read"),
         ({"dtype": "float16"}, RunFileError, "did you mean 'float64'"),
-        ({"dtype": "float64"}, EvaluatorError, "no whole number of float64"),
+        ({"dtype": "float64"}, EvaluatorError, "not a multiple of the size of float64"),
         ({"output": "a b"}, RunFileError, "one path"),
         ({"tolerance": -1}, RunFileError, "tolerance"),
     ],

@@ -54,7 +54,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def results(evaluator: Evaluator, evaluations: int = 60) -> list[str]:
-    """Return what a run over most of the space has observed, in an order that does not depend on that of arrival."""
+    """Return the observations of a run over most of the space, sorted, as the order of arrival varies."""
     optimizer = Optimizer(Space(DOMAINS), strategy="exhaustive")
     run(optimizer, evaluator, MaxEvals(evaluations))
     assert len(optimizer.trials) == evaluations

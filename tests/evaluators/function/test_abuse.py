@@ -1,4 +1,4 @@
-"""A kernel that crashes, hangs, floods, eats memory or leaves children: the run goes on, and nothing is left.
+"""A kernel that crashes, hangs, floods, eats memory or leaves children: the run continues, and no process is left.
 
 Each misdeed is committed under every evaluator that isolates. The limits here are the only time that any of it takes.
 """

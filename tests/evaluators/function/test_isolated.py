@@ -1,4 +1,4 @@
-"""Functions in processes of their own: what they return and raise, workers side by side, and the TOML kind."""
+"""Functions in isolated processes: their results and exceptions, workers side by side, and the TOML kind."""
 
 from __future__ import annotations
 

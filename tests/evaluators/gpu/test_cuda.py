@@ -130,7 +130,7 @@ def test_energy_as_the_objective(gpu: pytest.MonkeyPatch, counter: str) -> None:
         assert outcome.value == pytest.approx(500 / 8)
     else:
         assert outcome.metrics["power"] == pytest.approx(200)
-    late = evaluate(evaluator, fault=5)  # that it takes half a second says nothing of its energy
+    late = evaluate(evaluator, fault=5)  # half a second of time is not a bound of its energy
     assert (late.status, late.failed, late.bound) == (Status.FAILED, "timeout", None)
     evaluator.close()
 

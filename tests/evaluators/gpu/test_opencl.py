@@ -72,7 +72,7 @@ FAULTS: list[tuple[int, int, str | None, str]] = [
     (0, 8, None, ""),
     (1, 8, "compile", "no_such_function"),
     (2, 8, "runtime", "OutOfResources: 4194304 bytes of local memory"),
-    (0, 48, "runtime", "INVALID_WORK_GROUP_SIZE"),  # 64 is no whole number of groups
+    (0, 48, "runtime", "INVALID_WORK_GROUP_SIZE"),  # 48 does not divide 64
     (5, 8, "timeout", "run: stopped after 0.5 s"),
     (4, 8, "runtime", "ended by SIG"),
 ]

@@ -1,4 +1,4 @@
-"""Evaluators around evaluators, on one that says what it is told to say."""
+"""Evaluators around evaluators, with a scripted inner evaluator."""
 
 from __future__ import annotations
 

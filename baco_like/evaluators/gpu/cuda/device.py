@@ -53,7 +53,7 @@ class Device:
             flush: Whether `time` empties the second-level cache before it launches.
 
         Raises:
-            EvaluatorError: There is no such device, or no driver.
+            EvaluatorError: The device or the driver does not exist.
         """
         try:
             count = cupy.cuda.runtime.getDeviceCount()

@@ -30,7 +30,7 @@ def serve(settings: Mapping[str, Any]) -> Callable[[Mapping[str, Any], Report], 
     """Return the handler of requests: the requests of a `KernelServer`, and ``meter``.
 
     Raises:
-        EvaluatorError: There is no such device, or NVRTC cannot compile for it.
+        EvaluatorError: The device does not exist, or NVRTC cannot compile for it.
     """
     import cupy
     from cupy.cuda import nvrtc

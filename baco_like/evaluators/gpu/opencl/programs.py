@@ -28,7 +28,7 @@ def serve(settings: Mapping[str, Any]) -> KernelServer:
     """Return the handler of requests.
 
     Raises:
-        EvaluatorError: There is no such platform or device.
+        EvaluatorError: The platform or the device does not exist.
     """
     _disable_compiler_caches()
     problem, arrays, expected = open_problem(
@@ -57,7 +57,7 @@ def find_device(platform: str, device: int) -> Any:
     """Return a device of the first platform whose name or version contains ``platform``, in any case.
 
     Raises:
-        EvaluatorError: There is no such platform, or it has fewer devices.
+        EvaluatorError: The platform does not exist, or it has fewer devices.
     """
     import pyopencl as cl
 

@@ -1,4 +1,4 @@
-"""A GPU that is not there: the part of CuPy that is used, with a clock of its own. It knows `cuda_problem`."""
+"""A fake GPU: the part of CuPy that the evaluator uses, with a simulated clock. It knows `cuda_problem`."""
 
 import json
 import time
@@ -74,7 +74,7 @@ class Kernel:
         if self.fault == 2 or shared_mem > self.max_dynamic_shared_size_bytes:
             raise CUDADriverError("CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES: too many resources")
         if self.fault == 4:
-            STATE.lost = True  # told by the next call
+            STATE.lost = True  # reported by the next call
         if self.fault == 5 and self.launches >= 2:
             time.sleep(60)
         assert (scratch.values == -1).all()
