@@ -89,14 +89,14 @@ def test_prediction_in_blocks_equals_the_textbook_formula(mixed, make_data):
 
 def test_values_imputed_at_the_mean_lower_the_variance_and_keep_the_mean(mixed, make_data):
     model = GaussianProcess().fit(mixed, make_data(mixed, 30), rng())
-    flying = mixed.feasible.sample(5, rng(3))
+    pending = mixed.feasible.sample(5, rng(3))
     candidates = mixed.feasible.sample(100, rng(4))
     mean, variance = model.predict(candidates)
-    later = condition_on_pending(model, flying)
+    later = condition_on_pending(model, pending)
     np.testing.assert_allclose(later.predict(candidates)[0], mean, atol=1e-8)
     assert np.all(later.predict(candidates)[1] <= variance + 1e-12)
-    assert np.all(later.predict(flying)[1] <= model.posterior.noise)
-    assert condition_on_pending(model, flying[:0]) is model
+    assert np.all(later.predict(pending)[1] <= model.posterior.noise)
+    assert condition_on_pending(model, pending[:0]) is model
 
 
 def test_a_fit_is_reproducible_and_starts_from_an_earlier_optimum(mixed, make_data):
