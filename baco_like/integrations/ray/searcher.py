@@ -187,8 +187,12 @@ class BacoSearch(Searcher):  # type: ignore[misc]  # Ray has no types
 
     @override
     def __getstate__(self) -> dict[str, Any]:
-        """Return the state for Ray's other processes; the optimizer is rebuilt there from the journal."""
-        return {name: value for name, value in self.__dict__.items() if name != "_optimizer"}
+        """Return the state for Ray's other processes; the optimizer is rebuilt there from the journal's events."""
+        runtime = ("_optimizer", "_journal")  # the journal has a lock, which cannot be pickled
+        state = {name: value for name, value in self.__dict__.items() if name not in runtime}
+        return {**state, "events": list(self._journal.events)}
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
-        self.__dict__.update(state, _optimizer=None)
+        attributes = {name: value for name, value in state.items() if name != "events"}
+        journal = MemoryJournal(list(state["events"]))
+        self.__dict__.update(attributes, _journal=journal, _optimizer=None)
