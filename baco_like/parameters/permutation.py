@@ -15,8 +15,8 @@ from baco_like.exceptions import ConfigError, SpaceError
 from baco_like.parameters import distances
 from baco_like.parameters.extent import ColumnKind, Extent
 from baco_like.parameters.own_values import checked_default, first_own_value
+from baco_like.parameters.permutation_codes import adjacent_swaps, is_permutation, permutation_ranks
 from baco_like.parameters.protocol import ParameterKind
-from baco_like.parameters.swaps import adjacent_swaps
 from baco_like.parameters.values import Lookup, Value, domain_values, shorten
 
 MAX_ELEMENTS = 64
@@ -168,8 +168,7 @@ class Permutation:
 
     def legal(self, codes: Codes) -> Mask:
         """Whether each row has every position once."""
-        places = np.arange(len(self.elements), dtype=np.float64)
-        return np.asarray((np.sort(codes, axis=1) == places).all(axis=1))
+        return is_permutation(codes)
 
     def sample(self, n: int, rng: Rng) -> Codes:
         """Return n uniformly drawn orders; permutations have no prior."""
@@ -234,7 +233,7 @@ class Permutation:
             return distances.position_matrix(codes) / math.sqrt(2.0 * self.max_distance)
         if len(self.elements) <= _NAIVE_LISTED:
             return distances.one_hot(
-                _lehmer_numbers(codes), math.factorial(len(self.elements))
+                permutation_ranks(codes), math.factorial(len(self.elements))
             ) / math.sqrt(2.0)
         return _hash_to_signs(codes)
 
@@ -248,24 +247,14 @@ class Permutation:
         }
 
 
-def _lehmer_numbers(ranks: Codes) -> Array:
-    """Return each permutation's number in ``range(m!)`` by its Lehmer code, ``(n, m)`` -> ``(n,)``."""
-    m = ranks.shape[1]
-    number = np.zeros(len(ranks))
-    for column in range(m):
-        smaller_later = (ranks[:, column + 1 :] < ranks[:, column : column + 1]).sum(axis=1)
-        number = number * (m - column) + smaller_later
-    return number
-
-
 def _hash_to_signs(ranks: Codes) -> Features:
     """Return pseudo-random signs that depend on the whole permutation, ``(n, m)`` -> ``(n, 512)``."""
     key: _Words = np.zeros(len(ranks), dtype=np.uint64)
     for column in range(ranks.shape[1]):
         position: _Words = ranks[:, column].astype(np.uint64)
-        key = _scramble(key + position + np.uint64(1))
+        key = scramble(key + position + np.uint64(1))
     number: _Words = np.arange(_NAIVE_COLUMNS // 64, dtype=np.uint64)
-    words = _scramble(key[:, None] + number)
+    words = scramble(key[:, None] + number)
     bits = (words[:, :, None] >> np.arange(64, dtype=np.uint64)) & np.uint64(1)
     # Two rows differ in about half of the columns, each difference adding 2 / 512 to the squared distance.
     return bits.reshape(len(ranks), _NAIVE_COLUMNS).astype(np.float64) * math.sqrt(
@@ -273,7 +262,7 @@ def _hash_to_signs(ranks: Codes) -> Features:
     )
 
 
-def _scramble(key: _Words) -> _Words:
+def scramble(key: _Words) -> _Words:
     """Return a one-to-one scrambling of 64-bit words (the finaliser of splitmix64); overflow is meant to wrap."""
     key = key + np.uint64(0x9E3779B97F4A7C15)
     key = (key ^ (key >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

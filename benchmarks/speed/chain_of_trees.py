@@ -113,7 +113,7 @@ def claims(values: Values, constraints: Sequence[str]) -> None:
     chain = Space(values, constraints)
     rules = (
         ("vectorised", chain.constraints),
-        ("one by one", (one_by_one(values, constraints),)),
+        ("row by row", (one_by_one(values, constraints),)),
     )
     others = {name: without_chain(values, some) for name, some in rules}
     print(f"{'':34}{'chain':>10}" + "".join(f"{name:>12}{'':14}" for name in others) + "published")

@@ -19,6 +19,7 @@ from scipy.stats import chisquare
 from baco_like import Optimizer
 from baco_like.constraints.expression import Expression
 from baco_like.exceptions import ConfigError, SpaceError
+from baco_like.parameters import permutation_codes
 from baco_like.parameters.integer import Integer
 from baco_like.parameters.permutation import Permutation
 from baco_like.parameters.real import Real
@@ -244,9 +245,9 @@ def test_permutation_ranks_are_lexicographic(m: int, data: st.DataObject) -> Non
     ranks = np.array(
         data.draw(st.lists(st.integers(0, math.factorial(m) - 1), min_size=1, max_size=5))
     )
-    rows = ranking.permutations_from_ranks(ranks, m)
-    assert ranking.is_permutation(rows.astype(float)).all()
-    assert ranking.permutation_ranks(rows.astype(float)).tolist() == ranks.tolist()
+    rows = permutation_codes.permutations_from_ranks(ranks, m)
+    assert permutation_codes.is_permutation(rows.astype(float)).all()
+    assert permutation_codes.permutation_ranks(rows.astype(float)).tolist() == ranks.tolist()
     listed = list(permutations(range(m))) if m <= 5 else []
     for rank, row in zip(ranks.tolist(), rows.tolist(), strict=True):
         assert not listed or tuple(row) == listed[rank]

@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from baco_like._typing import Array, Codes, Column, Ints, Mask
-from baco_like.parameters.protocol import Parameter, ParameterKind
-from baco_like.spaces.feasible.ranking import (
+from baco_like.parameters.permutation_codes import (
     is_permutation,
     permutation_ranks,
     permutations_from_ranks,
 )
+from baco_like.parameters.protocol import Parameter, ParameterKind
 
 _LOOKED_UP = 2**20
 """Most entries of a table of positions; larger domains are searched."""

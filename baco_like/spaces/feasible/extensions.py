@@ -17,18 +17,18 @@ import numpy as np
 from typing_extensions import override
 
 from baco_like._typing import Array, Codes, Ints, Mask, Rng
-from baco_like.spaces.feasible.distance import nearest_paths
-from baco_like.spaces.feasible.factor import FactorDefaults
-from baco_like.spaces.feasible.growth import TooLarge
-from baco_like.spaces.feasible.ragged import find_swaps
-from baco_like.spaces.feasible.ranking import (
+from baco_like.parameters.permutation_codes import (
     Ranks,
     is_permutation,
     permutation_ranks,
     permutations_from_ranks,
-    random_ranks,
     rank_dtype,
 )
+from baco_like.spaces.feasible.distance import nearest_paths
+from baco_like.spaces.feasible.factor import FactorDefaults
+from baco_like.spaces.feasible.growth import TooLarge
+from baco_like.spaces.feasible.ragged import find_swaps
+from baco_like.spaces.feasible.ranking import random_ranks
 from baco_like.spaces.feasible.tree import Edges, Tree, finish_tree
 
 MAX_EDGES = 2**23

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from baco_like._typing import Array, Codes, Ints, Mask, Rng
 from baco_like.exceptions import SpaceError
-from baco_like.spaces.feasible.ranking import Ranks
+from baco_like.parameters.permutation_codes import Ranks
 from baco_like.spaces.feasible.single_rows import ValueStep
 
 

@@ -15,9 +15,9 @@ import numpy as np
 
 from baco_like._typing import Array, Codes, Ints, Mask, Rng
 from baco_like.exceptions import ConfigError, SpaceError
+from baco_like.parameters.permutation_codes import Ranks, rank_dtype
 from baco_like.spaces.feasible.factor import Factor
 from baco_like.spaces.feasible.ragged import pair_by_owner, replace_columns, sort_by_owner
-from baco_like.spaces.feasible.ranking import Ranks, rank_dtype
 from baco_like.spaces.feasible.single_rows import SingleRows
 
 _FEW_ROWS = 24

@@ -11,18 +11,18 @@ import numpy as np
 from typing_extensions import override
 
 from baco_like._typing import Array, Codes, Ints, Mask, Rng
-from baco_like.parameters.protocol import Parameter, ParameterKind
-from baco_like.parameters.swaps import adjacent_swaps
-from baco_like.spaces.feasible.distance import value_costs
-from baco_like.spaces.feasible.domain import Domain
-from baco_like.spaces.feasible.factor import FactorDefaults, Unranked
-from baco_like.spaces.feasible.ragged import sort_by_owner
-from baco_like.spaces.feasible.ranking import (
+from baco_like.parameters.permutation_codes import (
     Ranks,
+    adjacent_swaps,
     is_permutation,
     permutation_ranks,
     permutations_from_ranks,
 )
+from baco_like.parameters.protocol import Parameter, ParameterKind
+from baco_like.spaces.feasible.distance import value_costs
+from baco_like.spaces.feasible.domain import Domain
+from baco_like.spaces.feasible.factor import FactorDefaults, Unranked
+from baco_like.spaces.feasible.ragged import sort_by_owner
 from baco_like.spaces.feasible.single_rows import ValueStep, is_small
 
 _LISTED = 2**20

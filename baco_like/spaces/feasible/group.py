@@ -9,10 +9,11 @@ from functools import cached_property, partial
 import numpy as np
 
 from baco_like._typing import Array, Codes, Ints, Mask, Rng
+from baco_like.parameters.permutation_codes import Ranks
 from baco_like.spaces.feasible.distance import closest_other_paths, nearest_paths, value_costs
 from baco_like.spaces.feasible.domain import Domain, Lookup, build_lookup
 from baco_like.spaces.feasible.one_change import one_changes
-from baco_like.spaces.feasible.ranking import Ranks, random_ranks
+from baco_like.spaces.feasible.ranking import random_ranks
 from baco_like.spaces.feasible.single_rows import ValueStep, is_small
 from baco_like.spaces.feasible.tree import Tree
 

@@ -17,11 +17,11 @@ from scipy.sparse.csgraph import connected_components
 from typing_extensions import override
 
 from baco_like._typing import Array, Codes, Ints, Mask, Rng
+from baco_like.parameters.permutation_codes import Ranks, is_permutation, rank_dtype
 from baco_like.spaces.feasible.extensions import Extensions, OrderRules, build_extensions
 from baco_like.spaces.feasible.factor import FactorDefaults
 from baco_like.spaces.feasible.free import FreePermutation, as_permutations
 from baco_like.spaces.feasible.ragged import find_swaps
-from baco_like.spaces.feasible.ranking import Ranks, is_permutation, rank_dtype
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,8 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from baco_like._typing import Array, Codes, Ints, Mask, Rng
-from baco_like.parameters.swaps import adjacent_swaps
-from baco_like.spaces.feasible.ranking import is_permutation
+from baco_like.parameters.permutation_codes import adjacent_swaps, is_permutation
 
 
 def concatenate_ranges(start: Ints, length: Ints) -> Ints:

@@ -1,24 +1,11 @@
-"""Ranks of permutations in lexicographic order (Lehmer codes), for many rows at once."""
+"""Uniform draws of ranks in a feasible set."""
 
 from __future__ import annotations
 
-import math
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
-from baco_like._typing import Codes, Ints, Mask, Rng
-
-Ranks = npt.NDArray[Any]
-"""Ranks, ``(n,)``: int64, or Python integers (dtype object) if a count exceeds int64."""
-
-INT64_LIMIT = 2**63
-
-
-def rank_dtype(count: int) -> type:
-    """Return the dtype that holds ranks below ``count``."""
-    return np.int64 if count < INT64_LIMIT else object
+from baco_like._typing import Rng
+from baco_like.parameters.permutation_codes import INT64_LIMIT, Ranks, rank_dtype
 
 
 def random_ranks(count: int, n: int, rng: Rng) -> Ranks:
@@ -34,32 +21,3 @@ def random_ranks(count: int, n: int, rng: Rng) -> Ranks:
             if draw < count:
                 kept.append(draw)
     return np.array(kept, dtype=object)
-
-
-def is_permutation(codes: Codes) -> Mask:
-    """Whether each row, ``(n, m)``, holds every position 0 to m - 1 once."""
-    expected = np.arange(codes.shape[1])
-    return np.asarray((np.sort(codes, axis=1) == expected).all(axis=1))
-
-
-def permutation_ranks(codes: Codes) -> Ranks:
-    """Return lexicographic ranks in ``range(m!)`` of permutations, ``(n, m)`` -> ``(n,)``."""
-    m = codes.shape[1]
-    dtype = rank_dtype(math.factorial(m))
-    ranks: Ranks = np.zeros(len(codes), dtype=dtype)
-    for i in range(m):
-        smaller_later = (codes[:, i + 1 :] < codes[:, i : i + 1]).sum(axis=1)
-        ranks = ranks + smaller_later.astype(dtype) * math.factorial(m - 1 - i)
-    return ranks
-
-
-def permutations_from_ranks(ranks: Ranks, m: int) -> Ints:
-    """Return the permutations with these ranks, ``(n,)`` -> ``(n, m)``; the inverse of `permutation_ranks`."""
-    rows = np.zeros((len(ranks), m), dtype=np.int64)
-    for i in range(m):
-        unit = math.factorial(m - 1 - i)
-        rows[:, i] = ranks // unit
-        ranks = ranks % unit
-    for i in range(m - 2, -1, -1):
-        rows[:, i + 1 :] += rows[:, i + 1 :] >= rows[:, i : i + 1]
-    return rows

@@ -14,8 +14,9 @@ from functools import cached_property
 import numpy as np
 
 from baco_like._typing import Array, Ints, Rng
+from baco_like.parameters.permutation import scramble
+from baco_like.parameters.permutation_codes import Ranks, rank_dtype
 from baco_like.spaces.feasible.ragged import concatenate_ranges
-from baco_like.spaces.feasible.ranking import Ranks, rank_dtype
 
 _DENSE = 2**18
 """Most cells of a level's table of edges; larger levels are searched."""
@@ -193,7 +194,7 @@ def _merge(level: Edges) -> tuple[Edges, Ints]:
     """
     first = np.flatnonzero(np.diff(level.node, prepend=-1))
     length = np.diff(first, append=len(level.node))
-    mixed = _mix(level.value.astype(np.uint64) + _mix(level.child.astype(np.uint64)))
+    mixed = scramble(level.value.astype(np.uint64) + scramble(level.child.astype(np.uint64)))
     _, chosen, group = np.unique(
         np.add.reduceat(mixed, first), return_index=True, return_inverse=True
     )
@@ -218,16 +219,6 @@ def _same_edges(level: Edges, first: Ints, length: Ints, twin: Ints) -> bool:
         np.array_equal(level.value, level.value[other])
         and np.array_equal(level.child, level.child[other])
     )
-
-
-def _mix(
-    x: np.ndarray[tuple[int], np.dtype[np.uint64]],
-) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
-    """Return the hash of 64-bit integers (the finaliser of splitmix64, Steele et al. 2014)."""
-    x = x + np.uint64(0x9E3779B97F4A7C15)
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return np.asarray(x ^ (x >> np.uint64(31)))
 
 
 def _counted(merged: Sequence[Edges]) -> Tree:

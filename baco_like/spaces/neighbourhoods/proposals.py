@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from baco_like._typing import Array, Codes, Ints, Rng
+from baco_like.parameters.permutation_codes import all_swaps
 from baco_like.parameters.protocol import Parameter, ParameterKind
-from baco_like.parameters.swaps import all_swaps
 from baco_like.spaces.feasible.ragged import sort_by_owner, thin
 from baco_like.spaces.space import Space
 
