@@ -16,7 +16,7 @@ from mutations import CANARY, TOKENS
 
 from baco_like.evaluators import Template
 from baco_like.evaluators._processes import process
-from baco_like.evaluators.command.template import text_of
+from baco_like.evaluators.command.template import to_text
 from baco_like.exceptions import BacoError
 from baco_like.integrations import read_scenario
 
@@ -63,7 +63,7 @@ def given(report: Report, text: str, folder: Path) -> None:
     template = Template.parse("printf '<%s>|<%s>' {x} pre{x}post", ["x"], "run")
     for memory in (None, 2**32):
         done = process.run(
-            template.fill({"x": text_of(text)}), folder=folder, memory=memory, timeout=10
+            template.fill({"x": to_text(text)}), folder=folder, memory=memory, timeout=10
         )
         report.check(done.out == f"<{text}>|<pre{text}post>", f"{text!r} became {done.out!r}")
 
