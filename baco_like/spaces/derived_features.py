@@ -1,10 +1,11 @@
-"""Additional features for models: logarithms, halvings and products of parameters, derived from the space alone.
+"""Additional features for models: logarithms, halvings, products and orders, derived from the space alone.
 
 Three facts are known before anything runs. The values of a tuning parameter that is a list of positive numbers (block
 and tile sizes, unroll factors) act by their ratios, so their features are logarithms. Hardware works in powers of two,
 so the number of times such a value can be halved (48: four times, 64: six times) is an additional feature, unless it
 is correlated with the value. And the products in the known constraints, such as threads per block in
-``bx * by <= 1024``, are quantities that matter. All other features are the parameters' own features.
+``bx * by <= 1024``, are quantities that matter. Permutations get the groups of `baco_like.spaces.order_features`. All
+other features are the parameters' own features.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from baco_like.parameters.protocol import Parameter, ParameterKind
 from baco_like.parameters.values import is_number
 from baco_like.spaces.feasible.feasible_set import FeasibleSet
 from baco_like.spaces.feature_table import FeatureTable
+from baco_like.spaces.order_features import order_features
 
 _ALIKE = 0.95
 """A feature that is correlated with another by more than this over a domain is left out."""
@@ -48,14 +50,15 @@ class FeaturedSpace(Protocol):
 
 
 class DerivedFeatures:
-    """A space as models see it: its parameters, halvings of their values, products of them.
+    """A space as models see it: its parameters, halvings and products of their values, further features of orders.
 
     Args:
         space: The space.
 
     Attributes:
         space: The space.
-        active: Names of the sources of the features: the active parameters, then the halvings and products.
+        active: Names of the sources of the features: the active parameters, then the halvings, products and groups of
+            features of permutations.
         feature_owner: For each feature column, the index of its name in `active`, ``(k,)``.
     """
 
@@ -77,10 +80,17 @@ class DerivedFeatures:
         own = np.asarray(space.feature_owner)
         additional = [f"halvings of {name}" for name in halvings]
         additional += [" * ".join(factors) for factors in products]
+        self._orders = [
+            group
+            for name in space.active
+            if space.parameters[name].kind is ParameterKind.PERMUTATION
+            for group in order_features(name, space.columns[name])
+        ]
+        widths = [1] * len(additional) + [group.width for group in self._orders]
+        additional += [group.name for group in self._orders]
         self.active = (*space.active, *additional)
-        self.feature_owner: Ints = np.concatenate(
-            [own, len(space.active) + np.arange(len(additional))]
-        )
+        owner = len(space.active) + np.repeat(np.arange(len(additional)), widths)
+        self.feature_owner: Ints = np.concatenate([own, owner])
 
     def features(self, codes: Codes) -> Features:
         """Return the features that a model sees, ``(n, w)`` -> ``(n, k)``; those of the listed rows are cached."""
@@ -104,6 +114,7 @@ class DerivedFeatures:
         parts = [self.own_features(codes), self._halved(codes)]
         for logs, low, high in self._multiplied:
             parts.append((logs(codes).sum(axis=1, keepdims=True) - low) / (high - low))
+        parts += [group(codes) for group in self._orders]
         return np.concatenate(parts, axis=1)
 
     def _own(self, name: str, codes: Codes) -> Features:

@@ -144,6 +144,12 @@ def distinct_middle(space: Space, n: int, rng: Rng, taken: Taken) -> Codes:
     return _nearest(space, n, rng, taken, rows, off)
 
 
+def has_distinct_middle(space: Space, rng: Rng) -> bool:
+    """Return whether few configurations are nearest to the middle, so that `middle` is a choice and not chance."""
+    _, off = _by_distance(space, rng, lambda codes: np.zeros(len(codes), dtype=np.bool_))
+    return bool((off == off.min()).mean() < _VAGUE)
+
+
 def _by_distance(space: Space, rng: Rng, taken: Taken) -> tuple[Codes, Array]:
     """Return feasible rows that are not taken, in random order, and their squared distances from the middle."""
     count = space.feasible.count

@@ -15,6 +15,7 @@ from baco_like.spaces.design import distinct_middle, middle
 from baco_like.spaces.space import Space, in_words
 from baco_like.strategies.bayesian.bayesian import Bayesian, with_quantities
 from baco_like.strategies.bayesian.transfer_learning import TransferLearning
+from baco_like.strategies.composite.adaptive_design import AdaptiveDesign
 from baco_like.strategies.composite.phased import Design, Phased, check_initial
 from baco_like.strategies.exhaustive import Exhaustive
 from baco_like.strategies.protocol import (
@@ -64,8 +65,8 @@ class Auto:
     Use it unless you have a reason to choose another one. The tag of its first proposals names the choice.
 
     Attributes:
-        initial: Number of trials before the model is used, 0 or more; the model needs two successes. None chooses it
-            by `first_points`.
+        initial: Number of trials before the model is used, 0 or more; the model needs two successes. None lets the
+            first trials decide (`AdaptiveDesign`), or chooses by `first_points` for another design than the middle.
         design: Chooses the configurations of these trials.
         surrogate: "gp" (closed form), "gpytorch" or "forest".
         device: Torch device of "gpytorch": "auto" (the GPU if there is one), "cpu", "cuda" or "cuda:N".
@@ -103,6 +104,10 @@ class Auto:
         if self.tasks:
             reason = f"{reason} and those of related tasks, after 1 of the design"
             return Phased(TransferLearning(bayesian, self.tasks), 1, self.design), reason
+        if self.initial is None and self.design is middle:
+            adaptive = AdaptiveDesign(bayesian)
+            number = f"{adaptive.contest} of the design, {adaptive.most} if the middle loses"
+            return adaptive, f"{reason} after {number}"
         initial = first_points(problem.space) if self.initial is None else self.initial
         before_success = distinct_middle if self.design is middle else None
         phased = Phased(bayesian, initial, self.design, before_success=before_success)

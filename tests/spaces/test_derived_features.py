@@ -87,7 +87,7 @@ def test_without_lists_of_positive_numbers_nothing_is_added():
             "n": Integer(1, 48),
             "sign": Ordinal([-1, 1, 2]),
             "flag": Categorical(["a", "b", "c"]),
-            "order": Permutation(["i", "j", "k"]),
+            "order": Permutation(["i", "j"]),
         },
         constraints=["n * sign < 40"],
     )

@@ -85,7 +85,7 @@ def test_many_orders_are_given_more_first_points(loops, points):
     orders = {"order": Permutation(range(loops))} if loops else {}
     space = Space({"tile": [1, 2, 4, 8, 16], **orders})
     assert first_points(space) == points
-    opt = Optimizer(space, seed=1)
+    opt = Optimizer(space, seed=1, settings={"design": "uniform"})
     for cost in range(1, points + 1):
         trial = opt.suggest()
         assert trial.tag["phase"] == "design"
@@ -126,7 +126,7 @@ def test_a_rate_maximised_gives_the_run_of_the_time_minimised(seed):
 
 
 def test_a_parameter_of_which_nothing_is_known_gets_the_most_probable_lengthscale():
-    opt = Optimizer(KERNEL, seed=1)
+    opt = Optimizer(KERNEL, seed=1, settings={"initial": 3})
     for _ in range(3):
         opt.observe(opt.suggest(), 1.0)
     # One in which the first points do not differ has the mode of a log-normal density of median 4 and spread 1.

@@ -1,0 +1,166 @@
+"""An initial design that finds out whether the middle of the space is a good place to begin."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+
+from baco_like._random import Purpose, generator
+from baco_like._typing import Codes, Mask, Rng
+from baco_like.records.history import History
+from baco_like.records.trial import Observation, Proposal, Trial
+from baco_like.spaces.design import has_distinct_middle, latin_hypercube, middle, uniform
+from baco_like.spaces.space import Space
+from baco_like.strategies.protocol import Prediction, Problem, Strategy, require_predictive
+
+MIDDLE = "middle"
+SPREAD = "latin_hypercube"
+
+_LOST = "the middle is worse than spread points"
+
+
+@dataclass(frozen=True)
+class AdaptiveDesignState:
+    """The state of the later strategy, and the seed of the spread points.
+
+    Attributes:
+        later: The state of the later strategy.
+        seed: Seed of the Latin hypercube.
+    """
+
+    later: Any
+    seed: int
+
+
+@final
+@dataclass(frozen=True)
+class AdaptiveDesign:
+    """Compares points near the middle with spread points; the model begins later if the middle loses.
+
+    On many GPU kernels the middle of every scale is far better than random configurations, and a model that begins
+    there is ahead for the whole run. On other kernels it is among the worst fifth. So the first trials alternate:
+    middle, spread, middle, spread. If the middle wins at least half of the comparisons between the two kinds, the
+    later strategy begins. If not, more spread points follow. A space without a distinct middle (flags, choices and
+    orders) gets spread points only. The decision is a function of the history.
+
+    Attributes:
+        then: The strategy after the design. It receives every observation from the start of the run.
+        contest: Number of trials that alternate between the two kinds.
+        most: Number of trials before the later strategy if the middle loses. Observed and pending trials of
+            any origin count.
+
+    Raises:
+        ValueError: ``contest`` is below 2 or above ``most``.
+    """
+
+    then: Strategy[Any]
+    contest: int = 4
+    most: int = 8
+
+    def __post_init__(self) -> None:
+        if not 2 <= self.contest <= self.most:
+            raise ValueError(
+                f"contest = {self.contest}: expected 2 or more trials, and at most {self.most}"
+            )
+
+    def init(self, problem: Problem, rng: Rng) -> AdaptiveDesignState:
+        """Return the first state of the later strategy with a new seed."""
+        later = self.then.init(problem, rng)
+        return AdaptiveDesignState(later, int(rng.integers(2**31)))
+
+    def ask(
+        self, problem: Problem, history: History, state: AdaptiveDesignState, n: int, rng: Rng
+    ) -> Sequence[Proposal]:
+        """Return the missing points of the design, then proposals of the later strategy."""
+        proposals: list[Proposal] = []
+        assumed = history
+        while len(proposals) < n:
+            tag = self._next(problem.space, history, len(proposals), state.seed)
+            if tag is None:
+                rest = self.then.ask(problem, assumed, state.later, n - len(proposals), rng)
+                return [*proposals, *rest]
+            row = self._row(problem.space, assumed, tag["design"], state.seed, rng)
+            if not len(row):
+                break
+            proposals.append(Proposal(row[0], tag))
+            assumed = assumed.assume_pending(row)
+        return proposals
+
+    def tell(
+        self, problem: Problem, state: AdaptiveDesignState, observation: Observation, rng: Rng
+    ) -> AdaptiveDesignState:
+        """Pass the observation on."""
+        later = self.then.tell(problem, state.later, observation, rng)
+        return AdaptiveDesignState(later, state.seed)
+
+    def predict(
+        self,
+        problem: Problem,
+        history: History,
+        state: AdaptiveDesignState,
+        codes: Codes,
+        rng: Rng,
+    ) -> Prediction:
+        """Return the predictions of the later strategy.
+
+        Raises:
+            TrialError: It has no model, or there are too few observations.
+        """
+        return require_predictive(self.then).predict(problem, history, state.later, codes, rng)
+
+    def _next(self, space: Space, history: History, ahead: int, seed: int) -> dict[str, str] | None:
+        """Return the tag of the next point of the design; None if the design is over."""
+        done = len(history) + len(history.pending) + ahead
+        if done >= self.most:
+            return None
+        if not has_distinct_middle(space, generator(seed, Purpose.MODEL)):
+            return {"phase": "design", "design": SPREAD}
+        if done < self.contest:
+            return {"phase": "design", "design": SPREAD if done % 2 else MIDDLE}
+        share = share_of_wins(history)
+        if share is None:
+            # The contest is pending, or trials of the user took its place and the model begins with them.
+            waiting = ahead > 0 or any(_design_of(t) for t in history.pending.values())
+            return {"phase": "design", "design": SPREAD} if waiting else None
+        if share >= 0.5:
+            return None
+        return {"phase": "design", "design": SPREAD, "note": _LOST}
+
+    def _row(self, space: Space, history: History, design: str, seed: int, rng: Rng) -> Codes:
+        """Return one more row of a kind, ``(1, w)``; ``(0, w)`` if the space has no more."""
+        if design == MIDDLE:
+            return middle(space, 1, rng, history.is_excluded)
+        # The same hypercube at every call, so that the points of single calls spread as those of one call do.
+        cube = latin_hypercube(space, self.most, generator(seed, Purpose.MODEL, 1), _nothing)
+        free = cube[~history.is_excluded(cube)]
+        return free[:1] if len(free) else uniform(space, 1, rng, history.is_excluded)
+
+
+def share_of_wins(history: History) -> float | None:
+    """Return the share of pairs (middle, spread) whose middle has the lower cost; None without a pair.
+
+    A failure has infinite cost, and equal costs count as half a win.
+    """
+    costs: dict[str, list[float]] = {MIDDLE: [], SPREAD: []}
+    for trial, cost in zip(history.trials, history.costs, strict=True):
+        design = _design_of(trial)
+        if design in costs:
+            costs[design].append(float(cost) if np.isfinite(cost) else np.inf)
+    if not costs[MIDDLE] or not costs[SPREAD]:
+        return None
+    own, other = np.array(costs[MIDDLE])[:, None], np.array(costs[SPREAD])
+    return float(np.mean((own < other) + 0.5 * (own == other)))
+
+
+def _design_of(trial: Trial) -> str | None:
+    """Return the design that chose a trial, or None."""
+    design = trial.tag.get("design") if isinstance(trial.tag, Mapping) else None
+    return design if isinstance(design, str) else None
+
+
+def _nothing(codes: Codes) -> Mask:
+    """Exclude no row."""
+    return np.zeros(len(codes), dtype=np.bool_)

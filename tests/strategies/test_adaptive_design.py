@@ -1,0 +1,140 @@
+"""The initial design that compares the middle of the space with spread points."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+from baco_like import Integer, Optimizer, Permutation, Space
+from baco_like.strategies.bayesian.bayesian import Bayesian
+from baco_like.strategies.composite.adaptive_design import AdaptiveDesign
+
+POWERS = [2**i for i in range(9)]
+TILES = Space({"x": POWERS, "y": POWERS, "z": POWERS})
+
+Cost = Callable[[Mapping[str, Any]], float | None]
+
+
+def distance(config: Mapping[str, Any]) -> float:
+    """Return how many doublings a configuration is away from the middle of the scales."""
+    return sum(abs(math.log2(config[name]) - 4) for name in "xyz")
+
+
+def designs(cost: Cost, trials: int = 12, seed: int = 1, space: Space = TILES) -> list[str | None]:
+    """Return the design of each trial of a run, None for a trial of the model."""
+    optimizer = Optimizer(space, seed=seed)
+    for _ in range(trials):
+        trial = optimizer.suggest()
+        value = cost(trial.config)
+        if value is None:
+            optimizer.observe(trial, failed="runtime")
+        else:
+            optimizer.observe(trial, value)
+    return [(trial.tag or {}).get("design") for trial in optimizer.trials]
+
+
+CONTEST = ["middle", "latin_hypercube", "middle", "latin_hypercube"]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_model_begins_after_four_trials_if_the_middle_wins(seed: int) -> None:
+    assert designs(lambda c: 1.0 + distance(c), seed=seed) == [*CONTEST, *[None] * 8]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_spread_points_follow_if_the_middle_loses(seed: int) -> None:
+    chosen = designs(lambda c: 20.0 - distance(c), seed=seed)
+    assert chosen == [*CONTEST, *["latin_hypercube"] * 4, *[None] * 4]
+
+
+def test_the_trial_says_why_more_points_follow() -> None:
+    optimizer = Optimizer(TILES, seed=1)
+    for _ in range(4):
+        trial = optimizer.suggest()
+        optimizer.observe(trial, 20.0 - distance(trial.config))
+    assert optimizer.suggest().tag["note"] == "the middle is worse than spread points"
+
+
+def test_a_failing_middle_loses() -> None:
+    chosen = designs(lambda c: None if distance(c) < 4 else 1.0)
+    assert chosen[:8] == [*CONTEST, *["latin_hypercube"] * 4]
+
+
+def test_equal_costs_are_half_a_win() -> None:
+    assert designs(lambda c: 1.0)[4] is None
+
+
+def test_spaces_without_a_middle_get_spread_points_only() -> None:
+    flags = Space(
+        {**{f"flag_{i}": Integer(0, 1) for i in range(8)}, "order": Permutation(list("abcd"))}
+    )
+    chosen = designs(lambda c: 1.0 + c["flag_0"], space=flags)
+    assert chosen == [*["latin_hypercube"] * 8, *[None] * 4]
+
+
+def test_single_calls_spread_the_points_as_one_call_does() -> None:
+    space = Space({f"flag_{i}": Integer(0, 7) for i in range(3)})
+    strategy = AdaptiveDesign(Bayesian(), contest=2, most=8)
+
+    def rows(batch: int) -> list[tuple[Any, ...]]:
+        optimizer = Optimizer(space, seed=3, strategy=strategy)
+        trials: list[Any] = []
+        while len(trials) < 8:
+            new = optimizer.suggest(batch)
+            for trial in new:
+                optimizer.observe(trial, 2.0 if trial.tag["design"] == "middle" else 1.0)
+            trials += new
+        return [tuple(t.config.values()) for t in trials if t.tag["design"] == "latin_hypercube"]
+
+    single = rows(1)
+    assert len(single) == 7
+    for column in np.array(single).T:
+        assert (
+            len(set(column.tolist())) == 7
+        )  # 7 of the 8 values: one row of the hypercube is missing
+    assert set(rows(8)) == set(single)
+
+
+def test_a_batch_waits_for_the_contest_with_spread_points() -> None:
+    optimizer = Optimizer(TILES, seed=1)
+    batch = optimizer.suggest(6)
+    assert [t.tag["design"] for t in batch] == [*CONTEST, *["latin_hypercube"] * 2]
+    optimizer.observe(batch, [1.0 + distance(t.config) for t in batch])
+    assert optimizer.suggest().tag["phase"] == "model"
+
+
+def test_trials_of_the_user_take_the_place_of_the_contest() -> None:
+    optimizer = Optimizer(TILES, seed=1)
+    for x in (1, 2, 4, 8):
+        optimizer.enqueue({"x": x, "y": 2, "z": 2})
+    for _ in range(4):
+        trial = optimizer.suggest()
+        optimizer.observe(trial, 1.0 + distance(trial.config))
+    assert optimizer.suggest().tag["phase"] == "model"
+
+
+@pytest.mark.parametrize("stop", [1, 3, 5, 7, 9])
+def test_a_resumed_run_continues_bit_for_bit(tmp_path: Any, stop: int) -> None:
+    def advance(optimizer: Optimizer, until: int) -> None:
+        while len(optimizer.trials) < until:
+            trial = optimizer.suggest()
+            optimizer.observe(trial, 20.0 - distance(trial.config))
+
+    whole = Optimizer(TILES, seed=5)
+    advance(whole, 12)
+    first = Optimizer(TILES, seed=5, storage=tmp_path / "run.jsonl")
+    advance(first, stop)
+    resumed = Optimizer(TILES, seed=5, storage=tmp_path / "run.jsonl")
+    advance(resumed, 12)
+    assert [t.config for t in resumed.trials] == [t.config for t in whole.trials]
+    assert [t.tag for t in resumed.trials] == [t.tag for t in whole.trials]
+
+
+@pytest.mark.parametrize("wrong", [0, 1, 9])
+def test_the_contest_has_two_trials_or_more_and_fits_the_design(wrong: int) -> None:
+    with pytest.raises(ValueError, match="contest"):
+        AdaptiveDesign(Bayesian(), contest=wrong)
