@@ -291,6 +291,7 @@ PUBLIC = {
         "switch",
     ],
     "baco_like.strategies": [
+        "AdaptiveDesign",
         "AreaUnderCurve",
         "ArmRule",
         "Auto",

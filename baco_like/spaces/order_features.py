@@ -62,14 +62,15 @@ def order_features(name: str, columns: slice) -> list[OrderFeatures]:
     adjacent_scale = 1.0 / np.sqrt(2 * (elements - 1))
 
     def precedence(positions: Codes) -> Features:
-        return (positions[:, first] < positions[:, second]) * pairs_scale
+        return np.asarray((positions[:, first] < positions[:, second]) * pairs_scale)
 
     def place(positions: Codes) -> Features:
         one_hot = positions[:, :, None] == places
-        return one_hot.reshape(len(positions), -1) * places_scale
+        return np.asarray(one_hot.reshape(len(positions), -1) * places_scale)
 
     def adjacency(positions: Codes) -> Features:
-        return (np.abs(positions[:, first] - positions[:, second]) == 1) * adjacent_scale
+        adjacent = np.abs(positions[:, first] - positions[:, second]) == 1
+        return np.asarray(adjacent * adjacent_scale)
 
     return [
         OrderFeatures(f"precedence in {name}", columns, precedence, len(first)),

@@ -8,6 +8,7 @@ from baco_like.strategies.auto import Auto
 from baco_like.strategies.bayesian.bayesian import Bayesian
 from baco_like.strategies.bayesian.kernel_tuner_bo import KernelTunerBO
 from baco_like.strategies.bayesian.transfer_learning import TransferLearning
+from baco_like.strategies.composite.adaptive_design import AdaptiveDesign
 from baco_like.strategies.composite.arm_selection import AreaUnderCurve, ArmRule, RoundRobin
 from baco_like.strategies.composite.phased import Design, Phased
 from baco_like.strategies.composite.portfolio import Portfolio
@@ -52,6 +53,7 @@ from baco_like.strategies.registry import (
 __all__ = [
     "DESIGNS",
     "STRATEGIES",
+    "AdaptiveDesign",
     "AreaUnderCurve",
     "ArmRule",
     "Auto",

@@ -106,7 +106,9 @@ class Auto:
             return Phased(TransferLearning(bayesian, self.tasks), 1, self.design), reason
         if self.initial is None and self.design is middle:
             adaptive = AdaptiveDesign(bayesian)
-            number = f"{adaptive.contest} of the design, {adaptive.most} if the middle loses"
+            number = (
+                f"{adaptive.middles + 1} of the design, up to {adaptive.most} if the middle loses"
+            )
             return adaptive, f"{reason} after {number}"
         initial = first_points(problem.space) if self.initial is None else self.initial
         before_success = distinct_middle if self.design is middle else None

@@ -37,35 +37,49 @@ def designs(cost: Cost, trials: int = 12, seed: int = 1, space: Space = TILES) -
     return [(trial.tag or {}).get("design") for trial in optimizer.trials]
 
 
-CONTEST = ["middle", "latin_hypercube", "middle", "latin_hypercube"]
+OPENING = ["middle", "middle", "latin_hypercube"]
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_the_model_begins_after_four_trials_if_the_middle_wins(seed: int) -> None:
-    assert designs(lambda c: 1.0 + distance(c), seed=seed) == [*CONTEST, *[None] * 8]
+def test_the_model_begins_after_three_trials_if_the_middle_wins(seed: int) -> None:
+    assert designs(lambda c: 1.0 + distance(c), seed=seed) == [*OPENING, *[None] * 9]
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_spread_points_follow_if_the_middle_loses(seed: int) -> None:
     chosen = designs(lambda c: 20.0 - distance(c), seed=seed)
-    assert chosen == [*CONTEST, *["latin_hypercube"] * 4, *[None] * 4]
+    assert chosen == [*OPENING, *["latin_hypercube"] * 5, *[None] * 4]
 
 
 def test_the_trial_says_why_more_points_follow() -> None:
     optimizer = Optimizer(TILES, seed=1)
-    for _ in range(4):
+    for _ in range(3):
         trial = optimizer.suggest()
         optimizer.observe(trial, 20.0 - distance(trial.config))
-    assert optimizer.suggest().tag["note"] == "the middle is worse than spread points"
+    assert optimizer.suggest().tag["note"] == "the middle did not win against spread points"
 
 
 def test_a_failing_middle_loses() -> None:
     chosen = designs(lambda c: None if distance(c) < 4 else 1.0)
-    assert chosen[:8] == [*CONTEST, *["latin_hypercube"] * 4]
+    assert chosen[:8] == [*OPENING, *["latin_hypercube"] * 5]
 
 
-def test_equal_costs_are_half_a_win() -> None:
-    assert designs(lambda c: 1.0)[4] is None
+def test_equal_costs_are_no_win() -> None:
+    assert designs(lambda c: 1.0)[7] == "latin_hypercube"
+
+
+def test_the_comparison_is_repeated_after_each_point() -> None:
+    optimizer = Optimizer(TILES, seed=1)
+    costs = {"middle": iter([2.0, 3.0]), "latin_hypercube": iter([1.0, 4.0, 5.0])}
+    for _ in range(5):
+        trial = optimizer.suggest()
+        optimizer.observe(trial, next(costs[trial.tag["design"]]))
+    # After 1.0 the middle has lost, after 4.0 it is even, after 5.0 it has won four of six comparisons.
+    assert [trial.tag["design"] for trial in optimizer.trials] == [
+        *OPENING,
+        *["latin_hypercube"] * 2,
+    ]
+    assert optimizer.suggest().tag["phase"] == "model"
 
 
 def test_spaces_without_a_middle_get_spread_points_only() -> None:
@@ -78,7 +92,7 @@ def test_spaces_without_a_middle_get_spread_points_only() -> None:
 
 def test_single_calls_spread_the_points_as_one_call_does() -> None:
     space = Space({f"flag_{i}": Integer(0, 7) for i in range(3)})
-    strategy = AdaptiveDesign(Bayesian(), contest=2, most=8)
+    strategy = AdaptiveDesign(Bayesian(), middles=1, most=8)
 
     def rows(batch: int) -> list[tuple[Any, ...]]:
         optimizer = Optimizer(space, seed=3, strategy=strategy)
@@ -99,15 +113,15 @@ def test_single_calls_spread_the_points_as_one_call_does() -> None:
     assert set(rows(8)) == set(single)
 
 
-def test_a_batch_waits_for_the_contest_with_spread_points() -> None:
+def test_a_batch_waits_for_the_comparison_with_spread_points() -> None:
     optimizer = Optimizer(TILES, seed=1)
     batch = optimizer.suggest(6)
-    assert [t.tag["design"] for t in batch] == [*CONTEST, *["latin_hypercube"] * 2]
+    assert [t.tag["design"] for t in batch] == [*OPENING, *["latin_hypercube"] * 3]
     optimizer.observe(batch, [1.0 + distance(t.config) for t in batch])
     assert optimizer.suggest().tag["phase"] == "model"
 
 
-def test_trials_of_the_user_take_the_place_of_the_contest() -> None:
+def test_trials_of_the_user_take_the_place_of_the_comparison() -> None:
     optimizer = Optimizer(TILES, seed=1)
     for x in (1, 2, 4, 8):
         optimizer.enqueue({"x": x, "y": 2, "z": 2})
@@ -134,7 +148,7 @@ def test_a_resumed_run_continues_bit_for_bit(tmp_path: Any, stop: int) -> None:
     assert [t.tag for t in resumed.trials] == [t.tag for t in whole.trials]
 
 
-@pytest.mark.parametrize("wrong", [0, 1, 9])
-def test_the_contest_has_two_trials_or_more_and_fits_the_design(wrong: int) -> None:
-    with pytest.raises(ValueError, match="contest"):
-        AdaptiveDesign(Bayesian(), contest=wrong)
+@pytest.mark.parametrize("wrong", [0, 8])
+def test_the_middle_has_one_trial_or_more_and_leaves_room(wrong: int) -> None:
+    with pytest.raises(ValueError, match="middles"):
+        AdaptiveDesign(Bayesian(), middles=wrong)

@@ -19,7 +19,7 @@ from baco_like.strategies.protocol import Prediction, Problem, Strategy, require
 MIDDLE = "middle"
 SPREAD = "latin_hypercube"
 
-_LOST = "the middle is worse than spread points"
+_LOST = "the middle did not win against spread points"
 
 
 @dataclass(frozen=True)
@@ -41,29 +41,30 @@ class AdaptiveDesign:
     """Compares points near the middle with spread points; the model begins later if the middle loses.
 
     On many GPU kernels the middle of every scale is far better than random configurations, and a model that begins
-    there is ahead for the whole run. On other kernels it is among the worst fifth. So the first trials alternate:
-    middle, spread, middle, spread. If the middle wins at least half of the comparisons between the two kinds, the
-    later strategy begins. If not, more spread points follow. A space without a distinct middle (flags, choices and
-    orders) gets spread points only. The decision is a function of the history.
+    there is ahead for the whole run. On other kernels it is among the worst fifth. So the first trials are near the
+    middle and one is a point of a Latin hypercube. If the middle wins more than half of the comparisons between the
+    two kinds, the later strategy begins. If not, more points of the hypercube follow, and the comparison is repeated
+    after each of them. A space without a distinct middle (flags, choices and orders) gets points of the hypercube only.
+    The decision is a function of the history.
 
     Attributes:
         then: The strategy after the design. It receives every observation from the start of the run.
-        contest: Number of trials that alternate between the two kinds.
-        most: Number of trials before the later strategy if the middle loses. Observed and pending trials of
-            any origin count.
+        middles: Number of trials near the middle, 1 or more.
+        most: Number of trials before the later strategy if the middle never wins, more than ``middles``. Observed and
+            pending trials of any origin count.
 
     Raises:
-        ValueError: ``contest`` is below 2 or above ``most``.
+        ValueError: ``middles`` is below 1, or not below ``most``.
     """
 
     then: Strategy[Any]
-    contest: int = 4
+    middles: int = 2
     most: int = 8
 
     def __post_init__(self) -> None:
-        if not 2 <= self.contest <= self.most:
+        if not 1 <= self.middles < self.most:
             raise ValueError(
-                f"contest = {self.contest}: expected 2 or more trials, and at most {self.most}"
+                f"middles = {self.middles}: expected 1 or more trials, and less than {self.most}"
             )
 
     def init(self, problem: Problem, rng: Rng) -> AdaptiveDesignState:
@@ -118,14 +119,14 @@ class AdaptiveDesign:
             return None
         if not has_distinct_middle(space, generator(seed, Purpose.MODEL)):
             return {"phase": "design", "design": SPREAD}
-        if done < self.contest:
-            return {"phase": "design", "design": SPREAD if done % 2 else MIDDLE}
+        if done <= self.middles:
+            return {"phase": "design", "design": MIDDLE if done < self.middles else SPREAD}
         share = share_of_wins(history)
         if share is None:
-            # The contest is pending, or trials of the user took its place and the model begins with them.
+            # The comparison is pending, or trials of the user took its place and the model begins with them.
             waiting = ahead > 0 or any(_design_of(t) for t in history.pending.values())
             return {"phase": "design", "design": SPREAD} if waiting else None
-        if share >= 0.5:
+        if share > 0.5:
             return None
         return {"phase": "design", "design": SPREAD, "note": _LOST}
 

@@ -21,6 +21,9 @@ from baco_like._typing import Array, Features, Ints, Rng
 SQRT3 = float(np.sqrt(3.0))
 SQRT5 = float(np.sqrt(5.0))
 
+WIDE = 8
+"""Distances in a parameter with more feature columns are computed by one matrix product instead of column by column."""
+
 
 @dataclass(frozen=True)
 class Kernel:
@@ -133,11 +136,16 @@ def squared_distances(features: Features, owner: Ints, groups: int) -> Array:
         squared *= squared
         return squared
     squared = np.zeros((groups, n, n))
-    for column, group in enumerate(owner):
+    sizes = np.bincount(owner, minlength=groups)
+    for group in np.flatnonzero(sizes > WIDE):
+        columns = features[:, owner == group]
+        squared[group] = cross_squared_distances(columns, columns)
+        np.fill_diagonal(squared[group], 0.0)
+    for column in np.flatnonzero(sizes[owner] <= WIDE):
         x = features[:, column]
         difference = np.subtract.outer(x, x)
         difference *= difference
-        squared[group] += difference
+        squared[owner[column]] += difference
     return squared
 
 
