@@ -119,10 +119,7 @@ def compute_figures(
     spaces = {space.name: space for space in recorded}
     labels = list(dict.fromkeys(run.label for run in runs))
     grouped: dict[str, dict[str, list[StrategyRun]]] = {
-        label: {
-            name: [run for run in runs if (run.label, run.space) == (label, name)]
-            for name in spaces
-        }
+        label: {n: [r for r in runs if (r.label, r.space) == (label, n)] for n in spaces}
         for label in labels
     }
     for label, by_space in grouped.items():

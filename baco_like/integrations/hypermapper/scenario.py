@@ -120,14 +120,7 @@ def read_scenario(source: str | Path | Mapping[str, Any]) -> Scenario:
         raise fields.error("time_budget", "a number of minutes above 0, or -1 for no limit")
     output, log, resume = _read_files(fields)
     print_best = fields.take("print_best", "auto") is True
-    for name in ("baco_mode", "hypermapper_mode"):
-        inner = fields.inner(name)
-        mode = inner.take("mode", "client-server")
-        if mode != "client-server":
-            fields.notes.append(
-                f"{name}.mode {mode!r:.40}: the client is asked over stdin and stdout all the same"
-            )
-        inner.note_unused()
+    _note_modes(fields)
     space = Space(description.parameters, description.constraints)
     default = space.default_config
     if default is not None and not space.contains(default):
@@ -148,6 +141,18 @@ def read_scenario(source: str | Path | Mapping[str, Any]) -> Scenario:
         print_best=print_best,
         notes=(*description.notes, *fields.notes),
     )
+
+
+def _note_modes(fields: _Fields) -> None:
+    """Note each mode except client-server: the client is always asked over standard input and output."""
+    for name in ("baco_mode", "hypermapper_mode"):
+        inner = fields.inner(name)
+        mode = inner.take("mode", "client-server")
+        if mode != "client-server":
+            fields.notes.append(
+                f"{name}.mode {mode!r:.40}: the client is asked over stdin and stdout all the same"
+            )
+        inner.note_unused()
 
 
 @dataclass
