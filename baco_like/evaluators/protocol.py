@@ -23,10 +23,17 @@ class Evaluator(Protocol):
         """Start (or queue) the evaluation of a trial."""
 
     def wait(self) -> Sequence[Outcome]:
-        """Block until at least one submitted trial is done; return the outcomes of all finished trials."""
+        """Block until at least one outcome exists, and return the outcomes of all finished trials.
+
+        Raises:
+            EvaluatorError: No trial is submitted, or the evaluator is broken.
+        """
 
     def close(self) -> None:
-        """End everything that is running and remove all temporary files; idempotent."""
+        """Stop and drop everything, and remove all temporary files.
+
+        It may be called again, and new trials may follow.
+        """
 
 
 @runtime_checkable

@@ -50,7 +50,7 @@ START = Mark()
 class Journal(Protocol):
     """An append-only list of events that several writers may share. It keeps no state of its readers.
 
-    `baco_like.testing.check_journal` tests an implementation.
+    `baco_like.testing.journals.check_journal` tests an implementation.
     """
 
     def read(self, after: Mark) -> Iterable[tuple[Event, Mark]]:

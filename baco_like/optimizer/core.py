@@ -253,8 +253,8 @@ class Optimizer:
         """Record the outcome of a trial.
 
         Args:
-            trial: A suggested trial; a configuration that was not suggested; or a list of either, with a list of
-                as many values.
+            trial: A suggested trial; a configuration that was not suggested; or a list of these; ``value`` is then a
+                list of the same length.
             value: A number; a list of repeats (the median counts, all are kept); or a mapping of metrics that includes
                 the objective. None, NaN and infinities are recorded as failures, with a warning.
             failed: The failure word (True: ``runtime``). The configuration is never suggested again.
@@ -264,9 +264,11 @@ class Optimizer:
             imported: The configuration may lie outside the space; then it is kept but not modelled.
 
         Raises:
-            TrialError: The trial is not pending or comes from another run, or the lists differ in length.
+            TrialError: The trial is not pending or comes from another run; the lists differ in length; a mapping lacks
+                the objective; both a value and a failure are given; the failure word is empty; the bound is not a
+                finite number, or the run maximises; or ``extra`` is not a mapping.
             ConfigError: A configuration does not belong to the space.
-            JournalError: The outcome could not be recorded; the run is unchanged.
+            JournalError: The outcome could not be recorded, or ``extra`` is not JSON; the run is unchanged.
         """
         details = {"failed": failed, "message": message, "bound": bound, "extra": extra}
 
@@ -370,7 +372,7 @@ class Optimizer:
 
     @property
     def best(self) -> Observation | None:
-        """The best observed feasible trial, or None before the first success."""
+        """The successful trial with the best value, or None before the first success."""
         return self.history.best()
 
     @property

@@ -29,7 +29,7 @@ _BUILT_IN = frozenset(_TYPES)
 
 
 def register_parameter(type_name: str, make: Callable[..., Parameter]) -> None:
-    """Register a parameter type, so that journals, TOML files and ``Space.from_dict`` can read it.
+    """Register a parameter type, so that journals and ``Space.from_dict`` can read it.
 
     A second call with the same name replaces the class, as when a notebook cell runs again.
 

@@ -52,7 +52,7 @@ class Result:
 
     @property
     def best(self) -> Trial | None:
-        """The best observed feasible trial, or None."""
+        """The successful trial with the best value, or None."""
         return self.optimizer.best
 
     @property
