@@ -188,6 +188,8 @@ def test_refusals_change_nothing(opt):
         (lambda: opt.observe([b, b], [1.0, 2.0]), "twice"),
         (lambda: opt.observe([b], [1.0, 2.0]), "1 trials need a list of 1 values"),
         (lambda: opt.observe([b, a], [1.0, 2.0]), "already observed"),
+        (lambda: opt.observe([b, {"a": 1, "b": 1}], "ab"), "2 trials need a list of 2 values"),
+        (lambda: opt.observe([b, {"a": 1, "b": 1}], b"ab"), "2 trials need a list of 2 values"),
         (lambda: opt.abandon(a), "already observed"),
         (lambda: opt.complete([Outcome.success(7, (1.0,))]), "trial 7 is unknown"),
         (lambda: opt.complete([Outcome(1, Status.OK, value=math.nan)]), "finite"),
@@ -201,6 +203,21 @@ def test_refusals_change_nothing(opt):
         with pytest.raises(TrialError, match=message):
             wrong()
         assert (repr(opt.trials), repr(opt.pending)) == before
+
+
+def test_a_trial_that_is_not_pending_is_refused_when_no_trial_is_pending(opt):
+    trial = opt.suggest()
+    opt.observe(trial, 1.0, message=None)
+    assert opt.trials[0].message == ""
+    with pytest.raises(TrialError, match="trial 0 is already observed; no trial is pending"):
+        opt.observe(trial, 1.0)
+
+
+def test_a_text_as_the_value_is_named_in_the_warning(opt):
+    expected = "^the value 'abc' is a text, not a number; recorded as a failure$"
+    with pytest.warns(FailureWarning, match=expected):
+        opt.observe(opt.suggest(), "abc")
+    assert opt.trials[0].message == "abc"
 
 
 def test_a_trial_of_another_run_is_refused(space):

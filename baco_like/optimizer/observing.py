@@ -129,7 +129,8 @@ def _resolve(
 def _values_for(n: int, value: Any, details: Mapping[str, Any]) -> list[Any]:
     if value is None and details["failed"] is not None:
         return [None] * n
-    values = list(value) if isinstance(value, (Sequence, np.ndarray)) else None
+    is_list = isinstance(value, (Sequence, np.ndarray)) and not isinstance(value, (str, bytes))
+    values = list(value) if is_list else None
     if values is None or len(values) != n:
         raise TrialError(f"{n} trials need a list of {n} values, not {value!r:.80}")
     return values

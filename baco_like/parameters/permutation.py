@@ -30,12 +30,49 @@ _NAIVE_COLUMNS = 512
 
 _Words = npt.NDArray[np.uint64]
 
-_DISTANCES: Mapping[str, Callable[[Codes, Codes], Array]] = {
-    "spearman": distances.spearman,
-    "kendall": distances.kendall,
-    "hamming": distances.permutation_hamming,
-    "naive": distances.naive,
+
+@dataclass(frozen=True)
+class _Metric:
+    """A distance between orders and the features that measure it.
+
+    Attributes:
+        distance: Returns the distance between all rows, ``(n, m)`` and ``(k, m)`` -> ``(n, k)``.
+        largest: Returns the largest distance between two orders of m elements, m > 1.
+        features: Returns columns whose squared Euclidean distance is the distance over its maximum; takes the codes,
+            ``(n, m)``, and this maximum.
+    """
+
+    distance: Callable[[Codes, Codes], Array]
+    largest: Callable[[int], float]
+    features: Callable[[Codes, float], Features]
+
+
+def _naive_features(codes: Codes, _largest: float) -> Features:
+    m = codes.shape[1]
+    if m > _NAIVE_LISTED:
+        return _hash_to_signs(codes)
+    return distances.one_hot(permutation_ranks(codes), math.factorial(m)) / math.sqrt(2.0)
+
+
+_METRICS: Mapping[str, _Metric] = {
+    "spearman": _Metric(
+        distances.spearman,
+        lambda m: m * (m * m - 1) / 3,
+        lambda codes, largest: codes / math.sqrt(largest),
+    ),
+    "kendall": _Metric(
+        distances.kendall,
+        lambda m: m * (m - 1) / 2,
+        lambda codes, largest: distances.pair_orders(codes) / math.sqrt(largest),
+    ),
+    "hamming": _Metric(
+        distances.permutation_hamming,
+        lambda m: m,
+        lambda codes, largest: distances.position_matrix(codes) / math.sqrt(2.0 * largest),
+    ),
+    "naive": _Metric(distances.naive, lambda m: 1, _naive_features),
 }
+"""The metrics by name; a further metric needs one entry here and nothing else."""
 
 
 @final
@@ -77,8 +114,8 @@ class Permutation:
             raise SpaceError(
                 f"a permutation of {len(listed)} elements is too long; at most {MAX_ELEMENTS}"
             )
-        if not isinstance(metric, str) or metric not in _DISTANCES:
-            raise SpaceError(f"metric {metric!r} is unknown; it is one of {', '.join(_DISTANCES)}")
+        if not isinstance(metric, str) or metric not in _METRICS:
+            raise SpaceError(f"metric {metric!r} is unknown; it is one of {', '.join(_METRICS)}")
         object.__setattr__(self, "elements", listed)
         object.__setattr__(self, "metric", metric)
         object.__setattr__(self, "_lookup", Lookup.of(listed))
@@ -204,17 +241,11 @@ class Permutation:
     def max_distance(self) -> float:
         """The largest distance between two orders: m (m^2 - 1) / 3, m (m - 1) / 2, m or 1 by the metric."""
         m = len(self.elements)
-        largest = {
-            "spearman": m * (m * m - 1) / 3,
-            "kendall": m * (m - 1) / 2,
-            "hamming": m,
-            "naive": 1,
-        }
-        return float(largest[self.metric]) if m > 1 else 0.0
+        return float(_METRICS[self.metric].largest(m)) if m > 1 else 0.0
 
     def distance(self, a: Codes, b: Codes) -> Array:
         """Return the paper's distance between all rows, ``(n, m)`` and ``(k, m)`` -> ``(n, k)``; a squared one."""
-        return _DISTANCES[self.metric](a, b)
+        return _METRICS[self.metric].distance(a, b)
 
     def features(self, codes: Codes) -> Features:
         """Return columns whose squared Euclidean distance is ``distance / max_distance``, ``(n, k)``.
@@ -225,17 +256,7 @@ class Permutation:
         """
         if len(self.elements) == 1:
             return np.empty((len(codes), 0))
-        if self.metric == "spearman":
-            return codes / math.sqrt(self.max_distance)
-        if self.metric == "kendall":
-            return distances.pair_orders(codes) / math.sqrt(self.max_distance)
-        if self.metric == "hamming":
-            return distances.position_matrix(codes) / math.sqrt(2.0 * self.max_distance)
-        if len(self.elements) <= _NAIVE_LISTED:
-            return distances.one_hot(
-                permutation_ranks(codes), math.factorial(len(self.elements))
-            ) / math.sqrt(2.0)
-        return _hash_to_signs(codes)
+        return _METRICS[self.metric].features(codes, self.max_distance)
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON description."""

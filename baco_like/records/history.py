@@ -245,9 +245,8 @@ class History:
         except KeyError:
             ids = list(self._pending)
             shown = ", ".join(map(str, ids[:10])) + (", ..." if len(ids) > 10 else "")
-            raise TrialError(
-                f"{self._why_not_pending(trial_id)}; pending are {shown or 'none'}"
-            ) from None
+            pending = f"pending are {shown}" if shown else "no trial is pending"
+            raise TrialError(f"{self._why_not_pending(trial_id)}; {pending}") from None
 
     def _why_not_pending(self, trial_id: int) -> str:
         if trial_id in self._buffer.rows_by_id and self.find(trial_id) is not None:

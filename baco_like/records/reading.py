@@ -22,7 +22,7 @@ def outcome_from(
     value: object = None,
     objective: str = "value",
     failed: str | bool | None = None,
-    message: str = "",
+    message: object = "",
     bound: float | None = None,
     extra: Mapping[str, Any] | None = None,
 ) -> Outcome:
@@ -45,7 +45,7 @@ def outcome_from(
         value: The return value of the objective.
         objective: The key of the objective in a mapping.
         failed: The failure word, or True for ``runtime``; None and False mean that ``value`` counts.
-        message: Output of the failing tool: a text, bytes, or an exception.
+        message: Output of the failing tool: a text, bytes, or an exception; None is an empty message.
         bound: Lower bound of the value: the outcome is censored, with the word ``timeout`` unless ``failed`` is given.
         extra: Further JSON values to keep.
 
@@ -53,19 +53,20 @@ def outcome_from(
         TrialError: The mapping lacks the objective, both a value and a failure are given, the bound is not a finite
             number, or ``extra["metrics"]`` is not a mapping although texts have to be kept there.
     """
-    notes, message = dict(extra or {}), _text(message)
+    notes, text = dict(extra or {}), _text(message)
     word = _failure_word(failed)
     if word is not None or bound is not None:
         if value is not None:
             raise TrialError(
                 f"trial {trial_id}: give a value or a failure, not both: {_shown(value)}"
             )
-        return _failure(trial_id, word, message, bound, notes)
+        return _failure(trial_id, word, text, bound, notes)
     if isinstance(value, BaseException):
         return outcome_of_exception(trial_id, value, extra=notes)
     reading = _read(value, objective, trial_id)
     if reading.problem:
-        failure = Outcome.failure(trial_id, "runtime", message or reading.problem, extra=notes)
+        text = text or reading.message or reading.problem
+        failure = Outcome.failure(trial_id, "runtime", text, extra=notes)
         return replace(failure, problem=reading.problem)
     if reading.unread:
         had = notes.get("metrics", {})
@@ -76,7 +77,7 @@ def outcome_from(
             )
         notes["metrics"] = {**had, **reading.unread}
     found = Outcome.success(trial_id, reading.repeats, metrics=reading.metrics, extra=notes)
-    return replace(found, message=message)
+    return replace(found, message=text)
 
 
 def outcome_of_exception(
@@ -112,11 +113,14 @@ def unbounded(outcome: Outcome) -> Outcome:
 class _Reading:
     repeats: tuple[float, ...] = ()
     problem: str = ""
+    message: str = ""
     metrics: Mapping[str, float] = field(default_factory=dict)
     unread: Mapping[str, str] = field(default_factory=dict)
 
 
 def _text(message: object) -> str:
+    if message is None:
+        return ""
     if isinstance(message, bytes):
         return message.decode(errors="replace")
     return message if isinstance(message, str) else str(message)
@@ -169,7 +173,9 @@ def _read_repeats(value: object) -> _Reading:
         value = value.tolist()
     if not isinstance(value, (list, tuple)):
         number = finite_number(value)
-        return _Reading((number,)) if number is not None else _Reading(problem=_problem(value))
+        if number is not None:
+            return _Reading((number,))
+        return _Reading(problem=_problem(value), message=_own_message(value))
     if not value:
         return _Reading(problem="the list of repeats is empty")
     numbers = [finite_number(repeat) for repeat in value]
@@ -200,12 +206,18 @@ def number_in(text: str) -> float | None:
         return None
 
 
+def _own_message(value: object) -> str:
+    """Return the failure message that a user's text is, such as ``"no room"``; empty for numbers in quotes."""
+    return value.strip()[:2000] if isinstance(value, str) and number_in(value) is None else ""
+
+
 def _problem(value: object) -> str:
     if isinstance(value, str):
-        number = number_in(value)
-        if number is not None:
+        if number_in(value) is not None:
             return f"the value {_shown(value)} is a text; convert it with float({_shown(value)})"
-        return value.strip()[:2000] or "the value is an empty text"
+        if not value.strip():
+            return "the value is an empty text"
+        return f"the value {_shown(value)} is a text, not a number"
     return f"the value {_shown(value)} is not a finite number"
 
 

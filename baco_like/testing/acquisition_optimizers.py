@@ -76,33 +76,37 @@ def rows_are_distinct_feasible_free_and_sorted(
 
     for start in (0, 3):
         rows = _maximise(optimizer, space, 5, is_excluded, start)
-        assert rows.shape[1] == space.width
-        assert len(rows) <= 5
-        assert len(rows) or space.feasible.count == 1
-        assert len(drop_duplicates(rows)) == len(rows)
-        assert space.feasible.contains(rows).all()
-        assert not is_excluded(rows).any()
+        assert rows.shape[1] == space.width, "rows have the width of the space"
+        assert len(rows) <= 5, "at most n rows are returned"
+        assert len(rows) or space.feasible.count == 1, "at least one row is returned if one is free"
+        assert len(drop_duplicates(rows)) == len(rows), "the rows are distinct"
+        assert space.feasible.contains(rows).all(), "the rows are feasible"
+        assert not is_excluded(rows).any(), "excluded rows are not returned"
         scores = make_score(space)(rows)
         scores[np.isnan(scores)] = -np.inf
-        assert (scores[1:] <= scores[:-1]).all()
+        assert (scores[1:] <= scores[:-1]).all(), "the rows are sorted by score, best first"
 
 
 def nothing_free_gives_nothing(optimizer: AcquisitionOptimizer, space: Space) -> None:
     """If every row is excluded, the result has no row."""
-    assert _maximise(optimizer, space, 2, exclude_all).shape == (0, space.width)
+    assert _maximise(optimizer, space, 2, exclude_all).shape == (0, space.width), (
+        "if every row is excluded, an array of shape (0, width) is returned"
+    )
 
 
 def generator_decides(optimizer: AcquisitionOptimizer, space: Space) -> None:
     """Equal generators give equal rows."""
     first, second = (_maximise(optimizer, space, 4) for _ in range(2))
-    np.testing.assert_array_equal(first, second)
+    np.testing.assert_array_equal(first, second, err_msg="equal generators give equal rows")
 
 
 def more_rows_than_exist_can_be_requested(optimizer: AcquisitionOptimizer, space: Space) -> None:
     """If n exceeds the number of configurations, the result has at most all of them; for spaces up to 400."""
     count = space.feasible.count
     if count is not None and count <= 400:
-        assert len(_maximise(optimizer, space, count + 5)) <= count
+        assert len(_maximise(optimizer, space, count + 5)) <= count, (
+            "at most all feasible rows are returned"
+        )
 
 
 def arguments_do_not_change(optimizer: AcquisitionOptimizer, space: Space) -> None:
@@ -111,7 +115,7 @@ def arguments_do_not_change(optimizer: AcquisitionOptimizer, space: Space) -> No
     before = start.copy()
     rng = np.random.default_rng(0)
     optimizer.maximise(make_score(space), space, 2, rng, start, exclude_none)
-    np.testing.assert_array_equal(start, before)
+    np.testing.assert_array_equal(start, before, err_msg="the start rows are left unchanged")
 
 
 CHECKS: tuple[Check, ...] = (

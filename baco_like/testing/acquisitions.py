@@ -45,8 +45,8 @@ def scores_have_one_number_per_row(acquisition: AcquisitionFunction) -> None:
     score = _bind(acquisition, *_predictions())
     for codes in (CODES, CODES[:1], CODES[:0]):
         values = score(codes)
-        assert values.shape == (len(codes),)
-        assert np.isfinite(values).all(), values
+        assert values.shape == (len(codes),), "a score has one number for each row"
+        assert np.isfinite(values).all(), f"a score is finite: {values}"
 
 
 def extreme_predictions_can_be_compared(acquisition: AcquisitionFunction) -> None:
@@ -55,7 +55,7 @@ def extreme_predictions_can_be_compared(acquisition: AcquisitionFunction) -> Non
     mean = INCUMBENT + np.concatenate([far, -far])
     for variance in (0.0, 1e-12, 1.0, 1e6):
         values = _bind(acquisition, mean, np.full(len(CODES), variance))(CODES)
-        assert not np.isnan(values).any(), values
+        assert not np.isnan(values).any(), f"the score is NaN where the variance is {variance:g}"
 
 
 def lower_means_are_better(acquisition: AcquisitionFunction) -> None:
@@ -63,23 +63,36 @@ def lower_means_are_better(acquisition: AcquisitionFunction) -> None:
     mean = np.linspace(-2.0, 3.0, len(CODES))
     for variance in (0.01, 1.0, 9.0):
         values = _bind(acquisition, mean, np.full(len(CODES), variance))(CODES)
-        assert (np.diff(values) <= 1e-12).all(), values
-        assert values[0] > values[-1]
+        assert (np.diff(values) <= 1e-12).all(), (
+            f"a lower mean has at least the same score: {values}"
+        )
+        assert values[0] > values[-1], (
+            "the score of the lowest mean is above the score of the highest mean"
+        )
 
 
 def rows_are_independent(acquisition: AcquisitionFunction) -> None:
     """The score of a row does not depend on the other rows of the call."""
     score = _bind(acquisition, *_predictions())
     alone = [score(CODES[[i]])[0] for i in range(len(CODES))]
-    np.testing.assert_allclose(alone, score(CODES), rtol=1e-9)
+    np.testing.assert_allclose(
+        alone,
+        score(CODES),
+        rtol=1e-9,
+        err_msg="the score of a row does not depend on the other rows",
+    )
 
 
 def generator_decides(acquisition: AcquisitionFunction) -> None:
     """Equal generators give equal scores, and a bound score always returns the same numbers."""
     first, second = (_bind(acquisition, *_predictions()) for _ in range(2))
     values = first(CODES)
-    np.testing.assert_array_equal(first(CODES), values)
-    np.testing.assert_array_equal(second(CODES), values)
+    np.testing.assert_array_equal(
+        first(CODES), values, err_msg="a second call of a score returns the same numbers"
+    )
+    np.testing.assert_array_equal(
+        second(CODES), values, err_msg="equal generators give equal scores"
+    )
 
 
 def arguments_do_not_change(acquisition: AcquisitionFunction) -> None:
@@ -87,8 +100,10 @@ def arguments_do_not_change(acquisition: AcquisitionFunction) -> None:
     mean, variance = _predictions()
     codes = CODES.copy()
     _bind(acquisition, mean, variance)(codes)
-    np.testing.assert_array_equal(codes, CODES)
-    np.testing.assert_array_equal((mean, variance), _predictions())
+    np.testing.assert_array_equal(codes, CODES, err_msg="scoring leaves the codes unchanged")
+    np.testing.assert_array_equal(
+        (mean, variance), _predictions(), err_msg="scoring leaves the predictions unchanged"
+    )
 
 
 CHECKS: tuple[Check, ...] = (

@@ -84,10 +84,10 @@ def each_trial_has_one_outcome(case: Case) -> None:
     """Each submitted trial has one outcome, under its own number, also with several pending trials."""
 
     def use(evaluator: Evaluator) -> None:
-        assert evaluator.capacity >= 1
+        assert evaluator.capacity >= 1, "the capacity is at least 1"
         trials = _make_trials(case, first=7)
         numbers = sorted(outcome.trial_id for outcome in _evaluate_all(evaluator, trials))
-        assert numbers == [trial.id for trial in trials]
+        assert numbers == [trial.id for trial in trials], "each submitted trial has one outcome"
 
     _use_and_close(case, use)
 
@@ -98,15 +98,29 @@ def outcomes_are_complete(case: Case) -> None:
     def use(evaluator: Evaluator) -> None:
         trials = {trial.id: trial for trial in _make_trials(case)}
         for outcome in _evaluate_all(evaluator, list(trials.values())):
-            assert outcome.status in (Status.OK, Status.FAILED, Status.CENSORED)
-            assert (outcome.value is not None) == (outcome.status is Status.OK)
-            assert (outcome.bound is not None) == (outcome.status is Status.CENSORED)
-            assert (outcome.failed is None) == (outcome.status is Status.OK)
-            assert outcome.failed is None or outcome.failed in FAILURE_WORDS
+            assert outcome.status in (Status.OK, Status.FAILED, Status.CENSORED), (
+                "the status is OK, FAILED or CENSORED"
+            )
+            assert (outcome.value is not None) == (outcome.status is Status.OK), (
+                "successes, and only these, have a value"
+            )
+            assert (outcome.bound is not None) == (outcome.status is Status.CENSORED), (
+                "censored outcomes, and only these, have a bound"
+            )
+            assert (outcome.failed is None) == (outcome.status is Status.OK), (
+                "all outcomes but successes have a failure word"
+            )
+            assert outcome.failed is None or outcome.failed in FAILURE_WORDS, (
+                f"the failure word is one of {FAILURE_WORDS}"
+            )
             seconds = outcome.extra.get("seconds", {})
-            assert all(isinstance(name, str) and value >= 0 for name, value in seconds.items())
+            assert all(isinstance(name, str) and value >= 0 for name, value in seconds.items()), (
+                "`extra['seconds']` maps names of stages to times that are not negative"
+            )
             event = observed_event([trials[outcome.trial_id].with_outcome(outcome)])
-            assert normalise(event) == json.loads(json.dumps(event))
+            assert normalise(event) == json.loads(json.dumps(event)), (
+                "all parts of an outcome are JSON values"
+            )
 
     _use_and_close(case, use)
 
@@ -134,7 +148,9 @@ def closing_drops_trials_and_allows_new_ones(case: Case) -> None:
         evaluator.close()
         evaluator.close()
         outcomes = _evaluate_all(evaluator, _make_trials(case, first=100)[:1])
-        assert [outcome.trial_id for outcome in outcomes] == [100]
+        assert [outcome.trial_id for outcome in outcomes] == [100], (
+            "after close() only new trials have outcomes"
+        )
 
     _use_and_close(case, use)
 
@@ -149,9 +165,11 @@ def collected_outcomes_come_once(case: Case) -> None:
         for trial in trials:
             evaluator.submit(trial)
         numbers = [outcome.trial_id for outcome in evaluator.collect(30.0)]
-        assert len(set(numbers)) == len(numbers)
-        assert set(numbers) <= {trial.id for trial in trials}
-        assert evaluator.collect(0.0) == []
+        assert len(set(numbers)) == len(numbers), "collect() returns no outcome twice"
+        assert set(numbers) <= {trial.id for trial in trials}, (
+            "collect() returns only outcomes of submitted trials"
+        )
+        assert evaluator.collect(0.0) == [], "collect() returns nothing if no trial is pending"
 
     _use_and_close(case, use)
 
@@ -170,7 +188,10 @@ def closing_removes_threads_processes_and_files(case: Case) -> None:
     deadline = time.monotonic() + _PATIENCE
     while _increased(before, _count_resources()) and time.monotonic() < deadline:
         time.sleep(0.01)
-    assert not _increased(before, _count_resources()), (before, _count_resources())
+    after = _count_resources()
+    assert not _increased(before, after), (
+        f"close() leaves resources open: {before} before, {after} after"
+    )
 
 
 def _count_resources() -> dict[str, int]:

@@ -73,8 +73,8 @@ def legal_and_new(strategy: Strategy[Any], space: Space) -> None:
     seen: set[bytes] = set()
     for _ in range(_available(space, 16)):
         trial = optimizer.suggest()
-        assert space.contains(trial.config), trial
-        assert _key(optimizer, trial) not in seen, trial
+        assert space.contains(trial.config), f"suggestions are feasible: {trial}"
+        assert _key(optimizer, trial) not in seen, f"suggestions are new: {trial}"
         seen.add(_key(optimizer, trial))
         _observe(optimizer, trial)
 
@@ -86,22 +86,28 @@ def batches_in_any_order(strategy: Strategy[Any], space: Space) -> None:
     seen: set[bytes] = set()
     while len(seen) + 4 <= _available(space, 16):
         new = optimizer.suggest(4)
-        assert len(new) == 4
+        assert len(new) == 4, "a batch is complete"
         seen.update(_key(optimizer, trial) for trial in new)
         pending += new
         for _ in range(3):
             _observe(optimizer, pending.pop(int(rng.integers(len(pending)))))
-    assert len(seen) == len(optimizer.trials) + len(optimizer.pending)
+    assert len(seen) == len(optimizer.trials) + len(optimizer.pending), (
+        "the configurations of batches are distinct"
+    )
 
 
 def same_seed_same_run(strategy: Strategy[Any], space: Space) -> None:
     """The same seed and observations give the same suggestions."""
-    assert _configs(strategy, space, 3) == _configs(strategy, space, 3)
+    assert _configs(strategy, space, 3) == _configs(strategy, space, 3), (
+        "the same seed gives the same suggestions"
+    )
 
 
 def another_seed_another_run(strategy: Strategy[Any], space: Space) -> None:
     """Another seed gives other suggestions. Not for strategies that draw no random numbers."""
-    assert _configs(strategy, space, 3) != _configs(strategy, space, 4)
+    assert _configs(strategy, space, 3) != _configs(strategy, space, 4), (
+        "another seed gives other suggestions"
+    )
 
 
 def _configs(strategy: Strategy[Any], space: Space, seed: int) -> list[dict[str, Any]]:
@@ -129,13 +135,15 @@ def resume_is_continue(strategy: Strategy[Any], space: Space) -> None:
     pending = optimizer.suggest()
     written = json.loads(json.dumps(journal.events))  # as from a file: tuples come back as lists
     again = _started(strategy, space, 4, storage=MemoryJournal(written))
-    assert [dict(t.config) for t in again.pending] == [dict(pending.config)]
+    assert [dict(t.config) for t in again.pending] == [dict(pending.config)], (
+        "a resumed run has the same pending trial"
+    )
     for one in (optimizer, again):
         _observe(one, one.pending[0])
     for _ in range(2):
         left, right = optimizer.suggest(), again.suggest()
-        assert dict(left.config) == dict(right.config)
-        assert left.tag == right.tag
+        assert dict(left.config) == dict(right.config), "a resumed run suggests the same"
+        assert left.tag == right.tag, "suggestions of a resumed run have the same tags"
         _observe(optimizer, left)
         _observe(again, right)
 
@@ -149,8 +157,10 @@ def foreign_observations(strategy: Strategy[Any], space: Space) -> None:
         optimizer.enqueue(reported[1])
     for _ in range(_available(space, 12) - 2):
         _observe(optimizer, optimizer.suggest())
-    assert _distinct(optimizer)
-    assert {"told", "strategy"} <= {trial.origin for trial in optimizer.trials}
+    assert _distinct(optimizer), "no configuration is suggested twice"
+    assert {"told", "strategy"} <= {trial.origin for trial in optimizer.trials}, (
+        "reported configurations and suggestions are both among the trials"
+    )
 
 
 def only_failures(strategy: Strategy[Any], space: Space) -> None:
@@ -158,8 +168,8 @@ def only_failures(strategy: Strategy[Any], space: Space) -> None:
     optimizer = _started(strategy, space, 6)
     for _ in range(_available(space, 14)):
         optimizer.observe(optimizer.suggest(), failed="compile")
-    assert optimizer.best is None
-    assert _distinct(optimizer)
+    assert optimizer.best is None, "a run without a success has no best trial"
+    assert _distinct(optimizer), "no configuration is suggested twice"
 
 
 def constant_values(strategy: Strategy[Any], space: Space) -> None:
@@ -167,7 +177,7 @@ def constant_values(strategy: Strategy[Any], space: Space) -> None:
     optimizer = _started(strategy, space, 7)
     for _ in range(_available(space, 12)):
         optimizer.observe(optimizer.suggest(), 1.0)
-    assert _distinct(optimizer)
+    assert _distinct(optimizer), "no configuration is suggested twice"
 
 
 def repeats_under_noise(strategy: Strategy[Any], space: Space) -> None:
@@ -178,16 +188,16 @@ def repeats_under_noise(strategy: Strategy[Any], space: Space) -> None:
     for _ in range(6):
         trials = optimizer.suggest(2)
         keys = [_key(optimizer, trial) for trial in trials]
-        assert len(set(keys)) == len(keys)
+        assert len(set(keys)) == len(keys), "the configurations of a batch are distinct"
         for trial, key in zip(trials, keys, strict=True):
-            assert space.contains(trial.config), trial
-            assert key not in failed, trial
+            assert space.contains(trial.config), f"suggestions are feasible: {trial}"
+            assert key not in failed, f"failed configurations are not suggested again: {trial}"
             if _fails(trial) and (count is None or len(failed) + 3 <= count):
                 failed.add(key)
                 optimizer.observe(trial, failed="runtime")
             else:
                 optimizer.observe(trial, cost(space, trial) * float(rng.lognormal(0.0, 0.1)))
-    assert len(optimizer.trials) == 6 * min(2, count or 2)
+    assert len(optimizer.trials) == 6 * min(2, count or 2), "batches are complete"
 
 
 def ends_when_exhausted(strategy: Strategy[Any], space: Space) -> None:

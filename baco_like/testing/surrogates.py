@@ -47,9 +47,13 @@ def _fit(surrogate: Surrogate, space: Space, data: Data, seed: int = 1) -> Model
 
 def _check_predictions(model: Model, codes: Codes) -> None:
     mean, variance = model.predict(codes)
-    assert mean.shape == variance.shape == (len(codes),)
-    assert np.isfinite(mean).all(), mean
-    assert (np.isfinite(variance) & (variance >= 0.0)).all(), variance
+    assert mean.shape == variance.shape == (len(codes),), (
+        "mean and variance have one number for each row"
+    )
+    assert np.isfinite(mean).all(), f"means are finite: {mean}"
+    assert (np.isfinite(variance) & (variance >= 0.0)).all(), (
+        f"variances are finite and not negative: {variance}"
+    )
 
 
 def predictions_are_finite(surrogate: Surrogate, space: Space) -> None:
@@ -70,7 +74,9 @@ def values_are_learned(surrogate: Surrogate, space: Space) -> None:
     if len(np.unique(data.codes, axis=0)) == 1:
         return
     mean, _ = _fit(surrogate, space, data).predict(data.codes)
-    assert np.corrcoef(mean, data.y)[0, 1] > 0.5
+    assert np.corrcoef(mean, data.y)[0, 1] > 0.5, (
+        "the means at the observations correlate with the values (above 0.5)"
+    )
 
 
 def repeated_and_uncertain_values_are_accepted(surrogate: Surrogate, space: Space) -> None:
@@ -91,7 +97,13 @@ def rows_are_independent(surrogate: Surrogate, space: Space) -> None:
     rows = space.feasible.sample(9, np.random.default_rng(5))
     together = np.array(model.predict(rows))
     alone = np.array([model.predict(rows[[i]]) for i in range(len(rows))])[:, :, 0].T
-    np.testing.assert_allclose(alone, together, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(
+        alone,
+        together,
+        rtol=1e-6,
+        atol=1e-8,
+        err_msg="the prediction of a row does not depend on the other rows",
+    )
 
 
 def generator_decides(surrogate: Surrogate, space: Space) -> None:
@@ -100,8 +112,9 @@ def generator_decides(surrogate: Surrogate, space: Space) -> None:
     rows = space.feasible.sample(9, np.random.default_rng(5))
     before = repr(np.random.get_state())  # noqa: NPY002 - the global generator is what must not change
     first, second = (_fit(surrogate, space, data).predict(rows) for _ in range(2))
-    np.testing.assert_array_equal(first, second)
-    assert repr(np.random.get_state()) == before  # noqa: NPY002
+    np.testing.assert_array_equal(first, second, err_msg="equal generators give equal models")
+    after = repr(np.random.get_state())  # noqa: NPY002
+    assert after == before, "NumPy's global generator is not used"
 
 
 def arguments_do_not_change(surrogate: Surrogate, space: Space) -> None:
@@ -110,7 +123,11 @@ def arguments_do_not_change(surrogate: Surrogate, space: Space) -> None:
     model = _fit(surrogate, space, data)
     model.predict(data.codes)
     for name in ("codes", "y", "variance", "censored"):
-        np.testing.assert_array_equal(getattr(data, name), getattr(reference, name))
+        np.testing.assert_array_equal(
+            getattr(data, name),
+            getattr(reference, name),
+            err_msg=f"`Data.{name}` is left unchanged",
+        )
 
 
 def hyperparameters_are_json(surrogate: Surrogate, space: Space) -> None:
@@ -118,7 +135,7 @@ def hyperparameters_are_json(surrogate: Surrogate, space: Space) -> None:
     data = make_data(space, 15)
     written = dict(_fit(surrogate, space, data).hyperparameters)
     read = json.loads(json.dumps(written))
-    assert read == written
+    assert read == written, "hyperparameters survive JSON"
     rows = space.feasible.sample(9, np.random.default_rng(5))
     for start in (read, {}, {"unknown": 1.0}, {"parameters": "none", "lengthscales": None}):
         _check_predictions(surrogate.fit(space, data, np.random.default_rng(1), start), rows)
@@ -133,9 +150,15 @@ def conditioning_uses_the_values(surrogate: Surrogate, space: Space) -> None:
     rows = np.unique(rows, axis=0)
     mean, variance = model.predict(rows)
     conditioned_mean, conditioned_variance = model.condition(rows, mean).predict(rows)
-    np.testing.assert_allclose(conditioned_mean, mean, atol=1e-4)
-    assert (conditioned_variance <= variance + 1e-8).all()
-    np.testing.assert_array_equal(model.predict(rows), (mean, variance))
+    np.testing.assert_allclose(
+        conditioned_mean, mean, atol=1e-4, err_msg="conditioning on its own means keeps the mean"
+    )
+    assert (conditioned_variance <= variance + 1e-8).all(), (
+        "conditioning does not increase the variance"
+    )
+    np.testing.assert_array_equal(
+        model.predict(rows), (mean, variance), err_msg="condition() leaves the old model unchanged"
+    )
 
 
 def joint_predictions_agree(surrogate: Surrogate, space: Space) -> None:
@@ -148,9 +171,18 @@ def joint_predictions_agree(surrogate: Surrogate, space: Space) -> None:
     rows = space.feasible.sample(9, np.random.default_rng(5))
     mean, variance = model.predict(rows)
     joint_mean, covariance = predict_joint(rows)
-    np.testing.assert_allclose(joint_mean, mean, atol=1e-6)
-    np.testing.assert_allclose(np.diag(covariance), variance, atol=1e-6)
-    np.testing.assert_allclose(covariance, covariance.T, atol=1e-9)
+    np.testing.assert_allclose(
+        joint_mean, mean, atol=1e-6, err_msg="predict_joint() has the mean of predict()"
+    )
+    np.testing.assert_allclose(
+        np.diag(covariance),
+        variance,
+        atol=1e-6,
+        err_msg="the diagonal of the covariance is the variance",
+    )
+    np.testing.assert_allclose(
+        covariance, covariance.T, atol=1e-9, err_msg="the covariance is symmetric"
+    )
 
 
 def _labels(space: Space, codes: Codes) -> Array:
@@ -166,11 +198,13 @@ def probabilities_are_probabilities(surrogate: FeasibilitySurrogate, space: Spac
     model = surrogate.fit(space, codes, ran, 7)
     for rows in (codes, codes[:1], codes[:0]):
         probability = model.probability(rows)
-        assert probability.shape == (len(rows),)
-        assert ((probability >= 0.0) & (probability <= 1.0)).all()
+        assert probability.shape == (len(rows),), "probability() has one number for each row"
+        assert ((probability >= 0.0) & (probability <= 1.0)).all(), "probabilities are in [0, 1]"
     if not ran.all():
         probability = model.probability(codes)
-        assert probability[ran].mean() > probability[~ran].mean()
+        assert probability[ran].mean() > probability[~ran].mean(), (
+            "rows that ran have a higher mean probability than rows that failed"
+        )
 
 
 def one_label_is_constant(surrogate: FeasibilitySurrogate, space: Space) -> None:
@@ -178,7 +212,11 @@ def one_label_is_constant(surrogate: FeasibilitySurrogate, space: Space) -> None
     codes = space.feasible.sample(10, np.random.default_rng(0))
     for label in (True, False):
         probability = surrogate.fit(space, codes, np.full(10, label), 7).probability(codes)
-        np.testing.assert_array_equal(probability, float(label))
+        np.testing.assert_array_equal(
+            probability,
+            float(label),
+            err_msg="if all rows have the same label, the probability is that label",
+        )
 
 
 def seed_decides(surrogate: FeasibilitySurrogate, space: Space) -> None:
@@ -186,7 +224,7 @@ def seed_decides(surrogate: FeasibilitySurrogate, space: Space) -> None:
     codes = space.feasible.sample(30, np.random.default_rng(0))
     ran = np.arange(30) % 3 > 0
     first, second = (surrogate.fit(space, codes, ran, 7).probability(codes) for _ in range(2))
-    np.testing.assert_array_equal(first, second)
+    np.testing.assert_array_equal(first, second, err_msg="equal seeds give equal models")
 
 
 CHECKS: tuple[Check, ...] = (

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from baco_like.parameters import distances
+from baco_like.parameters import distances, permutation
 from baco_like.parameters.categorical import Categorical
 from baco_like.parameters.integer import Integer
 from baco_like.parameters.ordinal import Ordinal
@@ -157,3 +157,15 @@ def test_hashed_features_of_the_naive_metric(m):
     assert apart.min() > 0.8
     assert apart.max() < 1.2
     assert np.array_equal(columns, parameter.features(codes))
+
+
+def test_a_further_metric_is_one_entry_of_the_table(monkeypatch):
+    entry = permutation._Metric(
+        lambda a, b: 3 * distances.naive(a, b), lambda m: 3, lambda codes, largest: codes / largest
+    )
+    monkeypatch.setattr(permutation, "_METRICS", {**permutation._METRICS, "new": entry})
+    parameter = Permutation(range(4), metric="new")
+    codes = parameter.encode([(0, 1, 2, 3), (3, 2, 1, 0)])
+    assert parameter.max_distance == 3.0
+    assert parameter.distance(codes, codes).tolist() == [[0.0, 3.0], [3.0, 0.0]]
+    assert np.array_equal(parameter.features(codes), codes / 3.0)

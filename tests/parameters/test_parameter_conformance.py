@@ -1,14 +1,17 @@
 """Every parameter type passes the checks of `baco_like.testing.parameters`."""
 
 import importlib.util
+from dataclasses import dataclass
 from pathlib import Path
+from typing import final
 
+import numpy as np
 import pytest
 
 from baco_like import Categorical, Gaussian, Integer, Ordinal, Permutation, Real
 from baco_like.exceptions import SpaceError
-from baco_like.parameters import register_parameter
-from baco_like.testing.parameters import CHECKS
+from baco_like.parameters import ListedParameter, ParameterKind, register_parameter
+from baco_like.testing.parameters import CHECKS, features_measure_the_distance
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "parameter_type.py"
 
@@ -45,6 +48,48 @@ PARAMETERS = [
 @pytest.mark.parametrize("parameter", PARAMETERS, ids=lambda p: f"{p!r:.40}")
 def test_parameter(parameter, check):
     check(parameter)
+
+
+@final
+@dataclass(frozen=True)
+class Distorted(ListedParameter):
+    """Four ordered values with wrong features."""
+
+    columns: tuple[tuple[float, ...], ...]
+    kind = ParameterKind.ORDERED
+    values = ("a", "b", "c", "d")
+    default = None
+
+    def distance(self, a, b):
+        return np.abs(a - b.T)
+
+    def features(self, codes):
+        return np.array(self.columns)[codes[:, 0].astype(int)]
+
+    def to_dict(self):
+        return {"type": "distorted"}
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        (np.zeros((4, 1)), "different values have different features"),
+        (np.eye(4) / 2, "proportional to distance"),
+        (np.array([[0.0], [1.0], [0.2], [0.7]]), "proportional to distance"),
+    ],
+    ids=["zeros", "one-hot", "shuffled"],
+)
+def test_features_that_do_not_measure_the_distance_are_found(columns, message):
+    parameter = Distorted(tuple(map(tuple, columns.tolist())))
+    with pytest.raises(AssertionError, match=message):
+        features_measure_the_distance(parameter)
+
+
+@pytest.mark.parametrize(
+    "parameter", [Integer(3, 3), Permutation(["i"]), Permutation(range(9), "naive")]
+)
+def test_constants_and_hashed_features_pass(parameter):
+    features_measure_the_distance(parameter)
 
 
 def test_built_in_names_are_not_replaced():

@@ -120,6 +120,12 @@ def test_a_mapping_without_the_objective_is_an_error() -> None:
 def test_a_text_is_the_failures_message() -> None:
     outcome = outcome_from(0, "  CompilationFailed ")
     assert (outcome.failed, outcome.message) == ("runtime", "CompilationFailed")
+    assert outcome.problem == "the value ' CompilationFailed ' is a text, not a number"
+
+
+def test_no_message_is_an_empty_message() -> None:
+    assert outcome_from(0, 1.0, message=None).message == ""
+    assert outcome_from(0, failed="compile", message=None).message == ""
 
 
 def test_the_message_of_a_repeat_names_its_place() -> None:
