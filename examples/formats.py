@@ -42,9 +42,11 @@ def main(evaluations, folder):
         failed = sum(outcome.failed is not None for outcome in found.outcomes)
         print(f"{kind}: {len(found)} results of {', '.join(found.names)}; {failed} failed")
 
-    # Each of them can be replayed as a simulated device.
-    again = Optimizer(SPACE, seed=1, strategy="random_search")
-    run(again, ReplayEvaluator(load(folder / "t4.gz")), MaxEvals(evaluations))
+    # Each of them can be replayed as a simulated device. The space has the recorded configurations only, because a
+    # replay of any other configuration is a failure.
+    recording = load(folder / "t4.gz")
+    again = Optimizer(Space.from_dataframe(recording.configs), seed=1, strategy="random_search")
+    run(again, ReplayEvaluator(recording), MaxEvals(evaluations))
     print(f"replayed: best {again.best_config} with {again.best_value}")
 
     # Other tuners read a space from a T1 file.
