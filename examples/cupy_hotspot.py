@@ -1,7 +1,7 @@
 """A CUDA kernel, tuned from Python: a stencil over time with eight parameters, 858,320 valid configurations.
 
 Run it with: python examples/cupy_hotspot.py [EVALUATIONS]
-Needs a GPU and the extra `cupy`; without them it says what is missing and exits with 1.
+Needs a GPU and the extra `cupy`; without them it names the missing part and exits with 1.
 """
 
 import sys

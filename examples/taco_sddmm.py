@@ -1,7 +1,7 @@
 """A sparse kernel, SDDMM, scheduled by TACO and tuned from Python, compared with the configuration of BaCO's paper.
 
 Run it with: python examples/taco_sddmm.py [EVALUATIONS]
-Needs the program taco on PATH and a C compiler; without them it says what is missing and exits with 1.
+Needs the program taco on PATH and a C compiler; without them it names the missing part and exits with 1.
 """
 
 import sys

@@ -25,7 +25,7 @@ from baco_like.optimizer.predictions import predict
 from baco_like.optimizer.recommendation import recommend
 from baco_like.optimizer.setup import (
     check_lease,
-    first_points,
+    first_configs,
     read_header,
     resolve_journal,
     resolve_strategy,
@@ -111,7 +111,7 @@ class Optimizer:
             direction, seed, objective, budget, noise, description, dict(context or {})
         )
         self._callbacks = tuple(callbacks)
-        points = first_points(space, initial)
+        points = first_configs(space, initial)
         self._lease = check_lease(lease)
         journal = resolve_journal(storage)
         self._open(space, options, resolved, journal, points, warm_starts(warm_start))

@@ -41,7 +41,7 @@ def resolve_journal(storage: str | os.PathLike[str] | Journal | None) -> Journal
     return storage
 
 
-def first_points(space: Space, initial: int | Sequence[Config] | None) -> list[dict[str, Any]]:
+def first_configs(space: Space, initial: int | Sequence[Config] | None) -> list[dict[str, Any]]:
     """Return the first configurations for the argument ``initial``: the user's, or the default configuration.
 
     Raises:

@@ -50,7 +50,7 @@ class FeaturedSpace(Protocol):
 
 
 class DerivedFeatures:
-    """A space as models see it: its parameters, halvings and products of their values, further features of orders.
+    """A space as models see it: its parameters, halvings and products of their values, and features of orders.
 
     Args:
         space: The space.

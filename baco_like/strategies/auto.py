@@ -41,19 +41,19 @@ PRIORS = Priors(lengthscale=LogNormal(4.0, 1.0))
 """Prior of the lengthscales, chosen by measurement (benchmarks/quality/log/priors.md). Its mode, 1.5, is near the mode
 of the default `Priors`, but long lengthscales are more probable (half are above 4) and short ones less."""
 
-FIRST_POINTS = (3, 10)
+TRIALS_BEFORE_MODEL = (3, 10)
 """Smallest and largest number of trials before the model is used."""
 
 
-def first_points(space: Space) -> int:
+def trials_before_model(space: Space) -> int:
     """Return the number of trials before the model is used: 3, or up to 10 if permutations have many orders.
 
-    The number is the bits needed to number the orders (9 for six loops). A few trials say little about an order, and a
-    model with three of them would search near the best one for a long time.
+    The number is log2 of the number of orders, rounded down (9 for six loops). After only three trials a model would
+    stay near the best order for a long time.
     """
     active = (space.parameters[name] for name in space.active)
     bits = sum(math.log2(p.cardinality) for p in active if p.kind is ParameterKind.PERMUTATION)
-    fewest, most = FIRST_POINTS
+    fewest, most = TRIALS_BEFORE_MODEL
     return min(most, max(fewest, int(bits)))
 
 
@@ -66,7 +66,7 @@ class Auto:
 
     Attributes:
         initial: Number of trials before the model is used, 0 or more; the model needs two successes. None lets the
-            first trials decide (`AdaptiveDesign`), or chooses by `first_points` for another design than the middle.
+            first trials decide (`AdaptiveDesign`); with another design than the middle, `trials_before_model` decides.
         design: Chooses the configurations of these trials.
         surrogate: "gp" (closed form), "gpytorch" or "forest".
         device: Torch device of "gpytorch": "auto" (the GPU if there is one), "cpu", "cuda" or "cuda:N".
@@ -110,7 +110,7 @@ class Auto:
                 f"{adaptive.middles + 1} of the design, up to {adaptive.most} if the middle loses"
             )
             return adaptive, f"{reason} after {number}"
-        initial = first_points(problem.space) if self.initial is None else self.initial
+        initial = trials_before_model(problem.space) if self.initial is None else self.initial
         before_success = distinct_middle if self.design is middle else None
         phased = Phased(bayesian, initial, self.design, before_success=before_success)
         return phased, f"{reason} after {initial} of the design"

@@ -5,7 +5,7 @@ import pytest
 
 from baco_like import Optimizer, Permutation, Space
 from baco_like.exceptions import TrialError
-from baco_like.strategies.auto import first_points
+from baco_like.strategies.auto import trials_before_model
 from baco_like.strategies.bayesian.bayesian import Bayesian, with_quantities
 from baco_like.strategies.composite.phased import Phased
 
@@ -84,7 +84,7 @@ def test_more_are_asked_for_than_there_are():
 def test_many_orders_are_given_more_first_points(loops, points):
     orders = {"order": Permutation(range(loops))} if loops else {}
     space = Space({"tile": [1, 2, 4, 8, 16], **orders})
-    assert first_points(space) == points
+    assert trials_before_model(space) == points
     opt = Optimizer(space, seed=1, settings={"design": "uniform"})
     for cost in range(1, points + 1):
         trial = opt.suggest()

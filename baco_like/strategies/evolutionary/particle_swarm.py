@@ -139,7 +139,7 @@ class ParticleSwarm(PositionedStrategy[Swarm]):
         from scipy.spatial.distance import cdist
 
         distances = cdist(swarm.positions, swarm.positions)
-        np.fill_diagonal(distances, -1.0)  # a particle is the first of its own neighbours
+        np.fill_diagonal(distances, -1.0)  # each particle is its nearest neighbour
         near = distances.argpartition(self.neighbours - 1, axis=1)[:, : self.neighbours]
         best = swarm.best_costs[near].argmin(axis=1)
         return np.asarray(near[np.arange(n), best], dtype=np.int64)
