@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 from baco_like.surrogates.constant import ConstantFeasibility
 from baco_like.surrogates.feasibility import ForestFeasibility
 from baco_like.surrogates.forest import RandomForest
-from baco_like.surrogates.gp.devices import load_gpytorch
 from baco_like.surrogates.gp.fit import Effort
 from baco_like.surrogates.gp.kernel import MATERN32, MATERN52, RBF, Kernel
-from baco_like.surrogates.gp.model import FixedGaussianProcess, GaussianProcess
+from baco_like.surrogates.gp.model import FixedGaussianProcess, GaussianProcess, load_gpytorch
 from baco_like.surrogates.gp.prior import FLAT_PRIORS, Gamma, LogNormal, Priors
 from baco_like.surrogates.protocol import (
     Data,

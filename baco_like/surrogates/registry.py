@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from baco_like.surrogates.forest import RandomForest
-from baco_like.surrogates.gp.devices import load_gpytorch
-from baco_like.surrogates.protocol import GaussianSurrogate, Surrogate
+from collections.abc import Callable, Mapping
 
-SURROGATES = ("gp", "gpytorch", "forest")
+from baco_like.surrogates.forest import RandomForest
+from baco_like.surrogates.gp.model import FixedGaussianProcess, GaussianProcess
+from baco_like.surrogates.protocol import Surrogate
+
+ClosedForm = GaussianProcess | FixedGaussianProcess
+
+SURROGATES: Mapping[str, Callable[[ClosedForm, str], Surrogate]] = {
+    "gp": lambda closed_form, device: closed_form,
+    "gpytorch": lambda closed_form, device: closed_form.to_gpytorch(device),
+    "forest": lambda closed_form, device: RandomForest(),
+}
 """The closed-form Gaussian process, the same model in GPyTorch, a random forest."""
 
 
-def create_surrogate(name: str, closed_form: GaussianSurrogate, device: str = "auto") -> Surrogate:
+def create_surrogate(name: str, closed_form: ClosedForm, device: str = "auto") -> Surrogate:
     """Return the surrogate with this name.
 
     Args:
-        name: One of `SURROGATES`.
+        name: A key of `SURROGATES`.
         closed_form: The strategy's Gaussian process: returned for "gp", translated for "gpytorch".
         device: Torch device of "gpytorch": "auto" (the GPU if there is one), "cpu", "cuda" or "cuda:N".
 
@@ -24,10 +32,8 @@ def create_surrogate(name: str, closed_form: GaussianSurrogate, device: str = "a
     """
     if name not in SURROGATES:
         raise ValueError(f"surrogate {name!r} is unknown; choose from {', '.join(SURROGATES)}")
-    if name == "gpytorch":
-        return load_gpytorch().like(closed_form, device)
-    if device not in ("auto", "cpu"):
+    if name != "gpytorch" and device not in ("auto", "cpu"):
         raise ValueError(
             f"device = {device!r} needs surrogate = 'gpytorch'; surrogate {name!r} runs on the CPU"
         )
-    return closed_form if name == "gp" else RandomForest()
+    return SURROGATES[name](closed_form, device)

@@ -12,7 +12,7 @@ from baco_like.journal.memory import MemoryJournal
 from baco_like.strategies.auto import Auto
 from baco_like.strategies.bayesian.bayesian import Bayesian
 from baco_like.strategies.registry import create_strategy
-from baco_like.surrogates.gp.devices import load_gpytorch
+from baco_like.surrogates.gp.model import load_gpytorch
 
 GPyTorchGP = load_gpytorch()
 
@@ -82,6 +82,17 @@ def test_strategy_objects_take_a_gpytorch_surrogate(tmp_path):
     assert len(configs) == 10
     resumed = Optimizer(SPACE, strategy=strategy, seed=2, storage=path)
     assert [dict(trial.config) for trial in resumed.trials] == configs
+
+
+def test_strategy_objects_take_the_name_of_a_surrogate(tmp_path):
+    assert Bayesian(surrogate="gpytorch") == Bayesian(surrogate=GPyTorchGP())
+    assert Bayesian(surrogate="gp") == Bayesian()
+    path = tmp_path / "run.jsonl"
+    configs = run(Optimizer(SPACE, strategy=Bayesian(surrogate="gpytorch"), storage=path), 6)
+    resumed = Optimizer.load(path, strategy=Bayesian(surrogate="gpytorch"))
+    assert [dict(trial.config) for trial in resumed.trials] == configs
+    with pytest.raises(ValueError, match="surrogate 'gpy' is unknown; choose from gp, gpytorch"):
+        Bayesian(surrogate="gpy")
 
 
 @pytest.mark.parametrize("name", ["auto", "bayesian"])

@@ -141,7 +141,7 @@ def test_fixed_hyperparameters_give_the_fixed_closed_form(problem, kernel):
     closed = FixedGaussianProcess(kernel, lengthscale=0.7, outputscale=2.0, noise=0.01)
     models = [
         surrogate.fit(space, data, np.random.default_rng(0))
-        for surrogate in (closed, GPyTorchGP.like(closed, "cpu"))
+        for surrogate in (closed, closed.to_gpytorch("cpu"))
     ]
     candidates = space.feasible.sample(20, np.random.default_rng(4))
     expected, found = (model.predict(candidates) for model in models)
@@ -170,9 +170,9 @@ def test_large_histories_use_a_gpu_if_there_is_one(problem, monkeypatch):
 
 def test_models_that_cannot_be_translated_are_refused():
     with pytest.raises(StrategyError, match="mean='zero'"):
-        GPyTorchGP.like(GaussianProcess(mean="constant"))
-    with pytest.raises(StrategyError, match="a GPyTorchGP cannot be translated"):
-        GPyTorchGP.like(GPyTorchGP())
+        GaussianProcess(mean="constant").to_gpytorch()
+    with pytest.raises(StrategyError, match="mean='zero'"):
+        FixedGaussianProcess(mean="constant").to_gpytorch()
 
 
 def test_the_log_posterior_of_many_rows_is_exact(mixed, make_data):

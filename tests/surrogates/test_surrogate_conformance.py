@@ -36,7 +36,7 @@ SURROGATES = {
     "constant mean": lambda space: GaussianProcess(kernel=MATERN32, mean="constant"),
     "fixed": lambda space: FixedGaussianProcess(),
     "GPyTorch": lambda space: GPyTorchGP(device="cpu", starts=1, steps=10),
-    "fixed in GPyTorch": lambda space: GPyTorchGP.like(FixedGaussianProcess(), "cpu"),
+    "fixed in GPyTorch": lambda space: FixedGaussianProcess().to_gpytorch("cpu"),
     "forest": lambda space: RandomForest(),
     "related task": ensemble,
 }

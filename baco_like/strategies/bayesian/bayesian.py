@@ -41,6 +41,7 @@ from baco_like.surrogates.protocol import (
     Surrogate,
     UpdatableModel,
 )
+from baco_like.surrogates.registry import create_surrogate
 from baco_like.surrogates.transform import FitScale, Scale, fit_transform
 
 NEEDED = 2
@@ -88,7 +89,7 @@ class Bayesian:
     Source: Hellsten et al., ASPLOS 2023, sections 3 and 4. The state is the seed of the feasibility model.
 
     Attributes:
-        surrogate: Models the transformed values.
+        surrogate: Models the transformed values; also by name: "gp", "gpytorch" or "forest".
         acquisition: Scores candidates by the fitted surrogate.
         feasibility: Models the probability that a configuration runs.
         scan: Acquisition optimizer for at most ``scan_limit`` feasible configurations.
@@ -106,10 +107,10 @@ class Bayesian:
             predicts high costs near it before the feasibility model is certain. None imputes nothing, as in BaCO.
 
     Raises:
-        ValueError: ``failed_as`` is not a quantile.
+        ValueError: ``failed_as`` is not a quantile, or no surrogate has this name.
     """
 
-    surrogate: Surrogate = field(default_factory=GaussianProcess)
+    surrogate: Surrogate | str = field(default_factory=GaussianProcess)
     acquisition: AcquisitionFunction = field(default_factory=ExpectedImprovement)
     feasibility: FeasibilitySurrogate = field(default_factory=ForestFeasibility)
     scan: AcquisitionOptimizer = field(default_factory=ExhaustiveSearch)
@@ -123,6 +124,9 @@ class Bayesian:
     failed_as: float | None = None
 
     def __post_init__(self) -> None:
+        if isinstance(self.surrogate, str):
+            named = create_surrogate(self.surrogate, GaussianProcess())
+            object.__setattr__(self, "surrogate", named)
         if self.failed_as is not None and not 0.0 <= self.failed_as <= 1.0:
             raise ValueError(
                 f"failed_as must be a quantile from 0 to 1 or None, not {self.failed_as}"
@@ -222,7 +226,7 @@ class Bayesian:
         y = transform.forward(costs[seen])
         variance = transform.forward_variance(costs[seen], np.nan_to_num(history.variances[seen]))
         data = Data(history.codes[seen], y, variance, censored[seen])
-        model = self.surrogate.fit(self.view(space), data, rng, _last_hyperparameters(history))
+        model = self._fit_surrogate(space, data, rng, _last_hyperparameters(history))
         feasibility = self._fit_feasibility(space, history, seed)
         return _Fitted(data, model, transform, feasibility, incumbent)
 
@@ -248,7 +252,13 @@ class Bayesian:
             np.concatenate([data.variance, np.zeros(more)]),
             np.concatenate([data.censored, np.zeros(more, bool)]),
         )
-        return self.surrogate.fit(self.view(space), imputed, rng, model.hyperparameters), incumbent
+        return self._fit_surrogate(space, imputed, rng, model.hyperparameters), incumbent
+
+    def _fit_surrogate(
+        self, space: Space, data: Data, rng: Rng, start: Mapping[str, Any] | None
+    ) -> Model:
+        assert not isinstance(self.surrogate, str)  # `__post_init__` has replaced a name
+        return self.surrogate.fit(self.view(space), data, rng, start)
 
     def _fit_feasibility(self, space: Space, history: History, seed: int) -> FeasibilityModel:
         known = history.inside

@@ -1,16 +1,12 @@
-"""Load GPyTorch only where it is used, and choose the torch device."""
+"""Find the GPU and choose the torch device."""
 
 from __future__ import annotations
 
 import warnings
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from baco_like.exceptions import StrategyError
-
-if TYPE_CHECKING:
-    from baco_like.surrogates.gp.gpytorch_model import GPyTorchGP
 
 _DRIVER_FILES = ("/dev/nvidiactl", "/dev/dxg", "/dev/kfd")
 """Device files of the GPU drivers that torch can use: NVIDIA's on Linux, under WSL, and AMD's."""
@@ -54,12 +50,3 @@ def resolve_device(device: str) -> str:
                 "choose device = 'auto' or 'cpu', or check the driver and the installed torch build"
             )
     return device
-
-
-def load_gpytorch() -> type[GPyTorchGP]:
-    """Import torch and GPyTorch, which takes seconds, and return the surrogate class."""
-    with warnings.catch_warnings():
-        # linear_operator, which GPyTorch needs, compiles by torch.jit.script, which newer torch versions deprecate.
-        warnings.simplefilter("ignore", DeprecationWarning)
-        from baco_like.surrogates.gp.gpytorch_model import GPyTorchGP
-    return GPyTorchGP

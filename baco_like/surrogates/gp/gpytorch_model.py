@@ -16,7 +16,6 @@ from torch import Tensor
 from typing_extensions import override
 
 from baco_like._typing import Array, Codes, Ints, Rng
-from baco_like.exceptions import StrategyError
 from baco_like.surrogates.gp.devices import resolve_device
 from baco_like.surrogates.gp.evidence import Hyperparameters
 from baco_like.surrogates.gp.fit import chosen_rows, from_json
@@ -26,7 +25,6 @@ from baco_like.surrogates.gp.gpytorch_definition import (
     ScaledKernel,
     make_process,
 )
-from baco_like.surrogates.gp.model import FixedGaussianProcess, GaussianProcess
 from baco_like.surrogates.gp.posterior import safe_cholesky
 from baco_like.surrogates.gp.prior import Priors
 from baco_like.surrogates.protocol import Data, Featured, GaussianSurrogate
@@ -72,23 +70,6 @@ class GPyTorchGP(GaussianSurrogate):
 
     def __post_init__(self) -> None:
         resolve_device(self.device)
-
-    @classmethod
-    def like(cls, surrogate: GaussianSurrogate, device: str = "auto") -> GPyTorchGP:
-        """Return the surrogate with the kernel, priors and fixed hyperparameters of a closed-form one.
-
-        Raises:
-            StrategyError: It is not a closed-form Gaussian process with mean zero, or there is no such device.
-        """
-        if isinstance(surrogate, GaussianProcess | FixedGaussianProcess):
-            if surrogate.mean != "zero":
-                raise StrategyError("GPyTorchGP has mean zero; use mean='zero'")
-            kernel = ScaledKernel(surrogate.kernel.name)
-            if isinstance(surrogate, GaussianProcess):
-                return cls(kernel, surrogate.priors, device)
-            fixed = (surrogate.lengthscale, surrogate.outputscale, surrogate.noise)
-            return cls(kernel, device=device, fixed=fixed)
-        raise StrategyError(f"a {type(surrogate).__name__} cannot be translated to GPyTorch")
 
     @override
     def fit(

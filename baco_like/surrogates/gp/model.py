@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from typing_extensions import override
 
 from baco_like._typing import Array, Codes, Features, Rng
+from baco_like.exceptions import StrategyError
 from baco_like.surrogates.gp.censoring import impute
-from baco_like.surrogates.gp.devices import has_gpu, load_gpytorch
+from baco_like.surrogates.gp.devices import has_gpu
 from baco_like.surrogates.gp.evidence import Evidence, Hyperparameters, Mean
 from baco_like.surrogates.gp.fit import Effort, chosen_rows, maximise_evidence, to_json
 from baco_like.surrogates.gp.kernel import MATERN32, MATERN52, Kernel, squared_distances
 from baco_like.surrogates.gp.posterior import Posterior, posterior
 from baco_like.surrogates.gp.prior import Priors
 from baco_like.surrogates.protocol import Data, Featured, GaussianModel, GaussianSurrogate
+
+if TYPE_CHECKING:
+    from baco_like.surrogates.gp.gpytorch_model import GPyTorchGP
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +103,7 @@ class GaussianProcess(GaussianSurrogate):
         """
         count = len(data.y)
         if count > self.effort.seen_rows and self.mean == "zero" and has_gpu():
-            return load_gpytorch().like(self).fit(space, data, rng, start)
+            return self.to_gpytorch().fit(space, data, rng, start)
         data = data.rows(chosen_rows(data.y, self.effort.seen_rows, rng))
         features = space.features(data.codes)
         owner = np.asarray(space.feature_owner)
@@ -109,6 +114,14 @@ class GaussianProcess(GaussianSurrogate):
         )
         fitted = maximise_evidence(evidence, self.effort, rng, start, count)
         return _model(space, self.kernel, features, data, fitted, self.mean)
+
+    def to_gpytorch(self, device: str = "auto") -> GPyTorchGP:
+        """Return the surrogate in GPyTorch with the same kernel and priors; it has its own effort.
+
+        Raises:
+            StrategyError: The prior mean is not zero, or this machine has no such device.
+        """
+        return _to_gpytorch(self.kernel, self.mean, device, priors=self.priors)
 
 
 @dataclass(frozen=True)
@@ -139,6 +152,15 @@ class FixedGaussianProcess(GaussianSurrogate):
         fixed = Hyperparameters(lengthscales, self.outputscale, self.noise)
         return _model(space, self.kernel, features, data, fixed, self.mean)
 
+    def to_gpytorch(self, device: str = "auto") -> GPyTorchGP:
+        """Return the surrogate in GPyTorch with the same kernel and hyperparameters.
+
+        Raises:
+            StrategyError: The prior mean is not zero, or this machine has no such device.
+        """
+        fixed = (self.lengthscale, self.outputscale, self.noise)
+        return _to_gpytorch(self.kernel, self.mean, device, fixed=fixed)
+
 
 def _model(
     space: Featured, kernel: Kernel, features: Features, data: Data, h: Hyperparameters, mean: Mean
@@ -146,3 +168,21 @@ def _model(
     owner = np.asarray(space.feature_owner)
     y = impute(kernel, features, owner, data, h, mean) if data.censored.any() else data.y
     return GPModel(space, posterior(kernel, features, owner, y, data.variance, h, mean), h)
+
+
+def load_gpytorch() -> type[GPyTorchGP]:
+    """Import torch and GPyTorch, which takes seconds, and return the surrogate class."""
+    with warnings.catch_warnings():
+        # linear_operator, which GPyTorch needs, compiles by torch.jit.script, which newer torch versions deprecate.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        from baco_like.surrogates.gp.gpytorch_model import GPyTorchGP
+    return GPyTorchGP
+
+
+def _to_gpytorch(kernel: Kernel, mean: Mean, device: str, **settings: Any) -> GPyTorchGP:
+    if mean != "zero":
+        raise StrategyError("GPyTorchGP has mean zero; use mean='zero'")
+    surrogate_class = load_gpytorch()
+    from baco_like.surrogates.gp.gpytorch_definition import ScaledKernel
+
+    return surrogate_class(ScaledKernel(kernel.name), device=device, **settings)
