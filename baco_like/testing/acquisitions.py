@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+from numpy.testing import assert_allclose, assert_array_equal
 
 from baco_like._typing import Array, Codes
 from baco_like.acquisitions.protocol import AcquisitionFunction, Score
@@ -25,18 +26,18 @@ INCUMBENT = 0.5
 CODES = np.arange(12.0)[:, None]
 
 
-def _bind(acquisition: AcquisitionFunction, mean: Array, variance: Array, seed: int = 0) -> Score:
+def _bind(acquisition: AcquisitionFunction, mean: Array, variance: Array) -> Score:
     """Return the score under a model with these predictions for `CODES`."""
 
     def at(values: Array) -> Callable[[Codes], Array]:
         return lambda codes: values[codes[:, 0].astype(int)]
 
     model = ChosenModel(at(mean), at(variance))
-    return acquisition.bind(model, INCUMBENT, np.random.default_rng(seed))
+    return acquisition.bind(model, INCUMBENT, np.random.default_rng(0))
 
 
-def _predictions(seed: int = 0) -> tuple[Array, Array]:
-    rng = np.random.default_rng(seed)
+def _predictions() -> tuple[Array, Array]:
+    rng = np.random.default_rng(0)
     return rng.standard_normal(len(CODES)), rng.uniform(0.1, 2.0, len(CODES))
 
 
@@ -63,47 +64,32 @@ def lower_means_are_better(acquisition: AcquisitionFunction) -> None:
     mean = np.linspace(-2.0, 3.0, len(CODES))
     for variance in (0.01, 1.0, 9.0):
         values = _bind(acquisition, mean, np.full(len(CODES), variance))(CODES)
-        assert (np.diff(values) <= 1e-12).all(), (
-            f"a lower mean has at least the same score: {values}"
-        )
-        assert values[0] > values[-1], (
-            "the score of the lowest mean is above the score of the highest mean"
-        )
+        assert (np.diff(values) <= 1e-12).all(), f"a lower mean scores as high or higher: {values}"
+        assert values[0] > values[-1], f"the lowest mean scores higher than the highest: {values}"
 
 
 def rows_are_independent(acquisition: AcquisitionFunction) -> None:
     """The score of a row does not depend on the other rows of the call."""
     score = _bind(acquisition, *_predictions())
-    alone = [score(CODES[[i]])[0] for i in range(len(CODES))]
-    np.testing.assert_allclose(
-        alone,
-        score(CODES),
-        rtol=1e-9,
-        err_msg="the score of a row does not depend on the other rows",
-    )
+    alone = [score(row[None])[0] for row in CODES]
+    message = "the score of a row does not depend on the other rows"
+    assert_allclose(alone, score(CODES), rtol=1e-9, err_msg=message)
 
 
 def generator_decides(acquisition: AcquisitionFunction) -> None:
     """Equal generators give equal scores, and a bound score always returns the same numbers."""
     first, second = (_bind(acquisition, *_predictions()) for _ in range(2))
     values = first(CODES)
-    np.testing.assert_array_equal(
-        first(CODES), values, err_msg="a second call of a score returns the same numbers"
-    )
-    np.testing.assert_array_equal(
-        second(CODES), values, err_msg="equal generators give equal scores"
-    )
+    assert_array_equal(first(CODES), values, "a second call of a score returns the same numbers")
+    assert_array_equal(second(CODES), values, "equal generators give equal scores")
 
 
 def arguments_do_not_change(acquisition: AcquisitionFunction) -> None:
     """Scoring leaves the codes and the predictions unchanged."""
-    mean, variance = _predictions()
-    codes = CODES.copy()
-    _bind(acquisition, mean, variance)(codes)
-    np.testing.assert_array_equal(codes, CODES, err_msg="scoring leaves the codes unchanged")
-    np.testing.assert_array_equal(
-        (mean, variance), _predictions(), err_msg="scoring leaves the predictions unchanged"
-    )
+    predictions, codes = _predictions(), CODES.copy()
+    _bind(acquisition, *predictions)(codes)
+    assert_array_equal(codes, CODES, "scoring leaves the codes unchanged")
+    assert_array_equal(predictions, _predictions(), "scoring leaves the predictions unchanged")
 
 
 CHECKS: tuple[Check, ...] = (

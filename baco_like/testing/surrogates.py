@@ -14,10 +14,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
+from numpy.testing import assert_allclose, assert_array_equal
 
-from baco_like._typing import Array, Codes
+from baco_like._typing import Codes
 from baco_like.spaces.space import Space
 from baco_like.surrogates.protocol import (
     Data,
@@ -41,31 +43,32 @@ def make_data(space: Space, n: int, seed: int = 0) -> Data:
     return Data(codes, y, np.zeros(n), np.zeros(n, bool))
 
 
-def _fit(surrogate: Surrogate, space: Space, data: Data, seed: int = 1) -> Model:
-    return surrogate.fit(space, data, np.random.default_rng(seed))
+def _fit(surrogate: Surrogate, space: Space, data: Data) -> Model:
+    return surrogate.fit(space, data, np.random.default_rng(1))
+
+
+def _sample(space: Space, n: int = 9) -> Codes:
+    return space.feasible.sample(n, np.random.default_rng(5))
 
 
 def _check_predictions(model: Model, codes: Codes) -> None:
     mean, variance = model.predict(codes)
-    assert mean.shape == variance.shape == (len(codes),), (
-        "mean and variance have one number for each row"
-    )
+    shape = (len(codes),)
+    assert mean.shape == variance.shape == shape, "mean and variance have one number for each row"
     assert np.isfinite(mean).all(), f"means are finite: {mean}"
-    assert (np.isfinite(variance) & (variance >= 0.0)).all(), (
-        f"variances are finite and not negative: {variance}"
-    )
+    valid = np.isfinite(variance) & (variance >= 0.0)
+    assert valid.all(), f"variances are finite and not negative: {variance}"
 
 
 def predictions_are_finite(surrogate: Surrogate, space: Space) -> None:
     """Means and variances have one finite number per row, variances are not negative; also for few or equal values."""
-    rows = space.feasible.sample(50, np.random.default_rng(5))
+    rows = _sample(space, 50)
     for n in (1, 2, 25):
         data = make_data(space, n)
         model = _fit(surrogate, space, data)
         for codes in (rows, rows[:1], rows[:0], data.codes):
             _check_predictions(model, codes)
-        constant = Data(data.codes, np.zeros(n), data.variance, data.censored)
-        _check_predictions(_fit(surrogate, space, constant), rows)
+        _check_predictions(_fit(surrogate, space, replace(data, y=np.zeros(n))), rows)
 
 
 def values_are_learned(surrogate: Surrogate, space: Space) -> None:
@@ -74,45 +77,36 @@ def values_are_learned(surrogate: Surrogate, space: Space) -> None:
     if len(np.unique(data.codes, axis=0)) == 1:
         return
     mean, _ = _fit(surrogate, space, data).predict(data.codes)
-    assert np.corrcoef(mean, data.y)[0, 1] > 0.5, (
-        "the means at the observations correlate with the values (above 0.5)"
-    )
+    correlation = np.corrcoef(mean, data.y)[0, 1]
+    assert correlation > 0.5, f"the means at the observations follow the values: {correlation}"
 
 
 def repeated_and_uncertain_values_are_accepted(surrogate: Surrogate, space: Space) -> None:
     """Data may repeat configurations, have known variances, and have values that are lower bounds, even all of them."""
     data = make_data(space, 12)
-    rows = space.feasible.sample(20, np.random.default_rng(5))
-    twice = data.rows(np.arange(24) % 12)
-    noisy = Data(data.codes, data.y, np.linspace(0.0, 0.5, 12), data.censored)
-    some = Data(data.codes, data.y, data.variance, np.arange(12) % 3 == 0)
-    every = Data(data.codes, data.y, data.variance, np.ones(12, bool))
-    for case in (twice, noisy, some, every):
-        _check_predictions(_fit(surrogate, space, case), rows)
+    for case in (
+        data.rows(np.arange(24) % 12),
+        replace(data, variance=np.linspace(0.0, 0.5, 12)),
+        replace(data, censored=np.arange(12) % 3 == 0),
+        replace(data, censored=np.ones(12, bool)),
+    ):
+        _check_predictions(_fit(surrogate, space, case), _sample(space, 20))
 
 
 def rows_are_independent(surrogate: Surrogate, space: Space) -> None:
     """The prediction of a row does not depend on the other rows of the call."""
-    model = _fit(surrogate, space, make_data(space, 15))
-    rows = space.feasible.sample(9, np.random.default_rng(5))
-    together = np.array(model.predict(rows))
-    alone = np.array([model.predict(rows[[i]]) for i in range(len(rows))])[:, :, 0].T
-    np.testing.assert_allclose(
-        alone,
-        together,
-        rtol=1e-6,
-        atol=1e-8,
-        err_msg="the prediction of a row does not depend on the other rows",
-    )
+    model, rows = _fit(surrogate, space, make_data(space, 15)), _sample(space)
+    alone = np.array([model.predict(row[None]) for row in rows])[:, :, 0].T
+    message = "the prediction of a row does not depend on the other rows"
+    assert_allclose(alone, model.predict(rows), rtol=1e-6, atol=1e-8, err_msg=message)
 
 
 def generator_decides(surrogate: Surrogate, space: Space) -> None:
     """Equal generators give equal models, bit for bit, and NumPy's global generator is not used."""
-    data = make_data(space, 15)
-    rows = space.feasible.sample(9, np.random.default_rng(5))
+    data, rows = make_data(space, 15), _sample(space)
     before = repr(np.random.get_state())  # noqa: NPY002 - the global generator is what must not change
     first, second = (_fit(surrogate, space, data).predict(rows) for _ in range(2))
-    np.testing.assert_array_equal(first, second, err_msg="equal generators give equal models")
+    assert_array_equal(first, second, "equal generators give equal models")
     after = repr(np.random.get_state())  # noqa: NPY002
     assert after == before, "NumPy's global generator is not used"
 
@@ -120,14 +114,9 @@ def generator_decides(surrogate: Surrogate, space: Space) -> None:
 def arguments_do_not_change(surrogate: Surrogate, space: Space) -> None:
     """Fitting and predicting leave the data unchanged."""
     data, reference = make_data(space, 15), make_data(space, 15)
-    model = _fit(surrogate, space, data)
-    model.predict(data.codes)
-    for name in ("codes", "y", "variance", "censored"):
-        np.testing.assert_array_equal(
-            getattr(data, name),
-            getattr(reference, name),
-            err_msg=f"`Data.{name}` is left unchanged",
-        )
+    _fit(surrogate, space, data).predict(data.codes)
+    for name, before in vars(reference).items():
+        assert_array_equal(getattr(data, name), before, f"`Data.{name}` is left unchanged")
 
 
 def hyperparameters_are_json(surrogate: Surrogate, space: Space) -> None:
@@ -136,9 +125,9 @@ def hyperparameters_are_json(surrogate: Surrogate, space: Space) -> None:
     written = dict(_fit(surrogate, space, data).hyperparameters)
     read = json.loads(json.dumps(written))
     assert read == written, "hyperparameters survive JSON"
-    rows = space.feasible.sample(9, np.random.default_rng(5))
     for start in (read, {}, {"unknown": 1.0}, {"parameters": "none", "lengthscales": None}):
-        _check_predictions(surrogate.fit(space, data, np.random.default_rng(1), start), rows)
+        model = surrogate.fit(space, data, np.random.default_rng(1), start)
+        _check_predictions(model, _sample(space))
 
 
 def conditioning_uses_the_values(surrogate: Surrogate, space: Space) -> None:
@@ -146,55 +135,33 @@ def conditioning_uses_the_values(surrogate: Surrogate, space: Space) -> None:
     model = _fit(surrogate, space, make_data(space, 15))
     if not isinstance(model, UpdatableModel):
         return
-    rows = space.feasible.sample(3, np.random.default_rng(8))
-    rows = np.unique(rows, axis=0)
+    rows = np.unique(space.feasible.sample(3, np.random.default_rng(8)), axis=0)
     mean, variance = model.predict(rows)
-    conditioned_mean, conditioned_variance = model.condition(rows, mean).predict(rows)
-    np.testing.assert_allclose(
-        conditioned_mean, mean, atol=1e-4, err_msg="conditioning on its own means keeps the mean"
-    )
-    assert (conditioned_variance <= variance + 1e-8).all(), (
-        "conditioning does not increase the variance"
-    )
-    np.testing.assert_array_equal(
-        model.predict(rows), (mean, variance), err_msg="condition() leaves the old model unchanged"
-    )
+    new_mean, new_variance = model.condition(rows, mean).predict(rows)
+    assert_allclose(new_mean, mean, atol=1e-4, err_msg="conditioning on own means keeps the mean")
+    assert (new_variance <= variance + 1e-8).all(), "conditioning does not increase the variance"
+    assert_array_equal(model.predict(rows), (mean, variance), "condition() returns a new model")
 
 
 def joint_predictions_agree(surrogate: Surrogate, space: Space) -> None:
     """For models with `predict_joint`: same mean, the variances on the diagonal, and a symmetric covariance."""
-    model = _fit(surrogate, space, make_data(space, 15))
-    predict_joint: Callable[[Codes], tuple[Array, Array]] | None
+    model, rows = _fit(surrogate, space, make_data(space, 15)), _sample(space)
     predict_joint = getattr(model, "predict_joint", None)
     if predict_joint is None:
         return
-    rows = space.feasible.sample(9, np.random.default_rng(5))
     mean, variance = model.predict(rows)
     joint_mean, covariance = predict_joint(rows)
-    np.testing.assert_allclose(
-        joint_mean, mean, atol=1e-6, err_msg="predict_joint() has the mean of predict()"
-    )
-    np.testing.assert_allclose(
-        np.diag(covariance),
-        variance,
-        atol=1e-6,
-        err_msg="the diagonal of the covariance is the variance",
-    )
-    np.testing.assert_allclose(
-        covariance, covariance.T, atol=1e-9, err_msg="the covariance is symmetric"
-    )
-
-
-def _labels(space: Space, codes: Codes) -> Array:
-    """Return which rows run: those on one side of a plane through the features' mean."""
-    side = space.features(codes).sum(axis=1)
-    return np.asarray(side <= np.median(side))
+    assert_allclose(joint_mean, mean, atol=1e-6, err_msg="predict_joint() has the usual mean")
+    diagonal = np.diag(covariance)
+    assert_allclose(diagonal, variance, atol=1e-6, err_msg="the diagonal has the variances")
+    assert_allclose(covariance, covariance.T, atol=1e-9, err_msg="covariances are symmetric")
 
 
 def probabilities_are_probabilities(surrogate: FeasibilitySurrogate, space: Space) -> None:
     """Probabilities have one number in [0, 1] per row, and are higher for rows that ran than for those that failed."""
     codes = space.feasible.sample(40, np.random.default_rng(0))
-    ran = _labels(space, codes).astype(bool)
+    side = space.features(codes).sum(axis=1)
+    ran = np.asarray(side <= np.median(side))  # one side of a plane runs
     model = surrogate.fit(space, codes, ran, 7)
     for rows in (codes, codes[:1], codes[:0]):
         probability = model.probability(rows)
@@ -202,9 +169,8 @@ def probabilities_are_probabilities(surrogate: FeasibilitySurrogate, space: Spac
         assert ((probability >= 0.0) & (probability <= 1.0)).all(), "probabilities are in [0, 1]"
     if not ran.all():
         probability = model.probability(codes)
-        assert probability[ran].mean() > probability[~ran].mean(), (
-            "rows that ran have a higher mean probability than rows that failed"
-        )
+        ran_mean, failed_mean = probability[ran].mean(), probability[~ran].mean()
+        assert ran_mean > failed_mean, "rows that ran have a higher mean than rows that failed"
 
 
 def one_label_is_constant(surrogate: FeasibilitySurrogate, space: Space) -> None:
@@ -212,11 +178,7 @@ def one_label_is_constant(surrogate: FeasibilitySurrogate, space: Space) -> None
     codes = space.feasible.sample(10, np.random.default_rng(0))
     for label in (True, False):
         probability = surrogate.fit(space, codes, np.full(10, label), 7).probability(codes)
-        np.testing.assert_array_equal(
-            probability,
-            float(label),
-            err_msg="if all rows have the same label, the probability is that label",
-        )
+        assert_array_equal(probability, float(label), "the label of all rows is the probability")
 
 
 def seed_decides(surrogate: FeasibilitySurrogate, space: Space) -> None:
@@ -224,7 +186,7 @@ def seed_decides(surrogate: FeasibilitySurrogate, space: Space) -> None:
     codes = space.feasible.sample(30, np.random.default_rng(0))
     ran = np.arange(30) % 3 > 0
     first, second = (surrogate.fit(space, codes, ran, 7).probability(codes) for _ in range(2))
-    np.testing.assert_array_equal(first, second, err_msg="equal seeds give equal models")
+    assert_array_equal(first, second, "equal seeds give equal models")
 
 
 CHECKS: tuple[Check, ...] = (
