@@ -10,13 +10,21 @@ from baco_like.acquisitions.functions import (
     LowerConfidenceBound,
     ProbabilityOfImprovement,
     ThompsonSampling,
+    condition_on_pending,
 )
 from baco_like.acquisitions.optimizers.gradient import GradientAscent
-from baco_like.acquisitions.optimizers.multi_start import AlternatingSearch, LocalSearch
-from baco_like.acquisitions.optimizers.protocol import AcquisitionOptimizer, IsExcluded
-from baco_like.acquisitions.optimizers.scanning import ExhaustiveSearch, SampledSearch
-from baco_like.acquisitions.pending import condition_on_pending
-from baco_like.acquisitions.protocol import AcquisitionFunction, Score
+from baco_like.acquisitions.optimizers.searches import (
+    AlternatingSearch,
+    ExhaustiveSearch,
+    LocalSearch,
+    SampledSearch,
+)
+from baco_like.acquisitions.protocol import (
+    AcquisitionFunction,
+    AcquisitionOptimizer,
+    IsExcluded,
+    Score,
+)
 from baco_like.acquisitions.selectors import AcquisitionSelector, AdvancedMulti, Multi
 from baco_like.acquisitions.weights import draw_minimum, weight_by_feasibility, weight_by_prior
 

@@ -1,15 +1,19 @@
-"""The contract of acquisition functions: bound to a fitted model, they score configurations."""
+"""The contracts of acquisition functions, and of optimizers that find the configurations with the highest scores."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Protocol
 
-from baco_like._typing import Array, Codes, Rng
+from baco_like._typing import Array, Codes, Mask, Rng
+from baco_like.spaces.space import Space
 from baco_like.surrogates.protocol import Model
 
 Score = Callable[[Codes], Array]
 """Maps codes ``(n, w)`` to scores ``(n,)``; higher is better, on a log scale where possible."""
+
+IsExcluded = Callable[[Codes], Mask]
+"""Says which rows may not be returned because they are observed or pending, ``(n, w)`` -> ``(n,)``."""
 
 
 class AcquisitionFunction(Protocol):
@@ -22,4 +26,23 @@ class AcquisitionFunction(Protocol):
             model: Predicts values on the model's scale.
             incumbent: The lowest value so far, on the same scale.
             rng: Random generator, for functions that draw; the returned score is deterministic.
+        """
+
+
+class AcquisitionOptimizer(Protocol):
+    """Maximises a score over the feasible set; a frozen recipe. It needs no surrogate: a score is any callable."""
+
+    def maximise(
+        self, score: Score, space: Space, n: int, rng: Rng, start: Codes, is_excluded: IsExcluded
+    ) -> Codes:
+        """Return at most n distinct feasible rows that are not excluded, best first, ``(<= n, w)``.
+
+        Args:
+            score: Maps codes ``(m, w)`` to scores ``(m,)``; higher is better, NaN counts as the lowest score. It is
+                called with feasible rows only.
+            space: The space to search.
+            n: Number of requested rows.
+            rng: Random generator; the only source of randomness.
+            start: Feasible rows to start from besides random ones (the incumbents), ``(m, w)``.
+            is_excluded: Rows that may be passed through but not returned.
         """

@@ -19,8 +19,7 @@ import numpy as np
 from numpy.testing import assert_array_equal
 
 from baco_like._typing import Array, Codes, Mask
-from baco_like.acquisitions.optimizers.protocol import AcquisitionOptimizer, IsExcluded
-from baco_like.acquisitions.protocol import Score
+from baco_like.acquisitions.protocol import AcquisitionOptimizer, IsExcluded, Score
 from baco_like.records.history import row_keys
 from baco_like.spaces.space import Space
 

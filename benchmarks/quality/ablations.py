@@ -20,8 +20,7 @@ import runs
 
 from baco_like import Space
 from baco_like._typing import Codes, Mask
-from baco_like.acquisitions.optimizers.multi_start import LocalSearch
-from baco_like.acquisitions.optimizers.scanning import SampledSearch
+from baco_like.acquisitions.optimizers.searches import LocalSearch, SampledSearch
 from baco_like.evaluators.replay import ReplayEvaluator, load
 from baco_like.results.recording import Recording
 from baco_like.strategies import Bayesian, Phased, RandomSearch

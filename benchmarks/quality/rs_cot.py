@@ -19,7 +19,7 @@ import runs
 from ablations import EverywhereFeasible
 
 from baco_like import Infeasible, Space
-from baco_like.acquisitions.optimizers.scanning import SampledSearch
+from baco_like.acquisitions.optimizers.searches import SampledSearch
 from baco_like.evaluators.function.evaluator import FunctionEvaluator
 from baco_like.strategies import Bayesian, Phased, RandomSearch, create_strategy
 from baco_like.surrogates.forest import RandomForest

@@ -5,11 +5,14 @@ from hypothesis import strategies as st
 from scipy import integrate, stats
 
 from baco_like.acquisitions.functions import (
+    FAR,
     ExpectedImprovement,
     LowerConfidenceBound,
     ProbabilityOfImprovement,
+    log_ei,
+    log_h,
+    log_pi,
 )
-from baco_like.acquisitions.numerics import FAR, log_ei, log_h, log_pi
 from baco_like.testing.doubles import ChosenModel
 
 CODES = np.zeros((1, 1))

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from baco_like import Integer, Space
-from baco_like.acquisitions.contextual import exploration_factor
 from baco_like.acquisitions.functions import ThompsonSampling
+from baco_like.acquisitions.selectors import exploration_factor
 from baco_like.acquisitions.weights import draw_minimum, weight_by_feasibility, weight_by_prior
 from baco_like.surrogates.gp.model import FixedGaussianProcess
 from baco_like.surrogates.protocol import Data

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from baco_like import Integer, Ordinal, Space
-from baco_like.acquisitions.pending import condition_on_pending
+from baco_like.acquisitions.functions import condition_on_pending
 from baco_like.surrogates.gp.censoring import truncated_mean
 from baco_like.surrogates.gp.evidence import Evidence, Hyperparameters
 from baco_like.surrogates.gp.fit import Effort, chosen_rows, from_json, maximise_evidence, to_json

@@ -5,17 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from baco_like._typing import Array, Codes, Ints, Rng
-from baco_like.acquisitions.optimizers.protocol import IsExcluded
-from baco_like.spaces.rows import find_first_rows
+from baco_like.acquisitions.protocol import IsExcluded
 
 _FIRST_CHECKED = 32
 """Rows that are checked for exclusion first; checking all candidates would take longer than scoring them."""
 
 _GROWTH = 8
 """Factor by which the number of checked rows grows while too few of them are free."""
-
-_DUPLICATES = 4
-"""Expected copies of each distinct row: several climbers may have reached it."""
 
 
 def comparable(scores: Array) -> Array:
@@ -65,12 +61,17 @@ def best_by_owner(owner: Ints, scores: Array, rng: Rng) -> Ints:
     low = comparable(scores)
     if not len(owner):
         return owner
-    start = np.flatnonzero(np.diff(owner, prepend=-1))
+    start = find_run_starts(owner)
     length = np.diff(start, append=len(owner))
     tied = np.flatnonzero(low == np.repeat(np.maximum.reduceat(low, start), length))
     tied = rng.permutation(tied)
     _, first = np.unique(owner[tied], return_index=True)
     return tied[first]
+
+
+def find_run_starts(increasing: Ints) -> Ints:
+    """Return the index at which each run of equal numbers begins."""
+    return np.flatnonzero(np.diff(increasing, prepend=increasing[:1] - 1))
 
 
 def _highest(low: Array, n: int, rng: Rng) -> Ints:
@@ -84,34 +85,3 @@ def _highest(low: Array, n: int, rng: Rng) -> Ints:
         chosen = np.concatenate([above, tied])
     order: Ints = chosen[np.lexsort((rng.random(len(chosen)), -low[chosen]))]
     return order
-
-
-class BestPool:
-    """Collects the n best distinct rows that are not excluded, best first.
-
-    Args:
-        n: Number of rows to keep.
-        rng: Breaks ties.
-        is_excluded: Rows that are never kept.
-        width: Number of code columns.
-    """
-
-    def __init__(self, n: int, rng: Rng, is_excluded: IsExcluded, width: int) -> None:
-        self._n, self._rng, self._is_excluded = n, rng, is_excluded
-        self.rows: Codes = np.empty((0, width))
-        self._scores: Array = np.empty(0)
-
-    def add(self, rows: Codes, scores: Array) -> None:
-        """Add candidates, ``(m, w)``, with their scores, ``(m,)``."""
-        if self._n and len(self._scores) == self._n:  # only rows above the lowest kept score matter
-            higher = scores > self._scores[-1]
-            rows, scores = rows[higher], scores[higher]
-        if not len(rows):
-            return
-        rows, scores = best_free_rows(
-            rows, scores, _DUPLICATES * self._n, self._rng, self._is_excluded
-        )
-        rows = np.concatenate([self.rows, rows])
-        scores = np.concatenate([self._scores, scores])
-        first = find_first_rows(rows)
-        self.rows, self._scores = best_rows(rows[first], scores[first], self._n, self._rng)

@@ -1,4 +1,4 @@
-"""Steps of optimizers that climb from many starts at once: choose the starts, move to better neighbours."""
+"""Climb from many starts at once: choose the starts, move to better neighbours, collect the best rows."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ import numpy as np
 
 from baco_like._typing import Array, Codes, Ints, Rng
 from baco_like.acquisitions.optimizers.best_rows import (
-    BestPool,
     best_by_owner,
+    best_free_rows,
     best_rows,
     comparable,
+    find_run_starts,
 )
-from baco_like.acquisitions.protocol import Score
+from baco_like.acquisitions.protocol import IsExcluded, Score
 from baco_like.spaces.neighbourhoods import Neighbours, hamming
 from baco_like.spaces.rows import find_first_rows
 from baco_like.spaces.space import Space
@@ -21,74 +22,101 @@ from baco_like.spaces.space import Space
 _FEWEST_CLIMBERS = 3
 """This number of climbers is always kept."""
 
-
-def choose_starts(
-    score: Score, space: Space, draws: int, start: Codes, count: int, pool: BestPool, rng: Rng
-) -> tuple[Codes, Array]:
-    """Return the start rows and the ``count`` best of ``draws`` uniform draws, all distinct, with their scores.
-
-    The pool receives all scored rows.
-    """
-    rows = np.concatenate([start, space.feasible.sample(space.affordable(draws), rng)])
-    scores = comparable(score(rows))
-    pool.add(rows, scores)
-    given = len(start)
-    # Twice the count, because draws may repeat each other or a start row.
-    drawn, heights = best_rows(rows[given:], scores[given:], 2 * count, rng)
-    climbers = np.concatenate([rows[:given], drawn])
-    heights = np.concatenate([scores[:given], heights])
-    first = find_first_rows(climbers)
-    first = first[: int((first < given).sum()) + count]
-    return climbers[first], heights[first]
+_DUPLICATES = 4
+"""Expected copies of each distinct row: several climbers may have reached it."""
 
 
-def keep_highest(climbers: Codes, heights: Array, share: float, rng: Rng) -> tuple[Codes, Array]:
-    """Return a share of the climbers, the highest ones, but at least `_FEWEST_CLIMBERS`."""
-    most = max(_FEWEST_CLIMBERS, math.ceil(share * len(climbers)))
-    return best_rows(climbers, heights, most, rng)
-
-
-def step_to_neighbours(
-    score: Score,
-    space: Space,
-    climbers: Codes,
-    heights: Array,
-    pool: BestPool,
-    rng: Rng,
-    values: int,
-) -> tuple[Codes, Array]:
-    """Move each climber to its best neighbour or to a combination of several better ones.
+class Climbers:
+    """Rows that climb together; collects the n best distinct rows on the way that are not excluded.
 
     Args:
         score: Higher is better.
         space: The space to search.
-        climbers: Feasible rows, ``(n, w)``.
-        heights: Their scores, ``(n,)``.
-        pool: Receives all scored rows.
+        n: Number of rows to collect.
         rng: Random generator.
-        values: Number of random values of one parameter that are tried at most.
+        is_excluded: Rows that are never collected; climbers may pass through them.
 
-    Returns:
-        The climbers that could improve, at their new rows, and the scores there; the others are dropped.
+    Attributes:
+        rows: The climbers, ``(m, w)``.
+        heights: Their scores, ``(m,)``.
+        best: The collected rows, best first.
     """
-    near, owner = hamming(space, climbers, rng, limit=values)
-    scores = comparable(score(near)) if len(near) else np.empty(0)
-    pool.add(near, scores)
-    better = np.flatnonzero(scores > heights[owner])
-    near, owner, scores = near[better], owner[better], scores[better]
-    if not len(near):
-        return near, scores
-    joint, joint_owner = combine_changes(space, climbers, near, owner, scores)
-    if len(joint):
-        joint_scores = comparable(score(joint))
-        pool.add(joint, joint_scores)
-        owner = np.concatenate([owner, joint_owner])
-        order = np.argsort(owner, kind="stable")
-        near, owner = np.concatenate([near, joint])[order], owner[order]
-        scores = np.concatenate([scores, joint_scores])[order]
-    best = best_by_owner(owner, scores, rng)
-    best = best[find_first_rows(near[best])]
-    return near[best], scores[best]
+
+    rows: Codes
+    heights: Array
+
+    def __init__(
+        self, score: Score, space: Space, n: int, rng: Rng, is_excluded: IsExcluded
+    ) -> None:
+        self._score, self._space, self._rng = score, space, rng
+        self._n, self._is_excluded = n, is_excluded
+        self.best: Codes = np.empty((0, space.width))
+        self._best_scores: Array = np.empty(0)
+
+    def collect(self, rows: Codes, scores: Array) -> None:
+        """Collect rows, ``(m, w)``, with their scores, ``(m,)``, if they are among the best."""
+        n = self._n
+        if n and len(self._best_scores) == n:  # only rows above the lowest collected score matter
+            higher = scores > self._best_scores[-1]
+            rows, scores = rows[higher], scores[higher]
+        if not len(rows):
+            return
+        rows, scores = best_free_rows(rows, scores, _DUPLICATES * n, self._rng, self._is_excluded)
+        rows = np.concatenate([self.best, rows])
+        scores = np.concatenate([self._best_scores, scores])
+        first = find_first_rows(rows)
+        self.best, self._best_scores = best_rows(rows[first], scores[first], n, self._rng)
+
+    def choose_starts(self, given: Codes, draws: int, count: int) -> None:
+        """Start from the given rows and from the ``count`` best of ``draws`` uniform draws, all distinct."""
+        drawn = self._space.feasible.sample(self._space.affordable(draws), self._rng)
+        rows = np.concatenate([given, drawn])
+        scores = self._scores_of(rows)
+        split = len(given)
+        # Twice the count, because draws may repeat each other or a given row.
+        drawn, heights = best_rows(rows[split:], scores[split:], 2 * count, self._rng)
+        rows = np.concatenate([given, drawn])
+        heights = np.concatenate([scores[:split], heights])
+        first = find_first_rows(rows)
+        first = first[: int((first < split).sum()) + count]
+        self.rows, self.heights = rows[first], heights[first]
+
+    def keep_highest(self, share: float) -> None:
+        """Keep a share of the climbers, the highest ones, but at least `_FEWEST_CLIMBERS`."""
+        most = max(_FEWEST_CLIMBERS, math.ceil(share * len(self.rows)))
+        self.rows, self.heights = best_rows(self.rows, self.heights, most, self._rng)
+
+    def step(self, values: int) -> bool:
+        """Move each climber to its best neighbour or to a combination of several better ones; drop the others.
+
+        Args:
+            values: Number of random values of one parameter that are tried at most.
+
+        Returns:
+            Whether any climber could improve.
+        """
+        rows, owner = hamming(self._space, self.rows, self._rng, limit=values)
+        scores = self._scores_of(rows)
+        better = np.flatnonzero(scores > self.heights[owner])
+        rows, owner, scores = rows[better], owner[better], scores[better]
+        if not len(rows):
+            return False
+        joint, joint_owner = combine_changes(self._space, self.rows, rows, owner, scores)
+        if len(joint):
+            owner = np.concatenate([owner, joint_owner])
+            order = np.argsort(owner, kind="stable")
+            rows, owner = np.concatenate([rows, joint])[order], owner[order]
+            scores = np.concatenate([scores, self._scores_of(joint)])[order]
+        best = best_by_owner(owner, scores, self._rng)
+        best = best[find_first_rows(rows[best])]
+        self.rows, self.heights = rows[best], scores[best]
+        return True
+
+    def _scores_of(self, rows: Codes) -> Array:
+        """Return the scores of rows, and collect the best of them."""
+        scores = comparable(self._score(rows)) if len(rows) else np.empty(0)
+        self.collect(rows, scores)
+        return scores
 
 
 def combine_changes(
@@ -115,10 +143,10 @@ def combine_changes(
     parameter = column_parameter[np.argmax(change != 0, axis=1)]
     group = owner * len(space.columns) + parameter
     order = np.lexsort((-scores, group))
-    best = order[_run_starts(group[order])]  # the best change for every row and parameter
+    best = order[find_run_starts(group[order])]  # the best change for every row and parameter
     best = best[np.lexsort((-scores[best], owner[best]))]
     change, owner = change[best], owner[best]
-    start = _run_starts(owner)
+    start = find_run_starts(owner)
     length = np.diff(start, append=len(owner))
     total = np.cumsum(change, axis=0)
     total -= np.repeat(total[start] - change[start], length, axis=0)
@@ -127,8 +155,3 @@ def combine_changes(
     joint, owner = rows[owner[several]] + total[several], owner[several]
     is_feasible = space.feasible.contains(joint)
     return joint[is_feasible], owner[is_feasible]
-
-
-def _run_starts(increasing: Ints) -> Ints:
-    """Return the index at which each run of equal numbers begins."""
-    return np.flatnonzero(np.diff(increasing, prepend=increasing[:1] - 1))

@@ -67,11 +67,11 @@ class GradientAscent:
         names = [name for name in space.active if is_continuous(space.parameters[name])]
         if not names or not len(rows):
             return rows, heights
-        climb = _Climb(score, space, names, rows.copy(), comparable(heights), rng, self.gain)
+        climb = _Climb(score, space, names, rows.copy(), comparable(heights), rng)
         for _ in range(self.steps):
             if not climb.active.size:
                 break
-            climb.step()
+            climb.step(self.gain)
         return climb.rows, climb.heights
 
 
@@ -79,16 +79,9 @@ class _Climb:
     """Rows that climb together; arrays have one entry per row, and `active` has the rows that still climb."""
 
     def __init__(
-        self,
-        score: Score,
-        space: Space,
-        names: list[str],
-        rows: Codes,
-        heights: Array,
-        rng: Rng,
-        gain: float,
+        self, score: Score, space: Space, names: list[str], rows: Codes, heights: Array, rng: Rng
     ) -> None:
-        self._score, self._space, self._rng, self._gain = score, space, rng, gain
+        self._score, self._space, self._rng = score, space, rng
         self._reals = [(space.parameters[name], space.columns[name]) for name in names]
         self.rows, self.heights = rows, heights
         n, k = len(rows), len(names)
@@ -101,8 +94,8 @@ class _Climb:
         self._gradients[self.active] = self._central_differences(self.active)
         self._drop_finished()
 
-    def step(self) -> None:
-        """Advance every active row by one line search."""
+    def step(self, gain: float) -> None:
+        """Advance every active row by one line search; a smaller gain counts as a failure."""
         active = self.active
         directions = self._directions(active)
         before = self._points[active]
@@ -112,7 +105,8 @@ class _Climb:
         scores = scores.reshape(len(active), -1)
         best = np.argmax(scores, axis=1)
         index = np.arange(len(active))
-        rose = scores[index, best] > self.heights[active] + self._gain
+        highest = scores[index, best]
+        rose = highest > self.heights[active] + gain
         moved, stuck = active[rose], active[~rose]
         failure = np.where(np.isneginf(scores).any(axis=1), 1, _UNBLOCKED_FAILURE)
         self._failures[active] = np.where(rose, 0, self._failures[active] + failure)
@@ -121,11 +115,10 @@ class _Climb:
         if moved.size:
             self._points[moved] = trials[index, best][rose]
             self.rows[moved] = self._rows_at(moved, self._points[moved])
-            self.heights[moved] = scores[index, best][rose]
+            self.heights[moved] = highest[rose]
             gradients = self._central_differences(moved)
-            self._update_inverse(
-                moved, self._points[moved] - before[rose], self._gradients[moved] - gradients
-            )
+            steps, falls = self._points[moved] - before[rose], self._gradients[moved] - gradients
+            self._update_inverse(moved, steps, falls)
             self._gradients[moved] = gradients
         self._drop_finished()
 
@@ -144,7 +137,7 @@ class _Climb:
         """Return uphill steps, no coordinate longer than `_LONGEST_STEP`, ``(m, k)``."""
         gradients = self._projected_gradients(rows)
         directions = np.einsum("nij,nj->ni", self._inverse[rows], gradients)
-        directions = np.where(gradients == 0.0, 0.0, directions)
+        directions[gradients == 0.0] = 0.0
         is_downhill = (directions * gradients).sum(axis=1) <= 0.0
         directions[is_downhill] = gradients[is_downhill]
         has_failed = self._failures[rows] > 0
@@ -188,8 +181,7 @@ class _Climb:
         scores = np.where(usable, scores, self.heights[rows][:, None, None])
         distance = ends[:, 0] - ends[:, 1]
         rise = scores[:, 0] - scores[:, 1]
-        slopes = np.divide(rise, distance, out=np.zeros_like(rise), where=distance > 0.0)
-        return np.asarray(slopes)
+        return np.asarray(np.divide(rise, distance, out=np.zeros_like(rise), where=distance > 0.0))
 
     def _rows_at(self, owner: Ints, points: Array) -> Codes:
         """Return the owners' rows with their reals at these points of [0, 1], ``(m, k)`` -> ``(m, w)``."""

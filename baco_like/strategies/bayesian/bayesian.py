@@ -16,12 +16,13 @@ from typing import Any, final
 import numpy as np
 
 from baco_like._typing import Array, Codes, Mask, Rng
-from baco_like.acquisitions.functions import ExpectedImprovement
-from baco_like.acquisitions.optimizers.multi_start import AlternatingSearch, LocalSearch
-from baco_like.acquisitions.optimizers.protocol import AcquisitionOptimizer
-from baco_like.acquisitions.optimizers.scanning import ExhaustiveSearch
-from baco_like.acquisitions.pending import condition_on_pending
-from baco_like.acquisitions.protocol import AcquisitionFunction, Score
+from baco_like.acquisitions.functions import ExpectedImprovement, condition_on_pending
+from baco_like.acquisitions.optimizers.searches import (
+    AlternatingSearch,
+    ExhaustiveSearch,
+    LocalSearch,
+)
+from baco_like.acquisitions.protocol import AcquisitionFunction, AcquisitionOptimizer, Score
 from baco_like.acquisitions.weights import draw_minimum, weight_by_feasibility, weight_by_prior
 from baco_like.exceptions import TrialError
 from baco_like.records.direction import Direction, sign_of

@@ -16,14 +16,14 @@ from typing import Any, final
 import numpy as np
 
 from baco_like._typing import Array, Codes, Rng
-from baco_like.acquisitions.contextual import exploration_factor
+from baco_like.acquisitions.functions import condition_on_pending
 from baco_like.acquisitions.optimizers.best_rows import best_free_rows
-from baco_like.acquisitions.pending import condition_on_pending
 from baco_like.acquisitions.selectors import (
     ACQUISITIONS,
     AcquisitionSelector,
     AdvancedMulti,
     Turns,
+    exploration_factor,
 )
 from baco_like.records.direction import sign_of
 from baco_like.records.history import History

@@ -5,8 +5,7 @@ import pytest
 
 from baco_like import Categorical, Real, Space
 from baco_like.acquisitions.optimizers.gradient import GradientAscent
-from baco_like.acquisitions.optimizers.multi_start import AlternatingSearch
-from baco_like.acquisitions.optimizers.scanning import SampledSearch
+from baco_like.acquisitions.optimizers.searches import AlternatingSearch, SampledSearch
 
 CUBE = Space({f"x{i}": Real(-2.0, 2.0) for i in range(4)})
 SCALES = Space({"x": Real(0.0, 1.0), "y": Real(1e-3, 10.0, log=True), "z": Real(-500.0, 500.0)})

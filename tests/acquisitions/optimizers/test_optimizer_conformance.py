@@ -4,8 +4,12 @@ import numpy as np
 import pytest
 
 from baco_like import Categorical, Integer, Ordinal, Permutation, Real, Space
-from baco_like.acquisitions.optimizers.multi_start import AlternatingSearch, LocalSearch
-from baco_like.acquisitions.optimizers.scanning import ExhaustiveSearch, SampledSearch
+from baco_like.acquisitions.optimizers.searches import (
+    AlternatingSearch,
+    ExhaustiveSearch,
+    LocalSearch,
+    SampledSearch,
+)
 from baco_like.testing.acquisition_optimizers import CHECKS, exclude_none, make_score
 
 SEARCHES = {

@@ -5,8 +5,7 @@ import pytest
 
 from baco_like import Categorical, Ordinal, Permutation, Real, Space
 from baco_like.acquisitions.optimizers.best_rows import best_rows
-from baco_like.acquisitions.optimizers.multi_start import LocalSearch
-from baco_like.acquisitions.optimizers.scanning import ExhaustiveSearch, SampledSearch
+from baco_like.acquisitions.optimizers.searches import ExhaustiveSearch, LocalSearch, SampledSearch
 from baco_like.spaces.rows import drop_duplicates
 
 SEARCHES = [
