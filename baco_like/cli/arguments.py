@@ -1,21 +1,118 @@
-"""Types of command-line arguments, and exit codes."""
+"""The arguments of all commands."""
 
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-INTERRUPTED = 130
-"""Exit code after Ctrl-C, as shells use it."""
+if TYPE_CHECKING:
+    from baco_like.benchmarking.comparison.runs import Contender
 
 
-def whole_number(least: int, why: str = "") -> Callable[[str], int]:
-    """Return an argument type for integers from ``least``.
+def build_parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line; it stores the name of the command as ``command``."""
+    parser = argparse.ArgumentParser(
+        prog="baco-like", description="Tune compilers and kernels: decide what to run next."
+    )
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    _add_tune(commands)
+    _add_serve(commands)
+    commands.add_parser("strategies", help="list the strategies and their settings")
+    _add_compare(commands)
+    _add_repair(commands)
+    _add_export(commands)
+    return parser
 
-    Args:
-        least: The smallest accepted number.
-        why: Reason of the limit, for the error message.
-    """
+
+def _add_tune(commands: Any) -> None:
+    add = commands.add_parser("tune", help="tune what a TOML file describes").add_argument
+    contents = "space, constraints, objective, evaluator, budget"
+    add("file", type=Path, metavar="FILE.toml", help=contents)
+    add("--budget", type=_whole(1), metavar="N", help="evaluations (default: the file's)")
+    seed_help = "the run's only seed (default: the file's, else 0)"
+    add("--seed", type=_whole(0), metavar="S", help=seed_help)
+    out_help = "folder for the results (default: a new one in runs/)"
+    add("--out", type=Path, metavar="DIR", help=out_help)
+    resume_help = "continue from the journal in the folder (default: the newest)"
+    add("--resume", action="store_true", help=resume_help)
+
+
+def _add_serve(commands: Any) -> None:
+    summary = "speak HyperMapper's and BaCO's client-server protocol over stdin and stdout"
+    add = commands.add_parser("serve", help=summary).add_argument
+    add("scenario", type=Path, metavar="SCENARIO.json", help="of either program")
+    add("--seed", type=_whole(0), default=0, metavar="S", help="the run's only seed")
+    add("--strategy", metavar="NAME", help="use this instead of the scenario's")
+    journal_help = "keep the run in a journal, or resume from it"
+    add("--journal", type=Path, metavar="FILE", help=journal_help)
+
+
+def _add_compare(commands: Any) -> None:
+    add = commands.add_parser(
+        "compare",
+        help="compare strategies on recorded spaces",
+        description="Run strategies on recorded spaces and score them. The same command continues an interrupted "
+        "comparison; more repeats, strategies or spaces extend a finished one.",
+    ).add_argument
+    add(
+        "--strategies",
+        type=parse_contenders,
+        required=True,
+        metavar="A,B,C",
+        help="names as in 'baco-like strategies'; settings follow, as in genetic_algorithm:population=20:mutation=0.1",
+    )
+    add(
+        "--spaces",
+        type=Path,
+        required=True,
+        metavar="DIR",
+        help="folder with T4 results or Kernel Tuner caches (.json, .json.gz), or one such file",
+    )
+    repeats = _whole(2, " (for intervals)")
+    add("--repeats", type=repeats, default=20, metavar="N", help="runs of each (default: 20)")
+    add(
+        "--budget",
+        type=_whole(1),
+        metavar="N",
+        help="evaluations of a run (default: as many as random search needs for 95 %% of the way to each optimum)",
+    )
+    seed_help = "the runs have the seeds S, S + 1, ..."
+    add("--seed", type=_whole(0), default=0, metavar="S", help=seed_help)
+    add("--jobs", type=_whole(1), default=2, metavar="N", help="processes (default: 2)")
+    directions = ["minimize", "maximize"]
+    add("--direction", choices=directions, default="minimize", help="of the values")
+    draw_help = "draw each value from the recorded repeats; configurations may be evaluated again"
+    add("--draw", action="store_true", help=draw_help)
+    out = Path("runs/compare")
+    add("--out", type=Path, default=out, metavar="DIR", help=f"for the results (default: {out})")
+
+
+def _add_repair(commands: Any) -> None:
+    summary = "write the undamaged records of a journal into a new one"
+    add = commands.add_parser("repair", help=summary).add_argument
+    add("old", type=Path, metavar="OLD", help="damaged journal; it is not changed")
+    add("new", type=Path, metavar="NEW", help="new journal; must not exist")
+    header_help = "another journal of the same run, if record 0 is damaged"
+    add("--header", type=Path, metavar="FILE", help=header_help)
+
+
+def _add_export(commands: Any) -> None:
+    summary = "write a journal, or results of another tool, in a format of another tool"
+    add = commands.add_parser("export", help=summary).add_argument
+    add("source", type=Path, metavar="SOURCE", help="a journal, T4, Kernel Tuner, KTT, CSV")
+    add("target", type=Path, metavar="TARGET", help="new file; must not exist")
+    formats = ("t4", "kernel_tuner", "ktt", "baco", "csv")
+    format_help = "of the target; a name that ends in .gz is compressed"
+    add("--format", required=True, choices=formats, help=format_help)
+    objective_help = "the measurement to optimize (default: the file's)"
+    add("--objective", metavar="NAME", help=objective_help)
+
+
+def _whole(least: int, why: str = "") -> Callable[[str], int]:
+    """Return an argument type for integers from ``least``; ``why`` is the reason, for the error message."""
 
     def parse(text: str) -> int:
         number = int(text) if text.isascii() and text.isdigit() else least - 1
@@ -26,3 +123,42 @@ def whole_number(least: int, why: str = "") -> Callable[[str], int]:
         return number
 
     return parse
+
+
+def parse_contenders(text: str) -> list[Contender]:
+    """Parse ``--strategies``: names separated by commas, each with its settings after colons.
+
+    Raises:
+        argparse.ArgumentTypeError: A name or a setting is wrong.
+    """
+    contenders = [_parse_contender(part.strip()) for part in text.split(",") if part.strip()]
+    labels = [contender.label for contender in contenders]
+    for label in labels:
+        if labels.count(label) > 1:
+            raise argparse.ArgumentTypeError(f"{label!r} appears twice; name it once")
+    if not contenders:
+        raise argparse.ArgumentTypeError("needs at least one strategy")
+    return contenders
+
+
+def _parse_contender(text: str) -> Contender:
+    from baco_like.benchmarking.comparison.runs import Contender
+    from baco_like.strategies import create_strategy
+
+    name, *assignments = text.split(":")
+    settings: dict[str, Any] = {}
+    for assignment in assignments:
+        key, separator, value = assignment.partition("=")
+        if not separator:
+            raise argparse.ArgumentTypeError(
+                f"{assignment!r} in {text!r} needs the form name=value"
+            )
+        try:
+            settings[key] = json.loads(value)
+        except ValueError:
+            settings[key] = value  # a plain text
+    try:
+        create_strategy(name, settings)
+    except (ValueError, TypeError) as error:
+        raise argparse.ArgumentTypeError(" ".join(str(error).split())) from None
+    return Contender(text, name, settings)

@@ -7,6 +7,7 @@ error.
 
 from __future__ import annotations
 
+import inspect
 import sys
 import warnings
 from collections.abc import Callable, Mapping
@@ -14,41 +15,33 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
-from baco_like.evaluators import registry
-from baco_like.evaluators.protocol import Evaluator
+from baco_like.evaluators import Evaluator, registry
 from baco_like.evaluators.settings_table import Table, suggestion
 from baco_like.exceptions import RunFileError, SpaceError
 from baco_like.journal.warm_start_results import MODES, Mode
-from baco_like.optimizer.warm_start import WarmStart
-from baco_like.parameters.categorical import Categorical
-from baco_like.parameters.integer import Integer
-from baco_like.parameters.ordinal import Ordinal
-from baco_like.parameters.permutation import Permutation
-from baco_like.parameters.protocol import Parameter
-from baco_like.parameters.real import Real
-from baco_like.records.direction import Direction
-from baco_like.records.objective import Objective
-from baco_like.spaces.space import Space
+from baco_like.optimizer import WarmStart
+from baco_like.parameters import Parameter, parameter_from_dict
+from baco_like.parameters.registry import PARAMETER_TYPES
+from baco_like.records import Direction, Objective
+from baco_like.spaces import Space
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
 
-_TABLES = (
-    "space",
-    "constraints",
-    "objective",
-    "evaluator",
-    "budget",
-    "optimizer",
-    "confirmation",
-    "warm_start",
-)
-_MAX_BYTES = 16 * 2**20
+_REQUIRED = ("space", "evaluator", "budget")
+_TABLES = (*_REQUIRED, "constraints", "objective", "optimizer", "confirmation", "warm_start")
+_MAX_MIB = 16
 
-Readers = Mapping[str, Callable[[Table, str], Any]]
-"""For each key of a table the function that reads its value."""
+_READERS: Mapping[str, Callable[[Table, str], Any]] = {
+    "bool": Table.flag,
+    "float": Table.number,
+    "int": Table.integer,
+    "str": Table.text,
+    "Iterable": Table.array,
+}
+"""For the annotations of a parameter's arguments the reader that checks the value and names its key in errors."""
 
 
 @dataclass(frozen=True)
@@ -125,21 +118,19 @@ def read(path: str | Path) -> RunFile:
     for key in top.entries:
         if key not in _TABLES:
             raise RunFileError(f"{path}: there is no table [{key}]; {suggestion(key, _TABLES)}")
-    for key in ("space", "evaluator", "budget"):
+    for key in _REQUIRED:
         if not top.has(key):
             raise RunFileError(f"{path}: the table [{key}] is missing")
     if isinstance(top.entries.get("objective"), list):
         raise RunFileError(
             f"{path}: several [[objective]] tables are not supported; write one [objective]"
         )
-    evaluations, seconds = _read_budget(top.table("budget"))
     run_file = RunFile(
         path=path,
         space=_read_space(top.table("space"), top.table("constraints")),
         objective=_read_objective(top.table("objective")),
         evaluator_table=top.table("evaluator"),
-        evaluations=evaluations,
-        seconds=seconds,
+        **_read_budget(top.table("budget")),
         **_read_optimizer(top.table("optimizer")),
         **_read_confirmation(top),
         warm_start=_read_warm_starts(top.entries.get("warm_start", []), path.resolve().parent),
@@ -152,10 +143,8 @@ def read(path: str | Path) -> RunFile:
 
 def _parse_toml(path: Path) -> dict[str, Any]:
     try:
-        if path.stat().st_size > _MAX_BYTES:
-            raise RunFileError(
-                f"{path} is larger than {_MAX_BYTES // 2**20} MiB; is it a TOML file?"
-            )
+        if path.stat().st_size > _MAX_MIB * 2**20:
+            raise RunFileError(f"{path} is larger than {_MAX_MIB} MiB; is it a TOML file?")
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise RunFileError(f"{path}: {error.strerror or error}") from None
@@ -185,12 +174,14 @@ def _read_objective(table: Table) -> Objective:
     )
 
 
-def _read_budget(table: Table) -> tuple[int | None, float | None]:
+def _read_budget(table: Table) -> dict[str, Any]:
     table.only(("evaluations", "seconds"))
     if not table.entries:
         raise RunFileError("[budget] needs 'evaluations', 'seconds' or both")
-    evaluations = table.whole("evaluations", low=1) if table.has("evaluations") else None
-    return evaluations, table.positive("seconds") if table.has("seconds") else None
+    return {
+        "evaluations": table.whole("evaluations", low=1) if table.has("evaluations") else None,
+        "seconds": table.positive("seconds") if table.has("seconds") else None,
+    }
 
 
 def _read_optimizer(table: Table) -> dict[str, Any]:
@@ -255,44 +246,24 @@ def _read_space(table: Table, constraints: Table) -> Space:
 def _check_default(space: Space) -> None:
     """Check that the default configuration is feasible, because it is evaluated first."""
     default = space.default_config
-    if default is None or space.contains(default):
-        return
-    raise RunFileError(
-        f"[space] the default configuration is not feasible: {'; '.join(space.explain(default))}; "
-        "change or remove a default"
-    )
-
-
-def _read_default(table: Table, key: str) -> Any:
-    return table.entries[key]
-
-
-def _read_order(table: Table, key: str) -> tuple[Any, ...]:
-    return tuple(table.array(key))
-
-
-_SCALED: Readers = {"log": Table.flag, "default": _read_default}
-
-_PARAMETERS: Mapping[str, tuple[Callable[..., Parameter], Readers, Readers]] = {
-    "real": (Real, {"low": Table.number, "high": Table.number}, _SCALED),
-    "integer": (Integer, {"low": Table.integer, "high": Table.integer}, _SCALED),
-    "ordinal": (Ordinal, {"values": Table.array}, _SCALED),
-    "categorical": (Categorical, {"values": Table.array}, {"default": _read_default}),
-    "permutation": (
-        Permutation,
-        {"elements": Table.array},
-        {"metric": Table.text, "default": _read_order},
-    ),
-}
-"""For each type of parameter its class, and the readers of its required and of its optional keys."""
+    violated = [] if default is None else space.explain(default)
+    if violated:
+        raise RunFileError(
+            f"[space] the default configuration is not feasible: {'; '.join(violated)}; change or remove a default"
+        )
 
 
 def _read_parameter(table: Table) -> Parameter:
-    make, required, optional = _PARAMETERS[table.choice("type", _PARAMETERS)]
-    table.only(("type", *required, *optional))
-    readers = {**required, **{k: r for k, r in optional.items() if table.has(k)}}
-    arguments = {key: read_key(table, key) for key, read_key in readers.items()}
+    """Return a parameter of a built-in or registered type; its keys are the arguments of the constructor."""
+    make = PARAMETER_TYPES[table.choice("type", PARAMETER_TYPES)]
+    arguments = inspect.signature(make).parameters
+    table.only(("type", *arguments))
+    for key, argument in arguments.items():
+        annotation = str(getattr(argument.annotation, "__name__", argument.annotation))
+        read_key = _READERS.get(annotation.partition("[")[0])
+        if read_key is not None and (table.has(key) or argument.default is argument.empty):
+            read_key(table, key)
     try:
-        return make(**arguments)
-    except SpaceError as error:
+        return parameter_from_dict(table.entries)
+    except (ValueError, TypeError) as error:  # a registered type may raise any of them
         raise SpaceError(f"[{table.name}] {_one_line(error)}") from None

@@ -4,103 +4,74 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import itertools
 import sys
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from baco_like._output import print_line
-from baco_like.cli.arguments import INTERRUPTED, whole_number
-from baco_like.cli.run_folder import JOURNAL, check_no_journal, create_folder, folder_to_resume
-from baco_like.cli.run_results import write_results
-from baco_like.exceptions import BacoError, RunFileError
+from baco_like.cli.run_file import RunFile, read
+from baco_like.evaluators import Confirmation, Evaluator, SourceProvider, unwrap
+from baco_like.exceptions import BacoError, JournalError, MissingExtra, RunFileError
+from baco_like.optimizer import Optimizer
+from baco_like.optimizer.setup import read_header
+from baco_like.running import AnyOf, MaxEvals, MaxTime, plot_convergence
+from baco_like.running.lock import sole_runner
+from baco_like.running.loop import run_locked
+from baco_like.running.progress import show_progress
+from baco_like.running.summary import format_summary, summarise, write_best
+from baco_like.running.tuner import confirm_best_trials
+from baco_like.spaces.space import in_words
+from baco_like.strategies import create_strategy, default_settings
 
-if TYPE_CHECKING:
-    from baco_like.cli.run_file import RunFile
-    from baco_like.evaluators.protocol import Evaluator
-    from baco_like.optimizer import Optimizer
-    from baco_like.records.stopping import StopRule
-    from baco_like.running.progress import Progress
-
-
-def add_parser(commands: Any) -> None:
-    """Add the command to ``argparse``."""
-    parser = commands.add_parser("tune", help="tune what a TOML file describes")
-    parser.add_argument(
-        "file",
-        type=Path,
-        metavar="FILE.toml",
-        help="space, constraints, objective, evaluator, budget",
-    )
-    parser.add_argument(
-        "--budget", type=whole_number(1), metavar="N", help="evaluations (default: the file's)"
-    )
-    parser.add_argument(
-        "--seed",
-        type=whole_number(0),
-        metavar="S",
-        help="the run's only seed (default: the file's, else 0)",
-    )
-    parser.add_argument(
-        "--out",
-        type=Path,
-        metavar="DIR",
-        help="folder for the results (default: a new one in runs/)",
-    )
-    parser.add_argument(
-        "--resume",
-        action="store_true",
-        help="continue from the journal in the folder (default: the newest)",
-    )
-    parser.set_defaults(command=tune)
+_JOURNAL = "run.jsonl"
+_RUNS = Path("runs")
 
 
-def tune(args: argparse.Namespace) -> int:
-    """Run or resume a run; return 0 when it has ended, 130 if the user interrupted it."""
-    from baco_like.cli.run_file import read
-    from baco_like.running.lock import sole_runner
-    from baco_like.running.progress import show_progress
-    from baco_like.spaces.space import in_words
+def run(args: argparse.Namespace) -> None:
+    """Run or resume a run.
 
+    Raises:
+        KeyboardInterrupt: The user interrupted the run; its results are written.
+    """
     run_file = read(args.file)
-    stop, budget = _stopping_rule(run_file, args.budget)
+    if args.budget is not None:
+        run_file = replace(run_file, evaluations=args.budget)
     with contextlib.ExitStack() as stack:
         evaluator = run_file.create_evaluator()
         stack.callback(evaluator.close)
         if args.resume:
-            folder = folder_to_resume(args.out, args.file.stem)
+            folder = _folder_to_resume(args.out, args.file.stem)
         else:
             # Without a journal this only checks the arguments, before anything is written.
-            _create_optimizer(run_file, None, args.seed, budget)
-            folder = create_folder(args.out, args.file.stem)
-        stack.enter_context(sole_runner(folder / JOURNAL))
+            _create_optimizer(run_file, None, args.seed)
+            folder = _create_folder(args.out, args.file.stem)
+        journal = folder / _JOURNAL
+        stack.enter_context(sole_runner(journal))
         if not args.resume:
-            check_no_journal(folder)  # again: another process may have been faster
-        optimizer = _create_optimizer(run_file, folder / JOURNAL, args.seed, budget)
+            _check_no_journal(folder)  # again: another process may have been faster
+        optimizer = _create_optimizer(run_file, journal, args.seed)
         size = in_words(run_file.space.feasible_size)
         print_line(f"{size} feasible configurations; results go to {folder}")
-        progress = show_progress(sys.stdout, budget, run_file.objective.unit)
-        reason = _run(run_file, optimizer, evaluator, stop, progress, folder)
+        reason = _run_and_confirm(run_file, optimizer, evaluator, folder)
     if reason is None:
         print_line(
             f"interrupted; continue with: baco-like tune {args.file} --out {folder} --resume"
         )
-        return INTERRUPTED
+        raise KeyboardInterrupt
     print_line(f"ended: {reason}; results are in {folder}")
-    return 0
 
 
-def _run(
-    run_file: RunFile,
-    optimizer: Optimizer,
-    evaluator: Evaluator,
-    stop: StopRule,
-    progress: Progress,
-    folder: Path,
+def _run_and_confirm(
+    run_file: RunFile, optimizer: Optimizer, evaluator: Evaluator, folder: Path
 ) -> str | None:
     """Return why the run ended, or None after Ctrl-C; the results are written in any case."""
-    from baco_like.running.loop import run_locked
-    from baco_like.running.tuner import confirm_best_trials
-
+    limits: list[tuple[Any, Any]]
+    limits = [(MaxEvals, run_file.evaluations), (MaxTime, run_file.seconds)]
+    stop = AnyOf(tuple(rule(limit) for rule, limit in limits if limit is not None))
+    progress = show_progress(sys.stdout, run_file.evaluations, run_file.objective.unit)
     confirmation = None
     try:
         reason = run_locked(optimizer, evaluator, stop, progress)
@@ -111,44 +82,38 @@ def _run(
         reason = None
     except BaseException:
         with contextlib.suppress(BacoError):  # the error that ended the run is reported instead
-            write_results(run_file, optimizer, evaluator, folder)
+            _write_results(run_file, optimizer, evaluator, folder)
         raise
-    write_results(run_file, optimizer, evaluator, folder, confirmation)
+    _write_results(run_file, optimizer, evaluator, folder, confirmation)
     return reason
 
 
-def _stopping_rule(run_file: RunFile, budget: int | None) -> tuple[StopRule, int | None]:
-    """Return the rule that ends the run, and the number of evaluations if it is limited."""
-    from baco_like.running.stopping import AnyOf, MaxEvals, MaxTime
+def _create_optimizer(run_file: RunFile, journal: Path | None, seed: int | None) -> Optimizer:
+    """Create or resume the optimizer; the default configuration is evaluated first.
 
-    evaluations = run_file.evaluations if budget is None else budget
-    rules: list[StopRule] = [] if evaluations is None else [MaxEvals(evaluations)]
-    if run_file.seconds is not None:
-        rules.append(MaxTime(run_file.seconds))
-    return AnyOf(tuple(rules)), evaluations
-
-
-def _create_optimizer(
-    run_file: RunFile, journal: Path | None, seed: int | None, budget: int | None
-) -> Optimizer:
-    """Create or resume the optimizer; the default configuration is evaluated first."""
-    from baco_like.optimizer import Optimizer
-    from baco_like.optimizer.setup import read_header
-
+    Raises:
+        RunFileError: The strategy or a setting does not exist, or a value is wrong.
+    """
     context = run_file.context
     if journal is not None and journal.exists():
         options = read_header(journal).options
         context = run_file.context_on_resume(options.context)
         seed = options.seed if seed is None else seed
+    initial = {} if run_file.initial is None else {"initial": run_file.initial}
+    try:
+        settings = {**default_settings(run_file.strategy), **run_file.settings, **initial}
+        create_strategy(run_file.strategy, settings)
+    except (ValueError, TypeError) as error:
+        raise RunFileError(f"[optimizer] {' '.join(str(error).split())}") from error
     default = run_file.space.default_config
     return Optimizer(
         run_file.space,
         run_file.objective.direction,
         run_file.seed if seed is None else seed,
         objective=run_file.objective.name,
-        budget=budget,
+        budget=run_file.evaluations,
         strategy=run_file.strategy,
-        settings=_strategy_settings(run_file),
+        settings=settings,
         initial=[default] if default is not None else None,
         storage=journal,
         warm_start=run_file.warm_start or None,
@@ -156,18 +121,83 @@ def _create_optimizer(
     )
 
 
-def _strategy_settings(run_file: RunFile) -> dict[str, Any]:
-    """Return the strategy's settings: its defaults, replaced by those of the file.
+# The folder of the results ------------------------------------------------------------------------------------------
+
+
+def _create_folder(out: Path | None, stem: str) -> Path:
+    """Create the folder of the results: ``out``, or the first free one of runs/STEM, runs/STEM-2, ...
 
     Raises:
-        RunFileError: The strategy or a setting does not exist, or a value is wrong.
+        JournalError: The folder has a journal already, or cannot be created.
     """
-    from baco_like.strategies import create_strategy, default_settings
-
-    initial = {} if run_file.initial is None else {"initial": run_file.initial}
     try:
-        settings = {**default_settings(run_file.strategy), **run_file.settings, **initial}
-        create_strategy(run_file.strategy, settings)
-    except (ValueError, TypeError) as error:
-        raise RunFileError(f"[optimizer] {' '.join(str(error).split())}") from error
-    return settings
+        if out is not None:
+            _check_no_journal(out)
+            out.mkdir(parents=True, exist_ok=True)
+            return out
+        _RUNS.mkdir(exist_ok=True)
+        for candidate in _default_folders(stem):
+            with contextlib.suppress(FileExistsError):
+                candidate.mkdir()  # fails if another process has just created the same folder
+                return candidate
+    except OSError as error:
+        raise JournalError(
+            f"cannot make the folder {error.filename}: {error.strerror}; choose another by --out"
+        ) from None
+    raise AssertionError("the numbers are infinite")
+
+
+def _check_no_journal(folder: Path) -> None:
+    journal = folder / _JOURNAL
+    if journal.exists():
+        raise JournalError(
+            f"{journal} exists; continue it by --resume, or choose another folder by --out"
+        )
+
+
+def _folder_to_resume(out: Path | None, stem: str) -> Path:
+    """Return ``out``, or the newest of the folders runs/STEM, runs/STEM-2, ...
+
+    Raises:
+        JournalError: The folder has no journal.
+    """
+    existing = list(itertools.takewhile(Path.exists, _default_folders(stem)))
+    folder = out or (existing[-1] if existing else _RUNS / stem)
+    if not (folder / _JOURNAL).exists():
+        raise JournalError(f"{folder / _JOURNAL} does not exist; leave --resume out to start a run")
+    return folder
+
+
+def _default_folders(stem: str) -> Iterator[Path]:
+    return (_RUNS / (stem if i == 1 else f"{stem}-{i}") for i in itertools.count(1))
+
+
+def _write_results(
+    run_file: RunFile,
+    optimizer: Optimizer,
+    evaluator: Evaluator,
+    folder: Path,
+    confirmation: Confirmation | None = None,
+) -> None:
+    """Print the summary; write best.json, the source of the best configuration and the convergence plot.
+
+    Raises:
+        JournalError: A file cannot be written.
+    """
+    summary = summarise(optimizer.history, run_file.objective)
+    if confirmation is not None:
+        summary = summary.with_confirmation(confirmation.winner, confirmation.candidates)
+    print_line("\n" + format_summary(summary))
+    evaluator = unwrap(evaluator)
+    try:
+        write_best(summary, folder / "best.json", seed=optimizer.options.seed)
+        if summary.best is not None and isinstance(evaluator, SourceProvider):
+            source = evaluator.source(summary.best.config)
+            (folder / evaluator.source_name).write_text(source)
+        plot_convergence(optimizer.history, run_file.objective, folder / "convergence.png")
+    except MissingExtra as error:
+        print_line(f"convergence.png is not written: {error}")
+    except OSError as error:
+        raise JournalError(
+            f"cannot write {error.filename}: {error.strerror}; the run itself is in {folder / _JOURNAL}"
+        ) from error

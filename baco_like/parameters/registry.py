@@ -18,18 +18,20 @@ from baco_like.parameters.real import Real
 VERSION = 1
 """Version of the dictionaries that `Space.to_dict` and `parameter_to_dict` write."""
 
-_TYPES: dict[str, Callable[..., Parameter]] = {
+PARAMETER_TYPES: dict[str, Callable[..., Parameter]] = {
     "real": Real,
     "integer": Integer,
     "ordinal": Ordinal,
     "categorical": Categorical,
     "permutation": Permutation,
 }
-_BUILT_IN = frozenset(_TYPES)
+"""The built-in and registered types by name; change it by `register_parameter` only."""
+
+_BUILT_IN = frozenset(PARAMETER_TYPES)
 
 
 def register_parameter(type_name: str, make: Callable[..., Parameter]) -> None:
-    """Register a parameter type, so that journals and ``Space.from_dict`` can read it.
+    """Register a parameter type, so that journals, ``Space.from_dict`` and TOML files can read it.
 
     A second call with the same name replaces the class, as when a notebook cell runs again.
 
@@ -42,7 +44,7 @@ def register_parameter(type_name: str, make: Callable[..., Parameter]) -> None:
     """
     if type_name in _BUILT_IN:
         raise SpaceError(f"parameter type {type_name!r} is built in; choose another name")
-    _TYPES[type_name] = make
+    PARAMETER_TYPES[type_name] = make
 
 
 def parameter_to_dict(parameter: Parameter) -> dict[str, Any]:
@@ -65,9 +67,11 @@ def parameter_from_dict(data: Mapping[str, Any]) -> Parameter:
             f"a parameter of version {version!r} cannot be read; this release reads {VERSION}"
         )
     type_name = fields.pop("type", None)
-    if not isinstance(type_name, str) or type_name not in _TYPES:
-        raise SpaceError(f"type {type_name!r} is unknown; it is one of {', '.join(_TYPES)}")
-    make = _TYPES[type_name]
+    if not isinstance(type_name, str) or type_name not in PARAMETER_TYPES:
+        raise SpaceError(
+            f"type {type_name!r} is unknown; it is one of {', '.join(PARAMETER_TYPES)}"
+        )
+    make = PARAMETER_TYPES[type_name]
     known = inspect.signature(make).parameters
     needed = [name for name, field in known.items() if field.default is field.empty]
     for key in fields:

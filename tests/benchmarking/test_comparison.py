@@ -37,7 +37,7 @@ from baco_like.benchmarking.comparison.spaces import OUTSIDE, RecordedSpace, fin
 from baco_like.benchmarking.comparison.store import ComparisonSpecification, RunStore
 from baco_like.benchmarking.score import CUTOFF
 from baco_like.cli import main
-from baco_like.cli.compare import parse_contenders
+from baco_like.cli.arguments import parse_contenders
 from baco_like.exceptions import EvaluatorError, JournalError
 from baco_like.running.progress import LineDisplay, open_display
 from baco_like.strategies import create_strategy

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from baco_like import cli
+from baco_like.cli import strategies
 from baco_like.journal.events import START
 from baco_like.journal.json_lines import JsonlJournal
 
@@ -318,7 +319,7 @@ def test_a_bug_shows_its_traceback(monkeypatch):
     def broken(args):
         raise ValueError("a bug")
 
-    monkeypatch.setattr(cli.strategies, "strategies", broken)
+    monkeypatch.setattr(strategies, "run", broken)
     monkeypatch.setattr(signal, "signal", lambda number, handler: None)
     with pytest.raises(ValueError, match="a bug"):
         cli.main(["strategies"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import shutil
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from baco_like.cli import run_file as runfile
 from baco_like.exceptions import BacoError, EvaluatorError, RunFileError, SpaceError
+from baco_like.parameters import Gaussian
 from baco_like.records.objective import Objective
 from baco_like.records.trial import Status, Trial
 
@@ -123,6 +125,44 @@ def test_confirmation(tmp_path: Path) -> None:
     assert runfile.read(write(tmp_path, GOOD)).top == 0
     run = runfile.read(write(tmp_path, GOOD + "\n[confirmation]\ntop = 2\n"))
     assert (run.top, run.rounds) == (2, 5)
+
+
+SUBSET = """\
+[space.flags]
+type = "subset"
+elements = ["fuse", "prefetch", "unroll", "vectorize"]
+default = "none"
+"""
+CATEGORICAL = '[space.flags]\ntype = "categorical"\nvalues = ["-O2", "-O3"]\n'
+
+
+def test_a_registered_parameter_type_can_be_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    flags = importlib.import_module("parameter_type").FLAGS  # registers the type "subset"
+    run = runfile.read(write(tmp_path, GOOD.replace(CATEGORICAL, SUBSET)))
+    assert run.space.parameters["flags"] == flags
+    for line, wrong, error, message in (
+        ("default", "defualt", RunFileError, "did you mean 'default'"),
+        ('elements = ["fuse", ', 'element = ["fuse", ', RunFileError, "did you mean 'elements'"),
+        ('["fuse", "prefetch", "unroll", "vectorize"]', "3", SpaceError, r"\[space.flags\] .*int"),
+        ('elements = ["fuse", "prefetch", "unroll", "vectorize"]', "", SpaceError, "'elements' is"),
+    ):
+        assert line in SUBSET
+        text = GOOD.replace(CATEGORICAL, SUBSET.replace(line, wrong))
+        with pytest.raises(error, match=message):
+            runfile.read(write(tmp_path, text))
+
+
+def test_a_prior_of_a_parameter_is_read(tmp_path: Path) -> None:
+    text = GOOD.replace('values = ["-O2", "-O3"]', 'values = ["-O2", "-O3"]\nprior = [1, 3]')
+    text = text.replace("high = 1e-1", "high = 1e-1\nprior = {gaussian = [1e-3, 1.0]}")
+    parameters: Any = runfile.read(write(tmp_path, text)).space.parameters
+    assert tuple(parameters["flags"].prior) == (1, 3)
+    assert parameters["eps"].prior == Gaussian(1e-3, 1.0)
+    with pytest.raises(SpaceError, match=r"\[space.eps\].*prior"):
+        runfile.read(write(tmp_path, text.replace("gaussian", "normal")))
 
 
 MISTAKES: list[tuple[str, str, type[BacoError], str]] = [
