@@ -69,18 +69,26 @@ class Journal(Protocol):
         """
 
 
-def normalise(event: Event) -> Event:
-    """Return the event as it will be read back, so that runs in memory and in a file behave the same.
+def to_json(event: Event) -> str:
+    """Return the JSON text of an event, without spaces and in ASCII.
 
     Raises:
         JournalError: It holds a value that JSON cannot represent exactly (NaN, an object).
     """
     try:
-        normalised: Event = json.loads(json.dumps(event, allow_nan=False))
+        return json.dumps(event, allow_nan=False, separators=(",", ":"))
     except (TypeError, ValueError, RecursionError) as error:
-        raise JournalError(
-            f"cannot record the {event['event']} event: {error}; use JSON values"
-        ) from error
+        kind = event["event"]
+        raise JournalError(f"cannot write a {kind} event: {error}; use JSON values") from error
+
+
+def normalise(event: Event) -> dict[str, Any]:
+    """Return the event as it will be read back, so that runs in memory and in a file behave the same.
+
+    Raises:
+        JournalError: It holds a value that JSON cannot represent exactly (NaN, an object).
+    """
+    normalised: dict[str, Any] = json.loads(to_json(event))
     return normalised
 
 
@@ -114,10 +122,7 @@ def observed_event(trials: Sequence[Trial]) -> Event:
     Every row has its configuration, so that an observation survives even if the record of its suggestion is damaged.
     Rows of trials that were not suggested also have their origin.
     """
-    rows = []
-    for trial in trials:
-        assert trial.outcome is not None
-        rows.append(outcome_row(trial, trial.outcome))
+    rows = [outcome_row(trial, trial.outcome) for trial in trials if trial.outcome is not None]
     return {"event": "observed", "outcomes": rows}
 
 
@@ -195,26 +200,6 @@ def new_configs(event: Event) -> list[dict[str, Any]]:
     return []
 
 
-def encode_new(event: Event, space: Space) -> Codes:
-    """Return the codes of `new_configs`, (n, w); NaN for imported configurations that cannot be encoded.
-
-    Raises:
-        ConfigError: A configuration that is not imported does not belong to the space.
-    """
-    configs = new_configs(event)
-    if event["event"] != "observed":
-        return space.encode(configs)
-    codes = np.full((len(configs), space.width), np.nan)
-    origins = [row["origin"] for row in event["outcomes"] if "origin" in row]
-    for i, (config, origin) in enumerate(zip(configs, origins, strict=True)):
-        try:
-            codes[i] = space.encode([config])[0]
-        except ConfigError:
-            if origin != "imported":
-                raise
-    return codes
-
-
 def apply(
     event: Event, history: History, codes: Codes | None = None
 ) -> tuple[History, tuple[Observation, ...]]:
@@ -223,32 +208,34 @@ def apply(
     Args:
         event: The event.
         history: The history before the event.
-        codes: `encode_new` of the event, (n, w), if the caller has it already.
+        codes: The codes of `new_configs`, (n, w), if the caller has them already; NaN for imported configurations
+            that cannot be encoded.
 
     Raises:
         TrialError: The event does not fit the history.
         ConfigError: A configuration is not in the space.
         LookupError, TypeError, ValueError, AttributeError: The event is malformed.
     """
-    kind = event["event"]
-    if kind == "suggested":
-        return _apply_suggested(event, history, codes), ()
-    if kind == "observed":
-        return _apply_observed(event, history, codes)
-    if kind == "abandoned":
-        return history.abandon(event["id"]), ()
-    if kind == "enqueued":
-        configs = [config_from_json(config) for config in event["configs"]]
-        history.space.encode(configs)  # raises for what could not be suggested later
-        return history.enqueue(configs), ()
-    raise KeyError(kind)
+    match event["event"]:
+        case "suggested":
+            return _apply_suggested(event, history, codes), ()
+        case "observed":
+            return _apply_observed(event, history, codes)
+        case "abandoned":
+            return history.abandon(event["id"]), ()
+        case "enqueued":
+            configs = [config_from_json(config) for config in event["configs"]]
+            history.space.encode(configs)  # raises for what could not be suggested later
+            return history.enqueue(configs), ()
+        case kind:
+            raise KeyError(kind)
 
 
 def _apply_suggested(event: Event, history: History, codes: Codes | None) -> History:
     until = event.get("until")
     if until is not None and not _is_number(until):
         raise ValueError(f"until is {until!r:.80}")
-    codes = encode_new(event, history.space) if codes is None else codes
+    codes = history.space.encode(new_configs(event)) if codes is None else codes
     trials = [
         Trial(row["id"], config_from_json(row["config"]), row["tag"], row["origin"], until=until)
         for row in event["trials"]
@@ -263,14 +250,18 @@ def _apply_suggested(event: Event, history: History, codes: Codes | None) -> His
 def _apply_observed(
     event: Event, history: History, codes: Codes | None
 ) -> tuple[History, tuple[Observation, ...]]:
-    rows = event["outcomes"]
+    rows, space = event["outcomes"], history.space
     added = [row for row in rows if "origin" in row]
-    if added and codes is None:
-        codes = encode_new(event, history.space)
     unsuggested = {}
-    for row, code in zip(added, () if codes is None else codes, strict=True):
+    for i, row in enumerate(added):
         trial = Trial(row["id"], config_from_json(row["config"]), None, row["origin"])
-        inside = trial.origin != "imported" or _is_feasible(code, history.space)
+        try:
+            (code,) = space.encode([trial.config]) if codes is None else codes[[i]]
+        except ConfigError:
+            if trial.origin != "imported":
+                raise
+            code = np.full(space.width, np.nan)
+        inside = trial.origin != "imported" or _is_feasible(code, space)
         unsuggested[trial.id] = (trial, code if inside else None)
     return history.complete([read_outcome(row) for row in rows], unsuggested)
 

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import operator
 import os
 import platform
-import sys
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from importlib import metadata
-from typing import Any
+from typing import Any, get_args
 
-import numpy as np
-
+from baco_like._checks import whole_number
 from baco_like.exceptions import JournalError
 from baco_like.journal.events import SCHEMA, Event, config_from_json, normalise
 from baco_like.journal.warm_start_results import WarmStartResults
@@ -23,21 +21,6 @@ from baco_like.spaces.inputs import describe_differences
 from baco_like.spaces.space import Space
 
 _LIBRARIES = ("baco-like", "numpy", "scipy", "torch", "gpytorch", "scikit-learn")
-
-
-def whole(name: str, value: Any, least: int) -> int:
-    """Return an argument as an int.
-
-    Raises:
-        ValueError: It is not an integer, or below ``least``; bools are rejected.
-    """
-    try:
-        number = operator.index(value)
-    except TypeError:
-        number = least - 1
-    if isinstance(value, (bool, np.bool_)) or number < least:
-        raise ValueError(f"{name} must be a whole number from {least}, not {value!r}")
-    return number
 
 
 @dataclass(frozen=True)
@@ -63,15 +46,12 @@ class Options:
     context: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for name, allowed in (
-            ("direction", ("minimize", "maximize")),
-            ("noise", ("none", "repeat")),
-        ):
+        for name, allowed in (("direction", get_args(Direction)), ("noise", get_args(Noise))):
             if getattr(self, name) not in allowed:
                 raise ValueError(f"{name} must be one of {allowed}, not {getattr(self, name)!r}")
-        object.__setattr__(self, "seed", whole("seed", self.seed, 0))
+        object.__setattr__(self, "seed", whole_number("seed", self.seed, 0))
         if self.budget is not None:
-            object.__setattr__(self, "budget", whole("budget", self.budget, 1))
+            object.__setattr__(self, "budget", whole_number("budget", self.budget, 1))
         if not isinstance(self.objective, str) or not self.objective:
             raise ValueError(f"objective must be the value's name, not {self.objective!r}")
 
@@ -101,7 +81,7 @@ class Header:
             "options": asdict(self.options),
             "queue": [dict(config) for config in self.queue],
             **({"warm_start": [part.event() for part in self.earlier]} if self.earlier else {}),
-            "versions": {"python": sys.version.split()[0], **_versions()},
+            "versions": _find_versions(),
             "host": {
                 "name": platform.node(),
                 "machine": platform.machine(),
@@ -129,14 +109,11 @@ class Header:
             )
         try:
             options, space = Options(**event["options"]), event["space"]
-            for part, kind in (
-                (options.strategy, dict),
-                (options.context, dict),
-                (space["parameters"], dict),
-                (space["constraints"], list),
-            ):
-                if not isinstance(part, kind):
-                    raise TypeError(f"{part!r:.80} is not a {kind.__name__}")
+            for part in (options.strategy, options.context, space["parameters"]):
+                if not isinstance(part, dict):
+                    raise TypeError(f"{part!r:.80} is not a dict")
+            if not isinstance(space["constraints"], list):
+                raise TypeError(f"{space['constraints']!r:.80} is not a list")
             earlier = tuple(map(WarmStartResults.read, event.get("warm_start", ())))
             return cls(dict(space), options, tuple(map(config_from_json, event["queue"])), earlier)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -150,32 +127,30 @@ class Header:
         Raises:
             JournalError: There are differences; the message lists them.
         """
-        found = describe_differences(self.space, space.to_dict())
-        way = ", or baco_like.migrate(OLD, NEW, space) for a changed space" if found else ""
-        # Compare JSON values: a tuple in the settings or the context is a list in the journal.
-        had, given = (
-            normalise({"event": "opened", "options": asdict(one)})["options"]
-            for one in (self.options, options)
+        differences = describe_differences(self.space, space.to_dict())
+        remedy = (
+            ", or baco_like.migrate(OLD, NEW, space) for a changed space" if differences else ""
         )
-        for part in fields(Options):
-            old, new = had[part.name], given[part.name]
-            if part.name == "context":
-                found += _context_differences(old, new)
-            elif part.name != "budget" and old != new:
-                found.append(f"{part.name} was {old!r}, now {new!r}")
-        if points is not None and list(map(dict, self.queue)) != list(map(dict, points)):
-            found.append(f"the first points were {list(map(dict, self.queue))}, now {list(points)}")
-        if found:
+        # Compare JSON values: a tuple in the settings or the context is a list in the journal.
+        old, new = (
+            normalise({"event": "opened", **asdict(options), "budget": None})
+            for options in (self.options, options)
+        )
+        contexts = old.pop("context"), new.pop("context")
+        differences += [*_describe_changes(old, new), *_describe_changes(*contexts)]
+        queue = list(map(dict, self.queue))
+        if points is not None and queue != list(map(dict, points)):
+            differences.append(f"the first points were {queue}, now {list(points)}")
+        if differences:
             raise JournalError(
-                f"{path} belongs to another run: {'; '.join(found)}; use the same, or another file{way}"
+                f"{path} belongs to another run: {'; '.join(differences)}; use the same, or another file{remedy}"
             )
 
 
-def _context_differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
-    names = [*old, *(name for name in new if name not in old)]
+def _describe_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     return [
         f"{name} was {old.get(name)!r}, now {new.get(name)!r}"
-        for name in names
+        for name in dict.fromkeys([*old, *new])
         if old.get(name) != new.get(name)
     ]
 
@@ -194,11 +169,9 @@ def describe(value: Any) -> Any:
     return getattr(value, "__qualname__", type(value).__qualname__)
 
 
-def _versions() -> dict[str, str]:
-    found = {}
+def _find_versions() -> dict[str, str]:
+    versions = {"python": platform.python_version()}
     for name in _LIBRARIES:
-        try:
-            found[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue
-    return found
+        with suppress(metadata.PackageNotFoundError):
+            versions[name] = metadata.version(name)
+    return versions

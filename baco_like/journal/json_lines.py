@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, final
 
 from baco_like.exceptions import JournalConflict, JournalError
-from baco_like.journal.events import Event, Mark
+from baco_like.journal.events import Event, Mark, to_json
 from baco_like.journal.lock import locked
 
 _HEAD = len('{"crc":"01234567",')
@@ -36,13 +36,7 @@ def encode_record(number: int, event: Event) -> bytes:
     Raises:
         JournalError: The event holds a value that JSON cannot represent exactly (NaN, an object).
     """
-    try:
-        text = json.dumps({"n": number, **event}, allow_nan=False, separators=(",", ":"))
-    except (TypeError, ValueError) as error:
-        raise JournalError(
-            f"cannot write a {event['event']} event: {error}; use JSON values"
-        ) from error
-    rest = text[1:].encode("ascii")
+    rest = to_json({"n": number, **event})[1:].encode("ascii")
     return b'{"crc":"%08x",' % zlib.crc32(rest) + rest + b"\n"
 
 
@@ -52,11 +46,8 @@ def decode_record(line: bytes, number: int) -> Event | None:
     if head != b'{"crc":"%08x",' % zlib.crc32(rest):
         return None
     try:
-        text = rest.decode("ascii")
-        event, end = _DECODER.raw_decode("{" + text)
+        event: dict[str, Any] = _DECODER.decode("{" + rest.decode("ascii"))
     except (ValueError, RecursionError):
-        return None
-    if end != len(text) + 1 or type(event) is not dict:
         return None
     return event if event.pop("n", None) == number else None
 
@@ -113,9 +104,8 @@ def write_journal(path: Path, events: Iterable[Event]) -> None:
             part.unlink(missing_ok=True)
         sync_folder(path.parent)
     except FileExistsError as error:
-        raise JournalError(
-            f"{error.filename2 or error.filename} exists; name another file"
-        ) from error
+        taken = error.filename2 or error.filename
+        raise JournalError(f"{taken} exists; name another file") from error
     except OSError as error:
         raise JournalError(f"cannot write {path}: {error.strerror}") from error
 
@@ -124,7 +114,7 @@ def _could_be_torn(rest: bytes, number: int) -> bool:
     """Return whether a crash can have left these bytes: the start of a record, zeros, or both."""
     rest = rest.rstrip(b"\0") if number else rest
     begin = (_BEGINNING + f"{number},").encode()[: len(rest)]
-    pattern = re.escape(begin).replace(rb"\#", b"[0-9a-f]").replace(b"#", b"[0-9a-f]")
+    pattern = re.escape(begin).replace(rb"\#", b"[0-9a-f]")
     return re.match(pattern, rest) is not None
 
 
@@ -170,9 +160,8 @@ class JsonlJournal:
         """
         line = encode_record(after.number, event)
         data = line if after.closed else b"\n" + line
-        with locked(
-            self.path, os.O_RDWR | (0 if after.number else os.O_CREAT), fcntl.LOCK_EX
-        ) as fd:
+        flags = os.O_RDWR if after.number else os.O_RDWR | os.O_CREAT
+        with locked(self.path, flags, fcntl.LOCK_EX) as fd:
             tail = self._bytes(fd, after)
             if next(_records(tail, after, self.path), None) is not None:
                 raise JournalConflict(f"{self.path} has grown")
@@ -184,10 +173,11 @@ class JsonlJournal:
         return Mark(after.number + 1, after.place + len(data))
 
     def _bytes(self, fd: int, after: Mark) -> bytes:
-        size = os.fstat(fd).st_size
-        if size < after.place:
+        if os.fstat(fd).st_size < after.place:
             raise JournalError(f"{self.path} is shorter than before; restore it from a copy")
-        return b"".join(_chunks(fd, after.place, size))
+        with open(fd, "rb", closefd=False) as file:
+            file.seek(after.place)
+            return file.read()
 
     def _write(self, fd: int, data: bytes, place: int) -> None:
         try:
@@ -209,12 +199,3 @@ def sync_folder(folder: Path) -> None:
         os.fsync(fd)
     finally:
         os.close(fd)
-
-
-def _chunks(fd: int, start: int, end: int) -> Iterator[bytes]:
-    while start < end:
-        chunk = os.pread(fd, end - start, start)
-        if not chunk:
-            return
-        start += len(chunk)
-        yield chunk

@@ -10,7 +10,7 @@ import fcntl
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from baco_like.exceptions import JournalError
@@ -44,9 +44,8 @@ def locked(path: Path, flags: int, kind: int) -> Iterator[int]:
             try:
                 yield fd
             finally:
-                fcntl.flock(
-                    fd, fcntl.LOCK_UN
-                )  # a process forked in the meantime has the file open, too
+                # A process that was forked in the meantime has the file open, too.
+                fcntl.flock(fd, fcntl.LOCK_UN)
         finally:
             os.close(fd)
     except OSError as error:
@@ -72,33 +71,17 @@ def _acquire(fd: int, path: Path, kind: int) -> None:
 
 
 def _refuse_stopped(fd: int, path: Path) -> None:
-    for process in _holders(os.fstat(fd).st_ino):
-        if _is_stopped(process):
-            raise JournalError(
-                f"{path} is locked by process {process}, which is stopped; "
-                f"resume it (kill -CONT {process}) or end it, and try again"
-            )
-
-
-def _holders(inode: int) -> list[int]:
-    """Return the processes that hold a lock on a file; empty on systems without /proc/locks."""
-    try:
-        lines = Path("/proc/locks").read_text().splitlines()
-    except OSError:
-        return []
-    found = [
-        line.split() for line in lines
-    ]  # 1: FLOCK ADVISORY WRITE <process> <device>:<inode> 0 EOF
-    return [
-        int(words[4])
-        for words in found
-        if words[1] == "FLOCK" and words[5].rpartition(":")[2] == str(inode)
-    ]
-
-
-def _is_stopped(process: int) -> bool:
-    try:
-        text = Path(f"/proc/{process}/stat").read_text()
-    except OSError:
-        return False
-    return text.rpartition(")")[2].split()[0] in ("T", "t")
+    """Raise an error if a holder of the lock is stopped; do nothing on systems without /proc/locks."""
+    inode = str(os.fstat(fd).st_ino)
+    with suppress(OSError):  # also of a holder that has just ended
+        for line in Path("/proc/locks").read_text().splitlines():
+            words = line.split()  # 1: FLOCK ADVISORY WRITE <process> <device>:<inode> 0 EOF
+            if words[1] != "FLOCK" or words[5].rpartition(":")[2] != inode:
+                continue
+            process = words[4]
+            status = Path(f"/proc/{process}/stat").read_text()
+            if status.rpartition(")")[2].split()[0] in ("T", "t"):
+                raise JournalError(
+                    f"{path} is locked by process {process}, which is stopped; "
+                    f"resume it (kill -CONT {process}) or end it, and try again"
+                )

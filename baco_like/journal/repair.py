@@ -7,10 +7,10 @@ the record of its suggestion is damaged.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from baco_like.exceptions import JournalError
 from baco_like.journal.events import Event
@@ -34,8 +34,7 @@ class Repair:
     notes: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class _Found:
+class _Record(NamedTuple):
     """A valid record and its position in the file."""
 
     number: int
@@ -55,14 +54,12 @@ def repair(old: Path, new: Path, header: Path | None = None) -> Repair:
     Raises:
         JournalError: A file cannot be read or written, or both headers are damaged.
     """
-    data = _content(old)
-    found = list(_whole_records(data))
-    notes = list(_damages(data, found))
-    events = {one.number: one.event for one in reversed(found)}  # of two, the first
+    data = _read_file(old)
+    records = list(_valid_records(data))
+    notes = list(_describe_damages(data, records))
+    events = {record.number: record.event for record in reversed(records)}  # of two, the first
     if header is not None and 0 not in events:
-        events |= {
-            one.number: one.event for one in _whole_records(_content(header)) if not one.number
-        }
+        events |= {r.number: r.event for r in _valid_records(_read_file(header)) if not r.number}
         notes.append(f"record 0 comes from {header}")
     if 0 not in events:
         raise JournalError(
@@ -71,19 +68,19 @@ def repair(old: Path, new: Path, header: Path | None = None) -> Repair:
             0,
         )
     Header.read(events[0], str(old))
-    fitting = _Fitting.of(events)
-    write_journal(new, [events[0], *fitting.all(events)])
-    return Repair(len(events) - fitting.dropped, (*notes, *fitting.notes))
+    adapter = _Adapter(_find_lost_trials(events.values()), notes)
+    write_journal(new, [events[0], *adapter.adapt_all(events)])
+    return Repair(len(events) - adapter.dropped, tuple(notes))
 
 
-def _content(path: Path) -> bytes:
+def _read_file(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
         raise JournalError(f"cannot read {path}: {error.strerror}") from error
 
 
-def _whole_records(data: bytes) -> Iterator[_Found]:
+def _valid_records(data: bytes) -> Iterator[_Record]:
     """Yield the records with a valid checksum, even if the line end between two is damaged."""
     begins = [(match.start(), int(match[1])) for match in _BEGINNING.finditer(data)]
     after = [*(start for start, _ in begins), len(data) + 1][1:]
@@ -92,130 +89,122 @@ def _whole_records(data: bytes) -> Iterator[_Found]:
         for end in {line, following - 1, min(following, len(data)) - 1} - {-1}:
             event = decode_record(data[start:end], number)
             if event is not None:
-                yield _Found(number, event, start, end)
+                yield _Record(number, event, start, end)
                 break
 
 
-def _damages(data: bytes, found: Iterable[_Found]) -> Iterator[str]:
+def _describe_damages(data: bytes, records: Iterable[_Record]) -> Iterator[str]:
     """Yield one line per damaged part of the file."""
     place, number = 0, 0
-    for one in found:
-        if one.number < number:
-            yield f"record {one.number} occurs twice; the first is kept"
-        elif one.number > number:
-            size, several = one.start - place, one.number - number > 1
-            which = (
-                f"records {number} to {one.number - 1} are" if several else f"record {number} is"
-            )
-            yield f"{which} damaged and dropped ({size} bytes)"
-        place, number = one.end + 1, max(number, one.number + 1)
+    for record in records:
+        if record.number < number:
+            yield f"record {record.number} occurs twice; the first is kept"
+        elif record.number > number:
+            last = record.number - 1
+            lost = f"record {number} is" if last == number else f"records {number} to {last} are"
+            yield f"{lost} damaged and dropped ({record.start - place} bytes)"
+        place, number = record.end + 1, max(number, record.number + 1)
     if data[place:].strip(b"\0\n"):
         yield f"record {number} is damaged or cut off and dropped ({len(data) - place} bytes at the end)"
 
 
+def _find_lost_trials(events: Collection[Event]) -> dict[int, Mapping[str, Any]]:
+    """Return the configurations of observed trials whose suggestion is lost, by id."""
+    suggested = {row["id"] for event in events for row in _rows(event, "trials")}
+    return {
+        row["id"]: row["config"]
+        for event in events
+        for row in _rows(event, "outcomes")
+        if "config" in row and "origin" not in row and row["id"] not in suggested
+    }
+
+
+def _rows(event: Event, name: str) -> list[Any]:
+    rows = event.get(name)
+    rows = rows if isinstance(rows, list) else []
+    return [row for row in rows if isinstance(row, dict) and type(row.get("id")) is int]
+
+
 @dataclass
-class _Fitting:
+class _Adapter:
     """Adapts records to each other if records between them are lost.
 
     Attributes:
         lost: Configurations of observed trials whose suggestion is lost, by id.
+        notes: One line per change.
         pending: Ids of pending trials.
         next_id: As in `History`.
-        notes: One line per change.
         dropped: Number of records that were left out.
     """
 
     lost: dict[int, Mapping[str, Any]]
+    notes: list[str]
     pending: set[int] = field(default_factory=set)
     next_id: int = 0
-    notes: list[str] = field(default_factory=list)
     dropped: int = 0
 
-    @classmethod
-    def of(cls, events: Mapping[int, Event]) -> _Fitting:
-        rows = [row for event in events.values() for row in _list(event, "outcomes")]
-        asked = {row["id"] for event in events.values() for row in _list(event, "trials")}
-        return cls(
-            {
-                row["id"]: row["config"]
-                for row in rows
-                if "config" in row and "origin" not in row and row["id"] not in asked
-            }
-        )
-
-    def all(self, events: Mapping[int, Event]) -> Iterator[Event]:
+    def adapt_all(self, events: Mapping[int, Event]) -> Iterator[Event]:
         """Yield the adapted events in order, without the header."""
         for number in sorted(events)[1:]:
-            event = events[number]
             try:
-                made = list(self._change(event)(number, event))
+                adapted = list(self._adapt(number, events[number]))
             except (LookupError, TypeError, AttributeError):
-                made = []
+                adapted = []
                 self.notes.append(f"record {number} is not a known event; dropped")
-            self.dropped += not made
-            yield from made
+            self.dropped += not adapted
+            yield from adapted
 
-    def _change(self, event: Event) -> Callable[[int, Event], Iterator[Event]]:
-        return {
-            "suggested": self._suggested,
-            "observed": self._observed,
-            "abandoned": self._abandoned,
-            "enqueued": self._enqueued,
-        }[event["event"]]
+    def _adapt(self, number: int, event: Event) -> Iterator[Event]:
+        """Yield the event as far as it fits those before it, after the suggestions that it needs."""
+        match event["event"]:
+            case "suggested":
+                ids = [row["id"] for row in event["trials"]]
+                yield from self._suggest_lost(ids[0] if ids else 0)
+                again = [i for i in event.get("again", ()) if i in self.pending]
+                self._add_pending(ids)
+                yield {**event, "again": again} if "again" in event else event
+            case "observed":
+                rows = []
+                for row in event["outcomes"]:
+                    i, is_new = row["id"], "origin" in row
+                    yield from self._suggest_lost(i if is_new else i + 1)
+                    if is_new or self._is_pending(i, f"record {number}", "its outcome is dropped"):
+                        self._add_pending([i])
+                        self.pending.remove(i)
+                        rows.append(row)
+                if rows:
+                    yield {**event, "outcomes": rows}
+            case "abandoned":
+                if self._is_pending(event["id"], f"record {number}", "dropped"):
+                    self.pending.remove(event["id"])
+                    yield event
+            case "enqueued":
+                yield event
+            case kind:
+                raise KeyError(kind)
 
-    def _suggested(self, number: int, event: Event) -> Iterator[Event]:
-        ids = [row["id"] for row in event["trials"]]
-        yield from self._revived(ids[0] if ids else 0)
-        again = [i for i in event.get("again", ()) if i in self.pending]
-        self._started(ids)
-        yield {**event, "again": again} if "again" in event else event
+    def _is_pending(self, trial_id: int, record: str, consequence: str) -> bool:
+        """Return whether a trial is pending; note the consequence if it is not."""
+        if trial_id in self.pending:
+            return True
+        self.notes.append(f"{record}: trial {trial_id} is unknown; {consequence}")
+        return False
 
-    def _observed(self, number: int, event: Event) -> Iterator[Event]:
-        rows = []
-        for row in event["outcomes"]:
-            i = row["id"]
-            yield from self._revived(i if "origin" in row else i + 1)
-            if "origin" not in row and i not in self.pending:
-                self.notes.append(f"record {number}: trial {i} is unknown; its outcome is dropped")
-                continue
-            self.pending.discard(i)
-            self.next_id = max(self.next_id, i + 1)
-            rows.append(row)
-        if rows:
-            yield {**event, "outcomes": rows}
-
-    def _abandoned(self, number: int, event: Event) -> Iterator[Event]:
-        if event["id"] in self.pending:
-            self.pending.discard(event["id"])
-            yield event
-        else:
-            self.notes.append(f"record {number}: trial {event['id']} is unknown; dropped")
-
-    def _enqueued(self, number: int, event: Event) -> Iterator[Event]:
-        yield event
-
-    def _revived(self, before: int) -> Iterator[Event]:
+    def _suggest_lost(self, before: int) -> Iterator[Event]:
         """Yield a suggestion of the lost trials with ids below ``before``, taken from their observations."""
         ids = sorted(i for i in self.lost if self.next_id <= i < before)
-        rows = [
-            {"id": i, "config": self.lost.pop(i), "origin": "strategy", "tag": None} for i in ids
-        ]
-        self._started(ids)
-        if rows:
+        if ids:
+            self._add_pending(ids)
             shown = ", ".join(map(str, ids))
             self.notes.append(
                 f"the suggestion of trial {shown} is reconstructed from its observation"
             )
+            rows = [
+                {"id": i, "config": self.lost.pop(i), "origin": "strategy", "tag": None}
+                for i in ids
+            ]
             yield {"event": "suggested", "trials": rows, "dequeued": 0}
 
-    def _started(self, ids: Iterable[int]) -> None:
-        for i in ids:
-            self.pending.add(i)
-            self.next_id = max(self.next_id, i + 1)
-
-
-def _list(event: Event, name: str) -> list[Any]:
-    rows = event.get(name)
-    if not isinstance(rows, list):
-        return []
-    return [row for row in rows if isinstance(row, dict) and type(row.get("id")) is int]
+    def _add_pending(self, ids: Sequence[int]) -> None:
+        self.pending.update(ids)
+        self.next_id = max([self.next_id, *(i + 1 for i in ids)])

@@ -11,12 +11,13 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
+from baco_like._checks import whole_number
 from baco_like._optional import require
 from baco_like._typing import Array
 from baco_like.exceptions import BacoWarning, ConfigError, FailureWarning, TrialError
 from baco_like.journal import events
 from baco_like.journal.events import Journal
-from baco_like.journal.header import Options, whole
+from baco_like.journal.header import Options
 from baco_like.journal.json_lines import JsonlJournal
 from baco_like.journal.warm_start_results import WarmStartResults
 from baco_like.optimizer.journaled_state import JournaledState
@@ -178,7 +179,7 @@ class Optimizer:
                 be counted: every configuration that repeated random draws find.
             JournalError: The suggestion could not be recorded; the run is unchanged.
         """
-        count = 1 if n is None else whole("n", n, 1)
+        count = 1 if n is None else whole_number("n", n, 1)
 
         def draft(state: OptimizerState) -> Draft:
             request = Request(count, self._lease, time.time())

@@ -11,9 +11,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from baco_like._checks import whole_number
 from baco_like.exceptions import JournalError, SpaceWarning
 from baco_like.journal.events import START, Event, Journal, Mark
-from baco_like.journal.header import Header, describe, whole
+from baco_like.journal.header import Header, describe
 from baco_like.journal.json_lines import JsonlJournal
 from baco_like.journal.memory import MemoryJournal
 from baco_like.optimizer.observing import encode_feasible
@@ -131,7 +132,7 @@ def resolve_strategy(
         ValueError: The name or a setting is unknown, or settings are given with a strategy object.
     """
     has_size = initial is not None and not isinstance(initial, Sequence)
-    size = whole("initial", initial, 1) if has_size else None
+    size = whole_number("initial", initial, 1) if has_size else None
     if not isinstance(strategy, str):
         methods = [getattr(strategy, name, None) for name in ("init", "ask", "tell")]
         if isinstance(strategy, type) or not all(map(callable, methods)):

@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from baco_like._checks import whole_number
 from baco_like._random import Purpose, generator
 from baco_like._typing import Array, Rng
 from baco_like.exceptions import ConfigError, JournalError, WarmStartWarning
-from baco_like.journal.header import Options, whole
+from baco_like.journal.header import Options
 from baco_like.journal.warm_start_results import MODES, Mode, WarmStartResults, numbered
 from baco_like.optimizer.matching import ConfigOutcome, match_results
 from baco_like.optimizer.warm_start_sources import SourceResults, read_source
@@ -66,8 +67,8 @@ class WarmStart:
     def __post_init__(self) -> None:
         if self.mode not in MODES:
             raise ValueError(f"mode must be one of {', '.join(MODES)}, not {self.mode!r}")
-        object.__setattr__(self, "best", whole("best", self.best, 1))
-        object.__setattr__(self, "rows", whole("rows", self.rows, _MIN_PRIOR_VALUES))
+        object.__setattr__(self, "best", whole_number("best", self.best, 1))
+        object.__setattr__(self, "rows", whole_number("rows", self.rows, _MIN_PRIOR_VALUES))
 
     @property
     def source(self) -> str:

@@ -7,10 +7,10 @@ from typing import Any
 
 from typing_extensions import override
 
+from baco_like._checks import whole_number
 from baco_like.exceptions import MissingExtra, SpaceExhausted
 from baco_like.integrations._shared.permutation_text import read_permutations, write_permutations
 from baco_like.integrations.gest.variables import check_variables, space_from_vocs
-from baco_like.journal.header import whole
 from baco_like.optimizer import Optimizer
 from baco_like.parameters.values import plain
 from baco_like.records.reading import finite_number, outcome_from
@@ -66,7 +66,7 @@ class BacoGenerator(Generator):  # type: ignore[misc]  # gest-api has no types
         batch: int = 1,
     ) -> None:
         super().__init__(vocs)
-        self._vocs, self._batch = vocs, whole("batch", batch, 1)
+        self._vocs, self._batch = vocs, whole_number("batch", batch, 1)
         ((self._objective, direction),) = vocs.objectives.items()
         self._space = space_from_vocs(vocs) if space is None else space
         check_variables(vocs, self._space)
@@ -103,7 +103,7 @@ class BacoGenerator(Generator):  # type: ignore[misc]  # gest-api has no types
         Raises:
             ValueError: Fewer points are left; then no point counts as suggested.
         """
-        number = self._batch if num_points is None else whole("num_points", num_points, 0)
+        number = self._batch if num_points is None else whole_number("num_points", num_points, 0)
         try:
             trials = self.optimizer.suggest(number) if number else []
         except SpaceExhausted as error:

@@ -7,6 +7,7 @@ from typing import Any
 
 from typing_extensions import override
 
+from baco_like._checks import whole_number
 from baco_like.exceptions import MissingExtra, SpaceExhausted
 from baco_like.integrations._shared.listed_space import (
     ForeignRow,
@@ -14,7 +15,6 @@ from baco_like.integrations._shared.listed_space import (
     read_listed_space,
 )
 from baco_like.integrations._shared.options import check_options
-from baco_like.journal.header import whole
 from baco_like.optimizer import Optimizer
 from baco_like.records.trial import Trial
 from baco_like.results.kernel_tuner_cache import cache_outcome
@@ -65,7 +65,7 @@ class BacoStrategy(OptAlg):  # type: ignore[misc]  # Kernel Tuner has no types
         self.optimizer: Optimizer | None = None
         self._options: dict[str, Any] = {"strategy": strategy, "settings": settings}
         self._seed = seed
-        self._batch = None if batch is None else whole("batch", batch, 1)
+        self._batch = None if batch is None else whole_number("batch", batch, 1)
         check_options(seed=0, **self._options)
 
     def tune(self, searchspace: Searchspace, runner: Any, tuning_options: Any) -> list[Any]:
