@@ -25,7 +25,7 @@ from baco_like.strategies.protocol import (
     Strategy,
     require_predictive,
 )
-from baco_like.surrogates.gp.model import GaussianProcess
+from baco_like.surrogates.gp.gaussian_process import GaussianProcess
 from baco_like.surrogates.gp.prior import LogNormal, Priors
 from baco_like.surrogates.protocol import Surrogate
 from baco_like.surrogates.registry import create_surrogate

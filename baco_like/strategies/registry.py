@@ -55,7 +55,7 @@ from baco_like.strategies.random_search import RandomSearch
 from baco_like.strategies.settings import choose
 from baco_like.surrogates.forest import RandomForest
 from baco_like.surrogates.gp.fit import Effort
-from baco_like.surrogates.gp.model import FixedGaussianProcess, GaussianProcess
+from baco_like.surrogates.gp.gaussian_process import FixedGaussianProcess, GaussianProcess
 from baco_like.surrogates.registry import create_surrogate
 
 Maker = Callable[..., Strategy[Any]]

@@ -10,8 +10,12 @@ from baco_like.surrogates.constant import ConstantFeasibility
 from baco_like.surrogates.feasibility import ForestFeasibility
 from baco_like.surrogates.forest import RandomForest
 from baco_like.surrogates.gp.fit import Effort
+from baco_like.surrogates.gp.gaussian_process import (
+    FixedGaussianProcess,
+    GaussianProcess,
+    load_gpytorch,
+)
 from baco_like.surrogates.gp.kernel import MATERN32, MATERN52, RBF, Kernel
-from baco_like.surrogates.gp.model import FixedGaussianProcess, GaussianProcess, load_gpytorch
 from baco_like.surrogates.gp.prior import FLAT_PRIORS, Gamma, LogNormal, Priors
 from baco_like.surrogates.protocol import (
     Data,

@@ -20,7 +20,7 @@ import numpy as np
 
 from baco_like._typing import Array, Codes, Ints, Rng
 from baco_like.surrogates.gp.fit import chosen_rows
-from baco_like.surrogates.gp.posterior import safe_cholesky
+from baco_like.surrogates.gp.model import safe_cholesky
 from baco_like.surrogates.protocol import Data, Featured, GaussianModel, GaussianSurrogate
 from baco_like.surrogates.ranking_weights import (
     count_pairs,

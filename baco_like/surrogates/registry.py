@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from baco_like.surrogates.forest import RandomForest
-from baco_like.surrogates.gp.model import FixedGaussianProcess, GaussianProcess
+from baco_like.surrogates.gp.gaussian_process import FixedGaussianProcess, GaussianProcess
 from baco_like.surrogates.protocol import Surrogate
 
 ClosedForm = GaussianProcess | FixedGaussianProcess

@@ -27,7 +27,7 @@ from baco_like.strategies import Bayesian, Phased, RandomSearch
 from baco_like.surrogates.constant import ConstantFeasibility
 from baco_like.surrogates.forest import RandomForest
 from baco_like.surrogates.gp.fit import Effort
-from baco_like.surrogates.gp.model import GaussianProcess
+from baco_like.surrogates.gp.gaussian_process import GaussianProcess
 from baco_like.surrogates.gp.prior import FLAT_PRIORS
 from baco_like.surrogates.protocol import Featured
 from baco_like.surrogates.transform import standardise

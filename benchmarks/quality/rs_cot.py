@@ -23,7 +23,7 @@ from baco_like.acquisitions.optimizers.searches import SampledSearch
 from baco_like.evaluators.function.evaluator import FunctionEvaluator
 from baco_like.strategies import Bayesian, Phased, RandomSearch, create_strategy
 from baco_like.surrogates.forest import RandomForest
-from baco_like.surrogates.gp.model import GaussianProcess
+from baco_like.surrogates.gp.gaussian_process import GaussianProcess
 from baco_like.surrogates.gp.prior import FLAT_PRIORS
 
 OPTIMUM = -16.3496

@@ -12,7 +12,7 @@ from baco_like.journal.memory import MemoryJournal
 from baco_like.strategies.auto import Auto
 from baco_like.strategies.bayesian.bayesian import Bayesian
 from baco_like.strategies.registry import create_strategy
-from baco_like.surrogates.gp.model import load_gpytorch
+from baco_like.surrogates.gp.gaussian_process import load_gpytorch
 
 GPyTorchGP = load_gpytorch()
 

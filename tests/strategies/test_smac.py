@@ -8,7 +8,7 @@ from baco_like.acquisitions.functions import LowerConfidenceBound
 from baco_like.optimizer import Optimizer
 from baco_like.strategies import RandomInterleaving, Torczon, create_strategy
 from baco_like.surrogates.forest import RandomForest
-from baco_like.surrogates.gp.model import GaussianProcess
+from baco_like.surrogates.gp.gaussian_process import GaussianProcess
 
 SPACE = Space({name: Ordinal(list(range(20))) for name in "ab"})
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from baco_like import Categorical, Integer, Ordinal, Permutation, Real, Space
-from baco_like.surrogates.gp.model import load_gpytorch
+from baco_like.surrogates.gp.gaussian_process import load_gpytorch
 from baco_like.surrogates.protocol import Data
 
 load_gpytorch()  # without the warning of its dependencies, which would be an error here

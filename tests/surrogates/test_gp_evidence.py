@@ -13,7 +13,7 @@ from baco_like.surrogates.gp.gpytorch_definition import (
     make_process,
 )
 from baco_like.surrogates.gp.kernel import KERNELS, MATERN52, squared_distances
-from baco_like.surrogates.gp.posterior import posterior
+from baco_like.surrogates.gp.model import fit_posterior
 from baco_like.surrogates.gp.prior import FLAT_PRIORS, Gamma, Priors
 
 PRIORS = Priors(Gamma(3.0, 6.0), Gamma(2.0, 0.5), Gamma(1.1, 10.0))
@@ -76,17 +76,15 @@ def test_posterior_equals_gpytorch(problem, kernel):
     h = draw(len(space.active), 7)
     process, _ = gpytorch_of(space, data, kernel, h)
     process.eval()
-    features = space.features(space.feasible.sample(25, np.random.default_rng(9)))
+    candidates = space.feasible.sample(25, np.random.default_rng(9))
     with torch.no_grad():
         # A kernel's own covariance matrix of points at distance 0 is exact only in this path.
-        expected = process(torch.as_tensor(features, dtype=DTYPE))
-    fitted = posterior(
-        kernel, space.features(data.codes), space.feature_owner, data.y, data.variance, h, "zero"
-    )
-    mean, variance = fitted.predict(features)
+        expected = process(torch.as_tensor(space.features(candidates), dtype=DTYPE))
+    fitted = fit_posterior(space, kernel, space.features(data.codes), data, h, "zero")
+    mean, variance = fitted.predict(candidates)
     np.testing.assert_allclose(mean, expected.mean.numpy(), atol=1e-6)
     np.testing.assert_allclose(variance, expected.variance.numpy(), atol=1e-6)
-    joint_mean, covariance = fitted.predict_joint(features)
+    joint_mean, covariance = fitted.predict_joint(candidates)
     np.testing.assert_allclose(joint_mean, mean, atol=1e-12)
     np.testing.assert_allclose(covariance, expected.covariance_matrix.numpy(), atol=1e-6)
 

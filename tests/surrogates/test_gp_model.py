@@ -9,17 +9,16 @@ from scipy import stats
 
 from baco_like import Integer, Ordinal, Space
 from baco_like.acquisitions.functions import condition_on_pending
-from baco_like.surrogates.gp.censoring import truncated_mean
 from baco_like.surrogates.gp.evidence import Evidence, Hyperparameters
 from baco_like.surrogates.gp.fit import Effort, chosen_rows, from_json, maximise_evidence, to_json
+from baco_like.surrogates.gp.gaussian_process import FixedGaussianProcess, GaussianProcess
 from baco_like.surrogates.gp.kernel import (
     KERNELS,
     MATERN52,
     cross_squared_distances,
     squared_distances,
 )
-from baco_like.surrogates.gp.model import FixedGaussianProcess, GaussianProcess
-from baco_like.surrogates.gp.posterior import Posterior, safe_cholesky
+from baco_like.surrogates.gp.model import GPModel, safe_cholesky, truncated_mean
 from baco_like.surrogates.gp.prior import Priors
 from baco_like.surrogates.protocol import Data
 from baco_like.surrogates.transform import fit_transform
@@ -73,17 +72,18 @@ def test_conditioning_equals_a_refit_with_the_same_hyperparameters(mixed, make_d
 def test_prediction_in_blocks_equals_the_textbook_formula(mixed, make_data):
     data = make_data(mixed, 30, variance=np.linspace(0.0, 0.2, 30))
     model = GaussianProcess(mean="constant").fit(mixed, data, rng())
-    p: Posterior = model.posterior
+    assert isinstance(model, GPModel)
+    p, h = model, model.fitted
     candidates = mixed.feasible.sample(1100, rng(8))
     scaled = mixed.features(candidates) * p.scales
-    covariance = p.covariance(p.rows, p.rows) + np.diag(p.noise + data.variance)
+    covariance = p.covariance(p.rows, p.rows) + np.diag(h.noise + data.variance)
     cross = p.covariance(scaled, p.rows)
     inverse = np.linalg.inv(covariance)
     ones = np.ones(30)
     level = ones @ inverse @ data.y / (ones @ inverse @ ones)
     mean, variance = model.predict(candidates)
     np.testing.assert_allclose(mean, level + cross @ inverse @ (data.y - level), atol=1e-9)
-    expected = p.outputscale - np.einsum("ij,jk,ik->i", cross, inverse, cross)
+    expected = h.outputscale - np.einsum("ij,jk,ik->i", cross, inverse, cross)
     np.testing.assert_allclose(variance, expected, atol=1e-9)
 
 
@@ -95,7 +95,7 @@ def test_values_imputed_at_the_mean_lower_the_variance_and_keep_the_mean(mixed, 
     later = condition_on_pending(model, pending)
     np.testing.assert_allclose(later.predict(candidates)[0], mean, atol=1e-8)
     assert np.all(later.predict(candidates)[1] <= variance + 1e-12)
-    assert np.all(later.predict(pending)[1] <= model.posterior.noise)
+    assert np.all(later.predict(pending)[1] <= model.fitted.noise)
     assert condition_on_pending(model, pending[:0]) is model
 
 
@@ -142,7 +142,7 @@ def test_hyperparameters_are_fitted_to_a_part_of_many_rows():
     codes = space.feasible.sample(90, rng(1))
     y = np.sin(space.features(codes) @ np.array([4.0, 2.0]))
     model = GaussianProcess(effort=Effort(fitted_rows=30)).fit(space, plain(codes, y), rng())
-    assert len(model.posterior.rows) == 90
+    assert len(model.rows) == 90
     np.testing.assert_allclose(model.predict(codes)[0], y, atol=0.1)
 
 
@@ -151,7 +151,7 @@ def test_the_model_uses_a_part_of_very_many_rows():
     codes = space.feasible.sample(90, rng(1))
     y = np.sin(space.features(codes) @ np.array([4.0, 2.0]))
     model = GaussianProcess(effort=Effort(seen_rows=40)).fit(space, plain(codes, y), rng())
-    assert len(model.posterior.rows) == 40
+    assert len(model.rows) == 40
     np.testing.assert_allclose(
         model.predict(codes[np.argsort(y)[:20]])[0], np.sort(y)[:20], atol=0.1
     )

@@ -9,6 +9,7 @@ from baco_like.exceptions import StrategyError
 from baco_like.surrogates.gp.devices import resolve_device
 from baco_like.surrogates.gp.evidence import Evidence, Hyperparameters
 from baco_like.surrogates.gp.fit import Effort
+from baco_like.surrogates.gp.gaussian_process import FixedGaussianProcess, GaussianProcess
 from baco_like.surrogates.gp.gpytorch_definition import (
     GroupedKernel,
     LogPosterior,
@@ -17,8 +18,7 @@ from baco_like.surrogates.gp.gpytorch_definition import (
 )
 from baco_like.surrogates.gp.gpytorch_model import GPyTorchGP, GPyTorchModel
 from baco_like.surrogates.gp.kernel import KERNELS, MATERN52, squared_distances
-from baco_like.surrogates.gp.model import FixedGaussianProcess, GaussianProcess
-from baco_like.surrogates.gp.posterior import posterior
+from baco_like.surrogates.gp.model import fit_posterior
 from baco_like.surrogates.gp.prior import Gamma, Priors
 from baco_like.surrogates.protocol import Data
 
@@ -114,16 +114,14 @@ def closed_form_like(fitted, space, data):
         kernel.outputscale.item(),
         fitted.noise,
     )
-    owner = np.asarray(space.feature_owner)
-    features = space.features(data.codes)
-    return posterior(MATERN52, features, owner, data.y, data.variance, h, "zero")
+    return fit_posterior(space, MATERN52, space.features(data.codes), data, h, "zero")
 
 
 def test_equal_hyperparameters_give_the_closed_forms_posterior(problem, fitted):
     space, data = problem
     closed = closed_form_like(fitted, space, data)
     candidates = space.feasible.sample(30, np.random.default_rng(4))
-    expected = closed.predict(space.features(candidates))
+    expected = closed.predict(candidates)
     np.testing.assert_allclose(fitted.predict(candidates), expected, atol=1e-8)
     np.testing.assert_allclose(fitted.leave_one_out(), closed.leave_one_out(), atol=1e-8)
 
@@ -162,7 +160,7 @@ def test_large_histories_use_a_gpu_if_there_is_one(problem, monkeypatch):
     space, data = problem
     surrogate = GaussianProcess(effort=Effort(seen_rows=20))
     assert surrogate.fit(space, data, np.random.default_rng(0)).count == 20
-    monkeypatch.setattr("baco_like.surrogates.gp.model.has_gpu", lambda: True)
+    monkeypatch.setattr("baco_like.surrogates.gp.gaussian_process.has_gpu", lambda: True)
     model = surrogate.fit(space, data, np.random.default_rng(0))
     assert isinstance(model, GPyTorchModel)
     assert model.count == 25

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from baco_like import Integer, Real, Space
-from baco_like.surrogates.gp.model import FixedGaussianProcess, GaussianProcess, GPModel
+from baco_like.surrogates.gp.gaussian_process import FixedGaussianProcess, GaussianProcess
+from baco_like.surrogates.gp.model import GPModel
 from baco_like.surrogates.protocol import Data, UpdatableModel
 from baco_like.surrogates.ranking_ensemble import (
     EnsembleModel,

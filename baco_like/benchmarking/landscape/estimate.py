@@ -17,7 +17,7 @@ from baco_like.records.trial import Status
 from baco_like.spaces.space import Space
 from baco_like.surrogates.feasibility import ForestFeasibility
 from baco_like.surrogates.forest import Growth, RandomForest
-from baco_like.surrogates.gp.model import GaussianProcess
+from baco_like.surrogates.gp.gaussian_process import GaussianProcess
 from baco_like.surrogates.protocol import Data, Model, Surrogate
 from baco_like.surrogates.transform import fit_transform
 

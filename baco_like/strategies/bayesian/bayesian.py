@@ -32,7 +32,7 @@ from baco_like.spaces.design import uniform
 from baco_like.spaces.space import Space
 from baco_like.strategies.protocol import Prediction, Problem, RelatedTask, Strategy
 from baco_like.surrogates.feasibility import ForestFeasibility
-from baco_like.surrogates.gp.model import GaussianProcess
+from baco_like.surrogates.gp.gaussian_process import GaussianProcess
 from baco_like.surrogates.protocol import (
     Data,
     FeasibilityModel,

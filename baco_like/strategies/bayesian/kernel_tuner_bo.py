@@ -31,7 +31,7 @@ from baco_like.records.reading import finite_number
 from baco_like.records.trial import Observation, Proposal, Status
 from baco_like.spaces.space import Space
 from baco_like.strategies.protocol import Problem
-from baco_like.surrogates.gp.model import FixedGaussianProcess
+from baco_like.surrogates.gp.gaussian_process import FixedGaussianProcess
 from baco_like.surrogates.index_features import IndexFeatures
 from baco_like.surrogates.protocol import Data, Surrogate, UpdatableModel
 from baco_like.surrogates.transform import FitScale, standardise

@@ -25,7 +25,7 @@ from baco_like.surrogates.gp.gpytorch_definition import (
     ScaledKernel,
     make_process,
 )
-from baco_like.surrogates.gp.posterior import safe_cholesky
+from baco_like.surrogates.gp.model import safe_cholesky
 from baco_like.surrogates.gp.prior import Priors
 from baco_like.surrogates.protocol import Data, Featured, GaussianSurrogate
 

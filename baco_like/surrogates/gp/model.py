@@ -1,188 +1,277 @@
-"""The closed-form Gaussian process: two surrogates and the fitted model that predicts from codes."""
+"""The fitted closed-form Gaussian process, computed from one Cholesky factor; imputation of censored values.
+
+Equations are those of Rasmussen and Williams, "Gaussian Processes for Machine Learning" (2006).
+"""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from typing import Any
 
 import numpy as np
-from typing_extensions import override
 
 from baco_like._typing import Array, Codes, Features, Rng
-from baco_like.exceptions import StrategyError
-from baco_like.surrogates.gp.censoring import impute
-from baco_like.surrogates.gp.devices import has_gpu
-from baco_like.surrogates.gp.evidence import Evidence, Hyperparameters, Mean
-from baco_like.surrogates.gp.fit import Effort, chosen_rows, maximise_evidence, to_json
-from baco_like.surrogates.gp.kernel import MATERN32, MATERN52, Kernel, squared_distances
-from baco_like.surrogates.gp.posterior import Posterior, posterior
-from baco_like.surrogates.gp.prior import Priors
-from baco_like.surrogates.protocol import Data, Featured, GaussianModel, GaussianSurrogate
+from baco_like.surrogates.gp.evidence import Hyperparameters, Mean, cho_solve, solve_mean
+from baco_like.surrogates.gp.fit import to_json
+from baco_like.surrogates.gp.kernel import (
+    Kernel,
+    cross_squared_distances,
+    distance_factor,
+    distance_product,
+    distance_rows,
+)
+from baco_like.surrogates.protocol import Data, Featured
 
-if TYPE_CHECKING:
-    from baco_like.surrogates.gp.gpytorch_model import GPyTorchGP
+WAVES = 1024
+"""Number of random Fourier features of a drawn function."""
+
+BLOCK = 2**16
+"""Numbers in a working array of a prediction: 512 KiB, which stays in the processor's cache."""
+
+JITTERS = (0.0, 1e-10, 1e-8, 1e-6, 1e-4, 1e-2, 1.0)
+"""Values added to the diagonal, relative to its mean, until the Cholesky factorisation succeeds."""
+
+
+@cache
+def keep_freed_memory() -> None:
+    """Make glibc keep freed memory for later allocations.
+
+    By default glibc returns every freed block above 128 KiB to the system and gets it back page by page; that took a
+    tenth of the time of a suggestion (benchmarks/speed/results/suggest.md). Freeing a larger block once raises its
+    limit to that block's size. This one has 16 MiB, which are never touched; glibc ignores blocks from 32 MiB on.
+    """
+    np.empty(2**21)
 
 
 @dataclass(frozen=True, eq=False)
 class GPModel:
-    """A fitted Gaussian process over a space.
+    """A Gaussian process over a space given n observations; it predicts the noise-free value.
 
     Attributes:
         space: Gives the features.
-        posterior: The process on features.
+        kernel: The correlation.
         fitted: The hyperparameters.
+        scales: One over the lengthscale of every feature column, ``(k,)``.
+        mean: Prior mean.
+        rows: Scaled features of the observations, ``(n, k)``.
+        factor: Lower Cholesky factor of the covariance of the observations, ``(n, n)``.
+        residual: Values minus the prior mean, ``(n,)``.
     """
 
     space: Featured
-    posterior: Posterior
+    kernel: Kernel
     fitted: Hyperparameters
+    scales: Array
+    mean: float
+    rows: Features
+    factor: Array
+    residual: Array
 
     @property
     def hyperparameters(self) -> Mapping[str, Any]:
         """Lengthscales (one per active parameter), outputscale and noise variance, on the model's scale."""
         return to_json(self.fitted)
 
-    def predict(self, codes: Codes) -> tuple[Array, Array]:
-        """Return mean and variance of the noise-free value, ``(n, w)`` -> ``(n,)``, ``(n,)``."""
-        return self.posterior.predict(self.space.features(codes))
-
-    def predict_joint(self, codes: Codes) -> tuple[Array, Array]:
-        """Return mean ``(n,)`` and covariance ``(n, n)`` of the noise-free values."""
-        return self.posterior.predict_joint(self.space.features(codes))
-
-    def draw(self, rng: Rng) -> Callable[[Codes], Array]:
-        """Return one function drawn from the posterior, ``(n, w)`` -> ``(n,)``."""
-        drawn = self.posterior.draw(rng)
-        return lambda codes: drawn(self.space.features(codes))
-
-    def condition(self, codes: Codes, y: Array) -> GPModel:
-        """Return the model that also uses these values, with the same hyperparameters."""
-        conditioned = self.posterior.condition(self.space.features(codes), y)
-        return GPModel(self.space, conditioned, self.fitted)
-
     @property
     def count(self) -> int:
         """Number of observations that the model uses."""
-        return len(self.posterior.rows)
+        return len(self.rows)
+
+    @cached_property
+    def alpha(self) -> Array:
+        """K^-1 (y - mean), ``(n,)``."""
+        return cho_solve(self.factor, self.residual)
+
+    @cached_property
+    def inverse_factor(self) -> Array:
+        """The inverse of `factor`: products with it are faster than solving."""
+        from scipy.linalg.lapack import dtrtri
+
+        return np.asarray(dtrtri(self.factor, lower=1)[0])
+
+    @cached_property
+    def _factors(self) -> tuple[Array, Array, Array, Array]:
+        """Centre and right factor of the distances, and `alpha` and `inverse_factor` times the outputscale."""
+        centre, right = distance_factor(self.rows)
+        outputscale = self.fitted.outputscale
+        return centre, right, outputscale * self.alpha, outputscale * self.inverse_factor
+
+    def scaled_features(self, codes: Codes) -> Features:
+        """Return the features divided by the lengthscales, ``(n, w)`` -> ``(n, k)``."""
+        return self.space.features(codes) * self.scales
+
+    def covariance(self, a: Features, b: Features) -> Array:
+        """Return the prior covariance of scaled features, ``(m, k)``, ``(n, k)`` -> ``(m, n)``."""
+        return self.fitted.outputscale * correlations(self.kernel, a, b)
+
+    def predict(self, codes: Codes) -> tuple[Array, Array]:
+        """Return mean and variance of the noise-free value, ``(m, w)`` -> ``(m,)``, ``(m,)``.
+
+        Eqs. 2.25 and 2.26, with K^-1 from the inverse of the Cholesky factor. Candidates are predicted in blocks of
+        `BLOCK` numbers.
+        """
+        from scipy.linalg.blas import dtrmm
+
+        m, n = len(codes), len(self.rows)
+        centre, right, alpha, triangle = self._factors
+        left = distance_rows(self.scaled_features(codes), centre)
+        mean, variance = np.empty(m), np.empty(m)
+        size = max(1, min(m, BLOCK // max(n, 1)))
+        first, second = np.empty((size, n)), np.empty((size, n))
+        for at in range(0, m, size):
+            block = slice(at, min(at + size, m))
+            used = slice(0, block.stop - at)
+            squared = distance_product(left[block], right, first[used])
+            cross = self.kernel.value(squared, second[used])
+            np.dot(cross, alpha, out=mean[block])
+            # A product with a triangle is half the work of a full one. It works in place on the transpose, which is in
+            # the Fortran order that BLAS expects.
+            solved = dtrmm(1.0, triangle, cross.T, lower=1, overwrite_b=1)
+            np.einsum("ij,ij->j", solved, solved, out=variance[block])
+        return mean + self.mean, np.maximum(self.fitted.outputscale - variance, 0.0)
+
+    def predict_joint(self, codes: Codes) -> tuple[Array, Array]:
+        """Return mean ``(m,)`` and covariance ``(m, m)`` of the noise-free values."""
+        scaled = self.scaled_features(codes)
+        cross = self.covariance(scaled, self.rows)
+        solved = cross @ self.inverse_factor.T
+        covariance = self.covariance(scaled, scaled) - solved @ solved.T
+        return cross @ self.alpha + self.mean, covariance
 
     def leave_one_out(self) -> tuple[Array, Array]:
-        """Return mean and standard deviation at every observation given the others, ``(count,)`` each."""
-        return self.posterior.leave_one_out()
+        """Return mean and standard deviation at every observation given the others, ``(n,)``, ``(n,)``.
 
-
-@dataclass(frozen=True)
-class GaussianProcess(GaussianSurrogate):
-    """A Gaussian process with one lengthscale per parameter (BaCO section 3.2), fitted in closed form.
-
-    Kernel and mean were measured: Matern-3/2 and a constant mean were worse on recorded GPU kernels
-    (benchmarks/quality/log/surrogate.md).
-
-    Attributes:
-        kernel: The correlation.
-        priors: Densities of the hyperparameters.
-        mean: The prior mean: zero, or a constant that is estimated.
-        effort: Effort of the fit.
-    """
-
-    kernel: Kernel = MATERN52
-    priors: Priors = field(default_factory=Priors)
-    mean: Mean = "zero"
-    effort: Effort = field(default_factory=Effort)
-
-    @override
-    def fit(
-        self, space: Featured, data: Data, rng: Rng, start: Mapping[str, Any] | None = None
-    ) -> GaussianModel:
-        """Return a model of ``data``; values should be of order one, as `transform.fit_transform` makes them.
-
-        The hyperparameters are fitted to at most ``effort.fitted_rows`` rows with censored values at their bounds.
-        Then the censored values are imputed, and the model uses all rows, up to ``effort.seen_rows``. With more rows,
-        and if torch finds a GPU, the GPyTorch model takes over, which uses all of them.
+        Rasmussen and Williams (2006), Eq. 5.12: with K the covariance of the observations, the mean is
+        y_j - [K^-1 y]_j / [K^-1]_jj and the variance 1 / [K^-1]_jj. The noise is subtracted, because models predict
+        the noise-free value. The hyperparameters are not fitted again.
         """
-        count = len(data.y)
-        if count > self.effort.seen_rows and self.mean == "zero" and has_gpu():
-            return self.to_gpytorch().fit(space, data, rng, start)
-        data = data.rows(chosen_rows(data.y, self.effort.seen_rows, rng))
-        features = space.features(data.codes)
-        owner = np.asarray(space.feature_owner)
-        rows = chosen_rows(data.y, self.effort.fitted_rows, rng)
-        squares = squared_distances(features[rows], owner, len(space.active))
-        evidence = Evidence(
-            self.kernel, self.priors, squares, data.y[rows], data.variance[rows], self.mean
-        )
-        fitted = maximise_evidence(evidence, self.effort, rng, start, count)
-        return _model(space, self.kernel, features, data, fitted, self.mean)
+        precision = np.einsum("ij,ij->j", self.inverse_factor, self.inverse_factor)
+        mean = self.residual + self.mean - self.alpha / precision
+        return mean, np.sqrt(np.maximum(1.0 / precision - self.fitted.noise, 0.0))
 
-    def to_gpytorch(self, device: str = "auto") -> GPyTorchGP:
-        """Return the surrogate in GPyTorch with the same kernel and priors; it has its own effort.
+    def draw(self, rng: Rng) -> Callable[[Codes], Array]:
+        """Return one function drawn from the posterior, ``(m, w)`` -> ``(m,)``.
 
-        Raises:
-            StrategyError: The prior mean is not zero, or this machine has no such device.
+        A draw from the prior (random Fourier features: Rahimi and Recht 2007) is corrected at the observations by
+        Matheron's rule (Wilson et al., ICML 2020, Eq. 13), so that all calls evaluate the same function.
         """
-        return _to_gpytorch(self.kernel, self.mean, device, priors=self.priors)
+        waves = self.kernel.frequencies(WAVES, self.rows.shape[1], rng)
+        phases = rng.uniform(0.0, 2.0 * np.pi, WAVES)
+        weights = rng.standard_normal(WAVES) * np.sqrt(2.0 * self.fitted.outputscale / WAVES)
 
+        def prior(scaled: Features) -> Array:
+            return np.asarray(np.cos(scaled @ waves.T + phases) @ weights)
 
-@dataclass(frozen=True)
-class FixedGaussianProcess(GaussianSurrogate):
-    """A Gaussian process with fixed hyperparameters (Kernel Tuner's: Willemsen et al. 2021, Table I).
+        # K is the noise-free covariance plus the noise, known variances included.
+        noises = np.einsum("ij,ij->i", self.factor, self.factor) - self.fitted.outputscale
+        noise = np.sqrt(np.maximum(noises, 0.0)) * rng.standard_normal(len(self.rows))
+        missing = cho_solve(self.factor, self.residual - prior(self.rows) - noise)
 
-    Attributes:
-        kernel: The correlation.
-        lengthscale: Lengthscale of every parameter.
-        outputscale: Prior variance.
-        noise: Variance of one observation's noise.
-        mean: The prior mean: zero, or a constant that is estimated.
-    """
+        def drawn(codes: Codes) -> Array:
+            scaled = self.scaled_features(codes)
+            return self.mean + prior(scaled) + self.covariance(scaled, self.rows) @ missing
 
-    kernel: Kernel = MATERN32
-    lengthscale: float = 1.5
-    outputscale: float = 1.0
-    noise: float = 1e-6
-    mean: Mean = "zero"
+        return drawn
 
-    @override
-    def fit(
-        self, space: Featured, data: Data, rng: Rng, start: Mapping[str, Any] | None = None
-    ) -> GPModel:
-        """Return a model of ``data``; ``rng`` and ``start`` are not used."""
-        features = space.features(data.codes)
-        lengthscales = np.full(len(space.active), self.lengthscale)
-        fixed = Hyperparameters(lengthscales, self.outputscale, self.noise)
-        return _model(space, self.kernel, features, data, fixed, self.mean)
+    def condition(self, codes: Codes, y: Array) -> GPModel:
+        """Return the model that also uses these values, ``(m, w)``, ``(m,)``, with the same hyperparameters.
 
-    def to_gpytorch(self, device: str = "auto") -> GPyTorchGP:
-        """Return the surrogate in GPyTorch with the same kernel and hyperparameters.
-
-        Raises:
-            StrategyError: The prior mean is not zero, or this machine has no such device.
+        The factor gets m more rows; its old rows and the prior mean do not change.
         """
-        fixed = (self.lengthscale, self.outputscale, self.noise)
-        return _to_gpytorch(self.kernel, self.mean, device, fixed=fixed)
+        scaled = self.scaled_features(codes)
+        cross = self.covariance(self.rows, scaled)
+        below = self.inverse_factor @ cross
+        corner = self.covariance(scaled, scaled) - below.T @ below
+        corner[np.diag_indices_from(corner)] += self.fitted.noise
+        n, m = len(self.rows), len(scaled)
+        factor = np.zeros((n + m, n + m))
+        factor[:n, :n] = self.factor
+        factor[n:, :n] = below.T
+        factor[n:, n:] = safe_cholesky(corner)
+        rows = np.concatenate([self.rows, scaled])
+        residual = np.concatenate([self.residual, y - self.mean])
+        return replace(self, rows=rows, factor=factor, residual=residual)
 
 
-def _model(
+def fit_posterior(
     space: Featured, kernel: Kernel, features: Features, data: Data, h: Hyperparameters, mean: Mean
 ) -> GPModel:
-    owner = np.asarray(space.feature_owner)
-    y = impute(kernel, features, owner, data, h, mean) if data.censored.any() else data.y
-    return GPModel(space, posterior(kernel, features, owner, y, data.variance, h, mean), h)
+    """Return the model of n observations with known hyperparameters; censored values count at their bounds.
+
+    Args:
+        space: The space.
+        kernel: The correlation.
+        features: Features of the observations, ``(n, k)``.
+        data: The observations.
+        h: The hyperparameters.
+        mean: The prior mean.
+    """
+    keep_freed_memory()
+    scales = 1.0 / h.lengthscales[np.asarray(space.feature_owner)]
+    rows = features * scales
+    covariance = correlations(kernel, rows, rows)
+    covariance *= h.outputscale
+    np.fill_diagonal(covariance, h.outputscale + h.noise + data.variance)
+    factor = safe_cholesky(covariance)
+    level, _ = solve_mean(factor, data.y, mean)
+    return GPModel(space, kernel, h, scales, level, rows, factor, data.y - level)
 
 
-def load_gpytorch() -> type[GPyTorchGP]:
-    """Import torch and GPyTorch, which takes seconds, and return the surrogate class."""
-    with warnings.catch_warnings():
-        # linear_operator, which GPyTorch needs, compiles by torch.jit.script, which newer torch versions deprecate.
-        warnings.simplefilter("ignore", DeprecationWarning)
-        from baco_like.surrogates.gp.gpytorch_model import GPyTorchGP
-    return GPyTorchGP
+def impute(
+    space: Featured, kernel: Kernel, features: Features, data: Data, h: Hyperparameters, mean: Mean
+) -> Data:
+    """Return the data with every censored value replaced by its expectation above its bound.
+
+    The first pass predicts the censored rows from the uncensored ones. The second pass predicts each from all others,
+    imputed ones included (leave-one-out prediction: Rasmussen and Williams 2006, Eq. 5.12). The expectation is
+    the mean of a normal distribution truncated at the bound, so it is at least the bound.
+    """
+    censored = data.censored
+    if censored.all() or not censored.any():
+        return data
+    y, bound, known = data.y.copy(), data.y[censored], np.flatnonzero(~censored)
+    uncensored = fit_posterior(space, kernel, features[known], data.rows(known), h, mean)
+    centre, variance = uncensored.predict(data.codes[censored])
+    y[censored] = truncated_mean(centre, variance + h.noise, bound)
+    imputed = fit_posterior(space, kernel, features, replace(data, y=y), h, mean)
+    precision = (imputed.inverse_factor**2).sum(axis=0)[censored]
+    centre = y[censored] - imputed.alpha[censored] / precision
+    y[censored] = truncated_mean(centre, 1.0 / precision, bound)
+    return replace(data, y=y)
 
 
-def _to_gpytorch(kernel: Kernel, mean: Mean, device: str, **settings: Any) -> GPyTorchGP:
-    if mean != "zero":
-        raise StrategyError("GPyTorchGP has mean zero; use mean='zero'")
-    surrogate_class = load_gpytorch()
-    from baco_like.surrogates.gp.gpytorch_definition import ScaledKernel
+def truncated_mean(mean: Array, variance: Array, bound: Array) -> Array:
+    """Return the means of normal variables that are truncated below at their bounds, elementwise."""
+    from scipy.special import erfcx
 
-    return surrogate_class(ScaledKernel(kernel.name), device=device, **settings)
+    spread = np.sqrt(np.maximum(variance, 1e-300))
+    a = (bound - mean) / spread
+    # phi(a) / (1 - Phi(a)) = sqrt(2/pi) / erfcx(a / sqrt(2)), which does not underflow or overflow above the mean.
+    hazard = np.sqrt(2.0 / np.pi) / erfcx(np.maximum(a, -20.0) / np.sqrt(2.0))
+    return np.asarray(np.maximum(bound, mean + spread * hazard))
+
+
+def correlations(kernel: Kernel, a: Features, b: Features) -> Array:
+    """Return the correlations of scaled features, ``(m, k)``, ``(n, k)`` -> ``(m, n)``."""
+    squared = cross_squared_distances(a, b)
+    return kernel.value(squared, np.empty_like(squared))
+
+
+def safe_cholesky(matrix: Array) -> Array:
+    """Return the lower Cholesky factor after adding the smallest sufficient value of `JITTERS` to the diagonal.
+
+    Raises:
+        numpy.linalg.LinAlgError: Even the largest value is not enough, because entries are not finite.
+    """
+    size = max(float(np.mean(np.diagonal(matrix))), 1e-12)
+    for jitter in JITTERS:
+        try:
+            lifted = matrix + jitter * size * np.eye(len(matrix)) if jitter else matrix
+            return np.asarray(np.linalg.cholesky(lifted), dtype=float)
+        except np.linalg.LinAlgError:
+            continue
+    raise np.linalg.LinAlgError(
+        "covariance is not positive definite even with its diagonal doubled"
+    )

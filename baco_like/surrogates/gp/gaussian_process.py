@@ -1,0 +1,134 @@
+"""The Gaussian process surrogates in closed form, with fitted or with fixed hyperparameters."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from typing_extensions import override
+
+from baco_like._typing import Rng
+from baco_like.exceptions import StrategyError
+from baco_like.surrogates.gp.devices import has_gpu
+from baco_like.surrogates.gp.evidence import Evidence, Hyperparameters, Mean
+from baco_like.surrogates.gp.fit import Effort, chosen_rows, maximise_evidence
+from baco_like.surrogates.gp.kernel import MATERN32, MATERN52, Kernel, squared_distances
+from baco_like.surrogates.gp.model import GPModel, fit_posterior, impute
+from baco_like.surrogates.gp.prior import Priors
+from baco_like.surrogates.protocol import Data, Featured, GaussianModel, GaussianSurrogate
+
+if TYPE_CHECKING:
+    from baco_like.surrogates.gp.gpytorch_model import GPyTorchGP
+
+
+@dataclass(frozen=True)
+class GaussianProcess(GaussianSurrogate):
+    """A Gaussian process with one lengthscale per parameter (BaCO section 3.2), fitted in closed form.
+
+    Kernel and mean were measured: Matern-3/2 and a constant mean were worse on recorded GPU kernels
+    (benchmarks/quality/log/surrogate.md).
+
+    Attributes:
+        kernel: The correlation.
+        priors: Densities of the hyperparameters.
+        mean: The prior mean: zero, or a constant that is estimated.
+        effort: Effort of the fit.
+    """
+
+    kernel: Kernel = MATERN52
+    priors: Priors = field(default_factory=Priors)
+    mean: Mean = "zero"
+    effort: Effort = field(default_factory=Effort)
+
+    @override
+    def fit(
+        self, space: Featured, data: Data, rng: Rng, start: Mapping[str, Any] | None = None
+    ) -> GaussianModel:
+        """Return a model of ``data``; values should be of order one, as `transform.fit_transform` makes them.
+
+        The hyperparameters are fitted to at most ``effort.fitted_rows`` rows with censored values at their bounds.
+        Then the censored values are imputed, and the model uses all rows, up to ``effort.seen_rows``. With more rows,
+        and if torch finds a GPU, the GPyTorch model takes over, which uses all of them.
+        """
+        count = len(data.y)
+        if count > self.effort.seen_rows and self.mean == "zero" and has_gpu():
+            return self.to_gpytorch().fit(space, data, rng, start)
+        data = data.rows(chosen_rows(data.y, self.effort.seen_rows, rng))
+        features = space.features(data.codes)
+        owner = np.asarray(space.feature_owner)
+        rows = chosen_rows(data.y, self.effort.fitted_rows, rng)
+        squares = squared_distances(features[rows], owner, len(space.active))
+        evidence = Evidence(
+            self.kernel, self.priors, squares, data.y[rows], data.variance[rows], self.mean
+        )
+        fitted = maximise_evidence(evidence, self.effort, rng, start, count)
+        data = impute(space, self.kernel, features, data, fitted, self.mean)
+        return fit_posterior(space, self.kernel, features, data, fitted, self.mean)
+
+    def to_gpytorch(self, device: str = "auto") -> GPyTorchGP:
+        """Return the surrogate in GPyTorch with the same kernel and priors; it has its own effort.
+
+        Raises:
+            StrategyError: The prior mean is not zero, or this machine has no such device.
+        """
+        return _to_gpytorch(self.kernel, self.mean, device, priors=self.priors)
+
+
+@dataclass(frozen=True)
+class FixedGaussianProcess(GaussianSurrogate):
+    """A Gaussian process with fixed hyperparameters (Kernel Tuner's: Willemsen et al. 2021, Table I).
+
+    Attributes:
+        kernel: The correlation.
+        lengthscale: Lengthscale of every parameter.
+        outputscale: Prior variance.
+        noise: Variance of one observation's noise.
+        mean: The prior mean: zero, or a constant that is estimated.
+    """
+
+    kernel: Kernel = MATERN32
+    lengthscale: float = 1.5
+    outputscale: float = 1.0
+    noise: float = 1e-6
+    mean: Mean = "zero"
+
+    @override
+    def fit(
+        self, space: Featured, data: Data, rng: Rng, start: Mapping[str, Any] | None = None
+    ) -> GPModel:
+        """Return a model of ``data``; ``rng`` and ``start`` are not used."""
+        features = space.features(data.codes)
+        lengthscales = np.full(len(space.active), self.lengthscale)
+        fixed = Hyperparameters(lengthscales, self.outputscale, self.noise)
+        data = impute(space, self.kernel, features, data, fixed, self.mean)
+        return fit_posterior(space, self.kernel, features, data, fixed, self.mean)
+
+    def to_gpytorch(self, device: str = "auto") -> GPyTorchGP:
+        """Return the surrogate in GPyTorch with the same kernel and hyperparameters.
+
+        Raises:
+            StrategyError: The prior mean is not zero, or this machine has no such device.
+        """
+        fixed = (self.lengthscale, self.outputscale, self.noise)
+        return _to_gpytorch(self.kernel, self.mean, device, fixed=fixed)
+
+
+def load_gpytorch() -> type[GPyTorchGP]:
+    """Import torch and GPyTorch, which takes seconds, and return the surrogate class."""
+    with warnings.catch_warnings():
+        # linear_operator, which GPyTorch needs, compiles by torch.jit.script, which newer torch versions deprecate.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        from baco_like.surrogates.gp.gpytorch_model import GPyTorchGP
+    return GPyTorchGP
+
+
+def _to_gpytorch(kernel: Kernel, mean: Mean, device: str, **settings: Any) -> GPyTorchGP:
+    if mean != "zero":
+        raise StrategyError("GPyTorchGP has mean zero; use mean='zero'")
+    surrogate_class = load_gpytorch()
+    from baco_like.surrogates.gp.gpytorch_definition import ScaledKernel
+
+    return surrogate_class(ScaledKernel(kernel.name), device=device, **settings)
