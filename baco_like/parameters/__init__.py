@@ -1,9 +1,9 @@
 """The five parameter types (real, integer, ordinal, categorical, permutation), and how to add another one."""
 
+from baco_like.parameters.bases import ListedParameter
 from baco_like.parameters.categorical import Categorical
 from baco_like.parameters.extent import ColumnKind, Extent
 from baco_like.parameters.integer import Integer
-from baco_like.parameters.listed_values import ListedParameter
 from baco_like.parameters.ordinal import Ordinal
 from baco_like.parameters.permutation import Permutation
 from baco_like.parameters.priors import Gaussian, PiecewiseLinear

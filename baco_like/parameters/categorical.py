@@ -11,10 +11,9 @@ import numpy as np
 
 from baco_like._typing import Array, Codes, Features
 from baco_like.parameters import distances, priors
-from baco_like.parameters.listed_values import ListedParameter
-from baco_like.parameters.own_values import checked_default
+from baco_like.parameters.bases import ListedParameter, checked_default
 from baco_like.parameters.protocol import ParameterKind
-from baco_like.parameters.values import Lookup, Value, domain_values, shorten
+from baco_like.parameters.values import Lookup, Value, domain_values
 
 
 @final
@@ -44,11 +43,10 @@ class Categorical(ListedParameter):
     def __init__(
         self, values: Iterable[Any], default: Any = None, prior: Sequence[float] | None = None
     ) -> None:
-        object.__setattr__(self, "values", domain_values(values))
-        object.__setattr__(self, "_lookup", Lookup.of(self.values))
-        weights = None if prior is None else priors.weights(prior, len(self.values))
-        object.__setattr__(self, "prior", weights)
-        object.__setattr__(self, "default", checked_default(self, default, shorten(self.values)))
+        listed = domain_values(values)
+        weights = None if prior is None else priors.weights(prior, len(listed))
+        vars(self).update(values=listed, _lookup=Lookup(listed), prior=weights)
+        vars(self).update(default=checked_default(self, default))
 
     def distance(self, a: Codes, b: Codes) -> Array:
         """Return 0 for equal values and 1 for different ones (Hellsten et al. 2023, section 4.1)."""
@@ -62,12 +60,3 @@ class Categorical(ListedParameter):
         if count == 2:
             return codes[:, :1].copy()
         return distances.one_hot(codes[:, 0], count) / math.sqrt(2.0)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return a JSON description."""
-        return {
-            "type": "categorical",
-            "values": list(self.values),
-            "default": self.default,
-            "prior": priors.prior_to_dict(self.prior),
-        }

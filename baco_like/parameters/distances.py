@@ -60,13 +60,10 @@ def pair_orders(ranks: Codes) -> Features:
 
 def position_matrix(ranks: Codes) -> Features:
     """Return 1 where element i is at position j, ``(n, w)`` -> ``(n, w * w)``."""
-    places = np.arange(ranks.shape[1])
-    matrix = ranks[:, :, None] == places
-    result: Features = matrix.reshape(len(ranks), len(places) ** 2).astype(np.float64)
-    return result
+    n, w = ranks.shape
+    return one_hot(ranks, w).reshape(n, w * w)
 
 
 def one_hot(indices: Array, count: int) -> Features:
-    """Return one column per value, 1 in the row's own, ``(n,)`` -> ``(n, count)``."""
-    result: Features = (indices[:, None] == np.arange(count)).astype(np.float64)
-    return result
+    """Return one column per value, 1 in the row's own, ``(n,)`` -> ``(n, count)``; on the last axis for matrices."""
+    return np.asarray(indices[..., None] == np.arange(count), dtype=np.float64)

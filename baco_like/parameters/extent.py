@@ -47,15 +47,8 @@ def extent_of(values: Sequence[Any]) -> Extent:
     if not all(map(is_number, values)):
         return Extent(ColumnKind.OBJECT)
     low, high = min(values), max(values)
-    if types == {int}:
-        return integer_extent(low, high)
     if types == {float}:
         return Extent(ColumnKind.FLOAT, low, high)
-    exact = all(abs(value) <= EXACT for value in values if isinstance(value, int))
-    return Extent(ColumnKind.NUMBER if exact else ColumnKind.OBJECT, low, high)
-
-
-def integer_extent(low: int, high: int) -> Extent:
-    """Return the extent of whole numbers; those beyond 64 bits are Python objects."""
-    fits = max(abs(low), abs(high)) <= INT64
-    return Extent(ColumnKind.INT if fits else ColumnKind.OBJECT, low, high)
+    kind, limit = (ColumnKind.INT, INT64) if types == {int} else (ColumnKind.NUMBER, EXACT)
+    exact = all(abs(value) <= limit for value in values if isinstance(value, int))
+    return Extent(kind if exact else ColumnKind.OBJECT, low, high)

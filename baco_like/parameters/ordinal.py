@@ -13,8 +13,7 @@ import numpy as np
 from baco_like._typing import Array, Codes, Features
 from baco_like.exceptions import SpaceError
 from baco_like.parameters import distances, priors
-from baco_like.parameters.listed_values import ListedParameter
-from baco_like.parameters.own_values import checked_default
+from baco_like.parameters.bases import ListedParameter, checked_default
 from baco_like.parameters.protocol import ParameterKind
 from baco_like.parameters.values import (
     Lookup,
@@ -67,15 +66,12 @@ class Ordinal(ListedParameter):
         numeric = _are_numbers(given)
         order = sorted(range(len(given)), key=given.__getitem__) if numeric else range(len(given))
         listed = tuple(given[i] for i in order)
-        _check(listed, numeric, log)
-        object.__setattr__(self, "values", listed)
-        object.__setattr__(self, "_lookup", Lookup.of(listed))
-        object.__setattr__(self, "log", bool(log))
-        object.__setattr__(self, "default", checked_default(self, default, shorten(listed)))
+        positions = _positions(listed, numeric, log)
         weights = None if prior is None else priors.weights(prior, len(listed))
         sorted_weights = None if weights is None else tuple(weights[i] for i in order)
-        object.__setattr__(self, "prior", sorted_weights)
-        object.__setattr__(self, "_positions", _scaled(listed, numeric, log))
+        vars(self).update(values=listed, log=bool(log), prior=sorted_weights, _positions=positions)
+        vars(self).update(_lookup=Lookup(listed))
+        vars(self).update(default=checked_default(self, default))
 
     def distance(self, a: Codes, b: Codes) -> Array:
         """Return the difference of the numbers, of their logarithms with ``log``, or of the indices of strings."""
@@ -86,16 +82,6 @@ class Ordinal(ListedParameter):
         if len(self.values) == 1:
             return np.empty((len(codes), 0))
         return np.asarray(self._positions[indices(codes)][:, None] / self._positions[-1])
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return a JSON description."""
-        return {
-            "type": "ordinal",
-            "values": list(self.values),
-            "log": self.log,
-            "default": self.default,
-            "prior": priors.prior_to_dict(self.prior),
-        }
 
 
 def _are_numbers(values: Sequence[Any]) -> bool:
@@ -108,31 +94,32 @@ def _are_numbers(values: Sequence[Any]) -> bool:
         raise SpaceError(
             f"an ordinal's values must be numbers or strings, got {shorten(values)}; use Categorical"
         )
-    numeric = is_number(values[0])
-    if any(is_number(value) != numeric for value in values):
+    if len({is_number(value) for value in values}) > 1:
         raise SpaceError(
             f"numbers and strings have no common order in {shorten(values)}; use Categorical"
         )
-    return numeric
+    return is_number(values[0])
 
 
-def _check(values: Sequence[Any], numeric: bool, log: bool) -> None:
+def _positions(values: Sequence[Any], numeric: bool, log: bool) -> Array:
+    """Return the distance of each value from the first, on the scale.
+
+    Raises:
+        SpaceError: The scale does not suit the values, which are sorted if they are numbers.
+    """
     for left, right in pairwise(values):
         if numeric and left == right:
             raise SpaceError(f"values {left!r} and {right!r} are the same number; leave one out")
-    if log and not (numeric and values[0] > 0):
-        raise SpaceError(f"log=True needs positive numbers, got {values[0]!r}")
-    if numeric and values[-1] - values[0] == math.inf:
-        raise SpaceError(f"values {values[0]!r} and {values[-1]!r} are too far apart for doubles")
-
-
-def _scaled(values: Sequence[Any], numeric: bool, log: bool) -> Array:
-    """Return the distance of each value from the first, on the scale."""
+    first, last = values[0], values[-1]
+    if log and not (numeric and first > 0):
+        raise SpaceError(f"log=True needs positive numbers, got {first!r}")
     if not numeric:
         return np.arange(len(values), dtype=np.float64)
+    if last - first == math.inf:
+        raise SpaceError(f"values {first!r} and {last!r} are too far apart for doubles")
     try:
         if log:
-            return np.array([math.log(value) for value in values]) - math.log(values[0])
-        return np.array([float(value - values[0]) for value in values])
+            return np.array([math.log(value) for value in values]) - math.log(first)
+        return np.array([float(value - first) for value in values])
     except OverflowError:
-        raise SpaceError(f"value {values[-1]!r} is beyond the largest double") from None
+        raise SpaceError(f"value {last!r} is beyond the largest double") from None

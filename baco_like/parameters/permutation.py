@@ -9,12 +9,13 @@ from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
+from typing_extensions import override
 
 from baco_like._typing import Array, Codes, Column, Features, Ints, Mask, Rng
 from baco_like.exceptions import ConfigError, SpaceError
 from baco_like.parameters import distances
+from baco_like.parameters.bases import ParameterDefaults, checked_default, first_own_value
 from baco_like.parameters.extent import ColumnKind, Extent
-from baco_like.parameters.own_values import checked_default, first_own_value
 from baco_like.parameters.permutation_codes import adjacent_swaps, is_permutation, permutation_ranks
 from baco_like.parameters.protocol import ParameterKind
 from baco_like.parameters.values import Lookup, Value, domain_values, shorten
@@ -77,7 +78,7 @@ _METRICS: Mapping[str, _Metric] = {
 
 @final
 @dataclass(frozen=True, init=False)
-class Permutation:
+class Permutation(ParameterDefaults):
     """An order of elements; a value is a tuple of all of them, outermost first.
 
     Its code is one column for each element, in the order of ``elements``: the element's position. The four metrics
@@ -116,11 +117,8 @@ class Permutation:
             )
         if not isinstance(metric, str) or metric not in _METRICS:
             raise SpaceError(f"metric {metric!r} is unknown; it is one of {', '.join(_METRICS)}")
-        object.__setattr__(self, "elements", listed)
-        object.__setattr__(self, "metric", metric)
-        object.__setattr__(self, "_lookup", Lookup.of(listed))
-        domain = f"of the orders of {shorten(listed)}"
-        object.__setattr__(self, "default", checked_default(self, default, domain))
+        vars(self).update(elements=listed, metric=metric, _lookup=Lookup(listed))
+        vars(self).update(default=checked_default(self, default))
 
     @property
     def width(self) -> int:
@@ -152,6 +150,7 @@ class Permutation:
         elements = [by_text.get(text) for text in texts]
         return None if None in elements else tuple(e for e in elements if e is not None)
 
+    @override
     def value_from_text(self, text: Any) -> Any | None:
         """Return the order that a text such as ``i,j,k`` or ``('i', 'j', 'k')``, or a list, means, or None."""
         parts = text.strip().strip("()[]").split(",") if isinstance(text, str) else text
@@ -186,7 +185,7 @@ class Permutation:
         Raises:
             ConfigError: A value is not an order of the elements.
         """
-        codes = np.empty((len(values), len(self.elements)))
+        codes = np.empty((len(values), self.width))
         for row, value in enumerate(values):
             positions = self._positions(value)
             if positions is None:
@@ -229,10 +228,6 @@ class Permutation:
         order = np.argsort(points, axis=1, kind="stable")
         return np.argsort(order, axis=1).astype(np.float64)
 
-    def interval_lengths(self, codes: Codes) -> Array | None:
-        """Return None: orders have no intervals."""
-        return None
-
     def neighbours(self, codes: Codes) -> tuple[Codes, Ints]:
         """Return the swaps of two elements at consecutive positions, ``(m, width)``, and the row of each, ``(m,)``."""
         return adjacent_swaps(codes)
@@ -257,15 +252,6 @@ class Permutation:
         if len(self.elements) == 1:
             return np.empty((len(codes), 0))
         return _METRICS[self.metric].features(codes, self.max_distance)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return a JSON description."""
-        return {
-            "type": "permutation",
-            "elements": list(self.elements),
-            "metric": self.metric,
-            "default": None if self.default is None else list(self.default),
-        }
 
 
 def _hash_to_signs(ranks: Codes) -> Features:

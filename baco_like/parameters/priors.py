@@ -34,8 +34,8 @@ class Gaussian:
     std: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "mean", real_number(self.mean, "mean of the prior"))
-        object.__setattr__(self, "std", real_number(self.std, "std of the prior"))
+        mean = real_number(self.mean, "mean of the prior")
+        vars(self).update(mean=mean, std=real_number(self.std, "std of the prior"))
         if self.std <= 0:
             raise SpaceError(f"std of the prior must be positive, got {self.std!r}")
 
@@ -54,7 +54,7 @@ class PiecewiseLinear:
     weights: tuple[float, ...]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "weights", weights(self.weights))
+        vars(self).update(weights=weights(self.weights))
         if len(self.weights) < 2:
             raise SpaceError("a piecewise linear prior needs at least two weights")
 
@@ -105,60 +105,62 @@ def weights_log_density(given: Weights) -> Array:
 
 
 def _shares(given: Weights) -> Array:
-    share = np.asarray(given) / max(
-        given
-    )  # divided first: the sum of weights near 1e308 is not finite
+    share = np.asarray(given) / max(given)  # first: the sum of weights near 1e308 is not finite
     return np.asarray(share / share.sum())
 
 
-def sample_density(
-    density: Density, start: float, end: float, n: int, rng: Rng, log: bool
-) -> Array:
-    """Return n positions of the scale ``[start, end]``, drawn from the truncated density."""
+def to_scale(numbers: Array, log: bool) -> Array:
+    """Return numbers on their scale: unchanged, or their natural logarithm (they must be positive)."""
+    return np.log(numbers) if log else np.asarray(numbers, dtype=np.float64)
+
+
+def from_scale(positions: Array, log: bool) -> Array:
+    """Return the numbers at these positions of the scale; the inverse of `to_scale` up to rounding."""
+    return np.exp(positions) if log else np.asarray(positions, dtype=np.float64)
+
+
+def scale_ends(low: float, high: float, log: bool) -> tuple[float, float]:
+    """Return the ends of a domain on its scale."""
+    return (math.log(low), math.log(high)) if log else (low, high)
+
+
+def sample_density(density: Density, low: float, high: float, log: bool, n: int, rng: Rng) -> Array:
+    """Return n numbers in ``[low, high]``, drawn from the truncated density."""
+    start, end = scale_ends(low, high, log)
     u = rng.random(n)
     if isinstance(density, PiecewiseLinear):
-        return start + (end - start) * _piecewise_quantile(np.asarray(density.weights), u)
-    from scipy.special import log_ndtr, ndtri_exp
-
-    low, high = _standardised(density, np.array([start, end]), log)
-    if _flat(low, high):
-        return start + (end - start) * u
-    flip = low > 0  # the lower tail is the accurate one
-    if flip:
-        low, high = -high, -low
-    bottom, top = log_ndtr(low), log_ndtr(high)
-    with np.errstate(divide="ignore"):
-        mass = np.minimum(np.logaddexp(bottom + np.log1p(-u), top + np.log(u)), 0.0)
-    drawn: Array = ndtri_exp(mass)
-    places: Array = _centre(density, log) + density.std * (-drawn if flip else drawn)
-    return np.clip(places, start, end)
+        shares = _piecewise_quantile(np.asarray(density.weights), u)
+        return from_scale(start + (end - start) * shares, log)
+    return from_scale(_gaussian_quantile(density, u, start, end, log), log)
 
 
-def density_log(density: Density, places: Array, start: float, end: float, log: bool) -> Array:
-    """Return the log ratio of the density at positions of the scale to the uniform density on ``[start, end]``."""
+def density_log(density: Density, numbers: Array, low: float, high: float, log: bool) -> Array:
+    """Return the log ratio of the density at some numbers to the uniform density on ``[low, high]``."""
+    start, end = scale_ends(low, high, log)
+    positions = to_scale(numbers, log)
     if isinstance(density, PiecewiseLinear):
         knots = np.asarray(density.weights) / max(density.weights)
         mean = float(np.mean((knots[1:] + knots[:-1]) / 2))
-        at = np.interp((places - start) / (end - start), np.linspace(0.0, 1.0, len(knots)), knots)
+        shares = (positions - start) / (end - start)
         with np.errstate(divide="ignore"):
-            return np.asarray(np.log(at / mean))
-    low, high = _standardised(density, np.array([start, end]), log).tolist()
-    if _flat(low, high):
-        return np.zeros(len(places))
-    z = _standardised(density, places, log)
-    result: Array = (
-        -0.5 * z * z - 0.5 * math.log(2 * math.pi) - _log_mass(low, high) + math.log(high - low)
-    )
-    return result
+            return np.asarray(
+                np.log(np.interp(shares, np.linspace(0.0, 1.0, len(knots)), knots) / mean)
+            )
+    first, last = _standardised(density, np.array([start, end]), log).tolist()
+    if _is_flat(first, last):
+        return np.zeros(len(numbers))
+    z = _standardised(density, positions, log)
+    mass = _log_mass(first, last)
+    return np.asarray(-0.5 * z * z - 0.5 * math.log(2 * math.pi) - mass + math.log(last - first))
 
 
-def prior_to_dict(prior: Weights | Density | None) -> Any:
-    """Return a JSON description; `prior_from_dict` is the inverse."""
-    if isinstance(prior, Gaussian):
-        return {"gaussian": [prior.mean, prior.std]}
-    if isinstance(prior, PiecewiseLinear):
-        return {"piecewise_linear": list(prior.weights)}
-    return None if prior is None else list(prior)
+def to_json(argument: Any) -> Any:
+    """Return an argument of a parameter as JSON; `prior_from_dict` reads priors."""
+    if isinstance(argument, Gaussian):
+        return {"gaussian": [argument.mean, argument.std]}
+    if isinstance(argument, PiecewiseLinear):
+        return {"piecewise_linear": list(argument.weights)}
+    return list(argument) if isinstance(argument, tuple) else argument
 
 
 def prior_from_dict(data: Any) -> Any:
@@ -177,27 +179,41 @@ def prior_from_dict(data: Any) -> Any:
     raise SpaceError(f"prior {data!r} is neither weights, 'gaussian' nor 'piecewise_linear'")
 
 
-def _centre(density: Gaussian, log: bool) -> float:
-    return math.log(density.mean) if log else density.mean
+def _standardised(density: Gaussian, positions: Array, log: bool) -> Array:
+    mean = math.log(density.mean) if log else density.mean
+    return np.asarray((positions - mean) / density.std)
 
 
-def _standardised(density: Gaussian, places: Array, log: bool) -> Array:
-    return np.asarray((places - _centre(density, log)) / density.std)
-
-
-def _flat(low: float, high: float) -> bool:
+def _is_flat(first: float, last: float) -> bool:
     """Whether a normal density is constant between the ends up to rounding."""
-    return (high - low) * max(1.0, abs(low), abs(high)) < 1e-7
+    return (last - first) * max(1.0, abs(first), abs(last)) < 1e-7
 
 
-def _log_mass(low: float, high: float) -> float:
-    """Return the logarithm of the standard normal's mass on ``[low, high]``, accurate in both tails."""
+def _log_mass(first: float, last: float) -> float:
+    """Return the logarithm of the standard normal's mass on ``[first, last]``, accurate in both tails."""
     from scipy.special import log_ndtr
 
-    if low > 0:
-        low, high = -high, -low
-    bottom, top = float(log_ndtr(low)), float(log_ndtr(high))
+    if first > 0:
+        first, last = -last, -first
+    bottom, top = float(log_ndtr(first)), float(log_ndtr(last))
     return top + math.log(-math.expm1(bottom - top))
+
+
+def _gaussian_quantile(density: Gaussian, u: Array, start: float, end: float, log: bool) -> Array:
+    """Return the positions of ``[start, end]`` below which shares ``u`` of a truncated normal density lie."""
+    from scipy.special import log_ndtr, ndtri_exp
+
+    first, last = _standardised(density, np.array([start, end]), log)
+    if _is_flat(first, last):
+        return start + (end - start) * u
+    sign = 1.0
+    if first > 0:  # the lower tail is the accurate one
+        first, last, sign = -last, -first, -1.0
+    bottom, top = log_ndtr(first), log_ndtr(last)
+    with np.errstate(divide="ignore"):
+        mass = np.minimum(np.logaddexp(bottom + np.log1p(-u), top + np.log(u)), 0.0)
+    mean = math.log(density.mean) if log else density.mean
+    return np.asarray(np.clip(mean + density.std * (sign * ndtri_exp(mass)), start, end))
 
 
 def _piecewise_quantile(knots: Array, u: Array) -> Array:

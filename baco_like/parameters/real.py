@@ -11,16 +11,16 @@ import numpy as np
 
 from baco_like._typing import Array, Codes, Column, Features, Ints, Mask, Rng
 from baco_like.exceptions import ConfigError, SpaceError
-from baco_like.parameters import distances, priors, scale
+from baco_like.parameters import distances, priors
+from baco_like.parameters.bases import ParameterDefaults, checked_default
 from baco_like.parameters.extent import ColumnKind, Extent
-from baco_like.parameters.own_values import checked_default, first_own_value
 from baco_like.parameters.protocol import ParameterKind
-from baco_like.parameters.values import is_number, plain, real_number, text_readings
+from baco_like.parameters.values import is_number, plain, real_number
 
 
 @final
 @dataclass(frozen=True)
-class Real:
+class Real(ParameterDefaults):
     """A real number in ``[low, high]``, both included; its code is the number itself.
 
     Attributes:
@@ -46,8 +46,7 @@ class Real:
     prior: priors.Density | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "low", real_number(self.low, "low"))
-        object.__setattr__(self, "high", real_number(self.high, "high"))
+        vars(self).update(low=real_number(self.low, "low"), high=real_number(self.high, "high"))
         if self.low > self.high:
             raise SpaceError(
                 f"the domain [{self.low!r}, {self.high!r}] is empty; low must not exceed high"
@@ -56,10 +55,9 @@ class Real:
             raise SpaceError(f"{self.low!r} and {self.high!r} are too far apart for doubles")
         if self.log and self.low <= 0:
             raise SpaceError(f"log=True needs positive bounds, got low = {self.low!r}")
-        domain = f"[{self.low!r}, {self.high!r}]"
-        object.__setattr__(self, "default", checked_default(self, self.default, domain))
+        vars(self).update(default=checked_default(self, self.default))
         if self.prior is not None:
-            if not isinstance(self.prior, priors.Gaussian | priors.PiecewiseLinear):
+            if not isinstance(self.prior, priors.Density):
                 raise SpaceError(
                     f"the prior of a real must be a Gaussian or PiecewiseLinear density, got {self.prior!r}"
                 )
@@ -94,16 +92,11 @@ class Real:
         for value in values:
             if not self.contains(value):
                 raise ConfigError(f"{value!r} is not a number in [{self.low!r}, {self.high!r}]")
-        return np.array([[float(plain(value))] for value in values]).reshape(-1, 1)
+        return np.array([float(plain(value)) for value in values]).reshape(-1, 1)
 
     def decode(self, codes: Codes) -> list[Any]:
         """Return the numbers as Python floats."""
-        numbers: list[Any] = self.column(codes).tolist()
-        return numbers
-
-    def value_from_text(self, text: Any) -> Any | None:
-        """Return the number that a cell of a table or a JSON value means, or None."""
-        return first_own_value(self, text_readings(text))
+        return list(self.column(codes).tolist())
 
     def column(self, codes: Codes) -> Column:
         """Return the numbers, ``(n, 1)`` -> ``(n,)``."""
@@ -118,9 +111,8 @@ class Real:
         """Return n numbers from the prior, by default uniform on the parameter's scale."""
         if self.prior is None or self.low == self.high:
             return self.sample_uniform(n, rng)
-        start, end = scale.ends(self.low, self.high, self.log)
-        positions = priors.sample_density(self.prior, start, end, n, rng, self.log)
-        return np.clip(scale.backward(positions, self.log), self.low, self.high)[:, None]
+        drawn = priors.sample_density(self.prior, self.low, self.high, self.log, n, rng)
+        return np.clip(drawn, self.low, self.high)[:, None]
 
     def sample_uniform(self, n: int, rng: Rng) -> Codes:
         """Return n numbers drawn uniformly on the parameter's scale."""
@@ -132,21 +124,19 @@ class Real:
         """Return the log ratio of the prior's density to the uniform density, ``(n, 1)`` -> ``(n,)``."""
         if self.prior is None or self.low == self.high:
             return np.zeros(len(codes))
-        start, end = scale.ends(self.low, self.high, self.log)
-        positions = scale.forward(codes[:, 0], self.log)
-        return priors.density_log(self.prior, positions, start, end, self.log)
+        return priors.density_log(self.prior, codes[:, 0], self.low, self.high, self.log)
 
     def to_unit(self, codes: Codes) -> Array:
         """Return positions in [0, 1] on the parameter's scale, ``(n, 1)`` -> ``(n, 1)``."""
-        return scale.to_unit(np.clip(codes, self.low, self.high), self.low, self.high, self.log)
+        start, end = priors.scale_ends(self.low, self.high, self.log)
+        positions = priors.to_scale(np.clip(codes, self.low, self.high), self.log)
+        return np.clip((positions - start) / (end - start), 0.0, 1.0)
 
     def from_unit(self, points: Array) -> Codes:
         """Return the numbers at positions in [0, 1] of the parameter's scale, ``(n, 1)`` -> ``(n, 1)``."""
-        return scale.from_unit(points, self.low, self.high, self.log)
-
-    def interval_lengths(self, codes: Codes) -> Array | None:
-        """Return None: numbers are points, not intervals."""
-        return None
+        start, end = priors.scale_ends(self.low, self.high, self.log)
+        numbers = priors.from_scale(start * (1.0 - points) + end * points, self.log)
+        return np.clip(numbers, self.low, self.high)
 
     def neighbours(self, codes: Codes) -> tuple[Codes, Ints]:
         """Return empty arrays: a real number has no next one."""
@@ -158,23 +148,9 @@ class Real:
 
     def distance(self, a: Codes, b: Codes) -> Array:
         """Return ``|a - b|``, of the logarithms with ``log`` (Hellsten et al. 2023, section 4.1)."""
-        return distances.absolute(
-            scale.forward(a[:, 0], self.log), scale.forward(b[:, 0], self.log)
-        )
+        left, right = (priors.to_scale(codes[:, 0], self.log) for codes in (a, b))
+        return distances.absolute(left, right)
 
     def features(self, codes: Codes) -> Features:
         """Return the position in the domain on [0, 1], ``(n, 1)``; no column for a constant."""
-        if self.low == self.high:
-            return np.empty((len(codes), 0))
-        return scale.to_unit(codes[:, :1], self.low, self.high, self.log)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return a JSON description."""
-        return {
-            "type": "real",
-            "low": self.low,
-            "high": self.high,
-            "log": self.log,
-            "default": self.default,
-            "prior": priors.prior_to_dict(self.prior),
-        }
+        return np.empty((len(codes), 0)) if self.low == self.high else self.to_unit(codes[:, :1])

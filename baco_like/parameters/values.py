@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import contextlib
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from baco_like._typing import Codes, Column, Ints, Mask
-from baco_like.exceptions import ConfigError, SpaceError
+from baco_like._typing import Codes, Ints
+from baco_like.exceptions import SpaceError
 
 Value: TypeAlias = int | float | str | bool
 
@@ -114,66 +114,34 @@ def real_number(value: Any, what: str) -> float:
         raise SpaceError(f"{what} is too large for a double") from None
 
 
-@dataclass(frozen=True)
 class Lookup:
     """From value to index, by type and value first and by number second.
 
-    Attributes:
-        exact: Index by type and value.
-        numbers: Index by number; a number that occurs twice (1 and 1.0) is left out.
+    A number that occurs twice (1 and 1.0) is found by type and value only.
+
+    Args:
         values: The values in the order of their indices.
+
+    Raises:
+        SpaceError: A value occurs twice.
     """
 
-    exact: dict[tuple[type, Any], int]
-    numbers: dict[int | float, int]
-    values: tuple[Any, ...]
-
-    @classmethod
-    def of(cls, values: Sequence[Any]) -> Lookup:
-        """Build the look-up of these values.
-
-        Raises:
-            SpaceError: A value occurs twice.
-        """
-        exact: dict[tuple[type, Any], int] = {}
-        numbers: dict[int | float, int] = {}
-        twice: set[int | float] = set()
+    def __init__(self, values: Sequence[Any]) -> None:
+        self._exact: dict[tuple[type, Any], int] = {}
         for index, value in enumerate(values):
-            if (type(value), value) in exact:
+            if self._exact.setdefault((type(value), value), index) != index:
                 raise SpaceError(f"value {value!r} occurs twice; remove one of them")
-            exact[type(value), value] = index
-            if is_number(value):
-                if value in numbers:
-                    twice.add(value)
-                numbers[value] = index
-        for value in twice:
-            del numbers[value]
-        return cls(exact, numbers, tuple(values))
+        counts = Counter(filter(is_number, values))
+        self._numbers = {v: i for i, v in enumerate(values) if is_number(v) and counts[v] == 1}
 
     def find(self, value: Any) -> int | None:
         """Return the index of a value, or None if it is not in the domain."""
         value = plain(value)
         try:
-            index = self.exact.get((type(value), value))
+            index = self._exact.get((type(value), value))
         except TypeError:  # not hashable
             return None
-        if index is None and is_number(value):
-            return self.numbers.get(value)
-        return index
-
-    def encode(self, values: Sequence[Any]) -> Codes:
-        """Return indices as codes, ``(n, 1)``.
-
-        Raises:
-            ConfigError: A value is not in the domain.
-        """
-        codes = np.empty((len(values), 1))
-        for row, value in enumerate(values):
-            index = self.find(value)
-            if index is None:
-                raise ConfigError(f"{value!r} is not one of {shorten(self.values)}")
-            codes[row, 0] = index
-        return codes
+        return self._numbers.get(value) if index is None and is_number(value) else index
 
 
 def shorten(values: Sequence[Any], most: int = 8) -> str:
@@ -203,27 +171,6 @@ def text_readings(given: Any) -> list[Any]:
     return readings
 
 
-def value_column(values: Sequence[Any]) -> Column:
-    """Return values as one array: bool, int64, float64 (numbers mixed, all exact), or else Python objects."""
-    kinds = {type(value) for value in values}
-    if kinds == {bool}:
-        return np.array(values, dtype=np.bool_)
-    if kinds == {int} and max(map(abs, values)) <= INT64:
-        return np.array(values, dtype=np.int64)
-    exact = all(abs(value) <= EXACT for value in values if type(value) is int)
-    if kinds <= {int, float} and float in kinds and exact:
-        return np.array(values, dtype=np.float64)
-    column = np.empty(len(values), dtype=object)
-    column[:] = values
-    return column
-
-
 def indices(codes: Codes) -> Ints:
     """Return the first code column as integers, ``(n, 1)`` -> ``(n,)``."""
     return codes[:, 0].astype(np.int64)
-
-
-def legal_indices(codes: Codes, count: int) -> Mask:
-    """Whether each code is a whole number in ``range(count)``, ``(n, 1)`` -> ``(n,)``."""
-    column = codes[:, 0]
-    return np.asarray((column >= 0) & (column < count) & (column == np.floor(column)))

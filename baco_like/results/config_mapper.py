@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from baco_like.parameters.own_values import first_own_value
+from baco_like.parameters.bases import first_own_value
 from baco_like.parameters.protocol import Parameter
 from baco_like.spaces.space import Space
 

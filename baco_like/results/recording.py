@@ -15,7 +15,7 @@ from baco_like.records.direction import Direction
 from baco_like.records.reading import number_in, unbounded
 from baco_like.records.trial import Outcome, Status, Trial, median, standard_error
 from baco_like.spaces.formats.dataframe import read_dataframe
-from baco_like.spaces.formats.native import space_from_dict
+from baco_like.spaces.formats.description import space_from_dict
 from baco_like.spaces.space import Space
 
 Row = tuple[Any, ...]

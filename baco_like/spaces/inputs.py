@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from baco_like.constraints.callables import from_callable
 from baco_like.constraints.expression import Expression, parse
@@ -21,6 +21,8 @@ GivenParameter: TypeAlias = Parameter | Iterable[Any]
 
 GivenConstraint: TypeAlias = str | Callable[..., Any] | Constraint
 """An expression, a callable, or a constraint."""
+
+Made = TypeVar("Made")
 
 _SHOWN = 300
 """Characters of a description that a message shows."""
@@ -53,11 +55,12 @@ def parameter_from_values(name: str, values: Iterable[Any], default: Any = None)
         raise SpaceError(f"parameter {name!r}: its values must be a list, got {values!r:.60}")
     plain_values = [plain(value) for value in in_order(values)]
     numeric = bool(plain_values) and all(map(is_number, plain_values))
-    return make_named(name, Ordinal if numeric else Categorical, plain_values, default=default)
+    make: Callable[..., Parameter] = Ordinal if numeric else Categorical
+    return make_named(name, make, plain_values, default=default)
 
 
-def make_named(name: str, make: Callable[..., Parameter], *args: Any, **kwargs: Any) -> Parameter:
-    """Return a parameter; errors name it.
+def make_named(name: str, make: Callable[..., Made], *args: Any, **kwargs: Any) -> Made:
+    """Return ``make(*args, **kwargs)`` for a parameter; errors name it.
 
     Raises:
         SpaceError: ``make`` raised it.

@@ -25,9 +25,11 @@ from baco_like.spaces.feature_table import FeatureTable
 from baco_like.spaces.formats.baco import read_baco
 from baco_like.spaces.formats.configspace import read_configspace
 from baco_like.spaces.formats.dataframe import read_dataframe
-from baco_like.spaces.formats.description import SpaceDescription
-from baco_like.spaces.formats.kernel_tuner import read_kernel_tuner
-from baco_like.spaces.formats.native import space_from_dict
+from baco_like.spaces.formats.description import (
+    SpaceDescription,
+    read_kernel_tuner,
+    space_from_dict,
+)
 from baco_like.spaces.formats.t1 import read_t1
 from baco_like.spaces.inputs import GivenConstraint, GivenParameter
 

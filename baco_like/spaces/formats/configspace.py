@@ -5,18 +5,13 @@ Forbidden clauses become constraints. Conditional parameters are refused.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from baco_like._optional import require
 from baco_like.constraints.language.writer import write_name
 from baco_like.exceptions import SpaceError
-from baco_like.parameters.categorical import Categorical
-from baco_like.parameters.integer import Integer
-from baco_like.parameters.ordinal import Ordinal
-from baco_like.parameters.priors import Gaussian
-from baco_like.parameters.protocol import Parameter
-from baco_like.parameters.real import Real
+from baco_like.parameters import Categorical, Gaussian, Integer, Ordinal, Parameter, Real
 from baco_like.parameters.values import is_number, plain
 from baco_like.spaces.formats.description import SpaceDescription
 from baco_like.spaces.inputs import make_named, parameter_from_values
@@ -30,6 +25,10 @@ _SIGNS: Mapping[str, str] = {
     "GreaterThanEquals": ">=",
     "GreaterThan": ">",
     "Equals": "==",
+}
+
+_RANGES = {
+    f"{prior}{kind}" for prior in ("Uniform", "Normal", "Beta") for kind in ("Float", "Integer")
 }
 
 
@@ -55,93 +54,70 @@ def read_configspace(source: ConfigurationSpace) -> SpaceDescription:
             "sometimes are not supported; make a space for each case, or keep them always active"
         )
     notes: list[str] = []
-    parameters = {one.name: _parameter(package, one, notes) for one in source.values()}
-    constraints = tuple(f"not ({_text(package, one)})" for one in source.forbidden_clauses)
+    parameters = {given.name: _parameter(given, notes) for given in source.values()}
+    constraints = tuple(f"not ({_text(clause)})" for clause in source.forbidden_clauses)
     return SpaceDescription(parameters, constraints, tuple(notes))
 
 
-def _parameter(package: Any, one: Any, notes: list[str]) -> Parameter:
-    if isinstance(one, package.Constant):
-        return parameter_from_values(one.name, [one.value])
-    default = plain(one.default_value)
-    if isinstance(one, package.CategoricalHyperparameter):
-        return _categorical(one, default, notes)
-    if isinstance(one, package.OrdinalHyperparameter):
-        return _ordinal(one, default)
-    floats = (package.UniformFloatHyperparameter, package.NormalFloatHyperparameter)
-    wholes = (package.UniformIntegerHyperparameter, package.NormalIntegerHyperparameter)
-    if isinstance(one, (*floats, package.BetaFloatHyperparameter)):
-        kind: type[Real] | type[Integer] = Real
-    elif isinstance(one, (*wholes, package.BetaIntegerHyperparameter)):
-        kind = Integer
-    else:
-        raise SpaceError(f"parameter {one.name!r}: a {type(one).__name__} is not supported")
-    bounds = (plain(one.lower), plain(one.upper))
-    prior = _prior(package, one, notes)
-    return make_named(one.name, kind, *bounds, log=bool(one.log), default=default, prior=prior)
+def _parameter(given: Any, notes: list[str]) -> Parameter:
+    name, kind = given.name, type(given).__name__.removesuffix("Hyperparameter")
+    if kind == "Constant":
+        return parameter_from_values(name, [given.value])
+    default = plain(given.default_value)
+    if kind == "Categorical":
+        return _categorical(given, default, notes)
+    if kind == "Ordinal":
+        values = [plain(value) for value in given.sequence]
+        if all(map(is_number, values)) and values not in (sorted(values), sorted(values)[::-1]):
+            raise SpaceError(
+                f"parameter {name!r}: its numbers {values!r:.60} are not sorted, but the numbers of an Ordinal are; "
+                "sort them, or make them strings"
+            )
+        return make_named(name, Ordinal, values, default=default)
+    if kind not in _RANGES:
+        raise SpaceError(f"parameter {name!r}: a {type(given).__name__} is not supported")
+    prior = None
+    if kind.startswith("Normal") and not given.log:
+        prior = Gaussian(float(given.mu), float(given.sigma))
+    elif not kind.startswith("Uniform"):
+        notes.append(f"parameter {name!r}: the distribution of {given} was left out")
+    bounds = (plain(given.lower), plain(given.upper))
+    make: Callable[..., Parameter] = Real if kind.endswith("Float") else Integer
+    return make_named(name, make, *bounds, log=bool(given.log), default=default, prior=prior)
 
 
-def _categorical(one: Any, default: Any, notes: list[str]) -> Parameter:
-    if one.weights is None:
-        return make_named(one.name, Categorical, one.choices, default=default)
-    weights = {choice: float(w) for choice, w in zip(one.choices, one.weights, strict=True)}
+def _categorical(given: Any, default: Any, notes: list[str]) -> Parameter:
+    if given.weights is None:
+        return make_named(given.name, Categorical, given.choices, default=default)
+    weights = {choice: float(w) for choice, w in zip(given.choices, given.weights, strict=True)}
     never = [choice for choice, weight in weights.items() if weight == 0.0]
     if never:
-        notes.append(f"parameter {one.name!r}: choices of weight 0 were left out: {never!r:.100}")
+        notes.append(f"parameter {given.name!r}: choices of weight 0 were left out: {never!r:.100}")
     kept = {choice: weight for choice, weight in weights.items() if choice not in never}
     default = None if default in never else default
-    return make_named(one.name, Categorical, list(kept), default=default, prior=list(kept.values()))
+    prior = list(kept.values())
+    return make_named(given.name, Categorical, list(kept), default=default, prior=prior)
 
 
-def _ordinal(one: Any, default: Any) -> Parameter:
-    values = [plain(value) for value in one.sequence]
-    if all(map(is_number, values)) and values not in (sorted(values), sorted(values)[::-1]):
-        raise SpaceError(
-            f"parameter {one.name!r}: its numbers {values!r:.60} are not sorted, but the numbers of an Ordinal are; "
-            "sort them, or make them strings"
-        )
-    return make_named(one.name, Ordinal, values, default=default)
-
-
-def _prior(package: Any, one: Any, notes: list[str]) -> Gaussian | None:
-    if isinstance(one, (package.UniformFloatHyperparameter, package.UniformIntegerHyperparameter)):
-        return None
-    normal = (package.NormalFloatHyperparameter, package.NormalIntegerHyperparameter)
-    if isinstance(one, normal) and not one.log:
-        return Gaussian(float(one.mu), float(one.sigma))
-    notes.append(f"parameter {one.name!r}: the distribution of {one} was left out")
-    return None
-
-
-def _text(package: Any, clause: Any) -> str:
+def _text(clause: Any) -> str:
     """Return a forbidden clause as an expression."""
-    if isinstance(clause, (package.ForbiddenAndConjunction, package.ForbiddenOrConjunction)):
-        word = " and " if isinstance(clause, package.ForbiddenAndConjunction) else " or "
-        return word.join(f"({_text(package, part)})" for part in clause.components)
-    if isinstance(clause, package.ForbiddenInClause):
+    kind = type(clause).__name__.removeprefix("Forbidden")
+    if kind in ("AndConjunction", "OrConjunction"):
+        word = " and " if kind == "AndConjunction" else " or "
+        return word.join(f"({_text(part)})" for part in clause.components)
+    if kind == "InClause":
         values = [plain(value) for value in clause.values]
         return f"{write_name(clause.hyperparameter.name)} in {values!r}"
-    sign = _sign(clause)
-    if hasattr(clause, "left"):
+    sign = _SIGNS.get(kind.removesuffix("Clause").removesuffix("Relation"))
+    if sign is None:
+        raise SpaceError(f"a {type(clause).__name__} is not supported: {clause}")
+    if kind.endswith("Relation"):
         return f"{write_name(clause.left.name)} {sign} {write_name(clause.right.name)}"
-    one, value = clause.hyperparameter, plain(clause.value)
-    if sign != "==" and isinstance(one, package.OrdinalHyperparameter):
-        return f"{write_name(one.name)} in {_beyond(one, sign, value)!r}"
-    return f"{write_name(one.name)} {sign} {value!r}"
-
-
-def _sign(clause: Any) -> str:
-    kind = type(clause).__name__
-    for word, sign in _SIGNS.items():
-        if kind in (f"Forbidden{word}Clause", f"Forbidden{word}Relation"):
-            return sign
-    raise SpaceError(f"a {kind} is not supported: {clause}")
-
-
-def _beyond(one: Any, sign: str, value: Any) -> list[Any]:
-    """Return the values of an ordinal on one side of a value, by their order in the list."""
-    values = [plain(each) for each in one.sequence]
+    given, value = clause.hyperparameter, plain(clause.value)
+    if sign == "==" or not hasattr(given, "sequence"):
+        return f"{write_name(given.name)} {sign} {value!r}"
+    # An ordinal is compared by the order of its list.
+    values = [plain(each) for each in given.sequence]
     at = values.index(value)
-    return {"<": values[:at], "<=": values[: at + 1], ">": values[at + 1 :], ">=": values[at:]}[
-        sign
-    ]
+    sides = {"<": values[:at], "<=": values[: at + 1], ">": values[at + 1 :], ">=": values[at:]}
+    return f"{write_name(given.name)} in {sides[sign]!r}"

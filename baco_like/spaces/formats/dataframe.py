@@ -10,8 +10,7 @@ import numpy as np
 from baco_like._typing import Ints
 from baco_like.constraints.table import TableConstraint
 from baco_like.exceptions import SpaceError
-from baco_like.parameters.permutation import Permutation
-from baco_like.parameters.protocol import Parameter
+from baco_like.parameters import Parameter, Permutation
 from baco_like.parameters.values import plain
 from baco_like.spaces.formats.description import SpaceDescription
 from baco_like.spaces.inputs import make_named, parameter_from_values
@@ -35,10 +34,10 @@ def read_dataframe(table: pd.DataFrame | Iterable[Mapping[str, Any]]) -> SpaceDe
     """
     columns = {name: _distinct(name, given) for name, given in _columns(table).items()}
     parameters = {name: _parameter(name, values) for name, (values, _) in columns.items()}
-    varying = {name: one for name, one in parameters.items() if one.cardinality != 1}
+    varying = {name: p for name, p in parameters.items() if p.cardinality != 1}
     if len(varying) < 2:
         return SpaceDescription(parameters)
-    codes = [one.encode(columns[name][0])[columns[name][1]] for name, one in varying.items()]
+    codes = [p.encode(columns[name][0])[columns[name][1]] for name, p in varying.items()]
     rows = TableConstraint.of(varying, np.concatenate(codes, axis=1))
     return SpaceDescription(parameters, (rows,))
 
@@ -70,8 +69,8 @@ def _columns(table: Any) -> dict[str, list[Any]]:
 def _distinct(name: str, given: Sequence[Any]) -> tuple[list[Any], Ints]:
     """Return the distinct plain values of a column, and the index of each row's value, ``(n,)``."""
     try:
-        found, number = _numbered(given)
-        cells = [_cell(name, int(np.argmax(number == i)), one) for i, one in enumerate(found)]
+        distinct, number = _numbered(given)
+        cells = [_cell(name, int(np.argmax(number == i)), v) for i, v in enumerate(distinct)]
         values, again = _numbered(cells)
     except TypeError:
         raise SpaceError(
@@ -83,7 +82,7 @@ def _distinct(name: str, given: Sequence[Any]) -> tuple[list[Any], Ints]:
 def _numbered(given: Sequence[Any]) -> tuple[list[Any], Ints]:
     """Return the values that are distinct by type and value, in order of appearance, and each value's index."""
     nested = not {list, tuple}.isdisjoint(map(type, given))
-    keys = [_key(one) for one in given] if nested else zip(map(type, given), given, strict=True)
+    keys = map(_key, given) if nested else zip(map(type, given), given, strict=True)
     numbers: dict[Any, int] = {}
     number = np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.int64)
     _, first = np.unique(number, return_index=True)
@@ -99,8 +98,7 @@ def _key(value: Any) -> Any:
 
 def _cell(name: str, row: int, value: Any) -> Any:
     value = plain(value)
-    missing = value is None or (isinstance(value, float) and value != value)
-    if missing:
+    if value is None or value != value:
         raise SpaceError(f"column {name!r} has no value in row {row}; fill it in or drop the row")
     return tuple(map(plain, value)) if isinstance(value, list | tuple) else value
 
@@ -111,4 +109,6 @@ def _parameter(name: str, distinct: Sequence[Any]) -> Parameter:
     orders = [sorted(map(repr, value)) for value in distinct]
     if any(order != orders[0] for order in orders):
         raise SpaceError(f"column {name!r} has tuples that are not orders of the same elements")
-    return make_named(name, Permutation, sorted(distinct[0], key=lambda one: (str(type(one)), one)))
+    return make_named(
+        name, Permutation, sorted(distinct[0], key=lambda element: (str(type(element)), element))
+    )

@@ -1,17 +1,24 @@
-"""The result type of the readers of space files."""
+"""The result type of the readers of spaces, and the readers of Python and JSON dictionaries."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
 from baco_like.constraints.protocol import Constraint
+from baco_like.constraints.table import table_from_dict
 from baco_like.exceptions import SpaceError
 from baco_like.parameters.protocol import Parameter
-from baco_like.spaces.inputs import GivenConstraint
+from baco_like.parameters.registry import VERSION, parameter_from_dict
+from baco_like.spaces.inputs import (
+    GivenConstraint,
+    list_constraints,
+    make_named,
+    parameter_from_values,
+)
 
 MAX_FILE = 64 * 2**20
 """Most bytes of a space file."""
@@ -37,13 +44,19 @@ class SpaceDescription:
 class SpaceContents(Protocol):
     """The members of `Space` that writers of space files read."""
 
-    @property
-    def parameters(self) -> Mapping[str, Parameter]:
-        """Parameters by name, in order."""
+    parameters: dict[str, Parameter]
+    constraints: tuple[Constraint, ...]
 
-    @property
-    def constraints(self) -> Sequence[Constraint]:
-        """Known constraints, in order."""
+
+def with_default(name: str, parameter: Any, default: Any, notes: list[str]) -> Parameter:
+    """Return a built-in parameter with a default; a default outside the domain is left out, with a note."""
+    if default is not None and not parameter.contains(default):
+        notes.append(
+            f"parameter {name!r}: the default {default!r:.60} is not among its values and was left out"
+        )
+        default = None
+    changed: Parameter = replace(parameter, default=default)
+    return changed
 
 
 def json_object(source: str | Path | Mapping[str, Any], what: str) -> Mapping[str, Any]:
@@ -65,3 +78,63 @@ def json_object(source: str | Path | Mapping[str, Any], what: str) -> Mapping[st
     if not isinstance(data, dict):
         raise SpaceError(f"{what} {path.name!r} does not contain a JSON object")
     return data
+
+
+def space_from_dict(data: Mapping[str, Any]) -> SpaceDescription:
+    """Return the space of a dictionary that `Space.to_dict` wrote.
+
+    Raises:
+        SpaceError: The version is unknown, a description is wrong, or a constraint was a callable.
+    """
+    if not isinstance(data, Mapping):
+        raise SpaceError(f"a space's description must be an object, got {data!r:.60}")
+    if data.get("version") != VERSION:
+        raise SpaceError(
+            f"a space of version {data.get('version')!r} cannot be read; this release reads {VERSION}"
+        )
+    described, constraints = data.get("parameters"), data.get("constraints", [])
+    if not isinstance(described, Mapping) or not isinstance(constraints, list):
+        raise SpaceError(
+            "a space's description needs an object 'parameters' and a list 'constraints'"
+        )
+    parameters = {name: make_named(name, parameter_from_dict, d) for name, d in described.items()}
+    return SpaceDescription(parameters, tuple(_constraint(c, parameters) for c in constraints))
+
+
+def _constraint(data: Any, parameters: Mapping[str, Parameter]) -> GivenConstraint:
+    if isinstance(data, str):
+        return data
+    if not isinstance(data, Mapping):
+        raise SpaceError(f"a constraint must be a text or an object, got {data!r:.60}")
+    if "table" in data:
+        return table_from_dict(data, parameters)
+    raise SpaceError(
+        f"constraint {data.get('callable')!r} is a callable or a large table, which cannot be stored; "
+        "give the space again, or write the constraint as an expression"
+    )
+
+
+def read_kernel_tuner(
+    tune_params: Mapping[str, Iterable[Any]],
+    restrictions: GivenConstraint | Iterable[GivenConstraint] | None = None,
+) -> SpaceDescription:
+    """Return the space of Kernel Tuner's ``tune_params`` and ``restrictions``.
+
+    Args:
+        tune_params: From each name to its values.
+        restrictions: A string, a callable, or a list of them; callables take parameters by name, or a mapping of all
+            parameters.
+
+    Raises:
+        SpaceError: A domain is wrong, or a restriction is neither a string nor a callable.
+    """
+    if not isinstance(tune_params, Mapping):
+        raise SpaceError(f"tune_params must be a dictionary, got {type(tune_params).__name__}")
+    parameters = {name: parameter_from_values(name, values) for name, values in tune_params.items()}
+    given = [] if restrictions is None else list_constraints(restrictions)
+    for restriction in given:
+        if not (isinstance(restriction, str | Constraint) or callable(restriction)):
+            raise SpaceError(
+                f"restriction {restriction!r:.60} is neither a string nor a callable; write it as one"
+            )
+    return SpaceDescription(parameters, tuple(given))

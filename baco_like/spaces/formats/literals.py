@@ -7,8 +7,7 @@ numbers, up to a limited number of steps. The text is never executed as Python.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
 from baco_like.constraints.language import exact
@@ -27,8 +26,6 @@ MAX_STEPS = 60_000
 MAX_VALUES = 100_000
 """Greatest length of any list, intermediate ones included."""
 
-_OPERATORS: Mapping[type[ast.AST], str] = dict([*BINARY.items(), *COMPARISONS.items()])
-
 
 def list_of(text: str) -> list[Any]:
     """Return the list that a text describes; its elements are ints, floats, strings and bools.
@@ -38,19 +35,15 @@ def list_of(text: str) -> list[Any]:
     """
     try:
         body, _ = parse_expression(text)
-        values = _Reader(MAX_STEPS).value(body, {}, 0)
-        if not isinstance(values, list | tuple | range):
+        values = _Reader().value(body, {}, 0)
+        if not isinstance(values, list | range):
             raise Refused("not a list")
-        return [_scalar(one) for one in values]
+        if not all(isinstance(value, bool | int | float | str) for value in values):
+            raise Refused("a list inside the list")
+        return list(values)
     except Refused as error:
         shown = text if len(text) <= 60 else text[:57] + "..."
         raise SpaceError(f"values {shown!r}, column {error.position}: {error.message}") from None
-
-
-def _scalar(value: Any) -> Any:
-    if not isinstance(value, bool | int | float | str):
-        raise Refused("a list inside the list")
-    return value
 
 
 def _refuse(node: ast.AST, message: str) -> NoReturn:
@@ -61,157 +54,116 @@ Bound = Mapping[str, Any]
 """The variables of the comprehensions around a node."""
 
 
-@dataclass
 class _Reader:
-    """Evaluates nodes until ``steps`` are used up."""
+    """Evaluates nodes until `MAX_STEPS` are used up."""
 
-    steps: int
+    def __init__(self) -> None:
+        self._steps = 0
 
     def value(self, node: ast.AST, bound: Bound, depth: int) -> Any:
-        self.steps -= 1
-        if self.steps < 0 or depth > MAX_DEPTH:
-            _refuse(
-                node, "too much work" if self.steps < 0 else f"nested more than {MAX_DEPTH} deep"
-            )
-        reader = _READERS.get(type(node))
-        if reader is None:
-            _refuse(node, f"{type(node).__name__} is not allowed in a list of values")
+        self._steps += 1
+        if self._steps > MAX_STEPS:
+            _refuse(node, "too much work")
+        if depth > MAX_DEPTH:
+            _refuse(node, f"nested more than {MAX_DEPTH} deep")
         try:
-            return reader(self, node, bound, depth + 1)
+            return self._evaluate(node, bound, depth + 1)
         except exact.UNDEFINED as error:
             _refuse(node, f"cannot be computed ({error})")
 
-    def constant(self, node: ast.Constant, bound: Bound, depth: int) -> Any:
-        if not isinstance(node.value, bool | int | float | str):
-            _refuse(node, f"{node.value!r:.40} is not a number, string or bool")
-        return node.value
+    def _evaluate(self, node: ast.AST, bound: Bound, depth: int) -> Any:
+        def value(part: ast.AST) -> Any:
+            return self.value(part, bound, depth)
 
-    def name(self, node: ast.Name, bound: Bound, depth: int) -> Any:
-        if node.id not in bound:
-            _refuse(node, f"unknown name {node.id!r:.40}")
-        return bound[node.id]
+        match node:
+            case ast.Constant(value=bool() | int() | float() | str()):
+                return node.value
+            case ast.Name():
+                if node.id not in bound:
+                    _refuse(node, f"unknown name {node.id!r:.40}")
+                return bound[node.id]
+            case ast.List() | ast.Tuple() | ast.Set():
+                return [value(element) for element in node.elts]
+            case ast.UnaryOp(op=ast.Not()):
+                return not value(node.operand)
+            case ast.UnaryOp(op=ast.USub()):
+                return -_number(value(node.operand))
+            case ast.UnaryOp(op=ast.UAdd()):
+                return +_number(value(node.operand))
+            case ast.BinOp() if type(node.op) in BINARY:
+                left, right = value(node.left), value(node.right)
+                if (
+                    isinstance(node.op, ast.Add)
+                    and isinstance(left, list)
+                    and isinstance(right, list)
+                ):
+                    return _bounded(left + right)
+                return exact.ARITHMETIC[BINARY[type(node.op)]](_number(left), _number(right))
+            case ast.Compare() if all(type(operator) in COMPARISONS for operator in node.ops):
+                left = value(node.left)
+                for operator, comparator in zip(node.ops, node.comparators, strict=True):
+                    right = value(comparator)
+                    if not exact.COMPARE[COMPARISONS[type(operator)]](left, right):
+                        return False
+                    left = right
+                return True
+            case ast.BoolOp():
+                for part in node.values:
+                    result = value(part)
+                    if bool(result) == isinstance(node.op, ast.Or):
+                        break
+                return result
+            case ast.IfExp():
+                return value(node.body if value(node.test) else node.orelse)
+            case ast.ListComp() | ast.GeneratorExp():
+                environments = self._bindings(node.generators, bound, depth)
+                return [self.value(node.elt, inner, depth) for inner in environments]
+            case ast.Call(func=ast.Name(id=name), keywords=[]):
+                return _call(node, name, [value(argument) for argument in node.args])
+        _refuse(node, f"{type(node).__name__} is not allowed in a list of values")
 
-    def listed(self, node: ast.List | ast.Tuple | ast.Set, bound: Bound, depth: int) -> Any:
-        return [self.value(one, bound, depth) for one in node.elts]
-
-    def unary(self, node: ast.UnaryOp, bound: Bound, depth: int) -> Any:
-        operand = self.value(node.operand, bound, depth)
-        if isinstance(node.op, ast.Not):
-            return not operand
-        sign = {ast.USub: -1, ast.UAdd: 1}.get(type(node.op))
-        if sign is None:
-            _refuse(node, "this operator is not allowed")
-        return sign * self._number(node, operand)
-
-    def binary(self, node: ast.BinOp, bound: Bound, depth: int) -> Any:
-        left, right = self.value(node.left, bound, depth), self.value(node.right, bound, depth)
-        sign = _OPERATORS.get(type(node.op))
-        if sign is None:
-            _refuse(node, "this operator is not allowed")
-        if sign == "+" and isinstance(left, list) and isinstance(right, list):
-            return self._bounded(node, left + right)
-        return exact.ARITHMETIC[sign](self._number(node, left), self._number(node, right))
-
-    def comparison(self, node: ast.Compare, bound: Bound, depth: int) -> bool:
-        left = self.value(node.left, bound, depth)
-        for operator, given in zip(node.ops, node.comparators, strict=True):
-            right = self.value(given, bound, depth)
-            if type(operator) not in _OPERATORS:
-                _refuse(node, "this comparison is not allowed")
-            if not exact.COMPARE[_OPERATORS[type(operator)]](left, right):
-                return False
-            left = right
-        return True
-
-    def junction(self, node: ast.BoolOp, bound: Bound, depth: int) -> Any:
-        value: Any = None
-        for part in node.values:
-            value = self.value(part, bound, depth)
-            if bool(value) == isinstance(node.op, ast.Or):
-                break
-        return value
-
-    def choice(self, node: ast.IfExp, bound: Bound, depth: int) -> Any:
-        chosen = node.body if self.value(node.test, bound, depth) else node.orelse
-        return self.value(chosen, bound, depth)
-
-    def comprehension(
-        self, node: ast.ListComp | ast.GeneratorExp, bound: Bound, depth: int
-    ) -> list[Any]:
-        elements: list[Any] = []
-        self._loop(node, 0, bound, depth, elements)
-        return elements
-
-    def _loop(
-        self,
-        node: ast.ListComp | ast.GeneratorExp,
-        level: int,
-        bound: Bound,
-        depth: int,
-        elements: list[Any],
-    ) -> None:
-        if level == len(node.generators):
-            elements.append(self.value(node.elt, bound, depth))
-            self._bounded(node, elements)
+    def _bindings(
+        self, loops: Sequence[ast.comprehension], bound: Bound, depth: int
+    ) -> Iterator[Bound]:
+        """Yield the variables of each iteration of nested loops."""
+        if not loops:
+            yield bound
             return
-        loop = node.generators[level]
+        loop, *inner_loops = loops
         if not isinstance(loop.target, ast.Name) or loop.is_async:
-            _refuse(node, "a comprehension needs one plain variable")
+            _refuse(loop.target, "a comprehension needs one plain variable")
         items = self.value(loop.iter, bound, depth)
         if not isinstance(items, list | range):
             _refuse(loop.iter, "not a list")
         for item in items:
             inner = {**bound, loop.target.id: item}
             if all(self.value(test, inner, depth) for test in loop.ifs):
-                self._loop(node, level + 1, inner, depth, elements)
+                yield from self._bindings(inner_loops, inner, depth)
 
-    def call(self, node: ast.Call, bound: Bound, depth: int) -> Any:
-        if not isinstance(node.func, ast.Name) or node.keywords:
-            _refuse(node, "only range, list, tuple, sorted and functions of numbers can be called")
-        arguments = [self.value(one, bound, depth) for one in node.args]
-        name = node.func.id
-        if name == "range":
-            return self._range(node, arguments)
-        if name in ("list", "tuple", "sorted", "set"):
-            if len(arguments) != 1 or not isinstance(arguments[0], list | range):
-                _refuse(node, f"{name} takes one list")
-            items = list(self._bounded(node, arguments[0]))
-            return items if name in ("list", "tuple") else sorted(set(items))
-        if name in exact.FUNCTIONS:
-            return exact.FUNCTIONS[name](*[self._number(node, one) for one in arguments])
+
+def _call(node: ast.Call, name: str, arguments: list[Any]) -> Any:
+    if name == "range":
+        if not all(type(argument) is int for argument in arguments):
+            raise TypeError("range takes whole numbers")
+        return _bounded(range(*arguments))
+    if name in ("list", "tuple", "sorted", "set"):
+        if len(arguments) != 1 or not isinstance(arguments[0], list | range):
+            raise TypeError(f"{name} takes one list")
+        items = list(_bounded(arguments[0]))
+        return items if name in ("list", "tuple") else sorted(set(items))
+    if name not in exact.FUNCTIONS:
         _refuse(node, f"unknown function {name!r:.40}")
-
-    def _range(self, node: ast.Call, arguments: list[Any]) -> range:
-        whole = all(type(one) is int for one in arguments)
-        if not whole or not 1 <= len(arguments) <= 3 or arguments[2:] == [0]:
-            _refuse(node, "range takes one to three whole numbers, the last of three not 0")
-        numbers: range = self._bounded(node, range(*arguments))
-        return numbers
-
-    def _bounded(self, node: ast.AST, items: Any) -> Any:
-        # The length of a range beyond 64 bits is an OverflowError, which is refused like other arithmetic.
-        if len(items) > MAX_VALUES:
-            _refuse(node, f"more than {MAX_VALUES} values")
-        return items
-
-    def _number(self, node: ast.AST, value: Any) -> Any:
-        if not isinstance(value, bool | int | float):
-            _refuse(node, f"{value!r:.40} is not a number")
-        return value
+    return exact.FUNCTIONS[name](*map(_number, arguments))
 
 
-_READERS: Mapping[type[ast.AST], Callable[..., Any]] = {
-    ast.Constant: _Reader.constant,
-    ast.Name: _Reader.name,
-    ast.List: _Reader.listed,
-    ast.Tuple: _Reader.listed,
-    ast.Set: _Reader.listed,
-    ast.UnaryOp: _Reader.unary,
-    ast.BinOp: _Reader.binary,
-    ast.Compare: _Reader.comparison,
-    ast.BoolOp: _Reader.junction,
-    ast.IfExp: _Reader.choice,
-    ast.ListComp: _Reader.comprehension,
-    ast.GeneratorExp: _Reader.comprehension,
-    ast.Call: _Reader.call,
-}
+def _bounded(items: Any) -> Any:
+    # The length of a range beyond 64 bits is an OverflowError, too.
+    if len(items) > MAX_VALUES:
+        raise OverflowError(f"more than {MAX_VALUES} values")
+    return items
+
+
+def _number(value: Any) -> Any:
+    if not isinstance(value, bool | int | float):
+        raise TypeError(f"{value!r:.40} is not a number")
+    return value

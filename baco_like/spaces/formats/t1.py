@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from baco_like.constraints.expression import Expression
-from baco_like.constraints.protocol import Constraint
 from baco_like.exceptions import SpaceError
-from baco_like.parameters.categorical import Categorical
-from baco_like.parameters.integer import Integer
-from baco_like.parameters.ordinal import Ordinal
-from baco_like.parameters.protocol import Parameter
-from baco_like.parameters.registry import parameter_from_dict
+from baco_like.parameters import Categorical, Integer, Ordinal, Parameter, parameter_from_dict
 from baco_like.parameters.values import plain
-from baco_like.spaces.formats.description import SpaceContents, SpaceDescription, json_object
+from baco_like.spaces.formats.description import (
+    SpaceContents,
+    SpaceDescription,
+    json_object,
+    with_default,
+)
 from baco_like.spaces.formats.literals import list_of
 from baco_like.spaces.inputs import make_named, parameter_from_values
 
@@ -78,29 +78,12 @@ def _parameter(entry: Any, notes: list[str]) -> tuple[str, Parameter]:
     name = _member(entry, "Name", str, "a tuning parameter")
     if isinstance(entry.get(_OWN), Mapping):
         return name, make_named(name, parameter_from_dict, entry[_OWN])
-    given = entry.get("Values")
-    try:
-        values = list_of(given) if isinstance(given, str) else given
-        parameter = parameter_from_values(name, values)
-    except SpaceError as error:
-        message = str(error)
-        raise SpaceError(
-            message if message.startswith("parameter") else f"parameter {name!r}: {error}"
-        ) from None
-    default = _default(entry.get("Default"))
-    if default is None:
-        return name, parameter
-    if not parameter.contains(default):
-        notes.append(
-            f"parameter {name!r}: the default {default!r:.60} is not among its values and was left out"
-        )
-        return name, parameter
-    return name, parameter_from_values(name, values, default)
-
-
-def _default(given: Any) -> Any:
-    """Return a default; some files put it into a list of one element."""
-    return plain(given[0]) if isinstance(given, list) and len(given) == 1 else plain(given)
+    values, default = entry.get("Values"), entry.get("Default")
+    if isinstance(values, str):
+        values = make_named(name, list_of, values)
+    if isinstance(default, list) and len(default) == 1:  # as some files write it
+        (default,) = default
+    return name, with_default(name, parameter_from_values(name, values), plain(default), notes)
 
 
 def _condition(entry: Any, parameters: Mapping[str, Parameter], notes: list[str]) -> str:
@@ -128,8 +111,17 @@ def to_t1(
         SpaceError: The space has a real, a permutation, an integer of more than 100,000 values, or a constraint that
             is not an expression.
     """
+    for constraint in space.constraints:
+        if not isinstance(constraint, Expression):
+            raise SpaceError(
+                f"constraint {constraint.text!r:.80} is not an expression, and a T1 file has only expressions; "
+                "write it as one"
+            )
     parameters = [_write_parameter(name, parameter) for name, parameter in space.parameters.items()]
-    conditions = [_write_condition(one) for one in space.constraints]
+    conditions = [
+        {"Expression": constraint.text, "Parameters": list(constraint.parameters)}
+        for constraint in space.constraints
+    ]
     return {
         "ConfigurationSpace": {"TuningParameters": parameters, "Conditions": conditions},
         "KernelSpecification": {**_KERNEL, **(kernel or {})},
@@ -141,10 +133,9 @@ def _write_parameter(name: str, parameter: Parameter) -> dict[str, Any]:
     values = _values(name, parameter)
     kinds = {type(value) for value in values}
     kind = next((word for word, types in _TYPES.items() if kinds <= types), "string")
-    text = (
-        f"list(range({values[0]}, {values[-1] + 1}))" if isinstance(values, range) else repr(values)
-    )
-    entry: dict[str, Any] = {"Name": name, "Type": kind, "Values": text}
+    text = repr(values)
+    entry: dict[str, Any] = {"Name": name, "Type": kind}
+    entry["Values"] = f"list({text})" if isinstance(values, range) else text
     if parameter.default is not None:
         entry["Default"] = parameter.default
     if _parameter(entry, [])[1] != parameter:
@@ -164,11 +155,3 @@ def _values(name: str, parameter: Parameter) -> list[Any] | range:
         f"parameter {name!r}: a T1 file lists every value, and a {type(parameter).__name__} has no such list; "
         "make it an Ordinal, or keep the space by Space.to_dict"
     )
-
-
-def _write_condition(one: Constraint) -> dict[str, Any]:
-    if not isinstance(one, Expression):
-        raise SpaceError(
-            f"constraint {one.text!r:.80} is not an expression, and a T1 file has only expressions; write it as one"
-        )
-    return {"Expression": one.text, "Parameters": list(one.parameters)}
