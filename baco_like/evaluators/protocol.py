@@ -6,6 +6,7 @@ that the evaluator itself is broken; it ends the run.
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
@@ -67,6 +68,48 @@ class SourceProvider(Protocol):
 def collect_rest(evaluator: Evaluator, timeout: float | None) -> Sequence[Outcome]:
     """Return the outcomes that an evaluator has left when a run breaks off; none if it is not a `Collector`."""
     return evaluator.collect(timeout) if isinstance(evaluator, Collector) else ()
+
+
+class WrappingEvaluator(abc.ABC):
+    """Base of evaluators around another one: passes trials on, and converts the outcomes.
+
+    Args:
+        inner: The wrapped evaluator.
+    """
+
+    def __init__(self, inner: Evaluator) -> None:
+        self.inner = inner
+        self._pending: dict[int, Trial] = {}
+
+    @property
+    def capacity(self) -> int:
+        """Capacity of the inner evaluator."""
+        return self.inner.capacity
+
+    def submit(self, trial: Trial) -> None:
+        """Pass a trial to the inner evaluator."""
+        self.inner.submit(trial)
+        self._pending[trial.id] = trial
+
+    def wait(self) -> Sequence[Outcome]:
+        """Return converted outcomes, at least one."""
+        outcomes: Sequence[Outcome] = ()
+        while not outcomes:
+            outcomes = self._convert(self.inner.wait())
+        return outcomes
+
+    def collect(self, timeout: float | None) -> Sequence[Outcome]:
+        """Return the outcomes that the inner evaluator has left, converted."""
+        return self._convert(collect_rest(self.inner, timeout))
+
+    def close(self) -> None:
+        """Close the inner evaluator."""
+        self._pending.clear()
+        self.inner.close()
+
+    @abc.abstractmethod
+    def _convert(self, outcomes: Sequence[Outcome]) -> Sequence[Outcome]:
+        """Return the outcomes of the trials that are done, and remove these trials from ``_pending``."""
 
 
 def unwrap(evaluator: Evaluator) -> Evaluator:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import concurrent.futures
 import contextlib
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -11,15 +10,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from baco_like.evaluators.bench import Bench, Built, StageFailure
+from baco_like.evaluators.executors.futures import end_calls, wait_for_first
 from baco_like.evaluators.repeats import Repeats
 from baco_like.exceptions import EvaluatorError
 from baco_like.records.trial import Outcome, Trial
-
-_WAIT_SLICE = 0.5
-"""Seconds of one wait for a build. Python handles a Ctrl-C that arrives just before a wait only after it."""
-
-_CLOSE_INTERVAL = 0.02
-"""Seconds between two calls of `Bench.close` while builds are still running."""
 
 
 @dataclass(frozen=True)
@@ -82,12 +76,7 @@ class StagedEvaluator:
     def close(self) -> None:
         """Drop queued trials, end running builds, and remove all files."""
         self._queue.clear()
-        for future in self._building:
-            future.cancel()
-        while not all(future.done() for future in self._building):
-            # A build may start a compiler just after one call has ended all running ones; so call it again.
-            self._bench.close()
-            concurrent.futures.wait(self._building, _CLOSE_INTERVAL)
+        end_calls(self._building, self._bench.close)
         for future in self._building:
             with contextlib.suppress(BaseException):
                 future.result().discard()
@@ -102,9 +91,7 @@ class StagedEvaluator:
             for future in self._building:  # in the order of submission
                 if future.done():
                     return future
-            concurrent.futures.wait(
-                self._building, _WAIT_SLICE, return_when=concurrent.futures.FIRST_COMPLETED
-            )
+            wait_for_first(self._building)
 
     def _evaluate(self, job: _Job, build: Callable[[], Built]) -> Outcome:
         trial_id, values = job.trial.id, list[float]()

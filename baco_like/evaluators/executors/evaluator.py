@@ -5,21 +5,25 @@ from __future__ import annotations
 import queue
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import BrokenExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
+
+from typing_extensions import override
 
 from baco_like._checks import whole_number
 from baco_like.evaluators.executors.calls import evaluate, release
+from baco_like.evaluators.executors.futures import (
+    FuturesEvaluator,
+    SubmitsCalls,
+    count_workers,
+    without_tag,
+)
 from baco_like.evaluators.executors.lost import is_lost
-from baco_like.evaluators.executors.protocol import SubmitsCalls, count_workers
 from baco_like.evaluators.protocol import Evaluator
 from baco_like.exceptions import EvaluatorError
 from baco_like.records.trial import Outcome, Status, Trial
-
-_WAIT_SLICE = 0.5
-"""Seconds of one wait. Python handles a Ctrl-C that arrives just before a wait only after it."""
 
 
 @dataclass(frozen=True)
@@ -31,8 +35,11 @@ class _Attempt:
     future: Any
     deadline: float
 
+    def cancel(self) -> bool:
+        return bool(self.future.cancel())
 
-class ExecutorEvaluator:
+
+class ExecutorEvaluator(FuturesEvaluator):
     """Evaluates trials with the workers of an executor; each worker has its own evaluator.
 
     Each trial is sent separately, and returns when it is done. A trial whose worker is lost, or that has not returned
@@ -65,22 +72,15 @@ class ExecutorEvaluator:
             raise EvaluatorError(f"lease = {lease}: expected seconds above 0, or None")
         if capacity is not None:
             capacity = whole_number("capacity", capacity, 1, EvaluatorError)
+        super().__init__(count_workers(executor) if capacity is None else capacity)
         self._make, self._executor = make, executor
-        self._capacity = count_workers(executor) if capacity is None else capacity
         self._lease = lease
         self._max_attempts = whole_number("attempts", attempts, 1, EvaluatorError)
         self._token = secrets.token_hex(8)
-        self._pending: dict[int, _Attempt] = {}
         # Finished calls: trial number, attempt, future. The executor's threads only put; all else is done by the
         # thread that calls `wait`, so that no other attribute needs a lock.
         self._finished: queue.SimpleQueue[tuple[int, int, Any]] = queue.SimpleQueue()
         self._given_up: list[dict[str, Any]] = []
-        self._error: BaseException | None = None  # raised by the next call of `submit` or `wait`
-
-    @property
-    def capacity(self) -> int:
-        """Largest number of pending trials."""
-        return self._capacity
 
     def submit(self, trial: Trial) -> None:
         """Send a trial to a worker.
@@ -90,48 +90,14 @@ class ExecutorEvaluator:
             BaseException: An exception of an earlier trial; this trial is not started then.
         """
         self._raise_pending_error()
-        # Workers need only the configuration; a strategy's tag may not be picklable.
-        self._send(replace(trial, config=dict(trial.config), tag=None, outcome=None), 1)
+        self._send(without_tag(trial), 1)
 
-    def wait(self) -> Sequence[Outcome]:
-        """Block until at least one trial is done; outcomes come in the order of trial numbers.
-
-        Raises:
-            EvaluatorError: Nothing was submitted, the executor accepts no more calls, or a worker's evaluator is
-                broken.
-            BaseException: An exception of a worker's evaluator. If other trials are done at the same moment, their
-                outcomes are returned and the next call raises.
-        """
-        self._raise_pending_error()
-        if not self._pending:
-            raise EvaluatorError("wait() without a submitted trial")
-        outcomes: list[Outcome] = []
-        while not outcomes:
-            outcomes = self._receive(_WAIT_SLICE)
-            if not outcomes:
-                self._raise_pending_error()
-        return sorted(outcomes, key=lambda outcome: outcome.trial_id)
-
-    def collect(self, timeout: float | None) -> Sequence[Outcome]:
-        """Cancel trials that have not started, and return the outcomes that come within the time."""
-        for trial_id, attempt in list(self._pending.items()):
-            if attempt.future.cancel():
-                del self._pending[trial_id]
-        deadline = None if timeout is None else time.monotonic() + timeout
-        outcomes = self._receive(0.0)
-        while self._pending and (deadline is None or time.monotonic() < deadline):
-            outcomes += self._receive(_WAIT_SLICE if deadline is None else 0.05)
-        return outcomes
-
+    @override
     def close(self) -> None:
         """Cancel trials that have not started, and close the evaluators of this process; the executor stays open."""
-        for attempt in self._pending.values():
-            attempt.future.cancel()
-        self._pending.clear()
-        self._finished = (
-            queue.SimpleQueue()
-        )  # running calls still put their results into the former queue
-        self._error = None
+        super().close()
+        # Running calls still put their results into the former queue.
+        self._finished = queue.SimpleQueue()
         release(self._token)
 
     def _send(self, trial: Trial, number: int) -> None:
@@ -146,6 +112,7 @@ class ExecutorEvaluator:
         finished = self._finished
         future.add_done_callback(lambda done: finished.put((trial.id, number, done)))
 
+    @override
     def _receive(self, timeout: float) -> list[Outcome]:
         """Return the available outcomes, after waiting at most ``timeout`` seconds for the first."""
         now = time.monotonic()
@@ -189,12 +156,12 @@ class ExecutorEvaluator:
             return None
         del self._pending[trial_id]
         if attempt.future is not future:
-            attempt.future.cancel()  # a late answer of an earlier attempt counts, too
+            attempt.cancel()  # a late answer of an earlier attempt counts, too
         return outcome
 
     def _handle_loss(self, attempt: _Attempt, reason: str) -> Outcome | None:
         """Send a trial again, or return the outcome of a trial that is given up."""
-        attempt.future.cancel()
+        attempt.cancel()
         trial, config = attempt.trial, dict(attempt.trial.config)
         was_given_up = config in self._given_up
         if attempt.number < self._max_attempts and not was_given_up:
@@ -210,8 +177,3 @@ class ExecutorEvaluator:
             return Outcome.failure(trial.id, "runtime", message)
         self._given_up.append(config)
         return Outcome(trial.id, Status.ABANDONED, message=message)
-
-    def _raise_pending_error(self) -> None:
-        error, self._error = self._error, None
-        if error is not None:
-            raise error

@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-import concurrent.futures
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from concurrent.futures import BrokenExecutor
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from typing_extensions import override
 
 from baco_like._checks import whole_number
-from baco_like.evaluators.executors.protocol import SubmitsCalls, count_workers
+from baco_like.evaluators.executors.futures import (
+    FuturesEvaluator,
+    SubmitsCalls,
+    count_workers,
+    lost_worker,
+    without_tag,
+)
 from baco_like.evaluators.function.failures import DEFAULT_FAILURES, failure_word
 from baco_like.exceptions import EvaluatorError
 from baco_like.records.reading import finite_number, outcome_from, outcome_of_exception
 from baco_like.records.trial import Outcome, Status, Trial
-
-_POLL_INTERVAL = 0.01
-"""Seconds between two checks of futures that are not from `concurrent.futures`."""
-
-_WAIT_SLICE = 0.5
-"""Seconds of one wait for other futures. Python handles a Ctrl-C that arrives just before a wait only after it."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +113,7 @@ def _concatenate(values: list[Any]) -> list[Any]:
     return joined
 
 
-class FunctionEvaluator:
+class FunctionEvaluator(FuturesEvaluator):
     """Calls a function with a trial, a read-only mapping: ``trial["tile"]``, ``kernel(**trial)``.
 
     The function returns a number, a list of repeats, or a mapping of metrics that includes the objective; None and NaN
@@ -150,16 +151,9 @@ class FunctionEvaluator:
         _check_failures(failures)
         self._call = FunctionCall(fn, objective, tuple(failures), repeats, retries)
         self._executor = executor
-        workers = _capacity(executor)
-        self._capacity = workers if max_pending is None else max_pending
         self._queue: deque[Trial] = deque()
-        self._futures: dict[int, Any] = {}
-        self._error: BaseException | None = None  # raised by the next call of `submit` or `wait`
-
-    @property
-    def capacity(self) -> int:
-        """Largest number of pending trials."""
-        return self._capacity
+        workers = _capacity(executor)
+        super().__init__(workers if max_pending is None else max_pending)
 
     def submit(self, trial: Trial) -> None:
         """Start the evaluation, or queue it if there is no executor.
@@ -169,85 +163,32 @@ class FunctionEvaluator:
             Exception: An exception of an earlier trial; this trial is not started then.
         """
         self._raise_pending_error()
-        # Workers need only the configuration; a strategy's tag may not be picklable.
-        sent = replace(trial, config=dict(trial.config), tag=None, outcome=None)
         if self._executor is None:
-            self._queue.append(sent)
+            self._queue.append(without_tag(trial))
             return
         try:
-            self._futures[trial.id] = self._executor.submit(self._call, sent)
-        except concurrent.futures.BrokenExecutor as error:
-            raise _lost_worker(error) from error
+            self._pending[trial.id] = self._executor.submit(self._call, without_tag(trial))
+        except BrokenExecutor as error:
+            raise lost_worker(error) from error
 
+    @override
     def wait(self) -> Sequence[Outcome]:
-        """Block until at least one trial is done; outcomes come in the order of trial numbers.
-
-        Raises:
-            EvaluatorError: Nothing was submitted, or the executor has lost a worker.
-            Exception: An exception of the function that is not a failure of the configuration. If other trials are
-                done at the same moment, their outcomes are returned and the next call raises.
-        """
-        self._raise_pending_error()
+        """Call the function in this thread, or return the outcomes of calls that have ended."""
         if self._queue:
             return [self._call(self._queue.popleft())]
-        if not self._futures:
-            raise EvaluatorError("wait() without a submitted trial")
-        outcomes = self._take_results(_wait_for_some(self._futures))
-        if not outcomes:
-            self._raise_pending_error()
-        return outcomes
+        return super().wait()
 
+    @override
     def collect(self, timeout: float | None) -> Sequence[Outcome]:
-        """Cancel trials that have not started, and return the outcomes not returned yet.
-
-        Args:
-            timeout: Seconds to wait for running calls; None to wait for their end.
-        """
+        """Drop or cancel trials that have not started, and return the outcomes that come within the time."""
         self._queue.clear()
-        self._futures = {i: f for i, f in self._futures.items() if not f.cancel()}
-        deadline = None if timeout is None else time.monotonic() + timeout
-        outcomes: list[Outcome] = []
-        while self._futures:
-            outcomes += self._take_results(_list_done(self._futures))
-            if not self._futures or (deadline is not None and time.monotonic() >= deadline):
-                break
-            time.sleep(_POLL_INTERVAL)
-        return outcomes
+        return super().collect(timeout)
 
+    @override
     def close(self) -> None:
-        """Cancel trials that have not started; the executor stays open."""
+        """Drop or cancel trials that have not started; the executor stays open."""
         self._queue.clear()
-        for future in self._futures.values():
-            future.cancel()
-        self._futures.clear()
-        self._error = None
-
-    def _raise_pending_error(self) -> None:
-        error, self._error = self._error, None
-        if error is not None:
-            raise error
-
-    def _take_results(self, done: Sequence[int]) -> list[Outcome]:
-        """Return the outcomes of finished trials; keep the first exception for later, so that no outcome is lost."""
-        outcomes: list[Outcome] = []
-        for trial_id in done:
-            try:
-                outcomes.append(self._futures.pop(trial_id).result())
-            except concurrent.futures.BrokenExecutor as error:
-                self._error = self._error or _lost_worker(error)
-            except BaseException as error:  # also a KeyboardInterrupt in a worker
-                self._error = self._error or error
-        return outcomes
-
-
-def _lost_worker(error: Exception) -> EvaluatorError:
-    lost = EvaluatorError(
-        f"the executor has lost a worker ({error}). Its trials are still pending and are suggested again when the run "
-        "resumes, unless you report a failure: observe(trial, failed='runtime') for a trial of `pending`. Run a "
-        "function that can crash its process by isolated_function of baco_like.evaluators"
-    )
-    lost.__cause__ = error
-    return lost
+        super().close()
 
 
 def _check_failures(failures: object) -> None:
@@ -266,22 +207,3 @@ def _capacity(executor: SubmitsCalls | None) -> int:
             f"executor = {executor!r}: expected an executor such as ThreadPoolExecutor(4)"
         )
     return count_workers(executor)
-
-
-def _wait_for_some(futures: Mapping[int, Any]) -> list[int]:
-    """Wait until a trial is done; return the numbers of all finished trials in ascending order."""
-    # `concurrent.futures.wait` accepts only its own futures; those of Dask, for example, are polled.
-    native = all(isinstance(future, concurrent.futures.Future) for future in futures.values())
-    first = concurrent.futures.FIRST_COMPLETED
-    while True:
-        done = _list_done(futures)
-        if done:
-            return done
-        if native:
-            concurrent.futures.wait(futures.values(), _WAIT_SLICE, return_when=first)
-        else:
-            time.sleep(_POLL_INTERVAL)
-
-
-def _list_done(futures: Mapping[int, Any]) -> list[int]:
-    return sorted(trial_id for trial_id, future in futures.items() if future.done())

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import concurrent.futures
 import queue
-from collections.abc import Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
+from typing_extensions import override
+
 from baco_like._checks import whole_number
 from baco_like.evaluators._processes.worker import Reply, Worker
+from baco_like.evaluators.executors.futures import FuturesEvaluator, end_calls
 from baco_like.exceptions import EvaluatorError
 from baco_like.journal.events import observed_event, read_outcome
 from baco_like.records.trial import Outcome, Trial
-
-_WAIT_SLICE = 0.5
-"""Seconds of one wait. Python handles a Ctrl-C that arrives just before a wait only after it."""
-
-_KILL_INTERVAL = 0.02
-"""Seconds between two kills while requests are still running."""
 
 
 def to_answer(trial: Trial, outcome: Outcome) -> dict[str, Any]:
@@ -28,7 +24,7 @@ def to_answer(trial: Trial, outcome: Outcome) -> dict[str, Any]:
     return {"outcome": row, "problem": outcome.problem}
 
 
-class IsolatedEvaluator:
+class IsolatedEvaluator(FuturesEvaluator):
     """Evaluates trials in worker processes.
 
     A request is ``{"id": ..., "config": ...}``, and its answer is made by `to_answer`. A trial that crashes its process
@@ -57,18 +53,13 @@ class IsolatedEvaluator:
         workers = whole_number("workers", workers, 1, EvaluatorError)
         if not timeout > 0:
             raise EvaluatorError(f"timeout = {timeout}: expected seconds above 0")
+        super().__init__(workers)
         self._name, self._timeout = name, timeout
         self._workers = [
             Worker(target, settings=dict(settings), memory=memory) for _ in range(workers)
         ]
         self._idle: queue.SimpleQueue[Worker] = queue.SimpleQueue()
         self._pool: ThreadPoolExecutor | None = None
-        self._futures: dict[Future[Outcome], int] = {}
-
-    @property
-    def capacity(self) -> int:
-        """The number of workers."""
-        return len(self._workers)
 
     def submit(self, trial: Trial) -> None:
         """Send a trial to the next idle worker."""
@@ -78,51 +69,22 @@ class IsolatedEvaluator:
             self._idle = queue.SimpleQueue()
             for worker in self._workers:
                 self._idle.put(worker)
-        self._futures[self._pool.submit(self._evaluate, trial)] = trial.id
+        self._pending[trial.id] = self._pool.submit(self._evaluate, trial)
 
-    def wait(self) -> Sequence[Outcome]:
-        """Block until at least one trial is done.
-
-        Raises:
-            EvaluatorError: No trial was submitted, a worker does not start, or its handler has raised. The outcomes
-                of other finished trials are returned first.
-        """
-        if not self._futures:
-            raise EvaluatorError("wait() without a submitted trial")
-        done: set[Future[Outcome]] = set()
-        while not done:
-            done, _ = concurrent.futures.wait(
-                self._futures, _WAIT_SLICE, return_when=concurrent.futures.FIRST_COMPLETED
-            )
-        failed = [future for future in done if future.exception() is not None]
-        outcomes = [self._take(future) for future in done if future not in failed]
-        return outcomes or [self._take(future) for future in failed]
-
-    def collect(self, timeout: float | None) -> Sequence[Outcome]:
-        """Cancel trials that have not started, and return the outcomes that come within the time."""
-        self._futures = {f: i for f, i in self._futures.items() if not f.cancel()}
-        done, _ = concurrent.futures.wait(self._futures, timeout)
-        return [self._take(future) for future in done if future.exception() is None]
-
+    @override
     def close(self) -> None:
         """End running requests with their processes."""
-        for future in self._futures:
-            future.cancel()
-        while not all(future.done() for future in self._futures):
-            # A request may start a process just after the kill; so kill again until all requests have ended.
-            for worker in self._workers:
-                worker.kill()
-            concurrent.futures.wait(self._futures, _KILL_INTERVAL)
-        self._futures.clear()
+        end_calls(self._pending.values(), self._kill_all)
+        super().close()
         if self._pool is not None:
             self._pool.shutdown()
             self._pool = None
         for worker in self._workers:
             worker.close()
 
-    def _take(self, future: Future[Outcome]) -> Outcome:
-        del self._futures[future]
-        return future.result()
+    def _kill_all(self) -> None:
+        for worker in self._workers:
+            worker.kill()
 
     def _evaluate(self, trial: Trial) -> Outcome:
         idle, worker = self._idle, self._idle.get()

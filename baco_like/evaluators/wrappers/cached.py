@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
 
-from baco_like.evaluators.protocol import Evaluator, collect_rest
+from typing_extensions import override
+
+from baco_like.evaluators.protocol import Evaluator, WrappingEvaluator
 from baco_like.evaluators.result_cache import ResultCache
 from baco_like.exceptions import EvaluatorError
 from baco_like.records.trial import Outcome, Trial
 
 
-class CachedEvaluator:
+class CachedEvaluator(WrappingEvaluator):
     """Answers known configurations from a cache, and keeps the results of the inner evaluator.
 
     It keeps values and the failures that would happen again (``compile``, ``constraints``, ``correctness``). An outcome
@@ -25,17 +26,12 @@ class CachedEvaluator:
     """
 
     def __init__(self, inner: Evaluator, cache: ResultCache) -> None:
-        self.inner = inner
+        super().__init__(inner)
         self._cache = cache
-        self._known: deque[Outcome] = deque()
-        self._pending: dict[int, Trial] = {}
+        self._known: list[Outcome] = []
         self._error: EvaluatorError | None = None
 
-    @property
-    def capacity(self) -> int:
-        """Capacity of the inner evaluator."""
-        return self.inner.capacity
-
+    @override
     def submit(self, trial: Trial) -> None:
         """Look a trial up, or pass it to the inner evaluator.
 
@@ -47,32 +43,33 @@ class CachedEvaluator:
             raise error
         outcome = self._cache.find(trial)
         if outcome is None:
-            self.inner.submit(trial)
-            self._pending[trial.id] = trial
+            super().submit(trial)
         else:
             extra = {**outcome.extra, "cached": True}
             self._known.append(replace(outcome, trial_id=trial.id, extra=extra))
 
+    @override
     def wait(self) -> Sequence[Outcome]:
         """Return the outcomes from the cache, otherwise wait for the inner evaluator."""
-        return self._take_known() or self._keep(self.inner.wait())
+        return self._take_known() or super().wait()
 
+    @override
     def collect(self, timeout: float | None) -> Sequence[Outcome]:
         """Return the outcomes from the cache, and what the inner evaluator has left."""
-        return [*self._take_known(), *self._keep(collect_rest(self.inner, timeout))]
+        return [*self._take_known(), *super().collect(timeout)]
 
+    @override
     def close(self) -> None:
         """Close the inner evaluator; the file stays."""
         self._known.clear()
-        self._pending.clear()
-        self.inner.close()
+        super().close()
 
     def _take_known(self) -> list[Outcome]:
-        known = list(self._known)
-        self._known.clear()
+        known, self._known = self._known, []
         return known
 
-    def _keep(self, outcomes: Sequence[Outcome]) -> Sequence[Outcome]:
+    @override
+    def _convert(self, outcomes: Sequence[Outcome]) -> Sequence[Outcome]:
         """Write outcomes to the cache and return them.
 
         The next `submit` raises an error of the file: raised here, it would lose the outcomes.

@@ -5,14 +5,16 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
-from baco_like.evaluators.protocol import Evaluator, collect_rest
+from typing_extensions import override
+
+from baco_like.evaluators.protocol import Evaluator, WrappingEvaluator
 from baco_like.records.trial import Outcome, Status, Trial
 
 Check = Callable[[Trial, Outcome], str | None]
 """Returns one line that describes the error of a result, or None."""
 
 
-class CheckedEvaluator:
+class CheckedEvaluator(WrappingEvaluator):
     """Turns successes with a wrong result into the failure ``correctness``.
 
     Args:
@@ -22,32 +24,12 @@ class CheckedEvaluator:
     """
 
     def __init__(self, inner: Evaluator, check: Check) -> None:
-        self.inner = inner
+        super().__init__(inner)
         self._check = check
-        self._pending: dict[int, Trial] = {}
 
-    @property
-    def capacity(self) -> int:
-        """Capacity of the inner evaluator."""
-        return self.inner.capacity
-
-    def submit(self, trial: Trial) -> None:
-        """Pass a trial to the inner evaluator."""
-        self.inner.submit(trial)
-        self._pending[trial.id] = trial
-
-    def wait(self) -> Sequence[Outcome]:
-        """Return checked outcomes."""
-        return [self._apply_check(outcome) for outcome in self.inner.wait()]
-
-    def collect(self, timeout: float | None) -> Sequence[Outcome]:
-        """Return what the inner evaluator has left, checked."""
-        return [self._apply_check(outcome) for outcome in collect_rest(self.inner, timeout)]
-
-    def close(self) -> None:
-        """Close the inner evaluator."""
-        self._pending.clear()
-        self.inner.close()
+    @override
+    def _convert(self, outcomes: Sequence[Outcome]) -> Sequence[Outcome]:
+        return [self._apply_check(outcome) for outcome in outcomes]
 
     def _apply_check(self, outcome: Outcome) -> Outcome:
         trial = self._pending.pop(outcome.trial_id)

@@ -4,41 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
-from baco_like.evaluators.protocol import Evaluator, collect_rest
+from typing_extensions import override
+
+from baco_like.evaluators.protocol import Evaluator, WrappingEvaluator, collect_rest
 from baco_like.evaluators.repeats import Repeats
 from baco_like.records.trial import Outcome, Status, Trial, median
 
 
-@dataclass
-class _Series:
-    """A trial with its evaluations so far."""
-
-    trial: Trial
-    outcomes: list[Outcome] = field(default_factory=list)
-
-    @property
-    def values(self) -> tuple[float, ...]:
-        return tuple(value for outcome in self.outcomes for value in outcome.repeats)
-
-    def seconds(self) -> dict[str, float]:
-        """Return the total time by stage."""
-        total: Counter[str] = Counter()
-        for outcome in self.outcomes:
-            total.update(outcome.extra.get("seconds", {}))
-        return dict(total)
-
-    def metrics(self) -> dict[str, float]:
-        """Return the median of each metric."""
-        names = dict.fromkeys(name for outcome in self.outcomes for name in outcome.metrics)
-        return {
-            name: median(tuple(o.metrics[name] for o in self.outcomes if name in o.metrics))
-            for name in names
-        }
-
-
-class RepeatedEvaluator:
+class RepeatedEvaluator(WrappingEvaluator):
     """Evaluates every trial as many times as a rule says.
 
     For evaluators in which one more evaluation is just one more measurement: a function, a recorded table that draws,
@@ -53,57 +27,48 @@ class RepeatedEvaluator:
     """
 
     def __init__(self, inner: Evaluator, repeats: Repeats) -> None:
-        self.inner = inner
+        super().__init__(inner)
         self._repeats = repeats
-        self._pending: dict[int, _Series] = {}
+        self._series: dict[int, list[Outcome]] = {}  # evaluations so far, by trial number
         self._best: float | None = None
 
-    @property
-    def capacity(self) -> int:
-        """Capacity of the inner evaluator."""
-        return self.inner.capacity
-
+    @override
     def submit(self, trial: Trial) -> None:
         """Start the first evaluation of a trial."""
-        self.inner.submit(trial)
-        self._pending[trial.id] = _Series(trial)
+        super().submit(trial)
+        self._series[trial.id] = []
 
-    def wait(self) -> Sequence[Outcome]:
-        """Return the outcomes of finished trials, at least one."""
-        outcomes: list[Outcome] = []
-        while not outcomes:
-            joined = [self._advance(outcome) for outcome in self.inner.wait()]
-            outcomes = [outcome for outcome in joined if outcome is not None]
-        return outcomes
-
+    @override
     def collect(self, timeout: float | None) -> Sequence[Outcome]:
         """Return the outcomes of trials with at least one evaluation, also with fewer repeats than required."""
         for outcome in collect_rest(self.inner, timeout):
-            self._pending[outcome.trial_id].outcomes.append(outcome)
-        series = [each for each in self._pending.values() if each.outcomes]
+            self._series[outcome.trial_id].append(outcome)
+        series = [self._series[trial_id] for trial_id in self._pending]
         self._pending.clear()
-        return [self._join(each) for each in series]
+        return [self._join(outcomes) for outcomes in series if outcomes]
 
-    def close(self) -> None:
-        """Close the inner evaluator."""
-        self._pending.clear()
-        self.inner.close()
+    @override
+    def _convert(self, outcomes: Sequence[Outcome]) -> Sequence[Outcome]:
+        """Start the next evaluation of trials that need more, and return the outcomes of the others."""
+        joined = []
+        for outcome in outcomes:
+            series = self._series[outcome.trial_id]
+            series.append(outcome)
+            is_ok = outcome.status is Status.OK
+            if is_ok and self._repeats.missing(_all_values(series), self._best) > 0:
+                self.inner.submit(self._pending[outcome.trial_id])
+            else:
+                del self._pending[outcome.trial_id]
+                joined.append(self._join(series))
+        return joined
 
-    def _advance(self, outcome: Outcome) -> Outcome | None:
-        """Record an evaluation, and start the next one or return the trial's outcome."""
-        series = self._pending[outcome.trial_id]
-        series.outcomes.append(outcome)
-        is_ok = outcome.status is Status.OK
-        if is_ok and self._repeats.missing(series.values, self._best) > 0:
-            self.inner.submit(series.trial)
-            return None
-        del self._pending[outcome.trial_id]
-        return self._join(series)
-
-    def _join(self, series: _Series) -> Outcome:
+    def _join(self, series: Sequence[Outcome]) -> Outcome:
         """Return the outcome of all evaluations of a trial."""
-        last, values = series.outcomes[-1], series.values
-        extra = {**last.extra, "seconds": series.seconds()}
+        last, values = series[-1], _all_values(series)
+        seconds: Counter[str] = Counter()
+        for outcome in series:
+            seconds.update(outcome.extra.get("seconds", {}))
+        extra = {**last.extra, "seconds": dict(seconds)}
         if last.status is not Status.OK:
             if not values:
                 return last
@@ -114,7 +79,16 @@ class RepeatedEvaluator:
         if slow is not None:
             extra["repeats"] = list(values)
             return Outcome.censored(last.trial_id, min(values), message=slow, extra=extra)
-        joined = Outcome.success(last.trial_id, values, metrics=series.metrics(), extra=extra)
+        names = dict.fromkeys(name for outcome in series for name in outcome.metrics)
+        metrics = {
+            name: median(tuple(o.metrics[name] for o in series if name in o.metrics))
+            for name in names
+        }
+        joined = Outcome.success(last.trial_id, values, metrics=metrics, extra=extra)
         assert joined.value is not None
         self._best = joined.value if self._best is None else min(self._best, joined.value)
         return joined
+
+
+def _all_values(series: Sequence[Outcome]) -> tuple[float, ...]:
+    return tuple(value for outcome in series for value in outcome.repeats)

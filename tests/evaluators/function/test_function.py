@@ -303,7 +303,7 @@ def test_foreign_futures_are_polled() -> None:
 
 
 def both_done(evaluator: FunctionEvaluator) -> None:
-    while sum(future.done() for future in evaluator._futures.values()) < 3:
+    while sum(future.done() for future in evaluator._pending.values()) < 3:
         time.sleep(0.005)
 
 

@@ -116,7 +116,7 @@ def test_what_was_begun_is_collected() -> None:
     inner = Told({1: [1.0, 2.0], 2: [4.0]})
     evaluator = RepeatedEvaluator(inner, Repeats(5, 5))
     evaluator.submit(Trial(0, {"x": 1}))
-    evaluator._advance(inner.wait()[0])
+    evaluator._convert(inner.wait())
     evaluator.submit(Trial(1, {"x": 2}))
     found = {one.trial_id: one.repeats for one in evaluator.collect(None)}
     assert found == {0: (1.0, 2.0), 1: (4.0,)}

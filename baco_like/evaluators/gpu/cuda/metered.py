@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from typing_extensions import override
+
 from baco_like.evaluators._processes.worker import Worker
+from baco_like.evaluators.protocol import WrappingEvaluator
 from baco_like.evaluators.staged import StagedEvaluator
-from baco_like.records.trial import Outcome, Status, Trial, median
+from baco_like.records.trial import Outcome, Status, median
 
 _START_TIMEOUT = 60.0
 """Seconds until the worker enters the stage of the measurement, which sets its own limit."""
@@ -28,7 +31,7 @@ class Metering:
     scale: float | None = None
 
 
-class MeteredEvaluator:
+class MeteredEvaluator(WrappingEvaluator):
     """Adds metrics to the outcomes of correct kernels: ``registers``, ``local_bytes``, ``shared_bytes``.
 
     With a metering also ``energy`` (joules of a run) and ``power`` (watts). If energy is the objective, the metric
@@ -41,31 +44,16 @@ class MeteredEvaluator:
     """
 
     def __init__(self, inner: StagedEvaluator, worker: Worker, metering: Metering) -> None:
-        self.inner, self._worker, self._metering = inner, worker, metering
+        super().__init__(inner)
+        self._worker, self._metering = worker, metering
 
-    @property
-    def capacity(self) -> int:
-        """Number of trials that may be pending: one."""
-        return self.inner.capacity
-
-    def submit(self, trial: Trial) -> None:
-        """Queue a trial."""
-        self.inner.submit(trial)
-
-    def wait(self) -> Sequence[Outcome]:
-        """Measure the oldest trial, in the calling thread.
-
-        Raises:
-            EvaluatorError: No trial was submitted, or the worker cannot compile at all.
-        """
-        return [self._add_metrics(outcome) for outcome in self.inner.wait()]
-
-    def close(self) -> None:
-        """End the worker."""
-        self.inner.close()
+    @override
+    def _convert(self, outcomes: Sequence[Outcome]) -> Sequence[Outcome]:
+        return [self._add_metrics(outcome) for outcome in outcomes]
 
     def _add_metrics(self, outcome: Outcome) -> Outcome:
         metering = self._metering
+        self._pending.pop(outcome.trial_id)
         if outcome.status is Status.CENSORED and metering.scale is not None:
             # The bound is one of time, and says nothing about the energy.
             return Outcome.failure(

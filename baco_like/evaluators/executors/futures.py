@@ -1,0 +1,162 @@
+"""What evaluators share whose trials are calls of an executor: the executor's interface, and the pending calls."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import os
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Any, Protocol
+
+from baco_like.exceptions import EvaluatorError
+from baco_like.records import Outcome, Trial
+
+_WAIT_SLICE = 0.5
+"""Seconds of one wait. Python handles a Ctrl-C that arrives just before a wait only after it."""
+
+_POLL_INTERVAL = 0.01
+"""Seconds between two checks of futures that are not from `concurrent.futures`."""
+
+_STOP_INTERVAL = 0.02
+"""Seconds between two calls of ``stop`` while calls are still running."""
+
+
+class SubmitsCalls(Protocol):
+    """An executor; its futures need ``done()``, ``result()`` and ``cancel()``."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any) -> Any:
+        """Start a call and return its future."""
+
+
+def count_workers(executor: Any) -> int:
+    """Return the number of an executor's workers, of a Dask cluster's cores, or of this machine's CPUs."""
+    for name in ("_max_workers", "num_workers"):
+        count = getattr(executor, name, None)
+        if isinstance(count, int) and count > 0:
+            return count
+    client: Any = getattr(executor, "_client", None)  # an executor of Dask
+    cores = sum(client.ncores().values()) if hasattr(client, "ncores") else 0
+    return cores or os.cpu_count() or 1
+
+
+def without_tag(trial: Trial) -> Trial:
+    """Return a trial as it is sent to workers: they need only the configuration, and a tag may not be picklable."""
+    return replace(trial, config=dict(trial.config), tag=None, outcome=None)
+
+
+def wait_for_first(futures: Iterable[Any], timeout: float = _WAIT_SLICE) -> None:
+    """Wait until a future is done, for a limited time."""
+    # `concurrent.futures.wait` accepts only its own futures; those of Dask, for example, are polled.
+    futures = list(futures)
+    if all(isinstance(future, concurrent.futures.Future) for future in futures):
+        first = concurrent.futures.FIRST_COMPLETED
+        concurrent.futures.wait(futures, timeout, return_when=first)
+    elif not any(future.done() for future in futures):
+        time.sleep(min(timeout, _POLL_INTERVAL))
+
+
+def end_calls(futures: Iterable[concurrent.futures.Future[Any]], stop: Callable[[], None]) -> None:
+    """Cancel calls that have not started, and end the running ones.
+
+    Args:
+        futures: The calls.
+        stop: Ends what the running calls have started. A call may start a process just after ``stop`` has ended all
+            others; so ``stop`` is called again until all calls have returned.
+    """
+    running = [future for future in futures if not future.cancel()]
+    while not all(future.done() for future in running):
+        stop()
+        concurrent.futures.wait(running, _STOP_INTERVAL)
+
+
+class FuturesEvaluator:
+    """Base of evaluators whose trials are calls of an executor.
+
+    An exception of a call is raised by the next `wait`, after the outcomes of other finished trials were returned.
+    Subclasses define ``submit``, which puts a future (or an object with its methods) into ``_pending``.
+
+    Args:
+        capacity: Largest number of pending trials.
+    """
+
+    def __init__(self, capacity: int) -> None:
+        self._capacity = capacity
+        self._pending: dict[int, Any] = {}  # futures by trial number
+        self._error: BaseException | None = None  # raised by the next call of `submit` or `wait`
+
+    @property
+    def capacity(self) -> int:
+        """Largest number of pending trials."""
+        return self._capacity
+
+    def wait(self) -> Sequence[Outcome]:
+        """Block until at least one trial is done; outcomes come in the order of trial numbers.
+
+        Raises:
+            EvaluatorError: Nothing was submitted, the executor has lost a worker or accepts no more calls, or a
+                worker's evaluator is broken.
+            BaseException: An exception of a call that is not a failure of the configuration. If other trials are
+                done at the same moment, their outcomes are returned and the next call raises.
+        """
+        self._raise_pending_error()
+        if not self._pending:
+            raise EvaluatorError("wait() without a submitted trial")
+        outcomes: list[Outcome] = []
+        while not outcomes:
+            outcomes = self._receive(_WAIT_SLICE)
+            if not outcomes:
+                self._raise_pending_error()
+        return sorted(outcomes, key=lambda outcome: outcome.trial_id)
+
+    def collect(self, timeout: float | None) -> Sequence[Outcome]:
+        """Cancel trials that have not started, and return the outcomes that come within the time.
+
+        Args:
+            timeout: Seconds to wait for running trials; None to wait for their end.
+        """
+        self._pending = {i: call for i, call in self._pending.items() if not call.cancel()}
+        deadline = float("inf") if timeout is None else time.monotonic() + timeout
+        outcomes = self._receive(0.0)
+        while self._pending and (remaining := deadline - time.monotonic()) > 0:
+            outcomes += self._receive(min(remaining, _WAIT_SLICE))
+        return outcomes
+
+    def close(self) -> None:
+        """Cancel trials that have not started; the executor stays open."""
+        for call in self._pending.values():
+            call.cancel()
+        self._pending.clear()
+        self._error = None
+
+    def _raise_pending_error(self) -> None:
+        error, self._error = self._error, None
+        if error is not None:
+            raise error
+
+    def _receive(self, timeout: float) -> list[Outcome]:
+        """Return the available outcomes, after waiting at most ``timeout`` seconds for the first."""
+        wait_for_first(self._pending.values(), timeout)
+        outcomes: list[Outcome] = []
+        for trial_id, future in list(self._pending.items()):
+            if not future.done():
+                continue
+            del self._pending[trial_id]
+            try:
+                outcomes.append(future.result())
+            except concurrent.futures.BrokenExecutor as error:
+                self._error = self._error or lost_worker(error)
+            except BaseException as error:  # also a KeyboardInterrupt in a worker
+                self._error = self._error or error
+        return outcomes
+
+
+def lost_worker(error: Exception) -> EvaluatorError:
+    """Return the error of an executor that is broken."""
+    lost = EvaluatorError(
+        f"the executor has lost a worker ({error}). Its trials are still pending and are suggested again when the run "
+        "resumes, unless you report a failure: observe(trial, failed='runtime') for a trial of `pending`. Run a "
+        "function that can crash its process by isolated_function of baco_like.evaluators"
+    )
+    lost.__cause__ = error
+    return lost
