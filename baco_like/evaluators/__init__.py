@@ -24,8 +24,9 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from baco_like.evaluators._processes.process import run as run_command
-    from baco_like.evaluators._processes.worker import Reply, Worker
+    from baco_like.evaluators._processes.exchange import Reply
+    from baco_like.evaluators._processes.process import run_command
+    from baco_like.evaluators._processes.worker import Worker
     from baco_like.evaluators.bench import Bench, Built, StageFailure
     from baco_like.evaluators.c_kernels import CKernelEvaluator, CKernelSettings
     from baco_like.evaluators.command import (
@@ -67,40 +68,29 @@ if TYPE_CHECKING:
     from baco_like.evaluators.staged import StagedEvaluator
     from baco_like.evaluators.wrappers import CachedEvaluator, CheckedEvaluator, RepeatedEvaluator
 
-_NAMES = {
-    "_processes.worker": ("Reply", "Worker"),
-    "bench": ("Bench", "Built", "StageFailure"),
-    "c_kernels": ("CKernelEvaluator", "CKernelSettings"),
-    "command": (
-        "CommandBench",
-        "Commands",
-        "Measure",
-        "Reference",
-        "Template",
-        "command_evaluator",
-        "variable_names",
-    ),
-    "confirmation": ("Confirmation", "confirm"),
-    "executors": ("ExecutorEvaluator", "LostWorker", "ProcessLanes", "RayExecutor"),
-    "function": (
-        "DEFAULT_FAILURES",
-        "FunctionEvaluator",
-        "isolated_evaluator",
-        "isolated_function",
-    ),
-    "gpu.cuda": ("CudaSettings", "MeteredEvaluator", "Metering", "cupy_evaluator"),
-    "gpu.opencl": ("OpenCLSettings", "opencl_evaluator"),
-    "halide": ("HalideSettings", "halide_evaluator"),
-    "kernels": ("KernelSettings", "load_problem"),
-    "protocol": ("Collector", "Evaluator", "SourceProvider", "unwrap"),
-    "registry": ("create",),
-    "repeats": ("Repeats",),
-    "replay": ("MaxSimulatedTime", "ReplayEvaluator"),
-    "result_cache": ("ResultCache",),
-    "staged": ("StagedEvaluator",),
-    "wrappers": ("CachedEvaluator", "CheckedEvaluator", "RepeatedEvaluator"),
-}
-_MODULES = {name: module for module, names in _NAMES.items() for name in names}
+_HOMES = (
+    "protocol",
+    "bench",
+    "repeats",
+    "executors",
+    "function",
+    "staged",
+    "wrappers",
+    "kernels",
+    "result_cache",
+    "replay",
+    "confirmation",
+    "command",
+    "c_kernels",
+    "halide",
+    "gpu.opencl",
+    "gpu.cuda",
+    "_processes.process",
+    "_processes.exchange",
+    "_processes.worker",
+    "registry",
+)
+"""The modules with the public names, in the order of their imports."""
 
 __all__ = [
     "DEFAULT_FAILURES",
@@ -155,10 +145,10 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name == "run_command":
-        return importlib.import_module(f"{__name__}._processes.process").run
-    if name in _MODULES:
-        return getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
+    for home in _HOMES if name in __all__ else ():
+        module = importlib.import_module(f"{__name__}.{home}")
+        if hasattr(module, name):
+            return globals().setdefault(name, getattr(module, name))
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

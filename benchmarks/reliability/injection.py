@@ -62,7 +62,7 @@ def texts(number: int, rng: random.Random) -> list[str]:
 def given(report: Report, text: str, folder: Path) -> None:
     template = Template.parse("printf '<%s>|<%s>' {x} pre{x}post", ["x"], "run")
     for memory in (None, 2**32):
-        done = process.run(
+        done = process.run_command(
             template.fill({"x": to_text(text)}), folder=folder, memory=memory, timeout=10
         )
         report.check(done.out == f"<{text}>|<pre{text}post>", f"{text!r} became {done.out!r}")

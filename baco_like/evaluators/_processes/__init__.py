@@ -1,9 +1,9 @@
 """Child processes: start them with limits, talk to them, and end them with everything that they leave behind.
 
-- `process`: run a command to its end; `worker`: a process that answers requests, with its other half `worker_main`;
-- `exchange`: requests and replies over pipes; `output`: a bounded buffer of a process's output;
+- `process`: run a command to its end, with limits of time, memory and CPUs, and a bounded buffer of its output;
+- `worker`: a process that answers requests, with its other half `worker_main`; `exchange`: requests and replies;
 - `group`: signals to a process group, and to processes that left it; `guardian`: ends groups if this process is killed;
-- `stop`: ends commands of other threads; `pinning`: restricts CPUs; `temporary`: temporary folders and programs.
+- `temporary`: temporary folders and programs.
 
 This package and `worker_main` import only the standard library, because every restart of a worker pays for the imports.
 """

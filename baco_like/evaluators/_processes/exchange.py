@@ -6,7 +6,6 @@ was answered; by the number such a line is not taken for a part of the next repl
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import selectors
@@ -17,58 +16,110 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from baco_like.evaluators._processes import group
-from baco_like.evaluators._processes.output import OutputBuffer
+from baco_like.evaluators._processes.process import OutputBuffer
+from baco_like.records.trial import Outcome
 
 _MAX_LINE = 64 << 20
 """Bytes of a line; a process that writes a longer line is ended."""
 
-_POLL_INTERVAL = 0.02
-"""Seconds between two checks of the child on systems whose selectors cannot wait for its end (no pidfd)."""
-
 START = "start"
 """The stage before the first named stage; its time counts only if no other stage follows."""
+
+STAGE_WORDS: Mapping[str, str] = {"compile": "compile", "check": "correctness"}
+"""Failure words by stage; a failure in any other stage is ``runtime``."""
+
+_MESSAGE_LENGTH = 4000
+"""Characters kept of a handler's exception; compilers may print megabytes."""
 
 _CHUNK = 1 << 16
 
 
 @dataclass
-class Exchange:
-    """A request and its reply so far.
+class Reply:
+    """The reply to a request.
 
     Attributes:
-        number: Number of the request.
-        limit: Limit of the present stage in seconds, or of the whole request if no stage has its own limit.
-        stage: The present stage.
+        value: The handler's return value.
+        error: Class and message of the handler's exception, such as ``halide.HalideError: ...``, or None.
+        ended: How the process ended without an answer: a signal's name, ``exit code 3``, a limit; or None.
+        timed_out: Whether it was ended because the time of a stage was over.
+        stage: The stage at the end; ``start`` before the handler has named one.
         seconds: Wall time by stage.
-        notes: Recorded notes.
-        answer: The last line, with the key ``answer`` or ``error``.
-        ended: Why there is no answer: how the process has ended, or why it has to be ended.
-        timed_out: Whether there is no answer because the time is over.
-        output: Standard output and error of the process.
+        notes: The handler's notes, in order.
+        output: The ends of the process's standard output and standard error during the request.
+        place: File and line where the handler raised its exception.
     """
 
-    number: int
-    limit: float
-    stage: str = START
-    seconds: dict[str, float] = field(default_factory=dict)
-    notes: list[Any] = field(default_factory=list)
-    answer: Mapping[str, Any] | None = None
+    value: Any = None
+    error: str | None = None
     ended: str | None = None
     timed_out: bool = False
-    output: OutputBuffer = field(default_factory=OutputBuffer)
-
-    def __post_init__(self) -> None:
-        self._entered = time.perf_counter()
-        self._deadline = self._entered + self.limit
+    stage: str = START
+    seconds: dict[str, float] = field(default_factory=dict)
+    notes: tuple[Any, ...] = ()
+    output: str = ""
+    place: str = ""
 
     @property
-    def is_open(self) -> bool:
-        """Whether there is neither an answer nor an end yet."""
-        return self.answer is None and self.ended is None
+    def ok(self) -> bool:
+        """Whether the handler has returned a value."""
+        return self.error is None and self.ended is None
+
+    def describe(self) -> str:
+        """Return the stage, what happened, and the last line of the output if the process died.
+
+        This is one line, unless the message of an exception has several.
+        """
+        if self.error is not None:
+            return f"{self.stage}: {self.error[:_MESSAGE_LENGTH]}"
+        lines = [line.strip() for line in self.output.splitlines() if line.strip()]
+        last = f": {lines[-1][:300]}" if self.ended is not None and lines else ""
+        return f"{self.stage}: {self.ended or 'done'}{last}"
+
+    def failure(self, trial_id: int, words: Mapping[str, str] = STAGE_WORDS) -> Outcome:
+        """Return the failed outcome of a request that is not `ok`.
+
+        Args:
+            trial_id: Number of the trial.
+            words: Failure words by stage; a stage whose time was over is ``timeout``.
+        """
+        word = "timeout" if self.timed_out else words.get(self.stage, "runtime")
+        extra: dict[str, Any] = {"seconds": dict(self.seconds)}
+        repeats = [note for note in self.notes if isinstance(note, float)]
+        if repeats:
+            extra["repeats"] = repeats
+        return Outcome.failure(trial_id, word, self.describe(), extra=extra)
+
+
+class _Exchange:
+    """A request and its reply so far.
+
+    Args:
+        number: Number of the request.
+        limit: Limit of the whole request in seconds, until a stage has its own limit.
+    """
+
+    def __init__(self, number: int, limit: float) -> None:
+        self.reply, self.is_open = Reply(), True
+        self.output, self._notes = OutputBuffer(), list[Any]()
+        self._number, self._limit = number, limit
+        self._entered = time.perf_counter()
+        self._deadline = self._entered + limit
 
     def remaining(self) -> float:
         """Return the seconds until the deadline, negative after it."""
         return self._deadline - time.perf_counter()
+
+    def end(self, reason: str) -> None:
+        """End the exchange without an answer."""
+        if self.is_open:
+            self._end_stage(time.perf_counter())
+        self.reply.ended, self.is_open = reason, False
+
+    def end_late(self) -> None:
+        """End the exchange because its time is over."""
+        self.reply.timed_out = True
+        self.end(f"stopped after {self._limit:.3g} s")
 
     def read_line(self, line: bytes) -> None:
         """Read one line; lines of other requests are ignored."""
@@ -76,29 +127,31 @@ class Exchange:
             message = json.loads(line)
             number, at = message["number"], float(message["at"])
         except (ValueError, TypeError, KeyError, RecursionError):
-            self.ended = "it wrote something else than an answer into its pipe"
+            self.end("it wrote something else than an answer into its pipe")
             return
-        if number != self.number or not self.is_open:
+        if number != self._number or not self.is_open:
             return
+        reply = self.reply
         if "stage" in message:
             self._end_stage(at)
-            self._enter(message["stage"], message["limit"])
+            reply.stage, limit = message["stage"], message["limit"]
+            reply.seconds.pop(START, None)
+            if limit is not None:
+                self._limit, self._deadline = limit, self._entered + limit
         elif "note" in message:
-            self.notes.append(message["note"])
+            self._notes.append(message["note"])
         else:
             self._end_stage(at)
-            self.answer = message
+            self.is_open = False
+            reply.value, error = message.get("answer"), message.get("error")
+            if error is not None:
+                reply.error = f"{error['kind']}: {error['message']}"
+                reply.place = error.get("place", "")
 
-    def close(self) -> None:
-        """Stop the clock."""
-        if self.answer is None:
-            self._end_stage(time.perf_counter())
-
-    def _enter(self, stage: str, limit: float | None) -> None:
-        self.stage = stage
-        self.seconds.pop(START, None)
-        if limit is not None:
-            self.limit, self._deadline = limit, self._entered + limit
+    def complete_reply(self) -> Reply:
+        """Return the reply, with the notes and the output."""
+        self.reply.notes, self.reply.output = tuple(self._notes), self.output.text()
+        return self.reply
 
     def _end_stage(self, at: float) -> None:
         """Add the seconds of the present stage.
@@ -109,7 +162,8 @@ class Exchange:
         """
         now = time.perf_counter()
         moment = at if self._entered <= at <= now else now
-        self.seconds[self.stage] = self.seconds.get(self.stage, 0.0) + moment - self._entered
+        seconds, stage = self.reply.seconds, self.reply.stage
+        seconds[stage] = seconds.get(stage, 0.0) + moment - self._entered
         self._entered = moment
 
 
@@ -133,29 +187,22 @@ class Channel:
         self._count = 0
         self._unsent = self._partial = b""
 
-    def ask(self, content: Any, timeout: float) -> Exchange:
+    def ask(self, content: Any, timeout: float) -> Reply:
         """Send a request and read until its answer, the end of the process or the end of the time."""
         self._unsent = json.dumps({"number": self._count, "content": content}).encode() + b"\n"
-        exchange = Exchange(self._count, timeout)
+        exchange = _Exchange(self._count, timeout)
         self._count += 1
-        end = group.end_descriptor(self._child)
-        with contextlib.ExitStack() as stack:
-            selector = stack.enter_context(selectors.DefaultSelector())
+        with group.end_selector(self._child) as (selector, longest_wait):
             selector.register(self._requests, selectors.EVENT_WRITE)
             selector.register(self._replies, selectors.EVENT_READ)
             selector.register(self._output, selectors.EVENT_READ)
-            if end is not None:
-                stack.callback(os.close, end)
-                selector.register(end, selectors.EVENT_READ)
-            longest_wait = _POLL_INTERVAL if end is None else 3600.0
             while exchange.is_open:
                 self._step(exchange, selector, longest_wait)
         # The output may be endless, so read at most 64 chunks more.
         for _ in range(64):
             if not self._read_output(exchange):
                 break
-        exchange.close()
-        return exchange
+        return exchange.complete_reply()
 
     def end_requests(self) -> None:
         """Close the pipe of requests, which tells the process to end."""
@@ -172,13 +219,12 @@ class Channel:
             self._child.stdout.close()
 
     def _step(
-        self, exchange: Exchange, selector: selectors.BaseSelector, longest_wait: float
+        self, exchange: _Exchange, selector: selectors.BaseSelector, longest_wait: float
     ) -> None:
         """Wait for the next event and handle it."""
         remaining = exchange.remaining()
         if remaining <= 0:
-            exchange.timed_out = True
-            exchange.ended = f"stopped after {exchange.limit:.3g} s"
+            exchange.end_late()
             return
         for key, _ in selector.select(min(remaining, longest_wait)):
             if key.fd == self._requests and self._send():
@@ -191,7 +237,7 @@ class Channel:
             # Its last lines may still be in the pipe: it wrote them before it ended, and select() came before.
             self._receive(exchange)
             if exchange.is_open:
-                exchange.ended = _describe_end(self._child)
+                exchange.end(group.describe_end(self._child))
 
     def _send(self) -> bool:
         """Write as much as the pipe accepts; return whether the request is sent completely."""
@@ -203,7 +249,7 @@ class Channel:
             self._unsent = b""
         return not self._unsent
 
-    def _receive(self, exchange: Exchange) -> bool:
+    def _receive(self, exchange: _Exchange) -> bool:
         """Read the available replies; return whether more may come."""
         while exchange.is_open:
             chunk = _read(self._replies)
@@ -215,10 +261,10 @@ class Channel:
                 self._partial = b""
             self._partial += rest
             if len(self._partial) > _MAX_LINE:
-                exchange.ended = f"its answer has more than {_MAX_LINE >> 20} MiB"
+                exchange.end(f"its answer has more than {_MAX_LINE >> 20} MiB")
         return True
 
-    def _read_output(self, exchange: Exchange) -> bool:
+    def _read_output(self, exchange: _Exchange) -> bool:
         """Read a chunk of the standard output; return whether more may come."""
         chunk = _read(self._output)
         exchange.output.add(chunk or b"")
@@ -231,12 +277,3 @@ def _read(descriptor: int) -> bytes | None:
         return os.read(descriptor, _CHUNK)
     except BlockingIOError:
         return None
-
-
-def _describe_end(child: subprocess.Popen[bytes]) -> str:
-    """Return how a child that is not reaped yet has ended."""
-    status = os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-    assert status is not None
-    if status.si_code == os.CLD_EXITED:
-        return f"exit code {status.si_status}"
-    return f"ended by {group.signal_name(status.si_status)}"

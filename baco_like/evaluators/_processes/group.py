@@ -13,16 +13,19 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+import selectors
 import signal
 import subprocess
-import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 _MARK = "_BACO_LIKE_MARK"
 """Environment variable of the mark; variables of parameters begin with BACO_."""
 
 _PROC = Path("/proc")
+
+_POLL_INTERVAL = 0.02
+"""Seconds between two checks of the child on systems whose selectors cannot wait for its end (no pidfd)."""
 
 _MAX_ROUNDS = 20
 """Number of times that `kill_marked` looks for further processes."""
@@ -49,19 +52,36 @@ def signal_name(number: int) -> str:
         return f"signal {number}"
 
 
-def end_descriptor(child: subprocess.Popen[bytes]) -> int | None:
-    """Return a descriptor that becomes readable when the child ends, or None if the system has no such descriptors."""
-    if sys.platform != "linux":
-        return None
-    try:
-        return os.pidfd_open(child.pid)
-    except (AttributeError, OSError):
-        return None
+@contextlib.contextmanager
+def end_selector(
+    child: subprocess.Popen[bytes],
+) -> Iterator[tuple[selectors.BaseSelector, float]]:
+    """Make a selector that wakes up when the child ends, and return the seconds that one wait may take."""
+    with contextlib.ExitStack() as stack:
+        selector = stack.enter_context(selectors.DefaultSelector())
+        try:
+            end = os.pidfd_open(child.pid)
+        except (AttributeError, OSError):  # a system without such descriptors
+            longest_wait = _POLL_INTERVAL
+        else:
+            stack.callback(os.close, end)
+            selector.register(end, selectors.EVENT_READ)
+            longest_wait = 3600.0
+        yield selector, longest_wait
 
 
 def has_ended(child: subprocess.Popen[bytes]) -> bool:
     """Whether the child has ended; it is not reaped by this."""
     return os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+
+def describe_end(child: subprocess.Popen[bytes]) -> str:
+    """Return how a child that is not reaped yet has ended."""
+    status = os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    assert status is not None
+    if status.si_code == os.CLD_EXITED:
+        return f"exit code {status.si_status}"
+    return f"ended by {signal_name(status.si_status)}"
 
 
 def signal_group(child: subprocess.Popen[bytes], number: signal.Signals) -> None:
@@ -119,9 +139,8 @@ def _candidates(since: int, last: int | None) -> Iterable[int]:
 
 def _is_later(number: int, since: int, last: int | None) -> bool:
     """Whether a number was given after ``since`` and not after ``last``; numbers wrap around when they are used up."""
-    if last is None:
-        return True
-    return since < number <= last if last >= since else number > since or number <= last
+    period = 1 << 32
+    return last is None or 0 < (number - since) % period <= (last - since) % period
 
 
 def _last_number() -> int | None:

@@ -1,29 +1,30 @@
 """Run commands that may hang, crash, flood their output or leave children behind.
 
 The command leads its own session, and therefore a process group that can be killed as a whole. Its output is read as
-it comes; only the beginning and the end are kept. The group is gone when `run` returns or raises (also after Ctrl-C),
-and soon after this process is killed.
+it comes; only the beginning and the end are kept. The group is gone when `run_command` returns or raises (also after
+Ctrl-C), and soon after this process is killed.
 """
 
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import re
 import resource
 import selectors
 import signal
 import subprocess
+import sys
 import time
+import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
 
+from baco_like._checks import is_whole
 from baco_like.evaluators._processes import group, guardian
-from baco_like.evaluators._processes.output import OutputBuffer
-from baco_like.evaluators._processes.pinning import restrict_cpus
-from baco_like.evaluators._processes.stop import Stop
+from baco_like.evaluators.settings_table import Table
 from baco_like.exceptions import EvaluatorError
 
 _LINKER = re.compile(r"(\S*[/-])?(ld|lld|ld\.\w+): ")
@@ -31,8 +32,8 @@ _LINKER = re.compile(r"(\S*[/-])?(ld|lld|ld\.\w+): ")
 _GRACE = 0.3
 """Seconds between SIGTERM and SIGKILL."""
 
-_POLL_INTERVAL = 0.02
-"""Seconds between two checks of the child on systems whose selectors cannot wait for its end (no pidfd)."""
+MAX_BYTES = 1 << 20
+"""Bytes kept of an output: half from the beginning, half from the end."""
 
 _DRAIN_TIMEOUT = 0.2
 """Seconds to read the rest of the output, if a process outside the group still holds the pipe open."""
@@ -79,7 +80,56 @@ class Finished:
         return f"{end}: {next(errors, lines[-1])[:300]}"
 
 
-def run(
+class OutputBuffer:
+    """Collects an output chunk by chunk; its memory does not grow with the output."""
+
+    def __init__(self) -> None:
+        self._head = bytearray()
+        self._tail = bytearray()
+        self._dropped = 0
+
+    def add(self, chunk: bytes) -> None:
+        """Append a chunk."""
+        half = MAX_BYTES // 2
+        room = half - len(self._head)
+        self._head += chunk[:room]
+        self._tail += chunk[room:]
+        # Cut only when twice too long: cutting after each chunk would copy half a megabyte each time.
+        if len(self._tail) > 2 * half:
+            self._dropped += len(self._tail) - half
+            del self._tail[:-half]
+
+    def text(self) -> str:
+        """Return the kept text; invalid UTF-8 is replaced, and a line says how many bytes were left out."""
+        gap = f"\n[{self._dropped} bytes left out]\n".encode() if self._dropped else b""
+        return bytes(self._head + gap + self._tail).decode("utf-8", errors="replace")
+
+
+class Stop:
+    """A request to end all commands that run in other threads; once set, it stays set.
+
+    A running command waits for the output of its child in a selector. A pipe wakes it there, which a
+    `threading.Event` could not. Commands that start later see the same readable pipe, and end at once.
+    """
+
+    def __init__(self) -> None:
+        self._reader, self._writer = os.pipe()
+        self._is_set = False
+        for descriptor in (self._reader, self._writer):
+            weakref.finalize(self, os.close, descriptor)
+
+    def fileno(self) -> int:
+        """Return a descriptor that becomes readable when the request is set."""
+        return self._reader
+
+    def set(self) -> None:
+        """Set the request; idempotent."""
+        if not self._is_set:
+            self._is_set = True
+            os.write(self._writer, b"x")
+
+
+def run_command(
     command: Sequence[str],
     *,
     timeout: float | None = None,
@@ -105,7 +155,6 @@ def run(
         EvaluatorError: It was ended by ``stop``.
     """
     mark = group.new_mark()
-    variables = {**os.environ, **(environment or {}), **group.mark_variable(mark)}
     outputs = (OutputBuffer(), OutputBuffer())
     guardian.prepare()  # before the clock starts
     started = time.perf_counter()
@@ -116,27 +165,9 @@ def run(
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             cwd=folder,
-            env=variables,
+            env={**os.environ, **(environment or {}), **group.mark_variable(mark)},
             start_new_session=True,
         )
-    seconds, timed_out = _attend(child, timeout, outputs, started, mark, stop)
-    out, err = (output.text() for output in outputs)
-    status = child.returncode
-    if status >= 0:
-        return Finished(status, None, timed_out, out, err, seconds)
-    return Finished(None, group.signal_name(-status), timed_out, out, err, seconds)
-
-
-def _attend(
-    child: subprocess.Popen[bytes],
-    timeout: float | None,
-    outputs: Sequence[OutputBuffer],
-    started: float,
-    mark: str,
-    stop: Stop | None,
-) -> tuple[float, bool]:
-    """Read a child's outputs until it and its children are gone; return its seconds and whether it timed out."""
-    seconds, timed_out = 0.0, False
     try:
         with guardian.guard(child.pid), _watch(child, outputs, stop) as watch:
             timed_out = not watch.wait_for_exit(timeout)
@@ -153,7 +184,10 @@ def _attend(
     finally:
         group.kill_marked(mark, since=child.pid)
         group.reap(child)
-    return seconds, timed_out
+    out, err = (output.text() for output in outputs)
+    status = child.returncode
+    code, name = (status, None) if status >= 0 else (None, group.signal_name(-status))
+    return Finished(code, name, timed_out, out, err, seconds)
 
 
 @dataclass(frozen=True)
@@ -162,32 +196,29 @@ class _Watch:
 
     child: subprocess.Popen[bytes]
     selector: selectors.BaseSelector
-    has_end_descriptor: bool
-    """Whether the selector wakes up when the child ends."""
+    longest_wait: float
+    """Seconds of one wait at most."""
 
     def wait_for_exit(self, timeout: float | None) -> bool:
         """Wait for the child's end; return whether it came within ``timeout`` seconds."""
-        deadline = None if timeout is None else time.perf_counter() + timeout
-        longest = 3600.0 if self.has_end_descriptor else _POLL_INTERVAL
+        deadline = math.inf if timeout is None else time.perf_counter() + timeout
         while not group.has_ended(self.child):
-            remaining = 3600.0 if deadline is None else deadline - time.perf_counter()
+            remaining = deadline - time.perf_counter()
             if remaining <= 0:
                 return False
-            self._read(min(remaining, longest))
+            self._read(min(remaining, self.longest_wait))
         return True
 
     def drain(self) -> None:
         """Read what is left in the pipes, for a short time at most."""
         deadline = time.perf_counter() + _DRAIN_TIMEOUT
-        while self._has_open_pipes() and time.perf_counter() < deadline:
+        while time.perf_counter() < deadline and any(
+            isinstance(key.data, OutputBuffer) for key in self.selector.get_map().values()
+        ):
             self._read(0.05, pipes_only=True)
 
-    def _has_open_pipes(self) -> bool:
-        return any(isinstance(key.data, OutputBuffer) for key in self.selector.get_map().values())
-
     def _read(self, timeout: float, pipes_only: bool = False) -> None:
-        ready = self.selector.select(timeout)
-        for key, _ in ready:
+        for key, _ in self.selector.select(timeout):
             if isinstance(key.data, Stop):
                 raise EvaluatorError("the command was ended because the evaluator is closed")
             if key.data is None:  # the child's end; its descriptor stays readable
@@ -205,19 +236,14 @@ class _Watch:
 def _watch(
     child: subprocess.Popen[bytes], outputs: Sequence[OutputBuffer], stop: Stop | None
 ) -> Iterator[_Watch]:
-    pipes: list[IO[bytes]] = [pipe for pipe in (child.stdout, child.stderr) if pipe is not None]
     with contextlib.ExitStack() as stack:
-        selector = stack.enter_context(selectors.DefaultSelector())
-        for pipe, output in zip(pipes, outputs, strict=True):
-            stack.callback(pipe.close)
-            selector.register(pipe, selectors.EVENT_READ, output)
-        end = group.end_descriptor(child)
-        if end is not None:
-            stack.callback(os.close, end)
-            selector.register(end, selectors.EVENT_READ, None)
+        selector, longest_wait = stack.enter_context(group.end_selector(child))
+        for pipe, output in zip((child.stdout, child.stderr), outputs, strict=True):
+            assert pipe is not None
+            selector.register(stack.enter_context(pipe), selectors.EVENT_READ, output)
         if stop is not None:
             selector.register(stop, selectors.EVENT_READ, stop)
-        yield _Watch(child, selector, end is not None)
+        yield _Watch(child, selector, longest_wait)
 
 
 def _add_limits(command: Sequence[str], memory: int | None) -> list[str]:
@@ -229,11 +255,62 @@ def _add_limits(command: Sequence[str], memory: int | None) -> list[str]:
     """
     limits = []
     if resource.getrlimit(resource.RLIMIT_CORE)[0] != 0:
-        limits.append(
-            "ulimit -c 0"
-        )  # a crash is an ordinary outcome, and must not leave a core file
+        # A crash is an ordinary outcome, and must not leave a core file.
+        limits.append("ulimit -c 0")
     if memory is not None:
         limits.append(f"ulimit -v {max(1, memory // 1024)}")
     if not limits:
         return list(command)
     return ["/bin/sh", "-c", " && ".join([*limits, 'exec "$@"']), "sh", *command]
+
+
+def cpus_from_table(table: Table) -> frozenset[int] | None:
+    """Read the key ``cpus``, an array of CPU numbers; None if it is absent.
+
+    Raises:
+        RunFileError: The value is not an array of whole numbers.
+        EvaluatorError: This process may not use one of the CPUs, or the system cannot restrict CPUs.
+    """
+    if not table.has("cpus"):
+        return None
+    numbers = table.array("cpus")
+    if not numbers or not all(map(is_whole, numbers)):
+        raise table.error("cpus", numbers, "an array of CPU numbers such as [2, 3]")
+    check_cpus(frozenset(numbers), table.label("cpus"))
+    return frozenset(numbers)
+
+
+def check_cpus(cpus: frozenset[int], where: str) -> None:
+    """Raise `EvaluatorError` if this process may not use one of the CPUs.
+
+    Args:
+        cpus: Numbers of CPUs.
+        where: Start of the message, such as ``[evaluator] cpus``.
+    """
+    if sys.platform != "linux":
+        raise EvaluatorError(f"{where}: this system cannot restrict CPUs; leave it out")
+    allowed = os.sched_getaffinity(0)
+    absent = sorted(cpus - allowed)
+    if absent:
+        some = ", ".join(map(str, sorted(allowed)[:16]))
+        raise EvaluatorError(
+            f"{where}: there is no CPU {absent[0]} for this process; it has {some}"
+        )
+
+
+@contextlib.contextmanager
+def restrict_cpus(cpus: frozenset[int] | None) -> Iterator[None]:
+    """Start child processes within the ``with`` block on these CPUs only.
+
+    A child inherits the CPUs of the thread that starts it. Other threads of this process keep their CPUs, because Linux
+    sets the affinity of the calling thread (number 0) only.
+    """
+    if cpus is None or sys.platform != "linux":
+        yield
+        return
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, cpus)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)

@@ -44,22 +44,14 @@ import threading
 import time
 import weakref
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from baco_like.evaluators._processes import group, guardian
-from baco_like.evaluators._processes.exchange import Channel
-from baco_like.evaluators._processes.pinning import restrict_cpus
+from baco_like.evaluators._processes.exchange import Channel, Reply
+from baco_like.evaluators._processes.process import restrict_cpus
 from baco_like.evaluators._processes.temporary import LazyFolder
 from baco_like.exceptions import EvaluatorError
-from baco_like.records.trial import Outcome
-
-STAGE_WORDS: Mapping[str, str] = {"compile": "compile", "check": "correctness"}
-"""Failure words by stage; a failure in any other stage is ``runtime``."""
-
-_MESSAGE_LENGTH = 4000
-"""Characters kept of a handler's exception; compilers may print megabytes."""
 
 _EXIT_TIMEOUT = 2.0
 """Seconds that an idle process has to end on its own when it is closed."""
@@ -69,90 +61,6 @@ _BOOT = (
     "from baco_like.evaluators._processes.worker_main import main; main(int(sys.argv[1]), int(sys.argv[2]))"
 )
 """Program of the process. Its arguments are the two descriptors and this process's import path."""
-
-
-@dataclass(frozen=True)
-class Reply:
-    """The reply to a request.
-
-    Attributes:
-        value: The handler's return value.
-        error: Class and message of the handler's exception, such as ``halide.HalideError: ...``, or None.
-        ended: How the process ended without an answer: a signal's name, ``exit code 3``, a limit; or None.
-        timed_out: Whether it was ended because the time of a stage was over.
-        stage: The stage at the end; ``start`` before the handler has named one.
-        seconds: Wall time by stage.
-        notes: The handler's notes, in order.
-        output: The ends of the process's standard output and standard error during the request.
-        place: File and line where the handler raised its exception.
-    """
-
-    value: Any
-    error: str | None
-    ended: str | None
-    timed_out: bool
-    stage: str
-    seconds: Mapping[str, float]
-    notes: tuple[Any, ...]
-    output: str
-    place: str = ""
-
-    @property
-    def ok(self) -> bool:
-        """Whether the handler has returned a value."""
-        return self.error is None and self.ended is None
-
-    def describe(self) -> str:
-        """Return the stage, what happened, and the last line of the output if the process died.
-
-        This is one line, unless the message of an exception has several.
-        """
-        if self.error is not None:
-            return f"{self.stage}: {self.error[:_MESSAGE_LENGTH]}"
-        lines = [line.strip() for line in self.output.splitlines() if line.strip()]
-        last = f": {lines[-1][:300]}" if self.ended is not None and lines else ""
-        return f"{self.stage}: {self.ended or 'done'}{last}"
-
-    def failure(self, trial_id: int, words: Mapping[str, str] = STAGE_WORDS) -> Outcome:
-        """Return the failed outcome of a request that is not `ok`.
-
-        Args:
-            trial_id: Number of the trial.
-            words: Failure words by stage; a stage whose time was over is ``timeout``.
-        """
-        word = "timeout" if self.timed_out else words.get(self.stage, "runtime")
-        extra: dict[str, Any] = {"seconds": dict(self.seconds)}
-        repeats = [note for note in self.notes if isinstance(note, float)]
-        if repeats:
-            extra["repeats"] = repeats
-        return Outcome.failure(trial_id, word, self.describe(), extra=extra)
-
-
-def _ask(channel: Channel, content: Any, timeout: float) -> Reply:
-    exchange = channel.ask(content, timeout)
-    answer = exchange.answer or {}
-    error = answer.get("error")
-    return Reply(
-        value=answer.get("answer"),
-        error=None if error is None else f"{error['kind']}: {error['message']}",
-        ended=exchange.ended,
-        timed_out=exchange.timed_out,
-        stage=exchange.stage,
-        seconds=exchange.seconds,
-        notes=tuple(exchange.notes),
-        output=exchange.output.text(),
-        place="" if error is None else error.get("place", ""),
-    )
-
-
-@dataclass(frozen=True)
-class _WorkerSettings:
-    target: str
-    settings: Any
-    memory: int | None
-    environment: Mapping[str, str]
-    folder: Path | None
-    cpus: frozenset[int] | None
 
 
 class Worker:
@@ -180,9 +88,8 @@ class Worker:
         cpus: frozenset[int] | None = None,
         start_timeout: float = 120.0,
     ) -> None:
-        self._settings = _WorkerSettings(
-            target, settings, memory, dict(environment or {}), folder, cpus
-        )
+        self._opening = {"target": target, "settings": settings, "memory": memory}
+        self._environment, self._folder, self._cpus = dict(environment or {}), folder, cpus
         self._start_timeout = start_timeout
         self._lock = threading.Lock()  # held during a request; `kill` must work without it
         self._process: _WorkerProcess | None = None
@@ -204,9 +111,8 @@ class Worker:
             EvaluatorError: The process cannot be started, or its target raises or dies before any request.
         """
         with self._lock:
-            process = self._ensure_started()
             try:
-                reply = _ask(process.channel, request, timeout)
+                reply = self._ensure_started().channel.ask(request, timeout)
             except BaseException:  # Ctrl-C, too: the next request must not read this one's reply
                 self._end()
                 raise
@@ -231,28 +137,13 @@ class Worker:
         if self._process is not None and not self._process.is_alive:
             self._end()  # it died between two requests
         if self._process is None:
-            self._process = _WorkerProcess(self._settings)
+            self._process = _WorkerProcess(self._environment, self._folder, self._cpus)
             self._starts += 1
-            try:
-                self._open(self._process)
-            except BaseException:
-                self._end()
-                raise
+            reply = self._process.channel.ask(self._opening, self._start_timeout)
+            if not reply.ok:
+                target = self._opening["target"]
+                raise EvaluatorError(f"the worker {target!r} does not start: {reply.describe()}")
         return self._process
-
-    def _open(self, process: _WorkerProcess) -> None:
-        """Send the first line, which names the target."""
-        settings = self._settings
-        opening = {
-            "target": settings.target,
-            "settings": settings.settings,
-            "memory": settings.memory,
-        }
-        reply = _ask(process.channel, opening, self._start_timeout)
-        if not reply.ok:
-            raise EvaluatorError(
-                f"the worker {settings.target!r} does not start: {reply.describe()}"
-            )
 
     def _end(self) -> None:
         if self._process is not None:
@@ -263,13 +154,26 @@ class Worker:
 class _WorkerProcess:
     """A started process."""
 
-    def __init__(self, settings: _WorkerSettings) -> None:
-        folder, mark = LazyFolder(), group.new_mark()
+    def __init__(
+        self, environment: Mapping[str, str], workdir: Path | None, cpus: frozenset[int] | None
+    ) -> None:
+        folder, mark, owner = LazyFolder(), group.new_mark(), os.getpid()
         child_requests, requests = os.pipe()
         replies, child_replies = os.pipe()
+        ends = (child_requests, child_replies)
         try:
-            with restrict_cpus(settings.cpus):
-                child = _start(settings, (child_requests, child_replies), str(folder.path), mark)
+            variables = {"TMPDIR": str(folder.path), **environment, **group.mark_variable(mark)}
+            with restrict_cpus(cpus):
+                child = subprocess.Popen(
+                    [sys.executable, "-c", _BOOT, *map(str, ends), "\n".join(sys.path)],
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.STDOUT,
+                    cwd=workdir,
+                    env={**os.environ, **variables},
+                    pass_fds=ends,
+                    start_new_session=True,
+                )
         except BaseException:
             os.close(requests)
             os.close(replies)
@@ -277,19 +181,30 @@ class _WorkerProcess:
             raise
         finally:
             # If this process kept the child's ends open, it would never see the end of the pipes.
-            os.close(child_requests)
-            os.close(child_replies)
+            for descriptor in ends:
+                os.close(descriptor)
         for descriptor in (requests, replies):
             os.set_blocking(descriptor, False)
         guard = contextlib.ExitStack()
         guard.enter_context(guardian.guard(child.pid))
+        channel = Channel(child, requests, replies)
+
+        def clean_up() -> None:
+            if os.getpid() != owner:  # a fork has copies, but the process belongs to its parent
+                return
+            group.signal_group(child, signal.SIGKILL)
+            group.kill_marked(mark, since=child.pid)
+            group.reap(child)
+            guard.close()
+            channel.close()
+            folder.close()
+
         # `kill` may come from another thread at any time. Once the child is reaped, its number may belong to another
         # process, so that the two must not overlap.
         self._reap_lock = threading.Lock()
-        self._child, self.channel = child, Channel(child, requests, replies)
-        self._finalizer = weakref.finalize(
-            self, _clean_up, child, mark, self.channel, guard, folder, os.getpid()
-        )
+        self._child, self.channel = child, channel
+        # Also called when this object is garbage or Python ends; `clean_up` must not refer to it.
+        self._finalizer = weakref.finalize(self, clean_up)
 
     @property
     def is_alive(self) -> bool:
@@ -311,41 +226,3 @@ class _WorkerProcess:
         """Kill the group, close the pipes and remove the temporary files."""
         with self._reap_lock:
             self._finalizer()
-
-
-def _start(
-    settings: _WorkerSettings, descriptors: tuple[int, int], temporary: str, mark: str
-) -> subprocess.Popen[bytes]:
-    requests, replies = descriptors
-    variables = {"TMPDIR": temporary, **settings.environment, **group.mark_variable(mark)}
-    return subprocess.Popen(
-        [sys.executable, "-c", _BOOT, str(requests), str(replies), "\n".join(sys.path)],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        cwd=settings.folder,
-        env={**os.environ, **variables},
-        pass_fds=descriptors,
-        start_new_session=True,
-    )
-
-
-def _clean_up(
-    child: subprocess.Popen[bytes],
-    mark: str,
-    channel: Channel,
-    guard: contextlib.ExitStack,
-    folder: LazyFolder,
-    owner: int,
-) -> None:
-    """End a process and remove its files; also called when its `_WorkerProcess` is garbage or Python ends."""
-    if (
-        os.getpid() != owner
-    ):  # a fork has copies of these objects, but the process belongs to its parent
-        return
-    group.signal_group(child, signal.SIGKILL)
-    group.kill_marked(mark, since=child.pid)
-    group.reap(child)
-    guard.close()
-    channel.close()
-    folder.close()

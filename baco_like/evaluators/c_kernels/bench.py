@@ -12,8 +12,7 @@ from types import ModuleType
 import numpy as np
 
 from baco_like.evaluators._processes import process
-from baco_like.evaluators._processes.process import Finished
-from baco_like.evaluators._processes.stop import Stop
+from baco_like.evaluators._processes.process import Finished, Stop
 from baco_like.evaluators._processes.temporary import LazyFolder
 from baco_like.evaluators.bench import StageFailure
 from baco_like.evaluators.c_kernels.program import CProgram, RunLimits
@@ -143,7 +142,7 @@ class CKernelBench:
 
     def _run_tool(self, arguments: Sequence[str]) -> Finished:
         folder = self._folder.path
-        return process.run(
+        return process.run_command(
             [self._compiler, *self._settings.flags, *arguments],
             timeout=self._settings.build_timeout,
             folder=folder,

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from baco_like.evaluators._processes.pinning import check_cpus
+from baco_like.evaluators._processes.process import check_cpus
 from baco_like.evaluators._processes.temporary import program_from_table, require_program
 from baco_like.evaluators.c_kernels.bench import CKernelBench, CKernelSettings
 from baco_like.evaluators.kernels.problems import completion, find_problem, load_problem

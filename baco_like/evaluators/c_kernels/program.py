@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from baco_like.evaluators._processes import process
-from baco_like.evaluators._processes.process import Finished
-from baco_like.evaluators._processes.stop import Stop
+from baco_like.evaluators._processes.process import Finished, Stop
 from baco_like.evaluators.bench import StageFailure
 
 _EXIT_WRONG_RESULT = 3
@@ -93,7 +92,7 @@ class CProgram:
     def _run(self, count: int, run_limits: tuple[float, float, float]) -> Finished:
         limits = self.limits
         counts = (limits.warmup, count)
-        return process.run(
+        return process.run_command(
             [
                 *(str(self.program), "arrays.bin", repr(self.tolerance), *map(str, counts)),
                 *(f"{seconds:.6f}" for seconds in run_limits),

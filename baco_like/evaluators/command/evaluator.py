@@ -13,9 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from baco_like.evaluators._processes import process
-from baco_like.evaluators._processes.pinning import check_cpus, cpus_from_table
-from baco_like.evaluators._processes.process import Finished
-from baco_like.evaluators._processes.stop import Stop
+from baco_like.evaluators._processes.process import Finished, Stop, check_cpus, cpus_from_table
 from baco_like.evaluators._processes.temporary import require_program, temporary_folder
 from baco_like.evaluators.bench import StageFailure
 from baco_like.evaluators.command.measure import Measure
@@ -342,7 +340,7 @@ class BuiltProgram:
         """
         commands, is_build = self._commands, stage == "build"
         try:
-            finished = process.run(
+            finished = process.run_command(
                 template.fill(self._texts),
                 timeout=timeout,
                 folder=commands.folder,

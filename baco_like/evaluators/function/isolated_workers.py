@@ -11,7 +11,8 @@ from typing import Any
 from typing_extensions import override
 
 from baco_like._checks import whole_number
-from baco_like.evaluators._processes.worker import Reply, Worker
+from baco_like.evaluators._processes.exchange import Reply
+from baco_like.evaluators._processes.worker import Worker
 from baco_like.evaluators.executors.futures import FuturesEvaluator, end_calls
 from baco_like.exceptions import EvaluatorError
 from baco_like.journal.events import observed_event, read_outcome

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from baco_like.evaluators._processes.pinning import cpus_from_table
+from baco_like.evaluators._processes.process import cpus_from_table
 from baco_like.evaluators.repeats import KEYS as REPEATS_KEYS
 from baco_like.evaluators.repeats import Repeats
 from baco_like.evaluators.settings_table import Table, time_scale

@@ -10,7 +10,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from baco_like.evaluators._processes.worker import Reply, Worker
+from baco_like.evaluators._processes.exchange import Reply
+from baco_like.evaluators._processes.worker import Worker
 from baco_like.evaluators.bench import StageFailure
 from baco_like.evaluators.kernels.problems import Complete, completion, find_problem
 from baco_like.evaluators.kernels.settings import KernelSettings

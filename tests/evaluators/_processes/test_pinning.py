@@ -10,8 +10,7 @@ import threading
 import pytest
 
 from baco_like.evaluators._processes import process
-from baco_like.evaluators._processes.pinning import check_cpus, cpus_from_table, restrict_cpus
-from baco_like.evaluators._processes.stop import Stop
+from baco_like.evaluators._processes.process import Stop, check_cpus, cpus_from_table, restrict_cpus
 from baco_like.evaluators.settings_table import Table
 from baco_like.exceptions import EvaluatorError, RunFileError
 
@@ -22,9 +21,9 @@ WHERE = [sys.executable, "-I", "-c", "import os; print(sorted(os.sched_getaffini
 
 def test_a_child_has_the_cpus_and_the_caller_keeps_its_own() -> None:
     cpu = max(MINE)
-    assert process.run(WHERE, cpus=frozenset({cpu})).out == f"[{cpu}]\n"
+    assert process.run_command(WHERE, cpus=frozenset({cpu})).out == f"[{cpu}]\n"
     assert os.sched_getaffinity(0) == MINE
-    assert process.run(WHERE).out == f"{sorted(MINE)}\n"
+    assert process.run_command(WHERE).out == f"{sorted(MINE)}\n"
 
 
 def test_another_thread_keeps_its_own() -> None:
@@ -39,7 +38,7 @@ def test_another_thread_keeps_its_own() -> None:
 
 def test_they_come_back_after_an_error() -> None:
     with pytest.raises(FileNotFoundError):
-        process.run(["./no-such-program"], cpus=frozenset({min(MINE)}))
+        process.run_command(["./no-such-program"], cpus=frozenset({min(MINE)}))
     assert os.sched_getaffinity(0) == MINE
 
 
@@ -59,7 +58,7 @@ def test_a_stop_ends_what_runs_in_other_threads_and_lets_nothing_start() -> None
 
     def go() -> None:
         try:
-            process.run(["sleep", "60"], stop=stop)
+            process.run_command(["sleep", "60"], stop=stop)
         except EvaluatorError as error:
             ended.append(str(error))
 

@@ -13,10 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from baco_like.evaluators._processes import group, guardian
+from baco_like.evaluators._processes import guardian
 from baco_like.evaluators._processes.group import signal_name
-from baco_like.evaluators._processes.output import MAX_BYTES
-from baco_like.evaluators._processes.process import run
+from baco_like.evaluators._processes.process import MAX_BYTES, run_command
 
 PYTHON = sys.executable
 
@@ -57,7 +56,9 @@ def children_of_ours() -> set[str]:
 
 
 def test_exit_code_and_both_outputs() -> None:
-    finished = run(script("import sys; print('out'); print('err', file=sys.stderr); sys.exit(3)"))
+    finished = run_command(
+        script("import sys; print('out'); print('err', file=sys.stderr); sys.exit(3)")
+    )
     assert (finished.code, finished.signal, finished.timed_out) == (3, None, False)
     assert (finished.out, finished.err) == ("out\n", "err\n")
     assert not finished.ok
@@ -66,7 +67,7 @@ def test_exit_code_and_both_outputs() -> None:
 
 @pytest.mark.parametrize("name", ["SIGSEGV", "SIGABRT", "SIGKILL", "SIGFPE"])
 def test_signals_are_named(name: str) -> None:
-    finished = run(script(f"import os, signal; os.kill(os.getpid(), signal.{name})"))
+    finished = run_command(script(f"import os, signal; os.kill(os.getpid(), signal.{name})"))
     assert (finished.code, finished.signal, finished.ok) == (None, name, False)
     assert name in finished.describe()
 
@@ -77,21 +78,21 @@ def test_a_real_time_signal_has_a_name_too() -> None:
 
 def test_environment_and_folder(tmp_path: Path) -> None:
     code = "import os; print(os.environ['BACO_X'], os.getcwd(), 'PATH' in os.environ)"
-    finished = run(script(code), folder=tmp_path, environment={"BACO_X": "a b"})
+    finished = run_command(script(code), folder=tmp_path, environment={"BACO_X": "a b"})
     assert finished.out.split() == ["a", "b", str(tmp_path), "True"]
 
 
 def test_standard_input_is_empty() -> None:
-    assert run(script("import sys; print(repr(sys.stdin.read()))"), timeout=5).out == "''\n"
+    assert run_command(script("import sys; print(repr(sys.stdin.read()))"), timeout=5).out == "''\n"
 
 
 def test_a_missing_program_is_an_os_error() -> None:
     with pytest.raises(FileNotFoundError):
-        run(["no-such-program-anywhere"])
+        run_command(["no-such-program-anywhere"])
 
 
 def test_timeout_kills_grandchildren_that_hold_the_pipes(tag: str) -> None:
-    finished = run(
+    finished = run_command(
         ["sh", "-c", f"{PYTHON} -c 'import time; time.sleep(60)' {tag} & wait"], timeout=0.5
     )
     assert finished.timed_out
@@ -103,7 +104,7 @@ def test_a_child_that_ignores_sigterm_is_killed(tag: str) -> None:
         "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('ready', flush=True)"
         "; time.sleep(60)"
     )
-    finished = run([*script(code), tag], timeout=0.6)
+    finished = run_command([*script(code), tag], timeout=0.6)
     assert finished.timed_out
     assert finished.signal == "SIGKILL"
     assert finished.out == "ready\n"
@@ -111,7 +112,7 @@ def test_a_child_that_ignores_sigterm_is_killed(tag: str) -> None:
 
 
 def test_a_stopped_child_is_killed(tag: str) -> None:
-    finished = run(
+    finished = run_command(
         [*script("import os, signal; os.kill(os.getpid(), signal.SIGSTOP)"), tag], timeout=0.5
     )
     assert finished.timed_out
@@ -120,7 +121,7 @@ def test_a_stopped_child_is_killed(tag: str) -> None:
 
 def test_a_child_may_end_while_its_own_child_goes_on(tag: str) -> None:
     inner = f"{PYTHON} -c 'import time; time.sleep(60)' {tag}"
-    finished = run(["sh", "-c", f"{inner} & echo started"], timeout=20)
+    finished = run_command(["sh", "-c", f"{inner} & echo started"], timeout=20)
     assert finished.ok
     assert finished.out == "started\n"
     assert gone(tag)
@@ -133,7 +134,7 @@ def test_a_child_in_a_session_of_its_own_is_found(tag: str) -> None:
         f"'import time; time.sleep(60)', {tag!r}], start_new_session=True); "
         "print('started', flush=True); time.sleep(60)"
     )
-    finished = run(script(code), timeout=1.0)
+    finished = run_command(script(code), timeout=1.0)
     assert finished.out == "started\n"
     assert gone(tag)
 
@@ -144,7 +145,7 @@ def test_a_flood_is_bounded_and_keeps_both_ends() -> None:
         "for i in range(8000): print(line)\n"
         "print('last')"
     )
-    finished = run(script(code), timeout=20)
+    finished = run_command(script(code), timeout=20)
     assert finished.ok
     assert finished.out.startswith("first\n")
     assert finished.out.endswith("last\n")
@@ -153,7 +154,7 @@ def test_a_flood_is_bounded_and_keeps_both_ends() -> None:
 
 
 def test_the_count_of_what_is_left_out_is_exact() -> None:
-    finished = run(script("import sys; sys.stdout.write('y' * 5_000_000)"), timeout=20)
+    finished = run_command(script("import sys; sys.stdout.write('y' * 5_000_000)"), timeout=20)
     kept = finished.out.count("y")
     dropped = int(finished.out.split("[", 1)[1].split(" ", 1)[0])
     # the note itself has a y in "bytes"
@@ -162,13 +163,13 @@ def test_the_count_of_what_is_left_out_is_exact() -> None:
 
 def test_an_endless_flood_is_stopped() -> None:
     code = "import sys\nwhile True: sys.stdout.write('x' * 65536)"
-    finished = run(script(code), timeout=0.5)
+    finished = run_command(script(code), timeout=0.5)
     assert finished.timed_out
     assert len(finished.out) < 2 * MAX_BYTES
 
 
 def test_output_that_is_not_utf8() -> None:
-    finished = run(script(r"import sys; sys.stdout.buffer.write(b'a\xff\xfeb')"))
+    finished = run_command(script(r"import sys; sys.stdout.buffer.write(b'a\xff\xfeb')"))
     assert finished.out == "a��b"
 
 
@@ -176,33 +177,33 @@ def test_output_that_is_not_utf8() -> None:
     sys.platform != "linux", reason="address space limits are not enforced elsewhere"
 )
 def test_memory_limit() -> None:
-    finished = run(
+    finished = run_command(
         script("x = bytearray(2_000_000_000); print(len(x))"), memory=500 * 2**20, timeout=20
     )
     assert not finished.ok
     assert "MemoryError" in finished.err
-    assert run(script("print('fits')"), memory=500 * 2**20, timeout=20).out == "fits\n"
+    assert run_command(script("print('fits')"), memory=500 * 2**20, timeout=20).out == "fits\n"
 
 
 def test_words_are_not_interpreted_where_limits_are_set() -> None:
     words = ["$HOME", "`id`", "a b", "'", '"', "; exit 9", "*"]
-    finished = run([*script("import sys; print(sys.argv[1:])"), *words], memory=2**31)
+    finished = run_command([*script("import sys; print(sys.argv[1:])"), *words], memory=2**31)
     assert finished.out == f"{words}\n"
 
 
 def test_no_zombie_of_ours_is_left() -> None:
     before = children_of_ours()
-    run(["true"])
-    run(["sleep", "30"], timeout=0.05)
+    run_command(["true"])
+    run_command(["sleep", "30"], timeout=0.05)
     assert children_of_ours() == before
 
 
 def test_descriptors_are_closed() -> None:
-    run(["true"])
+    run_command(["true"])
     before = len(os.listdir("/proc/self/fd"))
     for _ in range(5):
-        run(["true"])
-        run(["sleep", "30"], timeout=0.02)
+        run_command(["true"])
+        run_command(["sleep", "30"], timeout=0.02)
     assert len(os.listdir("/proc/self/fd")) == before
 
 
@@ -211,7 +212,9 @@ def test_ctrl_c_kills_the_group_and_is_raised_again(tag: str) -> None:
     timer.start()
     before = children_of_ours()
     with pytest.raises(KeyboardInterrupt):
-        run(["sh", "-c", f"{PYTHON} -c 'import time; time.sleep(60)' {tag} & wait"], timeout=30)
+        run_command(
+            ["sh", "-c", f"{PYTHON} -c 'import time; time.sleep(60)' {tag} & wait"], timeout=30
+        )
     timer.join()
     assert gone(tag)
     assert children_of_ours() == before
@@ -219,7 +222,7 @@ def test_ctrl_c_kills_the_group_and_is_raised_again(tag: str) -> None:
 
 def test_a_killed_caller_leaves_nothing_running(tag: str) -> None:
     command = ["sh", "-c", f"{PYTHON} -c 'import time; time.sleep(60)' {tag} & wait"]
-    code = f"from baco_like.evaluators._processes import process; process.run({command})"
+    code = f"from baco_like.evaluators._processes import process; process.run_command({command})"
     caller = subprocess.Popen([PYTHON, "-c", code])
     while not alive(tag):
         time.sleep(0.02)
@@ -229,19 +232,19 @@ def test_a_killed_caller_leaves_nothing_running(tag: str) -> None:
 
 
 def test_a_lost_guardian_is_replaced(tag: str) -> None:
-    run(["true"])
+    run_command(["true"])
     shell = guardian._shells[os.getpid()]
     shell.kill()
     shell.wait()
-    assert run(["sh", "-c", "exit 3"]).code == 3
-    assert run(["sh", "-c", "exit 4"]).code == 4
+    assert run_command(["sh", "-c", "exit 3"]).code == 3
+    assert run_command(["sh", "-c", "exit 4"]).code == 4
     assert guardian._shells[os.getpid()].poll() is None
 
 
 def test_without_pidfd_it_works_the_same(monkeypatch: pytest.MonkeyPatch, tag: str) -> None:
-    monkeypatch.setattr(group, "end_descriptor", lambda child: None)
-    assert run(["sh", "-c", "echo hello; exit 4"]).code == 4
-    finished = run([*script("import time; time.sleep(60)"), tag], timeout=0.2)
+    monkeypatch.delattr(os, "pidfd_open")
+    assert run_command(["sh", "-c", "echo hello; exit 4"]).code == 4
+    finished = run_command([*script("import time; time.sleep(60)"), tag], timeout=0.2)
     assert finished.timed_out
     assert gone(tag)
 
@@ -250,7 +253,7 @@ def test_many_at_once_from_threads() -> None:
     codes: dict[int, int | None] = {}
 
     def one(i: int) -> None:
-        codes[i] = run(["sh", "-c", f"exit {i}"]).code
+        codes[i] = run_command(["sh", "-c", f"exit {i}"]).code
 
     threads = [threading.Thread(target=one, args=(i,)) for i in range(12)]
     for thread in threads:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from baco_like.evaluators._processes import group, guardian
+from baco_like.evaluators._processes import guardian
 from baco_like.evaluators._processes.worker import Worker
 from baco_like.exceptions import EvaluatorError
 from baco_like.records.trial import Status
@@ -272,6 +272,6 @@ def test_a_killed_caller_leaves_nothing_running(worker: Worker, temporary: Path)
 
 
 def test_without_pidfd_it_works_the_same(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(group, "end_descriptor", lambda child: None)
+    monkeypatch.delattr(os, "pidfd_open")
     assert ask(worker, "echo", 1) == [1]
     assert worker.request(["segfault"], timeout=5.0).ended == "ended by SIGSEGV"
