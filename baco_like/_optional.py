@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
 from types import ModuleType
 
 from baco_like.exceptions import MissingExtra
@@ -22,3 +22,9 @@ def require(module: str, extra: str) -> ModuleType:
         return importlib.import_module(module)
     except ImportError as error:
         raise MissingExtra(module, extra) from error
+
+
+def require_installed(module: str, extra: str) -> None:
+    """Raise `MissingExtra` if a module is not installed, without importing it."""
+    if importlib.util.find_spec(module) is None:
+        raise MissingExtra(module, extra)

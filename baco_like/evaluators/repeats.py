@@ -10,7 +10,7 @@ from baco_like.evaluators.settings_table import Table
 from baco_like.exceptions import EvaluatorError
 from baco_like.records.trial import median, standard_error
 
-KEYS = ("repeats", "max_repeats", "relative_error", "slow_ratio")
+REPEATS_KEYS = ("repeats", "max_repeats", "relative_error", "slow_ratio")
 
 
 @dataclass(frozen=True)

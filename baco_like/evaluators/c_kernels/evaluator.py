@@ -11,8 +11,7 @@ from baco_like.evaluators._processes.process import check_cpus
 from baco_like.evaluators._processes.temporary import program_from_table, require_program
 from baco_like.evaluators.c_kernels.bench import CKernelBench, CKernelSettings
 from baco_like.evaluators.kernels.problems import completion, find_problem, load_problem
-from baco_like.evaluators.kernels.settings import KEYS as KERNEL_KEYS
-from baco_like.evaluators.kernels.settings import read_settings
+from baco_like.evaluators.kernels.settings import KERNEL_KEYS, read_settings
 from baco_like.evaluators.settings_table import Table
 from baco_like.evaluators.staged import StagedEvaluator
 from baco_like.exceptions import EvaluatorError, Infeasible

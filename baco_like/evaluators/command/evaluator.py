@@ -17,11 +17,9 @@ from baco_like.evaluators._processes.process import Finished, Stop, check_cpus, 
 from baco_like.evaluators._processes.temporary import require_program, temporary_folder
 from baco_like.evaluators.bench import StageFailure
 from baco_like.evaluators.command.measure import Measure
-from baco_like.evaluators.command.reference import KEYS as REFERENCE_KEYS
-from baco_like.evaluators.command.reference import Reference
+from baco_like.evaluators.command.reference import REFERENCE_KEYS, Reference
 from baco_like.evaluators.command.template import Template, to_text, variable_names
-from baco_like.evaluators.repeats import KEYS as REPEATS_KEYS
-from baco_like.evaluators.repeats import Repeats
+from baco_like.evaluators.repeats import REPEATS_KEYS, Repeats
 from baco_like.evaluators.settings_table import Table, per_second
 from baco_like.evaluators.staged import StagedEvaluator
 from baco_like.exceptions import BacoWarning, EvaluatorError, RunFileError

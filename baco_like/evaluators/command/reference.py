@@ -14,7 +14,7 @@ from baco_like.evaluators.command.template import Template
 from baco_like.evaluators.settings_table import Table
 from baco_like.exceptions import EvaluatorError
 
-KEYS = ("output", "reference", "tolerance", "dtype")
+REFERENCE_KEYS = ("output", "reference", "tolerance", "dtype")
 
 _TYPES = ("text", "npy", "float32", "float64", "int32", "int64")
 
@@ -85,7 +85,7 @@ class Reference:
             RunFileError: A key is missing or wrong.
             EvaluatorError: The reference cannot be read.
         """
-        if not any(table.has(key) for key in KEYS):
+        if not any(table.has(key) for key in REFERENCE_KEYS):
             return None
         output = Template.parse(table.text("output"), names, table.label("output"))
         if len(output.words) != 1:

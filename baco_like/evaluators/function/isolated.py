@@ -18,8 +18,7 @@ from baco_like.evaluators.function.evaluator import FunctionCall
 from baco_like.evaluators.function.failures import DEFAULT_FAILURES
 from baco_like.evaluators.function.isolated_workers import IsolatedEvaluator, to_answer
 from baco_like.evaluators.protocol import Evaluator
-from baco_like.evaluators.repeats import KEYS as REPEATS_KEYS
-from baco_like.evaluators.repeats import Repeats
+from baco_like.evaluators.repeats import REPEATS_KEYS, Repeats
 from baco_like.evaluators.settings_table import Table
 from baco_like.evaluators.wrappers.repeated import RepeatedEvaluator
 from baco_like.exceptions import EvaluatorError

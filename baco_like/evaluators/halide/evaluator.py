@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
 from dataclasses import dataclass
 from pathlib import Path
 
-from baco_like.evaluators.kernels.settings import KEYS as KERNEL_KEYS
-from baco_like.evaluators.kernels.settings import KernelSettings, read_settings
-from baco_like.evaluators.kernels.timing import KernelLimits
-from baco_like.evaluators.kernels.worker_bench import make_worker
+from baco_like._optional import require_installed
+from baco_like.evaluators.kernels.settings import KERNEL_KEYS, KernelSettings, read_settings
+from baco_like.evaluators.kernels.worker_bench import make_bench
 from baco_like.evaluators.settings_table import Table
 from baco_like.evaluators.staged import StagedEvaluator
-from baco_like.exceptions import MissingExtra
 from baco_like.spaces.space import Space
-
-KEYS = (*KERNEL_KEYS, "threads", "target")
 
 
 @dataclass(frozen=True)
@@ -46,19 +41,14 @@ def halide_evaluator(
         RunFileError: The problem is not a Python file.
         EvaluatorError: The file does not exist, or it does not have a parameter or a value of the space.
     """
-    if importlib.util.find_spec("halide") is None:
-        raise MissingExtra("halide", "halide")
-    # The first run has the limit of any run: everything is compiled before it.
-    limits = KernelLimits(
-        settings.timeout, settings.build_timeout, settings.timeout, settings.tolerance
-    )
+    require_installed("halide", "halide")
     threads = settings.threads
-    _, bench = make_worker(
+    bench = make_bench(
         "baco_like.evaluators.halide.pipelines:serve",
         settings,
-        limits,
         space,
         folder,
+        launch_timeout=settings.timeout,  # everything is compiled before the first run
         environment={} if threads is None else {"HL_NUM_THREADS": str(threads)},
         target=settings.target,
     )
@@ -69,7 +59,7 @@ def from_table(table: Table, space: Space, unit: str, folder: Path) -> StagedEva
     """Return the evaluator that the ``[evaluator]`` table of a TOML file describes.
 
     Args:
-        table: Keys as in `KEYS`.
+        table: The keys of every kernel, ``threads`` and ``target``.
         space: Its parameters are passed to the problem's ``build``.
         unit: The objective's unit, one of time.
         folder: Folder of the TOML file.
@@ -78,7 +68,7 @@ def from_table(table: Table, space: Space, unit: str, folder: Path) -> StagedEva
         RunFileError: A key is unknown, missing or wrong.
         EvaluatorError: As for `halide_evaluator`; also `MissingExtra`.
     """
-    table.only(KEYS)
+    table.only((*KERNEL_KEYS, "threads", "target"))
     settings = HalideSettings(
         **read_settings(table, unit),
         threads=table.whole("threads", low=1) if table.has("threads") else None,

@@ -23,9 +23,7 @@ def serve(settings: Mapping[str, Any]) -> KernelServer:
     """Return the handler of requests."""
     import halide as hl
 
-    problem, arrays, expected = open_problem(
-        settings["problem"], settings["constants"], settings["size"], settings["input_seed"]
-    )
+    problem, arrays, expected = open_problem(**settings["problem"])
     buffers = tuple(hl.Buffer(array) for array in arrays)
     output = copy_aligned(expected, len(arrays))
     target = hl.Target(settings["target"])

@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from baco_like.evaluators._processes.process import cpus_from_table
-from baco_like.evaluators.repeats import KEYS as REPEATS_KEYS
-from baco_like.evaluators.repeats import Repeats
+from baco_like.evaluators.repeats import REPEATS_KEYS, Repeats
 from baco_like.evaluators.settings_table import Table, time_scale
 
-KEYS = (
+KERNEL_KEYS = (
     "kind",
     "problem",
     "constants",

@@ -29,24 +29,24 @@ _MESSAGE_LENGTH = 4000
 """Characters kept from the start of a compiler's message."""
 
 
-def make_worker(
+def make_bench(
     serve: str,
     settings: KernelSettings,
-    limits: KernelLimits,
     space: Space,
     folder: Path,
     *,
+    launch_timeout: float,
     environment: Mapping[str, str] | None = None,
     **options: Any,
-) -> tuple[Worker, KernelBench]:
-    """Return a worker that serves one problem, and the bench that uses it.
+) -> KernelBench:
+    """Return a bench whose worker serves one problem.
 
     Args:
         serve: ``module:function`` that opens the problem in the worker and returns a `KernelServer`.
         settings: The settings of the evaluator.
-        limits: Limits of the stages.
         space: The space; its parameters are checked against the problem.
         folder: Folder of the problem file, if its path is relative.
+        launch_timeout: Limit of the first launch in seconds; some drivers compile during it.
         environment: Environment variables of the worker.
         options: Settings of this language for ``serve``, as JSON values.
 
@@ -55,23 +55,25 @@ def make_worker(
         EvaluatorError: The file does not exist, or it does not have a parameter or a value of the space.
     """
     path = find_problem(settings.problem, folder)
-    complete = completion(path, settings.constants, space.parameters)
-    served = {
-        "problem": str(path),
-        "constants": dict(settings.constants),
+    constants = dict(settings.constants)
+    complete = completion(path, constants, space.parameters)
+    limits = KernelLimits(
+        settings.timeout, settings.build_timeout, launch_timeout, settings.tolerance
+    )
+    problem = {
+        "path": str(path),
+        "constants": constants,
         "size": settings.size,
-        "input_seed": settings.input_seed,
-        "limits": asdict(limits),
-        **options,
+        "seed": settings.input_seed,
     }
     worker = Worker(
         serve,
-        settings=served,
+        settings={"problem": problem, "limits": asdict(limits), **options},
         memory=settings.memory,
         cpus=settings.cpus,
         environment=environment,
     )
-    return worker, KernelBench(worker, limits, settings.scale, complete)
+    return KernelBench(worker, limits, settings.scale, complete)
 
 
 class KernelBench:
@@ -95,8 +97,11 @@ class KernelBench:
     def __init__(
         self, worker: Worker, limits: KernelLimits, scale: float, complete: Complete
     ) -> None:
-        self._state = _WorkerState(worker, limits, scale)
-        self._complete = complete
+        self.worker, self.limits, self.scale, self._complete = worker, limits, scale, complete
+        self.used = 0  # number (`Worker.starts`) of the last process that has run kernels
+        self._keys = itertools.count()
+        self._dropped: list[int] = []
+        self._lock = threading.Lock()  # builds run in several threads
 
     def build(self, trial: Trial, seconds: dict[str, float]) -> _WorkerKernel:
         """Compile a configuration.
@@ -105,83 +110,65 @@ class KernelBench:
             StageFailure: The compilation fails.
             EvaluatorError: A value is not allowed, or the worker does not start.
         """
-        kernel = _WorkerKernel(self._state, dict(self._complete(trial)), seconds)
+        kernel = _WorkerKernel(self, dict(self._complete(trial)), seconds)
         kernel.compile()
         return kernel
 
     def close(self) -> None:
         """End the worker; the next build starts another."""
-        self._state.worker.close()
+        self.worker.close()
 
-
-class _WorkerState:
-    """The worker, and which kernels its present process holds."""
-
-    def __init__(self, worker: Worker, limits: KernelLimits, scale: float) -> None:
-        self.worker, self.limits, self.scale = worker, limits, scale
-        self.used = 0  # number (`Worker.starts`) of the last process that has run kernels
-        self._keys = itertools.count()
-        self._dropped: list[int] = []
-        self._lock = threading.Lock()  # builds run in several threads
-
-    def new_key(self) -> int:
-        with self._lock:
-            return next(self._keys)
-
-    def drop(self, key: int) -> None:
-        with self._lock:
-            self._dropped.append(key)
-
-    def take_dropped(self) -> list[int]:
+    def next_key(self) -> tuple[int, list[int]]:
+        """Return the key of a new kernel, and the keys of kernels that were dropped since the last call."""
         with self._lock:
             dropped, self._dropped = self._dropped, []
-        return dropped
+            return next(self._keys), dropped
+
+    def drop(self, key: int) -> None:
+        """Drop a kernel; the worker learns of it with the next compilation."""
+        with self._lock:
+            self._dropped.append(key)
 
 
 @dataclass
 class _WorkerKernel:
     """A kernel in the worker."""
 
-    state: _WorkerState
+    bench: KernelBench
     config: dict[str, Any]
     seconds: dict[str, float]
     key: int = -1
 
     def compile(self) -> None:
-        reply = self._confirm(self._request_compilation)
-        if not reply.ok:
-            raise self._failure(reply, None)
+        self._read(self._confirm(self._request_compilation))
 
     def measure(self, count: int, limit: float | None) -> tuple[float, ...]:
         """Run the kernel ``count`` times; the first call runs it once before, and checks that result."""
-        enough = math.inf if limit is None else limit / self.state.scale
-        timeout = min(self.state.limits.timeout, max(enough, _MIN_TIMEOUT))
-        reply = self._confirm(lambda: self._request_measurement(count, enough, timeout))
-        if not reply.ok or _is_wrong(reply):
-            raise self._failure(reply, self._bound(reply, timeout))
-        return self._repeats(reply)
+        enough = math.inf if limit is None else limit / self.bench.scale
+        timeout = min(self.bench.limits.timeout, max(enough, _MIN_TIMEOUT))
+        return self._read(
+            self._confirm(lambda: self._request_measurement(count, enough, timeout)), timeout
+        )
 
     def discard(self) -> None:
-        """Drop the kernel; the worker learns of it with the next compilation."""
-        self.state.drop(self.key)
+        self.bench.drop(self.key)
 
     def _confirm(self, request: Callable[[], Reply]) -> Reply:
         """Send a request; after a crash or wrong result that an earlier kernel may have caused, send it again."""
-        state = self.state
-        has_run_others = state.used == state.worker.starts
+        bench = self.bench
+        has_run_others = bench.used == bench.worker.starts
         reply = request()
         crashed = reply.ended is not None and not reply.timed_out
         if has_run_others and (crashed or _is_wrong(reply)):
-            state.worker.close()
+            bench.worker.close()
             reply = request()
         return reply
 
     def _request_compilation(self) -> Reply:
-        self.key = self.state.new_key()
-        return self._request(key=self.key, config=self.config, drop=self.state.take_dropped())
+        self.key, dropped = self.bench.next_key()
+        return self._request(key=self.key, config=self.config, drop=dropped)
 
     def _request_measurement(self, count: int, enough: float, timeout: float) -> Reply:
-        state = self.state
         for _ in range(2):
             # JSON has no infinity; 1e9 seconds are 30 years.
             reply = self._request(
@@ -193,35 +180,38 @@ class _WorkerKernel:
             compilation = self._request_compilation()
             if not compilation.ok:
                 return compilation
-        state.used = state.worker.starts
+        self.bench.used = self.bench.worker.starts
         return reply
 
     def _request(self, **content: Any) -> Reply:
-        reply = self.state.worker.request(content, timeout=_START_TIMEOUT)
+        reply = self.bench.worker.request(content, timeout=_START_TIMEOUT)
         for stage, seconds in reply.seconds.items():
             self.seconds[stage] = self.seconds.get(stage, 0.0) + seconds
         return reply
 
-    def _repeats(self, reply: Reply) -> tuple[float, ...]:
-        return tuple(seconds * self.state.scale for seconds in reply.notes)
+    def _read(self, reply: Reply, timeout: float = 0.0) -> tuple[float, ...]:
+        """Return the measured values, or raise the failure.
 
-    def _failure(self, reply: Reply, bound: float | None) -> StageFailure:
-        repeats = self._repeats(reply)
+        Args:
+            reply: The reply.
+            timeout: Limit of each run in seconds.
+        """
+        limits, scale = self.bench.limits, self.bench.scale
+        repeats = tuple(seconds * scale for seconds in reply.notes)
+        if _is_wrong(reply):
+            raise StageFailure("correctness", f"check: {reply.value['problem']}", repeats=repeats)
         if reply.ok:
-            return StageFailure("correctness", f"check: {reply.value['problem']}", repeats=repeats)
+            return repeats
         word = "compile" if reply.stage == "compile" else "runtime"
-        word = "timeout" if reply.timed_out else word
+        bound = None
+        if reply.timed_out:
+            word = "timeout"
+            # A launch with a longer limit may include a compilation, and says nothing about the kernel's time.
+            in_launch = reply.stage == "launch" and limits.launch_timeout == limits.timeout
+            if not repeats and (in_launch or reply.stage == "run"):
+                bound = (limits.timeout if in_launch else timeout) * scale
         message = reply.describe().strip()[:_MESSAGE_LENGTH]
-        return StageFailure(word, message, bound=bound, repeats=repeats)
-
-    def _bound(self, reply: Reply, timeout: float) -> float | None:
-        """Return the limit at which the kernel itself was stopped, if none of its times is known."""
-        limits = self.state.limits
-        # A launch with a longer limit may include a compilation, and says nothing about the kernel's time.
-        in_launch = reply.stage == "launch" and limits.launch_timeout == limits.timeout
-        if not reply.timed_out or reply.notes or not (in_launch or reply.stage == "run"):
-            return None
-        return (limits.timeout if in_launch else timeout) * self.state.scale
+        raise StageFailure(word, message, bound=bound, repeats=repeats)
 
 
 def _is_wrong(reply: Reply) -> bool:

@@ -21,7 +21,11 @@ Optional names:
 Ready files: ``examples/kernels/cuda_*.py``.
 """
 
-from baco_like.evaluators.gpu.cuda.evaluator import CudaSettings, cupy_evaluator
-from baco_like.evaluators.gpu.cuda.metered import MeteredEvaluator, Metering
+from baco_like.evaluators.gpu.cuda.evaluator import (
+    CudaSettings,
+    MeteredEvaluator,
+    Metering,
+    cupy_evaluator,
+)
 
 __all__ = ["CudaSettings", "MeteredEvaluator", "Metering", "cupy_evaluator"]

@@ -1,35 +1,47 @@
-"""The evaluator of CUDA kernels and its settings."""
+"""The evaluator of CUDA kernels, its settings, and the metrics of a kernel: registers, memory and energy."""
 
 from __future__ import annotations
 
-import importlib.util
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from baco_like.evaluators.gpu.cuda.metered import MeteredEvaluator, Metering
-from baco_like.evaluators.kernels.settings import KEYS as KERNEL_KEYS
-from baco_like.evaluators.kernels.settings import KernelSettings, read_settings
-from baco_like.evaluators.kernels.timing import KernelLimits
-from baco_like.evaluators.kernels.worker_bench import make_worker
+from typing_extensions import override
+
+from baco_like._optional import require_installed
+from baco_like.evaluators._processes.worker import Worker
+from baco_like.evaluators.kernels.settings import KERNEL_KEYS, KernelSettings, read_settings
+from baco_like.evaluators.kernels.worker_bench import make_bench
+from baco_like.evaluators.protocol import WrappingEvaluator
 from baco_like.evaluators.settings_table import Table
 from baco_like.evaluators.staged import StagedEvaluator
-from baco_like.exceptions import EvaluatorError, MissingExtra
+from baco_like.exceptions import EvaluatorError
+from baco_like.records.trial import Outcome, Status, median
 from baco_like.spaces.space import Space
 
-KEYS = (
-    *(key for key in KERNEL_KEYS if key != "memory"),
-    "device",
-    "options",
-    "warmup",
-    "flush",
-    "energy_seconds",
-    "energy_repeats",
-)
-
-TIME_ONLY = Metering()
+_START_TIMEOUT = 60.0
+"""Seconds until the worker enters the stage of the measurement, which sets its own limit."""
 
 _JOULES = {"J": 1.0, "mJ": 1e3, "uJ": 1e6, "µJ": 1e6}
 """Units of energy in one joule."""
+
+
+@dataclass(frozen=True)
+class Metering:
+    """How energy is measured.
+
+    Attributes:
+        seconds: Duration of one measurement; 0 to measure no energy.
+        count: Number of measurements.
+        scale: Units of the objective in one joule; None if the objective is time.
+    """
+
+    seconds: float = 0.0
+    count: int = 1
+    scale: float | None = None
+
+
+TIME_ONLY = Metering()
 
 
 @dataclass(frozen=True)
@@ -51,6 +63,55 @@ class CudaSettings(KernelSettings):
     metering: Metering = TIME_ONLY
 
 
+class MeteredEvaluator(WrappingEvaluator):
+    """Adds metrics to the outcomes of correct kernels: ``registers``, ``local_bytes``, ``shared_bytes``.
+
+    With a metering also ``energy`` (joules of a run) and ``power`` (watts). If energy is the objective, the metric
+    ``time`` (milliseconds) takes the place of ``energy``.
+
+    Args:
+        inner: Measures the time of one kernel at a time.
+        worker: The worker that ``inner`` uses.
+        metering: How energy is measured.
+    """
+
+    def __init__(self, inner: StagedEvaluator, worker: Worker, metering: Metering) -> None:
+        super().__init__(inner)
+        self._worker, self._metering = worker, metering
+
+    @override
+    def _convert(self, outcomes: Sequence[Outcome]) -> Sequence[Outcome]:
+        return [self._add_metrics(outcome) for outcome in outcomes]
+
+    def _add_metrics(self, outcome: Outcome) -> Outcome:
+        metering = self._metering
+        self._pending.pop(outcome.trial_id)
+        if outcome.status is Status.CENSORED and metering.scale is not None:
+            # The bound is one of time, and says nothing about the energy.
+            return Outcome.failure(
+                outcome.trial_id, "timeout", outcome.message, extra=outcome.extra
+            )
+        if outcome.status is not Status.OK:
+            return outcome
+        request = {"meter": metering.seconds, "count": metering.count}
+        reply = self._worker.request(request, timeout=_START_TIMEOUT)
+        if not reply.ok:
+            return outcome if metering.scale is None else reply.failure(outcome.trial_id)
+        measured = reply.value
+        metrics = dict(measured["metrics"])
+        metrics |= {
+            name: median(tuple(measured[name])) for name in ("energy", "power") if measured[name]
+        }
+        if metering.scale is None:
+            return replace(outcome, metrics={**outcome.metrics, **metrics})
+        assert outcome.value is not None
+        metrics["time"] = outcome.value
+        del metrics["energy"]
+        values = tuple(joules * metering.scale for joules in measured["energy"])
+        extra = {**outcome.extra, "times": list(outcome.repeats)}
+        return Outcome.success(outcome.trial_id, values, metrics=metrics, extra=extra)
+
+
 def cupy_evaluator(space: Space, settings: CudaSettings, folder: Path = Path()) -> MeteredEvaluator:
     """Return an evaluator of CUDA kernels.
 
@@ -65,29 +126,25 @@ def cupy_evaluator(space: Space, settings: CudaSettings, folder: Path = Path()) 
         EvaluatorError: The file does not exist, it does not have a parameter or a value of the space, or a setting
             is wrong.
     """
+    require_installed("cupy", "cupy")
     metering = settings.metering
-    for package, is_needed in (("cupy", True), ("pynvml", metering.seconds > 0)):
-        if is_needed and importlib.util.find_spec(package) is None:
-            raise MissingExtra(package, "cupy")
+    if metering.seconds > 0:
+        require_installed("pynvml", "cupy")
     _check_settings(settings)
-    # Everything is compiled before the first launch, which runs all warm-ups.
-    warmup_timeout = settings.timeout * max(settings.warmup, 1)
-    limits = KernelLimits(
-        settings.timeout, settings.build_timeout, warmup_timeout, settings.tolerance
-    )
-    worker, bench = make_worker(
+    bench = make_bench(
         "baco_like.evaluators.gpu.cuda.programs:serve",
         settings,
-        limits,
         space,
         folder,
+        # Everything is compiled before the first launch, which runs all warm-ups.
+        launch_timeout=settings.timeout * max(settings.warmup, 1),
         device=settings.device,
         options=list(settings.options),
         warmup=settings.warmup,
         flush=settings.flush,
         energy=metering.seconds > 0,
     )
-    return MeteredEvaluator(StagedEvaluator(bench, settings.repeats), worker, metering)
+    return MeteredEvaluator(StagedEvaluator(bench, settings.repeats), bench.worker, metering)
 
 
 def _check_settings(settings: CudaSettings) -> None:
@@ -110,7 +167,8 @@ def from_table(table: Table, space: Space, unit: str, folder: Path) -> MeteredEv
     """Return the evaluator that the ``[evaluator]`` table of a TOML file describes.
 
     Args:
-        table: Keys as in `KEYS`.
+        table: The keys of every kernel without ``memory``, ``device``, ``options``, ``warmup``, ``flush``,
+            ``energy_seconds`` and ``energy_repeats``.
         space: Its parameters are macros of the source.
         unit: The objective's unit, one of time or of energy (J, mJ, uJ).
         folder: Folder of the TOML file.
@@ -119,7 +177,8 @@ def from_table(table: Table, space: Space, unit: str, folder: Path) -> MeteredEv
         RunFileError: A key is unknown, missing or wrong.
         EvaluatorError: As for `cupy_evaluator`; also `MissingExtra`.
     """
-    table.only(KEYS)
+    own_keys = ("device", "options", "warmup", "flush", "energy_seconds", "energy_repeats")
+    table.only(key for key in (*KERNEL_KEYS, *own_keys) if key != "memory")
     joules = _JOULES.get(unit)
     has_seconds = table.has("energy_seconds")
     seconds = table.positive("energy_seconds") if has_seconds else float(joules is not None)

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
 from dataclasses import dataclass
 from pathlib import Path
 
-from baco_like.evaluators.kernels.settings import KEYS as KERNEL_KEYS
-from baco_like.evaluators.kernels.settings import KernelSettings, read_settings
-from baco_like.evaluators.kernels.timing import KernelLimits
-from baco_like.evaluators.kernels.worker_bench import make_worker
+from baco_like._optional import require_installed
+from baco_like.evaluators.kernels.settings import KERNEL_KEYS, KernelSettings, read_settings
+from baco_like.evaluators.kernels.worker_bench import make_bench
 from baco_like.evaluators.settings_table import Table
 from baco_like.evaluators.staged import StagedEvaluator
-from baco_like.exceptions import MissingExtra
 from baco_like.spaces.space import Space
-
-KEYS = (*KERNEL_KEYS, "platform", "device", "options")
 
 
 @dataclass(frozen=True)
@@ -48,18 +43,13 @@ def opencl_evaluator(
         RunFileError: The problem is not a Python file.
         EvaluatorError: The file does not exist, or it does not have a parameter or a value of the space.
     """
-    if importlib.util.find_spec("pyopencl") is None:
-        raise MissingExtra("pyopencl", "opencl")
-    # Some drivers compile during the first launch, which therefore has the limit of the build.
-    limits = KernelLimits(
-        settings.timeout, settings.build_timeout, settings.build_timeout, settings.tolerance
-    )
-    _, bench = make_worker(
+    require_installed("pyopencl", "opencl")
+    bench = make_bench(
         "baco_like.evaluators.gpu.opencl.programs:serve",
         settings,
-        limits,
         space,
         folder,
+        launch_timeout=settings.build_timeout,  # some drivers compile during the first launch
         platform=settings.platform,
         device=settings.device,
         options=list(settings.options),
@@ -71,7 +61,7 @@ def from_table(table: Table, space: Space, unit: str, folder: Path) -> StagedEva
     """Return the evaluator that the ``[evaluator]`` table of a TOML file describes.
 
     Args:
-        table: Keys as in `KEYS`.
+        table: The keys of every kernel, ``platform``, ``device`` and ``options``.
         space: Its parameters are macros of the source.
         unit: The objective's unit, one of time.
         folder: Folder of the TOML file.
@@ -80,7 +70,7 @@ def from_table(table: Table, space: Space, unit: str, folder: Path) -> StagedEva
         RunFileError: A key is unknown, missing or wrong.
         EvaluatorError: As for `opencl_evaluator`; also `MissingExtra`.
     """
-    table.only(KEYS)
+    table.only((*KERNEL_KEYS, "platform", "device", "options"))
     settings = OpenCLSettings(
         **read_settings(table, unit),
         platform=table.text("platform") if table.has("platform") else "",

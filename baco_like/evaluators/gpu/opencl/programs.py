@@ -31,11 +31,10 @@ def serve(settings: Mapping[str, Any]) -> KernelServer:
         EvaluatorError: The platform or the device does not exist.
     """
     _disable_compiler_caches()
-    problem, arrays, expected = open_problem(
-        settings["problem"], settings["constants"], settings["size"], settings["input_seed"]
-    )
+    problem, arrays, expected = open_problem(**settings["problem"])
     device = find_device(settings["platform"], settings["device"])
-    programs = _Programs(problem, settings["size"], settings["options"], device, arrays, expected)
+    size = settings["problem"]["size"]
+    programs = _Programs(problem, size, settings["options"], device, arrays, expected)
     return KernelServer(programs.compile, expected, KernelLimits(**settings["limits"]))
 
 
