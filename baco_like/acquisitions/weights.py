@@ -6,7 +6,7 @@ import numpy as np
 
 from baco_like._typing import Array, Codes, Rng
 from baco_like.acquisitions.protocol import Score
-from baco_like.surrogates.constant import ConstantFeasibility
+from baco_like.surrogates.feasibility import ConstantFeasibility
 from baco_like.surrogates.protocol import FeasibilityModel
 
 LEAST_PROBABILITY = 1e-12

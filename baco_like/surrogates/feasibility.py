@@ -13,12 +13,26 @@ import numpy as np
 
 from baco_like._random import Purpose, generator
 from baco_like._typing import Array, Codes, Mask
-from baco_like.surrogates.constant import ConstantFeasibility
 from baco_like.surrogates.forest import Growth, Tree, grow_trees, predict_by_tree
 from baco_like.surrogates.protocol import Featured
 
 EVERY = 5
 """After the last failure the forest is grown again after this number of additional successes."""
+
+
+@dataclass(frozen=True)
+class ConstantFeasibility:
+    """Gives every configuration the same probability of running.
+
+    Attributes:
+        chance: The probability, in [0, 1].
+    """
+
+    chance: float
+
+    def probability(self, codes: Codes) -> Array:
+        """Return the probability for each row, ``(n, w)`` -> ``(n,)``."""
+        return np.full(len(codes), self.chance)
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,14 +79,9 @@ class ForestFeasibility:
         known = refit_point(feasible, self.every)
         features = np.ascontiguousarray(space.features(codes[:known]), dtype=np.float32)
         labels = feasible[:known]
-        trees = _grow_cached(
-            features.tobytes(), features.shape, labels.tobytes(), self.growth, seed
-        )
+        trees = _grow_cached(features.tobytes(), len(features), labels.tobytes(), self.growth, seed)
         imaginary = float(labels.mean()) * self.smoothing
-        tables = [
-            np.asarray((tree.mean * tree.weight + imaginary) / (tree.weight + self.smoothing))
-            for tree in trees
-        ]
+        tables = [(t.mean * t.weight + imaginary) / (t.weight + self.smoothing) for t in trees]
         return ForestFeasibilityModel(space, trees, tables)
 
 
@@ -96,9 +105,9 @@ def refit_point(feasible: Mask, every: int = EVERY) -> int:
 
 @lru_cache(maxsize=8)
 def _grow_cached(
-    features: bytes, shape: tuple[int, int], labels: bytes, growth: Growth, seed: int
+    features: bytes, count: int, labels: bytes, growth: Growth, seed: int
 ) -> tuple[Tree, ...]:
     """Grow a forest; the arguments determine the result, so the cache only saves time."""
-    rows = np.frombuffer(features, dtype=np.float32).reshape(shape).astype(np.float64)
+    rows = np.frombuffer(features, dtype=np.float32).reshape(count, -1).astype(np.float64)
     y = np.frombuffer(labels, dtype=np.bool_).astype(np.float64)
     return grow_trees(rows, y, growth, generator(seed, Purpose.MODEL, len(y)))

@@ -67,13 +67,6 @@ class UpdatableModel(Model, Protocol):
         """Return the model that also uses these values, ``(m, w)``, ``(m,)``."""
 
 
-class JointModel(Model, Protocol):
-    """A model with a joint posterior."""
-
-    def predict_joint(self, codes: Codes) -> tuple[Array, Array]:
-        """Return mean ``(n,)`` and covariance ``(n, n)``."""
-
-
 class SamplingModel(Model, Protocol):
     """A model with a posterior over functions."""
 
@@ -81,7 +74,7 @@ class SamplingModel(Model, Protocol):
         """Return one function drawn from the posterior of the noise-free value, ``(n, w)`` -> ``(n,)``."""
 
 
-class GaussianModel(UpdatableModel, JointModel, Protocol):
+class GaussianModel(UpdatableModel, Protocol):
     """A fitted Gaussian process."""
 
     @property
@@ -91,6 +84,9 @@ class GaussianModel(UpdatableModel, JointModel, Protocol):
     @override
     def condition(self, codes: Codes, y: Array) -> GaussianModel:
         """Return the model that also uses these values, ``(m, w)``, ``(m,)``."""
+
+    def predict_joint(self, codes: Codes) -> tuple[Array, Array]:
+        """Return mean ``(n,)`` and covariance ``(n, n)``."""
 
     def leave_one_out(self) -> tuple[Array, Array]:
         """Return mean and standard deviation at every observation given the others, ``(count,)`` each."""

@@ -1,7 +1,9 @@
 """A Gaussian process of this task combined with those of related tasks, weighted by how well they rank observations.
 
-Feurer, Letham and Bakshy 2018 (see `ranking_weights`): the ensemble's posterior is normal with mean
-sum_i w_i mean_i and variance sum_i w_i^2 variance_i. Two things differ here:
+Feurer, Letham and Bakshy, "Scalable Meta-Learning for Bayesian Optimization using Ranking-Weighted Gaussian Process
+Ensembles" (AutoML workshop at ICML 2018): the ensemble's posterior is normal with mean sum_i w_i mean_i and variance
+sum_i w_i^2 variance_i. A weight says how well a model ranks the observations of this task. Only ranks count, so a task
+with ten times larger values, or in another unit, is as useful as one with equal values. Two things differ here:
 
 - A member for a related task is a Gaussian process of the differences between this task and that one. Its prior mean
   is the related task's prediction on the scale of this task (as in Golovin et al., "Google Vizier", KDD 2017). So the
@@ -12,25 +14,22 @@ sum_i w_i mean_i and variance sum_i w_i^2 variance_i. Two things differ here:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from baco_like._typing import Array, Codes, Ints, Rng
+from baco_like._typing import Array, Codes, Ints, Mask, Rng
 from baco_like.surrogates.gp.fit import chosen_rows
 from baco_like.surrogates.gp.model import safe_cholesky
 from baco_like.surrogates.protocol import Data, Featured, GaussianModel, GaussianSurrogate
-from baco_like.surrogates.ranking_weights import (
-    count_pairs,
-    held_out_losses,
-    ranking_losses,
-    ranking_weights,
-)
 
 _LARGE = 1000
 """Read-only arrays of at least this number of rows are cached: the listed feasible set comes at every suggestion."""
+
+GUARD = 95.0
+"""A source is left out if its median loss exceeds this percentile of the target model's losses."""
 
 
 class Source:
@@ -143,13 +142,14 @@ class RankingEnsemble:
             return own
         rows = chosen_rows(data.y, self.rows, rng)
         rows = rows[~data.censored[rows]]
-        candidates = [
-            self._member(space, source, data, rows, rng, _differences(start, i))
-            if self._ranks_better_than_chance(source, data, rows, rng)
-            else None
-            for i, source in enumerate(self.sources)
-        ]
-        members = [*filter(None, candidates), Member(own)]
+        members: list[Member] = []
+        differences: list[Mapping[str, Any] | None] = [None] * len(self.sources)
+        for i, source in enumerate(self.sources):
+            if self._ranks_better_than_chance(source, data, rows, rng):
+                last = _differences(start, i)
+                members.append(self._fit_differences(space, source, data, rows, rng, last))
+                differences[i] = members[-1].model.hyperparameters
+        members.append(Member(own))
         losses = np.array([self._losses(member, data, rows, rng) for member in members])
         weights = ranking_weights(losses[:-1], losses[-1])
         if weights[-1] == 1.0:
@@ -157,8 +157,8 @@ class RankingEnsemble:
         kept = [
             replace(m, weight=float(w)) for m, w in zip(members, weights, strict=True) if w > 0.0
         ]
-        differences = [None if m is None else m.model.hyperparameters for m in candidates]
-        notes = {**own.hyperparameters, "weights": _named(kept), "differences": differences}
+        names = {m.source.name if m.source else "this run": round(m.weight, 4) for m in kept}
+        notes = {**own.hyperparameters, "weights": names, "differences": differences}
         return EnsembleModel(tuple(kept), notes)
 
     def _ranks_better_than_chance(self, source: Source, data: Data, rows: Ints, rng: Rng) -> bool:
@@ -166,17 +166,12 @@ class RankingEnsemble:
         mean, covariance = source.model.predict_joint(data.codes[rows])
         noise = rng.standard_normal((self.draws, len(rows)))
         drawn = mean + noise @ safe_cholesky(covariance).T
-        misranked = np.median(ranking_losses(drawn, data.y[rows]))
-        return bool(misranked < count_pairs(data.y[rows]) / 2)
+        y = data.y[rows]
+        pairs = (y[:, None] != y).sum()
+        return bool(np.median(ranking_losses(drawn, y)) < pairs / 2)
 
-    def _member(
-        self,
-        space: Featured,
-        source: Source,
-        data: Data,
-        rows: Ints,
-        rng: Rng,
-        start: Mapping[str, Any] | None,
+    def _fit_differences(
+        self, space: Featured, source: Source, data: Data, rows: Ints, rng: Rng, start: Any
     ) -> Member:
         """Return the model of the differences to a source, with the level that makes their mean 0."""
         predicted = source.mean(data.codes)
@@ -192,13 +187,64 @@ class RankingEnsemble:
         return held_out_losses(drawn, data.y[rows])
 
 
-def _named(members: Sequence[Member]) -> dict[str, float]:
-    names = ["this run" if m.source is None else m.source.name for m in members]
-    return {name: round(m.weight, 4) for name, m in zip(names, members, strict=True)}
-
-
 def _differences(start: Mapping[str, Any] | None, i: int) -> Mapping[str, Any] | None:
     """Return the hyperparameters of the differences to source ``i`` in an earlier fit, if it has them."""
     every = None if start is None else start.get("differences")
     earlier = every[i] if isinstance(every, list) and i < len(every) else None
     return earlier if isinstance(earlier, Mapping) else None
+
+
+def ranking_losses(drawn: Array, y: Array) -> Array:
+    """Return for each drawn function the number of ordered pairs that it ranks differently from the values.
+
+    The paper's ranking loss: sum over j, k of [(f_j < f_k) xor (y_j < y_k)]; pairs of equal values do not count.
+
+    Args:
+        drawn: Functions drawn from a model, at the observed points, ``(s, n)``.
+        y: The observed values, ``(n,)``.
+
+    Returns:
+        ``(s,)``.
+    """
+    return _disagreements(drawn[:, :, None] < drawn[:, None, :], y)
+
+
+def held_out_losses(drawn: Array, y: Array) -> Array:
+    """Return the ranking losses of a model that was fitted to these values, from its leave-one-out predictions.
+
+    Each point's value is drawn from the model without this point and compared with the observed values of the others:
+    sum over j, k of [(f_j < y_k) xor (y_j < y_k)].
+
+    Args:
+        drawn: Draws of every point's value without this point, ``(s, n)``.
+        y: The observed values, ``(n,)``.
+
+    Returns:
+        ``(s,)``.
+    """
+    return _disagreements(drawn[:, :, None] < y, y)
+
+
+def _disagreements(is_below: Mask, y: Array) -> Array:
+    wrong = (is_below != (y[:, None] < y)) & (y[:, None] != y)
+    return np.asarray(wrong.sum(axis=(1, 2)), dtype=float)
+
+
+def ranking_weights(sources: Array, target: Array) -> Array:
+    """Return the weights of the sources, then the target's weight; they add up to 1.
+
+    A weight is the share of the draws in which the model's loss is the lowest (the paper's weights); equal losses share
+    a draw. Many useless sources together would win draws from the target by chance, so a source whose median loss
+    exceeds the 95th percentile of the target's losses is left out first (the paper's guard against weight dilution).
+
+    Args:
+        sources: Losses by source and draw, ``(m, s)``.
+        target: Losses of the target's model by draw, ``(s,)``.
+
+    Returns:
+        ``(m + 1,)``.
+    """
+    kept = np.median(sources, axis=1) <= np.percentile(target, GUARD)
+    losses = np.vstack([np.where(kept[:, None], sources, np.inf), target])
+    lowest = losses == losses.min(axis=0)
+    return np.asarray((lowest / lowest.sum(axis=0)).mean(axis=1))

@@ -8,7 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from baco_like.surrogates.ranking_weights import held_out_losses, ranking_losses, ranking_weights
+from baco_like.surrogates.ranking_ensemble import (
+    held_out_losses,
+    ranking_losses,
+    ranking_weights,
+)
 
 VALUES = st.integers(-3, 3).map(float)
 

@@ -13,6 +13,7 @@ GPyTorch's ``ExactMarginalLogLikelihood``, against which the tests compare this 
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
@@ -93,16 +94,6 @@ class Evidence:
         n = len(self.y)
         return np.empty((3, n, n))
 
-    def _covariance(self, h: Hyperparameters) -> tuple[Array, Array]:
-        """Return the covariance of the observations and the slope of the correlation, ``(n, n)`` each."""
-        n = len(self.y)
-        squared, *spare = self._workspace
-        np.dot(h.lengthscales**-2.0, self._flat, out=squared.reshape(-1))
-        correlation, slope = self.kernel.slope(squared, *spare)
-        correlation *= h.outputscale
-        correlation.flat[:: n + 1] += h.noise + self.variance
-        return correlation, slope
-
     def __call__(self, theta: Array) -> tuple[float, Array]:
         """Return the log posterior density up to a constant, and its gradient by ``theta``.
 
@@ -116,7 +107,11 @@ class Evidence:
 
         h = Hyperparameters.from_logs(theta)
         n = len(self.y)
-        covariance, slope = self._covariance(h)
+        squared, *spare = self._workspace
+        np.dot(h.lengthscales**-2.0, self._flat, out=squared.reshape(-1))
+        covariance, slope = self.kernel.slope(squared, *spare)
+        covariance *= h.outputscale
+        covariance.flat[:: n + 1] += h.noise + self.variance
         # The matrix is symmetric: its transpose is in the Fortran order that LAPACK expects, without a copy.
         factor, failed = dpotrf(covariance.T, lower=1, clean=1, overwrite_a=1)
         if failed:
@@ -211,8 +206,6 @@ def _cholesky(batch: Array) -> Array:
     except np.linalg.LinAlgError:
         factors = np.full_like(batch, np.nan)
         for i, matrix in enumerate(batch):
-            try:
+            with suppress(np.linalg.LinAlgError):
                 factors[i] = np.linalg.cholesky(matrix)
-            except np.linalg.LinAlgError:
-                continue
         return factors

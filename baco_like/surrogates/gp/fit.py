@@ -84,15 +84,14 @@ def maximise_evidence(
         steps = effort.steps
         fresh = effort.starts if earlier is None else effort.fresh_starts
         starts += _best_draws(evidence, effort, fresh, rng)
-    return Hyperparameters.from_logs(_best_refined(evidence, starts, steps, effort.tolerance))
+    return Hyperparameters.from_logs(_refine(evidence, starts, steps, effort.tolerance))
 
 
 def _best_draws(evidence: Evidence, effort: Effort, count: int, rng: Rng) -> list[Array]:
     """Return the logarithms of the best of many prior draws, scored on a subset of the rows."""
     groups = evidence.squares.shape[0]
     low, high = np.array(_bounds(groups)).T
-    draws = evidence.prior.sample((effort.draws, groups + 2), rng)
-    draws = np.clip(np.log(draws), low, high)
+    draws = np.log(evidence.prior.sample((effort.draws, groups + 2), rng)).clip(low, high)
     scored = evidence.subset(chosen_rows(evidence.y, effort.scored_rows, rng))
     order = np.argsort(-scored.scores(draws), kind="stable")
     return [draws[i] for i in order[:count]]
@@ -118,8 +117,7 @@ def from_json(values: Mapping[str, Any] | None, groups: int) -> Hyperparameters 
         return None
     if len(numbers) != groups + 2 or not np.all(np.isfinite(numbers) & (numbers > 0.0)):
         return None
-    low, high = np.exp(np.array(_bounds(groups)).T)
-    numbers = np.clip(numbers, low, high)
+    numbers = numbers.clip(*np.exp(np.array(_bounds(groups)).T))
     return Hyperparameters(numbers[:-2], float(numbers[-2]), float(numbers[-1]))
 
 
@@ -138,9 +136,8 @@ def chosen_rows(y: Array, most: int, rng: Rng) -> Ints:
     return np.sort(np.concatenate([best, others]))
 
 
-def _best_refined(
-    evidence: Evidence, starts: Sequence[Array], steps: int, tolerance: float
-) -> Array:
+def _refine(evidence: Evidence, starts: Sequence[Array], steps: int, tolerance: float) -> Array:
+    """Return the best point that L-BFGS-B reaches from the starts, as logarithms."""
     from scipy.optimize import fmin_l_bfgs_b
 
     def loss(theta: Array) -> tuple[float, Array]:

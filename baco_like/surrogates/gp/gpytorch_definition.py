@@ -30,6 +30,12 @@ from baco_like.surrogates.gp.prior import Prior, Priors
 
 DTYPE = torch.float64
 
+
+def to_tensor(array: Array | Ints | float, device: torch.device | str) -> Tensor:
+    """Return an array in double precision on a device."""
+    return torch.as_tensor(array, dtype=DTYPE, device=device)
+
+
 _LEAST_NOISE = 1.01 * NOISES[0]
 """Floor of drawn and given hyperparameters: the constraint on the noise cannot be inverted at its bound."""
 
@@ -121,14 +127,12 @@ def make_process(
         variance: Known variance of every value, ``(n,)``; a common noise is fitted in addition.
         device: A torch device.
     """
-    x = torch.as_tensor(features, dtype=DTYPE, device=device)
-    target = torch.as_tensor(y, dtype=DTYPE, device=device)
     # GPyTorch warns of a known variance of exactly 0; this floor is far below the fitted noise.
-    known = torch.as_tensor(variance, dtype=DTYPE, device=device).clamp_min(1e-14)
+    known = to_tensor(variance, device).clamp_min(1e-14)
     with gpytorch.settings.min_fixed_noise(double_value=1e-14):
         likelihood = FixedNoiseGaussianLikelihood(known, learn_additional_noise=True)
     likelihood.second_noise_covar.register_constraint("raw_noise", GreaterThan(NOISES[0]))
-    process = Process(x, target, likelihood, kernel)
+    process = Process(to_tensor(features, device), to_tensor(y, device), likelihood, kernel)
     process.to(device=device, dtype=DTYPE)
     return process
 
@@ -145,7 +149,7 @@ class LogPosterior:
         self.process = process
         self.priors = priors
         self.likelihood = gpytorch.mlls.ExactMarginalLogLikelihood(process.likelihood, process)
-        self.count = len(process.train_targets)
+        self.device = process.train_targets.device
         self.parameters = [p for p in process.parameters() if p.requires_grad]
         process.train()
 
@@ -162,7 +166,8 @@ class LogPosterior:
         # probes of torch's global generator. A resumed run would then have other hyperparameters.
         with gpytorch.settings.fast_computations(False, log_prob=False, solves=False):
             output = self.process(*self.process.train_inputs)
-            total = self.likelihood(output, self.process.train_targets) * self.count
+            targets = self.process.train_targets
+            total = self.likelihood(output, targets) * len(targets)
         for prior, module, name in self._priors():
             total = total + _log_density(prior, getattr(module, name))
         return torch.as_tensor(total)
@@ -173,18 +178,15 @@ class LogPosterior:
 
     def set_raw_parameters(self, raw: Array) -> None:
         """Set the raw parameters from one vector."""
-        vector = torch.as_tensor(raw, dtype=DTYPE, device=self.process.train_targets.device)
         with torch.no_grad():
-            vector_to_parameters(vector, self.parameters)
+            vector_to_parameters(to_tensor(raw, self.device), self.parameters)
 
     def set_hyperparameters(self, h: Hyperparameters) -> Array:
         """Set lengthscales, outputscale and noise of a `ScaledKernel`; return them as raw parameters."""
-        values: dict[str, Any] = {
-            "lengthscale": h.lengthscales,
-            "outputscale": h.outputscale,
-            "noise": h.noise,
-        }
-        return self._initialise(lambda prior, name, shape: np.broadcast_to(values[name], shape))
+        values = {"lengthscale": h.lengthscales, "outputscale": h.outputscale, "noise": h.noise}
+        return self._initialise(
+            lambda prior, name, shape: np.broadcast_to(np.asarray(values[name]), shape)
+        )
 
     def draw(self, rng: Rng) -> Array:
         """Set hyperparameters drawn from the priors; return them as raw parameters."""
@@ -195,10 +197,7 @@ class LogPosterior:
             for prior, module, name in self._priors():
                 value = value_of(prior, name, tuple(getattr(module, name).shape))
                 value = np.maximum(value, _LEAST_NOISE)
-                tensor = torch.as_tensor(
-                    value, dtype=DTYPE, device=self.process.train_targets.device
-                )
-                module.initialize(**{name: tensor})
+                module.initialize(**{name: to_tensor(value, self.device)})
         return self.raw_parameters()
 
     def maximise(self, starts: list[Array], steps: int) -> None:

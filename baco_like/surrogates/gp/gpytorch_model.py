@@ -6,7 +6,7 @@ Import this module only where it is used, because it loads torch.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from baco_like.surrogates.gp.gpytorch_definition import (
     LogPosterior,
     ScaledKernel,
     make_process,
+    to_tensor,
 )
 from baco_like.surrogates.gp.model import safe_cholesky
 from baco_like.surrogates.gp.prior import Priors
@@ -89,17 +90,16 @@ class GPyTorchGP(GaussianSurrogate):
             each = np.full(len(space.active), lengthscale)
             objective.set_hyperparameters(Hyperparameters(each, outputscale, noise))
         else:
-            last = self._last_optimum(objective, start, len(space.active))
-            follows = bool(last) and count % self.fresh_every != 0
-            draws = 0 if follows else self.starts
-            steps = min(self.follow_steps, self.steps) if follows else self.steps
-            objective.maximise(last + [objective.draw(rng) for _ in range(draws)], steps)
-        x = torch.as_tensor(features, dtype=DTYPE, device=device)
-        y = torch.as_tensor(data.y, dtype=DTYPE, device=device)
-        known = torch.as_tensor(data.variance, dtype=DTYPE, device=device)
+            starts, steps = self._last_optimum(objective, start, len(space.active)), self.steps
+            if starts and count % self.fresh_every:
+                steps = min(self.follow_steps, steps)
+            else:
+                starts += [objective.draw(rng) for _ in range(self.starts)]
+            objective.maximise(starts, steps)
+        x, y, known = (to_tensor(array, device) for array in (features, data.y, data.variance))
         with torch.no_grad():
             factor = _cholesky(kernel(x).to_dense() + torch.diag(objective.noise() + known))
-        parameters = tuple(float(p) for p in objective.raw_parameters())
+        parameters = tuple(objective.raw_parameters().tolist())
         return GPyTorchModel(space, kernel, objective.noise(), x, factor, y, parameters)
 
     def _last_optimum(
@@ -180,11 +180,8 @@ class GPyTorchModel:
         factor = torch.zeros((n + m, n + m), dtype=DTYPE, device=x.device)
         factor[:n, :n], factor[n:, :n] = self.factor, solved.T
         factor[n:, n:] = _cholesky(corner)
-        values = torch.cat([self.y, torch.as_tensor(y, dtype=DTYPE, device=x.device)])
-        rows = torch.cat([self.rows, x])
-        return GPyTorchModel(
-            self.space, self.kernel, self.noise, rows, factor, values, self.parameters
-        )
+        values = torch.cat([self.y, to_tensor(y, x.device)])
+        return replace(self, rows=torch.cat([self.rows, x]), factor=factor, y=values)
 
     def leave_one_out(self) -> tuple[Array, Array]:
         """Return mean and standard deviation at every observation given the others; see `Posterior.leave_one_out`."""
