@@ -13,8 +13,7 @@ import numpy as np
 
 from baco_like._typing import Column, Mask
 from baco_like.constraints.callable_text import describe_callable
-from baco_like.constraints.language.columns import plain_values
-from baco_like.constraints.language.exact import Arrangement
+from baco_like.constraints.language.exact import Arrangement, row_values
 from baco_like.exceptions import SpaceError
 from baco_like.parameters.extent import ColumnKind
 from baco_like.parameters.protocol import Parameter
@@ -191,7 +190,7 @@ def _subscripts(function: Callable[..., Any], argument: str) -> tuple[str, ...] 
 
 
 def _plain(parameter: Parameter, column: Column) -> list[Any]:
-    values = plain_values(parameter, column)
+    values = row_values(parameter, column)
     return [one.order if isinstance(one, Arrangement) else one for one in values]
 
 

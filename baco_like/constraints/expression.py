@@ -13,9 +13,10 @@ zero, a logarithm of 0, text among numbers - does not satisfy it, not even under
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property
+from itertools import pairwise
 from typing import Any, final
 
 import numpy as np
@@ -23,22 +24,18 @@ from typing_extensions import override
 
 from baco_like._typing import Column, Mask
 from baco_like.constraints.language import exact, tree
-from baco_like.constraints.language.bounds import find_bounds
-from baco_like.constraints.language.columns import plain_values
-from baco_like.constraints.language.partial_evaluation import Term, find_known_terms
-from baco_like.constraints.language.products import find_products
-from baco_like.constraints.language.reader import read
-from baco_like.constraints.language.tree import Node
-from baco_like.constraints.language.unmatched_literals import (
+from baco_like.constraints.language.analysis import (
     UnmatchedLiteral,
+    find_bounds,
+    find_products,
     find_unmatched_literals,
 )
-from baco_like.constraints.language.vector import Inexact, to_truth
-from baco_like.constraints.language.vectorised import vectorise
-from baco_like.constraints.language.writer import comparison, write
+from baco_like.constraints.language.partial_evaluation import Term, find_known_terms
+from baco_like.constraints.language.reader import read
+from baco_like.constraints.language.tree import Node
+from baco_like.constraints.language.vectorised import Vector, compile_node, to_truth
+from baco_like.constraints.language.writer import write, write_comparison
 from baco_like.parameters.protocol import Parameter, is_permutation
-
-Holds = Callable[[Mapping[str, Column]], Mask]
 
 
 @final
@@ -62,33 +59,22 @@ class Expression:
     parameters: tuple[str, ...]
     _tree: Node = field(repr=False, compare=False)
     _read: Mapping[str, Parameter] = field(repr=False, compare=False)
-    _holds: Holds = field(repr=False, compare=False)
 
-    def __init__(self, text: str, parameters: Mapping[str, Parameter]) -> None:
-        self._set(text, read(text, parameters), parameters)
-
-    def _set(self, text: str, node: Node, parameters: Mapping[str, Parameter]) -> None:
+    def __init__(
+        self, text: str, parameters: Mapping[str, Parameter], _node: Node | None = None
+    ) -> None:
+        node = read(text, parameters) if _node is None else _node
         names = tree.names(node)
         reads = {name: parameters[name] for name in names}
-        made = {
-            "text": text,
-            "parameters": names,
-            "_tree": node,
-            "_read": reads,
-            "_holds": _compile(node, reads),
-        }
-        for name, value in made.items():
-            object.__setattr__(self, name, value)
-
-    @classmethod
-    def _of(cls, text: str, node: Node, parameters: Mapping[str, Parameter]) -> Expression:
-        made = object.__new__(cls)
-        made._set(text, node, parameters)
-        return made
+        self.__dict__.update(text=text, parameters=names, _tree=node, _read=reads)
 
     @override
     def __reduce__(self) -> tuple[Any, ...]:
         return Expression, (self.text, dict(self._read))
+
+    @cached_property
+    def _truth(self) -> Vector:
+        return to_truth(compile_node(self._tree, self._read))
 
     def holds(self, columns: Mapping[str, Column]) -> Mask:
         """Return, for n rows, whether the condition is true; False for rows on which it cannot be computed.
@@ -97,7 +83,11 @@ class Expression:
             columns: At least the columns of `parameters`, as made by `Parameter.column`. Without any, the answer has
                 one row.
         """
-        return self._holds(columns)
+        with np.errstate(all="ignore"):
+            value, undefined = self._truth.run(columns)
+        mask = np.asarray(value if undefined is None else value & ~undefined, dtype=np.bool_)
+        n = len(next(iter(columns.values()))) if columns else 1
+        return mask if mask.shape == (n,) else np.full(n, mask)
 
     def explain(self, config: Mapping[str, Any]) -> str:
         """Return the numbers of one configuration: ``4096`` for ``bx * by <= 1024``, ``32 <= 16`` for ``a <= b``.
@@ -105,9 +95,45 @@ class Expression:
         Raises:
             ConfigError: A value is not in its parameter's domain.
         """
-        columns = {name: one.column(one.encode([config[name]])) for name, one in self._read.items()}
-        row = [plain_values(one, columns[name])[0] for name, one in self._read.items()]
-        return _explained(self, self._tree, row)
+        row = [
+            exact.row_values(parameter, parameter.column(parameter.encode([config[name]])))[0]
+            for name, parameter in self._read.items()
+        ]
+        return self._explain(self._tree, row)
+
+    def _explain(self, node: Node, row: exact.Row) -> str:
+        """Return the numbers of the part of a condition that fails."""
+        parts = _conjuncts(node)
+        if len(parts) > 1:
+            failing = [part for part in parts if not self._is_true(part, row)]
+            return ", ".join(
+                f"{self._text_of(part)}: {self._explain(part, row)}"
+                for part in failing[:1] or parts
+            )
+        own = (value.order if isinstance(value, exact.Arrangement) else value for value in row)
+        shown = ", ".join(f"{k} = {v!r}" for k, v in zip(self.parameters, own, strict=True))
+        try:
+            exact.function(node, self.parameters)(row)
+            return self._compared(node, row) if isinstance(node, tree.Comparison) else shown
+        except exact.UNDEFINED as error:
+            return f"{shown} ({error})"
+
+    def _is_true(self, node: Node, row: exact.Row) -> bool:
+        try:
+            return bool(exact.function(node, self.parameters)(row))
+        except exact.UNDEFINED:
+            return False
+
+    def _compared(self, node: tree.Comparison, row: exact.Row) -> str:
+        """Return a comparison's sides as numbers; constant sides are left out if only one side is computed."""
+        sides = [repr(exact.function(side, self.parameters)(row)) for side in node.parts]
+        constants = tree.Literal | tree.Listed | tree.Span
+        computed = [
+            side
+            for side, part in zip(sides, node.parts, strict=True)
+            if not isinstance(part, constants)
+        ]
+        return computed[0] if len(computed) == 1 else write_comparison(node.operators, sides)
 
     def conjuncts(self) -> tuple[Expression, ...]:
         """Return equivalent constraints, one for each part joined by ``and`` or by a chain.
@@ -115,7 +141,7 @@ class Expression:
         A chain of comparisons is split only if some part then reads fewer parameters.
         """
         return tuple(
-            self if part is self._tree else self._of(self._text_of(part), part, self._read)
+            self if part is self._tree else Expression(self._text_of(part), self._read, part)
             for part in _conjuncts(self._tree)
         )
 
@@ -129,45 +155,29 @@ class Expression:
         parameter = self._read.get(name)
         if not is_permutation(parameter):
             return frozenset()
-        nodes = [one for one in tree.walk(self._tree) if isinstance(one, tree.Position | tree.At)]
-        mine = [one for one in nodes if one.name == name]
-        if any(isinstance(one, tree.At) for one in mine):
-            return None
-        return frozenset(
-            parameter.elements[p.element] for p in mine if isinstance(p, tree.Position)
-        )
+        read: set[object] = set()
+        for node in tree.walk(self._tree):
+            if isinstance(node, tree.At) and node.name == name:
+                return None
+            if isinstance(node, tree.Position) and node.name == name:
+                read.add(parameter.elements[node.element])
+        return frozenset(read)
 
     def known_terms(self, known: frozenset[str]) -> list[Term] | None:
         """Return the parts that decide the condition once these parameters are known; see `partial_evaluation`."""
         return find_known_terms(self._tree, known, self._read)
 
     def products(self) -> list[tuple[str, ...]]:
-        """Return the factors of every product of parameters in the condition; see `language.products`."""
+        """Return the factors of every product of parameters in the condition; see `find_products`."""
         return find_products(self._tree)
 
     def bounds(self, name: str) -> tuple[float, float]:
-        """Return the bounds of a parameter by its comparisons with constants; see `language.bounds`."""
+        """Return the bounds of a parameter by its comparisons with constants; see `find_bounds`."""
         return find_bounds(self._tree, name)
 
     def unmatched_literals(self) -> list[UnmatchedLiteral]:
         """Return parameters and values that they are compared with and never have."""
         return find_unmatched_literals(self._tree, self._read)
-
-    def precedences(self, name: str) -> tuple[tuple[object, object], ...] | None:
-        """Return pairs (earlier, later) of elements if the condition only orders elements of one permutation.
-
-        None if it contains anything else, such as a position or another parameter.
-        """
-        parameter = self._read.get(name)
-        if len(self.parameters) != 1 or not is_permutation(parameter):
-            return None
-        pairs: list[tuple[object, object]] = []
-        for part in _conjuncts(self._tree):
-            found = _precedence(part)
-            if found is None:
-                return None
-            pairs += [(parameter.elements[a], parameter.elements[b]) for a, b in found]
-        return tuple(pairs)
 
 
 def parse(text: str, parameters: Mapping[str, Parameter]) -> Expression:
@@ -179,102 +189,16 @@ def parse(text: str, parameters: Mapping[str, Parameter]) -> Expression:
     return Expression(text, parameters)
 
 
-def _compile(node: Node, parameters: Mapping[str, Parameter]) -> Holds:
-    """Return the fast evaluation if it is exact, else the evaluation row by row."""
-    try:
-        vector = to_truth(vectorise(node, parameters))
-    except Inexact:
-        return partial(_row_by_row, exact.function(node, tuple(parameters)), parameters)
-
-    def holds(columns: Mapping[str, Column]) -> Mask:
-        with np.errstate(all="ignore"):
-            value, undefined = vector.run(columns)
-        good = value if undefined is None else value & ~undefined
-        mask = np.asarray(good, dtype=np.bool_)
-        n = len(next(iter(columns.values()))) if columns else 1
-        return mask if mask.shape == (n,) else np.full(n, mask)
-
-    return holds
-
-
-def _row_by_row(
-    function: exact.Function, parameters: Mapping[str, Parameter], columns: Mapping[str, Column]
-) -> Mask:
-    if not parameters:
-        return np.array([_true(function, ())])
-    values = [plain_values(one, columns[name]) for name, one in parameters.items()]
-    return np.fromiter((_true(function, row) for row in zip(*values, strict=True)), dtype=np.bool_)
-
-
-def _true(function: exact.Function, row: exact.Row) -> bool:
-    try:
-        return bool(function(row))
-    except exact.UNDEFINED:
-        return False
-
-
 def _conjuncts(node: Node) -> list[Node]:
     match node:
-        case tree.Junction(operator="and", parts=parts):
-            return [one for part in parts for one in _conjuncts(part)]
-        case tree.Comparison(operators=operators, rights=rights) if len(operators) > 1:
-            lefts = (node.left, *rights)
+        case tree.Operation(operator="and", parts=parts):
+            return [conjunct for part in parts for conjunct in _conjuncts(part)]
+        case tree.Comparison(operators=operators, parts=sides) if len(operators) > 1:
             steps = [
-                tree.Comparison(left, (sign,), (right,))
-                for left, sign, right in zip(lefts, operators, rights, strict=False)
+                tree.Comparison((sign,), pair)
+                for sign, pair in zip(operators, pairwise(sides), strict=True)
             ]
             whole = len(tree.names(node))
             return list(steps) if min(len(tree.names(step)) for step in steps) < whole else [node]
         case _:
             return [node]
-
-
-def _precedence(node: Node) -> list[tuple[int, int]] | None:
-    """Return pairs of elements (earlier, later), by index, of a chain of comparisons between positions."""
-    if not isinstance(node, tree.Comparison):
-        return None
-    sides = (node.left, *node.rights)
-    places = [side.element for side in sides if isinstance(side, tree.Position)]
-    if len(places) < len(sides):
-        return None
-    pairs: list[tuple[int, int]] = []
-    for left, sign, right in zip(places, node.operators, places[1:], strict=False):
-        if left == right or sign not in ("<", "<=", ">", ">="):
-            return None
-        pairs.append((left, right) if sign[0] == "<" else (right, left))
-    return pairs
-
-
-def _explained(expression: Expression, node: Node, row: exact.Row) -> str:
-    """Return the numbers of the part of a condition that fails."""
-    parts = _conjuncts(node)
-    if len(parts) > 1:
-        failing = [
-            part for part in parts if not _true(exact.function(part, expression.parameters), row)
-        ]
-        shown = failing[:1] or parts
-        return ", ".join(
-            f"{expression._text_of(part)}: {_explained(expression, part, row)}" for part in shown
-        )
-    try:
-        exact.function(node, expression.parameters)(row)
-        if isinstance(node, tree.Comparison):
-            return _compared(node, expression.parameters, row)
-    except exact.UNDEFINED as error:
-        return f"{_values(expression.parameters, row)} ({error})"
-    return _values(expression.parameters, row)
-
-
-def _compared(node: tree.Comparison, names: tuple[str, ...], row: exact.Row) -> str:
-    """Return a comparison's sides as numbers; constant sides are left out if only one side is computed."""
-    fixed = tree.Literal | tree.Listed | tree.Span
-    computed = [side for side in tree.children(node) if not isinstance(side, fixed)]
-    if len(computed) == 1:
-        return repr(exact.function(computed[0], names)(row))
-    sides = [exact.function(side, names)(row) for side in tree.children(node)]
-    return comparison(node, [repr(side) for side in sides])
-
-
-def _values(names: tuple[str, ...], row: exact.Row) -> str:
-    shown = (one.order if isinstance(one, exact.Arrangement) else one for one in row)
-    return ", ".join(f"{name} = {value!r}" for name, value in zip(names, shown, strict=True))

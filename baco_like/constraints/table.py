@@ -14,7 +14,7 @@ from typing import Any, final
 import numpy as np
 
 from baco_like._typing import Codes, Column, Ints, Mask
-from baco_like.constraints.language.columns import plain_values
+from baco_like.constraints.language.exact import row_values
 from baco_like.exceptions import SpaceError
 from baco_like.parameters.protocol import Parameter, is_permutation
 
@@ -158,8 +158,8 @@ def _digits(parameter: Parameter, column: Column) -> Sequence[Ints]:
     count = int(parameter.cardinality)
     domain = parameter.column(np.arange(count, dtype=np.float64)[:, None])
     if domain.dtype == object or column.dtype == object:
-        numbers = {(type(one), one): i for i, one in enumerate(plain_values(parameter, domain))}
-        values = plain_values(parameter, column)
+        numbers = {(type(one), one): i for i, one in enumerate(row_values(parameter, domain))}
+        values = row_values(parameter, column)
         indices = [numbers.get((type(one), one), -1) for one in values]
         return [np.array(indices, dtype=np.int64)]
     order = np.argsort(domain)

@@ -11,8 +11,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+import numpy as np
+
+from baco_like._typing import Column
 from baco_like.constraints.language import tree
 from baco_like.constraints.language.tree import Node
+from baco_like.parameters.extent import ColumnKind
+from baco_like.parameters.protocol import Parameter, is_permutation
+from baco_like.parameters.values import is_number
 
 MAX_BITS = 4096
 """Integers of more bits are not computed; the row counts as undefined."""
@@ -39,42 +45,49 @@ class Arrangement:
     order: tuple[Any, ...]
 
 
+def row_values(parameter: Parameter, column: Column) -> list[Any]:
+    """Return the Python values of a column; a permutation's are `Arrangement` objects."""
+    values: list[Any] = column.tolist()
+    if is_permutation(parameter):
+        inverses = np.argsort(column, axis=1).tolist()
+        elements = parameter.elements
+        return [
+            Arrangement(tuple(positions), tuple(elements[i] for i in inverse))
+            for positions, inverse in zip(values, inverses, strict=True)
+        ]
+    if parameter.values is not None and parameter.extent.kind is ColumnKind.NUMBER:
+        own = {float(value): value for value in parameter.values if is_number(value)}
+        return [own[value] for value in values]
+    return values
+
+
 def function(node: Node, names: Sequence[str]) -> Function:
     """Return the function that evaluates a tree on a row of the values of ``names``; it may raise `UNDEFINED`."""
-    return _BUILDERS[type(node)](node, names)
-
-
-def _literal(node: tree.Literal, names: Sequence[str]) -> Function:
-    value = node.value
-    return lambda row: value
-
-
-def _name(node: tree.Name, names: Sequence[str]) -> Function:
-    return operator.itemgetter(names.index(node.name))
-
-
-def _position(node: tree.Position, names: Sequence[str]) -> Function:
-    column, element = names.index(node.name), node.element
-    return lambda row: row[column].positions[element]
-
-
-def _at(node: tree.At, names: Sequence[str]) -> Function:
-    column, place = names.index(node.name), node.place
-    return lambda row: row[column].order[place]
-
-
-def _unary(node: tree.Unary, names: Sequence[str]) -> Function:
-    operand = function(node.operand, names)
-    if node.operator == "not":
-        return lambda row: not operand(row)
-    sign = operator.neg if node.operator == "-" else operator.pos
-    return lambda row: sign(number(operand(row)))
-
-
-def _binary(node: tree.Binary, names: Sequence[str]) -> Function:
-    left, right = function(node.left, names), function(node.right, names)
-    compute = ARITHMETIC[node.operator]
-    return lambda row: compute(number(left(row)), number(right(row)))
+    parts = [function(part, names) for part in tree.children(node)]
+    match node:
+        case tree.Literal(value=constant) | tree.Span(numbers=constant):
+            return lambda row: constant
+        case tree.Name(name=name):
+            return operator.itemgetter(names.index(name))
+        case tree.Position(name=name, element=element):
+            column = names.index(name)
+            return lambda row: row[column].positions[element]
+        case tree.At(name=name, place=place):
+            column = names.index(name)
+            return lambda row: row[column].order[place]
+        case tree.Listed():
+            return lambda row: tuple(part(row) for part in parts)
+        case tree.Comparison(operators=operators):
+            return _comparison([COMPARE[sign] for sign in operators], parts)
+        case tree.Operation(operator="and" | "or" as word):
+            return _junction(word == "or", parts)
+        case tree.Operation(operator="not"):
+            return lambda row: not parts[0](row)
+        case tree.Operation(operator="if"):
+            body, test, otherwise = parts
+            return lambda row: body(row) if test(row) else otherwise(row)
+        case tree.Operation(operator=name):
+            return _computation(_OPERATIONS[name], parts)
 
 
 def number(value: Any) -> Any:
@@ -82,6 +95,42 @@ def number(value: Any) -> Any:
     if isinstance(value, str):
         raise TypeError(f"{value!r} is not a number")
     return value
+
+
+def _computation(compute: Callable[..., Any], operands: list[Function]) -> Function:
+    if len(operands) == 2:  # most operations; faster than a list of operands
+        left, right = operands
+        return lambda row: compute(number(left(row)), number(right(row)))
+    return lambda row: compute(*[number(operand(row)) for operand in operands])
+
+
+def _junction(stop: bool, parts: list[Function]) -> Function:
+    *first, last = parts
+
+    def evaluate(row: Row) -> Any:
+        for part in first:
+            value = part(row)
+            if bool(value) == stop:
+                return value
+        return last(row)
+
+    return evaluate
+
+
+def _comparison(compares: list[Callable[[Any, Any], bool]], sides: list[Function]) -> Function:
+    first, *rights = sides
+    steps = list(zip(compares, rights, strict=True))
+
+    def evaluate(row: Row) -> bool:
+        left = first(row)
+        for compare, right_of in steps:
+            right = right_of(row)
+            if not compare(left, right):
+                return False
+            left = right
+        return True
+
+    return evaluate
 
 
 def _times(left: Any, right: Any) -> Any:
@@ -115,39 +164,6 @@ ARITHMETIC: Mapping[str, Callable[[Any, Any], Any]] = {
 }
 
 
-def _junction(node: tree.Junction, names: Sequence[str]) -> Function:
-    *first, last = (function(part, names) for part in node.parts)
-    stop = node.operator == "or"
-
-    def evaluate(row: Row) -> Any:
-        for part in first:
-            value = part(row)
-            if bool(value) == stop:
-                return value
-        return last(row)
-
-    return evaluate
-
-
-def _comparison(node: tree.Comparison, names: Sequence[str]) -> Function:
-    first = function(node.left, names)
-    steps = [
-        (COMPARE[sign], function(right, names))
-        for sign, right in zip(node.operators, node.rights, strict=True)
-    ]
-
-    def evaluate(row: Row) -> bool:
-        left = first(row)
-        for compare, right_of in steps:
-            right = right_of(row)
-            if not compare(left, right):
-                return False
-            left = right
-        return True
-
-    return evaluate
-
-
 def _within(value: Any, collection: Any) -> bool:
     if not isinstance(collection, range):
         return value in collection
@@ -171,32 +187,6 @@ COMPARE: Mapping[str, Callable[[Any, Any], bool]] = {
     "not in": lambda value, collection: not _within(value, collection),
 }
 
-
-def _choice(node: tree.Choice, names: Sequence[str]) -> Function:
-    test, body = function(node.test, names), function(node.body, names)
-    otherwise = function(node.otherwise, names)
-    return lambda row: body(row) if test(row) else otherwise(row)
-
-
-def _listed(node: tree.Listed, names: Sequence[str]) -> Function:
-    elements = [function(element, names) for element in node.elements]
-    return lambda row: tuple(element(row) for element in elements)
-
-
-def _span(node: tree.Span, names: Sequence[str]) -> Function:
-    numbers = node.numbers
-    return lambda row: numbers
-
-
-def _call(node: tree.Call, names: Sequence[str]) -> Function:
-    compute = FUNCTIONS[node.function]
-    arguments = [function(argument, names) for argument in node.arguments]
-    if len(arguments) == 1:
-        (only,) = arguments
-        return lambda row: compute(number(only(row)))
-    return lambda row: compute(*[number(argument(row)) for argument in arguments])
-
-
 FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "min": min,
     "max": max,
@@ -214,17 +204,9 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
 
 VARIADIC = frozenset({"min", "max"})
 
-_BUILDERS: Mapping[type[Any], Callable[..., Function]] = {
-    tree.Literal: _literal,
-    tree.Name: _name,
-    tree.Position: _position,
-    tree.At: _at,
-    tree.Unary: _unary,
-    tree.Binary: _binary,
-    tree.Junction: _junction,
-    tree.Comparison: _comparison,
-    tree.Choice: _choice,
-    tree.Listed: _listed,
-    tree.Span: _span,
-    tree.Call: _call,
+_OPERATIONS: Mapping[str, Callable[..., Any]] = {
+    **ARITHMETIC,
+    **FUNCTIONS,
+    "unary -": operator.neg,
+    "unary +": operator.pos,
 }

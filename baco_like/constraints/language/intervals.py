@@ -1,120 +1,106 @@
-"""Bounds of arithmetic results from the bounds of the operands, and whether NumPy gives the results of Python."""
+"""Bounds of results from the bounds of the operands, and whether NumPy gives the results of Python."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+import operator
+from collections.abc import Callable, Sequence
 
-from baco_like.constraints.language.columns import finite
 from baco_like.parameters.extent import ColumnKind, Extent
 from baco_like.parameters.values import EXACT, INT64
 
 Number = int | float
+Bounds = tuple[Number, Number]
 
 
-def negated(a: Extent) -> Extent:
-    """Return the bounds of ``-a``."""
-    return Extent(a.kind, -a.high, -a.low)
-
-
-def absolute(a: Extent) -> Extent:
-    """Return the bounds of ``abs(a)``."""
-    low = 0 if a.low <= 0 <= a.high else min(abs(a.low), abs(a.high))
-    return Extent(a.kind, low, a.most)
-
-
-def root(a: Extent) -> Extent:
-    """Return the bounds of ``sqrt(a)`` on its domain."""
-    return Extent(ColumnKind.FLOAT, 0.0, math.sqrt(max(a.high, 0)))
-
-
-def arithmetic(operator: str, a: Extent, b: Extent) -> Extent | None:
-    """Return the extent of ``a operator b`` if NumPy on 64 bits agrees with Python for all values, else None.
+def extent_of_result(name: str, operands: Sequence[Extent]) -> Extent | None:
+    """Return the extent of an operator's or function's results if NumPy on 64 bits agrees with Python, else None.
 
     They disagree for integers that overflow or lose digits as doubles, powers of floats, and floats of unknown
-    bounds in ``//`` and ``%``.
+    bounds in ``//`` and ``%`` and in rounding.
     """
-    if operator == "**":
-        return _power(a, b)
-    kind = _kind(operator, a, b)
+    a = operands[0]
+    match name:
+        case "unary +":
+            return a
+        case "unary -":
+            return Extent(a.kind, -a.high, -a.low)
+        case "abs":
+            low = 0 if a.low <= 0 <= a.high else min(abs(a.low), abs(a.high))
+            return Extent(a.kind, low, a.most)
+        case "min":
+            return Extent(a.kind, min(o.low for o in operands), min(o.high for o in operands))
+        case "max":
+            return Extent(a.kind, max(o.low for o in operands), max(o.high for o in operands))
+        case "sqrt":
+            loses_digits = a.kind is ColumnKind.INT and a.most > EXACT
+            high = math.sqrt(max(a.high, 0))
+            return None if loses_digits else Extent(ColumnKind.FLOAT, 0.0, high)
+        case "ceil" | "floor" | "int" | "round":
+            if a.kind is ColumnKind.INT:
+                return a
+            if not a.most <= EXACT:
+                return None
+            return Extent(ColumnKind.INT, math.floor(a.low), math.ceil(a.high))
+        case "**":
+            return _power(a, operands[1])
+        case _:
+            return _arithmetic(name, a, operands[1])
+
+
+def _arithmetic(sign: str, a: Extent, b: Extent) -> Extent | None:
+    whole = a.kind is b.kind is ColumnKind.INT
+    kind = ColumnKind.INT if whole else ColumnKind.NUMBER
+    if sign == "/" or ColumnKind.FLOAT in (a.kind, b.kind):
+        kind = ColumnKind.FLOAT
     try:
-        low, high = _BOUNDS[operator](a, b, kind)
+        low, high = _bounds(sign, a, b, kind)
     except OverflowError:  # an int too large to be converted to float
         return None
-    if not finite(low, high) and (
-        kind is not ColumnKind.FLOAT or math.isnan(low) or math.isnan(high)
-    ):
+    if math.isnan(low) or math.isnan(high):
         return None
     most = max(abs(low), abs(high))
     if kind is ColumnKind.INT:
         return Extent(kind, int(low), int(high)) if most <= INT64 else None
-    if kind is ColumnKind.NUMBER or operator == "/":
+    if kind is ColumnKind.NUMBER or sign == "/":
         # Some rows are whole numbers that Python computes exactly; doubles do the same up to 2**53.
-        whole = [x.most for x in (a, b) if x.kind is not ColumnKind.FLOAT]
-        if max(whole, default=0) > EXACT or (kind is ColumnKind.NUMBER and most > EXACT):
+        wholes = [x.most for x in (a, b) if x.kind is not ColumnKind.FLOAT]
+        if max(wholes, default=0) > EXACT or (kind is ColumnKind.NUMBER and most > EXACT):
             return None
-    if operator in ("//", "%") and not finite(a.low, a.high, b.low, b.high):
+    if sign in ("//", "%") and not all(map(math.isfinite, (a.low, a.high, b.low, b.high))):
         return None
     return Extent(kind, low, high)
 
 
-def _kind(operator: str, a: Extent, b: Extent) -> ColumnKind:
-    if operator == "/" or ColumnKind.FLOAT in (a.kind, b.kind):
-        return ColumnKind.FLOAT
-    return ColumnKind.INT if a.kind is b.kind is ColumnKind.INT else ColumnKind.NUMBER
-
-
-Bounds = tuple[Number, Number]
+def _bounds(sign: str, a: Extent, b: Extent, kind: ColumnKind) -> Bounds:
+    divides_by_zero = b.low <= 0 <= b.high
+    match sign:
+        case "+":
+            return a.low + b.low, a.high + b.high
+        case "-":
+            return a.low - b.high, a.high - b.low
+        case "*":
+            return _corners(a, b, operator.mul)
+        case "%":
+            return min(b.low, 0), max(b.high, 0)
+        case "//" if kind is ColumnKind.INT:
+            return (-a.most, a.most) if divides_by_zero else _corners(a, b, operator.floordiv)
+        case "//":
+            low, high = _bounds("/", a, b, kind)
+            return low - 1, high + 1
+        case _ if not divides_by_zero:
+            return _corners(a, b, operator.truediv)
+        case _ if b.kind is ColumnKind.INT:  # defined only where abs(b) >= 1
+            return -float(a.most), float(a.most)
+        case _:
+            return -math.inf, math.inf
 
 
 def _corners(a: Extent, b: Extent, compute: Callable[[Number, Number], Number]) -> Bounds:
-    found = [compute(x, y) for x in (a.low, a.high) for y in (b.low, b.high)]
-    if any(map(math.isnan, found)):
+    corners = [compute(x, y) for x in (a.low, a.high) for y in (b.low, b.high)]
+    if any(map(math.isnan, corners)):
         return math.nan, math.nan
-    return min(found), max(found)
-
-
-def _sum(a: Extent, b: Extent, kind: ColumnKind) -> Bounds:
-    return a.low + b.low, a.high + b.high
-
-
-def _difference(a: Extent, b: Extent, kind: ColumnKind) -> Bounds:
-    return a.low - b.high, a.high - b.low
-
-
-def _product(a: Extent, b: Extent, kind: ColumnKind) -> Bounds:
-    return _corners(a, b, lambda x, y: x * y)
-
-
-def _quotient(a: Extent, b: Extent, kind: ColumnKind) -> Bounds:
-    if not b.low <= 0 <= b.high:
-        return _corners(a, b, lambda x, y: x / y)
-    if b.kind is ColumnKind.INT:  # defined only where abs(b) >= 1
-        return -float(a.most), float(a.most)
-    return -math.inf, math.inf
-
-
-def _floor_quotient(a: Extent, b: Extent, kind: ColumnKind) -> Bounds:
-    if kind is ColumnKind.INT:
-        if b.low <= 0 <= b.high:
-            return -a.most, a.most
-        return _corners(a, b, lambda x, y: x // y)
-    low, high = _quotient(a, b, kind)
-    return low - 1, high + 1
-
-
-def _remainder(a: Extent, b: Extent, kind: ColumnKind) -> Bounds:
-    return min(b.low, 0), max(b.high, 0)
-
-
-_BOUNDS: Mapping[str, Callable[[Extent, Extent, ColumnKind], Bounds]] = {
-    "+": _sum,
-    "-": _difference,
-    "*": _product,
-    "/": _quotient,
-    "//": _floor_quotient,
-    "%": _remainder,
-}
+    return min(corners), max(corners)
 
 
 def _power(a: Extent, b: Extent) -> Extent | None:

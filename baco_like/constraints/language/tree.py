@@ -48,25 +48,15 @@ class At(_Placed):
 
 
 @dataclass(frozen=True)
-class Unary(_Placed):
-    """``- + not``."""
+class Operation(_Placed):
+    """An operator or function with its operands, in the order of the text.
 
-    operator: str
-    operand: Node
-
-
-@dataclass(frozen=True)
-class Binary(_Placed):
-    """``+ - * / // % **``."""
-
-    operator: str
-    left: Node
-    right: Node
-
-
-@dataclass(frozen=True)
-class Junction(_Placed):
-    """``and`` or ``or`` of two or more parts; as in Python, the first deciding part is the value."""
+    * ``+ - * / // % **`` and ``unary -``, ``unary +``: operators of numbers;
+    * ``min``, ``sqrt`` and all other `exact.FUNCTIONS`: functions of numbers;
+    * ``not``;
+    * ``and``, ``or``: two or more parts; as in Python, the first deciding part is the value;
+    * ``if``: the three parts of ``body if test else otherwise``.
+    """
 
     operator: str
     parts: tuple[Node, ...]
@@ -76,33 +66,16 @@ class Junction(_Placed):
 class Comparison(_Placed):
     """One or more comparisons in a chain; the right side of ``in`` and ``not in`` is `Listed` or `Span`."""
 
-    left: Node
     operators: tuple[str, ...]
-    rights: tuple[Node, ...]
-
-
-@dataclass(frozen=True)
-class Choice(_Placed):
-    """``body if test else otherwise``."""
-
-    test: Node
-    body: Node
-    otherwise: Node
-
-
-@dataclass(frozen=True)
-class Call(_Placed):
-    """A function of numbers."""
-
-    function: str
-    arguments: tuple[Node, ...]
+    parts: tuple[Node, ...]
+    """The sides, one more than there are operators."""
 
 
 @dataclass(frozen=True)
 class Listed(_Placed):
     """A tuple, list or set to the right of ``in``."""
 
-    elements: tuple[Node, ...]
+    parts: tuple[Node, ...]
 
 
 @dataclass(frozen=True)
@@ -112,41 +85,12 @@ class Span(_Placed):
     numbers: range
 
 
-Node: TypeAlias = (
-    Literal
-    | Name
-    | Position
-    | At
-    | Unary
-    | Binary
-    | Junction
-    | Comparison
-    | Choice
-    | Call
-    | Listed
-    | Span
-)
+Node: TypeAlias = Literal | Name | Position | At | Operation | Comparison | Listed | Span
 
 
 def children(node: Node) -> tuple[Node, ...]:
     """Return the parts of a node in the order of the text."""
-    match node:
-        case Unary(operand=operand):
-            return (operand,)
-        case Binary(left=left, right=right):
-            return (left, right)
-        case Junction(parts=parts):
-            return parts
-        case Comparison(left=left, rights=rights):
-            return (left, *rights)
-        case Choice(test=test, body=body, otherwise=otherwise):
-            return (body, test, otherwise)
-        case Call(arguments=arguments):
-            return arguments
-        case Listed(elements=elements):
-            return elements
-        case _:
-            return ()
+    return node.parts if isinstance(node, Operation | Comparison | Listed) else ()
 
 
 def walk(node: Node) -> Iterator[Node]:

@@ -10,31 +10,75 @@ A function returns values and, if some rows may be undefined, their mask; the va
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial, reduce
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from baco_like._typing import Mask
-from baco_like.constraints.language import intervals, tree
-from baco_like.constraints.language.functions import apply_function
+from baco_like._typing import Column, Mask
+from baco_like.constraints.language import exact, tree
+from baco_like.constraints.language.intervals import extent_of_result
 from baco_like.constraints.language.tree import Node
-from baco_like.constraints.language.vector import (
-    Columns,
-    Inexact,
-    Result,
-    Vector,
-    cast,
-    cast_to_common,
-    join_extents,
-    map_values,
-    number,
-    to_truth,
-    unite_masks,
-)
 from baco_like.parameters.extent import ColumnKind, Extent, extent_of
 from baco_like.parameters.protocol import Parameter, is_permutation
-from baco_like.parameters.values import EXACT
+from baco_like.parameters.values import EXACT, value_column
+
+Columns: TypeAlias = Mapping[str, Column]
+Result: TypeAlias = tuple[Any, Mask | None]
+"""Values ``(n,)``, or one value for all rows, and the mask of undefined rows ``(n,)`` (None: all are defined)."""
+
+
+class Inexact(Exception):
+    """NumPy may give other results than Python."""
+
+
+@dataclass(frozen=True)
+class Vector:
+    """A node as a function of columns, with kind and bounds of its values."""
+
+    extent: Extent
+    run: Callable[[Columns], Result]
+
+    @property
+    def kind(self) -> ColumnKind:
+        """The type of its values; `ColumnKind.OBJECT` if they are computed row by row, which is slow."""
+        return self.extent.kind
+
+
+_TRUTH = Extent(ColumnKind.BOOL, 0, 1)
+_NUMBERS = {ColumnKind.BOOL, ColumnKind.INT, ColumnKind.FLOAT, ColumnKind.NUMBER}
+
+
+def compile_node(node: Node, parameters: Mapping[str, Parameter]) -> Vector:
+    """Compile a tree to a function of the columns of these parameters: on whole columns or, if inexact, by row."""
+    try:
+        return vectorise(node, parameters)
+    except Inexact:
+        return _by_row(node, parameters)
+
+
+def _by_row(node: Node, parameters: Mapping[str, Parameter]) -> Vector:
+    """Return a function that gives the values as Python objects, computed by `exact`."""
+    names = tree.names(node)
+    function = exact.function(node, names)
+
+    def value_of(row: exact.Row) -> Any:
+        try:
+            return function(row)
+        except exact.UNDEFINED:
+            return None
+
+    def run(columns: Columns) -> Result:
+        read = [exact.row_values(parameters[name], columns[name]) for name in names]
+        values = list(map(value_of, zip(*read, strict=True) if read else [()]))
+        undefined = np.array([value is None for value in values], dtype=np.bool_)
+        column = np.fromiter(values, dtype=object, count=len(values))
+        column[undefined] = 0
+        return column, undefined
+
+    return Vector(Extent(ColumnKind.OBJECT), run)
 
 
 def vectorise(node: Node, parameters: Mapping[str, Parameter]) -> Vector:
@@ -43,75 +87,92 @@ def vectorise(node: Node, parameters: Mapping[str, Parameter]) -> Vector:
     Raises:
         Inexact: The tree must be evaluated row by row.
     """
-    builder = _BUILDERS.get(type(node))
-    if builder is None:
+    match node:
+        case tree.Literal(value=value):
+            vector = Vector(extent_of([value]), lambda columns: (value, None))
+        case tree.Name(name=name):
+            vector = Vector(parameters[name].extent, lambda columns: (columns[name], None))
+        case tree.Position(name=name, element=element):
+            places = Extent(ColumnKind.INT, 0, parameters[name].width - 1)
+            return Vector(places, lambda columns: (columns[name][:, element], None))
+        case tree.At(name=name, place=place):
+            vector = _element_at(name, place, parameters[name])
+        case tree.Comparison():
+            return _comparison(node, parameters)
+        case tree.Operation(operator=name):
+            return _operation(name, [vectorise(part, parameters) for part in node.parts])
+        case _:
+            raise Inexact
+    if vector.kind is ColumnKind.OBJECT:
         raise Inexact
-    return builder(node, parameters)
+    return vector
 
 
-def _literal(node: tree.Literal, parameters: Mapping[str, Parameter]) -> Vector:
-    value = node.value
-    extent = extent_of([value])
-    if extent.kind is ColumnKind.OBJECT:
-        raise Inexact
-    return Vector(extent, lambda columns: (value, None))
-
-
-def _name(node: tree.Name, parameters: Mapping[str, Parameter]) -> Vector:
-    name = node.name
-    extent = parameters[name].extent
-    if extent.kind is ColumnKind.OBJECT:
-        raise Inexact
-    return Vector(extent, lambda columns: (columns[name], None))
-
-
-def _position(node: tree.Position, parameters: Mapping[str, Parameter]) -> Vector:
-    name, element = node.name, node.element
-    last = parameters[name].width - 1
-    return Vector(
-        Extent(ColumnKind.INT, 0, last), lambda columns: (columns[name][:, element], None)
-    )
-
-
-def _at(node: tree.At, parameters: Mapping[str, Parameter]) -> Vector:
-    name, place = node.name, node.place
-    parameter = parameters[name]
+def _element_at(name: str, place: int, parameter: Parameter) -> Vector:
     assert is_permutation(parameter)
     extent = extent_of(parameter.elements)
-    if extent.kind in (ColumnKind.OBJECT, ColumnKind.NUMBER):
+    if extent.kind is ColumnKind.NUMBER:  # 1 and 1.0 would become the same element
         raise Inexact
-    table = np.empty(
-        len(parameter.elements), dtype=object if extent.kind is ColumnKind.STRING else None
+    elements = value_column(parameter.elements)
+    return Vector(
+        extent, lambda columns: (elements[np.argmax(columns[name] == place, axis=1)], None)
     )
-    table[:] = parameter.elements
-    if extent.kind in (ColumnKind.INT, ColumnKind.BOOL):
-        table = np.array(parameter.elements)
-    return Vector(extent, lambda columns: (table[np.argmax(columns[name] == place, axis=1)], None))
 
 
-def _unary(node: tree.Unary, parameters: Mapping[str, Parameter]) -> Vector:
-    operand = vectorise(node.operand, parameters)
-    if node.operator == "not":
-        return map_values(to_truth(operand), np.logical_not, Extent(ColumnKind.BOOL, 0, 1))
-    operand = number(operand)
-    if node.operator == "+":
-        return operand
-    return map_values(operand, np.negative, intervals.negated(operand.extent))
+def _operation(name: str, parts: list[Vector]) -> Vector:
+    match name:
+        case "and" | "or":
+            return _junction(name, parts)
+        case "if":
+            body, test, otherwise = parts
+            return _choice(to_truth(test), cast_to_common([body, otherwise]))
+        case "not":
+            return combine([to_truth(parts[0])], np.logical_not, _TRUTH)
+        case _:
+            return _computation(name, [number(part) for part in parts])
 
 
-def _binary(node: tree.Binary, parameters: Mapping[str, Parameter]) -> Vector:
-    left = number(vectorise(node.left, parameters))
-    right = number(vectorise(node.right, parameters))
-    extent = intervals.arithmetic(node.operator, left.extent, right.extent)
+def _computation(name: str, operands: list[Vector]) -> Vector:
+    """Return an operator or function of numbers.
+
+    Raises:
+        Inexact: The last bit depends on the library (logarithms), or the result may not fit 64 bits.
+    """
+    if name in exact.VARIADIC:
+        operands = cast_to_common(operands)
+    if name not in _COMPUTE:
+        raise Inexact
+    extent = extent_of_result(name, [operand.extent for operand in operands])
     if extent is None:
         raise Inexact
-    compute = _ARITHMETIC[node.operator]
-    if node.operator in ("/", "//", "%") and right.extent.low <= 0 <= right.extent.high:
-        return Vector(extent, _dividing(left, right, compute))
-    return Vector(extent, _computing(left, right, compute))
+    only_rounds = name in ("ceil", "floor", "int", "round")
+    if name == "unary +" or (only_rounds and operands[0].kind is ColumnKind.INT):
+        return operands[0]
+    divisor = operands[-1].extent
+    if name in ("/", "//", "%") and divisor.low <= 0 <= divisor.high:
+        return combine(operands, _COMPUTE[name], extent, undefined=_divides_by_zero)
+    undefined = _is_negative if name == "sqrt" else None
+    return combine(operands, _COMPUTE[name], extent, undefined)
 
 
-_ARITHMETIC: Mapping[str, Callable[[Any, Any], Any]] = {
+def _divides_by_zero(left: Any, right: Any) -> Any:
+    return np.equal(right, 0)
+
+
+def _is_negative(value: Any) -> Any:
+    return np.less(value, 0)
+
+
+def _round(how: Callable[[Any], Any], value: Any) -> Any:
+    return how(value).astype(np.int64)
+
+
+def _extreme(better: Callable[[Any, Any], Any], *values: Any) -> Any:
+    """Return the first best value, as Python does; `numpy.minimum` differs for -0.0."""
+    return reduce(lambda best, other: np.where(better(other, best), other, best), values)
+
+
+_COMPUTE: Mapping[str, Callable[..., Any]] = {
     "+": operator.add,
     "-": operator.sub,
     "*": operator.mul,
@@ -119,55 +180,31 @@ _ARITHMETIC: Mapping[str, Callable[[Any, Any], Any]] = {
     "//": np.floor_divide,
     "%": np.remainder,
     "**": np.power,
+    "unary +": operator.pos,
+    "unary -": np.negative,
+    "abs": np.abs,
+    "sqrt": np.sqrt,
+    "ceil": partial(_round, np.ceil),
+    "floor": partial(_round, np.floor),
+    "int": partial(_round, np.trunc),
+    "round": partial(_round, np.rint),
+    "min": partial(_extreme, operator.lt),
+    "max": partial(_extreme, operator.gt),
 }
 
 
-def _computing(
-    left: Vector, right: Vector, compute: Callable[[Any, Any], Any]
-) -> Callable[[Columns], Result]:
-    run_left, run_right = left.run, right.run
-
-    def run(columns: Columns) -> Result:
-        a, undefined = run_left(columns)
-        b, also = run_right(columns)
-        return compute(a, b), unite_masks(undefined, also)
-
-    return run
-
-
-def _dividing(
-    left: Vector, right: Vector, compute: Callable[[Any, Any], Any]
-) -> Callable[[Columns], Result]:
-    def run(columns: Columns) -> Result:
-        a, undefined = left.run(columns)
-        b, also = right.run(columns)
-        zero = np.asarray(b) == 0
-        return compute(a, np.where(zero, 1, b)), unite_masks(unite_masks(undefined, also), zero)
-
-    return run
-
-
 def _comparison(node: tree.Comparison, parameters: Mapping[str, Parameter]) -> Vector:
-    left = vectorise(node.left, parameters)
+    left = vectorise(node.parts[0], parameters)
     steps: list[Vector] = []
-    for sign, given in zip(node.operators, node.rights, strict=True):
+    for sign, given in zip(node.operators, node.parts[1:], strict=True):
         if sign in ("in", "not in"):
-            steps.append(_membership(left, given, sign, parameters))
+            inside = _membership(left, given, parameters)
+            steps.append(inside if sign == "in" else combine([inside], np.logical_not, _TRUTH))
         else:
             right = vectorise(given, parameters)
             steps.append(_compared(sign, left, right))
             left = right
-    return steps[0] if len(steps) == 1 else _junction_of("and", steps)
-
-
-_COMPARE: Mapping[str, Callable[[Any, Any], Any]] = {
-    "==": operator.eq,
-    "!=": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
+    return steps[0] if len(steps) == 1 else _junction("and", steps)
 
 
 def _compared(sign: str, left: Vector, right: Vector) -> Vector:
@@ -176,57 +213,33 @@ def _compared(sign: str, left: Vector, right: Vector) -> Vector:
     Raises:
         Inexact: Numbers against strings, or large integers against floats.
     """
-    extent = Extent(ColumnKind.BOOL, 0, 1)
-    if left.kind is ColumnKind.STRING and right.kind is ColumnKind.STRING:
-        return Vector(extent, _computing(left, right, _COMPARE[sign]))
-    left, right = number(left), number(right)
-    if (left.kind is ColumnKind.INT) != (right.kind is ColumnKind.INT):
-        left, right = cast(left, ColumnKind.NUMBER), cast(right, ColumnKind.NUMBER)
-    return Vector(extent, _computing(left, right, _COMPARE[sign]))
+    if {left.kind, right.kind} != {ColumnKind.STRING}:
+        left, right = number(left), number(right)
+        if (left.kind is ColumnKind.INT) != (right.kind is ColumnKind.INT):
+            left, right = cast(left, ColumnKind.NUMBER), cast(right, ColumnKind.NUMBER)
+    return combine([left, right], exact.COMPARE[sign], _TRUTH)
 
 
 _FEW = 8
 
 
-def _membership(
-    left: Vector, given: Node, sign: str, parameters: Mapping[str, Parameter]
-) -> Vector:
+def _membership(left: Vector, given: Node, parameters: Mapping[str, Parameter]) -> Vector:
     if isinstance(given, tree.Span):
-        inside = _in_range(number(left), given.numbers)
-    else:
-        assert isinstance(given, tree.Listed)
-        inside = _in_listed(left, given, parameters)
-    return inside if sign == "in" else map_values(inside, np.logical_not, inside.extent)
-
-
-def _in_listed(left: Vector, given: tree.Listed, parameters: Mapping[str, Parameter]) -> Vector:
-    values = [one.value for one in given.elements if isinstance(one, tree.Literal)]
-    whole = all(type(value) is int and abs(value) <= EXACT for value in values)
-    if (
-        len(values) == len(given.elements)
-        and len(values) > _FEW
-        and whole
-        and left.kind is ColumnKind.INT
-    ):
-        table = np.array(values)
-        return map_values(left, lambda value: np.isin(value, table), Extent(ColumnKind.BOOL, 0, 1))
-    equals = [_compared("==", left, vectorise(one, parameters)) for one in given.elements]
-    extent = Extent(ColumnKind.BOOL, 0, 1)
-
-    def run(columns: Columns) -> Result:
-        results = [one.run(columns) for one in equals]
-        value: Any = np.zeros(1, dtype=np.bool_)
-        undefined: Mask | None = None
-        for (
-            one,
-            also,
-        ) in results:  # Python builds the whole list first, so one undefined element is enough
-            value, undefined = value | one, unite_masks(undefined, also)
-        return value, undefined
-
-    if not equals:
+        return _in_range(number(left), given.numbers)
+    elements = tree.children(given)
+    if not elements:
         raise Inexact
-    return Vector(extent, run)
+    values = [element.value for element in elements if isinstance(element, tree.Literal)]
+    whole = all(type(value) is int and abs(value) <= EXACT for value in values)
+    if len(elements) == len(values) > _FEW and whole and left.kind is ColumnKind.INT:
+        return combine([left], partial(np.isin, test_elements=np.array(values)), _TRUTH)
+    # Python builds the whole list first, so one undefined element is enough.
+    equals = [_compared("==", left, vectorise(element, parameters)) for element in elements]
+    return combine(equals, _any, _TRUTH)
+
+
+def _any(*values: Any) -> Any:
+    return reduce(operator.or_, values)
 
 
 def _in_range(left: Vector, numbers: range) -> Vector:
@@ -243,66 +256,124 @@ def _in_range(left: Vector, numbers: range) -> Vector:
             good &= np.floor(value) == value
         return good
 
-    return map_values(left, inside, Extent(ColumnKind.BOOL, 0, 1))
+    return combine([left], inside, _TRUTH)
 
 
-def _junction(node: tree.Junction, parameters: Mapping[str, Parameter]) -> Vector:
-    return _junction_of(node.operator, [vectorise(part, parameters) for part in node.parts])
-
-
-def _junction_of(word: str, parts: list[Vector]) -> Vector:
+def _junction(word: str, parts: list[Vector]) -> Vector:
     parts = cast_to_common(parts)
     plain = parts[0].kind is ColumnKind.BOOL
-    combine = operator.and_ if word == "and" else operator.or_
+    join = operator.and_ if word == "and" else operator.or_
 
     def run(columns: Columns) -> Result:
         value, undefined = parts[0].run(columns)
-        going: Any = value if plain else np.asarray(value).astype(np.bool_)
         for part in parts[1:]:
+            truth = value if plain else np.asarray(value).astype(np.bool_)
+            go = truth if word == "and" else np.logical_not(truth)
             after, also = part.run(columns)
-            go = going if word == "and" else np.logical_not(going)
             if also is not None:  # an undefined part counts only in rows that reach it
                 undefined = unite_masks(undefined, np.asarray(also & go))
-            value = combine(value, after) if plain else np.where(go, after, value)
-            going = value if plain else np.asarray(value).astype(np.bool_)
+            value = join(value, after) if plain else np.where(go, after, value)
         return value, undefined
 
     return Vector(join_extents(parts), run)
 
 
-def _choice(node: tree.Choice, parameters: Mapping[str, Parameter]) -> Vector:
-    test = to_truth(vectorise(node.test, parameters))
-    body, otherwise = cast_to_common(
-        [vectorise(node.body, parameters), vectorise(node.otherwise, parameters)]
-    )
-
+def _choice(test: Vector, branches: list[Vector]) -> Vector:
     def run(columns: Columns) -> Result:
         chosen, undefined = test.run(columns)
-        a, first = body.run(columns)
-        b, second = otherwise.run(columns)
-        if first is not None:
-            undefined = unite_masks(undefined, np.asarray(first & chosen))
-        if second is not None:
-            undefined = unite_masks(undefined, np.asarray(second & ~np.asarray(chosen)))
-        return np.where(chosen, a, b), undefined
+        results = [branch.run(columns) for branch in branches]
+        for (_, also), taken in zip(results, (chosen, ~np.asarray(chosen)), strict=True):
+            if also is not None:
+                undefined = unite_masks(undefined, np.asarray(also & taken))
+        return np.where(chosen, results[0][0], results[1][0]), undefined
 
-    return Vector(join_extents([body, otherwise]), run)
+    return Vector(join_extents(branches), run)
 
 
-def _call(node: tree.Call, parameters: Mapping[str, Parameter]) -> Vector:
-    arguments = [number(vectorise(one, parameters)) for one in node.arguments]
-    return apply_function(node.function, arguments)
+# Operations on vectors --------------------------------------------------------------------------------------------
 
 
-_BUILDERS: Mapping[type[Any], Callable[..., Vector]] = {
-    tree.Literal: _literal,
-    tree.Name: _name,
-    tree.Position: _position,
-    tree.At: _at,
-    tree.Unary: _unary,
-    tree.Binary: _binary,
-    tree.Junction: _junction,
-    tree.Comparison: _comparison,
-    tree.Choice: _choice,
-    tree.Call: _call,
-}
+def combine(
+    vectors: Sequence[Vector],
+    compute: Callable[..., Any],
+    extent: Extent,
+    undefined: Callable[..., Mask] | None = None,
+) -> Vector:
+    """Return a function of the values of all vectors, undefined wherever one of them is.
+
+    Args:
+        vectors: The arguments.
+        compute: Returns the values.
+        extent: Kind and bounds of these values.
+        undefined: Returns the mask of further undefined rows.
+    """
+
+    def run(columns: Columns) -> Result:
+        results = [vector.run(columns) for vector in vectors]
+        values = [value for value, _ in results]
+        mask = reduce(unite_masks, [mask for _, mask in results])
+        if undefined is not None:
+            mask = unite_masks(mask, undefined(*values))
+        return compute(*values), mask
+
+    return Vector(extent, run)
+
+
+def unite_masks(a: Mask | None, b: Mask | None) -> Mask | None:
+    """Return the union of two masks; None is the empty mask."""
+    if a is None or b is None:
+        return b if a is None else a
+    return a | b
+
+
+def to_truth(vector: Vector) -> Vector:
+    """Return the truth of the values, as Python's ``bool``."""
+    return vector if vector.kind is ColumnKind.BOOL else _astype(vector, np.bool_, _TRUTH)
+
+
+def _astype(vector: Vector, dtype: type, extent: Extent) -> Vector:
+    return combine([vector], lambda value: np.asarray(value).astype(dtype, copy=False), extent)
+
+
+def cast(vector: Vector, kind: ColumnKind) -> Vector:
+    """Return the same numbers as another kind.
+
+    Raises:
+        Inexact: The values are not numbers, or some would lose digits.
+    """
+    if vector.kind is kind:
+        return vector
+    if vector.kind not in _NUMBERS or (
+        vector.kind is ColumnKind.INT and vector.extent.most > EXACT
+    ):
+        raise Inexact
+    dtype = np.int64 if kind is ColumnKind.INT else np.float64
+    return _astype(vector, dtype, Extent(kind, vector.extent.low, vector.extent.high))
+
+
+def number(vector: Vector) -> Vector:
+    """Return numbers unchanged and bools as integers."""
+    if vector.kind not in _NUMBERS:
+        raise Inexact
+    return cast(vector, ColumnKind.INT) if vector.kind is ColumnKind.BOOL else vector
+
+
+def cast_to_common(vectors: list[Vector]) -> list[Vector]:
+    """Return vectors of one common kind, so that rows can be taken from either.
+
+    Raises:
+        Inexact: They have no common kind.
+    """
+    kinds = {vector.kind for vector in vectors}
+    if len(kinds) == 1:
+        return vectors
+    if not kinds <= _NUMBERS:
+        raise Inexact
+    target = ColumnKind.INT if kinds <= {ColumnKind.BOOL, ColumnKind.INT} else ColumnKind.NUMBER
+    return [cast(vector, target) for vector in vectors]
+
+
+def join_extents(vectors: list[Vector]) -> Extent:
+    """Return the least extent that holds the values of vectors of one kind."""
+    kind = vectors[0].kind
+    return Extent(kind, min(v.extent.low for v in vectors), max(v.extent.high for v in vectors))

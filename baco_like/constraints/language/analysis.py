@@ -1,0 +1,120 @@
+"""What can be read off a condition without evaluating it: bounds, products, comparisons with unknown values."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import TypeAlias
+
+from baco_like.constraints.language import tree
+from baco_like.constraints.language.tree import Node
+from baco_like.parameters.protocol import Parameter, is_permutation
+from baco_like.parameters.values import Value, is_number
+
+UnmatchedLiteral: TypeAlias = tuple[str, Value]
+"""A parameter's name and the value that it is compared with."""
+
+_MIRRORED: Mapping[str, str] = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "=="}
+
+
+def _steps(node: tree.Comparison) -> Iterator[tuple[str, Node, Node]]:
+    """Yield the sign and the two sides of each comparison of a chain."""
+    for sign, (left, right) in zip(node.operators, pairwise(node.parts), strict=True):
+        yield sign, left, right
+
+
+def find_bounds(node: Node, name: str) -> tuple[float, float]:
+    """Return the least and the greatest number that comparisons of a parameter with constants allow.
+
+    The bounds themselves may be allowed or not: 0.1 and 0.2 for ``0.1 < x <= 1e-3 * 200``. Other conditions, and
+    comparisons joined by ``or``, give no bound.
+    """
+    bounds = [(-math.inf, math.inf)]
+    if isinstance(node, tree.Operation) and node.operator == "and":
+        bounds += [find_bounds(part, name) for part in node.parts]
+    if isinstance(node, tree.Comparison):
+        bounds += [_bounds_of_step(*step, name) for step in _steps(node)]
+    return max(low for low, _ in bounds), min(high for _, high in bounds)
+
+
+def _bounds_of_step(sign: str, left: Node, right: Node, name: str) -> tuple[float, float]:
+    low, high = -math.inf, math.inf
+    if isinstance(right, tree.Name):
+        sign, left, right = _MIRRORED.get(sign, ""), right, left
+    mine = isinstance(left, tree.Name) and left.name == name
+    if mine and isinstance(right, tree.Literal) and is_number(right.value):
+        number = float(right.value)
+        low = number if sign in (">", ">=", "==") else low
+        high = number if sign in ("<", "<=", "==") else high
+    return low, high
+
+
+def find_products(node: Node) -> list[tuple[str, ...]]:
+    """Return the factors of every product of two or more names, sorted, each product once.
+
+    For example the number of threads in ``bx * by <= 1024``. Constant factors are ignored. A product inside a larger
+    product is part of it; products inside a sum are separate: ``(bx * tx + 2) * (by * ty + 2)`` has two products.
+    """
+    products = (tuple(sorted(factors)) for factors in _products(node))
+    return list(dict.fromkeys(factors for factors in products if len(set(factors)) > 1))
+
+
+def _products(node: Node) -> Iterator[list[str]]:
+    factors = _factors(node)
+    if factors is not None:
+        yield factors
+        return
+    for child in tree.children(node):
+        yield from _products(child)
+
+
+def _factors(node: Node) -> list[str] | None:
+    """Return the names that are multiplied, or None if the node is not a product of names and numbers."""
+    match node:
+        case tree.Name(name=name):
+            return [name]
+        case tree.Literal():
+            return []
+        case tree.Operation(operator="*", parts=(first, second)):
+            left, right = _factors(first), _factors(second)
+            return None if left is None or right is None else left + right
+        case _:
+            return None
+
+
+def find_unmatched_literals(
+    node: Node, parameters: Mapping[str, Parameter]
+) -> list[UnmatchedLiteral]:
+    """Return the constants that a parameter with listed values is compared with and never has: usually misspellings.
+
+    Numbers are accepted for a parameter with numbers: ``bx != 48`` may be written for other lists of numbers.
+    """
+    pairs = (pair for part in tree.walk(node) for pair in _tested(part))
+    return [
+        (name, value)
+        for name, value in dict.fromkeys(pairs)
+        if _is_unmatched(value, parameters[name])
+    ]
+
+
+def _tested(node: Node) -> Iterator[UnmatchedLiteral]:
+    """Yield the names in a comparison and the constants that they are compared with for equality."""
+    for sign, left, right in _steps(node) if isinstance(node, tree.Comparison) else ():
+        if sign in ("==", "!=", "in", "not in"):
+            for side, other in ((left, right), (right, left)):
+                if isinstance(side, tree.Name | tree.At):
+                    constants = other.parts if isinstance(other, tree.Listed) else (other,)
+                    for constant in constants:
+                        if isinstance(constant, tree.Literal):
+                            yield side.name, constant.value
+
+
+def _is_unmatched(value: Value, parameter: Parameter) -> bool:
+    domain: Sequence[Value] | None = (
+        parameter.elements if is_permutation(parameter) else parameter.values
+    )
+    if domain is None:
+        return isinstance(value, str)
+    numbers = is_number(value) and any(is_number(own) for own in domain)
+    return not numbers and value not in domain
