@@ -98,7 +98,10 @@ def number(value: Any) -> Any:
 
 
 def _computation(compute: Callable[..., Any], operands: list[Function]) -> Function:
-    if len(operands) == 2:  # most operations; faster than a list of operands
+    if len(operands) == 1:  # one or two operands are read faster than a list of them
+        (only,) = operands
+        return lambda row: compute(number(only(row)))
+    if len(operands) == 2:
         left, right = operands
         return lambda row: compute(number(left(row)), number(right(row)))
     return lambda row: compute(*[number(operand(row)) for operand in operands])

@@ -308,10 +308,14 @@ def combine(
         undefined: Returns the mask of further undefined rows.
     """
 
+    runs = [vector.run for vector in vectors]
+
     def run(columns: Columns) -> Result:
-        results = [vector.run(columns) for vector in vectors]
-        values = [value for value, _ in results]
-        mask = reduce(unite_masks, [mask for _, mask in results])
+        values, mask = [], None
+        for run_part in runs:
+            value, also = run_part(columns)
+            values.append(value)
+            mask = unite_masks(mask, also)
         if undefined is not None:
             mask = unite_masks(mask, undefined(*values))
         return compute(*values), mask
@@ -321,9 +325,9 @@ def combine(
 
 def unite_masks(a: Mask | None, b: Mask | None) -> Mask | None:
     """Return the union of two masks; None is the empty mask."""
-    if a is None or b is None:
-        return b if a is None else a
-    return a | b
+    if a is None:
+        return b
+    return a if b is None else a | b
 
 
 def to_truth(vector: Vector) -> Vector:
