@@ -307,7 +307,6 @@ def combine(
         extent: Kind and bounds of these values.
         undefined: Returns the mask of further undefined rows.
     """
-
     runs = [vector.run for vector in vectors]
 
     def run(columns: Columns) -> Result:
