@@ -23,7 +23,7 @@ from baco_like.constraints.language.intervals import extent_of_result
 from baco_like.constraints.language.tree import Node
 from baco_like.parameters.extent import ColumnKind, Extent, extent_of
 from baco_like.parameters.protocol import Parameter, is_permutation
-from baco_like.parameters.values import EXACT, value_column
+from baco_like.parameters.values import EXACT
 
 Columns: TypeAlias = Mapping[str, Column]
 Result: TypeAlias = tuple[Any, Mask | None]
@@ -113,7 +113,8 @@ def _element_at(name: str, place: int, parameter: Parameter) -> Vector:
     extent = extent_of(parameter.elements)
     if extent.kind is ColumnKind.NUMBER:  # 1 and 1.0 would become the same element
         raise Inexact
-    elements = value_column(parameter.elements)
+    dtype = object if extent.kind is ColumnKind.STRING else None
+    elements = np.array(parameter.elements, dtype=dtype)
     return Vector(
         extent, lambda columns: (elements[np.argmax(columns[name] == place, axis=1)], None)
     )
