@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from baco_like._optional import require
 from baco_like._typing import Array
-from baco_like.records.direction import sign_of
-from baco_like.records.history import History
-from baco_like.records.objective import Objective
-from baco_like.records.trial import Status, Trial
+from baco_like.records import History, Objective, Status, Trial, sign_of
 
 # Okabe and Ito's palette, which colour-blind readers can tell apart.
 _BEST_COLOUR, _VALUE_COLOUR = "#0072b2", "#9a9a9a"
@@ -31,10 +29,8 @@ def best_so_far(history: History) -> Array:
 
 def model_start(trials: Sequence[Trial]) -> int | None:
     """Return the number (from 1) of the first evaluation that a model proposed, or None."""
-    for number, trial in enumerate(trials, 1):
-        if isinstance(trial.tag, Mapping) and trial.tag.get("phase") == "model":
-            return number
-    return None
+    phases = [t.tag.get("phase") if isinstance(t.tag, Mapping) else None for t in trials]
+    return phases.index("model") + 1 if "model" in phases else None
 
 
 def plot_convergence(history: History, objective: Objective, path: Path) -> None:
@@ -60,16 +56,10 @@ def plot_convergence(history: History, objective: Objective, path: Path) -> None
     axes.step(numbers, best, where="post", color=_BEST_COLOUR, lw=2, label="best so far", zorder=3)
     failed = numbers[[bool(t.failure) for t in history.trials]]
     if len(failed):
-        axes.plot(
-            failed,
-            np.full(len(failed), 0.02),
-            "x",
-            color=_FAILURE_COLOUR,
-            label="failed",
-            transform=axes.get_xaxis_transform(),
-            clip_on=False,
-            zorder=4,
-        )
+        bottom: dict[str, Any]
+        bottom = {"transform": axes.get_xaxis_transform(), "clip_on": False, "zorder": 4}
+        level = np.full(len(failed), 0.02)
+        axes.plot(failed, level, "x", color=_FAILURE_COLOUR, label="failed", **bottom)
     start = model_start(history.trials)
     if start is not None:
         position = start - history.warm - 0.5

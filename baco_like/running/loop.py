@@ -11,12 +11,10 @@ from dataclasses import dataclass, field
 from baco_like.evaluators import Collector, Evaluator
 from baco_like.exceptions import FailureWarning, SpaceExhausted
 from baco_like.optimizer import Optimizer
-from baco_like.records.history import History
+from baco_like.records import History, Outcome, Status, StopRule, Trial
 from baco_like.records.reading import without_bound
-from baco_like.records.stopping import StopRule
-from baco_like.records.trial import Outcome, Status, Trial
 from baco_like.running.lock import journal_file, sole_runner
-from baco_like.running.progress import NoProgress, Progress
+from baco_like.running.progress import Progress
 
 _WARN_AFTER = 10
 """Number of failures at the start of a run after which a warning is issued."""
@@ -43,9 +41,7 @@ def run(
         EvaluatorError: The evaluator is broken. All observations are kept.
         JournalError: Another run uses the same journal.
     """
-    with contextlib.ExitStack() as stack:
-        stack.callback(evaluator.close)
-        stack.enter_context(sole_runner(journal_file(optimizer.journal)))
+    with contextlib.closing(evaluator), sole_runner(journal_file(optimizer.journal)):
         optimizer.refresh()  # another run may have ended since the journal was opened
         return run_locked(optimizer, evaluator, stop, progress)
 
@@ -54,7 +50,6 @@ def run_locked(
     optimizer: Optimizer, evaluator: Evaluator, stop: StopRule, progress: Progress | None = None
 ) -> str:
     """Do the same as `run`, for a caller that holds the journal's `sole_runner` lock."""
-    progress = NoProgress() if progress is None else progress
     running = _RunningTrials(optimizer, evaluator, progress)
     try:
         return _loop(running, stop)
@@ -62,7 +57,8 @@ def run_locked(
         running.record_finished(None if isinstance(error, Exception) else 0.0)
         raise
     finally:
-        progress.close()
+        if progress is not None:
+            progress.close()
         evaluator.close()
 
 
@@ -73,22 +69,21 @@ class _RunningTrials:
     Attributes:
         optimizer: Observes the outcomes.
         evaluator: Evaluates the trials.
-        progress: Shows them.
+        progress: Shows them, unless it is None.
         trials: The submitted trials, by number.
         outcomes: Finished outcomes that are not recorded yet.
     """
 
     optimizer: Optimizer
     evaluator: Evaluator
-    progress: Progress
+    progress: Progress | None
     trials: dict[int, Trial] = field(default_factory=dict)
     outcomes: list[Outcome] = field(default_factory=list)
 
     def submit(self, trials: Iterable[Trial]) -> None:
         for trial in trials:
-            if (
-                trial.id not in self.trials
-            ):  # otherwise its lease has expired and it is suggested again
+            # A trial that is already submitted has an expired lease and was suggested again.
+            if trial.id not in self.trials:
                 self.evaluator.submit(trial)
             self.trials[trial.id] = trial
 
@@ -105,7 +100,8 @@ class _RunningTrials:
                 self.optimizer.abandon(self.trials.pop(outcome.trial_id), outcome.message)
         for outcome in observed:
             trial = self.trials.pop(outcome.trial_id).with_outcome(outcome)
-            self.progress.update(self.optimizer.history, trial)
+            if self.progress is not None:
+                self.progress.update(self.optimizer.history, trial)
 
     def record_finished(self, timeout: float | None) -> None:
         """Record finished outcomes after an error. Errors raised here are suppressed so that the first is reported."""
@@ -113,11 +109,8 @@ class _RunningTrials:
             if isinstance(self.evaluator, Collector):
                 self.outcomes += self.evaluator.collect(timeout)
         pending = self.optimizer.history.pending
-        finished = [
-            outcome
-            for outcome in self._unbounded_outcomes()
-            if outcome.trial_id in pending and outcome.status is not Status.ABANDONED
-        ]
+        finished = [o for o in self._unbounded_outcomes() if o.trial_id in pending]
+        finished = [o for o in finished if o.status is not Status.ABANDONED]
         with contextlib.suppress(Exception):
             if finished:
                 self.optimizer.complete(finished)

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import SupportsFloat, final
 
 import numpy as np
 from typing_extensions import override
 
-from baco_like.records.direction import sign_of
-from baco_like.records.history import History
-from baco_like.records.stopping import StopRule
-from baco_like.records.trial import Status
+from baco_like.records import History, Status, StopRule, sign_of
 
 
 class StoppingRule:
@@ -46,23 +42,15 @@ def _check_positive(name: str, value: float) -> None:
         raise ValueError(f"{name} must be positive, not {value!r}")
 
 
-def _check_count(name: str, value: int) -> int:
-    """Return a positive integer (also one of NumPy's) as an int."""
+def _check_count(rule: StoppingRule, field: str) -> None:
+    """Check that a field is a positive integer (also one of NumPy's) and store it as an int."""
+    name, value = f"{type(rule).__name__}({field})", getattr(rule, field)
     try:
         number = operator.index(value)
     except TypeError:
         raise TypeError(f"{name} must be a whole number, not {value!r}") from None
     _check_positive(name, number)
-    return number
-
-
-def _check_rules(rules: Iterable[StopRule]) -> None:
-    for rule in rules:
-        methods = (getattr(rule, "reason", None), getattr(rule, "room", None))
-        if isinstance(rule, type) or not all(map(callable, methods)):
-            raise TypeError(
-                f"{rule!r} is not a stopping rule; write for example MaxEvals(60) or MaxTime(60)"
-            )
+    object.__setattr__(rule, field, number)
 
 
 @final
@@ -73,8 +61,7 @@ class MaxEvals(StoppingRule):
     evaluations: int
 
     def __post_init__(self) -> None:
-        evaluations = _check_count("MaxEvals(evaluations)", self.evaluations)
-        object.__setattr__(self, "evaluations", evaluations)
+        _check_count(self, "evaluations")
 
     @override
     def reason(self, history: History, seconds: float) -> str | None:
@@ -113,8 +100,7 @@ class NoImprovement(StoppingRule):
     rel: float = 0.0
 
     def __post_init__(self) -> None:
-        evaluations = _check_count("NoImprovement(evaluations)", self.evaluations)
-        object.__setattr__(self, "evaluations", evaluations)
+        _check_count(self, "evaluations")
         if not 0 <= self.rel < 1:
             raise ValueError(f"NoImprovement(rel) must be in [0, 1), not {self.rel!r}")
 
@@ -159,8 +145,7 @@ class MaxFailures(StoppingRule):
     failures: int
 
     def __post_init__(self) -> None:
-        failures = _check_count("MaxFailures(failures)", self.failures)
-        object.__setattr__(self, "failures", failures)
+        _check_count(self, "failures")
 
     @override
     def reason(self, history: History, seconds: float) -> str | None:
@@ -168,15 +153,23 @@ class MaxFailures(StoppingRule):
         return f"{self.failures} failures" if failed >= self.failures else None
 
 
-@final
 @dataclass(frozen=True)
-class AnyOf(StoppingRule):
-    """End when any of the rules ends the run."""
-
+class _Combination(StoppingRule):
     rules: tuple[StopRule, ...]
 
     def __post_init__(self) -> None:
-        _check_rules(self.rules)
+        for rule in self.rules:
+            methods = (getattr(rule, "reason", None), getattr(rule, "room", None))
+            if isinstance(rule, type) or not all(map(callable, methods)):
+                raise TypeError(
+                    f"{rule!r} is not a stopping rule; write for example MaxEvals(60) or MaxTime(60)"
+                )
+
+
+@final
+@dataclass(frozen=True)
+class AnyOf(_Combination):
+    """End when any of the rules ends the run."""
 
     @override
     def reason(self, history: History, seconds: float) -> str | None:
@@ -190,13 +183,8 @@ class AnyOf(StoppingRule):
 
 @final
 @dataclass(frozen=True)
-class AllOf(StoppingRule):
+class AllOf(_Combination):
     """End when all of the rules end the run."""
-
-    rules: tuple[StopRule, ...]
-
-    def __post_init__(self) -> None:
-        _check_rules(self.rules)
 
     @override
     def reason(self, history: History, seconds: float) -> str | None:

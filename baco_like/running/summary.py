@@ -7,12 +7,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
-from baco_like.records.history import History
-from baco_like.records.objective import Objective
-from baco_like.records.trial import Trial
-from baco_like.running.progress import count_failures, first_line
+from baco_like.records import History, Objective, Trial
+from baco_like.running.progress import first_line
 
 
 @dataclass(frozen=True)
@@ -55,18 +52,18 @@ class Summary:
 def summarise(history: History, objective: Objective) -> Summary:
     """Return the summary of a history."""
     default = history.space.default_config
+    defaults = (t for t in history.trials if default is not None and dict(t.config) == default)
     messages: dict[str, Counter[str]] = {}
     for trial in history.trials:
         if trial.failure:
             messages.setdefault(trial.failure, Counter())[first_line(trial)] += 1
+    failures = Counter({word: counts.total() for word, counts in messages.items()})
     return Summary(
         objective,
-        next(
-            (t for t in history.trials if default is not None and dict(t.config) == default), None
-        ),
+        next(defaults, None),
         history.best(),
         history.evaluations,
-        count_failures(history),
+        dict(failures.most_common()),
         {word: counts.most_common(1)[0][0] for word, counts in messages.items()},
     )
 
@@ -86,10 +83,8 @@ def format_summary(summary: Summary) -> str:
         ["best", *_format_column(best, list(best))],
     ]
     if summary.speedup is not None:
-        for column, cell in zip(
-            columns, ("speed-up", "1.00", f"{summary.speedup:.2f}"), strict=True
-        ):
-            column.append(cell)
+        cells = ("speed-up", "1.00", f"{summary.speedup:.2f}")
+        columns = [[*column, cell] for column, cell in zip(columns, cells, strict=True)]
     widths = [max(map(len, column)) for column in columns]
     lines = [
         f"{a:<{widths[0]}}  {b:>{widths[1]}}  {c:>{widths[2]}}".rstrip()
@@ -132,17 +127,16 @@ def write_best(summary: Summary, path: Path, *, seed: int) -> None:
         "failures": dict(summary.failures),
         "failure_messages": dict(summary.messages),
         "seed": seed,
-        "confirmation": [_candidate_entry(trial) for trial in summary.candidates],
+        "confirmation": [
+            {
+                "trial": trial.id,
+                "config": dict(trial.config),
+                "observed": trial.extra.get("observed"),
+                "value": trial.value,
+                "repeats": list(trial.repeats),
+                "failed": trial.failure,
+            }
+            for trial in summary.candidates
+        ],
     }
     path.write_text(json.dumps(content, indent=2) + "\n")
-
-
-def _candidate_entry(trial: Trial) -> dict[str, Any]:
-    return {
-        "trial": trial.id,
-        "config": dict(trial.config),
-        "observed": trial.extra.get("observed"),
-        "value": trial.value,
-        "repeats": list(trial.repeats),
-        "failed": trial.failure,
-    }

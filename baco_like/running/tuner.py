@@ -17,17 +17,14 @@ from baco_like.evaluators import (
     FunctionEvaluator,
     confirm,
 )
-from baco_like.journal.events import Journal
+from baco_like.journal import Journal
 from baco_like.optimizer import Callback, Optimizer
-from baco_like.records.direction import Direction
-from baco_like.records.history import History, Noise
-from baco_like.records.stopping import StopRule
-from baco_like.records.trial import Trial
+from baco_like.records import Direction, History, Noise, StopRule, Trial
 from baco_like.running.lock import journal_file, sole_runner
 from baco_like.running.loop import run_locked
-from baco_like.running.progress import NoProgress, Progress, show_progress
-from baco_like.spaces.space import Space
-from baco_like.strategies.protocol import Strategy
+from baco_like.running.progress import Progress, show_progress
+from baco_like.spaces import Space
+from baco_like.strategies import Strategy
 
 
 @dataclass(frozen=True)
@@ -142,7 +139,9 @@ def tune(
         executor=executor,
         max_pending=max_pending,
     )
-    callbacks = _check_callbacks(callbacks)
+    callbacks = tuple(callbacks)
+    if not all(map(callable, callbacks)):
+        raise TypeError(f"callbacks = {callbacks!r}: expected a list of callables")
     if confirm_best < 0:
         raise ValueError(f"confirm_best = {confirm_best}: expected 0 or more configurations")
     if not callable(getattr(stop, "room", None)):
@@ -164,12 +163,16 @@ def tune(
             warm_start=warm_start,
             callbacks=callbacks,
         )
-        display = show_progress(sys.stderr, budget) if progress else NoProgress()
+        display = show_progress(sys.stderr, budget) if progress else None
         return _run(optimizer, evaluator, stop, display, confirm_best)
 
 
 def _run(
-    optimizer: Optimizer, evaluator: Evaluator, stop: StopRule, progress: Progress, top: int
+    optimizer: Optimizer,
+    evaluator: Evaluator,
+    stop: StopRule,
+    progress: Progress | None,
+    top: int,
 ) -> Result:
     try:
         reason = run_locked(optimizer, evaluator, stop, progress)
@@ -191,18 +194,6 @@ def confirm_best_trials(
     optimizer: Optimizer, evaluator: Evaluator, top: int, rounds: int = 5
 ) -> Confirmation:
     """Measure the best trials of a run again and close the evaluator; see `confirm`."""
-    try:
+    with contextlib.closing(evaluator):
         direction = optimizer.options.direction
         return confirm(optimizer.trials, evaluator, direction, top=top, rounds=rounds)
-    finally:
-        evaluator.close()
-
-
-def _check_callbacks(callbacks: Iterable[Callback]) -> tuple[Callback, ...]:
-    if not isinstance(callbacks, Iterable):
-        raise TypeError(f"callbacks = {callbacks!r}: expected a list of callables")
-    callbacks = tuple(callbacks)
-    for callback in callbacks:
-        if not callable(callback):
-            raise TypeError(f"callbacks: {callback!r} is not callable")
-    return callbacks

@@ -39,7 +39,7 @@ from baco_like.benchmarking.score import CUTOFF
 from baco_like.cli import main
 from baco_like.cli.arguments import parse_contenders
 from baco_like.exceptions import EvaluatorError, JournalError
-from baco_like.running.progress import LineDisplay, open_display
+from baco_like.running.progress import Display
 from baco_like.strategies import create_strategy
 
 RANDOM = Contender("random", "random_search")
@@ -681,7 +681,7 @@ def test_lines_show_the_count_and_the_time_left(monkeypatch: Any) -> None:
     now = [100.0]
     monkeypatch.setattr("baco_like.running.progress.time.monotonic", lambda: now[0])
     stream = Recorder()
-    lines = LineDisplay(stream, 10, done=4, interval=10.0)
+    lines = Display(stream, 10, done=4, interval=10.0)
     for done, step in ((5, 30.0), (6, 1.0), (7, 20.0)):
         now[0] += step
         lines.show(done, "a on b")
@@ -699,7 +699,7 @@ def test_a_closed_stream_does_not_end_the_comparison(capfd: Any) -> None:
         def fileno(self) -> int:
             raise OSError
 
-    display = open_display(Gone(), 2, "run")
+    display = Display(Gone(), 2, "run")
     display.show(1, "a")
     display.show(2, "b")
     display.close()
@@ -713,7 +713,7 @@ def test_a_terminal_gets_a_bar() -> None:
             return True
 
     stream = Terminal()
-    display = open_display(stream, 5, "run", done=3)
+    display = Display(stream, 5, "run", done=3)
     display.show(4, "a on b")
     display.close()
     assert "4/5" in stream.text

@@ -19,13 +19,7 @@ from baco_like.exceptions import MissingExtra
 from baco_like.records.objective import Objective
 from baco_like.running import progress
 from baco_like.running.convergence import best_so_far, model_start, plot_convergence
-from baco_like.running.progress import (
-    BarDisplay,
-    GuardedDisplay,
-    LineDisplay,
-    TrialProgress,
-    show_progress,
-)
+from baco_like.running.progress import Display, TrialProgress, show_progress
 from baco_like.running.summary import format_summary, summarise, write_best
 
 TIME = Objective("time", "ms")
@@ -93,7 +87,7 @@ def test_failures_of_a_resumed_run_and_of_a_batch_are_counted_once():
     opt, stream = optimizer([("compile", "x")]), io.StringIO()
     trials = opt.suggest(3)
     opt.complete([Outcome.failure(t.id, "compile", "y") for t in trials])
-    shown = TrialProgress(LineDisplay(stream, None))
+    shown = TrialProgress(Display(stream, None))
     for trial in trials:
         shown.update(opt.history, opt.history.find(trial.id))
     assert stream.getvalue().splitlines()[-1].endswith("failed: compile 4")
@@ -119,7 +113,7 @@ def test_a_bar_on_a_terminal():
     def use(stream):
         opt = optimizer([])
         shown = show_progress(stream, 2, "ms")
-        assert isinstance(shown._display.display, BarDisplay)
+        assert shown._display._bar is not None
         for result in (("compile", "no header"), 2.0):
             trial = observe(opt, result)
             shown.update(opt.history, trial)
@@ -148,14 +142,14 @@ class Broken(io.StringIO):
 
 def test_progress_stops_when_its_stream_is_closed():
     opt, stream = optimizer([1.0]), Broken()
-    shown = TrialProgress(GuardedDisplay(LineDisplay(stream, None), stream))
+    shown = TrialProgress(Display(stream, None))
     shown.update(opt.history, opt.trials[0])
     shown.update(opt.history, opt.trials[0])
     shown.close()
 
 
 def test_errors_within_progress_are_raised():
-    shown = TrialProgress(GuardedDisplay(LineDisplay(sys.stdout, None), sys.stdout))
+    shown = TrialProgress(Display(sys.stdout, None))
     with pytest.raises(AttributeError):
         shown.update(None, None)
 

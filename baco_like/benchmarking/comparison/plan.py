@@ -19,7 +19,7 @@ from baco_like.benchmarking.comparison.runs import (
 )
 from baco_like.benchmarking.comparison.spaces import RecordedSpace
 from baco_like.benchmarking.comparison.store import ComparisonSpecification, RunStore
-from baco_like.running.progress import open_display
+from baco_like.running.progress import Display
 
 _LINE_INTERVAL = 10.0
 """Seconds between two lines of progress."""
@@ -110,9 +110,7 @@ def run_missing(
     missing = [job for job in jobs if job.key not in store.runs]
     if missing:
         done = len(jobs) - len(missing)
-        display = open_display(
-            progress_stream, len(jobs), "run", done=done, interval=_LINE_INTERVAL
-        )
+        display = Display(progress_stream, len(jobs), "run", done=done, interval=_LINE_INTERVAL)
         try:
             for run in run_parallel(work, missing, processes):
                 store.add(run)
