@@ -16,16 +16,14 @@ from baco_like.strategies.composite.random_interleaving import RandomInterleavin
 from baco_like.strategies.direct.base import ReplayedStrategy
 from baco_like.strategies.direct.basin_hopping import BasinHopping
 from baco_like.strategies.direct.dual_annealing import DualAnnealing
-from baco_like.strategies.direct.pattern_search import PatternSearch
-from baco_like.strategies.direct.torczon import Torczon
+from baco_like.strategies.direct.pattern_search import PatternSearch, Torczon
 from baco_like.strategies.evolutionary.base import PopulationStrategy
 from baco_like.strategies.evolutionary.differential_evolution import DifferentialEvolution
 from baco_like.strategies.evolutionary.firefly import Firefly
 from baco_like.strategies.evolutionary.genetic_algorithm import GeneticAlgorithm
 from baco_like.strategies.evolutionary.particle_swarm import ParticleSwarm
 from baco_like.strategies.exhaustive import Exhaustive
-from baco_like.strategies.local.base import LocalSearchStrategy
-from baco_like.strategies.local.climbing import Climber
+from baco_like.strategies.local.base import Climber, LocalSearchStrategy
 from baco_like.strategies.local.genetic_local_search import GeneticLocalSearch
 from baco_like.strategies.local.local_search import IteratedLocalSearch, MultiStartLocalSearch
 from baco_like.strategies.local.simulated_annealing import SimulatedAnnealing

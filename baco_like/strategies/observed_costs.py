@@ -8,13 +8,13 @@ keeps its contents when a newer one grows from it.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import final
 
 import numpy as np
 
-from baco_like._typing import Array, Codes
-from baco_like.records.history import row_keys
+from baco_like._typing import Array
 
 
 @final
@@ -30,7 +30,7 @@ class ObservedCosts:
         return self._length
 
     def add(self, key: bytes, cost: float) -> ObservedCosts:
-        """Return the costs with one more observation of a configuration, given by its key (see `row_keys`)."""
+        """Return the costs with one more observation of a configuration, given by its key (see `records.row_keys`)."""
         # If another version has already appended to the shared store, this one continues in a copy.
         grown = self if len(self._entries) == self._length else self._copy()
         grown._positions.setdefault(key, []).append(grown._length)
@@ -57,7 +57,7 @@ class ObservedCosts:
         # Dividing first avoids an overflow of the sum.
         return math.fsum(cost / len(finite) for cost in finite) if finite else math.inf
 
-    def costs(self, codes: Codes) -> Array:
-        """Return the costs of rows of codes, ``(n, w)`` -> ``(n,)``; NaN for rows that were not observed."""
-        known = (self.cost(key) for key in row_keys(codes))
-        return np.fromiter((np.nan if cost is None else cost for cost in known), float, len(codes))
+    def costs(self, keys: Sequence[bytes]) -> Array:
+        """Return the costs of n configurations by their keys, ``(n,)``; NaN for those that were not observed."""
+        known = (self.cost(key) for key in keys)
+        return np.fromiter((np.nan if cost is None else cost for cost in known), float, len(keys))

@@ -14,12 +14,7 @@ from typing import Any
 
 from baco_like.acquisitions.functions import ExpectedImprovement, LowerConfidenceBound
 from baco_like.acquisitions.protocol import AcquisitionFunction
-from baco_like.acquisitions.selectors import (
-    ACQUISITIONS,
-    AcquisitionSelector,
-    AdvancedMulti,
-    Multi,
-)
+from baco_like.acquisitions.selectors import ACQUISITIONS, AcquisitionSelector, AdvancedMulti, Multi
 from baco_like.spaces.design import (
     biased_walk,
     from_prior,
@@ -38,8 +33,7 @@ from baco_like.strategies.composite.portfolio import Portfolio
 from baco_like.strategies.composite.random_interleaving import RandomInterleaving
 from baco_like.strategies.direct.basin_hopping import BasinHopping
 from baco_like.strategies.direct.dual_annealing import DualAnnealing
-from baco_like.strategies.direct.pattern_search import PatternSearch
-from baco_like.strategies.direct.torczon import Torczon
+from baco_like.strategies.direct.pattern_search import PatternSearch, Torczon
 from baco_like.strategies.evolutionary.differential_evolution import DifferentialEvolution
 from baco_like.strategies.evolutionary.firefly import Firefly
 from baco_like.strategies.evolutionary.genetic_algorithm import GeneticAlgorithm

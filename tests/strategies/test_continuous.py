@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from baco_like import Categorical, Integer, Ordinal, Permutation, Real, Space
-from baco_like.strategies.geometry.continuous import UnitBox
+from baco_like.strategies.geometry import UnitBox
 
 ALL = Space(
     {

@@ -14,7 +14,7 @@ from baco_like.strategies.evolutionary.differential_evolution import (
     cross_exponential,
     draw_others,
 )
-from baco_like.strategies.geometry.continuous import UnitBox
+from baco_like.strategies.geometry import UnitBox
 from baco_like.strategies.moves.constraint_handling import (
     draw_anywhere,
     draw_latin_hypercube,
@@ -140,14 +140,14 @@ def test_a_generation_that_changes_nothing_twice_is_drawn_again():
     founders = run.state.candidates
     algorithm, problem = run.state.algorithm, Problem(SPACE)
     costs = np.arange(9.0)
-    members = algorithm.form_population(problem, founders, costs)
+    members = algorithm.form_population(founders, costs)
     rng = np.random.default_rng(0)
     for _ in range(2):
-        trial = algorithm.breed(problem, members, rng)
-        members = algorithm.select_members(problem, members, trial, np.full(9, 100.0), rng)
+        trial = algorithm.breed(problem.space, members, rng)
+        members = algorithm.select_members(members, trial, np.full(9, 100.0), rng)
     assert members.stagnant == 2
-    fresh = algorithm.breed(problem, members, rng)
-    members = algorithm.select_members(problem, members, fresh, np.full(9, 50.0), rng)
+    fresh = algorithm.breed(problem.space, members, rng)
+    members = algorithm.select_members(members, fresh, np.full(9, 50.0), rng)
     np.testing.assert_array_equal(members.codes, fresh.codes)
     assert members.stagnant == 0
     assert (members.best_cost, members.best.tolist()) == (0.0, founders.codes[0].tolist())
@@ -156,10 +156,10 @@ def test_a_generation_that_changes_nothing_twice_is_drawn_again():
 def test_a_trial_vector_that_is_a_member_already_replaces_nothing():
     algorithm = DifferentialEvolution(population_per_parameter=2).for_budget(None)
     problem, rng = Problem(SPACE), np.random.default_rng(0)
-    founders = algorithm.draw_founders(problem, rng)
-    members = algorithm.form_population(problem, founders, np.arange(6.0))
+    founders = algorithm.draw_founders(problem.space, rng)
+    members = algorithm.form_population(founders, np.arange(6.0))
     shifted = type(founders)(np.roll(founders.codes, 1, axis=0))
-    after = algorithm.select_members(problem, members, shifted, np.full(6, -1.0), rng)
+    after = algorithm.select_members(members, shifted, np.full(6, -1.0), rng)
     np.testing.assert_array_equal(after.codes, members.codes)
     assert after.stagnant == 1
 
@@ -169,10 +169,10 @@ def test_a_trial_vector_that_is_a_member_already_replaces_nothing():
 def test_every_method_breeds_feasible_configurations(space, method):
     algorithm = DifferentialEvolution(method=method, population_per_parameter=2).for_budget(None)
     problem, rng = Problem(space), np.random.default_rng(0)
-    founders = algorithm.draw_founders(problem, rng)
+    founders = algorithm.draw_founders(problem.space, rng)
     assert space.feasible.contains(founders.codes).all()
-    members = algorithm.form_population(problem, founders, rng.random(len(founders)))
-    trials = algorithm.breed(problem, members, rng)
+    members = algorithm.form_population(founders, rng.random(len(founders)))
+    trials = algorithm.breed(problem.space, members, rng)
     assert space.feasible.contains(trials.codes).all()
     assert len(trials) == len(founders)
 
@@ -214,7 +214,7 @@ def test_settings_of_the_papers():
 
 
 def test_there_are_enough_members_for_the_differences():
-    one = Problem(Space({"a": Integer(0, 99)}))
+    one = Space({"a": Integer(0, 99)})
     assert DifferentialEvolution(method="best1bin", population_per_parameter=1).size(one) == 5
     assert DifferentialEvolution(method="rand2bin", population_per_parameter=1).size(one) == 6
     assert DifferentialEvolution(method="best1bin", population_per_parameter=16).size(one) == 16

@@ -7,7 +7,7 @@ from baco_like import Ordinal, Space
 from baco_like._random import Purpose, generator
 from baco_like.optimizer import Optimizer
 from baco_like.strategies import PatternSearch, Torczon
-from baco_like.strategies.geometry.repaired_box import RepairedBox
+from baco_like.strategies.geometry import RepairedBox
 from baco_like.strategies.protocol import Problem
 
 SIDES = {
@@ -37,7 +37,7 @@ def evaluated(strategy, n, start=None, seed=2):
 def starts(strategy, seed=2):
     """Return where a run with this seed begins, and the later random starts, as the strategy draws them."""
     state = strategy.init(Problem(SPACE), generator(seed, Purpose.INIT))
-    rng, box = np.random.Generator(np.random.PCG64(0)), RepairedBox.of(SPACE)
+    rng, box = np.random.Generator(np.random.PCG64(0)), RepairedBox(SPACE)
     rng.bit_generator.state = state.rng_state
     while True:
         yield box.starts(16, rng)

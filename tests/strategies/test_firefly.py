@@ -5,12 +5,9 @@ from population_runs import Run, in_order
 from baco_like import Categorical, Integer, Space
 from baco_like.strategies import Firefly, create_strategy
 from baco_like.strategies.evolutionary.firefly import Fireflies
-from baco_like.strategies.evolutionary.snapping import (
-    draw_feasible_points,
-    snap_to_feasible,
-    snap_to_nearest,
-)
-from baco_like.strategies.geometry.continuous import UnitBox
+from baco_like.strategies.evolutionary.snapping import snap_to_feasible
+from baco_like.strategies.geometry import UnitBox
+from baco_like.strategies.moves.constraint_handling import draw_uniform
 from baco_like.strategies.protocol import Problem
 
 SPACE = Space(
@@ -28,8 +25,8 @@ def reference(space, cost, fireflies, seed, evaluations):
     """Yang's double loop; returns every evaluated row."""
     box = UnitBox.of(space)
     rng = np.random.default_rng([seed, 0, 0])
-    x = draw_feasible_points(space, box, fireflies.population, rng)
-    evaluated = [*snap_to_feasible(space, box, x, rng)]
+    x = box.scaled(draw_uniform(space, fireflies.population, rng))
+    evaluated = [*snap_to_feasible(space, x, rng)]
     costs = [cost(row) for row in evaluated]
     step = 0
     while len(evaluated) < evaluations:
@@ -43,7 +40,7 @@ def reference(space, cost, fireflies, seed, evaluations):
                     noise = fireflies.noise * rng.uniform(-0.5, 0.5, (1, len(box.extents)))[0]
                     x[i] = x[i] + pull * (x[j] - x[i]) + noise
                     x[i] = np.minimum(np.maximum(x[i], 0.0), box.extents)
-                    (row,) = snap_to_feasible(space, box, x[i : i + 1], rng)
+                    (row,) = snap_to_feasible(space, x[i : i + 1], rng)
                     evaluated.append(row)
                     costs[i] = cost(row)
         order = sorted(range(len(x)), key=lambda i: costs[i])
@@ -63,17 +60,17 @@ def test_with_outcomes_in_order_it_is_the_double_loop():
 def test_a_move_by_hand():
     fireflies = Firefly(population=2, noise=0.0, attraction=0.5, absorption=2.0)
     problem, rng = Problem(FREE), np.random.default_rng(0)
-    founders = fireflies.draw_founders(problem, rng)
+    founders = fireflies.draw_founders(problem.space, rng)
     positions = np.array([[0.2, 0.9], [0.5, 0.5]])
     founders = type(founders)(founders.codes, (positions, np.arange(2)))
-    population = fireflies.form_population(problem, founders, np.array([1.0, 3.0]))
+    population = fireflies.form_population(founders, np.array([1.0, 3.0]))
     assert (population.mover, population.towards) == (1, 0)
-    candidates = fireflies.breed(problem, population, rng)
+    candidates = fireflies.breed(problem.space, population, rng)
     moved, movers = candidates.moves
     pull = 0.5 * np.exp(-2.0 * (0.09 + 0.16))
     np.testing.assert_allclose(moved, [[0.5 - 0.3 * pull, 0.5 + 0.4 * pull]])
     assert movers.tolist() == [1]
-    after = fireflies.select_members(problem, population, candidates, np.array([0.5]), rng)
+    after = fireflies.select_members(population, candidates, np.array([0.5]), rng)
     np.testing.assert_allclose(after.positions, [moved[0], positions[0]])  # sorted: brightest first
     assert after.costs.tolist() == [0.5, 1.0]
     assert (after.mover, after.towards) == (1, 0)
@@ -82,15 +79,15 @@ def test_a_move_by_hand():
 def test_all_wander_while_all_are_equally_bright():
     fireflies = Firefly(population=5, noise=0.1)
     problem, rng = Problem(FREE), np.random.default_rng(0)
-    founders = fireflies.draw_founders(problem, rng)
-    population = fireflies.form_population(problem, founders, np.full(5, np.inf))
+    founders = fireflies.draw_founders(problem.space, rng)
+    population = fireflies.form_population(founders, np.full(5, np.inf))
     assert population.mover is None
-    candidates = fireflies.breed(problem, population, rng)
+    candidates = fireflies.breed(problem.space, population, rng)
     assert len(candidates) == 5
     apart = np.abs(candidates.moves[0] - population.positions)
     assert (apart <= 0.05).all()
     assert (apart > 0.0).any()
-    after = fireflies.select_members(problem, population, candidates, np.arange(5.0), rng)
+    after = fireflies.select_members(population, candidates, np.arange(5.0), rng)
     np.testing.assert_array_equal(after.positions, candidates.moves[0])
     assert (after.mover, after.towards) == (1, 0)
 
@@ -98,11 +95,13 @@ def test_all_wander_while_all_are_equally_bright():
 def test_an_outsider_replaces_the_darkest():
     fireflies, problem = Firefly(population=3), Problem(FREE)
     population = Fireflies(np.full((3, 2), 0.5), np.array([1.0, 9.0, 5.0]), 1, 0)
-    joined = fireflies.add_outsider(problem, population, np.array([0.0, 99.0]), 0.0)
+    joined = fireflies.add_outsider(problem.space, population, np.array([0.0, 99.0]), 0.0)
     assert joined.costs.tolist() == [1.0, 0.0, 5.0]
     np.testing.assert_allclose(joined.positions[1], [0.005, 0.995])
     assert (joined.mover, joined.towards) == (2, 0)  # now the second one is the brightest
-    assert fireflies.add_outsider(problem, population, np.array([0.0, 99.0]), 9.0) is population
+    assert (
+        fireflies.add_outsider(problem.space, population, np.array([0.0, 99.0]), 9.0) is population
+    )
 
 
 def test_fireflies_do_not_move_to_the_evaluated_configurations():
@@ -110,7 +109,7 @@ def test_fireflies_do_not_move_to_the_evaluated_configurations():
     run.go(20)
     box = UnitBox.of(SPACE)
     positions = run.state.population.positions
-    assert not SPACE.feasible.contains(snap_to_nearest(SPACE, box, positions, run.rng)).all()
+    assert not SPACE.feasible.contains(box.from_scaled(positions)).all()
 
 
 def test_settings_of_the_papers():

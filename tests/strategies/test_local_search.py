@@ -10,9 +10,8 @@ from population_runs import Run
 from baco_like import Categorical, Integer, Permutation, Real, Space
 from baco_like.spaces.neighbourhoods import adjacent
 from baco_like.strategies import create_strategy
-from baco_like.strategies.local.neighbourhoods import Neighbourhoods
 from baco_like.strategies.local.perturbation import number_of_changes, perturb
-from baco_like.strategies.local.scan import Scan
+from baco_like.strategies.local.scan import Neighbourhoods, Scan
 from baco_like.strategies.observed_costs import ObservedCosts
 
 RNG = np.random.default_rng
@@ -170,7 +169,7 @@ def test_a_perturbation_without_other_values_is_the_row_itself():
 
 
 def test_cached_neighbours_match_the_definition():
-    near = Neighbourhoods.of(SPACE, "adjacent")
+    near = Neighbourhoods(SPACE, "adjacent")
     row = sample(RNG(5))
     for _ in range(2):
         around = near.around(row, RNG(0))
@@ -179,7 +178,7 @@ def test_cached_neighbours_match_the_definition():
         for other, gene in zip(around.rows, around.genes, strict=True):
             at = SPACE.columns[SPACE.active[gene]]
             assert (other[at] != row[at]).any()
-    reals = Neighbourhoods.of(REALS, "hamming")
+    reals = Neighbourhoods(REALS, "hamming")
     point = REALS.feasible.sample(1, RNG(0))[0]
     first, second = (reals.around(point, rng) for rng in (RNG(1), RNG(2)))
     assert not np.array_equal(first.rows, second.rows)
@@ -188,7 +187,7 @@ def test_cached_neighbours_match_the_definition():
 def test_of_many_values_some_random_ones_are_neighbours():
     space = Space({"n": list(range(1000)), "m": list(range(20))}, ["n % 2 == 0"])
     row = space.feasible.sample(1, RNG(0))[0]
-    near = Neighbourhoods.of(space, "hamming")
+    near = Neighbourhoods(space, "hamming")
     first, second = (near.around(row, rng) for rng in (RNG(1), RNG(2)))
     assert 40 < np.bincount(first.genes)[0] <= 64
     assert np.bincount(first.genes)[1] == 19

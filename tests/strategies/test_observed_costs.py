@@ -32,9 +32,9 @@ def test_an_older_version_keeps_its_contents():
     right = add(first, trial(1, 9.0, a=2))
     codes = np.array([[0.0], [1.0]])
     assert (len(first), len(left), len(right)) == (1, 2, 2)
-    np.testing.assert_array_equal(first.costs(codes), [5.0, np.nan])
-    np.testing.assert_array_equal(left.costs(codes), [5.0, 7.0])
-    np.testing.assert_array_equal(right.costs(codes), [5.0, 9.0])
+    np.testing.assert_array_equal(first.costs(row_keys(codes)), [5.0, np.nan])
+    np.testing.assert_array_equal(left.costs(row_keys(codes)), [5.0, 7.0])
+    np.testing.assert_array_equal(right.costs(row_keys(codes)), [5.0, 9.0])
 
 
 @pytest.mark.parametrize(
@@ -45,12 +45,12 @@ def test_the_successes_among_repeats_are_averaged(values, cost):
     costs = ObservedCosts()
     for number, value in enumerate(values):
         costs = add(costs, trial(number, value))
-    assert costs.costs(np.array([[0.0]])) == [cost]
+    assert costs.costs(row_keys(np.array([[0.0]]))) == [cost]
 
 
 def test_maximised_values_become_negative_costs():
     costs = add(ObservedCosts(), trial(0, 5.0, direction="maximize"))
-    assert costs.costs(np.array([[0.0]])) == [-5.0]
+    assert costs.costs(row_keys(np.array([[0.0]]))) == [-5.0]
 
 
 def test_a_configuration_outside_the_space_has_no_code():

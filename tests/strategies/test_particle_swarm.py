@@ -9,13 +9,9 @@ from population_runs import Run, in_order
 from baco_like import Categorical, Integer, Permutation, Real, Space
 from baco_like.strategies import ParticleSwarm, create_strategy
 from baco_like.strategies.evolutionary.particle_swarm import Swarm
-from baco_like.strategies.evolutionary.snapping import (
-    draw_feasible_points,
-    draw_points,
-    snap_to_feasible,
-    snap_to_nearest,
-)
-from baco_like.strategies.geometry.continuous import UnitBox
+from baco_like.strategies.evolutionary.snapping import snap_to_feasible
+from baco_like.strategies.geometry import UnitBox
+from baco_like.strategies.moves.constraint_handling import draw_uniform
 from baco_like.strategies.protocol import Problem
 
 SPACE = Space(
@@ -37,9 +33,9 @@ def reference(space, cost, swarm, seed, generations):
     """The textbook's swarm, one particle after the other; returns every evaluated row."""
     box = UnitBox.of(space)
     rng = np.random.default_rng([seed, 0, 0])
-    x = draw_feasible_points(space, box, swarm.particles, rng)
+    x = box.scaled(draw_uniform(space, swarm.particles, rng))
     v = rng.uniform(-1.0, 1.0, x.shape) * box.extents
-    rows = snap_to_feasible(space, box, x, rng)
+    rows = snap_to_feasible(space, x, rng)
     evaluated = [*rows]
     best = [(cost(row), place.copy()) for row, place in zip(rows, x, strict=True)]
     for generation in range(1, generations):
@@ -51,7 +47,7 @@ def reference(space, cost, swarm, seed, generations):
             pull = pull + swarm.social * r2[i] * (leader - x[i])
             v[i] = swarm.inertia * v[i] + pull
         x = np.minimum(np.maximum(x + v, 0.0), box.extents)
-        rows = snap_to_feasible(space, box, x, rng)
+        rows = snap_to_feasible(space, x, rng)
         evaluated += [*rows]
         for i, row in enumerate(rows):
             if cost(row) < best[i][0]:
@@ -75,7 +71,7 @@ def test_particles_do_not_move_to_the_evaluated_configurations():
     positions, _ = run.state.candidates.moves
     box = UnitBox.of(SPACE)
     assert SPACE.feasible.contains(run.state.candidates.codes).all()
-    assert not SPACE.feasible.contains(snap_to_nearest(SPACE, box, positions, run.rng)).all()
+    assert not SPACE.feasible.contains(box.from_scaled(positions)).all()
 
 
 def test_leaders_among_the_nearest_particles():
@@ -91,10 +87,10 @@ def test_leaders_among_the_nearest_particles():
 def test_a_failed_place_is_no_best_place():
     swarm, problem = ParticleSwarm(particles=4), Problem(SPACE)
     rng = np.random.default_rng(0)
-    founders = swarm.draw_founders(problem, rng)
-    first = swarm.form_population(problem, founders, np.array([np.inf, 2.0, np.inf, 3.0]))
-    moved = swarm.breed(problem, first, rng)
-    after = swarm.select_members(problem, first, moved, np.array([4.0, np.inf, np.inf, 1.0]), rng)
+    founders = swarm.draw_founders(problem.space, rng)
+    first = swarm.form_population(founders, np.array([np.inf, 2.0, np.inf, 3.0]))
+    moved = swarm.breed(problem.space, first, rng)
+    after = swarm.select_members(first, moved, np.array([4.0, np.inf, np.inf, 1.0]), rng)
     assert after.best_costs.tolist() == [4.0, 2.0, np.inf, 1.0]
     np.testing.assert_array_equal(after.best_positions[1], founders.moves[0][1])
     np.testing.assert_array_equal(after.best_positions[3], moved.moves[0][3])
@@ -114,9 +110,9 @@ def adjacent_by_brute_force(space, row):
 def test_points_snap_to_the_nearest_strictly_adjacent_configuration(seed):
     rng = np.random.default_rng(seed)
     box = UnitBox.of(SPACE)
-    points = draw_points(SPACE, box, 8, rng)
-    snapped = snap_to_feasible(SPACE, box, points, rng)
-    own = snap_to_nearest(SPACE, box, points, rng)
+    points = rng.random((8, box.axes)) * box.extents
+    snapped = snap_to_feasible(SPACE, points, rng)
+    own = box.from_scaled(points)
     for point, row, found in zip(points, own, snapped, strict=True):
         if SPACE.feasible.contains(row[None, :])[0]:
             np.testing.assert_array_equal(found, row)
@@ -130,14 +126,14 @@ def test_points_snap_to_the_nearest_strictly_adjacent_configuration(seed):
 @pytest.mark.parametrize("space", [SPARSE, MIXED], ids=["sparse", "mixed"])
 def test_points_far_from_everything_feasible_snap_as_well(space):
     rng, box = np.random.default_rng(0), UnitBox.of(space)
-    points = draw_points(space, box, 40, rng)
-    assert not space.feasible.contains(snap_to_nearest(space, box, points, rng)).all()
-    assert space.feasible.contains(snap_to_feasible(space, box, points, rng)).all()
+    points = rng.random((40, box.axes)) * box.extents
+    assert not space.feasible.contains(box.from_scaled(points)).all()
+    assert space.feasible.contains(snap_to_feasible(space, points, rng)).all()
 
 
 def test_the_scaled_box_has_one_step_length():
     problem, rng = Problem(SPACE), np.random.default_rng(0)
-    positions, velocities = ParticleSwarm(particles=30).draw_founders(problem, rng).moves
+    positions, velocities = ParticleSwarm(particles=30).draw_founders(problem.space, rng).moves
     np.testing.assert_allclose(UnitBox.of(SPACE).extents, [1.0, 0.5, 0.3])
     assert (positions <= [1.0, 0.5, 0.3]).all()
     assert (np.abs(velocities) <= [1.0, 0.5, 0.3]).all()

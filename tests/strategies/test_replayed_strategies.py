@@ -12,7 +12,7 @@ from baco_like import Categorical, Integer, Ordinal, Permutation, Real, Space
 from baco_like.optimizer import Optimizer
 from baco_like.records.history import History, row_keys
 from baco_like.strategies.direct.base import ReplayedStrategy
-from baco_like.strategies.geometry.repaired_box import RepairedBox
+from baco_like.strategies.geometry import RepairedBox
 from baco_like.strategies.protocol import Problem
 
 GRID = Space({"a": Ordinal(list(range(40))), "b": Ordinal(list(range(40)))})
@@ -53,7 +53,7 @@ def plain(space, wanted):
     strategy = Walk()
     problem = Problem(space)
     state = strategy.init(problem, np.random.default_rng(5))
-    box = RepairedBox.of(space)
+    box = RepairedBox(space)
     rng = np.random.Generator(np.random.PCG64(0))
     rng.bit_generator.state = state.rng_state
     (start, *_) = box.starts(16, rng)
@@ -230,13 +230,13 @@ LISTED = Space(
 @settings(max_examples=25, deadline=None)
 def test_every_point_stands_for_a_feasible_row_and_a_row_for_itself(space, seed):
     rng = np.random.default_rng(seed)
-    box = RepairedBox.of(space)
+    box = RepairedBox(space)
     for row in box.starts(4, rng):
         assert (box.row(box.point(row))[1] == row).all()
-    point = rng.random(box.axes)
+    point = rng.random(box.unit.axes)
     key, row = box.row(point)
     assert space.feasible.contains(row[None, :])[0]
-    assert (key, row.tolist()) == (box.row(point)[0], RepairedBox.of(space).row(point)[1].tolist())
+    assert (key, row.tolist()) == (box.row(point)[0], RepairedBox(space).row(point)[1].tolist())
     inside = box.unit.from_unit(point[None, :])
     if space.feasible.contains(inside)[0]:
         assert np.allclose(row, inside[0], rtol=1e-9)
@@ -245,8 +245,8 @@ def test_every_point_stands_for_a_feasible_row_and_a_row_for_itself(space, seed)
 @given(seed=st.integers(0, 10**6))
 @settings(max_examples=25, deadline=None)
 def test_no_feasible_row_is_nearer_than_the_one_that_a_point_stands_for(seed):
-    box = RepairedBox.of(LISTED)
-    point = np.random.default_rng(seed).random(box.axes)
+    box = RepairedBox(LISTED)
+    point = np.random.default_rng(seed).random(box.unit.axes)
     inside = box.unit.from_unit(point[None, :])
     rows = np.concatenate([box.row(point)[1][None, :], LISTED.feasible.listed])
     apart = np.abs(rows - inside)
@@ -255,6 +255,6 @@ def test_no_feasible_row_is_nearer_than_the_one_that_a_point_stands_for(seed):
 
 
 def test_steps_are_whole_values_and_pass_the_keys_of_a_permutation():
-    box = RepairedBox.of(BENT)
+    box = RepairedBox(BENT)
     assert np.allclose(box.steps(1e-9), [1 / 1024, 1 / 40, 0.5, 0.5, 0.5])
     assert np.allclose(box.steps(0.25), [0.25, 0.25, 0.5, 0.5, 0.5])

@@ -10,7 +10,7 @@ from baco_like.optimizer import Optimizer
 from baco_like.strategies import BasinHopping, DualAnnealing
 from baco_like.strategies.direct.dual_annealing import visit_from
 from baco_like.strategies.direct.local_minimiser import LocalMinimiser
-from baco_like.strategies.geometry.repaired_box import RepairedBox
+from baco_like.strategies.geometry import RepairedBox
 from baco_like.strategies.protocol import Problem
 
 SPACE = Space(
@@ -48,7 +48,7 @@ class Direct:
         state = strategy.init(Problem(space), generator(seed, Purpose.INIT))
         self.rng = np.random.Generator(np.random.PCG64(0))
         self.rng.bit_generator.state = state.rng_state
-        self.space, self.box, self.n = space, RepairedBox.of(space), n
+        self.space, self.box, self.n = space, RepairedBox(space), n
         (row, *_) = self.box.starts(16, self.rng)
         self.start, self.unit = self.box.point(row), 1.0
         self.seen = {}
@@ -94,7 +94,7 @@ def test_basin_hopping_is_scipys(method):
 
 
 def test_the_step_is_adapted_as_scipys():
-    box = RepairedBox.of(PLANE)
+    box = RepairedBox(PLANE)
     strategy = BasinHopping("nelder_mead", temperature=0.05, step=0.3)
     start, rng, points = np.array([0.2, 0.7]), np.random.default_rng(3), []
 

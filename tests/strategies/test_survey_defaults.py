@@ -1,7 +1,7 @@
 import pytest
 
-from baco_like.strategies import IteratedLocalSearch, survey_defaults
-from baco_like.strategies.survey_defaults import (
+from baco_like.strategies import IteratedLocalSearch, settings
+from baco_like.strategies.settings import (
     BUDGETS,
     GENETIC_ALGORITHM,
     ITERATED,
@@ -11,7 +11,7 @@ from baco_like.strategies.survey_defaults import (
 
 TABLES = {
     name: table
-    for name, table in vars(survey_defaults).items()
+    for name, table in vars(settings).items()
     if name.isupper() and isinstance(table, dict)
 }
 ROWS = {name: table for name, table in TABLES.items() if "first" not in table} | {

@@ -27,9 +27,8 @@ from typing import Any, ClassVar, Generic, TypeVar, final
 import numpy as np
 
 from baco_like._typing import Array, Rng
-from baco_like.records.history import History, row_keys
-from baco_like.records.trial import Observation, Proposal
-from baco_like.strategies.geometry.repaired_box import RepairedBox
+from baco_like.records import History, Observation, Proposal, row_keys
+from baco_like.strategies.geometry import RepairedBox
 from baco_like.strategies.observed_costs import ObservedCosts
 from baco_like.strategies.protocol import Problem
 from baco_like.strategies.settings import BudgetedSettings
@@ -54,16 +53,12 @@ _HUGE = 1e300
 _NOTHING: Mapping[bytes, float] = MappingProxyType({})
 
 
-class _UnknownCost(Exception):
-    """The objective was called at a configuration that is not observed."""
+class _Interrupted(Exception):
+    """The objective was called at an unobserved configuration, or too often without one (row is None)."""
 
-    def __init__(self, row: Array) -> None:
+    def __init__(self, row: Array | None) -> None:
         super().__init__()
         self.row = row
-
-
-class _NothingNew(Exception):
-    """The objective was called too often without an unknown configuration."""
 
 
 @dataclass(frozen=True)
@@ -149,7 +144,7 @@ class ReplayedStrategy(BudgetedSettings, ABC, Generic[C]):
         """Return the state that requests the first start."""
         rng_state = np.random.PCG64(int(rng.integers(2**63))).state
         algorithm = self.for_budget(problem.budget)
-        return _advance(Replay(algorithm, RepairedBox.of(problem.space), rng_state))
+        return _advance(Replay(algorithm, RepairedBox(problem.space), rng_state))
 
     def ask(
         self, problem: Problem, history: History, state: Replay[C], n: int, rng: Rng
@@ -187,17 +182,12 @@ class ReplayedStrategy(BudgetedSettings, ABC, Generic[C]):
             return _advance(replace(after, started=True, waited=0))
         if after.best is not state.best and (not state.started or state.unit == 0.0):
             return _advance(replace(after, checkpoint=None, start=code, answers=(), unit=0.0))
-        return _wait(after, _proposed_ahead(observation))
-
-
-def _wait(state: Replay[C], ahead: int) -> Replay[C]:
-    """Return the state after an observation that was not requested; after too many the request is given up."""
-    assert state.request is not None
-    waited = state.waited + (ahead > 0)
-    if waited <= max(_PATIENCE, 2 * ahead):
-        return replace(state, waited=waited)
-    skipped = state.skipped.union(row_keys(state.request[None, :]))
-    return _advance(replace(state, skipped=skipped, waited=0))
+        ahead = _proposed_ahead(observation)
+        waited = state.waited + (ahead > 0)
+        if waited <= max(_PATIENCE, 2 * ahead):
+            return replace(after, waited=waited)
+        skipped = state.skipped.union(row_keys(state.request[None, :]))
+        return _advance(replace(after, skipped=skipped, waited=0))
 
 
 def _proposed_ahead(observation: Observation) -> int:
@@ -225,16 +215,14 @@ def _advance(state: Replay[C], assumed: Mapping[bytes, float] = _NOTHING) -> Rep
             if state.checkpoint is None:
                 return state
             continue
-        if not state.box.axes:  # the space has one configuration, the start
+        if not state.box.unit.axes:  # the space has one configuration, the start
             return replace(state, request=None)
         objective = _ReplayedObjective(state, assumed, lookups)
         try:
             after = state.algorithm.stage(state.box, state.checkpoint, objective, rng)
-        except _UnknownCost as unknown:
-            return replace(state, answers=tuple(objective.answers), request=unknown.row)
-        except _NothingNew:
-            if restarted:
-                return replace(state, answers=tuple(objective.answers), request=None)
+        except _Interrupted as interrupted:
+            if interrupted.row is not None or restarted:
+                return replace(state, answers=tuple(objective.answers), request=interrupted.row)
             restarted, lookups = True, limit
             state = _restart(state, rng)
             continue
@@ -246,19 +234,23 @@ def _advance(state: Replay[C], assumed: Mapping[bytes, float] = _NOTHING) -> Rep
 
 
 @final
+@dataclass
 class _ReplayedObjective:
     """Answers the calls of one stage: first as before, then from the observed costs.
 
     Attributes:
-        answers: All answers of the stage.
+        state: The state at the beginning of the stage.
+        assumed: Costs of configurations that are not observed.
         lookups: Number of new answers that may still be given.
+        answers: All answers of the stage.
     """
 
-    def __init__(self, state: Replay[Any], assumed: Mapping[bytes, float], lookups: int) -> None:
-        self.answers = list(state.answers)
-        self.lookups = lookups
-        self._state = state
-        self._assumed = assumed
+    state: Replay[Any]
+    assumed: Mapping[bytes, float]
+    lookups: int
+
+    def __post_init__(self) -> None:
+        self.answers = list(self.state.answers)
         self._calls = 0
 
     def __call__(self, point: Array) -> float:
@@ -269,13 +261,13 @@ class _ReplayedObjective:
 
     def _look_up(self, point: Array) -> float:
         if not self.lookups:
-            raise _NothingNew
-        key, row = self._state.box.row(point)
-        cost = self._state.cost(key, self._assumed)
+            raise _Interrupted(None)
+        key, row = self.state.box.row(point)
+        cost = self.state.cost(key, self.assumed)
         if cost is None:
-            raise _UnknownCost(row)
+            raise _Interrupted(row)
         self.lookups -= 1
-        return self._state.scale_cost(cost)
+        return self.state.scale_cost(cost)
 
 
 def _restart(state: Replay[C], rng: Rng) -> Replay[C]:

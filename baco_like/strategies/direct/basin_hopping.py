@@ -12,9 +12,8 @@ from typing_extensions import override
 from baco_like._typing import Array, Rng
 from baco_like.strategies.direct.base import Objective, ReplayedStrategy
 from baco_like.strategies.direct.local_minimiser import METHODS, LocalMinimiser, Minimum
-from baco_like.strategies.geometry.repaired_box import RepairedBox
-from baco_like.strategies.settings import BY_BUDGET, setting
-from baco_like.strategies.survey_defaults import BASIN_HOPPING, SurveyRow
+from baco_like.strategies.geometry import RepairedBox
+from baco_like.strategies.settings import BASIN_HOPPING, BY_BUDGET, setting
 
 _INTERVAL, _TARGET, _FACTOR = 50, 0.5, 0.9
 """Every 50 hops the step is changed by the factor 0.9, so that half of the hops are accepted (scipy's values)."""
@@ -61,7 +60,7 @@ class BasinHopping(ReplayedStrategy[Hops]):
     step: float = setting(0.5, within="(0, 1]")
 
     phase: ClassVar[str] = "basin_hopping"
-    survey: ClassVar[SurveyRow] = BASIN_HOPPING
+    survey: ClassVar = BASIN_HOPPING
 
     @override
     def lookup_limit(self, box: RepairedBox) -> int:

@@ -13,9 +13,8 @@ from typing_extensions import override
 from baco_like._typing import Array, Rng
 from baco_like.strategies.direct.base import CostedPoint, Objective, ReplayedStrategy
 from baco_like.strategies.direct.local_minimiser import METHODS, LocalMinimiser
-from baco_like.strategies.geometry.repaired_box import RepairedBox
-from baco_like.strategies.settings import BY_BUDGET, setting
-from baco_like.strategies.survey_defaults import DUAL_ANNEALING, SurveyRow
+from baco_like.strategies.geometry import RepairedBox
+from baco_like.strategies.settings import BY_BUDGET, DUAL_ANNEALING, setting
 
 _TAIL = 1e8
 """Longer displacements are replaced by a random share of this length, as in scipy."""
@@ -94,9 +93,8 @@ def visit_from(point: Array, visit: int, q: float, temperature: float, rng: Rng)
     shift = draw_displacements(q, temperature, len(axes), rng)
     if visit < k:
         above, below = rng.uniform(size=2)
-        shift = np.where(
-            shift > _TAIL, _TAIL * above, np.where(shift < -_TAIL, -_TAIL * below, shift)
-        )
+        shift = np.where(shift > _TAIL, _TAIL * above, shift)
+        shift = np.where(shift < -_TAIL, -_TAIL * below, shift)
     elif abs(shift[0]) > _TAIL:
         shift = np.sign(shift) * _TAIL * rng.uniform()
     wrapped = np.fmod(np.fmod(point[axes] + shift, 1.0) + 1.0, 1.0)
@@ -135,7 +133,7 @@ class DualAnnealing(ReplayedStrategy[AnnealingCheckpoint]):
     restart: float = setting(2e-5, within="(0, 1)")
 
     phase: ClassVar[str] = "dual_annealing"
-    survey: ClassVar[SurveyRow] = DUAL_ANNEALING
+    survey: ClassVar = DUAL_ANNEALING
 
     @override
     def lookup_limit(self, box: RepairedBox) -> int:
@@ -162,8 +160,8 @@ class DualAnnealing(ReplayedStrategy[AnnealingCheckpoint]):
         if at.visit >= visits:
             minimise = LocalMinimiser(self.method, box.counts)
             minimum = minimise(objective, (at.best if at.visit == visits else at.chain)[0])
-            found = (minimum.point, minimum.cost)
-            return _skip_searches(_use_minimum(at, found, from_best=at.visit == visits))
+            lowest = (minimum.point, minimum.cost)
+            return _skip_searches(_use_minimum(at, lowest, from_best=at.visit == visits))
         if at.visit == 0 and self._temperature_at(at) < self.temperature * self.restart:
             point = rng.uniform(size=len(at.current[0]))
             return replace(at, current=(point, objective(point)), iteration=0)

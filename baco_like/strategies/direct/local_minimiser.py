@@ -87,15 +87,27 @@ class LocalMinimiser:
         """Return the minimum from a start in the box, ``(k,)``; at the limit of the calls, the best point so far."""
         from scipy.optimize import minimize
 
-        counted = _CountedObjective(objective, self.calls)
+        best, remaining = Minimum(start, math.inf, success=False), self.calls
+
+        def limited(point: Array) -> float:
+            nonlocal best, remaining
+            if not remaining:
+                raise _CallLimitReached
+            remaining -= 1
+            inside = np.clip(point, 0.0, 1.0)
+            cost = objective(inside)
+            if cost < best.cost:
+                best = Minimum(inside, cost, success=False)
+            return cost
+
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")  # SLSQP and CG warn about flat functions
             try:
                 result = minimize(
-                    counted, start, method=METHODS[self.method], **self.arguments(start)
+                    limited, start, method=METHODS[self.method], **self.arguments(start)
                 )
             except _CallLimitReached:
-                return Minimum(counted.point, counted.cost, success=False)
+                return best
         return Minimum(np.clip(result.x, 0.0, 1.0), float(result.fun), bool(result.success))
 
     def arguments(self, start: Array) -> dict[str, Any]:
@@ -107,38 +119,19 @@ class LocalMinimiser:
             "cobyla": {"rhobeg": _TRUST, "tol": finest},
             "slsqp": {"eps": step},
             "lbfgsb": {"eps": step},
-            "nelder_mead": {"initial_simplex": _first_simplex(start, step), "xatol": finest},
+            "nelder_mead": {
+                "initial_simplex": right_angled_simplex(start, np.maximum(step, _TRUST)),
+                "xatol": finest,
+            },
             "cg": {"eps": step},
         }
-        # CG accepts no bounds; `_CountedObjective` clips its points.
+        # CG accepts no bounds; the objective clips its points.
         bounds = {} if self.method == "cg" else {"bounds": [(0.0, 1.0)] * len(start)}
         return {"options": options[self.method], **bounds}
 
 
-def _first_simplex(start: Array, step: Array) -> Array:
-    """Return a simplex whose sides are a quarter of the box or one value, whichever is larger, ``(k + 1, k)``."""
-    length = np.maximum(step, _TRUST)
+def right_angled_simplex(corner: Array, sides: Array) -> Array:
+    """Return a simplex with sides of given lengths, ``(k,)``, that point inwards from a corner, ``(k + 1, k)``."""
     return np.concatenate(
-        [start[None, :], start + np.diag(np.where(start <= 0.5, length, -length))]
+        [corner[None, :], corner + np.diag(np.where(corner <= 0.5, sides, -sides))]
     )
-
-
-@final
-class _CountedObjective:
-    """An objective that limits its calls and keeps the best point."""
-
-    def __init__(self, objective: Callable[[Array], float], calls: int) -> None:
-        self.point: Array = np.empty(0)
-        self.cost = math.inf
-        self._objective = objective
-        self._remaining = calls
-
-    def __call__(self, point: Array) -> float:
-        if not self._remaining:
-            raise _CallLimitReached
-        self._remaining -= 1
-        inside = np.clip(point, 0.0, 1.0)
-        cost = self._objective(inside)
-        if cost < self.cost:
-            self.point, self.cost = inside, cost
-        return cost

@@ -2,7 +2,7 @@
 
 Members are configurations. Their points in the unit box are the middles of their values' intervals; mapping a mutant
 back to a configuration therefore rounds it to the nearest index and clips it. Reals are not rounded, and permutations
-have one random key per element (see `geometry/continuous.py`).
+have one random key per element (see `geometry.py`).
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ import numpy as np
 from typing_extensions import override
 
 from baco_like._typing import Array, Codes, Ints, Mask, Rng
-from baco_like.records.history import row_keys
+from baco_like.records import row_keys
+from baco_like.spaces import Space
 from baco_like.strategies.evolutionary.base import Candidates, PopulationStrategy
-from baco_like.strategies.geometry.continuous import UnitBox
+from baco_like.strategies.geometry import UnitBox
 from baco_like.strategies.moves.constraint_handling import (
     draw_anywhere,
     draw_latin_hypercube,
@@ -25,9 +26,7 @@ from baco_like.strategies.moves.constraint_handling import (
     repair_by_nearest,
 )
 from baco_like.strategies.moves.selection import replace_worst
-from baco_like.strategies.protocol import Problem
-from baco_like.strategies.settings import BY_BUDGET, setting
-from baco_like.strategies.survey_defaults import DIFFERENTIAL_EVOLUTION, SurveyRow
+from baco_like.strategies.settings import BY_BUDGET, DIFFERENTIAL_EVOLUTION, setting
 
 Mutant = Callable[[Array, Array, Sequence[Array], float], Array]
 """Returns mutants, ``(n, k)``, from the members, ``(n, k)``, the best point, ``(k,)``, random other members, ``(n, k)``
@@ -161,7 +160,7 @@ class DifferentialEvolution(PopulationStrategy[Members]):
     weight: float | Sequence[float] = BY_BUDGET
     recombination: float = setting(BY_BUDGET, within="[0, 1]")
 
-    survey: ClassVar[SurveyRow] = DIFFERENTIAL_EVOLUTION
+    survey: ClassVar = DIFFERENTIAL_EVOLUTION
 
     @override
     def default_settings(self, budget: int | None) -> Mapping[str, Any]:
@@ -186,27 +185,27 @@ class DifferentialEvolution(PopulationStrategy[Members]):
             raise ValueError(f"weight {self.weight} must be one number or two")
         return ends
 
-    def size(self, problem: Problem) -> int:
+    def size(self, space: Space) -> int:
         """Return the number of members, large enough for the differences."""
         donor, _ = METHODS[self.method]
-        return max(5, donor.others + 1, self.population_per_parameter * len(problem.space.active))
+        return max(5, donor.others + 1, self.population_per_parameter * len(space.active))
 
     @override
-    def draw_founders(self, problem: Problem, rng: Rng) -> Candidates:
+    def draw_founders(self, space: Space, rng: Rng) -> Candidates:
         """Return a Latin hypercube, or uniform points of the unit box."""
         draw = draw_latin_hypercube if self.is_aware else draw_anywhere
-        return Candidates(draw(problem.space, self.size(problem), rng))
+        return Candidates(draw(space, self.size(space), rng))
 
     @override
-    def form_population(self, problem: Problem, founders: Candidates, costs: Array) -> Members:
+    def form_population(self, founders: Candidates, costs: Array) -> Members:
         """Return the first population."""
         best = int(costs.argmin())
         return Members(founders.codes, costs, founders.codes[best], float(costs[best]))
 
     @override
-    def breed(self, problem: Problem, population: Members, rng: Rng) -> Candidates:
+    def breed(self, space: Space, population: Members, rng: Rng) -> Candidates:
         """Return a trial vector for every member, or new random members if nothing changes any more."""
-        space, n = problem.space, len(population.codes)
+        n = len(population.codes)
         if population.stagnant >= _STAGNANT:
             draw = draw_uniform if self.is_aware else draw_anywhere
             fresh = draw(space, n, rng)
@@ -223,7 +222,7 @@ class DifferentialEvolution(PopulationStrategy[Members]):
 
     @override
     def select_members(
-        self, problem: Problem, population: Members, candidates: Candidates, costs: Array, rng: Rng
+        self, population: Members, candidates: Candidates, costs: Array, rng: Rng
     ) -> Members:
         """Return the members, each replaced by its trial vector if that is as good and not a member already."""
         if population.stagnant >= _STAGNANT:
@@ -239,9 +238,7 @@ class DifferentialEvolution(PopulationStrategy[Members]):
         return members
 
     @override
-    def add_outsider(
-        self, problem: Problem, population: Members, code: Array, cost: float
-    ) -> Members:
+    def add_outsider(self, space: Space, population: Members, code: Array, cost: float) -> Members:
         """Return the members, the worst one replaced if the outsider is better and not a member already."""
         codes, costs, worst = replace_worst(population.codes, population.costs, code, cost)
         if worst is None:

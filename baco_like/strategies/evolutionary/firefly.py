@@ -1,4 +1,4 @@
-"""Firefly algorithm (Yang 2009) in the scaled box of `geometry/continuous.py` (Willemsen et al., section IV-C).
+"""Firefly algorithm (Yang 2009) in the scaled box of `geometry.py` (Willemsen et al., section IV-C).
 
 One firefly at a time is compared with all others. It moves towards every brighter one and is evaluated after each move.
 Then the fireflies are sorted by brightness, and the comparisons start again. The configuration nearest to a firefly, or
@@ -14,10 +14,11 @@ import numpy as np
 from typing_extensions import override
 
 from baco_like._typing import Array, Rng
+from baco_like.spaces import Space
 from baco_like.strategies.evolutionary.base import Candidates
 from baco_like.strategies.evolutionary.snapping import PositionedStrategy
-from baco_like.strategies.geometry.continuous import UnitBox
-from baco_like.strategies.protocol import Problem
+from baco_like.strategies.geometry import UnitBox
+from baco_like.strategies.moves.selection import replace_worst
 from baco_like.strategies.settings import setting
 
 
@@ -65,20 +66,20 @@ class Firefly(PositionedStrategy[Fireflies]):
     noise: float = setting(0.2, within="[0, inf)")
 
     @override
-    def draw_founders(self, problem: Problem, rng: Rng) -> Candidates:
+    def draw_founders(self, space: Space, rng: Rng) -> Candidates:
         """Return candidates with positions and their indices."""
-        positions = self.draw_positions(problem.space, self.population, rng)
-        return self.candidates_at(problem.space, positions, np.arange(len(positions)), rng)
+        positions = self.draw_positions(space, self.population, rng)
+        return self.candidates_at(space, positions, np.arange(len(positions)), rng)
 
     @override
-    def form_population(self, problem: Problem, founders: Candidates, costs: Array) -> Fireflies:
+    def form_population(self, founders: Candidates, costs: Array) -> Fireflies:
         """Return the first fireflies."""
         return _compare(founders.moves[0], costs, 0, 0)
 
     @override
-    def breed(self, problem: Problem, population: Fireflies, rng: Rng) -> Candidates:
+    def breed(self, space: Space, population: Fireflies, rng: Rng) -> Candidates:
         """Return one move towards a brighter firefly, or a random move of each if all are equally bright."""
-        box, here = UnitBox.of(problem.space), population.positions
+        here = population.positions
         if population.mover is None:
             movers, pull = np.arange(len(here)), np.zeros_like(here)
         else:
@@ -86,17 +87,12 @@ class Firefly(PositionedStrategy[Fireflies]):
             apart = here[population.towards] - here[movers]
             pull = self.attraction * np.exp(-self.absorption * (apart**2).sum()) * apart
         noise = self.noise * rng.uniform(-0.5, 0.5, pull.shape)
-        positions = np.clip(here[movers] + pull + noise, 0.0, box.extents)
-        return self.candidates_at(problem.space, positions, movers, rng)
+        positions = np.clip(here[movers] + pull + noise, 0.0, UnitBox.of(space).extents)
+        return self.candidates_at(space, positions, movers, rng)
 
     @override
     def select_members(
-        self,
-        problem: Problem,
-        population: Fireflies,
-        candidates: Candidates,
-        costs: Array,
-        rng: Rng,
+        self, population: Fireflies, candidates: Candidates, costs: Array, rng: Rng
     ) -> Fireflies:
         """Return the fireflies after the move, and which of them moves next."""
         moved, movers = candidates.moves
@@ -108,15 +104,15 @@ class Firefly(PositionedStrategy[Fireflies]):
 
     @override
     def add_outsider(
-        self, problem: Problem, population: Fireflies, code: Array, cost: float
+        self, space: Space, population: Fireflies, code: Array, cost: float
     ) -> Fireflies:
         """Return the fireflies with the darkest one moved to a brighter outsider."""
-        darkest = population.costs.argmax()
-        if cost >= population.costs[darkest]:
+        position = UnitBox.of(space).scaled(code[None, :])[0]
+        positions, costs, darkest = replace_worst(
+            population.positions, population.costs, position, cost
+        )
+        if darkest is None:
             return population
-        positions, costs = population.positions.copy(), population.costs.copy()
-        positions[darkest] = UnitBox.of(problem.space).scaled(code[None, :])[0]
-        costs[darkest] = cost
         return _compare(positions, costs, population.mover or 0, population.towards)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from typing_extensions import override
 
 from baco_like._typing import Array, Codes, Rng
+from baco_like.spaces import Space
 from baco_like.spaces.rows import drop_duplicates
 from baco_like.strategies.evolutionary.base import Candidates, PopulationStrategy
 from baco_like.strategies.moves.constraint_handling import (
@@ -26,9 +27,13 @@ from baco_like.strategies.moves.mutation import (
     step_to_neighbours,
 )
 from baco_like.strategies.moves.selection import SELECTIONS, Selection, Tournament, replace_worst
-from baco_like.strategies.protocol import Problem
-from baco_like.strategies.settings import BY_BUDGET, choose, setting
-from baco_like.strategies.survey_defaults import GENETIC_ALGORITHM, settings_for_budget
+from baco_like.strategies.settings import (
+    BY_BUDGET,
+    GENETIC_ALGORITHM,
+    choose,
+    setting,
+    settings_for_budget,
+)
 
 _SURPLUS = 4
 """Generations of further children that are bred to replace duplicates; after that duplicates stay."""
@@ -115,23 +120,23 @@ class GeneticAlgorithm(PopulationStrategy[Parents]):
         return OneIn(self.mutation_chance) if self.mutation is None else PerGene(self.mutation)
 
     @override
-    def draw_founders(self, problem: Problem, rng: Rng) -> Candidates:
+    def draw_founders(self, space: Space, rng: Rng) -> Candidates:
         """Return uniform draws."""
         draw = draw_uniform if self.is_aware else draw_anywhere
-        return Candidates(draw(problem.space, self.population, rng))
+        return Candidates(draw(space, self.population, rng))
 
     @override
-    def form_population(self, problem: Problem, founders: Candidates, costs: Array) -> Parents:
+    def form_population(self, founders: Candidates, costs: Array) -> Parents:
         """Return the first parents."""
         return Parents(founders.codes, costs)
 
     @override
-    def breed(self, problem: Problem, population: Parents, rng: Rng) -> Candidates:
+    def breed(self, space: Space, population: Parents, rng: Rng) -> Candidates:
         """Return as many children as there are parents, distinct ones if possible."""
         n = len(population.codes)
-        children = drop_duplicates(self._breed_children(problem, population, n, rng))
+        children = drop_duplicates(self._breed_children(space, population, n, rng))
         if len(children) < n:
-            more = self._breed_children(problem, population, _SURPLUS * n, rng)
+            more = self._breed_children(space, population, _SURPLUS * n, rng)
             children = drop_duplicates(np.concatenate([children, more]))
             if len(children) < n:
                 children = np.concatenate([children, more])
@@ -139,7 +144,7 @@ class GeneticAlgorithm(PopulationStrategy[Parents]):
 
     @override
     def select_members(
-        self, problem: Problem, population: Parents, candidates: Candidates, costs: Array, rng: Rng
+        self, population: Parents, candidates: Candidates, costs: Array, rng: Rng
     ) -> Parents:
         """Return the survivors among parents and children."""
         survivors = self.selection_rule.survivors(population.costs, costs, rng)
@@ -149,15 +154,12 @@ class GeneticAlgorithm(PopulationStrategy[Parents]):
         )
 
     @override
-    def add_outsider(
-        self, problem: Problem, population: Parents, code: Array, cost: float
-    ) -> Parents:
+    def add_outsider(self, space: Space, population: Parents, code: Array, cost: float) -> Parents:
         """Return the parents, the worst one replaced if the outsider is better and not among them."""
         codes, costs, _ = replace_worst(population.codes, population.costs, code, cost)
         return Parents(codes, costs)
 
-    def _breed_children(self, problem: Problem, parents: Parents, n: int, rng: Rng) -> Codes:
-        space = problem.space
+    def _breed_children(self, space: Space, parents: Parents, n: int, rng: Rng) -> Codes:
         pairs = self.selection_rule.mates(parents.costs, -(-n // 2), rng)
         crossover = choose("crossover", self.crossover, CROSSOVERS)
         children = cross_pairs(space, parents.codes, pairs, crossover, rng)[:n]

@@ -1,6 +1,6 @@
 """Particle swarm optimization (Kennedy and Eberhart 1995; Willemsen et al., section IV-C and Algorithm 2).
 
-Particles move through the scaled box of `geometry/continuous.py`. The configuration nearest to a particle, or a
+Particles move through the scaled box of `geometry.py`. The configuration nearest to a particle, or a
 feasible neighbour of it, is evaluated; the particle itself does not move there.
 """
 
@@ -14,12 +14,12 @@ import numpy as np
 from typing_extensions import override
 
 from baco_like._typing import Array, Ints, Rng
+from baco_like.spaces import Space
 from baco_like.strategies.evolutionary.base import Candidates
 from baco_like.strategies.evolutionary.snapping import PositionedStrategy
-from baco_like.strategies.geometry.continuous import UnitBox
-from baco_like.strategies.protocol import Problem
-from baco_like.strategies.settings import BY_BUDGET, setting
-from baco_like.strategies.survey_defaults import PARTICLE_SWARM, SurveyRow
+from baco_like.strategies.geometry import UnitBox
+from baco_like.strategies.moves.selection import replace_worst
+from baco_like.strategies.settings import BY_BUDGET, PARTICLE_SWARM, setting
 
 
 @final
@@ -71,7 +71,7 @@ class ParticleSwarm(PositionedStrategy[Swarm]):
     cognitive: float = setting(3.0, within="(-inf, inf)")
     social: float = setting(0.5, within="(-inf, inf)")
 
-    survey: ClassVar[SurveyRow] = PARTICLE_SWARM
+    survey: ClassVar = PARTICLE_SWARM
 
     @override
     def default_settings(self, budget: int | None) -> Mapping[str, Any]:
@@ -79,23 +79,22 @@ class ParticleSwarm(PositionedStrategy[Swarm]):
         return {"particles": 30} if self.is_aware else super().default_settings(budget)
 
     @override
-    def draw_founders(self, problem: Problem, rng: Rng) -> Candidates:
+    def draw_founders(self, space: Space, rng: Rng) -> Candidates:
         """Return candidates with positions and uniform velocities up to the lengths of the axes."""
-        positions = self.draw_positions(problem.space, self.particles, rng)
-        extents = UnitBox.of(problem.space).extents
-        velocities = rng.uniform(-1.0, 1.0, positions.shape) * extents
-        return self.candidates_at(problem.space, positions, velocities, rng)
+        positions = self.draw_positions(space, self.particles, rng)
+        velocities = rng.uniform(-1.0, 1.0, positions.shape) * UnitBox.of(space).extents
+        return self.candidates_at(space, positions, velocities, rng)
 
     @override
-    def form_population(self, problem: Problem, founders: Candidates, costs: Array) -> Swarm:
+    def form_population(self, founders: Candidates, costs: Array) -> Swarm:
         """Return the first swarm."""
         positions, velocities = founders.moves
         return Swarm(positions, velocities, positions, costs)
 
     @override
-    def breed(self, problem: Problem, population: Swarm, rng: Rng) -> Candidates:
+    def breed(self, space: Space, population: Swarm, rng: Rng) -> Candidates:
         """Return every particle after one move; coordinates outside the box are clipped."""
-        box, now = UnitBox.of(problem.space), population.positions
+        now = population.positions
         own, others = rng.random(now.shape), rng.random(now.shape)
         leaders = population.best_positions[self.leaders(population)]
         velocities = (
@@ -103,12 +102,12 @@ class ParticleSwarm(PositionedStrategy[Swarm]):
             + self.cognitive * own * (population.best_positions - now)
             + self.social * others * (leaders - now)
         )
-        positions = np.clip(now + velocities, 0.0, box.extents)
-        return self.candidates_at(problem.space, positions, velocities, rng)
+        positions = np.clip(now + velocities, 0.0, UnitBox.of(space).extents)
+        return self.candidates_at(space, positions, velocities, rng)
 
     @override
     def select_members(
-        self, problem: Problem, population: Swarm, candidates: Candidates, costs: Array, rng: Rng
+        self, population: Swarm, candidates: Candidates, costs: Array, rng: Rng
     ) -> Swarm:
         """Return the swarm after the move."""
         positions, velocities = candidates.moves
@@ -121,14 +120,12 @@ class ParticleSwarm(PositionedStrategy[Swarm]):
         )
 
     @override
-    def add_outsider(self, problem: Problem, population: Swarm, code: Array, cost: float) -> Swarm:
+    def add_outsider(self, space: Space, population: Swarm, code: Array, cost: float) -> Swarm:
         """Return the swarm in which the particle with the worst best position remembers a better outsider."""
-        worst = population.best_costs.argmax()
-        if cost >= population.best_costs[worst]:
-            return population
-        positions, costs = population.best_positions.copy(), population.best_costs.copy()
-        positions[worst] = UnitBox.of(problem.space).scaled(code[None, :])[0]
-        costs[worst] = cost
+        position = UnitBox.of(space).scaled(code[None, :])[0]
+        positions, costs, _ = replace_worst(
+            population.best_positions, population.best_costs, position, cost
+        )
         return replace(population, best_positions=positions, best_costs=costs)
 
     def leaders(self, swarm: Swarm) -> Ints:

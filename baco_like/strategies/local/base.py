@@ -18,19 +18,17 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain, zip_longest
 from typing import Any, ClassVar, Generic, TypeVar, final
 
 import numpy as np
 
-from baco_like._typing import Array, Codes, Rng
-from baco_like.records.history import History, row_keys
-from baco_like.records.trial import Observation, Proposal
-from baco_like.spaces import design
+from baco_like._typing import Array, Rng
+from baco_like.records import History, Observation, Proposal, row_keys
+from baco_like.spaces import Space, design
 from baco_like.spaces.rows import drop_duplicates
-from baco_like.strategies.local.climbing import Climber
-from baco_like.strategies.local.neighbourhoods import NEIGHBOURHOODS, Neighbourhoods
-from baco_like.strategies.local.scan import Scan
+from baco_like.strategies.local.scan import NEIGHBOURHOODS, Neighbourhoods, Scan, scan_neighbours
 from baco_like.strategies.observed_costs import ObservedCosts
 from baco_like.strategies.protocol import Problem, proposed_rows
 from baco_like.strategies.settings import BY_BUDGET, BudgetedSettings
@@ -49,6 +47,34 @@ CostedRow = tuple[Array, float]
 
 M = TypeVar("M")
 
+IMPROVEMENTS: Mapping[str, bool] = {"first": True, "best": False}
+"""Values of the setting ``improvement``: move to the first better neighbour, or to the best of all."""
+
+
+@final
+@dataclass(frozen=True)
+class Climber:
+    """A hill climber (Schoonhoven et al. 2022, section III-C1).
+
+    First improvement looks at the neighbours in random order, parameter by parameter, and moves to the first better
+    one. Best improvement looks at all neighbours and moves to the best.
+
+    Attributes:
+        first: True: first improvement; False: best improvement.
+        restart: Whether a new pass over the parameters starts after an improvement; if not, the pass continues with the
+            parameters that are left (first improvement only).
+    """
+
+    first: bool = True
+    restart: bool = True
+
+
+HILL_CLIMBERS: Mapping[str, Climber] = {
+    "random_first": Climber(first=True, restart=True),
+    "best": Climber(first=False),
+}
+"""Hill climbers by name, for the setting ``hill_climber``."""
+
 
 @final
 @dataclass(frozen=True, eq=False)
@@ -56,6 +82,7 @@ class LocalSearchState(Generic[M]):
     """The state of a local search.
 
     Attributes:
+        problem: The run.
         algorithm: The strategy with all its settings.
         neighbourhoods: Finds neighbours.
         memory: The algorithm's own state.
@@ -69,6 +96,7 @@ class LocalSearchState(Generic[M]):
         overtaken: Number of spares observed in this turn that were proposed while everything awaited was pending.
     """
 
+    problem: Problem
     algorithm: LocalSearchStrategy[M]
     neighbourhoods: Neighbourhoods
     memory: M
@@ -85,17 +113,37 @@ class LocalSearchState(Generic[M]):
         """Return the state that scans a start, ``(w,)``."""
         return replace(self, scans=(Scan.start(row, self.observed),))
 
-    def scan_next_start(self, problem: Problem, rng: Rng) -> LocalSearchState[M]:
+    def scan_next_start(self, rng: Rng) -> LocalSearchState[M]:
         """Return the state that scans its next start: the surprise, the oldest spare, or a new draw."""
         if self.surprise is not None:
             return replace(self.scan_start(self.surprise[0]), surprise=None)
         if self.spares:
             return replace(self.scan_start(self.spares[0][0]), spares=self.spares[1:])
-        return self.scan_start(self.algorithm.draw_start(problem, self.memory, rng))
+        return self.scan_start(self.algorithm.draw_start(self.problem.space, self.memory, rng))
 
     def climb(self, climber: Climber, scan: Scan, rng: Rng) -> Scan | None:
-        """Return the climber's next scan, or None at a local minimum."""
-        return climber.advance(scan, self.neighbourhoods, self.observed, rng)
+        """Return the scan after a settled one, or None if its base is a local minimum."""
+        resume_at = None
+        if scan.base is None or scan.better is not None:
+            to = scan.better or 0  # a start has one row
+            base, cost = scan.rows[to], float(scan.costs[to])
+            if climber.first and not climber.restart and scan.base is not None:
+                resume_at = scan.ranks, int(scan.ranks[scan.genes[to]])
+        elif scan.moved:
+            # This pass began at another configuration, so the base has not been compared with all its neighbours.
+            base, cost = scan.base, scan.threshold
+        else:
+            return None
+        return scan_neighbours(
+            base,
+            cost,
+            self.neighbourhoods,
+            self.observed,
+            rng,
+            first=climber.first,
+            member=scan.member,
+            resume_at=resume_at,
+        )
 
 
 @dataclass(frozen=True)
@@ -114,23 +162,23 @@ class LocalSearchStrategy(BudgetedSettings, ABC, Generic[M]):
     """The algorithm's own state before the first observation."""
 
     @abstractmethod
-    def move(self, problem: Problem, state: LocalSearchState[M], rng: Rng) -> LocalSearchState[M]:
+    def move(self, state: LocalSearchState[M], rng: Rng) -> LocalSearchState[M]:
         """Return the state with new scans after a scan has settled; the new scans may be settled as well."""
 
-    def draw_start(self, problem: Problem, memory: M, rng: Rng) -> Array:
+    def draw_start(self, space: Space, memory: M, rng: Rng) -> Array:
         """Return the next start, a feasible row, ``(w,)``; by default a uniform draw."""
-        return draw_uniform_row(problem, rng)
+        return space.feasible.sample(1, rng).reshape(-1)
 
-    def start(self, problem: Problem, state: LocalSearchState[M], rng: Rng) -> LocalSearchState[M]:
+    def start(self, state: LocalSearchState[M], rng: Rng) -> LocalSearchState[M]:
         """Return the state with the first scans."""
-        return state.scan_next_start(problem, rng)
+        return state.scan_next_start(rng)
 
     def init(self, problem: Problem, rng: Rng) -> LocalSearchState[M]:
         """Return the state that scans the first start."""
         algorithm = self.for_budget(problem.budget)
-        neighbourhoods = Neighbourhoods.of(problem.space, algorithm.neighbourhood)
-        state = LocalSearchState(algorithm, neighbourhoods, algorithm.first_memory)
-        return algorithm.start(problem, state, rng)
+        neighbourhoods = Neighbourhoods(problem.space, algorithm.neighbourhood)
+        state = LocalSearchState(problem, algorithm, neighbourhoods, algorithm.first_memory)
+        return algorithm.start(state, rng)
 
     def ask(
         self, problem: Problem, history: History, state: LocalSearchState[M], n: int, rng: Rng
@@ -146,8 +194,13 @@ class LocalSearchStrategy(BudgetedSettings, ABC, Generic[M]):
                 return list(proposals.values())
         history = history.assume_pending(proposed_rows(problem.space, proposals.values()))
         tag = {"phase": "spare", "turn": state.turn, "waiting": not proposals}
-        spares = _draw_spares(problem, history, state, n - len(proposals), rng)
-        return [*proposals.values(), *(Proposal(row, tag) for row in spares)]
+        draw_start, count = state.algorithm.draw_start, n - len(proposals)
+        draws = [draw_start(problem.space, state.memory, rng) for _ in range(2 * count)]
+        rows = drop_duplicates(np.array(draws))
+        rows = rows[~problem.is_excluded(history, rows)][:count]
+        excluded = partial(problem.is_excluded, history.assume_pending(rows))
+        more = design.uniform(problem.space, count - len(rows), rng, excluded)
+        return [*proposals.values(), *(Proposal(row, tag) for row in (*rows, *more))]
 
     def tell(
         self, problem: Problem, state: LocalSearchState[M], observation: Observation, rng: Rng
@@ -172,7 +225,7 @@ class LocalSearchStrategy(BudgetedSettings, ABC, Generic[M]):
         for _ in range(_MOVES_PER_TELL):
             if not any(scan.settled for scan in state.scans):
                 break
-            moved = state.algorithm.move(problem, state, rng)
+            moved = state.algorithm.move(state, rng)
             state = replace(moved, turn=state.turn + 1, overtaken=0)
         return state
 
@@ -181,22 +234,6 @@ def _needed(scans: Sequence[Scan], limit: int) -> Iterator[tuple[Scan, int]]:
     """Yield scans with the index of a needed cost: the first of every scan, the second of every scan, and so on."""
     columns = ([(scan, int(i)) for i in scan.unknown[:limit]] for scan in scans)
     return (item for item in chain.from_iterable(zip_longest(*columns)) if item is not None)
-
-
-def _draw_spares(
-    problem: Problem, history: History, state: LocalSearchState[Any], n: int, rng: Rng
-) -> Codes:
-    """Return at most n starts as the algorithm draws them; uniform draws replace those that are excluded."""
-    draws = [state.algorithm.draw_start(problem, state.memory, rng) for _ in range(2 * n)]
-    rows = drop_duplicates(np.array(draws))
-    rows = rows[~problem.is_excluded(history, rows)][:n]
-    if len(rows) == n:
-        return rows
-    history = history.assume_pending(rows)
-    more = design.uniform(
-        problem.space, n - len(rows), rng, lambda codes: problem.is_excluded(history, codes)
-    )
-    return np.concatenate([rows, more])
 
 
 def _note_unawaited(state: LocalSearchState[M], point: CostedRow, tag: Any) -> LocalSearchState[M]:
@@ -214,9 +251,3 @@ def _note_unawaited(state: LocalSearchState[M], point: CostedRow, tag: Any) -> L
         start = Scan.start(state.surprise[0], state.observed, state.scans[0].member)
         return replace(state, scans=(start,), surprise=None)
     return state
-
-
-def draw_uniform_row(problem: Problem, rng: Rng) -> Array:
-    """Return a uniform feasible draw, ``(w,)``."""
-    row: Array = problem.space.feasible.sample(1, rng)[0]
-    return row

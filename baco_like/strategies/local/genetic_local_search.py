@@ -10,20 +10,18 @@ import numpy as np
 from typing_extensions import override
 
 from baco_like._typing import Array, Codes, Rng
-from baco_like.spaces.space import Space
+from baco_like.spaces import Space
 from baco_like.strategies.local.base import (
+    HILL_CLIMBERS,
+    Climber,
     LocalSearchState,
     LocalSearchStrategy,
-    draw_uniform_row,
 )
-from baco_like.strategies.local.climbing import HILL_CLIMBERS, Climber
 from baco_like.strategies.local.scan import Scan
 from baco_like.strategies.moves.constraint_handling import draw_uniform, repair_by_neighbour
 from baco_like.strategies.moves.crossover import CROSSOVERS, Crossover, cross_pairs
 from baco_like.strategies.moves.selection import Tournament, replace_worst
-from baco_like.strategies.protocol import Problem
-from baco_like.strategies.settings import BY_BUDGET, choose, setting
-from baco_like.strategies.survey_defaults import GENETIC_LOCAL_SEARCH, SurveyRow
+from baco_like.strategies.settings import BY_BUDGET, GENETIC_LOCAL_SEARCH, choose, setting
 
 _STAGNANT = 5
 """Number of generations without a new configuration after which the population is drawn again."""
@@ -127,18 +125,16 @@ class GeneticLocalSearch(LocalSearchStrategy[ClimbingGeneration]):
     selection: str | SurvivorSelection = setting(BY_BUDGET, choices=SELECTIONS)
     hill_climber: str | Climber = setting(BY_BUDGET, choices=HILL_CLIMBERS)
 
-    survey: ClassVar[SurveyRow] = GENETIC_LOCAL_SEARCH
+    survey: ClassVar = GENETIC_LOCAL_SEARCH
 
     @override
-    def start(self, problem: Problem, state: GenerationState, rng: Rng) -> GenerationState:
+    def start(self, state: GenerationState, rng: Rng) -> GenerationState:
         """Return the state in which uniform draws begin to climb."""
-        rows = draw_uniform(problem.space, self.population, rng)
-        no_costs = np.empty(0)
-        memory = ClimbingGeneration(rows[:0], no_costs, rows, no_costs)
-        return _start_climbing(replace(state, memory=memory))
+        rows, no_costs = draw_uniform(state.problem.space, self.population, rng), np.empty(0)
+        return _start_climbing(state, ClimbingGeneration(rows[:0], no_costs, rows, no_costs))
 
     @override
-    def move(self, problem: Problem, state: GenerationState, rng: Rng) -> GenerationState:
+    def move(self, state: GenerationState, rng: Rng) -> GenerationState:
         """Climb on; when every child has reached a local minimum, breed the next generation."""
         memory = state.memory
         climber = choose("hill_climber", self.hill_climber, HILL_CLIMBERS)
@@ -152,48 +148,42 @@ class GeneticLocalSearch(LocalSearchStrategy[ClimbingGeneration]):
                 minima[scan.member], minima_costs[scan.member] = scan.base, scan.threshold
         memory = replace(memory, minima=minima, minima_costs=minima_costs)
         state = replace(state, memory=memory, scans=tuple(climbing))
-        return state if climbing else self._breed_generation(problem, state, rng)
+        return state if climbing else self._breed_generation(state, rng)
 
     @override
-    def draw_start(self, problem: Problem, memory: ClimbingGeneration, rng: Rng) -> Array:
+    def draw_start(self, space: Space, memory: ClimbingGeneration, rng: Rng) -> Array:
         """Return a child of two parents; a uniform draw in the first generation."""
         if not len(memory.rows):
-            return draw_uniform_row(problem, rng)
-        row: Array = self._breed(problem.space, memory.rows, memory.costs, 1, rng)[0]
-        return row
+            return super().draw_start(space, memory, rng)
+        return self._breed(space, memory.rows, memory.costs, 1, rng).reshape(-1)
 
-    def _breed_generation(
-        self, problem: Problem, state: GenerationState, rng: Rng
-    ) -> GenerationState:
+    def _breed_generation(self, state: GenerationState, rng: Rng) -> GenerationState:
         """Return the state in which the next generation begins to climb."""
-        old = state.memory
+        old, space = state.memory, state.problem.space
         stagnant = old.stagnant + 1 if state.observations == old.observations else 0
         if stagnant >= _STAGNANT:
-            return self.start(problem, state, rng)
+            return self.start(state, rng)
         rows, costs = old.minima, old.minima_costs
         if len(old.rows):
             select = choose("selection", self.selection, SELECTIONS)
-            rows, costs = select(problem.space, old.rows, old.costs, rows, costs, rng)
+            rows, costs = select(space, old.rows, old.costs, rows, costs, rng)
         if state.surprise is not None:
             rows, costs, _ = replace_worst(rows, costs, *state.surprise)
-        children = self._breed(problem.space, rows, costs, len(rows), rng)
+        children = self._breed(space, rows, costs, len(rows), rng)
         memory = ClimbingGeneration(rows, costs, children, costs, stagnant=stagnant)
-        return _start_climbing(replace(state, memory=memory, surprise=None))
+        return _start_climbing(replace(state, surprise=None), memory)
 
     def _breed(self, space: Space, rows: Codes, costs: Array, n: int, rng: Rng) -> Codes:
         """Return n feasible children of random pairs, ``(n, w)``."""
         crossover = choose("crossover", self.crossover, CROSSOVERS)
-        children = cross_pairs(
-            space, rows, Tournament().mates(costs, -(-n // 2), rng), crossover, rng
-        )
+        pairs = Tournament().mates(costs, -(-n // 2), rng)
+        children = cross_pairs(space, rows, pairs, crossover, rng)
         return repair_by_neighbour(space, children[:n], rng)
 
 
-def _start_climbing(state: GenerationState) -> GenerationState:
+def _start_climbing(state: GenerationState, memory: ClimbingGeneration) -> GenerationState:
     """Return the state in which the rows in ``minima`` begin to climb."""
-    rows = state.memory.minima
-    memory = replace(
-        state.memory, minima_costs=np.full(len(rows), np.nan), observations=state.observations
-    )
-    scans = tuple(Scan.start(row, state.observed, member) for member, row in enumerate(rows))
+    no_costs = np.full(len(memory.minima), np.nan)
+    memory = replace(memory, minima_costs=no_costs, observations=state.observations)
+    scans = tuple(Scan.start(row, state.observed, i) for i, row in enumerate(memory.minima))
     return replace(state, memory=memory, scans=scans)

@@ -10,20 +10,22 @@ from typing import Any, ClassVar, final
 from typing_extensions import override
 
 from baco_like._typing import Array, Rng
+from baco_like.spaces import Space
 from baco_like.strategies.local.base import (
+    IMPROVEMENTS,
+    Climber,
     LocalSearchState,
     LocalSearchStrategy,
     M,
-    draw_uniform_row,
 )
-from baco_like.strategies.local.climbing import IMPROVEMENTS, Climber
 from baco_like.strategies.local.perturbation import number_of_changes, perturb
-from baco_like.strategies.protocol import Problem
-from baco_like.strategies.settings import BY_BUDGET, choose, setting
-from baco_like.strategies.survey_defaults import (
+from baco_like.strategies.settings import (
+    BY_BUDGET,
     ITERATED,
     MULTI_START,
     SurveyRow,
+    choose,
+    setting,
     settings_for_budget,
 )
 
@@ -82,16 +84,14 @@ class MultiStartLocalSearch(_ClimbingStrategy[None]):
         ValueError: A setting is unknown.
     """
 
-    surveys: ClassVar[Mapping[str, SurveyRow]] = MULTI_START
+    surveys: ClassVar = MULTI_START
 
     @override
-    def move(
-        self, problem: Problem, state: LocalSearchState[None], rng: Rng
-    ) -> LocalSearchState[None]:
+    def move(self, state: LocalSearchState[None], rng: Rng) -> LocalSearchState[None]:
         """Climb on; from a local minimum go to the next start."""
         scan = state.climb(self.climber, state.scans[0], rng)
         if scan is None:
-            return state.scan_next_start(problem, rng)
+            return state.scan_next_start(rng)
         return replace(state, scans=(scan,))
 
 
@@ -134,13 +134,11 @@ class IteratedLocalSearch(_ClimbingStrategy[BestMinimum]):
     perturbation: float = setting(BY_BUDGET, within="(0, 1]")
     patience: int = setting(BY_BUDGET, within="[1, inf)")
 
-    surveys: ClassVar[Mapping[str, SurveyRow]] = ITERATED
+    surveys: ClassVar = ITERATED
     first_memory: ClassVar[BestMinimum] = BestMinimum()
 
     @override
-    def move(
-        self, problem: Problem, state: LocalSearchState[BestMinimum], rng: Rng
-    ) -> LocalSearchState[BestMinimum]:
+    def move(self, state: LocalSearchState[BestMinimum], rng: Rng) -> LocalSearchState[BestMinimum]:
         """Climb on; from a local minimum go to the next start."""
         scan = state.scans[0]
         following = state.climb(self.climber, scan, rng)
@@ -153,14 +151,13 @@ class IteratedLocalSearch(_ClimbingStrategy[BestMinimum]):
         else:
             state = replace(state, memory=replace(best, idle=best.idle + 1))
         if state.memory.idle < self.patience or state.surprise is not None:
-            return state.scan_next_start(problem, rng)
+            return state.scan_next_start(rng)
         state = replace(state, memory=replace(state.memory, idle=0))
-        return state.scan_start(draw_uniform_row(problem, rng))
+        return state.scan_start(super().draw_start(state.problem.space, state.memory, rng))
 
     @override
-    def draw_start(self, problem: Problem, memory: BestMinimum, rng: Rng) -> Array:
+    def draw_start(self, space: Space, memory: BestMinimum, rng: Rng) -> Array:
         """Return a perturbation of the best local minimum; a uniform draw before there is one."""
         if memory.row is None:
-            return draw_uniform_row(problem, rng)
-        count = number_of_changes(problem.space, self.perturbation)
-        return perturb(problem.space, memory.row, count, rng)
+            return super().draw_start(space, memory, rng)
+        return perturb(space, memory.row, number_of_changes(space, self.perturbation), rng)

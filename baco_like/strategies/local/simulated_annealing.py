@@ -10,21 +10,16 @@ from typing import ClassVar, final
 from typing_extensions import override
 
 from baco_like._typing import Array, Rng
+from baco_like.spaces import Space
 from baco_like.strategies.local.base import (
+    HILL_CLIMBERS,
+    Climber,
     CostedRow,
     LocalSearchState,
     LocalSearchStrategy,
-    draw_uniform_row,
 )
-from baco_like.strategies.local.climbing import HILL_CLIMBERS, Climber
 from baco_like.strategies.local.perturbation import number_of_changes, perturb
-from baco_like.strategies.protocol import Problem
-from baco_like.strategies.settings import BY_BUDGET, setting
-from baco_like.strategies.survey_defaults import (
-    SIMULATED_ANNEALING,
-    UNKNOWN_BUDGET,
-    SurveyRow,
-)
+from baco_like.strategies.settings import BY_BUDGET, SIMULATED_ANNEALING, UNKNOWN_BUDGET, setting
 
 OPTIONAL_HILL_CLIMBERS: Mapping[str, Climber | None] = {"none": None, **HILL_CLIMBERS}
 """Values of the setting ``hill_climber``."""
@@ -58,7 +53,7 @@ class SimulatedAnnealing(LocalSearchStrategy[CostedRow | None]):
     temperature: float = 0.1
     final_temperature: float = 1e-4
 
-    survey: ClassVar[SurveyRow] = SIMULATED_ANNEALING
+    survey: ClassVar = SIMULATED_ANNEALING
 
     @override
     def check_settings(self) -> None:
@@ -72,7 +67,7 @@ class SimulatedAnnealing(LocalSearchStrategy[CostedRow | None]):
 
     @override
     def move(
-        self, problem: Problem, state: LocalSearchState[CostedRow | None], rng: Rng
+        self, state: LocalSearchState[CostedRow | None], rng: Rng
     ) -> LocalSearchState[CostedRow | None]:
         """Climb on; at the top accept or reject the candidate, and perturb the current configuration."""
         scan = state.scans[0]
@@ -86,21 +81,20 @@ class SimulatedAnnealing(LocalSearchStrategy[CostedRow | None]):
             assert scan.base is not None
             candidate = scan.base, scan.threshold
         current = state.memory
-        temperature = self.temperature_at(state.observations, problem.budget)
+        temperature = self.temperature_at(state.observations, state.problem.budget)
         if current is None or rng.random() < accept_probability(
             current[1], candidate[1], temperature
         ):
             # The spares are perturbations of the previous configuration.
             state = replace(state, memory=candidate, spares=())
-        return state.scan_next_start(problem, rng)
+        return state.scan_next_start(rng)
 
     @override
-    def draw_start(self, problem: Problem, memory: CostedRow | None, rng: Rng) -> Array:
+    def draw_start(self, space: Space, memory: CostedRow | None, rng: Rng) -> Array:
         """Return a perturbation of the current configuration; a uniform draw before there is one."""
         if memory is None:
-            return draw_uniform_row(problem, rng)
-        count = number_of_changes(problem.space, self.exploration)
-        return perturb(problem.space, memory[0], count, rng)
+            return super().draw_start(space, memory, rng)
+        return perturb(space, memory[0], number_of_changes(space, self.exploration), rng)
 
     def temperature_at(self, evaluations: int, budget: int | None) -> float:
         """Return the temperature after a number of evaluations."""

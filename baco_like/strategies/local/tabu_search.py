@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar, final
 
-import numpy as np
 from typing_extensions import override
 
 from baco_like._typing import Rng
-from baco_like.records.history import row_keys
-from baco_like.strategies.local.base import LocalSearchState
-from baco_like.strategies.local.climbing import IMPROVEMENTS
+from baco_like.records import row_keys
+from baco_like.strategies.local.base import IMPROVEMENTS, LocalSearchState
 from baco_like.strategies.local.local_search import ImprovingStrategy
 from baco_like.strategies.local.scan import scan_neighbours
-from baco_like.strategies.protocol import Problem
-from baco_like.strategies.settings import BY_BUDGET, setting
-from baco_like.strategies.survey_defaults import TABU, SurveyRow
+from baco_like.strategies.settings import BY_BUDGET, TABU, setting
 
 Visited = tuple[bytes, ...]
 """Keys of the last visited configurations, oldest first."""
@@ -44,31 +39,22 @@ class TabuSearch(ImprovingStrategy[Visited]):
 
     tabu_size: int = setting(BY_BUDGET, within="[1, inf)")
 
-    surveys: ClassVar[Mapping[str, SurveyRow]] = TABU
+    surveys: ClassVar = TABU
     first_memory: ClassVar[Visited] = ()
 
     @override
-    def move(
-        self, problem: Problem, state: LocalSearchState[Visited], rng: Rng
-    ) -> LocalSearchState[Visited]:
+    def move(self, state: LocalSearchState[Visited], rng: Rng) -> LocalSearchState[Visited]:
         """Move to the selected neighbour, and scan its neighbours that are not tabu."""
         scan = state.scans[0]
         if state.surprise is not None:
             (row, cost), state = state.surprise, replace(state, surprise=None)
         elif not len(scan.rows):
-            return state.scan_next_start(problem, rng)
+            return state.scan_next_start(rng)
         else:
             to = int(scan.costs.argmin()) if scan.better is None else scan.better
             row, cost = scan.rows[to], float(scan.costs[to])
         visited = (*state.memory, *row_keys(row[None, :]))[-self.tabu_size :]
-        scan = scan_neighbours(
-            row,
-            cost,
-            state.neighbourhoods,
-            state.observed,
-            rng,
-            first=IMPROVEMENTS[self.improvement],
-        )
-        tabu = frozenset(visited)
-        allowed = np.array([key not in tabu for key in scan.keys], dtype=np.bool_)
-        return replace(state, memory=visited, scans=(scan.keep(allowed),))
+        first, tabu = IMPROVEMENTS[self.improvement], frozenset(visited)
+        near, observed = state.neighbourhoods, state.observed
+        scan = scan_neighbours(row, cost, near, observed, rng, first=first, tabu=tabu)
+        return replace(state, memory=visited, scans=(scan,))

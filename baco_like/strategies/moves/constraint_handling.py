@@ -14,7 +14,7 @@ from baco_like._typing import Codes, Mask, Rng
 from baco_like.spaces import design
 from baco_like.spaces.repair import cascade, nearest
 from baco_like.spaces.space import Space
-from baco_like.strategies.geometry.continuous import UnitBox
+from baco_like.strategies.geometry import UnitBox
 from baco_like.strategies.moves.mutation import draw_one_per_owner
 
 _NEIGHBOURS = 16

@@ -24,11 +24,16 @@ from baco_like.records.trial import Observation, Proposal
 from baco_like.spaces.design import uniform
 from baco_like.spaces.rows import drop_duplicates
 from baco_like.spaces.space import Space
-from baco_like.strategies.geometry.continuous import UnitBox
+from baco_like.strategies.geometry import UnitBox
 from baco_like.strategies.observed_costs import ObservedCosts
 from baco_like.strategies.protocol import Problem
-from baco_like.strategies.settings import BY_BUDGET, BudgetedSettings, setting
-from baco_like.strategies.survey_defaults import RACING, UNKNOWN_BUDGET, SurveyRow
+from baco_like.strategies.settings import (
+    BY_BUDGET,
+    RACING,
+    UNKNOWN_BUDGET,
+    BudgetedSettings,
+    setting,
+)
 
 _MOST_ROUNDS = 5
 """Limit on the planned rounds that are added with the number of the race (irace's min(5, j))."""
@@ -118,7 +123,7 @@ class Racing(BudgetedSettings):
     confidence: float = setting(0.95, within="[0.5, 1)")
     effort: int = setting(5, within="[1, inf)")
 
-    survey: ClassVar[SurveyRow] = RACING
+    survey: ClassVar = RACING
 
     def init(self, problem: Problem, rng: Rng) -> Race:
         """Return the first race."""
@@ -258,7 +263,7 @@ def _draw_candidates(
 
     def is_excluded(codes: Codes) -> Mask:
         if problem.noise == "none":
-            return ~np.isnan(state.observed.costs(codes))
+            return ~np.isnan(state.observed.costs(row_keys(codes)))
         return np.array([key in excluded_keys for key in row_keys(codes)], bool)
 
     rows = old[:0]
