@@ -5,31 +5,28 @@
 """
 
 from baco_like.strategies.auto import Auto
-from baco_like.strategies.bayesian.bayesian import Bayesian
+from baco_like.strategies.bayesian.bayesian import Bayesian, TransferLearning
 from baco_like.strategies.bayesian.kernel_tuner_bo import KernelTunerBO
-from baco_like.strategies.bayesian.transfer_learning import TransferLearning
 from baco_like.strategies.composite.adaptive_design import AdaptiveDesign
-from baco_like.strategies.composite.arm_selection import AreaUnderCurve, ArmRule, RoundRobin
-from baco_like.strategies.composite.phased import Design, Phased
-from baco_like.strategies.composite.portfolio import Portfolio
-from baco_like.strategies.composite.random_interleaving import RandomInterleaving
+from baco_like.strategies.composite.portfolio import AreaUnderCurve, ArmRule, Portfolio, RoundRobin
+from baco_like.strategies.composite.wrappers import Design, Phased, RandomInterleaving
 from baco_like.strategies.direct.base import ReplayedStrategy
-from baco_like.strategies.direct.basin_hopping import BasinHopping
-from baco_like.strategies.direct.dual_annealing import DualAnnealing
+from baco_like.strategies.direct.global_minimisers import BasinHopping, DualAnnealing
 from baco_like.strategies.direct.pattern_search import PatternSearch, Torczon
 from baco_like.strategies.evolutionary.base import PopulationStrategy
 from baco_like.strategies.evolutionary.differential_evolution import DifferentialEvolution
-from baco_like.strategies.evolutionary.firefly import Firefly
 from baco_like.strategies.evolutionary.genetic_algorithm import GeneticAlgorithm
-from baco_like.strategies.evolutionary.particle_swarm import ParticleSwarm
+from baco_like.strategies.evolutionary.swarms import Firefly, ParticleSwarm
 from baco_like.strategies.exhaustive import Exhaustive
 from baco_like.strategies.local.base import Climber, LocalSearchStrategy
 from baco_like.strategies.local.genetic_local_search import GeneticLocalSearch
-from baco_like.strategies.local.local_search import IteratedLocalSearch, MultiStartLocalSearch
+from baco_like.strategies.local.local_search import (
+    IteratedLocalSearch,
+    MultiStartLocalSearch,
+    TabuSearch,
+)
 from baco_like.strategies.local.simulated_annealing import SimulatedAnnealing
-from baco_like.strategies.local.tabu_search import TabuSearch
-from baco_like.strategies.moves.crossover import Crossover
-from baco_like.strategies.moves.selection import BetaRank, Selection, Tournament
+from baco_like.strategies.moves import BetaRank, Crossover, Selection, Tournament
 from baco_like.strategies.protocol import (
     Prediction,
     Predictive,

@@ -13,10 +13,9 @@ from baco_like.records.history import History
 from baco_like.records.trial import Observation, Proposal
 from baco_like.spaces.design import distinct_middle, middle
 from baco_like.spaces.space import Space, in_words
-from baco_like.strategies.bayesian.bayesian import Bayesian, with_quantities
-from baco_like.strategies.bayesian.transfer_learning import TransferLearning
+from baco_like.strategies.bayesian.bayesian import Bayesian, TransferLearning, with_quantities
 from baco_like.strategies.composite.adaptive_design import AdaptiveDesign
-from baco_like.strategies.composite.phased import Design, Phased, check_initial
+from baco_like.strategies.composite.wrappers import Design, Phased, check_initial
 from baco_like.strategies.exhaustive import Exhaustive
 from baco_like.strategies.protocol import (
     Prediction,

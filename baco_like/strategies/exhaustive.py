@@ -10,8 +10,7 @@ import numpy as np
 
 from baco_like._typing import Rng
 from baco_like.exceptions import SpaceError
-from baco_like.records.history import History
-from baco_like.records.trial import Observation, Proposal
+from baco_like.records import History, Observation, Proposal
 from baco_like.strategies.protocol import Problem, proposed_rows
 
 
@@ -43,9 +42,6 @@ class Exhaustive:
     ) -> Sequence[Proposal]:
         """Return the next n configurations by rank, then the skipped ones, then repeats if noise allows them."""
         proposals = _scan(problem, history, state, n)
-        if len(proposals) < n and state:
-            seen = history.assume_pending(proposed_rows(problem.space, proposals))
-            proposals += _scan(problem, seen, 0, n - len(proposals))
         if len(proposals) < n and problem.noise == "repeat":
             seen = history.assume_pending(proposed_rows(problem.space, proposals))
             proposals += _repeat(problem, seen, n - len(proposals))
@@ -58,18 +54,20 @@ class Exhaustive:
         return max(state, rank + 1) if isinstance(rank, int) else state
 
 
-def _scan(problem: Problem, history: History, rank: int, n: int) -> list[Proposal]:
-    """Return the first n configurations from a rank on that are neither observed nor pending."""
+def _scan(problem: Problem, history: History, first: int, n: int) -> list[Proposal]:
+    """Return n configurations that are neither observed nor pending, from a rank on and then from the beginning."""
     feasible = problem.space.feasible
     assert feasible.count is not None
     proposals: list[Proposal] = []
-    while rank < feasible.count and len(proposals) < n:
-        ranks = range(rank, min(rank + max(n, 64), feasible.count))
-        rows = feasible.unindex(ranks)
-        fresh = np.flatnonzero(~history.is_excluded(rows))
-        proposals += [Proposal(rows[i], {"phase": "scan", "rank": ranks[int(i)]}) for i in fresh]
-        rank = ranks.stop
-    return proposals[:n]
+    for begin, end in ((first, feasible.count), (0, first)):
+        for rank in range(begin, end, max(n, 64)):
+            ranks = range(rank, min(rank + max(n, 64), end))
+            rows = feasible.unindex(ranks)
+            for i in np.flatnonzero(~history.is_excluded(rows)):
+                proposals.append(Proposal(rows[i], {"phase": "scan", "rank": ranks[int(i)]}))
+            if len(proposals) >= n:
+                return proposals[:n]
+    return proposals
 
 
 def _repeat(problem: Problem, history: History, n: int) -> list[Proposal]:

@@ -20,10 +20,8 @@ import numpy as np
 
 from baco_like._typing import Array, Codes, Mask, Rng
 from baco_like.exceptions import StrategyError, TrialError
-from baco_like.records.direction import Direction
-from baco_like.records.history import History, Noise
-from baco_like.records.trial import Observation, Proposal
-from baco_like.spaces.space import Space
+from baco_like.records import Direction, History, Noise, Observation, Proposal
+from baco_like.spaces import Space
 
 S = TypeVar("S")
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import final
 
 from baco_like._typing import Rng
-from baco_like.records.history import History
-from baco_like.records.trial import Observation, Proposal
+from baco_like.records import History, Observation, Proposal
 from baco_like.spaces.design import uniform
 from baco_like.strategies.protocol import Problem
 

@@ -12,56 +12,44 @@ from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any
 
-from baco_like.acquisitions.functions import ExpectedImprovement, LowerConfidenceBound
-from baco_like.acquisitions.protocol import AcquisitionFunction
+from baco_like.acquisitions import AcquisitionFunction, ExpectedImprovement, LowerConfidenceBound
 from baco_like.acquisitions.selectors import ACQUISITIONS, AcquisitionSelector, AdvancedMulti, Multi
-from baco_like.spaces.design import (
-    biased_walk,
-    from_prior,
-    latin_hypercube,
-    maximin,
-    middle,
-    sobol,
-    uniform,
-)
+from baco_like.spaces import design as designs
 from baco_like.strategies.auto import Auto
 from baco_like.strategies.bayesian.bayesian import Bayesian
 from baco_like.strategies.bayesian.kernel_tuner_bo import KernelTunerBO
-from baco_like.strategies.composite.arm_selection import AreaUnderCurve, ArmRule, RoundRobin
-from baco_like.strategies.composite.phased import Design, Phased
-from baco_like.strategies.composite.portfolio import Portfolio
-from baco_like.strategies.composite.random_interleaving import RandomInterleaving
-from baco_like.strategies.direct.basin_hopping import BasinHopping
-from baco_like.strategies.direct.dual_annealing import DualAnnealing
+from baco_like.strategies.composite.portfolio import AreaUnderCurve, ArmRule, Portfolio, RoundRobin
+from baco_like.strategies.composite.wrappers import Design, Phased, RandomInterleaving
+from baco_like.strategies.direct.global_minimisers import BasinHopping, DualAnnealing
 from baco_like.strategies.direct.pattern_search import PatternSearch, Torczon
 from baco_like.strategies.evolutionary.differential_evolution import DifferentialEvolution
-from baco_like.strategies.evolutionary.firefly import Firefly
 from baco_like.strategies.evolutionary.genetic_algorithm import GeneticAlgorithm
-from baco_like.strategies.evolutionary.particle_swarm import ParticleSwarm
+from baco_like.strategies.evolutionary.swarms import Firefly, ParticleSwarm
 from baco_like.strategies.exhaustive import Exhaustive
 from baco_like.strategies.local.genetic_local_search import GeneticLocalSearch
-from baco_like.strategies.local.local_search import IteratedLocalSearch, MultiStartLocalSearch
+from baco_like.strategies.local.local_search import (
+    IteratedLocalSearch,
+    MultiStartLocalSearch,
+    TabuSearch,
+)
 from baco_like.strategies.local.simulated_annealing import SimulatedAnnealing
-from baco_like.strategies.local.tabu_search import TabuSearch
 from baco_like.strategies.protocol import Strategy
 from baco_like.strategies.racing.iterated_racing import Racing
 from baco_like.strategies.random_search import RandomSearch
 from baco_like.strategies.settings import choose
-from baco_like.surrogates.forest import RandomForest
-from baco_like.surrogates.gp.fit import Effort
-from baco_like.surrogates.gp.gaussian_process import FixedGaussianProcess, GaussianProcess
+from baco_like.surrogates import Effort, FixedGaussianProcess, GaussianProcess, RandomForest
 from baco_like.surrogates.registry import create_surrogate
 
 Maker = Callable[..., Strategy[Any]]
 
 DESIGNS: Mapping[str, Design] = {
-    "uniform": uniform,
-    "biased_walk": biased_walk,
-    "latin_hypercube": latin_hypercube,
-    "maximin": maximin,
-    "middle": middle,
-    "sobol": sobol,
-    "prior": from_prior,
+    "uniform": designs.uniform,
+    "biased_walk": designs.biased_walk,
+    "latin_hypercube": designs.latin_hypercube,
+    "maximin": designs.maximin,
+    "middle": designs.middle,
+    "sobol": designs.sobol,
+    "prior": designs.from_prior,
 }
 """Initial designs by name, for the setting ``design``."""
 
@@ -102,11 +90,8 @@ def _kernel_tuner_bo(
     device: str = "auto",
 ) -> Phased:
     """Kernel Tuner's Bayesian optimization; acquisition: advanced_multi, multi, ei; exploration None: contextual."""
-    selectors: dict[str, AcquisitionSelector] = {
-        "advanced_multi": AdvancedMulti(),
-        "multi": Multi(),
-        "ei": Multi(),
-    }
+    selectors: Mapping[str, AcquisitionSelector]
+    selectors = {"advanced_multi": AdvancedMulti(), "multi": Multi(), "ei": Multi()}
     if surrogate == "forest":
         raise ValueError(
             "kernel_tuner_bo needs a Gaussian process; choose surrogate gp or gpytorch"
@@ -135,22 +120,17 @@ def _smac(
     The lower confidence bound is 2 standard deviations below the mean; SMAC's factor grows with the logarithm of the
     number of observations.
     """
-    acquisitions: dict[str, AcquisitionFunction] = {
-        "lcb": LowerConfidenceBound(),
-        "ei": ExpectedImprovement(),
-    }
+    functions: Mapping[str, AcquisitionFunction]
+    functions = {"lcb": LowerConfidenceBound(), "ei": ExpectedImprovement()}
     then = Bayesian(
         surrogate=create_surrogate(surrogate, GaussianProcess(), device),
-        acquisition=choose("acquisition", acquisition, acquisitions),
+        acquisition=choose("acquisition", acquisition, functions),
     )
     return _after_design(RandomInterleaving(then, random_share), initial, design)
 
 
 def _auto(
-    initial: int | None = None,
-    design: str = "middle",
-    surrogate: str = "gp",
-    device: str = "auto",
+    initial: int | None = None, design: str = "middle", surrogate: str = "gp", device: str = "auto"
 ) -> Auto:
     """The recommended strategy: Bayesian optimization whose models also see quantities named by the space."""
     return Auto(initial, choose("design", design, DESIGNS), surrogate, device)

@@ -7,7 +7,7 @@ from baco_like import Optimizer, Permutation, Space
 from baco_like.exceptions import TrialError
 from baco_like.strategies.auto import trials_before_model
 from baco_like.strategies.bayesian.bayesian import Bayesian, with_quantities
-from baco_like.strategies.composite.phased import Phased
+from baco_like.strategies.composite.wrappers import Phased
 
 KERNEL = Space(
     {"bx": [8, 16, 32, 48, 64, 128], "by": [1, 2, 4, 8], "tile": [1, 2, 3, 4, 6, 8]},

@@ -15,7 +15,7 @@ from baco_like import (
 )
 from baco_like.records.history import History
 from baco_like.strategies.bayesian.bayesian import Bayesian
-from baco_like.strategies.composite.phased import Phased
+from baco_like.strategies.composite.wrappers import Phased
 from baco_like.strategies.protocol import Problem
 from baco_like.surrogates.forest import RandomForest
 

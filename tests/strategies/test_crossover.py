@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from baco_like import Integer, Permutation, Space
-from baco_like.strategies.moves.crossover import (
+from baco_like.strategies.moves import (
     CROSSOVERS,
     cross_orders,
     disruptive_uniform,

@@ -15,7 +15,7 @@ from baco_like.strategies.evolutionary.differential_evolution import (
     draw_others,
 )
 from baco_like.strategies.geometry import UnitBox
-from baco_like.strategies.moves.constraint_handling import (
+from baco_like.strategies.moves import (
     draw_anywhere,
     draw_latin_hypercube,
     draw_uniform,

@@ -4,10 +4,9 @@ from population_runs import Run, in_order
 
 from baco_like import Categorical, Integer, Space
 from baco_like.strategies import Firefly, create_strategy
-from baco_like.strategies.evolutionary.firefly import Fireflies
-from baco_like.strategies.evolutionary.snapping import snap_to_feasible
+from baco_like.strategies.evolutionary.swarms import Fireflies, snap_to_feasible
 from baco_like.strategies.geometry import UnitBox
-from baco_like.strategies.moves.constraint_handling import draw_uniform
+from baco_like.strategies.moves import draw_uniform
 from baco_like.strategies.protocol import Problem
 
 SPACE = Space(

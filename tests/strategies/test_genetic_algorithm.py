@@ -8,17 +8,17 @@ from scipy.stats import beta
 from baco_like import Categorical, Integer, Permutation, Real, Space
 from baco_like.spaces.neighbourhoods import hamming
 from baco_like.strategies import GeneticAlgorithm, create_strategy
-from baco_like.strategies.moves.constraint_handling import draw_uniform, repair_by_neighbour
-from baco_like.strategies.moves.crossover import one_point
-from baco_like.strategies.moves.mutation import (
-    OneIn,
-    PerGene,
+from baco_like.strategies.moves import (
+    BetaRank,
+    Tournament,
     change_genes,
+    draw_uniform,
     insert_element,
+    one_point,
+    repair_by_neighbour,
     step_to_neighbours,
     swap_elements,
 )
-from baco_like.strategies.moves.selection import BetaRank, Tournament
 
 SPACE = Space(
     {"seven": [7], "a": Integer(0, 7), "b": Integer(0, 7), "c": Categorical(["p", "q", "r"]),
@@ -47,7 +47,7 @@ def reference(space, cost, settings, seed, generations):
             crossed = one_point(space, population[pairs[0]], population[pairs[1]], rng)
             young = np.array([child for pair in zip(*crossed, strict=True) for child in pair])
             young = repair_by_neighbour(space, young, rng)
-            changes = settings.mutation_rule.genes(size, len(space.active), rng)
+            changes = settings.select_genes(size, len(space.active), rng)
             for child in step_to_neighbours(space, young, changes, rng):
                 new = not any((child == other).all() for other in children)
                 if new and len(children) < len(population):
@@ -123,13 +123,13 @@ def test_the_winner_of_a_tournament_is_the_best_of_its_size():
 
 
 def test_one_in_five_changes_in_one_gene():
-    genes = OneIn(5).genes(20_000, 4, np.random.default_rng(0))
+    genes = GeneticAlgorithm(mutation_chance=5).select_genes(20_000, 4, np.random.default_rng(0))
     assert set(genes.sum(axis=1)) == {0, 1}
     np.testing.assert_allclose(genes.mean(axis=0), 1 / 20, atol=0.005)
 
 
 def test_every_gene_changes_with_the_same_chance():
-    genes = PerGene(0.3).genes(20_000, 4, np.random.default_rng(0))
+    genes = GeneticAlgorithm(mutation=0.3).select_genes(20_000, 4, np.random.default_rng(0))
     np.testing.assert_allclose(genes.mean(axis=0), 0.3, atol=0.015)
     assert abs((genes[:, 0] & genes[:, 1]).mean() - 0.09) < 0.01
 
@@ -208,14 +208,14 @@ def test_settings_of_the_papers():
     assert aware.for_budget(25) == aware.for_budget(1600) == paper
     unaware = create_strategy("genetic_algorithm", {"constraints": "penalty"})
     low, high = unaware.for_budget(25), unaware.for_budget(1600)
-    assert (low.population, low.mutation_rule, low.selection_rule) == (
+    assert (low.population, low.mutation, low.selection_rule) == (
         8,
-        PerGene(0.02),
+        0.02,
         Tournament(8),
     )
-    assert (high.population, high.mutation_rule, high.selection_rule) == (
+    assert (high.population, high.mutation, high.selection_rule) == (
         320,
-        PerGene(0.02),
+        0.02,
         Tournament(4),
     )
     assert (low.crossover, high.crossover) == ("one_point", "two_point")
@@ -223,13 +223,13 @@ def test_settings_of_the_papers():
     chosen = create_strategy("genetic_algorithm", {"constraints": "penalty", **same}).for_budget(
         200
     )
-    assert (chosen.population, chosen.selection_rule, chosen.mutation_rule) == (
+    assert (chosen.population, chosen.selection_rule, chosen.mutation_chance) == (
         20,
         BetaRank(),
-        OneIn(5),
+        5,
     )
     rate = create_strategy("genetic_algorithm", {"mutation": 0.5}).for_budget(200)
-    assert rate.mutation_rule == PerGene(0.5)
+    assert rate.mutation == 0.5
 
 
 @pytest.mark.parametrize(

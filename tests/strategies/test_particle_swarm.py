@@ -8,10 +8,9 @@ from population_runs import Run, in_order
 
 from baco_like import Categorical, Integer, Permutation, Real, Space
 from baco_like.strategies import ParticleSwarm, create_strategy
-from baco_like.strategies.evolutionary.particle_swarm import Swarm
-from baco_like.strategies.evolutionary.snapping import snap_to_feasible
+from baco_like.strategies.evolutionary.swarms import Swarm, snap_to_feasible
 from baco_like.strategies.geometry import UnitBox
-from baco_like.strategies.moves.constraint_handling import draw_uniform
+from baco_like.strategies.moves import draw_uniform
 from baco_like.strategies.protocol import Problem
 
 SPACE = Space(

@@ -14,14 +14,14 @@ from baco_like.optimizer import Optimizer
 from baco_like.records.trial import Proposal
 from baco_like.spaces.design import uniform
 from baco_like.strategies import create_strategy
-from baco_like.strategies.composite.arm_selection import (
+from baco_like.strategies.composite.portfolio import (
     AreaUnderCurve,
     ArmUses,
+    Portfolio,
     RoundRobin,
     area_under_curve,
     select_arm,
 )
-from baco_like.strategies.composite.portfolio import Portfolio
 from baco_like.strategies.protocol import Problem
 
 SPACE = Space({name: Ordinal(list(range(20))) for name in "ab"})

@@ -13,7 +13,6 @@ from baco_like import Categorical, Ordinal, Permutation, Real, Space
 from baco_like.optimizer import Optimizer
 from baco_like.strategies import Racing
 from baco_like.strategies.racing.iterated_racing import (
-    EliteDraws,
     draw_near_elites,
     worse_than_best,
 )
@@ -169,8 +168,8 @@ MIXED = Space(
 
 def test_draws_are_feasible_and_near_their_elite():
     elites = MIXED.feasible.sample(2, np.random.default_rng(0))
-    near = draw_near_elites(MIXED, elites[:1], EliteDraws(200, 0.02, 0.9), np.random.default_rng(1))
-    wide = draw_near_elites(MIXED, elites[:1], EliteDraws(200, 0.5, 0.0), np.random.default_rng(1))
+    near = draw_near_elites(MIXED, elites[:1], 400, 0.02, 0.9, np.random.default_rng(1))
+    wide = draw_near_elites(MIXED, elites[:1], 400, 0.5, 0.0, np.random.default_rng(1))
     assert MIXED.feasible.contains(near).all()
     assert MIXED.feasible.contains(wide).all()
     distance = [np.abs(rows[:, 1] - elites[0, 1]).mean() for rows in (near, wide)]
@@ -182,7 +181,7 @@ def test_draws_are_feasible_and_near_their_elite():
 
 def test_better_elites_have_more_draws():
     elites = np.array([[0.0] * 4, [11.0, 0.0, 0.0, 11.0]])
-    rows = draw_near_elites(SPACE, elites, EliteDraws(600, 0.01, 0.0), np.random.default_rng(1))
+    rows = draw_near_elites(SPACE, elites, 1200, 0.01, 0.0, np.random.default_rng(1))
     assert (rows[:, 0] < 6).mean() == pytest.approx(2 / 3, abs=0.05)
 
 

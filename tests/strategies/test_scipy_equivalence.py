@@ -8,7 +8,7 @@ from scipy.optimize import OptimizeResult, basinhopping, dual_annealing
 from baco_like import Ordinal, Space
 from baco_like.optimizer import Optimizer
 from baco_like.strategies import BasinHopping, DualAnnealing
-from baco_like.strategies.direct.dual_annealing import visit_from
+from baco_like.strategies.direct.global_minimisers import visit_from
 from baco_like.strategies.direct.local_minimiser import LocalMinimiser
 from baco_like.strategies.geometry import RepairedBox
 from baco_like.strategies.protocol import Problem
@@ -169,7 +169,7 @@ def test_the_chains_own_local_search_is_scipys(monkeypatch):
         "local_search",
         lambda self, x, e: searches.append(e) or run(self, x, e),
     )
-    monkeypatch.setattr("baco_like.strategies.direct.dual_annealing.FIRST_PATIENCE", 2)
+    monkeypatch.setattr("baco_like.strategies.direct.global_minimisers.FIRST_PATIENCE", 2)
     strategy = DualAnnealing("powell")
     direct = Direct(strategy, SPACE, 140)
     with pytest.raises(_Enough):

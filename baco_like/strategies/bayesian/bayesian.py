@@ -2,62 +2,48 @@
 
 The parts are a surrogate of the transformed values, expected improvement of a noise-free evaluation, a model of
 feasibility with a randomly drawn minimum probability, and an optimizer of the acquisition function. Each part is a
-field and can be replaced.
+field and can be replaced. `TransferLearning` adds the results of related tasks: the same kernel on another device or
+for another size.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, final
 
 import numpy as np
 
+from baco_like import acquisitions, surrogates
 from baco_like._typing import Array, Codes, Mask, Rng
-from baco_like.acquisitions.functions import ExpectedImprovement, condition_on_pending
-from baco_like.acquisitions.optimizers.searches import (
-    AlternatingSearch,
-    ExhaustiveSearch,
-    LocalSearch,
-)
-from baco_like.acquisitions.protocol import AcquisitionFunction, AcquisitionOptimizer, Score
-from baco_like.acquisitions.weights import draw_minimum, weight_by_feasibility, weight_by_prior
-from baco_like.exceptions import TrialError
-from baco_like.records.direction import Direction, sign_of
-from baco_like.records.history import History
-from baco_like.records.trial import Observation, Proposal, Status
+from baco_like.acquisitions import AcquisitionFunction, AcquisitionOptimizer, Score
+from baco_like.exceptions import StrategyError, TrialError
+from baco_like.records import Direction, History, Observation, Proposal, Status, sign_of
+from baco_like.spaces import Space
 from baco_like.spaces.design import uniform
-from baco_like.spaces.space import Space
 from baco_like.strategies.protocol import Prediction, Problem, RelatedTask, Strategy
-from baco_like.surrogates.feasibility import ForestFeasibility
-from baco_like.surrogates.gp.gaussian_process import GaussianProcess
-from baco_like.surrogates.protocol import (
-    Data,
-    FeasibilityModel,
-    FeasibilitySurrogate,
-    Featured,
-    Model,
-    Surrogate,
-    UpdatableModel,
-)
+from baco_like.surrogates.ranking_ensemble import RankingEnsemble, Source
 from baco_like.surrogates.registry import create_surrogate
-from baco_like.surrogates.transform import FitScale, Scale, fit_transform
+from baco_like.surrogates.transform import FitScale, Scale, Transform
 
-NEEDED = 2
+_NEEDED = 2
 """Number of successes that the surrogate needs."""
 
 _INCUMBENTS = 5
 """Number of the best observed configurations from which the acquisition optimizer starts, beside random draws."""
 
+_STEEPEST = 100.0
+"""Largest slope; the first values may be almost equal."""
 
-def plain(space: Space) -> Featured:
+
+def plain(space: Space) -> surrogates.Featured:
     """Return the space: models see the parameters' own features."""
     return space
 
 
-def with_quantities(space: Space) -> Featured:
+def with_quantities(space: Space) -> surrogates.Featured:
     """Return the space with the additional features of `baco_like.spaces.derived_features`."""
     return space.derived_features
 
@@ -74,10 +60,10 @@ class _Fitted:
         incumbent: The lowest value so far, on the model's scale.
     """
 
-    data: Data
-    model: Model
+    data: surrogates.Data
+    model: surrogates.Model
     transform: Scale
-    feasibility: FeasibilityModel
+    feasibility: surrogates.FeasibilityModel
     incumbent: float
 
 
@@ -111,22 +97,24 @@ class Bayesian:
         ValueError: ``failed_as`` is not a quantile, or no surrogate has this name.
     """
 
-    surrogate: Surrogate | str = field(default_factory=GaussianProcess)
-    acquisition: AcquisitionFunction = field(default_factory=ExpectedImprovement)
-    feasibility: FeasibilitySurrogate = field(default_factory=ForestFeasibility)
-    scan: AcquisitionOptimizer = field(default_factory=ExhaustiveSearch)
-    search: AcquisitionOptimizer = field(default_factory=LocalSearch)
+    surrogate: surrogates.Surrogate | str = field(default_factory=surrogates.GaussianProcess)
+    acquisition: AcquisitionFunction = field(default_factory=acquisitions.ExpectedImprovement)
+    feasibility: surrogates.FeasibilitySurrogate = field(
+        default_factory=surrogates.ForestFeasibility
+    )
+    scan: AcquisitionOptimizer = field(default_factory=acquisitions.ExhaustiveSearch)
+    search: AcquisitionOptimizer = field(default_factory=acquisitions.LocalSearch)
     scan_limit: int = 20_000
     largest_minimum: float = 0.5
-    scale: FitScale = fit_transform
+    scale: FitScale = surrogates.fit_transform
     belief: float = 10.0
-    mixed: AcquisitionOptimizer = field(default_factory=AlternatingSearch)
-    view: Callable[[Space], Featured] = plain
+    mixed: AcquisitionOptimizer = field(default_factory=acquisitions.AlternatingSearch)
+    view: Callable[[Space], surrogates.Featured] = plain
     failed_as: float | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.surrogate, str):
-            named = create_surrogate(self.surrogate, GaussianProcess())
+            named = create_surrogate(self.surrogate, surrogates.GaussianProcess())
             object.__setattr__(self, "surrogate", named)
         if self.failed_as is not None and not 0.0 <= self.failed_as <= 1.0:
             raise ValueError(
@@ -144,19 +132,21 @@ class Bayesian:
 
         Before the second success they are the uniform draws that are most likely to run.
         """
-        if history.where(Status.OK).sum() < NEEDED:
+        if history.where(Status.OK).sum() < _NEEDED:
             return self._explore(problem, history, state, n, rng)
         fitted = self._fit(problem.space, history, state, rng)
-        minimum = draw_minimum(rng, self.largest_minimum)
+        minimum = acquisitions.draw_minimum(rng, self.largest_minimum)
         search = self.search_of(problem.space)
-        start = _incumbents(history)
+        ok = np.flatnonzero(history.where(Status.OK))
+        best = ok[np.argsort(history.costs[ok], kind="stable")[:_INCUMBENTS]]
+        start = history.codes[best]
         proposals: list[Proposal] = []
         pending = history.pending_codes
         for remaining in reversed(range(n)):
             model, incumbent = self._condition_on_pending(problem.space, fitted, pending, rng)
             score = self.acquisition.bind(model, incumbent, rng)
             score = self._weight_by_prior(problem.space, score, history)
-            score = weight_by_feasibility(score, fitted.feasibility, minimum)
+            score = acquisitions.weight_by_feasibility(score, fitted.feasibility, minimum)
             excluded = partial(problem.is_excluded, history)
             rows = search.maximise(score, problem.space, 1, rng, start, excluded)
             if not len(rows):
@@ -178,11 +168,7 @@ class Bayesian:
         Raises:
             TrialError: Fewer than two trials have succeeded.
         """
-        successes = int(history.where(Status.OK).sum())
-        if successes < NEEDED:
-            raise TrialError(
-                f"predict needs {NEEDED} successful trials, there are {successes}; observe more first"
-            )
+        _check_successes(history)
         fitted = self._fit(problem.space, history, state, rng)
         centre, spread = fitted.model.predict(codes)
         mean, variance = fitted.transform.moments(centre, spread)
@@ -195,15 +181,13 @@ class Bayesian:
         Raises:
             StrategyError: The surrogate is not a Gaussian process.
         """
-        from baco_like.strategies.bayesian.transfer_learning import TransferLearning
-
         return TransferLearning(self, tuple(tasks))
 
     def _weight_by_prior(self, space: Space, score: Score, history: History) -> Score:
         """Weight the score by the parameters' priors, if any parameter has one."""
         if all(getattr(p, "prior", None) is None for p in space.parameters.values()):
             return score
-        return weight_by_prior(score, space.log_density, len(history), self.belief)
+        return acquisitions.weight_by_prior(score, space.log_density, len(history), self.belief)
 
     def search_of(self, space: Space) -> AcquisitionOptimizer:
         """Return the acquisition optimizer for a space."""
@@ -226,14 +210,14 @@ class Bayesian:
             seen = seen | failed
         y = transform.forward(costs[seen])
         variance = transform.forward_variance(costs[seen], np.nan_to_num(history.variances[seen]))
-        data = Data(history.codes[seen], y, variance, censored[seen])
+        data = surrogates.Data(history.codes[seen], y, variance, censored[seen])
         model = self._fit_surrogate(space, data, rng, _last_hyperparameters(history))
-        feasibility = self._fit_feasibility(space, history, seed)
+        feasibility = self.fit_feasibility(space, history, seed)
         return _Fitted(data, model, transform, feasibility, incumbent)
 
     def _condition_on_pending(
         self, space: Space, fitted: _Fitted, pending: Codes, rng: Rng
-    ) -> tuple[Model, float]:
+    ) -> tuple[surrogates.Model, float]:
         """Return model and incumbent as if the pending configurations had the costs that the model predicts.
 
         The incumbent changes too; otherwise the neighbours of a pending configuration would seem to offer the same
@@ -244,10 +228,10 @@ class Bayesian:
             return model, fitted.incumbent
         expected, _ = model.predict(pending)
         incumbent = min(fitted.incumbent, float(expected.min()))
-        if isinstance(model, UpdatableModel):
-            return condition_on_pending(model, pending), incumbent
+        if isinstance(model, surrogates.UpdatableModel):
+            return acquisitions.condition_on_pending(model, pending), incumbent
         more = len(pending)
-        imputed = Data(
+        imputed = surrogates.Data(
             np.concatenate([data.codes, pending]),
             np.concatenate([data.y, expected]),
             np.concatenate([data.variance, np.zeros(more)]),
@@ -256,12 +240,15 @@ class Bayesian:
         return self._fit_surrogate(space, imputed, rng, model.hyperparameters), incumbent
 
     def _fit_surrogate(
-        self, space: Space, data: Data, rng: Rng, start: Mapping[str, Any] | None
-    ) -> Model:
+        self, space: Space, data: surrogates.Data, rng: Rng, start: Mapping[str, Any] | None
+    ) -> surrogates.Model:
         assert not isinstance(self.surrogate, str)  # `__post_init__` has replaced a name
         return self.surrogate.fit(self.view(space), data, rng, start)
 
-    def _fit_feasibility(self, space: Space, history: History, seed: int) -> FeasibilityModel:
+    def fit_feasibility(
+        self, space: Space, history: History, seed: int
+    ) -> surrogates.FeasibilityModel:
+        """Return the model of feasibility, fitted to the observations inside the space."""
         known = history.inside
         ran = ~history.where(Status.FAILED)[known]
         return self.feasibility.fit(self.view(space), history.codes[known], ran, seed)
@@ -271,9 +258,17 @@ class Bayesian:
     ) -> list[Proposal]:
         draws = uniform(problem.space, 20 * n, rng, partial(problem.is_excluded, history))
         if history.inside.any() and len(draws):
-            feasibility = self._fit_feasibility(problem.space, history, state)
+            feasibility = self.fit_feasibility(problem.space, history, state)
             draws = draws[np.argsort(-feasibility.probability(draws), kind="stable")]
         return [Proposal(row, {"phase": "explore"}) for row in draws[:n]]
+
+
+def _check_successes(history: History) -> None:
+    successes = int(history.where(Status.OK).sum())
+    if successes < _NEEDED:
+        raise TrialError(
+            f"predict needs {_NEEDED} successful trials, there are {successes}; observe more first"
+        )
 
 
 def _impute_bounds(history: History) -> tuple[Mask, Array]:
@@ -285,12 +280,6 @@ def _impute_bounds(history: History) -> tuple[Mask, Array]:
     costs = history.costs[history.where(Status.OK)]
     modelled = history.where(Status.CENSORED) & (history.bounds > costs.min())
     return modelled, np.where(modelled, np.minimum(history.bounds, costs.max()), history.costs)
-
-
-def _incumbents(history: History) -> Codes:
-    ok = np.flatnonzero(history.where(Status.OK))
-    best = ok[np.argsort(history.costs[ok], kind="stable")]
-    return history.codes[best[:_INCUMBENTS]]
 
 
 def _last_hyperparameters(history: History) -> Mapping[str, Any] | None:
@@ -314,3 +303,140 @@ def _tag(fitted: _Fitted, row: Codes, direction: Direction) -> dict[str, Any]:
         "p_feasible": float(fitted.feasibility.probability(row)[0]),
         "hyperparameters": dict(fitted.model.hyperparameters),
     }
+
+
+@dataclass(frozen=True, eq=False)
+class _Sources:
+    """The state.
+
+    Attributes:
+        models: The model fitted to each task.
+        scales: The scale of each task's values.
+        inner: State of the wrapped strategy.
+    """
+
+    models: tuple[Source, ...]
+    scales: tuple[Scale, ...]
+    inner: int
+
+
+@final
+@dataclass(frozen=True)
+class TransferLearning:
+    """Bayesian optimization with an ensemble of the models of the task and of related tasks.
+
+    Use it through ``WarmStart(..., mode="prior")``. Before the second success it proposes what the related tasks
+    predict to be best.
+
+    Attributes:
+        then: The strategy that fits and uses the models; its surrogate must be a Gaussian process.
+        tasks: The related tasks.
+
+    Raises:
+        StrategyError: The surrogate is not a Gaussian process.
+    """
+
+    then: Bayesian
+    tasks: tuple[RelatedTask, ...]
+
+    def __post_init__(self) -> None:
+        self._surrogate()
+
+    def init(self, problem: Problem, rng: Rng) -> _Sources:
+        """Return the state with a model fitted to each task."""
+        inner = self.then.init(problem, rng)
+        fitted = [self._fit_task(problem, task, rng) for task in self.tasks]
+        return _Sources(tuple(s for s, _ in fitted), tuple(s for _, s in fitted), inner)
+
+    def ask(
+        self, problem: Problem, history: History, state: _Sources, n: int, rng: Rng
+    ) -> Sequence[Proposal]:
+        """Return n proposals; their tags hold the weights of the tasks if any weight is above 0."""
+        if history.where(Status.OK).sum() < _NEEDED:
+            return self._propose_by_tasks(problem, history, state, n, rng)
+        proposals = self._with_ensemble(state, history).ask(problem, history, state.inner, n, rng)
+        return [_tag_weights(proposal) for proposal in proposals]
+
+    def tell(
+        self, problem: Problem, state: _Sources, observation: Observation, rng: Rng
+    ) -> _Sources:
+        """Return the state unchanged: the models are fitted to the history."""
+        return state
+
+    def predict(
+        self, problem: Problem, history: History, state: _Sources, codes: Codes, rng: Rng
+    ) -> Prediction:
+        """Return the models' predictions for configurations, ``(n, w)``.
+
+        Raises:
+            TrialError: Fewer than two trials have succeeded.
+        """
+        _check_successes(history)
+        then = self._with_ensemble(state, history)
+        return then.predict(problem, history, state.inner, codes, rng)
+
+    def _fit_task(self, problem: Problem, task: RelatedTask, rng: Rng) -> tuple[Source, Scale]:
+        """Return a task's model and scale; failures are imputed in the same way as for the target."""
+        ok = ~np.isnan(task.costs)
+        scale = self.then.scale(task.costs[ok])
+        costs, seen = task.costs, ok
+        if self.then.failed_as is not None:
+            imputed = np.quantile(task.costs[ok], self.then.failed_as, method="higher")
+            costs, seen = np.where(ok, costs, imputed), np.ones_like(ok)
+        y = scale.forward(costs[seen])
+        data = surrogates.Data(task.codes[seen], y, np.zeros_like(y), np.zeros_like(ok[seen]))
+        model = self._surrogate().fit(self.then.view(problem.space), data, rng)
+        return Source(task.name, model), scale
+
+    def _with_ensemble(self, state: _Sources, history: History) -> Bayesian:
+        """Return the wrapped strategy with the ensemble as its surrogate."""
+        target = self.then.scale(history.costs[history.where(Status.OK)])
+        sources = tuple(
+            source.with_slope(_slope(scale, target))
+            for source, scale in zip(state.models, state.scales, strict=True)
+        )
+        return replace(self.then, surrogate=RankingEnsemble(self._surrogate(), sources))
+
+    def _surrogate(self) -> surrogates.GaussianSurrogate:
+        surrogate = self.then.surrogate
+        if not isinstance(surrogate, surrogates.GaussianSurrogate):
+            raise StrategyError(
+                f"a related task informs Gaussian processes, not a {type(surrogate).__name__}; take strategy='auto', "
+                "or WarmStart(..., mode='configs') for the task's best configurations"
+            )
+        return surrogate
+
+    def _propose_by_tasks(
+        self, problem: Problem, history: History, state: _Sources, n: int, rng: Rng
+    ) -> list[Proposal]:
+        space = problem.space
+
+        def score_by_tasks(codes: Codes) -> Array:
+            """Return minus the mean prediction of the tasks, each on its own scale."""
+            means = [source.model.predict(codes)[0] for source in state.models]
+            return np.asarray(-np.mean(means, axis=0))
+
+        feasibility = self.then.fit_feasibility(space, history, state.inner)
+        minimum = acquisitions.draw_minimum(rng, self.then.largest_minimum)
+        weighted = acquisitions.weight_by_feasibility(score_by_tasks, feasibility, minimum)
+        score = weighted if history.inside.any() else score_by_tasks
+        none, excluded = np.empty((0, space.width)), partial(problem.is_excluded, history)
+        rows = self.then.search_of(space).maximise(score, space, n, rng, none, excluded)
+        return [Proposal(row, {"phase": "sources"}) for row in rows]
+
+
+def _tag_weights(proposal: Proposal) -> Proposal:
+    """Copy the weights of the tasks from the hyperparameters to the top of the tag."""
+    weights = proposal.tag.get("hyperparameters", {}).get("weights")
+    if weights is None:
+        return proposal
+    return replace(proposal, tag={**proposal.tag, "weights": weights})
+
+
+def _slope(source: Scale, target: Scale) -> float:
+    """Return one unit of the source's scale in units of the target's, if the tasks differ by a factor."""
+    if not (isinstance(source, Transform) and isinstance(target, Transform)):
+        return 1.0
+    if source.kind == "linear" or (source.kind, source.sign) != (target.kind, target.sign):
+        return 1.0
+    return min(source.deviation / target.deviation, _STEEPEST)

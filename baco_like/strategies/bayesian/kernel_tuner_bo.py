@@ -25,11 +25,9 @@ from baco_like.acquisitions.selectors import (
     Turns,
     exploration_factor,
 )
-from baco_like.records.direction import sign_of
-from baco_like.records.history import History
+from baco_like.records import History, Observation, Proposal, Status, sign_of
 from baco_like.records.reading import finite_number
-from baco_like.records.trial import Observation, Proposal, Status
-from baco_like.spaces.space import Space
+from baco_like.spaces import Space
 from baco_like.strategies.protocol import Problem
 from baco_like.surrogates.gp.gaussian_process import FixedGaussianProcess
 from baco_like.surrogates.index_features import IndexFeatures

@@ -12,21 +12,106 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, TypeVar, final
+from typing import Any, Protocol, TypeVar, final
 
-from baco_like._typing import Rng
-from baco_like.records.history import History
-from baco_like.records.trial import Observation, Proposal, Trial
-from baco_like.strategies.composite.arm_selection import (
-    AreaUnderCurve,
-    ArmRule,
-    ArmUse,
-    ArmUses,
-    select_arm,
-)
+import numpy as np
+
+from baco_like._typing import Array, Rng
+from baco_like.records import History, Observation, Proposal, Trial
 from baco_like.strategies.protocol import Problem, Strategy, proposed_rows
+from baco_like.strategies.settings import CheckedSettings, setting
 
 T = TypeVar("T", bound=Trial)
+
+ArmUse = tuple[int, bool]
+"""The arm that made a proposal, and whether the proposal's value was the best so far."""
+
+
+@dataclass(frozen=True)
+class ArmUses:
+    """The proposals of all arms.
+
+    Attributes:
+        totals: Number of observed and pending proposals of each arm.
+        pending: Number of pending proposals of each arm.
+        log: The observed proposals, oldest first, limited to the rule's window.
+    """
+
+    totals: tuple[int, ...]
+    pending: tuple[int, ...]
+    log: Sequence[ArmUse]
+
+
+class ArmRule(Protocol):
+    """Selects the next arm."""
+
+    @property
+    def window(self) -> int:
+        """Number of the latest observed proposals that the rule reads."""
+
+    def scores(self, uses: ArmUses) -> Array:
+        """Return a score for each arm, ``(arms,)``; the highest is selected, ties at random."""
+
+
+@final
+@dataclass(frozen=True)
+class RoundRobin:
+    """Selects the arm with the fewest proposals."""
+
+    window: int = 0
+
+    def scores(self, uses: ArmUses) -> Array:
+        """Return minus the number of proposals; of equal arms the first scores higher."""
+        arms = len(uses.totals)
+        return -np.asarray(uses.totals, dtype=np.float64) - np.arange(arms) / arms
+
+
+@final
+@dataclass(frozen=True)
+class AreaUnderCurve(CheckedSettings):
+    """The AUC bandit of OpenTuner (Ansel et al., PACT 2014, section 5), after Fialho et al. 2010.
+
+    Let V_1, ..., V_h be the uses of an arm among the last ``window`` uses: 1 if the use gave a new best value, else 0.
+    The score is 2 / (h (h + 1)) * sum of i V_i, the area under a curve that rises at every success, plus
+    ``exploration`` times sqrt(2 log2(H) / h), where H is the number of uses of all arms. In the second term, h and H
+    include pending uses so that a batch is shared out. An arm without uses comes first.
+
+    Attributes:
+        window: Number of uses that count, at least 1 (500 in OpenTuner and pyATF).
+        exploration: Weight of the second term, 0 or more (0.05 there).
+
+    Raises:
+        ValueError: The window is not positive, or the exploration is negative.
+    """
+
+    window: int = setting(500, within="[1, inf)")
+    exploration: float = setting(0.05, within="[0, inf)")
+
+    def scores(self, uses: ArmUses) -> Array:
+        """Return the score of each arm, ``(arms,)``."""
+        arms = len(uses.totals)
+        log = uses.log[-self.window :]
+        total = len(log) + sum(uses.pending)
+        scores = np.full(arms, np.inf)
+        for arm in range(arms):
+            improved = [was_best for used, was_best in log if used == arm]
+            count = len(improved) + uses.pending[arm]
+            if count:
+                spread = math.sqrt(2.0 * math.log2(total) / count)
+                scores[arm] = area_under_curve(improved) + self.exploration * spread
+        return scores
+
+
+def area_under_curve(improved: Sequence[bool]) -> float:
+    """Return 2 / (h (h + 1)) times the sum of the indices, from 1 to h, of the improvements; 0 if h is 0."""
+    indices = sum(index for index, success in enumerate(improved, 1) if success)
+    return 2.0 * indices / (len(improved) * (len(improved) + 1)) if improved else 0.0
+
+
+def select_arm(scores: Array, rng: Rng) -> int:
+    """Return the index of the highest score; ties are broken at random."""
+    best = np.flatnonzero(scores == scores.max())
+    return int(best[0] if len(best) == 1 else rng.choice(best))
 
 
 @dataclass(frozen=True)
@@ -101,11 +186,10 @@ class Portfolio:
     ) -> PortfolioState:
         """Pass the observation on to every arm and note whether it is the best so far."""
         share = self._share_of(problem)
+        arms = enumerate(zip(self.arms.values(), state.arms, strict=True))
         states = tuple(
             strategy.tell(share, arm_state, self._retag(arm, observation), rng)
-            for arm, (strategy, arm_state) in enumerate(
-                zip(self.arms.values(), state.arms, strict=True)
-            )
+            for arm, (strategy, arm_state) in arms
         )
         cost = observation.cost
         after = replace(state, arms=states, best=min(cost, state.best))
@@ -123,12 +207,7 @@ class Portfolio:
         return replace(problem, budget=math.ceil(problem.budget / len(self.arms)))
 
     def _select_turns(
-        self,
-        state: PortfolioState,
-        pending: Sequence[int],
-        finished: set[int],
-        n: int,
-        rng: Rng,
+        self, state: PortfolioState, pending: Sequence[int], finished: set[int], n: int, rng: Rng
     ) -> Counter[int]:
         """Return the number of proposals that each arm makes when the next n arms are selected one at a time."""
         pending = list(pending)

@@ -17,15 +17,9 @@ from typing_extensions import override
 from baco_like._typing import Array, Codes, Ints, Mask, Rng
 from baco_like.records import row_keys
 from baco_like.spaces import Space
+from baco_like.strategies import moves
 from baco_like.strategies.evolutionary.base import Candidates, PopulationStrategy
 from baco_like.strategies.geometry import UnitBox
-from baco_like.strategies.moves.constraint_handling import (
-    draw_anywhere,
-    draw_latin_hypercube,
-    draw_uniform,
-    repair_by_nearest,
-)
-from baco_like.strategies.moves.selection import replace_worst
 from baco_like.strategies.settings import BY_BUDGET, DIFFERENTIAL_EVOLUTION, setting
 
 Mutant = Callable[[Array, Array, Sequence[Array], float], Array]
@@ -193,7 +187,7 @@ class DifferentialEvolution(PopulationStrategy[Members]):
     @override
     def draw_founders(self, space: Space, rng: Rng) -> Candidates:
         """Return a Latin hypercube, or uniform points of the unit box."""
-        draw = draw_latin_hypercube if self.is_aware else draw_anywhere
+        draw = moves.draw_latin_hypercube if self.is_aware else moves.draw_anywhere
         return Candidates(draw(space, self.size(space), rng))
 
     @override
@@ -207,7 +201,7 @@ class DifferentialEvolution(PopulationStrategy[Members]):
         """Return a trial vector for every member, or new random members if nothing changes any more."""
         n = len(population.codes)
         if population.stagnant >= _STAGNANT:
-            draw = draw_uniform if self.is_aware else draw_anywhere
+            draw = moves.draw_uniform if self.is_aware else moves.draw_anywhere
             fresh = draw(space, n, rng)
             return Candidates(fresh[np.arange(n) % len(fresh)])
         box = UnitBox.of(space)
@@ -218,7 +212,7 @@ class DifferentialEvolution(PopulationStrategy[Members]):
         mutants = donor.mutant(points, best, [points[other] for other in others.T], weight)
         crossed = cross(n, box.axes, self.recombination, rng)
         trials = box.from_unit(np.where(crossed, mutants, points))
-        return Candidates(repair_by_nearest(space, trials, rng) if self.is_aware else trials)
+        return Candidates(moves.repair_by_nearest(space, trials, rng) if self.is_aware else trials)
 
     @override
     def select_members(
@@ -240,7 +234,7 @@ class DifferentialEvolution(PopulationStrategy[Members]):
     @override
     def add_outsider(self, space: Space, population: Members, code: Array, cost: float) -> Members:
         """Return the members, the worst one replaced if the outsider is better and not a member already."""
-        codes, costs, worst = replace_worst(population.codes, population.costs, code, cost)
+        codes, costs, worst = moves.replace_worst(population.codes, population.costs, code, cost)
         if worst is None:
             return population
         return replace(population, codes=codes, costs=costs, stagnant=0).update_best(worst)

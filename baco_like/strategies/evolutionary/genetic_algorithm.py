@@ -9,24 +9,11 @@ from typing import Any, final
 import numpy as np
 from typing_extensions import override
 
-from baco_like._typing import Array, Codes, Rng
+from baco_like._typing import Array, Codes, Mask, Rng
 from baco_like.spaces import Space
 from baco_like.spaces.rows import drop_duplicates
+from baco_like.strategies import moves
 from baco_like.strategies.evolutionary.base import Candidates, PopulationStrategy
-from baco_like.strategies.moves.constraint_handling import (
-    draw_anywhere,
-    draw_uniform,
-    repair_by_neighbour,
-)
-from baco_like.strategies.moves.crossover import CROSSOVERS, Crossover, cross_pairs
-from baco_like.strategies.moves.mutation import (
-    Mutation,
-    OneIn,
-    PerGene,
-    change_genes,
-    step_to_neighbours,
-)
-from baco_like.strategies.moves.selection import SELECTIONS, Selection, Tournament, replace_worst
 from baco_like.strategies.settings import (
     BY_BUDGET,
     GENETIC_ALGORITHM,
@@ -79,8 +66,8 @@ class GeneticAlgorithm(PopulationStrategy[Parents]):
     """
 
     population: int = setting(BY_BUDGET, within="[2, inf)")
-    crossover: str | Crossover = setting(BY_BUDGET, choices=CROSSOVERS)
-    selection: str | Selection = setting(BY_BUDGET, choices=SELECTIONS)
+    crossover: str | moves.Crossover = setting(BY_BUDGET, choices=moves.CROSSOVERS)
+    selection: str | moves.Selection = setting(BY_BUDGET, choices=moves.SELECTIONS)
     tournament: int = setting(BY_BUDGET, within="[1, inf)")
     mutation_chance: int = setting(BY_BUDGET, within="[1, inf)")
     mutation: float = setting(BY_BUDGET, within="[0, 1]")
@@ -108,21 +95,24 @@ class GeneticAlgorithm(PopulationStrategy[Parents]):
             )
 
     @property
-    def selection_rule(self) -> Selection:
+    def selection_rule(self) -> moves.Selection:
         """Selects who mates and who survives."""
         if self.selection == "tournament":
-            return Tournament(self.tournament)
-        return choose("selection", self.selection, SELECTIONS)
+            return moves.Tournament(self.tournament)
+        return choose("selection", self.selection, moves.SELECTIONS)
 
-    @property
-    def mutation_rule(self) -> Mutation:
-        """Selects the genes of a child that change."""
-        return OneIn(self.mutation_chance) if self.mutation is None else PerGene(self.mutation)
+    def select_genes(self, n: int, genes: int, rng: Rng) -> Mask:
+        """Return the genes of n children that change, ``(n, genes)``."""
+        if self.mutation is not None:
+            return rng.random((n, genes)) < self.mutation
+        changes = rng.integers(0, self.mutation_chance, n) == 0
+        gene = rng.integers(0, max(1, genes), n)
+        return np.asarray(changes[:, None] & (np.arange(genes) == gene[:, None]))
 
     @override
     def draw_founders(self, space: Space, rng: Rng) -> Candidates:
         """Return uniform draws."""
-        draw = draw_uniform if self.is_aware else draw_anywhere
+        draw = moves.draw_uniform if self.is_aware else moves.draw_anywhere
         return Candidates(draw(space, self.population, rng))
 
     @override
@@ -156,15 +146,15 @@ class GeneticAlgorithm(PopulationStrategy[Parents]):
     @override
     def add_outsider(self, space: Space, population: Parents, code: Array, cost: float) -> Parents:
         """Return the parents, the worst one replaced if the outsider is better and not among them."""
-        codes, costs, _ = replace_worst(population.codes, population.costs, code, cost)
+        codes, costs, _ = moves.replace_worst(population.codes, population.costs, code, cost)
         return Parents(codes, costs)
 
     def _breed_children(self, space: Space, parents: Parents, n: int, rng: Rng) -> Codes:
         pairs = self.selection_rule.mates(parents.costs, -(-n // 2), rng)
-        crossover = choose("crossover", self.crossover, CROSSOVERS)
-        children = cross_pairs(space, parents.codes, pairs, crossover, rng)[:n]
+        crossover = choose("crossover", self.crossover, moves.CROSSOVERS)
+        children = moves.cross_pairs(space, parents.codes, pairs, crossover, rng)[:n]
         if self.is_aware:
-            children = repair_by_neighbour(space, children, rng)
-        genes = self.mutation_rule.genes(n, len(space.active), rng)
-        change = step_to_neighbours if self.is_aware else change_genes
+            children = moves.repair_by_neighbour(space, children, rng)
+        genes = self.select_genes(n, len(space.active), rng)
+        change = moves.step_to_neighbours if self.is_aware else moves.change_genes
         return change(space, children, genes, rng)

@@ -11,6 +11,7 @@ from typing_extensions import override
 
 from baco_like._typing import Array, Codes, Rng
 from baco_like.spaces import Space
+from baco_like.strategies import moves
 from baco_like.strategies.local.base import (
     HILL_CLIMBERS,
     Climber,
@@ -18,9 +19,6 @@ from baco_like.strategies.local.base import (
     LocalSearchStrategy,
 )
 from baco_like.strategies.local.scan import Scan
-from baco_like.strategies.moves.constraint_handling import draw_uniform, repair_by_neighbour
-from baco_like.strategies.moves.crossover import CROSSOVERS, Crossover, cross_pairs
-from baco_like.strategies.moves.selection import Tournament, replace_worst
 from baco_like.strategies.settings import BY_BUDGET, GENETIC_LOCAL_SEARCH, choose, setting
 
 _STAGNANT = 5
@@ -88,7 +86,7 @@ def select_by_tournament(
     space: Space, rows: Codes, costs: Array, children: Codes, child_costs: Array, rng: Rng
 ) -> tuple[Codes, Array]:
     """Return the winners of tournaments between parents and children (see `Tournament`)."""
-    chosen = Tournament().survivors(costs, child_costs, rng)
+    chosen = moves.Tournament().survivors(costs, child_costs, rng)
     both = np.concatenate([rows, children]), np.concatenate([costs, child_costs])
     return both[0][chosen], both[1][chosen]
 
@@ -121,7 +119,7 @@ class GeneticLocalSearch(LocalSearchStrategy[ClimbingGeneration]):
     """
 
     population: int = setting(BY_BUDGET, within="[2, inf)")
-    crossover: str | Crossover = setting(BY_BUDGET, choices=CROSSOVERS)
+    crossover: str | moves.Crossover = setting(BY_BUDGET, choices=moves.CROSSOVERS)
     selection: str | SurvivorSelection = setting(BY_BUDGET, choices=SELECTIONS)
     hill_climber: str | Climber = setting(BY_BUDGET, choices=HILL_CLIMBERS)
 
@@ -130,7 +128,7 @@ class GeneticLocalSearch(LocalSearchStrategy[ClimbingGeneration]):
     @override
     def start(self, state: GenerationState, rng: Rng) -> GenerationState:
         """Return the state in which uniform draws begin to climb."""
-        rows, no_costs = draw_uniform(state.problem.space, self.population, rng), np.empty(0)
+        rows, no_costs = moves.draw_uniform(state.problem.space, self.population, rng), np.empty(0)
         return _start_climbing(state, ClimbingGeneration(rows[:0], no_costs, rows, no_costs))
 
     @override
@@ -168,17 +166,17 @@ class GeneticLocalSearch(LocalSearchStrategy[ClimbingGeneration]):
             select = choose("selection", self.selection, SELECTIONS)
             rows, costs = select(space, old.rows, old.costs, rows, costs, rng)
         if state.surprise is not None:
-            rows, costs, _ = replace_worst(rows, costs, *state.surprise)
+            rows, costs, _ = moves.replace_worst(rows, costs, *state.surprise)
         children = self._breed(space, rows, costs, len(rows), rng)
         memory = ClimbingGeneration(rows, costs, children, costs, stagnant=stagnant)
         return _start_climbing(replace(state, surprise=None), memory)
 
     def _breed(self, space: Space, rows: Codes, costs: Array, n: int, rng: Rng) -> Codes:
         """Return n feasible children of random pairs, ``(n, w)``."""
-        crossover = choose("crossover", self.crossover, CROSSOVERS)
-        pairs = Tournament().mates(costs, -(-n // 2), rng)
-        children = cross_pairs(space, rows, pairs, crossover, rng)
-        return repair_by_neighbour(space, children[:n], rng)
+        crossover = choose("crossover", self.crossover, moves.CROSSOVERS)
+        pairs = moves.Tournament().mates(costs, -(-n // 2), rng)
+        children = moves.cross_pairs(space, rows, pairs, crossover, rng)
+        return moves.repair_by_neighbour(space, children[:n], rng)
 
 
 def _start_climbing(state: GenerationState, memory: ClimbingGeneration) -> GenerationState:

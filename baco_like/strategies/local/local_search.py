@@ -1,4 +1,4 @@
-"""Multi-start and iterated local search (Schoonhoven et al. 2022, section III-C1; Lourenco, Martin, Stutzle 2003)."""
+"""Multi-start local search, iterated local search and tabu search (Schoonhoven et al. 2022, section III-C1)."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any, ClassVar, final
 from typing_extensions import override
 
 from baco_like._typing import Array, Rng
+from baco_like.records import row_keys
 from baco_like.spaces import Space
 from baco_like.strategies.local.base import (
     IMPROVEMENTS,
@@ -19,10 +20,12 @@ from baco_like.strategies.local.base import (
     M,
 )
 from baco_like.strategies.local.perturbation import number_of_changes, perturb
+from baco_like.strategies.local.scan import scan_neighbours
 from baco_like.strategies.settings import (
     BY_BUDGET,
     ITERATED,
     MULTI_START,
+    TABU,
     SurveyRow,
     choose,
     setting,
@@ -161,3 +164,49 @@ class IteratedLocalSearch(_ClimbingStrategy[BestMinimum]):
         if memory.row is None:
             return super().draw_start(space, memory, rng)
         return perturb(space, memory.row, number_of_changes(space, self.perturbation), rng)
+
+
+Visited = tuple[bytes, ...]
+"""Keys of the last visited configurations, oldest first."""
+
+
+@final
+@dataclass(frozen=True)
+class TabuSearch(ImprovingStrategy[Visited]):
+    """Tabu search: always moves to a neighbour that was not visited lately, better or not.
+
+    Without such a neighbour it moves to a uniform draw. Use it for cheap evaluations and rugged landscapes in which
+    climbers stop early. Source: Glover 1989; Schoonhoven et al. 2022, section III-C1; open settings (None) follow its
+    Table III by the budget.
+
+    Attributes:
+        improvement: ``first``: move to the first better neighbour, or to the best one if no neighbour is better;
+            ``best``: always move to the best one.
+        tabu_size: Number of last visited configurations that are not visited again, 1 or more.
+        neighbourhood: ``hamming`` (any other value of one parameter) or ``adjacent``.
+
+    Raises:
+        ValueError: A setting is unknown or out of range.
+    """
+
+    tabu_size: int = setting(BY_BUDGET, within="[1, inf)")
+
+    surveys: ClassVar = TABU
+    first_memory: ClassVar[Visited] = ()
+
+    @override
+    def move(self, state: LocalSearchState[Visited], rng: Rng) -> LocalSearchState[Visited]:
+        """Move to the selected neighbour, and scan its neighbours that are not tabu."""
+        scan = state.scans[0]
+        if state.surprise is not None:
+            (row, cost), state = state.surprise, replace(state, surprise=None)
+        elif not len(scan.rows):
+            return state.scan_next_start(rng)
+        else:
+            to = int(scan.costs.argmin()) if scan.better is None else scan.better
+            row, cost = scan.rows[to], float(scan.costs[to])
+        visited = (*state.memory, *row_keys(row[None, :]))[-self.tabu_size :]
+        first, tabu = IMPROVEMENTS[self.improvement], frozenset(visited)
+        near, observed = state.neighbourhoods, state.observed
+        scan = scan_neighbours(row, cost, near, observed, rng, first=first, tabu=tabu)
+        return replace(state, memory=visited, scans=(scan,))

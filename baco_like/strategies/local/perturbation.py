@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from baco_like._typing import Array, Codes, Rng
+from baco_like.spaces import Space
 from baco_like.spaces.neighbourhoods import (
     DRAWS,
     ParameterLocation,
@@ -16,8 +17,7 @@ from baco_like.spaces.neighbourhoods import (
     locate_parameters,
 )
 from baco_like.spaces.repair import nearest
-from baco_like.spaces.space import Space
-from baco_like.strategies.moves.mutation import move_elements
+from baco_like.strategies.moves import move_elements
 
 _MOST_BITS = 64
 """Most bits of a parameter; the paper's parameters have at most half as many values."""

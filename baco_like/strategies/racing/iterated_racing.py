@@ -19,11 +19,10 @@ import numpy as np
 
 from baco_like._typing import Array, Codes, Mask, Rng
 from baco_like.parameters.protocol import ParameterKind
-from baco_like.records.history import History, row_keys
-from baco_like.records.trial import Observation, Proposal
+from baco_like.records import History, Observation, Proposal, row_keys
+from baco_like.spaces import Space
 from baco_like.spaces.design import uniform
 from baco_like.spaces.rows import drop_duplicates
-from baco_like.spaces.space import Space
 from baco_like.strategies.geometry import UnitBox
 from baco_like.strategies.observed_costs import ObservedCosts
 from baco_like.strategies.protocol import Problem
@@ -154,7 +153,11 @@ class Racing(BudgetedSettings):
         first_test = self.for_budget(problem.budget).first_test
         while not state.missing:
             if problem.noise == "repeat" and state.round >= first_test and state.alive.sum() > 1:
-                state = _drop_worse(state, 1.0 - self.confidence)
+                # Candidates are compared by their first costs, one for each round.
+                costs = np.array([state.costs[i][: state.round] for i in state.survivors]).T
+                alive = state.alive.copy()
+                alive[state.survivors] = ~worse_than_best(costs, 1.0 - self.confidence)
+                state = replace(state, alive=alive)
             survivors = len(state.survivors)
             over = survivors <= _elites(problem) or state.spent + survivors > state.share
             if problem.noise == "repeat" and not over:
@@ -182,9 +185,7 @@ class Racing(BudgetedSettings):
             entries.append((state.outsider[0], (state.outsider[1],)))
         entries.sort(key=lambda entry: _mean(entry[1]))
         old = np.array([row for row, _ in entries]).reshape(-1, problem.space.width)
-        rng = np.random.default_rng([state.seed, len(state.observed)])
-        draws = EliteDraws(count, spread, closeness=(number - 1) / most)
-        new = _draw_candidates(problem, state, old, draws, rng)
+        new = _draw_candidates(problem, state, old, count, spread, closeness=(number - 1) / most)
         return replace(
             state,
             number=number,
@@ -236,67 +237,34 @@ def _note_cost(state: Race, observation: Observation) -> Race:
         costs[candidate] = (*costs[candidate], cost)
     else:
         alive[candidate] = False
-    return replace(
-        state,
-        alive=alive,
-        raced=raced,
-        costs=tuple(costs),
-        spent=state.spent + 1,
-        waited=waited,
-    )
-
-
-def _drop_worse(state: Race, level: float) -> Race:
-    """Return the race without the candidates whose first costs are worse than the best candidate's."""
-    survivors = state.survivors
-    costs = np.array([state.costs[i][: state.round] for i in survivors]).T
-    alive = state.alive.copy()
-    alive[survivors] = ~worse_than_best(costs, level)
-    return replace(state, alive=alive)
+    race = replace(state, alive=alive, raced=raced, costs=tuple(costs), waited=waited)
+    return replace(race, spent=state.spent + 1)
 
 
 def _draw_candidates(
-    problem: Problem, state: Race, old: Codes, draws: EliteDraws, rng: Rng
+    problem: Problem, state: Race, old: Codes, count: int, spread: float, closeness: float
 ) -> Codes:
     """Return new candidates: near the old ones, better ones more often, then uniform draws if some are missing."""
-    excluded_keys = set(row_keys(old)) | state.failed
+    rng = np.random.default_rng([state.seed, len(state.observed)])
+    excluded, once = {*row_keys(old), *state.failed}, problem.noise == "none"
 
     def is_excluded(codes: Codes) -> Mask:
-        if problem.noise == "none":
-            return ~np.isnan(state.observed.costs(row_keys(codes)))
-        return np.array([key in excluded_keys for key in row_keys(codes)], bool)
+        known = state.observed.cost
+        keys = row_keys(codes)
+        return np.array([k in excluded or (once and known(k) is not None) for k in keys], bool)
 
     rows = old[:0]
     if len(old):
-        near = draw_near_elites(problem.space, old, draws, rng)
-        rows = drop_duplicates(near[~is_excluded(near)])[: draws.count]
-    drawn = set(row_keys(rows))
-    more = uniform(
-        problem.space,
-        draws.count - len(rows),
-        rng,
-        lambda codes: is_excluded(codes) | np.array([k in drawn for k in row_keys(codes)], bool),
-    )
-    return np.concatenate([rows, more])
+        near = draw_near_elites(problem.space, old, 2 * count, spread, closeness, rng)
+        rows = drop_duplicates(near[~is_excluded(near)])[:count]
+        excluded.update(row_keys(rows))
+    return np.concatenate([rows, uniform(problem.space, count - len(rows), rng, is_excluded)])
 
 
-@dataclass(frozen=True)
-class EliteDraws:
-    """Settings of the draws near elites.
-
-    Attributes:
-        count: Number of draws.
-        spread: Standard deviation on the unit box.
-        closeness: Probability that a categorical parameter has its elite's value.
-    """
-
-    count: int
-    spread: float
-    closeness: float
-
-
-def draw_near_elites(space: Space, elites: Codes, draws: EliteDraws, rng: Rng) -> Codes:
-    """Return feasible rows near elites, ``(2 count, w)``; the z-th of E elites has weight E - z + 1 (irace).
+def draw_near_elites(
+    space: Space, elites: Codes, count: int, spread: float, closeness: float, rng: Rng
+) -> Codes:
+    """Return feasible rows near elites, ``(count, w)``; the z-th of E elites has weight E - z + 1 (irace).
 
     Coordinates on the unit box are truncated normal draws around the elite's. Categorical parameters keep the elite's
     value with a probability; otherwise any value is drawn. Infeasible rows are replaced by the nearest feasible ones.
@@ -304,22 +272,24 @@ def draw_near_elites(space: Space, elites: Codes, draws: EliteDraws, rng: Rng) -
     Args:
         space: The space.
         elites: The elites, best first, ``(E, w)``.
-        draws: Settings.
+        count: Number of draws.
+        spread: Standard deviation on the unit box.
+        closeness: Probability that a categorical parameter has its elite's value.
         rng: Random generator.
     """
     from scipy.special import ndtr, ndtri
 
     box = UnitBox.of(space)
     weights = np.arange(len(elites), 0, -1.0)
-    parents = rng.choice(len(elites), 2 * draws.count, p=weights / weights.sum())
+    parents = rng.choice(len(elites), count, p=weights / weights.sum())
     centres = box.to_unit(elites)[parents]
-    low, high = ndtr(-centres / draws.spread), ndtr((1.0 - centres) / draws.spread)
-    points = centres + draws.spread * ndtri(low + (high - low) * rng.random(centres.shape))
-    is_unordered = np.array([p.kind is ParameterKind.UNORDERED for p in space.parameters.values()])
+    low, high = ndtr(-centres / spread), ndtr((1.0 - centres) / spread)
+    points = centres + spread * ndtri(low + (high - low) * rng.random(centres.shape))
+    is_unordered = [p.kind is ParameterKind.UNORDERED for p in space.parameters.values()]
     starts = np.array([space.columns[name].start for name in space.names])
     unordered = box.binned_axes[np.isin(box.binned, starts[is_unordered])]
-    kept = rng.random((len(points), len(unordered))) < draws.closeness
-    anywhere = rng.random((len(points), len(unordered)))
+    kept = rng.random((count, len(unordered))) < closeness
+    anywhere = rng.random((count, len(unordered)))
     points[:, unordered] = np.where(kept, centres[:, unordered], anywhere)
     rows = box.from_unit(points)
     infeasible = ~space.feasible.contains(rows)

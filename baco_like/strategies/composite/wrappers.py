@@ -1,0 +1,144 @@
+"""Strategies that wrap one other strategy: an initial design before it, or random draws among its proposals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, final
+
+from typing_extensions import Self
+
+from baco_like._typing import Codes, Mask, Rng
+from baco_like.records import History, Observation, Proposal, Status
+from baco_like.spaces import Space
+from baco_like.spaces.design import uniform
+from baco_like.strategies import protocol
+from baco_like.strategies.protocol import Prediction, Problem, RelatedTask, Strategy
+from baco_like.strategies.random_search import RandomSearch
+
+Design = Callable[[Space, int, Rng, Callable[[Codes], Mask]], Codes]
+"""Chooses n distinct feasible rows that are not excluded; the functions of `baco_like.spaces.design` are designs."""
+
+
+def check_initial(initial: int) -> None:
+    """Check the number of trials of the initial design.
+
+    Raises:
+        ValueError: It is negative.
+    """
+    if initial < 0:
+        raise ValueError(f"initial = {initial}: expected 0 or more trials before the model")
+
+
+@dataclass(frozen=True)
+class StrategyWrapper:
+    """Passes everything but ``ask`` on to another strategy, whose state is also the wrapper's state.
+
+    Attributes:
+        then: The wrapped strategy.
+    """
+
+    then: Strategy[Any]
+
+    def init(self, problem: Problem, rng: Rng) -> Any:
+        """Return the first state of the wrapped strategy."""
+        return self.then.init(problem, rng)
+
+    def tell(self, problem: Problem, state: Any, observation: Observation, rng: Rng) -> Any:
+        """Pass the observation on."""
+        return self.then.tell(problem, state, observation, rng)
+
+    def predict(
+        self, problem: Problem, history: History, state: Any, codes: Codes, rng: Rng
+    ) -> Prediction:
+        """Return the predictions of the wrapped strategy.
+
+        Raises:
+            TrialError: It has no model, or there are too few observations.
+        """
+        return protocol.require_predictive(self.then).predict(problem, history, state, codes, rng)
+
+    def with_related_tasks(self, tasks: Sequence[RelatedTask]) -> Self:
+        """Return the wrapper of the strategy that uses related tasks.
+
+        Raises:
+            StrategyError: The wrapped strategy cannot use them.
+        """
+        return replace(self, then=protocol.use_related_tasks(self.then, tasks))
+
+
+@final
+@dataclass(frozen=True)
+class Phased(StrategyWrapper):
+    """Proposes an initial design, then the proposals of another strategy.
+
+    Use it to give a model-based strategy its first observations.
+
+    Attributes:
+        then: The strategy after the design. It receives every observation from the start of the run.
+        initial: Number of trials in the design, 0 or more. Observed and pending trials of any origin count.
+        design: Chooses the rows of the design.
+        before_success: Replaces ``design`` until the first success; None keeps ``design``.
+
+    Raises:
+        ValueError: ``initial`` is negative.
+    """
+
+    initial: int = 10
+    design: Design = uniform
+    before_success: Design | None = None
+
+    def __post_init__(self) -> None:
+        check_initial(self.initial)
+
+    def ask(
+        self, problem: Problem, history: History, state: Any, n: int, rng: Rng
+    ) -> Sequence[Proposal]:
+        """Return the missing points of the design, then proposals of the later strategy."""
+        missing = min(n, max(0, self.initial - len(history) - len(history.pending)))
+        if not missing:
+            return self.then.ask(problem, history, state, n, rng)
+        design = self.design
+        if self.before_success is not None and not history.where(Status.OK).any():
+            design = self.before_success
+        # A design never repeats a configuration, even if noise="repeat" lets the later strategy do so.
+        rows = design(problem.space, missing, rng, history.is_excluded)
+        proposals = [Proposal(row, {"phase": "design"}) for row in rows]
+        if len(proposals) == n:
+            return proposals
+        history = history.assume_pending(rows)
+        return [*proposals, *self.then.ask(problem, history, state, n - len(proposals), rng)]
+
+
+@final
+@dataclass(frozen=True)
+class RandomInterleaving(StrategyWrapper):
+    """Replaces proposals of another strategy by uniform draws, each with the same probability.
+
+    Use it if a model may be wrong: in the long run every configuration is tried, whatever the model predicts (Hutter et
+    al. 2011, "Sequential model-based optimization for general algorithm configuration", section 4.1).
+
+    Attributes:
+        then: The other strategy.
+        share: The probability of a uniform draw, from 0 to 1.
+
+    Raises:
+        ValueError: The probability is not between 0 and 1.
+    """
+
+    share: float
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.share <= 1:
+            raise ValueError(f"random_share is {self.share}; give a probability from 0 to 1")
+
+    def ask(
+        self, problem: Problem, history: History, state: Any, n: int, rng: Rng
+    ) -> Sequence[Proposal]:
+        """Return the uniform draws first, then proposals of the other strategy."""
+        count = int((rng.random(n) < self.share).sum())
+        draws = RandomSearch().ask(problem, history, None, count, rng) if count else []
+        if len(draws) == n:
+            return draws
+        history = history.assume_pending(protocol.proposed_rows(problem.space, draws))
+        return [*draws, *self.then.ask(problem, history, state, n - len(draws), rng)]

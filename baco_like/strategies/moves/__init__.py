@@ -1,1 +1,0 @@
-"""Operators of population algorithms: mutation, crossover, selection and constraint handling."""
