@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 import warnings
-from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -15,32 +14,27 @@ from baco_like._checks import whole_number
 from baco_like._optional import require
 from baco_like._typing import Array
 from baco_like.exceptions import BacoWarning, ConfigError, FailureWarning, TrialError
-from baco_like.journal import events
-from baco_like.journal.events import Journal
-from baco_like.journal.header import Options
-from baco_like.journal.json_lines import JsonlJournal
-from baco_like.journal.warm_start_results import WarmStartResults
-from baco_like.optimizer.journaled_state import JournaledState
-from baco_like.optimizer.observing import build_completion, build_trials, encode_feasible
-from baco_like.optimizer.predictions import predict
-from baco_like.optimizer.recommendation import recommend
+from baco_like.journal import Journal, JsonlJournal, Options, WarmStartResults
+from baco_like.journal.events import abandoned_event, enqueued_event, suggested_event
+from baco_like.optimizer.observing import build_completion, build_observation
+from baco_like.optimizer.predictions import predict, recommend
 from baco_like.optimizer.setup import (
+    Config,
     check_lease,
+    encode_feasible,
     first_configs,
-    read_header,
+    read_records,
     resolve_journal,
     resolve_strategy,
     restore_strategy,
     with_default_settings,
 )
-from baco_like.optimizer.state import Draft, OptimizerState
-from baco_like.optimizer.suggesting import Request, build_suggestion
-from baco_like.optimizer.warm_start import WarmStart, warm_starts
-from baco_like.records.direction import Direction, sign_of
-from baco_like.records.history import History, Noise
+from baco_like.optimizer.state import Draft, JournaledState, OptimizerState
+from baco_like.optimizer.suggesting import build_suggestion
+from baco_like.optimizer.warm_start import warm_starts
+from baco_like.records import Direction, History, Noise, Observation, Outcome, Trial, sign_of
 from baco_like.records.stopping import StopRule
 from baco_like.records.table import table_row
-from baco_like.records.trial import Observation, Outcome, Trial
 from baco_like.results.formats import write
 from baco_like.results.journal_file import run_recording
 from baco_like.spaces.space import Space
@@ -49,7 +43,6 @@ from baco_like.strategies.protocol import Strategy
 if TYPE_CHECKING:
     import pandas as pd
 
-Config = Mapping[str, Any]
 Callback = Callable[["Optimizer", Trial], None]
 
 
@@ -111,28 +104,17 @@ class Optimizer:
         options = Options(
             direction, seed, objective, budget, noise, description, dict(context or {})
         )
-        self._callbacks = tuple(callbacks)
         points = first_configs(space, initial)
-        self._lease = check_lease(lease)
+        lease = check_lease(lease)
         journal = resolve_journal(storage)
-        self._open(space, options, resolved, journal, points, warm_starts(warm_start))
+        run = JournaledState(space, options, resolved, journal, points, warm_starts(warm_start))
+        self._start(run, lease, tuple(callbacks))
 
-    def _open(
-        self,
-        space: Space,
-        options: Options,
-        strategy: Strategy[Any],
-        journal: Journal,
-        points: Sequence[Config] | None,
-        warm: Sequence[WarmStart] = (),
+    def _start(
+        self, run: JournaledState, lease: float | None, callbacks: tuple[Callback, ...] = ()
     ) -> None:
-        self._space = space
-        self._opened = time.monotonic()
-        self._unannounced: deque[Observation] = deque()
+        self._run, self._lease, self._callbacks = run, lease, callbacks
         self._announcing = False
-        self._run = JournaledState(
-            space, options, strategy, journal, points, warm, self._unannounced.extend
-        )
 
     @classmethod
     def load(
@@ -154,13 +136,13 @@ class Optimizer:
             JournalError: The file is missing or damaged, or the space or the strategy is not the journal's.
         """
         path = Path(path)
-        header = with_default_settings(read_header(path))
-        optimizer = cls.__new__(cls)
-        optimizer._callbacks = ()
-        optimizer._lease = check_lease(lease)
+        header = with_default_settings(read_records(path)[0])
+        lease = check_lease(lease)
         restored = restore_strategy(header.options.strategy, strategy, path)
-        known_space = Space.from_dict(header.space) if space is None else space
-        optimizer._open(known_space, header.options, restored, JsonlJournal(path), None)
+        space = Space.from_dict(header.space) if space is None else space
+        optimizer = cls.__new__(cls)
+        run = JournaledState(space, header.options, restored, JsonlJournal(path), None)
+        optimizer._start(run, lease)
         return optimizer
 
     # Suggest ---------------------------------------------------------------------------------------------------
@@ -182,8 +164,7 @@ class Optimizer:
         count = 1 if n is None else whole_number("n", n, 1)
 
         def draft(state: OptimizerState) -> Draft:
-            request = Request(count, self._lease, time.time())
-            return Draft(build_suggestion(state, self._run.strategy, request))
+            return Draft(build_suggestion(state, count, time.time(), self._lease))
 
         event = self._commit(draft).event
         ids = [*event.get("again", ()), *(row["id"] for row in event["trials"])]
@@ -196,15 +177,14 @@ class Optimizer:
         Raises:
             ConfigError: It does not belong to the space, or is already observed or pending.
         """
-        code = encode_feasible(self._space, config)
-        (plain_config,) = self._space.decode(code[None, :])
+        plain_config, code = encode_feasible(self.space, config)
 
         def draft(state: OptimizerState) -> Draft:
             if state.is_excluded(code):
                 raise ConfigError(
                     f"{plain_config} is already observed or pending; it cannot be enqueued"
                 )
-            return Draft(events.enqueued_event([plain_config]))
+            return Draft(enqueued_event([plain_config]))
 
         self._commit(draft)
 
@@ -217,24 +197,23 @@ class Optimizer:
             ConfigError: It does not belong to the space, or is already observed (with ``noise="repeat"``: has failed).
             JournalError: It could not be recorded; the run is unchanged.
         """
-        code = encode_feasible(self._space, config)
-        (plain_config,) = self._space.decode(code[None, :])
+        plain_config, code = encode_feasible(self.space, config)
 
         def draft(state: OptimizerState) -> Draft:
             if state.is_excluded(code):
                 raise ConfigError(f"{plain_config} is already observed; it cannot be claimed")
             trial = Trial(state.history.next_id, plain_config, None, "enqueued")
             is_next = bool(state.history.queue) and dict(state.history.queue[0]) == plain_config
-            until = Request(1, self._lease, time.time()).until
-            return Draft(events.suggested_event([trial], int(is_next), until=until), code[None, :])
+            until = None if self._lease is None else time.time() + self._lease
+            return Draft(suggested_event([trial], int(is_next), until=until), code)
 
         with self._run.lock:
             try:
                 self._commit(draft)
             except ConfigError:
-                if self.history.find_pending(code) is None:
+                if self.history.find_pending(code[0]) is None:
                     raise
-            pending = self.history.find_pending(code)
+            pending = self.history.find_pending(code[0])
         assert pending is not None
         return pending
 
@@ -273,11 +252,10 @@ class Optimizer:
         """
         details = {"failed": failed, "message": message, "bound": bound, "extra": extra}
 
-        def draft(state: OptimizerState) -> Draft:
-            objective = state.options.objective
-            return build_trials(state.history, objective, trial, value, details, imported=imported)
-
-        _warn_of_problems(self._commit(draft).outcomes)
+        draft = self._commit(
+            lambda state: build_observation(state, trial, value, details, imported)
+        )
+        _warn_of_problems(draft.outcomes)
 
     def complete(self, outcomes: Sequence[Outcome]) -> None:
         """Record the outcomes of suggested trials, as evaluators return them.
@@ -286,9 +264,8 @@ class Optimizer:
             TrialError: A trial is not pending, or appears twice; the run is unchanged.
             JournalError: The outcomes could not be recorded; the run is unchanged.
         """
-        _warn_of_problems(
-            self._commit(lambda state: build_completion(state.history, outcomes)).outcomes
-        )
+        draft = self._commit(lambda state: build_completion(state, outcomes))
+        _warn_of_problems(draft.outcomes)
 
     def abandon(self, trial: Trial, reason: str = "") -> None:
         """Give up a trial: it is no longer pending, and its configuration may be suggested again.
@@ -298,7 +275,7 @@ class Optimizer:
         """
         if not isinstance(trial, Trial):
             raise TrialError(f"abandon takes a trial that was suggested, not {trial!r:.80}")
-        self._commit(lambda state: Draft(events.abandoned_event(trial.id, reason)))
+        self._commit(lambda state: Draft(abandoned_event(trial.id, reason)))
 
     def refresh(self) -> None:
         """Apply the events that other writers have added to the journal; all recording methods do so by themselves."""
@@ -321,8 +298,8 @@ class Optimizer:
             return
         self._announcing = True
         try:
-            while self._unannounced:
-                trial = self._unannounced.popleft()
+            while self._run.unannounced:
+                trial = self._run.unannounced.popleft()
                 with ExitStack() as callbacks:  # calls the others even if one raises
                     for callback in reversed(self._callbacks):
                         callbacks.callback(callback, self, trial)
@@ -334,7 +311,7 @@ class Optimizer:
     @property
     def space(self) -> Space:
         """The space of the run."""
-        return self._space
+        return self.state.problem.space
 
     @property
     def journal(self) -> Journal:
@@ -390,9 +367,9 @@ class Optimizer:
         """Return the observed trial with the lowest predicted median cost: the better choice under noise.
 
         Without a model, or with too few observations for one, use repeated measurements, see
-        `baco_like.optimizer.recommendation`; without repeats, return `best`.
+        `baco_like.optimizer.predictions.best_by_repeats`; without repeats, return `best`.
         """
-        return recommend(self.state, self._run.strategy)
+        return recommend(self.state)
 
     def predict(self, configs: Sequence[Config]) -> tuple[Array, Array, Array]:
         """Return mean, standard deviation (user's unit) and probability of feasibility, each (n,).
@@ -403,7 +380,7 @@ class Optimizer:
             TrialError: The strategy has no model, or too few trials are observed.
             ConfigError: A value is not in its parameter's domain, or ``configs`` is a single configuration.
         """
-        prediction = predict(self.state, self._run.strategy, configs)
+        prediction = predict(self.state, configs)
         sign = sign_of(self.options.direction)
         return sign * prediction.mean, prediction.std, prediction.feasible
 
@@ -427,8 +404,9 @@ class Optimizer:
             MissingExtra: pandas is not installed.
         """
         frame = require("pandas", "dataframe")
-        rows = [table_row(trial, self.options.objective) for trial in self.trials]
-        result: pd.DataFrame = frame.DataFrame(rows)
+        result: pd.DataFrame = frame.DataFrame(
+            [table_row(trial, self.options.objective) for trial in self.trials]
+        )
         return result
 
     def export(self, kind: str, path: str | os.PathLike[str]) -> int:
@@ -444,7 +422,7 @@ class Optimizer:
             ValueError: The format is unknown or cannot hold these trials, or no trial is observed.
             OSError: The file cannot be written.
         """
-        recording = run_recording(self.trials, self._space.to_dict(), self.options)
+        recording = run_recording(self.trials, self.space.to_dict(), self.options)
         written = write(recording, path, kind)
         for note in recording.notes:
             warnings.warn(f"{Path(path).name}: {note}", BacoWarning, stacklevel=2)
@@ -452,7 +430,7 @@ class Optimizer:
 
     def should_stop(self, rule: StopRule) -> str | None:
         """Return why the run should end, or None."""
-        return rule.reason(self.history, time.monotonic() - self._opened)
+        return rule.reason(self.history, time.monotonic() - self._run.opened)
 
 
 def _warn_of_problems(outcomes: Iterable[Outcome]) -> None:

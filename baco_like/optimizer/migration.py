@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from baco_like.journal.events import Event, enqueued_event, observed_event, sugg
 from baco_like.journal.header import Header
 from baco_like.journal.json_lines import write_journal
 from baco_like.journal.warm_start_results import WarmStartResults, numbered
-from baco_like.optimizer.setup import default_points, read_records
+from baco_like.optimizer.setup import Config, default_points, read_records
 from baco_like.optimizer.state import apply_events, initial_state
 from baco_like.records.trial import Status, Trial
 from baco_like.results.config_mapper import ConfigMapper, default_values, read_exact
@@ -25,7 +25,8 @@ from baco_like.spaces.inputs import GivenParameter, describe_differences
 from baco_like.spaces.space import Space
 from baco_like.strategies.random_search import RandomSearch
 
-Config = Mapping[str, Any]
+_ConfigMove = Callable[[Config], dict[str, Any] | None]
+"""Maps a configuration of the old space to a feasible one of the new space, or to None."""
 
 
 @dataclass(frozen=True)
@@ -72,17 +73,20 @@ def migrate(
     header, _, records = read_records(Path(old))
     old_space = Space.from_dict({**header.space, "constraints": []})  # callables are not written
     strategy = RandomSearch()  # its state is empty, so replaying is quick
-    past, _ = apply_events(initial_state(header, old_space, strategy), records, strategy, str(old))
-    move = _ConfigMove.between(old_space, space)
+    past = apply_events(initial_state(header, old_space, strategy), records, str(old))[0].history
+    move = _config_move(old_space, space)
     results = [_move_warm_start(part, move) for part in header.earlier]
     warm = tuple(part for part in results if part is not None)
     first_id = sum(len(part.trials) for part in warm if part.mode == "data")
-    own = past.history.trials[past.history.warm :]
-    observed = [_move_trial(first_id + i, trial, move) for i, trial in enumerate(own)]
-    pending = [trial.config for trial in past.history.pending.values()]
-    waiting = [move(config) for config in (*pending, *past.history.queue)]
+    observed = [_move_trial(i, t, move) for i, t in enumerate(past.trials[past.warm :], first_id)]
+    waiting = [move(config) for config in (*past.pending.values(), *past.queue)]
     kept = [config for config in waiting if config is not None]
-    changed = Header(space.to_dict(), header.options, _first_points(header, move), warm)
+    points = list(map(dict, header.queue))
+    if not points or points == default_points(old_space):
+        points = default_points(space)  # an optimizer that opens the new journal expects them
+    else:
+        points = [moved for point in points if (moved := move(point)) is not None]
+    changed = Header(space.to_dict(), header.options, tuple(points), warm)
     queue = initial_state(changed, space, strategy).history.queue
     known = [*(trial.config for trial in observed), *kept]
     fresh = [config for config in changed.queue if config not in known]
@@ -105,35 +109,27 @@ def migrate(
     )
 
 
-@dataclass(frozen=True)
-class _ConfigMove:
-    """Maps feasible configurations of the old space to feasible ones of the new space."""
+def _config_move(old_space: Space, space: Space) -> _ConfigMove:
+    """Return the map of feasible configurations to the new space; warn if no configuration can be mapped."""
+    defaults, old_defaults = default_values(space), default_values(old_space)
+    unknown = [n for n, value in defaults.items() if value is None and n not in old_defaults]
+    if unknown:
+        warnings.warn(
+            f"no observation counts in the new space: {unknown[0]!r} is new and has no default; "
+            "set the default to the value that the old observations had",
+            SpaceWarning,
+            stacklevel=3,
+        )
+    removed = {name: old_defaults[name] for name in old_space.names if name not in defaults}
+    mapper = ConfigMapper(space, defaults.__getitem__, removed, read_exact)
+    known = {*old_space.names, *space.names}
 
-    old_space: Space
-    mapper: ConfigMapper
-
-    @classmethod
-    def between(cls, old_space: Space, space: Space) -> _ConfigMove:
-        """Return the map, and warn if no configuration can be mapped."""
-        defaults, old_defaults = default_values(space), default_values(old_space)
-        unknown = [n for n, value in defaults.items() if value is None and n not in old_defaults]
-        if unknown:
-            warnings.warn(
-                f"no observation counts in the new space: {unknown[0]!r} is new and has no default; "
-                "set the default to the value that the old observations had",
-                SpaceWarning,
-                stacklevel=3,
-            )
-        removed = {name: old_defaults[name] for name in old_space.names if name not in defaults}
-        return cls(old_space, ConfigMapper(space, defaults.__getitem__, removed, read_exact))
-
-    def __call__(self, config: Config) -> dict[str, Any] | None:
-        space, names = self.mapper.space, set(self.old_space.names)
+    def move(config: Config) -> dict[str, Any] | None:
         # Imported configurations may have parameters of neither space, which have no default.
-        if any(name not in names and name not in space.parameters for name in config):
-            return None
-        mapped, _ = self.mapper.map(config)
+        mapped = mapper.map(config)[0] if known.issuperset(config) else None
         return mapped if mapped is not None and space.contains(mapped) else None
+
+    return move
 
 
 def _move_trial(number: int, trial: Trial, move: _ConfigMove) -> Trial:
@@ -154,11 +150,3 @@ def _move_warm_start(part: WarmStartResults, move: _ConfigMove) -> WarmStartResu
     lost = len(moved) - len(rows)
     left_out = {"they are not in the changed space": lost} if lost else {}
     return replace(part, trials=numbered(rows), left_out={**part.left_out, **left_out})
-
-
-def _first_points(header: Header, move: _ConfigMove) -> tuple[Config, ...]:
-    """Return the first points that an optimizer expects when it opens the new journal."""
-    points = list(map(dict, header.queue))
-    if not points or points == default_points(move.old_space):
-        return tuple(default_points(move.mapper.space))
-    return tuple(moved for point in points if (moved := move(point)) is not None)

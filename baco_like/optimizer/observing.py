@@ -7,26 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from baco_like._typing import Array, Codes
+from baco_like._typing import Codes
 from baco_like.exceptions import ConfigError, TrialError
 from baco_like.journal.events import outcome_row
-from baco_like.optimizer.state import Draft
+from baco_like.optimizer.setup import Config, encode_feasible
+from baco_like.optimizer.state import Draft, OptimizerState
 from baco_like.records.history import History
 from baco_like.records.reading import outcome_from
 from baco_like.records.trial import Outcome, Trial
-from baco_like.spaces.space import Space
-
-Config = Mapping[str, Any]
 
 
-def build_trials(
-    history: History,
-    objective: str,
-    trial: Trial | Config | Sequence[Trial | Config],
-    value: Any,
-    details: Mapping[str, Any],
-    *,
-    imported: bool,
+def build_observation(
+    state: OptimizerState, trial: Any, value: Any, details: Mapping[str, Any], imported: bool
 ) -> Draft:
     """Return the ``observed`` event for the arguments of `Optimizer.observe`, which are described there.
 
@@ -48,26 +40,29 @@ def build_trials(
         raise TrialError(
             f"extra must be a mapping of names to JSON values, not {details['extra']!r:.80}"
         )
+    history = state.history
     trials: list[Trial] = []
-    outcomes: list[Outcome] = []
-    codes: list[Array] = []
-    for subject, single_value in zip(subjects, values, strict=True):
+    codes: list[Codes] = []
+    for subject in subjects:
         known, code = _resolve(history, subject, imported, history.next_id + len(codes))
+        trials.append(known)
         if code is not None:
             codes.append(code)
-        trials.append(known)
-        outcomes.append(outcome_from(known.id, single_value, objective, **details))
-    return _draft(history, trials, outcomes, np.array(codes) if codes else None)
+    outcomes = [
+        outcome_from(known.id, single_value, state.options.objective, **details)
+        for known, single_value in zip(trials, values, strict=True)
+    ]
+    return _draft(history, trials, outcomes, np.concatenate(codes) if codes else None)
 
 
-def build_completion(history: History, outcomes: Sequence[Outcome]) -> Draft:
+def build_completion(state: OptimizerState, outcomes: Sequence[Outcome]) -> Draft:
     """Return the ``observed`` event for outcomes of pending trials.
 
     Raises:
         TrialError: A trial is not pending.
     """
-    trials = [history.get_pending(outcome.trial_id) for outcome in outcomes]
-    return _draft(history, trials, outcomes, None)
+    trials = [state.history.get_pending(outcome.trial_id) for outcome in outcomes]
+    return _draft(state.history, trials, outcomes, None)
 
 
 def _draft(
@@ -83,28 +78,10 @@ def _draft(
     return Draft({"event": "observed", "outcomes": rows}, codes, outcomes)
 
 
-def encode_feasible(space: Space, config: Config) -> Array:
-    """Return the row of codes of a feasible configuration, (w,).
-
-    Raises:
-        ConfigError: The configuration is not feasible; the message says why.
-    """
-    try:
-        codes = space.encode([config])
-    except ConfigError:
-        codes = None
-    if codes is None or not space.feasible.contains(codes)[0]:
-        space.validate(config)  # raises, with all reasons in the message
-        raise ConfigError(f"{dict(config)!r:.200} is not in the space")
-    code: Array = codes[0]
-    return code
-
-
 def _resolve(
     history: History, subject: Trial | Config, imported: bool, new_id: int
-) -> tuple[Trial, Array | None]:
-    """Return the trial that is observed; for one that was not suggested also its row of codes, (w,)."""
-    space = history.space
+) -> tuple[Trial, Codes | None]:
+    """Return the trial that is observed; for one that was not suggested also its codes, (1, w)."""
     if isinstance(subject, Trial):
         trial = history.get_pending(subject.id)
         if dict(trial.config) != dict(subject.config):
@@ -114,15 +91,14 @@ def _resolve(
             )
         return trial, None
     try:
-        code = encode_feasible(space, subject)
+        config, code = encode_feasible(history.space, subject)
     except ConfigError:
         if not imported:
             raise
-        return Trial(new_id, subject, None, "imported"), np.full(space.width, np.nan)
-    pending = history.find_pending(code)
+        return Trial(new_id, subject, None, "imported"), np.full((1, history.space.width), np.nan)
+    pending = history.find_pending(code[0])
     if pending is not None:
         return pending, None
-    (config,) = space.decode(code[None, :])
     return Trial(new_id, config, None, "imported" if imported else "told"), code
 
 
@@ -130,7 +106,6 @@ def _values_for(n: int, value: Any, details: Mapping[str, Any]) -> list[Any]:
     if value is None and details["failed"] is not None:
         return [None] * n
     is_list = isinstance(value, (Sequence, np.ndarray)) and not isinstance(value, (str, bytes))
-    values = list(value) if is_list else None
-    if values is None or len(values) != n:
+    if not is_list or len(value) != n:
         raise TrialError(f"{n} trials need a list of {n} values, not {value!r:.80}")
-    return values
+    return list(value)

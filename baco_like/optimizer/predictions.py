@@ -1,4 +1,4 @@
-"""Predict with the model of a run's strategy."""
+"""Predict with the model of a run's strategy, and choose the best observed configuration."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from baco_like._random import Purpose, generator
+from baco_like._random import Purpose
 from baco_like.exceptions import ConfigError, TrialError
 from baco_like.optimizer.state import OptimizerState
-from baco_like.strategies.protocol import Prediction, Predictive, Strategy
+from baco_like.records.history import History
+from baco_like.records.trial import Status, Trial
+from baco_like.strategies.protocol import Prediction, Predictive
+from baco_like.surrogates.transform import fit_transform
 
 
-def predict(
-    state: OptimizerState, strategy: Strategy[Any], configs: Sequence[Mapping[str, Any]]
-) -> Prediction:
+def predict(state: OptimizerState, configs: Sequence[Mapping[str, Any]]) -> Prediction:
     """Return the prediction of the cost; the probability of feasibility is 0 where a known constraint is violated.
 
     Raises:
@@ -24,13 +25,63 @@ def predict(
     """
     if isinstance(configs, Mapping):
         raise ConfigError("predict takes a list of configurations; write predict([config])")
+    strategy, space, history = state.strategy, state.problem.space, state.history
     if not isinstance(strategy, Predictive):
         raise TrialError(
             f"strategy {type(strategy).__name__} has no model to predict with; use strategy='bayesian'"
         )
-    space, history = state.problem.space, state.history
     codes = space.encode(list(configs))
-    rng = generator(state.options.seed, Purpose.MODEL, len(history))
+    rng = state.generator(Purpose.MODEL, len(history))
     result = strategy.predict(state.problem, history, state.strategy_state, codes, rng)
     feasible = np.where(space.feasible.contains(codes), result.feasible, 0.0)
     return result._replace(feasible=feasible)
+
+
+def recommend(state: OptimizerState) -> Trial | None:
+    """Return the trial for `Optimizer.recommend`, or None before the first success.
+
+    The model decides, else the repeats, else the best single value.
+    """
+    fallback = best_by_repeats(state.history) or state.history.best()
+    candidates = [t for t in state.history.trials if t.value is not None and t.origin != "imported"]
+    if not candidates or not isinstance(state.strategy, Predictive):
+        return fallback
+    try:
+        prediction = predict(state, [t.config for t in candidates])
+    except TrialError:
+        return fallback
+    return candidates[int(np.argmin(prediction.median))]
+
+
+def best_by_repeats(history: History) -> Trial | None:
+    """Return a trial of the configuration whose repeated measurements are best, or None without repeats.
+
+    The mean of each configuration is shrunk towards the overall mean, the more the fewer measurements it has: the best
+    linear unbiased prediction of a random effect (Robinson, "That BLUP is a good thing", Statistical Science 1991,
+    section 1), with variances estimated from the repeats. So a lucky single measurement does not win against a
+    configuration that was good ten times.
+
+    Returns:
+        Of the winning configuration the trial nearest to its mean. None if no configuration was measured twice, because
+        then the noise is unknown.
+    """
+    rows = np.flatnonzero(history.where(Status.OK))
+    if len(rows) < 2:
+        return None
+    _, owner = np.unique(history.codes[rows], axis=0, return_inverse=True)
+    owner = owner.reshape(-1)  # NumPy 2.0 returns two dimensions
+    counts = np.bincount(owner)
+    if counts.max() < 2:
+        return None
+    costs = history.costs[rows]
+    values = fit_transform(costs).forward(costs)
+    means = np.bincount(owner, values) / counts
+    noise = float(((values - means[owner]) ** 2).sum() / (counts - 1).sum())
+    grand = float(means.mean())
+    spread = float(((means - grand) ** 2).sum() / max(1, len(means) - 1) - (noise / counts).mean())
+    if spread > 0.0:
+        shrunk = grand + spread / (spread + noise / counts) * (means - grand)
+    else:  # the configurations differ no more than the noise: prefer those that were measured often
+        shrunk = means + np.sqrt(noise / counts)
+    off = np.where(owner == np.argmin(shrunk), np.abs(values - means[owner]), np.inf)
+    return history.trials[int(rows[np.argmin(off)])]

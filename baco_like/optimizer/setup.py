@@ -6,18 +6,18 @@ import gc
 import os
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from baco_like._checks import whole_number
-from baco_like.exceptions import JournalError, SpaceWarning
+from baco_like._typing import Codes
+from baco_like.exceptions import ConfigError, JournalError, SpaceWarning
 from baco_like.journal.events import START, Event, Journal, Mark
 from baco_like.journal.header import Header, describe
 from baco_like.journal.json_lines import JsonlJournal
 from baco_like.journal.memory import MemoryJournal
-from baco_like.optimizer.observing import encode_feasible
 from baco_like.records.reading import finite_number
 from baco_like.spaces.space import Space
 from baco_like.strategies import create_strategy, default_settings
@@ -42,6 +42,20 @@ def resolve_journal(storage: str | os.PathLike[str] | Journal | None) -> Journal
     return storage
 
 
+def encode_feasible(space: Space, config: Config) -> tuple[dict[str, Any], Codes]:
+    """Return a feasible configuration in the values of the space, and its codes, (1, w).
+
+    Raises:
+        ConfigError: The configuration is not feasible; the message says why.
+    """
+    with suppress(ConfigError):
+        codes = space.encode([config])
+        if space.feasible.contains(codes)[0]:
+            return space.decode(codes)[0], codes
+    space.validate(config)  # raises, with all reasons in the message
+    raise ConfigError(f"{dict(config)!r:.200} is not in the space")
+
+
 def first_configs(space: Space, initial: int | Sequence[Config] | None) -> list[dict[str, Any]]:
     """Return the first configurations for the argument ``initial``: the user's, or the default configuration.
 
@@ -49,7 +63,7 @@ def first_configs(space: Space, initial: int | Sequence[Config] | None) -> list[
         ConfigError: A configuration of the user is not feasible.
     """
     if isinstance(initial, Sequence):
-        return [space.decode(encode_feasible(space, point)[None, :])[0] for point in initial]
+        return [encode_feasible(space, point)[0] for point in initial]
     config = _chosen_default(space)
     violated = [] if config is None else space.explain(config)
     if violated:
@@ -86,11 +100,6 @@ def check_lease(seconds: float | None) -> float | None:
     return number
 
 
-def read_header(path: Path) -> Header:
-    """Return the first record of a journal; raises as `read_records`."""
-    return read_records(path)[0]
-
-
 def read_records(path: Path) -> tuple[Header, Mark, Iterator[tuple[Event, Mark]]]:
     """Return the header of a journal, the position behind it, and the records after it.
 
@@ -99,23 +108,23 @@ def read_records(path: Path) -> tuple[Header, Mark, Iterator[tuple[Event, Mark]]
     """
     if not path.exists():
         raise JournalError(f"{path} does not exist; start a run with Optimizer(storage=...)")
-    header, records = split_header(JsonlJournal(path), str(path))
+    header, mark, records = split_header(JsonlJournal(path), str(path))
     if header is None:
         raise JournalError(f"{path} holds no record; start a run with Optimizer(storage=...)")
-    return *header, records
+    return header, mark, records
 
 
 def split_header(
     journal: Journal, name: str
-) -> tuple[tuple[Header, Mark] | None, Iterator[tuple[Event, Mark]]]:
-    """Return the header with the position behind it, or None for an empty journal, and the records after it.
+) -> tuple[Header | None, Mark, Iterator[tuple[Event, Mark]]]:
+    """Return the header of a journal (None for an empty one), the position behind it, and the records after it.
 
     Raises:
         JournalError: Record 0 is not a header.
     """
     records = iter(journal.read(START))
-    first = next(records, None)
-    return (None if first is None else (Header.read(first[0], name), first[1])), records
+    event, mark = next(records, (None, START))
+    return None if event is None else Header.read(event, name), mark, records
 
 
 def resolve_strategy(
@@ -178,15 +187,15 @@ def restore_strategy(
     Raises:
         JournalError: The journal needs an object and none is given, or the given one differs.
     """
-    named = None
+    recorded = description.get("object")
     if "name" in description:
         try:
             named = create_strategy(description["name"], description["settings"])
         except (ValueError, TypeError, KeyError) as error:
             raise JournalError(f"{path}: record 0 names an unknown strategy: {error}", 0) from error
-    if given is None and named is not None:
-        return named
-    recorded = description.get("object") if named is None else describe(named)
+        if given is None:
+            return named
+        recorded = describe(named)
     if given is None:
         raise JournalError(
             f"{path} was made with a strategy object; give it again: Optimizer.load(path, strategy=...), "

@@ -1,8 +1,12 @@
-"""The state of an optimizer as a value, and how the events of a journal change it. Pure functions."""
+"""The state of an optimizer as a value, how events change it, and a holder that keeps it in step with a journal."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, NamedTuple
@@ -10,15 +14,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from baco_like._random import Purpose, generator
-from baco_like._typing import Array, Codes
-from baco_like.exceptions import ConfigError, JournalError, TrialError
-from baco_like.journal.events import START, Event, Mark, apply, new_configs
+from baco_like._typing import Codes, Rng
+from baco_like.exceptions import ConfigError, JournalConflict, JournalError, TrialError
+from baco_like.journal.events import START, Event, Journal, Mark, apply, new_configs, normalise
 from baco_like.journal.header import Header, Options
 from baco_like.journal.warm_start_results import numbered
+from baco_like.optimizer.setup import collector_paused, split_header, with_default_settings
+from baco_like.optimizer.warm_start import WarmStart, check_same, read_all, tasks_of
 from baco_like.records.history import History
 from baco_like.records.trial import Observation, Outcome
 from baco_like.spaces.space import Space
-from baco_like.strategies.protocol import Problem, Strategy
+from baco_like.strategies.protocol import Problem, Strategy, use_related_tasks
 
 _INVALID_RECORD = (
     TrialError,
@@ -56,6 +62,7 @@ class OptimizerState:
     Attributes:
         options: The options of the run.
         problem: The problem as strategies see it.
+        strategy: The strategy of the run.
         history: Observations, pending trials and the queue.
         strategy_state: The strategy's own state.
         mark: The position in the journal up to which this is true.
@@ -63,13 +70,26 @@ class OptimizerState:
 
     options: Options
     problem: Problem
+    strategy: Strategy[Any]
     history: History
     strategy_state: Any
-    mark: Mark
+    mark: Mark = START
 
-    def is_excluded(self, code: Array) -> bool:
-        """Whether a row of codes, (w,), must not be suggested."""
-        return bool(self.history.is_excluded(code[None, :], self.problem.noise)[0])
+    def is_excluded(self, codes: Codes) -> bool:
+        """Whether any row of codes, (n, w), must not be suggested."""
+        return bool(self.problem.is_excluded(self.history, codes).any())
+
+    def generator(self, purpose: Purpose, index: int) -> Rng:
+        """Return the random generator for a purpose."""
+        return generator(self.options.seed, purpose, index)
+
+    def tell(self, history: History, observations: Iterable[Observation]) -> OptimizerState:
+        """Return the state with a new history; the strategy gets the observations that were added."""
+        own = self.strategy_state
+        for observation in observations:
+            rng = self.generator(Purpose.TELL, observation.id)
+            own = self.strategy.tell(self.problem, own, observation, rng)
+        return replace(self, history=history, strategy_state=own)
 
 
 def initial_state(header: Header, space: Space, strategy: Strategy[Any]) -> OptimizerState:
@@ -90,62 +110,19 @@ def initial_state(header: Header, space: Space, strategy: Strategy[Any]) -> Opti
         raise JournalError(
             f"the warm start of record 0 does not fit its space: {error}", 0
         ) from error
-    history = history.enqueue(header.queue).enqueue(first)
-    state = strategy.init(problem, generator(options.seed, Purpose.INIT))
-    initial = OptimizerState(options, problem, history, state, START)
-    return _tell(initial, strategy, history, observations)
-
-
-def apply_event(
-    state: OptimizerState,
-    event: Event,
-    mark: Mark,
-    strategy: Strategy[Any],
-    codes: Codes | None = None,
-) -> tuple[OptimizerState, tuple[Observation, ...]]:
-    """Return the state after one event, and the observations that it adds.
-
-    Args:
-        state: The state before.
-        event: The event, in the form that the journal returns.
-        mark: The position behind it.
-        strategy: Gets every observation.
-        codes: Codes of the configurations that the event adds, (n, w), if known.
-
-    Raises:
-        TrialError: A trial is not pending, or its outcome is inconsistent.
-        ConfigError: A configuration does not belong to the space.
-        LookupError, TypeError, ValueError, AttributeError: The event is malformed.
-    """
-    history, observations = apply(event, state.history, codes)
-    return replace(_tell(state, strategy, history, observations), mark=mark), observations
-
-
-def _tell(
-    state: OptimizerState,
-    strategy: Strategy[Any],
-    history: History,
-    observations: Iterable[Observation],
-) -> OptimizerState:
-    own = state.strategy_state
-    for observation in observations:
-        rng = generator(state.options.seed, Purpose.TELL, observation.id)
-        own = strategy.tell(state.problem, own, observation, rng)
-    return replace(state, history=history, strategy_state=own)
+    history = history.enqueue([*header.queue, *first])
+    own = strategy.init(problem, generator(options.seed, Purpose.INIT))
+    return OptimizerState(options, problem, strategy, history, own).tell(history, observations)
 
 
 def apply_events(
-    state: OptimizerState,
-    records: Iterable[tuple[Event, Mark]],
-    strategy: Strategy[Any],
-    name: str,
+    state: OptimizerState, records: Iterable[tuple[Event, Mark]], name: str
 ) -> tuple[OptimizerState, list[Observation]]:
     """Return the state after some records of a journal, and the observations that they add.
 
     Args:
         state: The state before.
         records: Events, each with the position behind it.
-        strategy: Gets every observation.
         name: The journal's name, for messages.
 
     Raises:
@@ -160,7 +137,7 @@ def apply_events(
             raise JournalError(
                 f"{name}: record {number} does not fit those before it: {error}", number
             ) from error
-        state = replace(_tell(state, strategy, history, observations), mark=mark)
+        state = replace(state.tell(history, observations), mark=mark)
         added += observations
     return state, added
 
@@ -171,12 +148,101 @@ def _with_codes(
     """Yield records with the codes of the configurations that they add, encoded in batches."""
     remaining = iter(records)
     while batch := list(islice(remaining, _BATCH)):
-        try:
+        parts: Sequence[Codes | None] = [None] * len(batch)
+        with suppress(*_INVALID_RECORD):  # the wrong record is found when it is applied alone
             configs = [new_configs(event) for event, _ in batch]
             codes = space.encode([config for few in configs for config in few])
-        except _INVALID_RECORD:  # the wrong record is found when it is applied alone
-            yield from ((event, mark, None) for event, mark in batch)
-            continue
-        ends = np.cumsum([len(few) for few in configs])
-        for (event, mark), part in zip(batch, np.split(codes, ends[:-1]), strict=True):
+            parts = np.split(codes, np.cumsum([len(few) for few in configs])[:-1])
+        for (event, mark), part in zip(batch, parts, strict=True):
             yield event, mark, part
+
+
+class JournaledState:
+    """Holds the current state, which is a value, and replaces it as a whole. Safe for several threads and processes.
+
+    Every change is written to the journal before it takes effect, and checked before it is written.
+
+    Args:
+        space: The space of the run.
+        options: Options of a new run; compared with those of an existing journal.
+        strategy: The strategy of the run.
+        journal: Where the events are kept; a journal with events is resumed.
+        points: First configurations of a new run; None accepts those of the journal.
+        warm: Warm starts of a new run; none accepts those of the journal.
+
+    Attributes:
+        state: The current state.
+        warm_start: The results of warm starts.
+        unannounced: Observations that were added after the journal was opened; the owner removes them.
+        opened: When the journal was opened, on the monotonic clock.
+
+    Raises:
+        JournalError: The journal belongs to another run or is damaged.
+    """
+
+    def __init__(
+        self,
+        space: Space,
+        options: Options,
+        strategy: Strategy[Any],
+        journal: Journal,
+        points: Sequence[Any] | None,
+        warm: Sequence[WarmStart] = (),
+    ) -> None:
+        self.journal = journal
+        self.lock = threading.RLock()
+        self.opened = time.monotonic()
+        self.unannounced: deque[Observation] = deque()
+        self._name = str(getattr(journal, "path", "journal"))
+        header, mark, records = split_header(journal, self._name)
+        if header is None:
+            results = read_all(warm, space, options)
+            created = Header(space.to_dict(), options, tuple(points or ()), results)
+            state = _open_state(created, space, strategy)  # all checks come before the write
+            try:
+                self.state = replace(state, mark=journal.append(created.event(), START))
+                self.warm_start = results
+            except JournalConflict:  # another process has created the same file at the same moment
+                header, mark, records = split_header(journal, self._name)
+        if header is not None:
+            with_default_settings(header).check(space, options, points, self._name)
+            check_same(warm, header.earlier, self._name)
+            self.state = replace(_open_state(header, space, strategy), mark=mark)
+            with collector_paused():
+                self._take(records)
+            self.unannounced.clear()
+            self.warm_start = header.earlier
+
+    def commit(self, make: Callable[[OptimizerState], Draft]) -> Draft:
+        """Make an event from the current state, try it, write it, and only then let it take effect.
+
+        If another writer was faster, the event is made again from the new state. The new state replaces the old one in
+        one assignment; after an interrupt before it, the next call reads the event from the journal.
+        """
+        with self.lock:
+            while True:
+                self.follow()
+                draft = make(self.state)
+                event = normalise(draft.event)
+                history, observations = apply(event, self.state.history, draft.codes)
+                state = self.state.tell(history, observations)
+                try:
+                    mark = self.journal.append(event, self.state.mark)
+                except JournalConflict:
+                    continue
+                self.state = replace(state, mark=mark)
+                self.unannounced.extend(observations)
+                return draft
+
+    def follow(self) -> None:
+        """Apply the events that other writers, or an interrupted call of this one, have added to the journal."""
+        self._take(self.journal.read(self.state.mark))
+
+    def _take(self, records: Iterable[tuple[Event, Mark]]) -> None:
+        self.state, observations = apply_events(self.state, records, self._name)
+        self.unannounced.extend(observations)
+
+
+def _open_state(header: Header, space: Space, strategy: Strategy[Any]) -> OptimizerState:
+    tasks = tasks_of(header.earlier, space, header.options.direction)
+    return initial_state(header, space, use_related_tasks(strategy, tasks))
