@@ -45,17 +45,15 @@ class _Buffer:
         self.rows_by_id: dict[int, int] = {}
         self.rows_by_key: dict[bytes, list[int]] = {}
         self.codes = np.empty((16, width))
-        self.numbers = np.empty(
-            (16, 4)
-        )  # cost, lower bound of the cost, variance, index of the status
+        self.numbers = np.empty((16, 4))  # cost, its lower bound, variance, index of the status
         self.inside = np.empty(16, dtype=np.bool_)
 
     def append(self, trial: Observation) -> None:
         n = len(self.trials)
         if n == len(self.codes):
-            self.codes = np.concatenate([self.codes, np.empty_like(self.codes)])
-            self.numbers = np.concatenate([self.numbers, np.empty_like(self.numbers)])
-            self.inside = np.concatenate([self.inside, np.empty_like(self.inside)])
+            for name in ("codes", "numbers", "inside"):
+                array = getattr(self, name)
+                setattr(self, name, np.concatenate([array, np.empty_like(array)]))
         cost = np.nan if trial.value is None else trial.cost
         bound = np.nan if trial.bound is None else trial.bound
         variance = np.nan if trial.sem is None else min(trial.sem, _LARGEST_SEM) ** 2
@@ -243,16 +241,14 @@ class History:
         try:
             return self._pending[trial_id]
         except KeyError:
+            if self.find(trial_id) is not None:
+                state = "is already observed"
+            else:
+                state = "was abandoned" if 0 <= trial_id < self.next_id else "is unknown"
             ids = list(self._pending)
             shown = ", ".join(map(str, ids[:10])) + (", ..." if len(ids) > 10 else "")
             pending = f"pending are {shown}" if shown else "no trial is pending"
-            raise TrialError(f"{self._why_not_pending(trial_id)}; {pending}") from None
-
-    def _why_not_pending(self, trial_id: int) -> str:
-        if trial_id in self._buffer.rows_by_id and self.find(trial_id) is not None:
-            return f"trial {trial_id} is already observed"
-        state = "was abandoned" if 0 <= trial_id < self.next_id else "is unknown"
-        return f"trial {trial_id} {state}"
+            raise TrialError(f"trial {trial_id} {state}; {pending}") from None
 
     def view_as(self, view: Callable[[Any], Any]) -> History:
         """Return the history as one part of a composed strategy sees it.
@@ -320,19 +316,11 @@ class History:
             trial, code = unsuggested[i] if i in unsuggested else self._pending_row(i)
             cost = math.inf if outcome.value is None else sign_of(self.direction) * outcome.value
             observations[i] = Observation(
-                i,
-                trial.config,
-                trial.tag,
-                trial.origin,
-                outcome,
-                trial.until,
-                code=code,
-                cost=cost,
+                i, trial.config, trial.tag, trial.origin, outcome, trial.until, code=code, cost=cost
             )
-        shared = (
-            len(self._buffer.trials) == self._length
-        )  # else another history has grown from this one
-        buffer = self._buffer if shared else self._buffer.copy(self._length)
+        buffer = self._buffer
+        if len(buffer.trials) != self._length:  # another history has grown from this one
+            buffer = buffer.copy(self._length)
         for observation in observations.values():
             buffer.append(observation)
         history = self._with(

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from baco_like.exceptions import Infeasible, TrialError
 from baco_like.records.direction import Direction
-from baco_like.records.trial import Outcome
+from baco_like.records.trial import Outcome, median
 
 
 def outcome_from(
@@ -60,24 +60,40 @@ def outcome_from(
             raise TrialError(
                 f"trial {trial_id}: give a value or a failure, not both: {_shown(value)}"
             )
-        return _failure(trial_id, word, text, bound, notes)
+        if bound is None:
+            return Outcome.failure(trial_id, word or "runtime", text, extra=notes)
+        number = finite_number(bound)
+        if number is None:
+            raise TrialError(f"trial {trial_id}: the bound {_shown(bound)} is not a finite number")
+        return Outcome.censored(trial_id, number, word or "timeout", text, extra=notes)
     if isinstance(value, BaseException):
         return outcome_of_exception(trial_id, value, extra=notes)
-    reading = _read(value, objective, trial_id)
-    if reading.problem:
-        text = text or reading.message or reading.problem
-        failure = Outcome.failure(trial_id, "runtime", text, extra=notes)
-        return replace(failure, problem=reading.problem)
-    if reading.unread:
-        had = notes.get("metrics", {})
-        if not isinstance(had, Mapping):
+    others: dict[str, object] = {}
+    if isinstance(value, Mapping):
+        if objective not in value:
+            names = ", ".join(map(str, value)) or "none"
             raise TrialError(
-                f"trial {trial_id}: extra['metrics'] = {_shown(had)}: expected a mapping, as texts among the metrics "
+                f"trial {trial_id}: the objective {objective!r} is not among the metrics: {names}"
+            )
+        others = {str(name): entry for name, entry in value.items() if name != objective}
+        value = value[objective]
+    repeats, problem = _read_repeats(value)
+    if problem:
+        text = text or _own_message(value) or problem
+        return replace(Outcome.failure(trial_id, "runtime", text, extra=notes), problem=problem)
+    metrics = {
+        name: median(read) for name, entry in others.items() if (read := _read_repeats(entry)[0])
+    }
+    unread = {name: _shown(entry) for name, entry in others.items() if name not in metrics}
+    if unread:
+        texts = notes.get("metrics", {})
+        if not isinstance(texts, Mapping):
+            raise TrialError(
+                f"trial {trial_id}: extra['metrics'] = {_shown(texts)}: expected a mapping, as texts among the metrics "
                 "are kept there too; use another key"
             )
-        notes["metrics"] = {**had, **reading.unread}
-    found = Outcome.success(trial_id, reading.repeats, metrics=reading.metrics, extra=notes)
-    return replace(found, message=text)
+        notes["metrics"] = {**texts, **unread}
+    return replace(Outcome.success(trial_id, repeats, metrics=metrics, extra=notes), message=text)
 
 
 def outcome_of_exception(
@@ -109,15 +125,6 @@ def unbounded(outcome: Outcome) -> Outcome:
     )
 
 
-@dataclass(frozen=True)
-class _Reading:
-    repeats: tuple[float, ...] = ()
-    problem: str = ""
-    message: str = ""
-    metrics: Mapping[str, float] = field(default_factory=dict)
-    unread: Mapping[str, str] = field(default_factory=dict)
-
-
 def _text(message: object) -> str:
     if message is None:
         return ""
@@ -136,53 +143,20 @@ def _failure_word(failed: str | bool | None) -> str | None:
     return failed
 
 
-def _failure(
-    trial_id: int, word: str | None, message: str, bound: float | None, notes: Mapping[str, Any]
-) -> Outcome:
-    if bound is None:
-        return Outcome.failure(trial_id, word or "runtime", message, extra=notes)
-    number = finite_number(bound)
-    if number is None:
-        raise TrialError(f"trial {trial_id}: the bound {_shown(bound)} is not a finite number")
-    return Outcome.censored(trial_id, number, word or "timeout", message, extra=notes)
-
-
-def _read(value: object, objective: str, trial_id: int) -> _Reading:
-    if not isinstance(value, Mapping):
-        return _read_repeats(value)
-    if objective not in value:
-        names = ", ".join(map(str, value)) or "none"
-        raise TrialError(
-            f"trial {trial_id}: the objective {objective!r} is not among the metrics: {names}"
-        )
-    reading = _read_repeats(value[objective])
-    metrics, unread = {}, {}
-    for name, entry in value.items():
-        if name == objective:
-            continue
-        numbers = _read_repeats(entry).repeats
-        if numbers:
-            metrics[str(name)] = float(np.median(numbers))
-        else:
-            unread[str(name)] = _shown(entry)
-    return replace(reading, metrics=metrics, unread=unread)
-
-
-def _read_repeats(value: object) -> _Reading:
+def _read_repeats(value: object) -> tuple[tuple[float, ...], str]:
+    """Return the finite numbers in a value, or no number and the problem."""
     if isinstance(value, np.ndarray) and value.ndim <= 1:
         value = value.tolist()
     if not isinstance(value, (list, tuple)):
         number = finite_number(value)
-        if number is not None:
-            return _Reading((number,))
-        return _Reading(problem=_problem(value), message=_own_message(value))
-    if not value:
-        return _Reading(problem="the list of repeats is empty")
-    numbers = [finite_number(repeat) for repeat in value]
-    if None in numbers:
-        place = numbers.index(None)
-        return _Reading(problem=f"repeat {place + 1} of {len(value)}: {_problem(value[place])}")
-    return _Reading(tuple(number for number in numbers if number is not None))
+        return ((), _problem(value)) if number is None else ((number,), "")
+    repeats = []
+    for i, repeat in enumerate(value, 1):
+        number = finite_number(repeat)
+        if number is None:
+            return (), f"repeat {i} of {len(value)}: {_problem(repeat)}"
+        repeats.append(number)
+    return tuple(repeats), "" if repeats else "the list of repeats is empty"
 
 
 def finite_number(value: object) -> float | None:

@@ -22,7 +22,6 @@ def column(name: str, parameters: Container[str]) -> str:
 
 def table_row(trial: Trial, objective: str) -> dict[str, Any]:
     """Return the row of an observed trial: id, parameters, value, status, failure, spread, origin and metrics."""
-    outcome = trial.outcome
     ours = {
         objective: trial.value,
         "status": trial.status.value,
@@ -32,9 +31,8 @@ def table_row(trial: Trial, objective: str) -> dict[str, Any]:
         "sem": trial.sem,
         "repeats": len(trial.repeats),
         "origin": trial.origin,
-        **(outcome.metrics if outcome is not None else {}),
+        **trial.metrics,
     }
-
     config = trial.config
     named = {column(name, config): value for name, value in ours.items()}
     return {column("id", config): trial.id, **config, **named}
