@@ -1,9 +1,13 @@
-"""Import optional packages."""
+"""Import optional packages, and write plots with one of them."""
 
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from baco_like.exceptions import MissingExtra
 
@@ -28,3 +32,23 @@ def require_installed(module: str, extra: str) -> None:
     """Raise `MissingExtra` if a module is not installed, without importing it."""
     if importlib.util.find_spec(module) is None:
         raise MissingExtra(module, extra)
+
+
+@contextmanager
+def open_plot(path: Path, width: float, height: float) -> Iterator[Any]:
+    """Yield empty axes of matplotlib, and write the plot at the end of the ``with`` block.
+
+    Args:
+        path: The file; its suffix decides the format.
+        width: Width of the plot in inches.
+        height: Height of the plot in inches.
+
+    Raises:
+        MissingExtra: matplotlib is not installed.
+    """
+    require("matplotlib", "plot")
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    yield figure.subplots()
+    figure.savefig(path, dpi=150)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from baco_like._optional import require
+from baco_like._optional import open_plot
 from baco_like._typing import Array
 from baco_like.records import History, Objective, Status, Trial, sign_of
 
@@ -44,31 +43,25 @@ def plot_convergence(history: History, objective: Objective, path: Path) -> None
     Raises:
         MissingExtra: matplotlib is not installed.
     """
-    require("matplotlib", "plot")
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(7, 4), layout="constrained")
-    axes = figure.subplots()
-    numbers = np.arange(1, len(history) + 1) - history.warm
-    values = np.array([np.nan if t.value is None else t.value for t in history.trials])
-    axes.plot(numbers, values, "o", ms=4, color=_VALUE_COLOUR, label="evaluation", zorder=1)
-    best = best_so_far(history)
-    axes.step(numbers, best, where="post", color=_BEST_COLOUR, lw=2, label="best so far", zorder=3)
-    failed = numbers[[bool(t.failure) for t in history.trials]]
-    if len(failed):
-        bottom: dict[str, Any]
-        bottom = {"transform": axes.get_xaxis_transform(), "clip_on": False, "zorder": 4}
-        level = np.full(len(failed), 0.02)
-        axes.plot(failed, level, "x", color=_FAILURE_COLOUR, label="failed", **bottom)
-    start = model_start(history.trials)
-    if start is not None:
-        position = start - history.warm - 0.5
-        axes.axvline(position, color=_MODEL_COLOUR, ls="--", lw=1.2, label="model phase begins")
-    valid = values[~np.isnan(values)]
-    if len(valid) and valid.min() > 0 and valid.max() / valid.min() > 5:
-        axes.set_yscale("log")
-    axes.set_xlabel("evaluations")
-    axes.set_ylabel(objective.name + (f" ({objective.unit})" if objective.unit else ""))
-    axes.grid(alpha=0.3)
-    axes.legend(frameon=False)
-    figure.savefig(path, dpi=150)
+    with open_plot(path, 7, 4) as axes:
+        numbers = np.arange(1, len(history) + 1) - history.warm
+        values = np.array([np.nan if t.value is None else t.value for t in history.trials])
+        axes.plot(numbers, values, "o", ms=4, color=_VALUE_COLOUR, label="evaluation", zorder=1)
+        best = {"color": _BEST_COLOUR, "lw": 2, "label": "best so far", "zorder": 3}
+        axes.step(numbers, best_so_far(history), where="post", **best)
+        failed = numbers[[bool(t.failure) for t in history.trials]]
+        if len(failed):
+            bottom = {"transform": axes.get_xaxis_transform(), "clip_on": False, "zorder": 4}
+            level = np.full(len(failed), 0.02)
+            axes.plot(failed, level, "x", color=_FAILURE_COLOUR, label="failed", **bottom)
+        start = model_start(history.trials)
+        if start is not None:
+            position = start - history.warm - 0.5
+            axes.axvline(position, color=_MODEL_COLOUR, ls="--", lw=1.2, label="model phase begins")
+        valid = values[~np.isnan(values)]
+        if len(valid) and valid.min() > 0 and valid.max() / valid.min() > 5:
+            axes.set_yscale("log")
+        axes.set_xlabel("evaluations")
+        axes.set_ylabel(objective.name + (f" ({objective.unit})" if objective.unit else ""))
+        axes.grid(alpha=0.3)
+        axes.legend(frameon=False)

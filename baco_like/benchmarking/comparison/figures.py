@@ -2,34 +2,21 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from baco_like._typing import Array, Ints, Mask, Rng
+from baco_like.benchmarking import score
 from baco_like.benchmarking.comparison.runs import StrategyRun
 from baco_like.benchmarking.comparison.spaces import OUTSIDE, RecordedSpace
-from baco_like.benchmarking.score import (
-    CUTOFF,
-    Baseline,
-    NothingToScore,
-    Performance,
-    aggregate,
-    aggregate_curve,
-    at_budgets,
-    best_so_far,
-    count_wins,
-    fraction_of_optimum,
-    score,
-    score_over_time,
-    significant_wins,
-)
+from baco_like.benchmarking.score import Baseline, Performance
 
 _TIMES = 200
 """Number of points in time at which a score is computed."""
-_RESAMPLES = {"evaluations": 500, "time": 100}
+_RESAMPLES, _TIME_RESAMPLES = 500, 100
 _LEVEL = 0.95
 _MIN_CUTOFF = 0.05
 
@@ -96,7 +83,7 @@ class ComparisonFigures:
     @property
     def win_counts(self) -> tuple[Ints, Ints]:
         """Wins and losses of each contender, ``(contenders,)`` each."""
-        return count_wins(list(self.contests.values()))
+        return score.count_wins(list(self.contests.values()))
 
 
 def compute_figures(
@@ -133,29 +120,39 @@ def compute_figures(
         for label, by_space in grouped.items()
     }
     cutoffs = {name: cutoff_of(s.baseline, budgets[name]) for name, s in spaces.items()}
+    evaluations = {label: compute_standing(c, spaces, cutoffs, rng) for label, c in curves.items()}
+    time: dict[str, Standing] = {}
+    if not any(np.isnan(space.baseline.median_seconds) for space in recorded):
+        with suppress(score.NothingToScore):
+            time = {
+                label: compute_standing(
+                    curves[label],
+                    spaces,
+                    cutoffs,
+                    rng,
+                    {name: clock(group, spaces[name]) for name, group in by_space.items()},
+                )
+                for label, by_space in grouped.items()
+            }
+    fractions = [
+        [_mean_fraction(curves[label][n], s, budgets[n]) for n, s in spaces.items()]
+        for label in labels
+    ]
+    contests = {
+        n: score.significant_wins([final_costs(c[n], s, budgets[n]) for c in curves.values()])
+        for n, s in spaces.items()
+    }
+    suggestions = {label: [run for run in runs if run.label == label] for label in labels}
     return ComparisonFigures(
         labels=labels,
         spaces=list(spaces),
-        counts=np.array([[len(grouped[label][name]) for name in spaces] for label in labels]),
+        counts=np.array([list(map(len, by_space.values())) for by_space in grouped.values()]),
         budgets=budgets,
-        evaluations={
-            label: standing_over_evaluations(curves[label], spaces, cutoffs, rng)
-            for label in labels
-        },
-        time=_standings_over_time(grouped, curves, spaces, cutoffs, rng),
-        fractions=np.array(
-            [
-                [_mean_fraction(curves[label][n], s, budgets[n]) for n, s in spaces.items()]
-                for label in labels
-            ]
-        ),
-        contests={
-            n: significant_wins([final_costs(curves[label][n], s, budgets[n]) for label in labels])
-            for n, s in spaces.items()
-        },
-        milliseconds={
-            label: _milliseconds([run for run in runs if run.label == label]) for label in labels
-        },
+        evaluations=evaluations,
+        time=time,
+        fractions=np.array(fractions),
+        contests=contests,
+        milliseconds={label: _milliseconds(own) for label, own in suggestions.items()},
     )
 
 
@@ -166,7 +163,7 @@ def curves_of(runs: Sequence[StrategyRun], recorded: RecordedSpace) -> Array:
     This cost may increase: it is the cost that a user would get, without the luck of a single measurement.
     """
     if all(run.drawn is None for run in runs):
-        return best_so_far(recorded.costs[run.rows] for run in runs)
+        return score.best_so_far(recorded.costs[run.rows] for run in runs)
     curves = np.full((len(runs), max(len(run.rows) for run in runs)), np.nan)
     for curve, run in zip(curves, runs, strict=True):
         costs = _incumbent_costs(run, recorded)
@@ -209,7 +206,7 @@ def cutoff_of(baseline: Baseline, evaluations: int) -> float:
     For the methodology's own budget it is the methodology's cutoff.
     """
     if evaluations == baseline.evaluations()[1]:
-        return CUTOFF
+        return score.CUTOFF
     reached = float(baseline.at_evaluations(evaluations))
     share = (baseline.median - reached) / (baseline.median - baseline.optimum)
     return float(np.clip(share, _MIN_CUTOFF, 1.0))
@@ -217,7 +214,7 @@ def cutoff_of(baseline: Baseline, evaluations: int) -> float:
 
 def final_costs(curves: Array, recorded: RecordedSpace, evaluations: int) -> Array:
     """Return the best cost of each run at the end, ``(runs,)``; the worst recorded cost if all evaluations failed."""
-    last = at_budgets(curves, [evaluations])[:, 0]
+    last = score.at_budgets(curves, [evaluations])[:, 0]
     return np.where(np.isnan(last), recorded.baseline.costs[-1], last)
 
 
@@ -225,80 +222,60 @@ def _mean_fraction(curves: Array, recorded: RecordedSpace, evaluations: int) -> 
     optimum = recorded.baseline.optimum
     if optimum == 0 or optimum < 0 < np.nanmax(recorded.costs):
         return float("nan")
-    return float(fraction_of_optimum(at_budgets(curves, [evaluations]), optimum).mean())
+    last = score.at_budgets(curves, [evaluations])
+    return float(score.fraction_of_optimum(last, optimum).mean())
 
 
 def _milliseconds(runs: Sequence[StrategyRun]) -> float:
     return 1e3 * sum(run.cpu for run in runs) / max(1, sum(len(run.rows) for run in runs))
 
 
-def standing_over_evaluations(
+def compute_standing(
     curves: Curves,
     spaces: Mapping[str, RecordedSpace],
     cutoffs: Mapping[str, float],
     rng: Rng,
+    seconds: Curves | None = None,
+    resamples: int | None = None,
 ) -> Standing:
-    """Return the standing of a contender over evaluations, on each space up to the cutoff."""
-
-    def score_runs(name: str, runs: Ints) -> Performance:
-        return score(curves[name][runs], spaces[name].baseline, cutoff=cutoffs[name])
-
-    return _bootstrap(score_runs, curves, _RESAMPLES["evaluations"], rng)
-
-
-def _standings_over_time(
-    grouped: Mapping[str, Mapping[str, Sequence[StrategyRun]]],
-    curves: Mapping[str, Curves],
-    spaces: Mapping[str, RecordedSpace],
-    cutoffs: Mapping[str, float],
-    rng: Rng,
-) -> dict[str, Standing]:
-    if any(np.isnan(space.baseline.median_seconds) for space in spaces.values()):
-        return {}
-    with contextlib.suppress(NothingToScore):
-        return {
-            label: standing_over_time(
-                curves[label],
-                {name: clock(group, spaces[name]) for name, group in by_space.items()},
-                spaces,
-                cutoffs,
-                rng,
-            )
-            for label, by_space in grouped.items()
-        }
-    return {}
-
-
-def standing_over_time(
-    curves: Curves,
-    seconds: Curves,
-    spaces: Mapping[str, RecordedSpace],
-    cutoffs: Mapping[str, float],
-    rng: Rng,
-    resamples: int = _RESAMPLES["time"],
-) -> Standing:
-    """Return the standing of a contender over time, on each space up to the cutoff.
+    """Return the standing of a contender with percentile bootstrap intervals over the runs.
 
     Args:
         curves: Its best costs so far.
-        seconds: The times of `clock`, by space.
         spaces: The spaces, by name.
         cutoffs: The cutoffs, by space.
         rng: Random generator of the bootstrap.
-        resamples: Number of bootstrap samples.
+        seconds: The times of `clock`, by space; None scores over evaluations.
+        resamples: Number of bootstrap samples; by default fewer over time, which takes longer.
     """
 
     def score_runs(name: str, runs: Ints) -> Performance:
-        baseline = spaces[name].baseline
-        return score_over_time(
-            curves[name][runs],
-            seconds[name][runs],
-            baseline,
-            cutoff=cutoffs[name],
-            points=_TIMES,
-        )
+        costs, baseline, cutoff = curves[name][runs], spaces[name].baseline, cutoffs[name]
+        if seconds is None:
+            return score.score(costs, baseline, cutoff=cutoff)
+        times = seconds[name][runs]
+        return score.score_over_time(costs, times, baseline, cutoff=cutoff, points=_TIMES)
 
-    return _bootstrap(score_runs, curves, resamples, rng)
+    if resamples is None:
+        resamples = _RESAMPLES if seconds is None else _TIME_RESAMPLES
+    sizes = {name: len(table) for name, table in curves.items()}
+    performances = {name: score_runs(name, np.arange(n)) for name, n in sizes.items()}
+    shares, curve = score.aggregate_curve(list(performances.values()))
+    samples = [
+        [score_runs(name, rng.integers(n, size=n)) for name, n in sizes.items()]
+        for _ in range(resamples)
+    ]
+    ends = [(1 - _LEVEL) / 2, (1 + _LEVEL) / 2]
+    low, high = np.quantile([score.aggregate(sample) for sample in samples], ends)
+    return Standing(
+        by_space={name: performance.mean for name, performance in performances.items()},
+        score=score.aggregate(list(performances.values())),
+        low=float(low),
+        high=float(high),
+        shares=shares,
+        curve=curve,
+        band=np.quantile([score.aggregate_curve(sample)[1] for sample in samples], ends, axis=0),
+    )
 
 
 def clock(runs: Sequence[StrategyRun], recorded: RecordedSpace) -> Array:
@@ -307,34 +284,3 @@ def clock(runs: Sequence[StrategyRun], recorded: RecordedSpace) -> Array:
     for line, run in zip(times, runs, strict=True):
         line[: len(run.rows)] = np.cumsum(np.nan_to_num(recorded.seconds[run.rows]))
     return times
-
-
-def _bootstrap(
-    score_runs: Callable[[str, Ints], Performance], curves: Curves, resamples: int, rng: Rng
-) -> Standing:
-    """Return a standing with percentile bootstrap intervals over the runs.
-
-    Args:
-        score_runs: Returns the performance of the selected runs on a space.
-        curves: The runs of each space.
-        resamples: Number of bootstrap samples.
-        rng: Random generator.
-    """
-    sizes = {name: len(table) for name, table in curves.items()}
-    performances = {name: score_runs(name, np.arange(n)) for name, n in sizes.items()}
-    shares, curve = aggregate_curve(list(performances.values()))
-    samples = [
-        [score_runs(name, rng.integers(n, size=n)) for name, n in sizes.items()]
-        for _ in range(resamples)
-    ]
-    ends = [(1 - _LEVEL) / 2, (1 + _LEVEL) / 2]
-    low, high = np.quantile([aggregate(sample) for sample in samples], ends)
-    return Standing(
-        by_space={name: performance.mean for name, performance in performances.items()},
-        score=aggregate(list(performances.values())),
-        low=float(low),
-        high=float(high),
-        shares=shares,
-        curve=curve,
-        band=np.quantile([aggregate_curve(sample)[1] for sample in samples], ends, axis=0),
-    )

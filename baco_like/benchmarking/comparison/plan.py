@@ -9,14 +9,9 @@ from typing import TextIO
 
 import numpy as np
 
+from baco_like.benchmarking.comparison import runs
 from baco_like.benchmarking.comparison.pool import run_parallel
-from baco_like.benchmarking.comparison.runs import (
-    Contender,
-    RunBudget,
-    RunJob,
-    StrategyRun,
-    run_job,
-)
+from baco_like.benchmarking.comparison.runs import Contender, RunBudget, RunJob, StrategyRun
 from baco_like.benchmarking.comparison.spaces import RecordedSpace
 from baco_like.benchmarking.comparison.store import ComparisonSpecification, RunStore
 from baco_like.running.progress import Display
@@ -93,7 +88,7 @@ def run_missing(
     store: RunStore,
     processes: int,
     progress_stream: TextIO,
-    work: Callable[[RunJob], StrategyRun] = run_job,
+    work: Callable[[RunJob], StrategyRun] = runs.run_job,
 ) -> list[StrategyRun]:
     """Run the jobs that a store does not have, store each run as it ends, and return the runs of all jobs.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from baco_like.benchmarking.comparison.figures import ComparisonFigures, Standing
@@ -28,8 +28,8 @@ COLUMNS = (
 
 def to_markdown(figures: ComparisonFigures) -> str:
     """Return the report: scores over all spaces, scores by space, fractions of the optimum, and wins."""
-    labels = sorted(figures.labels, key=lambda label: -figures.evaluations[label].score)
-    order = [figures.labels.index(label) for label in labels]
+    order = sorted(figures.labels, key=lambda label: -figures.evaluations[label].score)
+    labels = {label: figures.labels.index(label) for label in order}
     wins, losses = figures.win_counts
     overall = [
         [
@@ -40,14 +40,18 @@ def to_markdown(figures: ComparisonFigures) -> str:
             f"{wins[i]} / {losses[i]}",
             f"{figures.milliseconds[label]:.2f}",
         ]
-        for label, i in zip(labels, order, strict=True)
+        for label, i in labels.items()
     ]
     scores = [
         [label, *(f"{figures.evaluations[label].by_space[n]:.3f}" for n in figures.spaces)]
         for label in labels
     ]
-    fractions = [[figures.labels[i], *(f"{x:.3f}" for x in figures.fractions[i])] for i in order]
-    contests = [[figures.labels[i], *(str(figures.wins[i, j]) for j in order)] for i in order]
+    fractions = [
+        [label, *(f"{x:.3f}" for x in figures.fractions[i])] for label, i in labels.items()
+    ]
+    contests = [
+        [label, *(str(figures.wins[i, j]) for j in labels.values())] for label, i in labels.items()
+    ]
     head = ["strategy", "score over evaluations", "score over time", "fraction of optimum"]
     budgets = [f"{name} ({figures.budgets[name]})" for name in figures.spaces]
     parts = [
@@ -80,46 +84,39 @@ def to_csv(figures: ComparisonFigures) -> str:
     text = io.StringIO()
     writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
     writer.writeheader()
-    for i, label in enumerate(figures.labels):
-        for j in range(len(figures.spaces)):
-            writer.writerow({"strategy": label, **_space_row(figures, i, j)})
-        writer.writerow({"strategy": label, "space": "all", **_total_row(figures, i)})
+    writer.writerows(_csv_rows(figures))
     return text.getvalue()
 
 
-def _space_row(figures: ComparisonFigures, i: int, j: int) -> dict[str, Any]:
-    label, name = figures.labels[i], figures.spaces[j]
-    contest = figures.contests[name]
-    return {
-        "space": name,
-        "runs": figures.counts[i, j],
-        "budget": figures.budgets[name],
-        "score_evaluations": figures.evaluations[label].by_space[name],
-        "score_time": figures.time[label].by_space[name] if figures.time else "",
-        "fraction_of_optimum": _number_or_empty(figures.fractions[i, j]),
-        "wins": contest[i].sum(),
-        "losses": contest[:, i].sum(),
-    }
-
-
-def _total_row(figures: ComparisonFigures, i: int) -> dict[str, Any]:
-    label = figures.labels[i]
-    scores = {}
-    for over, standings in (("evaluations", figures.evaluations), ("time", figures.time)):
-        if standings:
-            standing = standings[label]
-            scores[f"score_{over}"] = standing.score
-            scores[f"score_{over}_low"] = standing.low
-            scores[f"score_{over}_high"] = standing.high
+def _csv_rows(figures: ComparisonFigures) -> Iterator[dict[str, Any]]:
     wins, losses = figures.win_counts
-    return {
-        "runs": figures.counts[i].sum(),
-        **scores,
-        "fraction_of_optimum": _number_or_empty(figures.fractions[i].mean()),
-        "wins": wins[i],
-        "losses": losses[i],
-        "ms_per_suggestion": figures.milliseconds[label],
-    }
+    kinds = {"evaluations": figures.evaluations, "time": figures.time}
+    for i, label in enumerate(figures.labels):
+        standings = {over: by_label[label] for over, by_label in kinds.items() if by_label}
+        for j, name in enumerate(figures.spaces):
+            contest = figures.contests[name]
+            yield {
+                "strategy": label,
+                "space": name,
+                "runs": figures.counts[i, j],
+                "budget": figures.budgets[name],
+                **{f"score_{over}": s.by_space[name] for over, s in standings.items()},
+                "fraction_of_optimum": _number_or_empty(figures.fractions[i, j]),
+                "wins": contest[i].sum(),
+                "losses": contest[:, i].sum(),
+            }
+        yield {
+            "strategy": label,
+            "space": "all",
+            "runs": figures.counts[i].sum(),
+            **{f"score_{over}": s.score for over, s in standings.items()},
+            **{f"score_{over}_low": s.low for over, s in standings.items()},
+            **{f"score_{over}_high": s.high for over, s in standings.items()},
+            "fraction_of_optimum": _number_or_empty(figures.fractions[i].mean()),
+            "wins": wins[i],
+            "losses": losses[i],
+            "ms_per_suggestion": figures.milliseconds[label],
+        }
 
 
 def _number_or_empty(x: float) -> float | str:

@@ -12,16 +12,11 @@ import numpy as np
 
 from baco_like._random import Purpose, generator
 from baco_like._typing import Array, Ints
-from baco_like.benchmarking.comparison.spaces import (
-    OUTSIDE,
-    RecordedSpace,
-    SpaceSource,
-    read_space,
-)
+from baco_like.benchmarking.comparison import spaces
+from baco_like.benchmarking.comparison.spaces import OUTSIDE, RecordedSpace, SpaceSource
 from baco_like.exceptions import SpaceExhausted
 from baco_like.optimizer import Optimizer
-from baco_like.records.direction import sign_of
-from baco_like.records.trial import Outcome, Trial
+from baco_like.records import Outcome, Trial, sign_of
 
 _MAX_FACTOR = 3
 """Limit of a run's evaluations, as a multiple of its budget, while its simulated seconds are not spent."""
@@ -117,12 +112,10 @@ class StrategyRun:
 
 def run_job(job: RunJob) -> StrategyRun:
     """Do one run, in any process."""
-    return run_strategy(_cached_space(job.source), job)
+    return run_strategy(_read_cached(job.source), job)
 
 
-@cache
-def _cached_space(source: SpaceSource) -> RecordedSpace:
-    return read_space(source)
+_read_cached = cache(spaces.read_space)
 
 
 def run_strategy(space: RecordedSpace, job: RunJob) -> StrategyRun:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,8 +18,7 @@ from baco_like._typing import Array
 from baco_like.benchmarking.score import Baseline, NothingToScore, score
 from baco_like.evaluators.replay import load
 from baco_like.exceptions import BacoError, EvaluatorError
-from baco_like.records.direction import Direction, sign_of
-from baco_like.records.trial import Outcome
+from baco_like.records import Direction, Outcome, sign_of
 from baco_like.results.recording import Recording
 from baco_like.spaces.space import Space
 
@@ -125,7 +125,9 @@ def read_space(source: SpaceSource) -> RecordedSpace:
     if description.exists():
         space = Space.from_dict(json.loads(description.read_text(encoding="utf-8")))
     else:
-        space = Space.from_dataframe(_feasible_configs(recorded))
+        # Without the configurations that a known constraint excluded during the recording.
+        kept = [row for row, entry in recorded.entries.items() if entry.failed != "constraints"]
+        space = Space.from_dataframe(dict(zip(recorded.names, row, strict=True)) for row in kept)
     recorded_space = RecordedSpace(source, space, recorded)
     baseline = recorded_space.baseline
     try:
@@ -135,13 +137,6 @@ def read_space(source: SpaceSource) -> RecordedSpace:
     except NothingToScore as error:
         raise EvaluatorError(f"{source.path}: {error}") from None
     return recorded_space
-
-
-def _feasible_configs(recorded: Recording) -> Iterable[dict[str, Any]]:
-    """Yield the configurations that no known constraint excluded during the recording."""
-    for values, entry in recorded.entries.items():
-        if entry.failed != "constraints":
-            yield dict(zip(recorded.names, values, strict=True))
 
 
 def find_spaces(root: Path, direction: Direction) -> tuple[list[RecordedSpace], list[str]]:
@@ -171,10 +166,9 @@ def find_spaces(root: Path, direction: Direction) -> tuple[list[RecordedSpace], 
         raise EvaluatorError(
             f"no recorded space in {root}{reason}; give a folder of T4 results or Kernel Tuner caches"
         )
-    names = [space.name for space in spaces]
-    for name in names:
-        if names.count(name) > 1:
-            raise EvaluatorError(f"{root} has {name!r} twice, as .json and .json.gz; remove one")
+    name, count = Counter(space.name for space in spaces).most_common(1)[0]
+    if count > 1:
+        raise EvaluatorError(f"{root} has {name!r} twice, as .json and .json.gz; remove one")
     return spaces, notes
 
 

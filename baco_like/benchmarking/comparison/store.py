@@ -111,16 +111,11 @@ class RunStore:
                 f"{self.path} holds no finished runs (record {mark.number - 1}: {event['event']!r}); "
                 "it is another kind of journal, choose another folder by --out"
             )
-        drawn, penalised = event.get("drawn"), event.get("penalised")
-        run = StrategyRun(
-            event["space"],
-            event["label"],
-            event["seed"],
-            np.array(event["rows"], dtype=np.int64),
-            event["cpu"],
-            None if drawn is None else np.array(drawn, dtype=float),
-            None if penalised is None else np.array(penalised, dtype=np.int64),
-        )
+        types = {"rows": np.int64, "drawn": np.float64, "penalised": np.int64}
+        arrays: dict[str, Any] = {
+            name: np.array(event[name], types[name]) for name in types if name in event
+        }
+        run = StrategyRun(event["space"], event["label"], event["seed"], cpu=event["cpu"], **arrays)
         self.runs[run.key] = run
 
     def _check(self, event: Event) -> None:

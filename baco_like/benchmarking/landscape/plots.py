@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from baco_like._optional import require
+from baco_like._optional import open_plot
 from baco_like._typing import Array, Ints
 from baco_like.benchmarking.landscape.graph import SHARES, FlowGraph
 
@@ -36,24 +35,28 @@ def plot_flow_graph(graph: FlowGraph, path: Path) -> None:
         raise ValueError(
             f"the graph has {len(graph.costs)} nodes; a plot shows at most {MAX_NODES}"
         )
-    require("matplotlib", "plot")
-    from matplotlib.collections import LineCollection
-    from matplotlib.figure import Figure
+    with open_plot(path, 8, 5) as axes:
+        from matplotlib.collections import LineCollection
 
-    x, y = _horizontal_ranks(graph), _vertical_ranks(graph)
-    figure = Figure(figsize=(8, 5), layout="constrained")
-    axes = figure.subplots()
-    worse, better = graph.flow.nonzero()
-    ends = np.stack([np.column_stack([x[e], y[e]]) for e in (worse, better)], axis=1)
-    axes.add_collection(LineCollection(list(ends), colors="#00000018", linewidths=0.5))
-    axes.plot(x[~graph.ran], y[~graph.ran], ".", color=_FAILED, ms=4)
-    nodes = _plot_nodes(axes, graph, x, y)
-    best = int(np.argmin(graph.costs))
-    axes.plot(x[best], y[best], "o", ms=14, mfc="none", mec=_OPTIMUM, mew=1.5)
-    figure.colorbar(nodes, ax=axes, label="fraction of the optimum", extend="min")
-    axes.set_xticks([])
-    axes.set_ylabel("configurations that are better")
-    figure.savefig(path, dpi=150)
+        x = _horizontal_ranks(graph)
+        y = np.searchsorted(np.sort(graph.costs), graph.costs)  # the number of better nodes
+        worse, better = graph.flow.nonzero()
+        ends = np.stack([np.column_stack([x[e], y[e]]) for e in (worse, better)], axis=1)
+        axes.add_collection(LineCollection(list(ends), colors="#00000018", linewidths=0.5))
+        axes.plot(x[~graph.ran], y[~graph.ran], ".", color=_FAILED, ms=4)
+        size = np.full(len(graph.costs), 8.0)
+        weight = graph.centrality[graph.minima]
+        size[graph.minima] = 30 + 220 * weight / weight.max()
+        ran = np.flatnonzero(graph.ran)
+        colour = np.maximum(graph.fractions(ran), _DARKEST)
+        nodes = axes.scatter(
+            x[ran], y[ran], s=size[ran], c=colour, vmin=_DARKEST, vmax=1, cmap="viridis", zorder=2
+        )
+        best = int(np.argmin(graph.costs))
+        axes.plot(x[best], y[best], "o", ms=14, mfc="none", mec=_OPTIMUM, mew=1.5)
+        axes.figure.colorbar(nodes, ax=axes, label="fraction of the optimum", extend="min")
+        axes.set_xticks([])
+        axes.set_ylabel("configurations that are better")
 
 
 def plot_centrality_curves(
@@ -69,38 +72,17 @@ def plot_centrality_curves(
     Raises:
         MissingExtra: matplotlib is not installed.
     """
-    require("matplotlib", "plot")
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(7, 4), layout="constrained")
-    axes = figure.subplots()
-    marks = "osD^v<>pP*X"
-    for number, (name, curve) in enumerate(curves.items()):
-        axes.plot(
-            100 * np.asarray(shares), curve, marks[number % len(marks)] + "-", ms=4, label=name
-        )
-    axes.set_xlabel("p: largest distance of a good minimum to the optimum, %")
-    axes.set_ylabel("proportion of centrality")
-    axes.set_ylim(0, 1.02)
-    axes.grid(alpha=0.3)
-    axes.legend(frameon=False, fontsize="small")
-    figure.savefig(path, dpi=150)
-
-
-def _plot_nodes(axes: Any, graph: FlowGraph, x: Ints, y: Ints) -> Any:
-    size = np.full(len(graph.costs), 8.0)
-    weight = graph.centrality[graph.minima]
-    size[graph.minima] = 30 + 220 * weight / weight.max()
-    ran = np.flatnonzero(graph.ran)
-    colour = np.maximum(graph.fractions(ran), _DARKEST)
-    return axes.scatter(
-        x[ran], y[ran], s=size[ran], c=colour, vmin=_DARKEST, vmax=1, cmap="viridis", zorder=2
-    )
-
-
-def _vertical_ranks(graph: FlowGraph) -> Ints:
-    """Return the number of better nodes for each node."""
-    return np.searchsorted(np.sort(graph.costs), graph.costs).astype(np.int64)
+    with open_plot(path, 7, 4) as axes:
+        marks = "osD^v<>pP*X"
+        for number, (name, curve) in enumerate(curves.items()):
+            axes.plot(
+                100 * np.asarray(shares), curve, marks[number % len(marks)] + "-", ms=4, label=name
+            )
+        axes.set_xlabel("p: largest distance of a good minimum to the optimum, %")
+        axes.set_ylabel("proportion of centrality")
+        axes.set_ylim(0, 1.02)
+        axes.grid(alpha=0.3)
+        axes.legend(frameon=False, fontsize="small")
 
 
 def _horizontal_ranks(graph: FlowGraph) -> Ints:

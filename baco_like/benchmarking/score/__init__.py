@@ -11,12 +11,15 @@ from baco_like.benchmarking.score.baseline import (
     budget,
     random_curve,
 )
-from baco_like.benchmarking.score.errors import (
+from baco_like.benchmarking.score.measures import (
     CHECKPOINTS,
     at_budgets,
+    bootstrap_interval,
+    count_wins,
     fraction_of_optimum,
     mean_absolute_error,
     mean_deviation_factor,
+    significant_wins,
 )
 from baco_like.benchmarking.score.performance import (
     NothingToScore,
@@ -25,11 +28,6 @@ from baco_like.benchmarking.score.performance import (
     aggregate_curve,
     score,
     score_over_time,
-)
-from baco_like.benchmarking.score.significance import (
-    bootstrap_interval,
-    count_wins,
-    significant_wins,
 )
 
 __all__ = [

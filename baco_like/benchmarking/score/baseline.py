@@ -8,15 +8,15 @@ Auto-Tuning" (section V-A) is based.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
+from itertools import zip_longest
 from math import ceil
 
 import numpy as np
 import numpy.typing as npt
 
 from baco_like._typing import Array, Ints
-from baco_like.records.direction import Direction, sign_of
+from baco_like.records import Direction, sign_of
 from baco_like.results.recording import Recording
 
 START = 0.01
@@ -41,6 +41,7 @@ class Baseline:
     failures: int = 0
     seconds: float = float("nan")
     median_seconds: float = float("nan")
+    _evaluations: dict[tuple[float, float], tuple[int, int]] = field(default_factory=dict)
 
     @classmethod
     def from_costs(cls, costs: npt.ArrayLike, seconds: npt.ArrayLike | None = None) -> Baseline:
@@ -53,8 +54,7 @@ class Baseline:
         Raises:
             ValueError: All configurations fail, or the lengths differ.
         """
-        every = np.asarray(costs, dtype=float)
-        valid = np.sort(every[~np.isnan(every)])
+        every, valid = np.asarray(costs, dtype=float), _sort_valid(costs)
         if not len(valid):
             raise ValueError("costs has no configuration that runs; a score needs one")
         failures = len(every) - len(valid)
@@ -95,18 +95,14 @@ class Baseline:
 
     def evaluations(self, cutoff: float = CUTOFF, start: float = START) -> tuple[int, int]:
         """Return the first and the last number of evaluations that count for the score, at least two apart."""
-        known = self._evaluations.get((cutoff, start))
-        if known is None:
+        key = cutoff, start
+        if key not in self._evaluations:  # a bootstrap needs the same numbers hundreds of times
             first, last = budget(self.costs, start), budget(self.costs, cutoff)
             if last - first < 2:
                 last += 2 if first == 0 else 1
                 first = max(0, first - 1)
-            known = self._evaluations[cutoff, start] = first, last
-        return known
-
-    @cached_property
-    def _evaluations(self) -> dict[tuple[float, float], tuple[int, int]]:
-        return {}  # a cache: a bootstrap needs the same numbers hundreds of times
+            self._evaluations[key] = first, last
+        return self._evaluations[key]
 
     def time_range(self, cutoff: float = CUTOFF, start: float = START) -> tuple[float, float]:
         """Return the first and the last second that count: `evaluations` times the median time of an evaluation.
@@ -147,15 +143,11 @@ class Baseline:
 
         numbers = np.round(np.maximum(times / self.seconds, 1))
         costs = self.at_evaluations(numbers)
-        if len(numbers) <= 2:
-            return costs
         fresh = np.diff(numbers, prepend=0) > 0
-        if fresh.sum() < 2:
+        if len(numbers) <= 2 or fresh.sum() < 2:
             return costs
-        smooth: Array = PchipInterpolator(numbers[fresh], costs[fresh])(
-            np.linspace(numbers[0], numbers[-1], len(numbers))
-        )
-        return smooth
+        even = np.linspace(numbers[0], numbers[-1], len(numbers))
+        return np.asarray(PchipInterpolator(numbers[fresh], costs[fresh])(even))
 
 
 def evaluation_seconds(seconds: Array, failed: npt.NDArray[np.bool_]) -> float:
@@ -190,8 +182,7 @@ def budget(costs: npt.ArrayLike, cutoff: float = CUTOFF) -> int:
     """
     if not 0 <= cutoff <= 1:
         raise ValueError(f"cutoff = {cutoff}; give a share from 0 to 1")
-    every = np.asarray(costs, dtype=float)
-    ascending = np.sort(every[~np.isnan(every)])
+    ascending = _sort_valid(costs)
     if not len(ascending) or ascending[0] == ascending[-1]:
         raise ValueError("costs are all the same; there is nothing to tune and no score")
     optimum = ascending[0]
@@ -220,23 +211,24 @@ def random_curve(costs: npt.ArrayLike, evaluations: int) -> Array:
     Raises:
         ValueError: There are more draws than configurations, or all configurations fail.
     """
-    every = np.asarray(costs, dtype=float)
-    n = len(every)
+    valid, n = _sort_valid(costs), np.size(costs)
     if not 1 <= evaluations <= n:
         raise ValueError(f"evaluations = {evaluations}; give a number from 1 to {n}")
-    valid = np.sort(every[~np.isnan(every)])
     if not len(valid):
         raise ValueError("costs has no configuration that runs")
-    return np.array([_expected_best(valid, n, k) for k in range(1, evaluations + 1)])
-
-
-def _expected_best(valid: Array, n: int, k: int) -> float:
-    """Return the mean of the smallest of k draws from n configurations with the given successful costs."""
     i = np.arange(len(valid))
-    # P(no configuration of the i best is drawn) is a running product; its differences are P(the i-th is the best).
-    not_drawn = np.cumprod(np.maximum(n - k - i, 0) / (n - i))
-    best = -np.diff(not_drawn, prepend=1.0)
-    return float(best @ valid / best.sum())
+    curve = np.empty(evaluations)
+    for k in range(1, evaluations + 1):
+        # P(no configuration of the i best is drawn) is a running product; its differences are P(the i-th is the best).
+        not_drawn = np.cumprod(np.maximum(n - k - i, 0) / (n - i))
+        best = -np.diff(not_drawn, prepend=1.0)
+        curve[k - 1] = best @ valid / best.sum()
+    return curve
+
+
+def _sort_valid(costs: npt.ArrayLike) -> Array:
+    every = np.asarray(costs, dtype=float)
+    return np.sort(every[~np.isnan(every)])
 
 
 def best_so_far(runs: Iterable[Iterable[float | None]]) -> Array:
@@ -251,9 +243,8 @@ def best_so_far(runs: Iterable[Iterable[float | None]]) -> Array:
     Raises:
         ValueError: There is no run, or a run has no evaluation.
     """
-    rows = [np.array([np.nan if v is None else v for v in run], dtype=float) for run in runs]
-    if not rows or min(map(len, rows)) == 0:
+    rows = [list(run) for run in runs]
+    if not rows or not all(rows):
         raise ValueError("runs is empty, or a run has no evaluation")
-    width = max(map(len, rows))
-    table = np.array([np.pad(row, (0, width - len(row)), constant_values=np.nan) for row in rows])
-    return np.asarray(np.fmin.accumulate(table, axis=1))
+    table = np.array(list(zip_longest(*rows)), dtype=float)  # None becomes NaN
+    return np.asarray(np.fmin.accumulate(table).T)

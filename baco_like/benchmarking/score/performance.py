@@ -65,9 +65,12 @@ def score(
     """
     first, last = baseline.evaluations(cutoff, start)
     at = np.arange(max(first, 1), last + 1)
-    costs = _median_costs(
-        _ranks(curves[:, np.minimum(at, curves.shape[1]) - 1], baseline), baseline
-    )
+    ranks = _ranks(curves[:, np.minimum(at, curves.shape[1]) - 1], baseline)
+    if np.isnan(ranks).any():  # median is much faster than nanmedian
+        ranks = np.where(np.isnan(ranks).all(axis=0), len(baseline.costs) - 1.0, ranks)
+        costs = _cost_at_rank(np.nanmedian(ranks, axis=0), baseline)
+    else:
+        costs = _cost_at_rank(np.median(ranks, axis=0), baseline)
     return _performance(at.astype(float), costs, baseline.at_evaluations(at), baseline)
 
 
@@ -132,14 +135,6 @@ def _ranks(costs: Array, baseline: Baseline) -> Array:
     return np.where(np.isnan(costs), np.nan, ranks)
 
 
-def _median_costs(ranks: Array, baseline: Baseline) -> Array:
-    if not np.isnan(ranks).any():  # median is much faster than nanmedian
-        return _cost_at_rank(np.median(ranks, axis=0), baseline)
-    worst = float(len(baseline.costs) - 1)
-    ranks = np.where(np.isnan(ranks).all(axis=0), worst, ranks)
-    return _cost_at_rank(np.nanmedian(ranks, axis=0), baseline)
-
-
 def _cost_at_rank(ranks: Array, baseline: Baseline) -> Array:
     index = np.clip(np.round(ranks), 0, len(baseline.costs) - 1).astype(np.int64)
     return baseline.costs[index]
@@ -169,12 +164,7 @@ def _costs_over_time(curves: Array, seconds: Array, at: Array, baseline: Baselin
     model = IsotonicRegression(increasing=False, out_of_bounds="clip")
     model.fit(times[near], _ranks(curves[near], baseline))
     costs = _cost_at_rank(model.predict(at), baseline)
-    later = at > _last_trusted_time(times)
-    return np.where(later, costs[np.argmax(later)], costs)
-
-
-def _last_trusted_time(times: Array) -> float:
-    """Return the time after which a curve is kept constant: the next end of a run after half of the runs have ended."""
+    # Keep the cost from the next end of a run after half of the runs have ended.
     ends = np.fmax.reduce(times, axis=1)
-    later = ends[ends > np.nanmedian(ends)]
-    return float(later.min()) if len(later) else float("inf")
+    later = at > min(ends[ends > np.nanmedian(ends)], default=np.inf)
+    return np.where(later, costs[np.argmax(later)], costs)

@@ -7,7 +7,7 @@ import numpy as np
 import runs
 
 from baco_like._typing import Array
-from baco_like.benchmarking.comparison.figures import standing_over_time
+from baco_like.benchmarking.comparison.figures import compute_standing
 from baco_like.benchmarking.score import (
     Baseline,
     bootstrap_interval,
@@ -87,7 +87,7 @@ def scored_over_time(evidence: Evidence, entry: Entry) -> str:
     cutoffs = dict.fromkeys(evidence.spaces, 0.95)
     curves, rng = evidence.curves(entry), np.random.default_rng(0)
     seconds, draws = evidence.seconds(entry), evidence.resamples // 3
-    one = standing_over_time(curves, seconds, evidence.spaces, cutoffs, rng, draws)
+    one = compute_standing(curves, evidence.spaces, cutoffs, rng, seconds, draws)
     return f"{one.score:.3f} ({one.low:.3f} to {one.high:.3f})"
 
 

@@ -1,13 +1,15 @@
-"""Simple measures: fraction of the optimum, mean absolute error, mean deviation factor."""
+"""Simple measures of runs, and decisions which strategy is better: t-tests and bootstrap intervals."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Sequence
+from itertools import permutations
 
 import numpy as np
 import numpy.typing as npt
 
-from baco_like._typing import Array
+from baco_like._typing import Array, Ints, Mask, Rng
 
 CHECKPOINTS = range(40, 221, 20)
 """Numbers of evaluations at which the 2021 paper takes the error: 20 i for i = 2 to 11."""
@@ -84,3 +86,75 @@ def mean_deviation_factor(errors: npt.ArrayLike) -> tuple[Array, Array]:
     mean = table.mean(axis=0)
     factors = np.divide(table, mean, out=np.ones_like(table), where=mean > 0)
     return factors.mean(axis=1), factors.std(axis=1)
+
+
+def significant_wins(samples: Sequence[npt.ArrayLike], alpha: float = 0.05) -> Mask:
+    """Return which strategies are significantly better than which others, on one space and budget.
+
+    Student's two-sample t-test with pooled variance, two-sided ("Benchmarking optimization algorithms", section VI-B
+    and Table IV).
+
+    Args:
+        samples: The final cost (minimised) of each run, ``(runs,)`` per strategy, at least two runs each.
+        alpha: Level of significance.
+
+    Returns:
+        ``(strategies, strategies)``: whether row i beats column j.
+
+    Raises:
+        ValueError: A strategy has fewer than two runs, or a cost is not finite.
+    """
+    from scipy.stats import ttest_ind
+
+    costs = [np.asarray(sample, dtype=float) for sample in samples]
+    for number, sample in enumerate(costs):
+        if len(sample) < 2 or not np.isfinite(sample).all():
+            raise ValueError(
+                f"samples[{number}] needs two finite costs or more; use the worst cost for a run without a success"
+            )
+    wins = np.zeros((len(costs), len(costs)), dtype=bool)
+    with warnings.catch_warnings():
+        # Constant samples: equal means give NaN (no win), different means give p = 0 (a win).
+        warnings.simplefilter("ignore", RuntimeWarning)
+        for i, j in permutations(range(len(costs)), 2):
+            if costs[i].mean() < costs[j].mean():
+                wins[i, j] = ttest_ind(costs[i], costs[j]).pvalue < alpha
+    return wins
+
+
+def count_wins(contests: Sequence[Mask]) -> tuple[Ints, Ints]:
+    """Return the wins and losses of each strategy over several `significant_wins`, ``(strategies,)`` (Table IV)."""
+    table = np.sum(np.asarray(contests, dtype=np.int64), axis=0)
+    return table.sum(axis=1), table.sum(axis=0)
+
+
+def bootstrap_interval(
+    statistic: Callable[[Sequence[Array]], float],
+    samples: Sequence[Array],
+    rng: Rng,
+    *,
+    level: float = 0.95,
+    resamples: int = 1000,
+) -> tuple[float, float]:
+    """Return a percentile bootstrap interval of a statistic of several samples.
+
+    Args:
+        statistic: Called with the samples, or resampled ones, in their order.
+        samples: Each is resampled along its first axis (the runs), independently of the others: one array of curves
+            for a space's score, one array per space for an aggregate.
+        rng: Random generator.
+        level: Share of the resampled statistics within the interval.
+        resamples: Number of bootstrap samples.
+
+    Raises:
+        ValueError: The level is not between 0 and 1, or ``resamples`` is below 1.
+    """
+    if not 0 < level < 1 or resamples < 1:
+        raise ValueError(
+            f"level = {level}, resamples = {resamples}; give 0 < level < 1, resamples > 0"
+        )
+    statistics = [
+        statistic([s[rng.integers(len(s), size=len(s))] for s in samples]) for _ in range(resamples)
+    ]
+    low, high = np.quantile(statistics, [(1 - level) / 2, (1 + level) / 2])
+    return float(low), float(high)
