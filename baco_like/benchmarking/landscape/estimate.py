@@ -9,16 +9,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from baco_like._typing import Array, Codes, Mask, Rng
+from baco_like._typing import Array, Codes, Rng
 from baco_like.benchmarking.landscape.graph import FAILED_COST, SHARES, build_flow_graph
 from baco_like.benchmarking.landscape.neighbours import Neighbourhood, read_space_columns
-from baco_like.records.history import History
-from baco_like.records.trial import Status
-from baco_like.spaces.space import Space
+from baco_like.records import History, Status
+from baco_like.spaces import Space
 from baco_like.surrogates.feasibility import ForestFeasibility
 from baco_like.surrogates.forest import Growth, RandomForest
 from baco_like.surrogates.gp.gaussian_process import GaussianProcess
-from baco_like.surrogates.protocol import Data, Model, Surrogate
+from baco_like.surrogates.protocol import Data, Surrogate
 from baco_like.surrogates.transform import fit_transform
 
 _MAX_CONFIGURATIONS = 2**20
@@ -82,12 +81,22 @@ def estimate_centrality_curve(
     scale = fit_transform(history.costs[ran])
     y = scale.forward(history.costs[ran])
     data = Data(history.codes[ran], y, np.zeros(len(y)), np.zeros(len(y), dtype=bool))
-    fails = _predict_failures(history, codes, rng)
+    known = ran | history.where(Status.FAILED)  # neither censored nor abandoned
+    feasibility = ForestFeasibility().fit(
+        space, history.codes[known], ran[known], int(rng.integers(2**31))
+    )
+    blocks = np.split(codes, range(_CHUNK, len(codes), _CHUNK))
+    fails = np.concatenate([feasibility.probability(block) for block in blocks]) < 0.5
+    inside = space.feasible.contains(history.codes[known])
+    observed_rows = np.array(space.feasible.index(history.codes[known][inside]), dtype=np.int64)
+    observed_costs = np.where(ran, history.costs, FAILED_COST)[known][inside]
     curves, weights = [], []
     for surrogate in _SURROGATES:
-        mean = _predict(surrogate.fit(space, data, rng), codes)
+        model = surrogate.fit(space, data, rng)
+        mean = np.concatenate([model.predict(block)[0] for block in blocks])
         expected = scale.moments(mean, np.zeros(len(codes)))[0]
-        costs = _insert_observed(history, np.where(fails, FAILED_COST, expected))
+        costs = np.where(fails, FAILED_COST, expected)
+        costs[observed_rows] = observed_costs
         curves.append(build_flow_graph(table, costs).centrality_curve(shares))
         weights.append(1 / max(_cross_validation_error(surrogate, space, data, rng), 1e-12))
     return np.average(curves, axis=0, weights=weights)
@@ -101,38 +110,6 @@ def _list_configurations(space: Space) -> Codes:
             f"the space {size}; an estimate lists them, at most {_MAX_CONFIGURATIONS:,}"
         )
     return np.concatenate(list(space.feasible.iterate()))
-
-
-def _predict(model: Model, codes: Codes) -> Array:
-    starts = range(0, len(codes), _CHUNK)
-    return np.concatenate([model.predict(codes[i : i + _CHUNK])[0] for i in starts])
-
-
-def _predict_failures(history: History, codes: Codes, rng: Rng) -> Mask:
-    """Return which configurations fail with a probability above one half, ``(n,)``."""
-    ran, known = history.where(Status.OK), _is_known(history)
-    model = ForestFeasibility().fit(
-        history.space, history.codes[known], ran[known], int(rng.integers(2**31))
-    )
-    starts = range(0, len(codes), _CHUNK)
-    return np.concatenate([model.probability(codes[i : i + _CHUNK]) < 0.5 for i in starts])
-
-
-def _is_known(history: History) -> Mask:
-    """Return which trials succeeded or failed, ``(n,)``; censored and abandoned ones are left out."""
-    return history.where(Status.OK) | history.where(Status.FAILED)
-
-
-def _insert_observed(history: History, costs: Array) -> Array:
-    """Return costs, in the order of the feasible set, with predictions replaced by observed costs."""
-    known, space = _is_known(history), history.space
-    codes = history.codes[known]
-    values = np.where(history.where(Status.OK), history.costs, FAILED_COST)[known]
-    inside = space.feasible.contains(codes)
-    rows = np.array(space.feasible.index(codes[inside]), dtype=np.int64)
-    corrected = costs.copy()
-    corrected[rows] = values[inside]
-    return corrected
 
 
 def _cross_validation_error(surrogate: Surrogate, space: Space, data: Data, rng: Rng) -> float:

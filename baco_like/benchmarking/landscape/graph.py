@@ -19,7 +19,7 @@ from baco_like.benchmarking.landscape.neighbours import (
     neighbour_pairs,
     read_columns,
 )
-from baco_like.records.direction import Direction, sign_of
+from baco_like.records import Direction, sign_of
 from baco_like.results.recording import Recording
 
 FAILED_COST = 1e10
@@ -88,9 +88,8 @@ class FlowGraph:
         Raises:
             ValueError: A share is negative or above 1.
         """
-        for p in shares:
-            if not 0 <= p <= 1:
-                raise ValueError(f"p = {p} must be between 0 and 1; 5 % is 0.05")
+        if not all(0 <= p <= 1 for p in shares):
+            raise ValueError(f"p = {list(shares)} must be between 0 and 1; 5 % is 0.05")
         weight, costs = self.centrality[self.minima], self.costs[self.minima]
         limits = self.optimum + np.asarray(shares) * abs(self.optimum)
         good = costs <= limits[:, None]

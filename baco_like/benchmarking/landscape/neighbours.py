@@ -16,7 +16,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from baco_like._typing import Codes, Ints, Mask
-from baco_like.parameters.protocol import Parameter, ParameterKind
+from baco_like.parameters.protocol import ParameterKind
 from baco_like.results.recording import Recording
 from baco_like.spaces.space import Space
 
@@ -50,13 +50,14 @@ def read_columns(recorded: Recording, neighbourhood: Neighbourhood) -> list[Valu
     Raises:
         ValueError: The neighbourhood is unknown.
     """
-    _check_neighbourhood(neighbourhood)
-    return [
-        _recorded_column(
-            [row[i] for row in recorded.entries], recorded.domains[name], neighbourhood
-        )
-        for i, name in enumerate(recorded.names)
-    ]
+    columns = []
+    for name, values in zip(recorded.names, zip(*recorded.entries, strict=True), strict=True):
+        domain = recorded.domains[name]
+        number = {value: i for i, value in enumerate(domain)}
+        codes = np.array([number[value] for value in values], dtype=np.int64)
+        ordered = all(isinstance(value, int | float) for value in domain)
+        columns.append(_make_column(codes, domain, ordered, neighbourhood))
+    return columns
 
 
 def read_space_columns(
@@ -72,11 +73,17 @@ def read_space_columns(
     Raises:
         ValueError: The neighbourhood is unknown.
     """
-    _check_neighbourhood(neighbourhood)
-    return [
-        _space_column(space.parameters[name], codes[:, space.columns[name]], neighbourhood)
-        for name in space.active
-    ]
+    columns = []
+    for name in space.active:
+        parameter, part = space.parameters[name], codes[:, space.columns[name]]
+        if parameter.width == 1:
+            ordered = parameter.kind is ParameterKind.ORDERED
+            columns.append(_make_column(part[:, 0].astype(np.int64), (), ordered, neighbourhood))
+        else:
+            orders, numbers = np.unique(part, axis=0, return_inverse=True)
+            domain = [tuple(order) for order in np.argsort(orders, axis=1).tolist()]
+            columns.append(_make_column(numbers.reshape(-1), domain, False, neighbourhood))
+    return columns
 
 
 def neighbour_pairs(table: Sequence[ValueColumn]) -> Iterator[tuple[Ints, Ints]]:
@@ -100,34 +107,13 @@ def neighbour_pairs(table: Sequence[ValueColumn]) -> Iterator[tuple[Ints, Ints]]
             yield order[pairs], order[pairs + lag]
 
 
-def _check_neighbourhood(neighbourhood: Neighbourhood) -> None:
+def _make_column(
+    codes: Ints, domain: Sequence[Any], ordered: bool, neighbourhood: Neighbourhood
+) -> ValueColumn:
     if neighbourhood not in get_args(Neighbourhood):
         raise ValueError(f"neighbourhood = {neighbourhood!r}: expected 'adjacent' or 'hamming'")
-
-
-def _recorded_column(
-    values: Sequence[Any], domain: Sequence[Any], neighbourhood: Neighbourhood
-) -> ValueColumn:
-    number = {value: i for i, value in enumerate(domain)}
-    codes = np.array([number[value] for value in values], dtype=np.int64)
-    if all(isinstance(value, tuple) for value in domain):
+    if domain and all(isinstance(value, tuple) for value in domain):
         return ValueColumn(codes, _one_swap_apart(domain, neighbourhood))
-    return _scalar_column(
-        codes, all(isinstance(value, int | float) for value in domain), neighbourhood
-    )
-
-
-def _space_column(parameter: Parameter, codes: Codes, neighbourhood: Neighbourhood) -> ValueColumn:
-    if parameter.width > 1:
-        orders, numbers = np.unique(codes, axis=0, return_inverse=True)
-        domain = [tuple(order) for order in np.argsort(orders, axis=1).tolist()]
-        return ValueColumn(numbers.reshape(-1), _one_swap_apart(domain, neighbourhood))
-    return _scalar_column(
-        codes[:, 0].astype(np.int64), parameter.kind is ParameterKind.ORDERED, neighbourhood
-    )
-
-
-def _scalar_column(codes: Ints, ordered: bool, neighbourhood: Neighbourhood) -> ValueColumn:
     if ordered and neighbourhood == "adjacent":
         return ValueColumn(codes, lambda low, high: high - low == 1, reach=1)
     return ValueColumn(codes, lambda low, high: low != high)
