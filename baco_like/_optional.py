@@ -22,8 +22,15 @@ def require(module: str, extra: str) -> ModuleType:
     Raises:
         MissingExtra: The module is not installed; the message names the extra.
     """
-    try:
+    with needs_extra(module, extra):
         return importlib.import_module(module)
+
+
+@contextmanager
+def needs_extra(module: str, extra: str) -> Iterator[None]:
+    """Raise `MissingExtra` if an import within the ``with`` block fails; arguments as for `require`."""
+    try:
+        yield
     except ImportError as error:
         raise MissingExtra(module, extra) from error
 

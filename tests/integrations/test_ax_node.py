@@ -22,7 +22,7 @@ from ax.exceptions.core import SearchSpaceExhausted  # noqa: E402
 from ax.generation_strategy.generation_strategy import GenerationStrategy  # noqa: E402
 
 from baco_like.integrations import BacoNode  # noqa: E402
-from baco_like.integrations.ax.space import from_search_space  # noqa: E402
+from baco_like.integrations.ax import from_search_space  # noqa: E402
 
 PARAMETERS = [
     RangeParameterConfig(name="x", bounds=(1, 4), parameter_type="int"),
@@ -191,9 +191,9 @@ def test_several_objectives_are_rejected():
 
 def test_a_missing_package_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "ax.core.data", None)
-    monkeypatch.delitem(sys.modules, "baco_like.integrations.ax.node")
+    monkeypatch.delitem(sys.modules, "baco_like.integrations.ax")
     with pytest.raises(MissingExtra, match=r"baco-like\[ax\]"):
-        importlib.import_module("baco_like.integrations.ax.node")
+        importlib.import_module("baco_like.integrations.ax")
 
 
 def test_the_documentation_page_runs(capsys):

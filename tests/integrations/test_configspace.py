@@ -268,9 +268,9 @@ def test_an_imported_space_is_optimized():
 
 def test_a_missing_package_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "ConfigSpace", None)
-    monkeypatch.delitem(sys.modules, "baco_like.integrations.configspace.conversion")
+    monkeypatch.delitem(sys.modules, "baco_like.integrations.configspace")
     with pytest.raises(MissingExtra, match=r"baco-like\[configspace\]"):
-        importlib.import_module("baco_like.integrations.configspace.conversion")
+        importlib.import_module("baco_like.integrations.configspace")
     with pytest.raises(MissingExtra, match=r"baco-like\[configspace\]"):
         Space.from_configspace(object())
 

@@ -187,9 +187,9 @@ def test_texts_have_the_same_order_in_every_process():
 
 def test_a_missing_package_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "gest_api", None)
-    monkeypatch.delitem(sys.modules, "baco_like.integrations.gest.generator")
+    monkeypatch.delitem(sys.modules, "baco_like.integrations.gest")
     with pytest.raises(MissingExtra, match=r"baco-like\[gest\]"):
-        importlib.import_module("baco_like.integrations.gest.generator")
+        importlib.import_module("baco_like.integrations.gest")
 
 
 def test_the_documentation_page_runs(capsys):

@@ -24,7 +24,7 @@ from kernel_tuner.strategies.wrapper import OptAlgWrapper  # noqa: E402
 
 from baco_like.integrations import BacoStrategy  # noqa: E402
 from baco_like.integrations import kernel_tuner as ours  # noqa: E402
-from baco_like.integrations._shared.listed_space import read_listed_space  # noqa: E402
+from baco_like.integrations._shared import read_listed_space  # noqa: E402
 
 TUNE_PARAMS = {
     "block_size_x": [16, 32, 64, 128],
@@ -313,9 +313,9 @@ def test_tune_cache_with_the_import_replaced(cache):
 
 def test_a_missing_package_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "kernel_tuner.searchspace", None)
-    monkeypatch.delitem(sys.modules, "baco_like.integrations.kernel_tuner.strategy")
+    monkeypatch.delitem(sys.modules, "baco_like.integrations.kernel_tuner")
     with pytest.raises(MissingExtra, match=r"baco-like\[kernel-tuner\]"):
-        importlib.import_module("baco_like.integrations.kernel_tuner.strategy")
+        importlib.import_module("baco_like.integrations.kernel_tuner")
 
 
 def test_the_documentation_page_runs(capsys, tmp_path, monkeypatch):

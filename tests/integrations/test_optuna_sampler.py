@@ -374,10 +374,9 @@ def test_several_objectives_and_wrong_arguments_are_rejected():
 
 def test_a_missing_package_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "optuna", None)
-    monkeypatch.delitem(sys.modules, "baco_like.integrations.optuna.space")
-    monkeypatch.delitem(sys.modules, "baco_like.integrations.optuna.sampler")
+    monkeypatch.delitem(sys.modules, "baco_like.integrations.optuna")
     with pytest.raises(MissingExtra, match=r"baco-like\[optuna\]"):
-        importlib.import_module("baco_like.integrations.optuna.sampler")
+        importlib.import_module("baco_like.integrations.optuna")
 
 
 def test_the_documentation_page_runs(capsys):

@@ -164,9 +164,9 @@ def test_other_errors_of_a_cost_function_are_raised():
 
 def test_a_missing_package_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "pyatf.search_space", None)
-    monkeypatch.delitem(sys.modules, "baco_like.integrations.pyatf.technique")
+    monkeypatch.delitem(sys.modules, "baco_like.integrations.pyatf")
     with pytest.raises(MissingExtra, match=r"baco-like\[pyatf\]"):
-        importlib.import_module("baco_like.integrations.pyatf.technique")
+        importlib.import_module("baco_like.integrations.pyatf")
 
 
 def test_the_documentation_page_runs(capsys):

@@ -123,9 +123,9 @@ def test_wrong_arguments_are_rejected():
 
 def test_a_missing_package_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray.tune.search", None)
-    monkeypatch.delitem(sys.modules, "baco_like.integrations.ray.searcher")
+    monkeypatch.delitem(sys.modules, "baco_like.integrations.ray")
     with pytest.raises(MissingExtra, match=r"baco-like\[ray\]"):
-        importlib.import_module("baco_like.integrations.ray.searcher")
+        importlib.import_module("baco_like.integrations.ray")
 
 
 # With Ray running -------------------------------------------------------------------------------------------------

@@ -1,7 +1,8 @@
-"""This package's optimizer as a sampler of Optuna.
+"""Optuna: this package's optimizer as a sampler, and the conversion of spaces and configurations.
 
 Constraints span parameters, so the space must be known before the first trial. `optuna_distributions` declares it to
-Optuna, and `suggest_config` asks a trial for a whole configuration in the space's values.
+Optuna, and `suggest_config` asks a trial for a whole configuration in the space's values. Optuna has no ordinals and no
+permutations: both become categorical, a permutation as texts such as ``"i,j,k"``.
 """
 
 from __future__ import annotations
@@ -16,22 +17,30 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from optuna.distributions import BaseDistribution
-from optuna.samplers import BaseSampler, RandomSampler
-from optuna.study import Study, StudyDirection
-from optuna.trial import FrozenTrial, TrialState
 from typing_extensions import override
 
-from baco_like.exceptions import BacoWarning, ConfigError, SpaceExhausted
-from baco_like.integrations.optuna.space import from_optuna, optuna_distributions, to_optuna
+from baco_like._optional import needs_extra
+from baco_like.exceptions import BacoWarning, ConfigError, SpaceError, SpaceExhausted
+from baco_like.integrations._shared import order_texts, read_permutations, write_permutations
 from baco_like.optimizer import Optimizer
-from baco_like.records.direction import Direction
-from baco_like.records.history import Noise
-from baco_like.records.trial import Trial
-from baco_like.spaces.space import Space
-from baco_like.strategies.protocol import Strategy
+from baco_like.parameters import Categorical, Integer, Ordinal, Parameter, Permutation, Real
+from baco_like.records import Direction, Noise, Trial
+from baco_like.spaces import Space
+from baco_like.strategies import Strategy
 
-__all__ = ["BacoSampler"]
+with needs_extra("optuna", "optuna"):
+    import optuna
+    from optuna.distributions import (
+        BaseDistribution,
+        CategoricalDistribution,
+        FloatDistribution,
+        IntDistribution,
+    )
+    from optuna.samplers import BaseSampler, RandomSampler
+    from optuna.study import Study, StudyDirection
+    from optuna.trial import FrozenTrial, TrialState
+
+__all__ = ["BacoSampler", "from_optuna", "optuna_distributions", "suggest_config", "to_optuna"]
 
 _COMPLETION_DRAWS = 1024
 """Random configurations from which a partly enqueued trial is completed."""
@@ -78,12 +87,11 @@ class _StudyState:
         config = {**({} if ours is None else ours.config), **config}
         if len(config) < len(self.optimizer.space.names):
             return
-        if ours is not None and config == dict(ours.config):
-            self.optimizer.observe(ours, **_read_result(trial))
-            return
-        if ours is not None:
+        if ours is not None and config != dict(ours.config):
             self.optimizer.abandon(ours, "another configuration was evaluated")
-        self.optimizer.observe(config, **_read_result(trial), imported=True)
+            ours = None
+        subject = config if ours is None else ours
+        self.optimizer.observe(subject, **_read_result(trial), imported=True)
 
     def complete(self, fixed: Mapping[str, Any]) -> dict[str, Any] | None:
         """Return a random feasible configuration with some values fixed, a new one if possible.
@@ -306,3 +314,59 @@ def _stop(study: Study) -> bool:
     except RuntimeError:
         return False
     return True
+
+
+# Conversion -----------------------------------------------------------------------------------------------------------
+
+
+def optuna_distributions(space: Space) -> dict[str, BaseDistribution]:
+    """Return the space's parameters as Optuna distributions, as ``study.ask`` accepts them.
+
+    Raises:
+        SpaceError: A permutation has more than seven elements, two orders of it have the same text, or ``space`` is
+            not a `Space`.
+    """
+    if not isinstance(space, Space):
+        raise SpaceError(f"space = {space!r:.60}: expected a Space; create it with Space(...)")
+    return {name: _distribution(name, p) for name, p in space.parameters.items()}
+
+
+def suggest_config(trial: optuna.Trial, space: Space) -> dict[str, Any]:
+    """Return the configuration that an objective evaluates, in the space's own values.
+
+    Raises:
+        SpaceError: As for `optuna_distributions`.
+    """
+    params: dict[str, Any] = {}
+    for name, choice in optuna_distributions(space).items():
+        if isinstance(choice, FloatDistribution):
+            params[name] = trial.suggest_float(name, choice.low, choice.high, log=choice.log)
+        elif isinstance(choice, IntDistribution):
+            params[name] = trial.suggest_int(name, choice.low, choice.high, log=choice.log)
+        elif isinstance(choice, CategoricalDistribution):
+            params[name] = trial.suggest_categorical(name, choice.choices)
+    return from_optuna(params, space)
+
+
+def from_optuna(params: Mapping[str, Any], space: Space) -> dict[str, Any]:
+    """Return a trial's parameters as a configuration; parameters outside the space are left out."""
+    return read_permutations(params, space)
+
+
+def to_optuna(config: Mapping[str, Any], space: Space) -> dict[str, Any]:
+    """Return a configuration as Optuna's parameters, as ``study.enqueue_trial`` accepts them."""
+    return write_permutations(config, space)
+
+
+def _distribution(name: str, parameter: Parameter) -> BaseDistribution:
+    if isinstance(parameter, Real):
+        return FloatDistribution(parameter.low, parameter.high, log=parameter.log)
+    if isinstance(parameter, Integer):
+        return IntDistribution(parameter.low, parameter.high, log=parameter.log)
+    if isinstance(parameter, (Ordinal, Categorical)):
+        return CategoricalDistribution(parameter.values)
+    if isinstance(parameter, Permutation):
+        return CategoricalDistribution(order_texts(name, parameter, "Optuna"))
+    raise SpaceError(
+        f"parameter {name!r}: Optuna has no distribution for {type(parameter).__name__}"
+    )

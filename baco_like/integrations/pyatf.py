@@ -10,22 +10,17 @@ from typing import Any
 
 from typing_extensions import override
 
-from baco_like.exceptions import MissingExtra, SpaceError, SpaceExhausted, TrialError
-from baco_like.integrations._shared.listed_space import (
-    ForeignRow,
-    ListedSpace,
-    read_listed_space,
-)
+from baco_like._optional import needs_extra
+from baco_like.exceptions import SpaceError, SpaceExhausted, TrialError
+from baco_like.integrations._shared import ForeignRow, ListedSpace, read_listed_space
 from baco_like.optimizer import Optimizer
-from baco_like.records.trial import Trial
-from baco_like.strategies.protocol import Strategy
+from baco_like.records import Trial
+from baco_like.strategies import Strategy
 
-try:
+with needs_extra("pyatf", "pyatf"):
     import pyatf.tuner
     from pyatf.search_space import SearchSpace
     from pyatf.search_techniques.search_technique_1d import SearchTechnique1D
-except ImportError:
-    raise MissingExtra("pyatf", "pyatf") from None
 
 __all__ = ["BacoTechnique"]
 
@@ -153,10 +148,8 @@ def _read_search_space(search_space: SearchSpace) -> tuple[ListedSpace, dict[For
         raise SpaceError(
             f"search_space: create it with SearchSpace(..., enable_1d_access=True): {error}"
         ) from None
-    indices = {
-        tuple(config[name] for name in search_space.tp_names): index
-        for index, config in enumerate(configs)
-    }
+    rows = [tuple(config[name] for name in search_space.tp_names) for config in configs]
+    indices = {row: index for index, row in enumerate(rows)}
     domains = {tp.name: list(tp.values) for tp in search_space.tps}
     constraints = [tp.constraint for tp in search_space.tps if tp.constraint is not None]
     return read_listed_space(domains, constraints, list(indices)), indices

@@ -1,4 +1,4 @@
-"""This package's optimizer as a node of Ax's generation strategies."""
+"""Ax: this package's optimizer as a node of a generation strategy, and the conversion of search spaces."""
 
 from __future__ import annotations
 
@@ -8,25 +8,26 @@ from typing import Any
 
 from typing_extensions import override
 
-from baco_like.exceptions import ConfigError, MissingExtra, SpaceExhausted
-from baco_like.integrations._shared.options import check_options
-from baco_like.integrations._shared.permutation_text import read_permutations
-from baco_like.integrations.ax.space import from_search_space, to_parameterization
+from baco_like._optional import needs_extra
+from baco_like.constraints.language.writer import write_name
+from baco_like.exceptions import ConfigError, SpaceError, SpaceExhausted
+from baco_like.integrations._shared import check_options, read_permutations, write_permutations
 from baco_like.optimizer import Optimizer
+from baco_like.parameters import Categorical, Integer, Ordinal, Parameter, Real
+from baco_like.parameters.values import is_number
+from baco_like.records import FAILURE_WORDS
 from baco_like.records.reading import finite_number
-from baco_like.records.trial import FAILURE_WORDS, Trial
-from baco_like.spaces.space import Space
-from baco_like.strategies.protocol import Strategy
+from baco_like.spaces import Space
+from baco_like.strategies import Strategy
 
-try:
+with needs_extra("ax", "ax"):
     from ax.core.data import Data
     from ax.core.experiment import Experiment
+    from ax.core.parameter import ChoiceParameter, FixedParameter, ParameterType, RangeParameter
     from ax.core.search_space import SearchSpace
     from ax.core.trial_status import TrialStatus
     from ax.exceptions.core import SearchSpaceExhausted
     from ax.generation_strategy.external_generation_node import ExternalGenerationNode
-except ImportError:
-    raise MissingExtra("ax", "ax") from None
 
 __all__ = ["BacoNode"]
 
@@ -146,35 +147,25 @@ class BacoNode(ExternalGenerationNode):  # type: ignore[misc]  # Ax's types need
         config = read_permutations(parameters, self.optimizer.space)
         if len(config) < len(self.optimizer.space.names):
             return
-        trial = self._find_pending(config)
         reason = ax_trial.status_reason or ""
         failure, message = _failure(values, ax_trial.status, reason, experiment)
         if failure is None and ax_trial.status.name in _RETRYABLE:
-            if trial is not None:
-                self.optimizer.abandon(trial, reason)
+            for trial in self.optimizer.pending:
+                if dict(trial.config) == config:
+                    self.optimizer.abandon(trial, reason)
             return
-        self.optimizer.observe(
-            config if trial is None else trial,
-            dict(values) if failure is None else None,
-            failed=failure,
-            message=message,
-            imported=trial is None,
-        )
-
-    def _find_pending(self, config: Mapping[str, Any]) -> Trial | None:
-        return next((t for t in self.optimizer.pending if dict(t.config) == config), None)
+        value = dict(values) if failure is None else None
+        self.optimizer.observe(config, value, failed=failure, message=message, imported=True)
 
 
 def _values_by_arm(data: Data) -> dict[tuple[int, str], dict[str, float]]:
     """Return the finite means by trial index and arm name, then by metric."""
     values: dict[tuple[int, str], dict[str, float]] = {}
-    if data.df.empty:
-        return values
-    columns = ("trial_index", "arm_name", "metric_name", "mean")
-    for index, arm, metric, mean in zip(*(data.df[name] for name in columns), strict=True):
-        number = finite_number(mean)
-        if number is not None:
-            values.setdefault((int(index), arm), {})[metric] = number
+    for row in data.df.to_dict("records"):
+        mean = finite_number(row["mean"])
+        if mean is not None:
+            arm = int(row["trial_index"]), row["arm_name"]
+            values.setdefault(arm, {})[row["metric_name"]] = mean
     return values
 
 
@@ -192,10 +183,73 @@ def _failure(
     config = experiment.optimization_config
     for constraint in config.outcome_constraints:
         total = sum(weight * values.get(name, 0.0) for name, weight in constraint.metric_weights)
-        violated = (
-            total > constraint.bound if constraint.op.name == "LEQ" else total < constraint.bound
-        )
-        if violated and not constraint.relative:
+        sign = 1 if constraint.op.name == "LEQ" else -1
+        if sign * total > sign * constraint.bound and not constraint.relative:
             return "constraints", f"{constraint} violated"
     (metric,) = config.objective.metric_names
     return (None, "") if metric in values else ("runtime", f"{metric} has no finite value")
+
+
+# Conversion of search spaces ------------------------------------------------------------------------------------------
+
+
+def from_search_space(search_space: SearchSpace) -> Space:
+    """Return the space of Ax's parameters and linear constraints.
+
+    An ordered choice of numbers becomes an ordinal, any other choice a categorical parameter.
+
+    Raises:
+        SpaceError: A parameter is not a range, choice or fixed parameter, or it depends on another parameter.
+    """
+    parameters = {name: _parameter(name, p) for name, p in search_space.parameters.items()}
+    constraints = []
+    for linear in search_space.parameter_constraints:
+        weights = linear.constraint_dict.items()
+        total = " + ".join(f"{float(weight)!r} * {write_name(name)}" for name, weight in weights)
+        relation = "==" if linear.is_equality else "<="
+        constraints.append(f"{total} {relation} {float(linear.bound)!r}")
+    return Space(parameters, constraints)
+
+
+def _parameter(name: str, parameter: Any) -> Parameter:
+    if isinstance(parameter, RangeParameter):
+        make = Integer if parameter.parameter_type is ParameterType.INT else Real
+        return make(parameter.lower, parameter.upper, log=parameter.log_scale)
+    if isinstance(parameter, FixedParameter):
+        value = parameter.value
+        return Ordinal([value]) if is_number(value) else Categorical([value])
+    if isinstance(parameter, ChoiceParameter) and not parameter.is_hierarchical:
+        if not (parameter.is_ordered and all(map(is_number, parameter.values))):
+            return Categorical(parameter.values)
+        log = bool(getattr(parameter, "log_scale", False))  # older versions of Ax lack it
+        return Ordinal(parameter.values, log=log)
+    raise SpaceError(
+        f"parameter {name!r}: this {type(parameter).__name__} cannot be converted; pass a Space to BacoNode"
+    )
+
+
+def to_parameterization(
+    config: Mapping[str, Any], space: Space, search_space: SearchSpace
+) -> dict[str, Any]:
+    """Return a configuration in Ax's types; fixed parameters that only Ax has are added.
+
+    Raises:
+        SpaceError: Ax lacks a parameter or a value of the space, or has another parameter that is not fixed.
+    """
+    values = write_permutations(config, space)
+    for name, parameter in search_space.parameters.items():
+        if name not in values:
+            if not isinstance(parameter, FixedParameter):
+                raise SpaceError(f"the space lacks the experiment's parameter {name!r}; add it")
+            values[name] = parameter.value
+        value = parameter.cast(values[name])
+        if not parameter.validate(value):
+            raise SpaceError(
+                f"parameter {name!r} of the experiment does not have the value {values[name]!r}; "
+                "give the space and the experiment the same values"
+            )
+        values[name] = value
+    unknown = [name for name in values if name not in search_space.parameters]
+    if unknown:
+        raise SpaceError(f"the experiment lacks the space's parameters {', '.join(unknown)}")
+    return values

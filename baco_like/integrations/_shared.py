@@ -1,18 +1,87 @@
-"""Build a space from the search space that another tuner has enumerated, and translate its configurations."""
+"""Helpers that several integrations share: options, permutations as texts, and search spaces that a tool lists."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import permutations
 from typing import Any
 
-from baco_like.constraints.table import TableConstraint
+from baco_like.constraints import TableConstraint
 from baco_like.exceptions import ConfigError, SpaceError
+from baco_like.optimizer import Optimizer
+from baco_like.parameters import Permutation
 from baco_like.parameters.values import plain
-from baco_like.spaces.space import Space
+from baco_like.spaces import Space
+
+MAX_ORDERS = 5040
+"""Largest number of choices for one permutation (7 elements): the tools hold or iterate over all of them."""
 
 ForeignRow = tuple[Any, ...]
 """A configuration of the other tuner: its values in the order of the parameters."""
+
+
+def check_options(**options: Any) -> None:
+    """Check keyword arguments of `Optimizer`, so that an adapter rejects a mistake when it is created.
+
+    Raises:
+        ValueError: The strategy or a setting does not exist.
+    """
+    Optimizer(Space({"any": [0, 1]}), **options)
+
+
+# Permutations as texts such as "i,j,k", for tools whose parameters are lists of choices -------------------------------
+
+
+def order_texts(name: str, parameter: Permutation, tool: str) -> list[str]:
+    """Return the texts of all orders of a permutation.
+
+    Args:
+        name: Name of the parameter, for error messages.
+        parameter: The permutation.
+        tool: Name of the tool, for error messages.
+
+    Raises:
+        SpaceError: The permutation has more than seven elements, or two orders have the same text.
+    """
+    if math.factorial(len(parameter.elements)) > MAX_ORDERS:
+        raise SpaceError(
+            f"parameter {name!r}: {tool} lists every order of a permutation, so at most 7 elements are supported, "
+            f"not {len(parameter.elements)}; use Optimizer directly"
+        )
+    texts = [str(element) for element in parameter.elements]
+    if len(set(texts)) < len(texts) or any("," in text for text in texts):
+        raise SpaceError(
+            f"parameter {name!r}: {tool} needs elements that differ as text and contain no comma, not {texts}"
+        )
+    return [",".join(order) for order in permutations(texts)]
+
+
+def write_permutations(config: Mapping[str, Any], space: Space) -> dict[str, Any]:
+    """Return a configuration, or a part of it, with its permutations as texts."""
+    return {
+        name: ",".join(map(str, value))
+        if isinstance(space.parameters[name], Permutation)
+        else value
+        for name, value in config.items()
+    }
+
+
+def read_permutations(values: Mapping[str, Any], space: Space) -> dict[str, Any]:
+    """Return the values that belong to the space, with permutations as tuples; the inverse of `write_permutations`.
+
+    A text that is not an order is returned unchanged, so that the space rejects it.
+    """
+    config = {name: values[name] for name in space.names if name in values}
+    for name, value in config.items():
+        parameter = space.parameters[name]
+        if isinstance(parameter, Permutation) and isinstance(value, str):
+            config[name] = parameter.elements_from_texts(value.split(",")) or value
+    return config
+
+
+# Search spaces that another tuner has enumerated ----------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

@@ -13,28 +13,18 @@ from typing import Any
 
 import numpy as np
 
-from baco_like.constraints.protocol import Constraint
-from baco_like.exceptions import MissingExtra, SpaceError
-from baco_like.integrations._shared.permutation_text import (
-    order_texts,
-    read_permutations,
-    write_permutations,
-)
-from baco_like.parameters.categorical import Categorical
-from baco_like.parameters.integer import Integer
-from baco_like.parameters.ordinal import Ordinal
-from baco_like.parameters.permutation import Permutation
-from baco_like.parameters.protocol import Parameter
-from baco_like.parameters.real import Real
+from baco_like._optional import needs_extra
+from baco_like.constraints import Constraint
+from baco_like.exceptions import SpaceError
+from baco_like.integrations._shared import order_texts, read_permutations, write_permutations
+from baco_like.parameters import Categorical, Integer, Ordinal, Parameter, Permutation, Real
 from baco_like.parameters.values import plain
+from baco_like.spaces import Space
 from baco_like.spaces.inputs import split_constraint
-from baco_like.spaces.space import Space
 
-try:
+with needs_extra("ConfigSpace", "configspace"):
     import ConfigSpace as cs
     from ConfigSpace.hyperparameters import Hyperparameter
-except ImportError:
-    raise MissingExtra("ConfigSpace", "configspace") from None
 
 __all__ = ["MAX_CLAUSES", "from_configuration", "to_configspace", "to_configuration"]
 

@@ -9,19 +9,18 @@ from typing import Any
 
 from typing_extensions import override
 
-from baco_like.exceptions import MissingExtra, SpaceExhausted
-from baco_like.integrations._shared.options import check_options
-from baco_like.journal.memory import MemoryJournal
+from baco_like._optional import needs_extra
+from baco_like.exceptions import SpaceExhausted
+from baco_like.integrations._shared import check_options
+from baco_like.journal import MemoryJournal
 from baco_like.optimizer import Optimizer
-from baco_like.records.history import Noise
+from baco_like.records import Noise
 from baco_like.records.reading import finite_number
-from baco_like.spaces.space import Space
-from baco_like.strategies.protocol import Strategy
+from baco_like.spaces import Space
+from baco_like.strategies import Strategy
 
-try:
+with needs_extra("ray", "ray"):
     from ray.tune.search import Searcher
-except ImportError:
-    raise MissingExtra("ray", "ray") from None
 
 __all__ = ["BacoSearch"]
 
@@ -123,8 +122,6 @@ class BacoSearch(Searcher):  # type: ignore[misc]  # Ray has no types
             return
         trial = self.optimizer.history.find(self._pending_ids[trial_id])
         assert trial is not None
-        # An evaluated point may have answered the trial in the meantime: then this is a second measurement.
-        answered = trial.id not in self.optimizer.history.pending
         metrics = dict(result or {})
         value = None if error else finite_number(metrics.get(self.optimizer.options.objective))
         failure, message = None, ""
@@ -135,13 +132,15 @@ class BacoSearch(Searcher):  # type: ignore[misc]  # Ray has no types
             failure = str(metrics.get("failed") or "runtime")
             message = str(metrics.get("message") or reason)
         seconds = finite_number(metrics.get("time_total_s"))
+        # An evaluated point may have answered the trial in the meantime: then this is a second measurement.
+        is_pending = trial.id in self.optimizer.history.pending
         self.optimizer.observe(
-            dict(trial.config) if answered else trial,
+            trial if is_pending else dict(trial.config),
             None if failure else value,
             failed=failure,
             message=message,
             extra={} if seconds is None else {"seconds": {"run": seconds}},
-            imported=answered,
+            imported=True,
         )
         del self._pending_ids[trial_id]
 

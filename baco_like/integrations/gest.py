@@ -1,4 +1,4 @@
-"""This package's optimizer as a gest-api generator, which libEnsemble, Xopt and optimas run."""
+"""gest-api: this package's optimizer as a generator for libEnsemble, Xopt and optimas, and VOCS variables."""
 
 from __future__ import annotations
 
@@ -8,23 +8,33 @@ from typing import Any
 from typing_extensions import override
 
 from baco_like._checks import whole_number
-from baco_like.exceptions import MissingExtra, SpaceExhausted
-from baco_like.integrations._shared.permutation_text import read_permutations, write_permutations
-from baco_like.integrations.gest.variables import check_variables, space_from_vocs
+from baco_like._optional import needs_extra
+from baco_like.exceptions import SpaceError, SpaceExhausted
+from baco_like.integrations._shared import order_texts, read_permutations, write_permutations
 from baco_like.optimizer import Optimizer
-from baco_like.parameters.values import plain
-from baco_like.records.reading import finite_number, outcome_from
-from baco_like.records.trial import Outcome
-from baco_like.spaces.space import Space
-from baco_like.strategies.protocol import Strategy
+from baco_like.parameters import Categorical, Integer, Ordinal, Parameter, Permutation, Real
+from baco_like.parameters.values import is_number, plain
+from baco_like.records import Outcome, outcome_from
+from baco_like.records.reading import finite_number
+from baco_like.spaces import Space
+from baco_like.strategies import Strategy
 
-try:
+with needs_extra("gest_api", "gest"):
     from gest_api import Generator
-    from gest_api.vocs import VOCS, ContextualVariable, MaximizeObjective, MinimizeObjective
-except ImportError:
-    raise MissingExtra("gest_api", "gest") from None
+    from gest_api.vocs import (
+        VOCS,
+        BaseVariable,
+        ContextualVariable,
+        ContinuousVariable,
+        DiscreteVariable,
+        MaximizeObjective,
+        MinimizeObjective,
+    )
 
-__all__ = ["BacoGenerator"]
+__all__ = ["BacoGenerator", "vocs_variables"]
+
+_MAX_LISTED = 1000
+"""Integers with more values than this are declared as an interval instead of a set."""
 
 
 class BacoGenerator(Generator):  # type: ignore[misc]  # gest-api has no types
@@ -187,3 +197,72 @@ class BacoGenerator(Generator):  # type: ignore[misc]  # gest-api has no types
         if finite_number(result[self._objective]) is None:
             return "runtime", f"{self._objective} = {result[self._objective]}"
         return None, ""
+
+
+# Variables ------------------------------------------------------------------------------------------------------------
+
+
+def vocs_variables(space: Space) -> dict[str, list[float] | set[Any]]:
+    """Return a space's parameters as the variables of a VOCS: intervals, and sets of values.
+
+    Raises:
+        SpaceError: A permutation has more than seven elements, or two orders of it have the same text.
+    """
+    return {name: _variable(name, p) for name, p in space.parameters.items()}
+
+
+def space_from_vocs(vocs: VOCS) -> Space:
+    """Return the space of the variables; a set of texts is sorted, since sets have no order."""
+    parameters: dict[str, Parameter] = {}
+    for name, variable in vocs.variables.items():
+        default = variable.default_value
+        if isinstance(variable, ContinuousVariable):
+            low, high = variable.domain
+            parameters[name] = Real(low, high, default=default)
+            continue
+        values = [plain(value) for value in variable.values]
+        if all(map(is_number, values)):
+            parameters[name] = Ordinal(values, default=default)
+        else:
+            parameters[name] = Categorical(set(values))
+    return Space(parameters)
+
+
+def check_variables(vocs: VOCS, space: Space) -> None:
+    """Check that the VOCS allows every configuration of the space.
+
+    Raises:
+        ValueError: The VOCS lacks a variable or a value.
+    """
+    if set(vocs.variables) != set(space.names):
+        raise ValueError(
+            f"the variables of the VOCS are {', '.join(vocs.variables)}, but the space has {', '.join(space.names)}; "
+            "vocs_variables(space) returns matching variables"
+        )
+    for name, parameter in space.parameters.items():
+        if not _contains(vocs.variables[name], _variable(name, parameter)):
+            raise ValueError(
+                f"variable {name!r} of the VOCS does not have all values of {parameter!r:.100}; "
+                "vocs_variables(space) returns matching variables"
+            )
+
+
+def _variable(name: str, parameter: Parameter) -> list[float] | set[Any]:
+    if isinstance(parameter, Permutation):
+        return set(order_texts(name, parameter, "gest-api"))
+    if isinstance(parameter, Integer) and parameter.cardinality <= _MAX_LISTED:
+        return set(range(parameter.low, parameter.high + 1))
+    if isinstance(parameter, Real | Integer):
+        low, high = parameter.low, parameter.high
+        return {low} if low == high else [low, high]
+    if isinstance(parameter, Ordinal | Categorical):
+        return set(parameter.values)
+    raise SpaceError(f"parameter {name!r}: a VOCS has no {type(parameter).__name__}")
+
+
+def _contains(declared: BaseVariable, needed: list[float] | set[Any]) -> bool:
+    """Return whether a variable of the VOCS has all of an interval, or all values of a set."""
+    if isinstance(declared, DiscreteVariable):
+        return isinstance(needed, set) and needed <= set(declared.values)
+    low, high = declared.domain
+    return all(map(is_number, needed)) and low <= min(needed) and max(needed) <= high

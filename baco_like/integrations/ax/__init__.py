@@ -1,1 +1,0 @@
-"""Ax: a node of a generation strategy, and conversion of search spaces."""

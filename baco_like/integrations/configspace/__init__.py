@@ -1,1 +1,0 @@
-"""ConfigSpace: conversion of spaces and configurations."""

@@ -1,1 +1,0 @@
-"""gest-api: a generator for libEnsemble, Xopt and optimas."""

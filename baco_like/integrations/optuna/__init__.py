@@ -1,1 +1,0 @@
-"""Optuna: a sampler, and conversion of spaces and configurations."""

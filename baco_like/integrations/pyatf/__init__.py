@@ -1,1 +1,0 @@
-"""pyATF: a search technique."""

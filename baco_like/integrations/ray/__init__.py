@@ -1,1 +1,0 @@
-"""Ray Tune: a searcher."""
