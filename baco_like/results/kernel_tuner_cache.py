@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from baco_like.journal.events import config_from_json
@@ -23,11 +24,12 @@ from baco_like.results.measurements import (
 from baco_like.results.recording import (
     OWN,
     Recording,
-    about,
-    as_told,
-    completed,
-    own_part,
+    hashable,
+    read_attributes,
+    read_rows,
     recording,
+    write_attributes,
+    write_rows,
 )
 
 _WORDS: Mapping[str, str] = {
@@ -68,33 +70,26 @@ def from_cache(document: Mapping[str, Any], objective: str | None = None) -> Rec
     rows = document["cache"].values()
     measurements = {name for row in rows for name in row} - {*names, *_STAGES, *_OTHER_TIMES}
     objective = one_objective(document.get("objective", "time"), objective, measurements)
-    domains = {name: tuple(map(_hashable, document["tune_params"][name])) for name in names}
-    found = [_pair(row, names, objective) for row in rows]
-    known = {
-        "objective": objective,
-        "unit": _unit(objective),
-        "direction": default_direction(objective),
-    }
-    return as_told(recording(found, names=names, domains=domains, **known), document)
+    recorded = recording(
+        read_rows(rows, partial(_read_row, names=names, objective=objective)),
+        names=names,
+        domains={name: tuple(map(hashable, document["tune_params"][name])) for name in names},
+        objective=objective,
+        unit=_unit(objective),
+        direction=default_direction(objective),
+    )
+    return read_attributes(recorded, document)
 
 
 def _unit(objective: str) -> str:
     return "ms" if objective == "time" else ""
 
 
-def _hashable(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
-
-
-def _pair(
+def _read_row(
     row: Mapping[str, Any], names: Sequence[str], objective: str
 ) -> tuple[dict[str, Any], Outcome]:
-    own = own_part(row)
-    if own is not None:
-        return own
-    return config_from_json({name: row[name] for name in names if name in row}), cache_outcome(
-        row, names, objective
-    )
+    config = config_from_json({name: row[name] for name in names if name in row})
+    return config, cache_outcome(row, names, objective)
 
 
 def cache_outcome(row: Mapping[str, Any], names: Sequence[str], objective: str) -> Outcome:
@@ -107,15 +102,14 @@ def cache_outcome(row: Mapping[str, Any], names: Sequence[str], objective: str) 
     """
     seconds = stages(row, _STAGES, 1e3)
     raw = row.get(objective)
-    told = row["__error__"] if "__error__" in row else raw if isinstance(raw, str) else None
-    if told is not None:
-        return failure(_WORDS.get(str(told), "runtime"), str(told), seconds)
+    error = row.get("__error__", raw if isinstance(raw, str) else None)
     value = finite_number(raw)
-    if value is None or value >= _FAILED:
-        return failure("runtime", str(raw), seconds)
+    if error is not None or value is None or value >= _FAILED:
+        message = str(raw if error is None else error)
+        return failure(_WORDS.get(message, "runtime"), message, seconds)
     known = {*names, objective, *_STAGES, *_OTHER_TIMES}
-    others = {name: finite_number(one) for name, one in row.items() if name not in known}
-    metrics = {name: one for name, one in others.items() if one is not None}
+    others = {name: finite_number(cell) for name, cell in row.items() if name not in known}
+    metrics = {name: number for name, number in others.items() if number is not None}
     return measured(value, numbers(row.get("times", ())), seconds, metrics)
 
 
@@ -145,7 +139,7 @@ def _entries(text: str, position: int) -> Iterator[tuple[str, Any]]:
 # Writing --------------------------------------------------------------------------------------------------------
 
 
-def cache_bytes(found: Recording, metadata: Mapping[str, Any] | None = None) -> bytes:
+def cache_bytes(recorded: Recording, metadata: Mapping[str, Any] | None = None) -> bytes:
     """Return the content of a complete cache file, which Kernel Tuner can simulate or resume.
 
     Device, kernel and problem size come from ``metadata`` (``device_name``, ``kernel_name``, ``problem_size``); Kernel
@@ -154,41 +148,38 @@ def cache_bytes(found: Recording, metadata: Mapping[str, Any] | None = None) -> 
     Raises:
         ValueError: A value has no JSON form, or a parameter has the name of a measurement.
     """
-    for name in (found.objective, *_STAGES, *_OTHER_TIMES, "times", "__error__", OWN):
-        if name in found.names:
+    names, objective = recorded.names, recorded.objective
+    for name in (objective, *_STAGES, *_OTHER_TIMES, "times", "__error__", OWN):
+        if name in names:
             raise ValueError(f"a cache of Kernel Tuner has its own {name!r}; rename the parameter")
+    write = partial(_write_row, objective=objective)
+    read = partial(_read_row, names=names, objective=objective)
     rows: dict[str, Any] = {}
-    for config, outcome in zip(found.configs, found.outcomes, strict=True):
-        row = _row(config, outcome, found.objective)
-        key = ",".join(map(str, config.values()))
+    for values, row in zip(recorded.rows, write_rows(recorded, write, read), strict=True):
+        key = ",".join(map(str, values))
         while key in rows:
             key += ",again"
-        rows[key] = completed(
-            row, config, outcome, lambda row: _pair(row, found.names, found.objective)
-        )
+        rows[key] = row
     document = {
         "device_name": "unknown",
         "kernel_name": "unknown",
         "problem_size": "unknown",
         **(metadata or {}),
-        "tune_params_keys": list(found.names),
-        "tune_params": {name: list(values) for name, values in found.domains.items()},
-        "objective": found.objective,
-        **about(found, _unit(found.objective)),
+        "tune_params_keys": list(names),
+        "tune_params": {name: list(values) for name, values in recorded.domains.items()},
+        "objective": objective,
+        **write_attributes(recorded, _unit(objective)),
         "cache": rows,
     }
     return json_bytes(document, "a cache of Kernel Tuner")
 
 
-def _row(config: Mapping[str, Any], outcome: Outcome, objective: str) -> dict[str, Any]:
+def _write_row(config: Mapping[str, Any], outcome: Outcome, objective: str) -> dict[str, Any]:
     seconds = outcome.extra.get("seconds", {})
     times = {theirs: milliseconds(seconds.get(ours)) for theirs, ours in _STAGES.items()}
     times |= dict.fromkeys(_OTHER_TIMES, 0.0)
     if outcome.status is not Status.OK:
-        return {
-            **config,
-            "__error__": _ERRORS.get(outcome.failed or "", "RuntimeFailedConfig"),
-            **times,
-        }
+        error = _ERRORS.get(outcome.failed or "", "RuntimeFailedConfig")
+        return {**config, "__error__": error, **times}
     repeats = {"times": list(outcome.repeats)}
     return {**outcome.metrics, **config, objective: outcome.value, **repeats, **times}

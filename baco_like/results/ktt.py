@@ -7,22 +7,22 @@ measures durations only, each once; all other information is written to the row 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from baco_like.records.reading import finite_number
 from baco_like.records.trial import Outcome, Status
 from baco_like.results.files import json_bytes
-from baco_like.results.measurements import failure, measured
-from baco_like.results.recording import Recording, about, as_told, completed, own_part, recording
-
-_UNITS: Mapping[str, tuple[str, float]] = {
-    "Nanoseconds": ("ns", 1e9),
-    "Microseconds": ("us", 1e6),
-    "Milliseconds": ("ms", 1e3),
-    "Seconds": ("s", 1.0),
-}
-"""KTT's unit of time -> our unit, and its number per second."""
+from baco_like.results.measurements import TIME_UNITS, failure, measured, stages
+from baco_like.results.recording import (
+    Recording,
+    read_attributes,
+    read_rows,
+    recording,
+    write_attributes,
+    write_rows,
+)
 
 _WORDS: Mapping[str, str] = {
     "ComputationFailed": "runtime",
@@ -47,7 +47,7 @@ _STAGES: Mapping[str, str] = {"CompilationOverhead": "compile", "ValidationOverh
 
 _OTHER_OVERHEADS = ("DataMovementOverhead", "ProfilingOverhead")
 
-_VALUE_TYPES: Mapping[type, str] = {float: "Double", bool: "Bool", str: "String"}
+_VALUE_TYPES: Mapping[type, str] = {float: "Double", bool: "Bool"}
 
 
 # Reading --------------------------------------------------------------------------------------------------------
@@ -61,16 +61,13 @@ def from_ktt(document: Mapping[str, Any]) -> Recording:
         LookupError, TypeError, ValueError, AttributeError: The file is damaged.
     """
     metadata = document.get("Metadata", {})
-    unit, per_second = _UNITS[str(metadata.get("TimeUnit", "Milliseconds"))]
-    found = [_pair(row, per_second) for row in document["Results"]]
+    unit, per_second = TIME_UNITS[str(metadata.get("TimeUnit", "milliseconds")).lower()]
+    rows = read_rows(document["Results"], partial(_read_row, per_second=per_second))
     objective = str(document.get("UserData", {}).get("objective", "time"))
-    return as_told(recording(found, objective=objective, unit=unit), document)
+    return read_attributes(recording(rows, objective=objective, unit=unit), document)
 
 
-def _pair(row: Mapping[str, Any], per_second: float) -> tuple[dict[str, Any], Outcome]:
-    own = own_part(row)
-    if own is not None:
-        return own
+def _read_row(row: Mapping[str, Any], per_second: float) -> tuple[dict[str, Any], Outcome]:
     config = {str(pair["Name"]): pair["Value"] for pair in row["Configuration"]}
     seconds = _seconds(row, per_second)
     value, status = finite_number(row["TotalDuration"]), str(row["Status"])
@@ -81,43 +78,39 @@ def _pair(row: Mapping[str, Any], per_second: float) -> tuple[dict[str, Any], Ou
 
 def _seconds(row: Mapping[str, Any], per_second: float) -> dict[str, float]:
     """Return the times of the stages; older files have only the total of all overheads."""
-    given = {ours: finite_number(row.get(theirs)) for theirs, ours in _STAGES.items()}
-    others = [finite_number(row.get(name)) or 0.0 for name in _OTHER_OVERHEADS]
-    if not any(name in row for name in _STAGES):
-        others = [finite_number(row.get("TotalOverhead")) or 0.0]
-    given["overhead"] = sum(others)
-    return {name: one / per_second for name, one in given.items() if one is not None and one > 0}
+    has_stages = any(name in row for name in _STAGES)
+    others = _OTHER_OVERHEADS if has_stages else ("TotalOverhead",)
+    overhead = sum(finite_number(row.get(name)) or 0.0 for name in others)
+    times = {**row, "overhead": overhead}
+    return stages(times, {**_STAGES, "overhead": "overhead"}, per_second)
 
 
 # Writing --------------------------------------------------------------------------------------------------------
 
 
-def ktt_bytes(found: Recording, metadata: Mapping[str, Any] | None = None) -> bytes:
+def ktt_bytes(recorded: Recording, metadata: Mapping[str, Any] | None = None) -> bytes:
     """Return the content of a file that KTT reads.
 
     Args:
-        found: The results, in a unit of time; an unknown unit is written as milliseconds.
+        recorded: The results, in a unit of time; an unknown unit is written as milliseconds.
         metadata: Additional entries of ``Metadata``, such as ``Device``.
 
     Raises:
         ValueError: The unit is not a unit of time, or a value has no JSON form.
     """
-    wanted = found.unit or "ms"
-    named = {ours: (name, per_second) for name, (ours, per_second) in _UNITS.items()}
-    if wanted not in named:
+    unit = recorded.unit or "ms"
+    units = {ours: (name, per_second) for name, (ours, per_second) in TIME_UNITS.items()}
+    if unit not in units:
         raise ValueError(
-            f"the unit {found.unit!r} is not a unit of time, and KTT's files have only durations; write t4 or csv"
+            f"the unit {unit!r} is not a unit of time, and KTT's files have only durations; write t4 or csv"
         )
-    unit, per_second = named[wanted]
-    rows = [
-        completed(_row(config, one, per_second), config, one, lambda row: _pair(row, per_second))
-        for config, one in zip(found.configs, found.outcomes, strict=True)
-    ]
+    name, per_second = units[unit]
+    write = partial(_write_row, per_second=per_second)
     document = {
-        "Metadata": {**_METADATA, "TimeUnit": unit, **(metadata or {})},
-        "Results": rows,
-        "UserData": {"objective": found.objective},
-        **about(found, wanted),
+        "Metadata": {**_METADATA, "TimeUnit": name.capitalize(), **(metadata or {})},
+        "Results": write_rows(recorded, write, partial(_read_row, per_second=per_second)),
+        "UserData": {"objective": recorded.objective},
+        **write_attributes(recorded, unit),
     }
     return json_bytes(document, "a file of KTT's")
 
@@ -135,7 +128,7 @@ _METADATA: Mapping[str, str] = {
 _SIZE = {"X": 1, "Y": 1, "Z": 1}
 
 
-def _row(config: Mapping[str, Any], outcome: Outcome, per_second: float) -> dict[str, Any]:
+def _write_row(config: Mapping[str, Any], outcome: Outcome, per_second: float) -> dict[str, Any]:
     ran = outcome.status is Status.OK
     seconds = outcome.extra.get("seconds", {})
     overheads = {
@@ -143,6 +136,14 @@ def _row(config: Mapping[str, Any], outcome: Outcome, per_second: float) -> dict
         for theirs, ours in [*_STAGES.items(), ("DataMovementOverhead", "overhead")]
     }
     duration = outcome.value if ran else 0.0
+    kernel = {  # KTT sums up the durations of kernels again when it reads the file
+        "KernelFunction": "kernel",
+        "Duration": duration,
+        "Overhead": 0.0,
+        "CompilationOverhead": overheads["CompilationOverhead"],
+        "GlobalSize": _SIZE,
+        "LocalSize": _SIZE,
+    }
     return {
         "KernelName": "kernel",
         "Status": _OK if ran else _STATUSES.get(outcome.failed or "", "ComputationFailed"),
@@ -154,19 +155,7 @@ def _row(config: Mapping[str, Any], outcome: Outcome, per_second: float) -> dict
         "ProfilingOverhead": 0.0,
         **overheads,
         "Configuration": [_value(name, value) for name, value in config.items()],
-        "ComputationResults": [_computation(duration, overheads)] if ran else [],
-    }
-
-
-def _computation(duration: Any, overheads: Mapping[str, float]) -> dict[str, Any]:
-    """Return the kernel of a result; KTT sums up the durations again when it reads the file."""
-    return {
-        "KernelFunction": "kernel",
-        "Duration": duration,
-        "Overhead": 0.0,
-        "CompilationOverhead": overheads["CompilationOverhead"],
-        "GlobalSize": _SIZE,
-        "LocalSize": _SIZE,
+        "ComputationResults": [kernel] if ran else [],
     }
 
 
@@ -174,5 +163,5 @@ def _value(name: str, value: Any) -> dict[str, Any]:
     """Return a parameter with its value; a permutation becomes a text."""
     if type(value) is int:
         return {"Name": name, "ValueType": "UnsignedInt" if value >= 0 else "Int", "Value": value}
-    plain: Sequence[Any] = ",".join(map(str, value)) if isinstance(value, tuple) else value
-    return {"Name": name, "ValueType": _VALUE_TYPES.get(type(plain), "String"), "Value": plain}
+    value = ",".join(map(str, value)) if isinstance(value, tuple) else value
+    return {"Name": name, "ValueType": _VALUE_TYPES.get(type(value), "String"), "Value": value}

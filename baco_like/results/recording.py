@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from baco_like.exceptions import RunFileError
-from baco_like.journal.events import config_from_json, observed_event, read_outcome
+from baco_like.journal.events import config_from_json, outcome_row, read_outcome
 from baco_like.parameters.protocol import Parameter
 from baco_like.parameters.registry import parameter_from_dict
 from baco_like.records.direction import Direction
@@ -21,13 +21,14 @@ from baco_like.spaces.space import Space
 Row = tuple[Any, ...]
 """A configuration: its values in the order of the parameters."""
 
+ConfigOutcome = tuple[Mapping[str, Any], Outcome]
+"""A configuration with its outcome."""
+
 OWN = "baco_like"
 """The key in the files of other tools for everything that their format has no place for."""
 
-STAGES: Mapping[str, str] = {"build": "compile"}
+_STAGES: Mapping[str, str] = {"build": "compile"}
 """Our evaluators' names of stages -> the names in recordings (compile, run, check)."""
-
-COMPLETE = (Status.OK, Status.FAILED, Status.CENSORED)
 
 
 @dataclass(frozen=True)
@@ -130,10 +131,10 @@ class Recording:
             SpaceError: A constraint was a callable and was not written down; or there is no such row.
         """
         if self.described is not None:
-            found = space_from_dict(self.described)
-            return Space(found.parameters, found.constraints)
-        kept = zip(self.configs, self.outcomes, strict=True)
-        return Space.from_dataframe([c for c, one in kept if one.failed != "constraints"])
+            description = space_from_dict(self.described)
+            return Space(description.parameters, description.constraints)
+        rows = zip(self.configs, self.outcomes, strict=True)
+        return Space.from_dataframe([c for c, outcome in rows if outcome.failed != "constraints"])
 
 
 def _merge(first: Outcome, second: Outcome) -> Outcome:
@@ -154,7 +155,7 @@ def _text_of(value: Any) -> str:
     return text.casefold() if text.casefold() in ("true", "false") else text.strip("()[]")
 
 
-def recording(found: Sequence[tuple[Mapping[str, Any], Outcome]], **known: Any) -> Recording:
+def recording(rows: Sequence[ConfigOutcome], **known: Any) -> Recording:
     """Return the recording of configurations with their outcomes; ``known`` are its other attributes.
 
     Rows whose parameters differ from those of the first row are left out, with a note.
@@ -163,44 +164,43 @@ def recording(found: Sequence[tuple[Mapping[str, Any], Outcome]], **known: Any) 
         RunFileError: The list is empty, or a value is neither a scalar nor a tuple of scalars.
         ValueError: An outcome has both or neither of a value and a failure word.
     """
-    if not found:
+    if not rows:
         raise RunFileError("it has no entries")
-    names = tuple(known.pop("names", None) or found[0][0])
-    kept = [(config, outcome) for config, outcome in found if set(config) == set(names)]
+    names = tuple(known.pop("names", None) or rows[0][0])
+    kept = [(config, outcome) for config, outcome in rows if set(config) == set(names)]
     if not kept:
         raise RunFileError(f"no row has the parameters {', '.join(names)}")
-    _check_values(config for config, _ in kept)
-    _check(outcome for _, outcome in kept)
-    left = len(found) - len(kept)
-    notes = (f"rows with other parameters than {', '.join(names)} that were left out: {left}",)
-    return Recording(
-        names,
-        tuple(tuple(config[name] for name in names) for config, _ in kept),
-        tuple(replace(outcome, trial_id=i) for i, (_, outcome) in enumerate(kept)),
-        notes=notes if left else (),
-        **known,
+    for row in kept:
+        _check_row(*row)
+    left_out = len(rows) - len(kept)
+    notes = (f"rows with other parameters than {', '.join(names)} that were left out: {left_out}",)
+    return Recording(names, *split_rows(names, kept), notes=notes if left_out else (), **known)
+
+
+def split_rows(
+    names: Sequence[str], rows: Sequence[ConfigOutcome]
+) -> tuple[tuple[Row, ...], tuple[Outcome, ...]]:
+    """Return the values of the configurations, and the outcomes with new numbers."""
+    return (
+        tuple(tuple(config[name] for name in names) for config, _ in rows),
+        tuple(replace(outcome, trial_id=i) for i, (_, outcome) in enumerate(rows)),
     )
 
 
-def _check_values(configs: Iterable[Mapping[str, Any]]) -> None:
-    for config in configs:
-        for name, value in config.items():
-            try:
-                hash(value)
-            except TypeError:
-                raise RunFileError(
-                    f"parameter {name!r} has the value {value!r:.80}; expected a number, a text, true, false or a list "
-                    "of these"
-                ) from None
-
-
-def _check(outcomes: Iterable[Outcome]) -> None:
-    for one in outcomes:
-        has = (one.value is not None, bool(one.failed), one.bound is not None)
-        if has != _HAS.get(one.status):
-            raise ValueError(
-                f"status {one.status.value!r} with value {one.value}, failed {one.failed!r}"
-            )
+def _check_row(config: Mapping[str, Any], outcome: Outcome) -> None:
+    for name, value in config.items():
+        try:
+            hash(value)
+        except TypeError:
+            raise RunFileError(
+                f"parameter {name!r} has the value {value!r:.80}; expected a number, a text, true, false or a list "
+                "of these"
+            ) from None
+    has = (outcome.value is not None, bool(outcome.failed), outcome.bound is not None)
+    if has != _HAS.get(outcome.status):
+        raise ValueError(
+            f"status {outcome.status.value!r} with value {outcome.value}, failed {outcome.failed!r}"
+        )
 
 
 _HAS: Mapping[Status, tuple[bool, bool, bool]] = {
@@ -212,8 +212,8 @@ _HAS: Mapping[Status, tuple[bool, bool, bool]] = {
 
 
 def by_measurement(
-    rows: Iterable[tuple[Mapping[str, Any], Outcome]], objective: str, instead_of: str
-) -> list[tuple[Mapping[str, Any], Outcome]]:
+    rows: Iterable[ConfigOutcome], objective: str, instead_of: str
+) -> list[ConfigOutcome]:
     """Return results with another measurement as the value.
 
     Successes without the measurement are left out. Censored results become failures, because bounds are in the unit of
@@ -224,7 +224,7 @@ def by_measurement(
         objective: Name of the measurement.
         instead_of: Name of the present value, which becomes a measurement.
     """
-    found = []
+    changed = []
     for config, outcome in rows:
         outcome = unbounded(outcome)
         if outcome.status is Status.OK:
@@ -235,8 +235,8 @@ def by_measurement(
             outcome = Outcome.success(
                 outcome.trial_id, (value,), metrics=metrics, extra=outcome.extra
             )
-        found.append((config, outcome))
-    return found
+        changed.append((config, outcome))
+    return changed
 
 
 def recorded_trials(trials: Iterable[Trial], **known: Any) -> Recording:
@@ -245,110 +245,113 @@ def recorded_trials(trials: Iterable[Trial], **known: Any) -> Recording:
     Raises:
         RunFileError: All trials are pending or abandoned.
     """
-    done = [trial for trial in trials if trial.status in COMPLETE]
-    pairs = [(dict(t.config), _in_our_words(t.outcome)) for t in done if t.outcome is not None]
-    return recording(pairs, **known)
-
-
-def _in_our_words(outcome: Outcome) -> Outcome:
-    if outcome.status is Status.FAILED and not outcome.failed:
-        outcome = replace(outcome, failed="runtime")
-    told = outcome.extra.get("seconds")
-    if not isinstance(told, Mapping):
-        return outcome
-    seconds = {STAGES.get(name, name): value for name, value in told.items()}
-    return replace(outcome, extra={**outcome.extra, "seconds": seconds})
+    rows = []
+    for trial in trials:
+        outcome = trial.outcome
+        if outcome is None or outcome.status not in _HAS:
+            continue
+        if outcome.status is Status.FAILED and not outcome.failed:
+            outcome = replace(outcome, failed="runtime")
+        times = outcome.extra.get("seconds")
+        if isinstance(times, Mapping):
+            seconds = {_STAGES.get(name, name): value for name, value in times.items()}
+            outcome = replace(outcome, extra={**outcome.extra, "seconds": seconds})
+        rows.append((dict(trial.config), outcome))
+    return recording(rows, **known)
 
 
 def occurring(names: Sequence[str], rows: Iterable[Row]) -> dict[str, tuple[Any, ...]]:
     """Return the distinct values of each parameter: numbers in order, others in the order of their texts."""
     columns = list(zip(*rows, strict=True)) or [()] * len(names)
-    return {name: _ordered(values) for name, values in zip(names, columns, strict=True)}
-
-
-def _ordered(values: Iterable[Any]) -> tuple[Any, ...]:
-    distinct = list({(type(value), value): value for value in values}.values())
-    numbers = all(isinstance(value, (int, float)) for value in distinct)
-    return tuple(sorted(distinct) if numbers else sorted(distinct, key=str))
+    values: dict[str, tuple[Any, ...]] = {}
+    for name, column in zip(names, columns, strict=True):
+        distinct = {(type(value), value): value for value in column}.values()
+        numbers = all(isinstance(value, (int, float)) for value in distinct)
+        values[name] = tuple(sorted(distinct, key=None if numbers else str))
+    return values
 
 
 # Information that other formats have no place for --------------------------------------------------------------
 
 
-def completed(
-    row: dict[str, Any],
-    config: Mapping[str, Any],
-    outcome: Outcome,
-    read: Callable[[Mapping[str, Any]], tuple[Mapping[str, Any], Outcome]],
-) -> dict[str, Any]:
-    """Return a row of another format that reads back exactly.
+def write_rows(
+    recorded: Recording,
+    write: Callable[[Mapping[str, Any], Outcome], dict[str, Any]],
+    read: Callable[[Mapping[str, Any]], ConfigOutcome],
+) -> list[dict[str, Any]]:
+    """Return the rows of another format, which read back exactly.
 
-    If the format loses information, the row also gets the observation as our journals write it, under the key `OWN`,
+    If the format loses information, a row also gets the observation as our journals write it, under the key `OWN`,
     which other readers ignore.
 
     Args:
-        row: The row in the other format.
-        config: The configuration.
-        outcome: Its outcome.
+        recorded: The results.
+        write: Returns the row of a configuration and its outcome in the other format.
         read: The format's reader of a row.
     """
-    back, said = read(row)
-    if list(map(repr, back.items())) == list(map(repr, config.items())) and said == replace(
-        outcome, trial_id=said.trial_id
-    ):
-        return row
-    (told,) = observed_event([Trial(0, config, outcome=outcome)])["outcomes"]
-    return {**row, OWN: told}
+    rows = []
+    for config, outcome in zip(recorded.configs, recorded.outcomes, strict=True):
+        row = write(config, outcome)
+        config_read, outcome_read = read(row)
+        same_config = [*map(repr, config_read.items())] == [*map(repr, config.items())]
+        if not same_config or replace(outcome_read, trial_id=outcome.trial_id) != outcome:
+            row[OWN] = outcome_row(Trial(0, config), outcome)
+        rows.append(row)
+    return rows
 
 
-def own_part(row: Mapping[str, Any]) -> tuple[dict[str, Any], Outcome] | None:
-    """Return the configuration and outcome under the key `OWN` of a row, or None.
+def read_rows(
+    rows: Iterable[Mapping[str, Any]], read: Callable[[Mapping[str, Any]], ConfigOutcome]
+) -> list[ConfigOutcome]:
+    """Return the configurations and outcomes of rows, preferably those under the key `OWN`.
 
     Raises:
-        LookupError, TypeError, ValueError, AttributeError: The row is damaged.
+        LookupError, TypeError, ValueError, AttributeError: A row is damaged.
     """
-    if OWN not in row:
-        return None
-    return config_from_json(row[OWN]["config"]), read_outcome(row[OWN])
+    return [
+        (config_from_json(row[OWN]["config"]), read_outcome(row[OWN])) if OWN in row else read(row)
+        for row in rows
+    ]
 
 
-def about(found: Recording, unit: str) -> dict[str, Any]:
+def write_attributes(recorded: Recording, unit: str) -> dict[str, Any]:
     """Return direction, domains, space and unit under the key `OWN`, as far as the format has no place for them.
 
     Args:
-        found: The results.
+        recorded: The results.
         unit: The unit that a reader assumes; a different one is written.
     """
-    told: dict[str, Any] = {"goal": found.direction, "space": found.described}
-    told = {name: part for name, part in told.items() if part}
-    if found.unit != unit:
-        told["unit"] = found.unit
-    if found.domains != occurring(found.names, found.rows):
-        told["domains"] = {name: list(values) for name, values in found.domains.items()}
-    return {OWN: told} if told else {}
+    attributes: dict[str, Any] = {"goal": recorded.direction, "space": recorded.described}
+    attributes = {name: value for name, value in attributes.items() if value}
+    if recorded.unit != unit:
+        attributes["unit"] = recorded.unit
+    if recorded.domains != occurring(recorded.names, recorded.rows):
+        attributes["domains"] = {name: list(one) for name, one in recorded.domains.items()}
+    return {OWN: attributes} if attributes else {}
 
 
-def as_told(found: Recording, told: Any) -> Recording:
-    """Return a recording with the attributes that `about` has written.
+def read_attributes(recorded: Recording, document: Any) -> Recording:
+    """Return a recording with the attributes that `write_attributes` has written to a document.
 
     Raises:
         LookupError, TypeError, ValueError, AttributeError: The file is damaged.
     """
-    own = told.get(OWN) if isinstance(told, Mapping) else None
+    own = document.get(OWN) if isinstance(document, Mapping) else None
     if own is None:
-        return found
-    direction, described = own.get("goal", found.direction), own.get("space")
+        return recorded
+    direction, described = own.get("goal", recorded.direction), own.get("space")
     if direction not in (None, "minimize", "maximize") or not isinstance(described, dict | None):
         raise ValueError(f"its part {OWN!r} is wrong")
-    domains = own.get("domains", {name: list(one) for name, one in found.domains.items()})
+    domains = own.get("domains", recorded.domains)
     return replace(
-        found,
-        unit=str(own.get("unit", found.unit)),
+        recorded,
+        unit=str(own.get("unit", recorded.unit)),
         direction=direction,
         described=described,
-        domains={name: tuple(map(_untupled, domains[name])) for name in found.names},
+        domains={name: tuple(map(hashable, domains[name])) for name in recorded.names},
     )
 
 
-def _untupled(value: Any) -> Any:
+def hashable(value: Any) -> Any:
+    """Return a tuple for a list, which JSON has instead, and any other value unchanged."""
     return tuple(value) if isinstance(value, list) else value
