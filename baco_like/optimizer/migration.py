@@ -20,7 +20,7 @@ from baco_like.journal.warm_start_results import WarmStartResults, numbered
 from baco_like.optimizer.setup import Config, default_points, read_records
 from baco_like.optimizer.state import apply_events, initial_state
 from baco_like.records.trial import Status, Trial
-from baco_like.results.config_mapper import ConfigMapper, default_values, read_exact
+from baco_like.results.config_mapper import ConfigMapper, default_values
 from baco_like.spaces.inputs import GivenParameter, describe_differences
 from baco_like.spaces.space import Space
 from baco_like.strategies.random_search import RandomSearch
@@ -121,7 +121,7 @@ def _config_move(old_space: Space, space: Space) -> _ConfigMove:
             stacklevel=3,
         )
     removed = {name: old_defaults[name] for name in old_space.names if name not in defaults}
-    mapper = ConfigMapper(space, defaults.__getitem__, removed, read_exact)
+    mapper = ConfigMapper(space, defaults.__getitem__, removed, exact=True)
     known = {*old_space.names, *space.names}
 
     def move(config: Config) -> dict[str, Any] | None:

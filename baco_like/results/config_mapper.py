@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from baco_like.parameters.bases import first_own_value
-from baco_like.parameters.protocol import Parameter
 from baco_like.spaces.space import Space
 
 Config = Mapping[str, Any]
@@ -19,16 +18,6 @@ def default_values(space: Space) -> dict[str, Any]:
     return {name: None if config is None else config[name] for name, config in defaults.items()}
 
 
-def read_text(parameter: Parameter, value: Any) -> Any | None:
-    """Read a value of a file, which may be a text for a number; return the parameter's own value, or None."""
-    return parameter.value_from_text(value)
-
-
-def read_exact(parameter: Parameter, value: Any) -> Any | None:
-    """Return the parameter's equal value, or None."""
-    return first_own_value(parameter, [value])
-
-
 @dataclass(frozen=True)
 class ConfigMapper:
     """Maps configurations to the values of a space. Constraints are not checked.
@@ -37,13 +26,13 @@ class ConfigMapper:
         space: The target space.
         fill: Returns the value of a parameter that a configuration lacks, by name; None if there is none.
         required: By name, values of parameters that the space lacks; configurations with another value are refused.
-        read: Returns a parameter's own value for a given value, or None.
+        exact: Whether only equal values are accepted, not texts for numbers as files have them.
     """
 
     space: Space
     fill: Callable[[str], Any]
     required: Mapping[str, Any] = field(default_factory=dict)
-    read: Callable[[Parameter, Any], Any] = read_text
+    exact: bool = False
 
     def map(self, config: Config) -> tuple[dict[str, Any] | None, str]:
         """Return the configuration in the values of the space, or None with the reason."""
@@ -53,7 +42,12 @@ class ConfigMapper:
         mapped: dict[str, Any] = {}
         for name, parameter in self.space.parameters.items():
             if name in config:
-                value = self.read(parameter, config[name])
+                given = config[name]
+                value = (
+                    first_own_value(parameter, [given])
+                    if self.exact
+                    else parameter.value_from_text(given)
+                )
                 reason = f"they have another value of {name!r} than the space"
             else:
                 value, reason = self.fill(name), f"they lack {name!r}"

@@ -18,17 +18,14 @@ from typing import Any
 
 from baco_like.exceptions import BacoWarning, RunFileError
 from baco_like.records.trial import Status
-from baco_like.results.dataframe_csv import from_frame, is_frame
 from baco_like.results.files import is_packed, read_text, replace_file
 from baco_like.results.hypermapper_csv import from_samples, samples_bytes, writable
 from baco_like.results.journal_file import from_journal
 from baco_like.results.kernel_tuner_cache import cache_bytes, cut_off_cache, from_cache
 from baco_like.results.ktt import from_ktt, ktt_bytes
-from baco_like.results.recording import Recording, by_measurement, recorded_trials
+from baco_like.results.recording import Recording, by_measurement, split_rows
 from baco_like.results.t4 import from_t4, t4_bytes
-from baco_like.results.table_csv import from_table, is_table, table_bytes
-
-__all__ = ["FORMATS", "Recording", "read", "recorded_trials", "write"]
+from baco_like.results.table_csv import from_frame, from_table, is_frame, is_table, table_bytes
 
 FORMATS: Mapping[str, Callable[..., bytes]] = {
     "t4": t4_bytes,
@@ -38,8 +35,6 @@ FORMATS: Mapping[str, Callable[..., bytes]] = {
     "csv": table_bytes,
 }
 """Writers of the formats, by name."""
-
-_WITHOUT_METADATA = ("baco", "csv")
 
 _TRIED = (
     "a journal of baco-like, T4 results (JSON with 'results'), a cache of Kernel Tuner's (JSON with 'cache'), "
@@ -62,38 +57,46 @@ def read(path: str | os.PathLike[str], objective: str | None = None) -> Recordin
     place = Path(path)
     text = read_text(place)
     try:
-        found = _journal(place) if text.startswith('{"crc":"') else _read(text, objective)
+        if text.startswith('{"crc":"'):
+            if is_packed(place):
+                raise RunFileError("it is a compressed journal; unpack it first")
+            recorded = from_journal(place)
+        else:
+            recorded = _read(text, objective)
     except RunFileError as error:
         raise RunFileError(f"{place}: {_line(error)}") from None
     except (LookupError, TypeError, ValueError, AttributeError, csv.Error) as error:
-        told = f"{type(error).__name__}: {_line(error)}"
-        raise RunFileError(f"{place}: a damaged file of results ({told})") from None
-    return found if objective in (None, found.objective) else _measured(place, found, objective)
+        reason = f"{type(error).__name__}: {_line(error)}"
+        raise RunFileError(f"{place}: a damaged file of results ({reason})") from None
+    if objective in (None, recorded.objective):
+        return recorded
+    return _change_objective(place, recorded, objective)
 
 
-def _measured(place: Path, found: Recording, objective: str) -> Recording:
+def _change_objective(place: Path, recorded: Recording, objective: str) -> Recording:
     """Return a recording with another measurement as the value."""
-    pairs = zip(found.configs, found.outcomes, strict=True)
-    kept = by_measurement(pairs, objective, found.objective)
+    pairs = zip(recorded.configs, recorded.outcomes, strict=True)
+    kept = by_measurement(pairs, objective, recorded.objective)
     if not any(outcome.status is Status.OK for _, outcome in kept):
         raise RunFileError(
-            f"{place}: its objective is {found.objective!r}, and it has no measurement {objective!r}"
+            f"{place}: its objective is {recorded.objective!r}, and it has no measurement {objective!r}"
         )
-    left = len(found) - len(kept)
-    notes = (f"rows without the measurement {objective!r} that were left out: {left}",) * bool(left)
+    left_out = len(recorded) - len(kept)
+    note = f"rows without the measurement {objective!r} that were left out: {left_out}"
+    rows, outcomes = split_rows(recorded.names, kept)
     return replace(
-        found,
-        rows=tuple(tuple(config[name] for name in found.names) for config, _ in kept),
-        outcomes=tuple(replace(outcome, trial_id=i) for i, (_, outcome) in enumerate(kept)),
+        recorded,
+        rows=rows,
+        outcomes=outcomes,
         objective=objective,
         unit="",
         direction=None,
-        notes=(*found.notes, *notes),
+        notes=(*recorded.notes, note) if left_out else recorded.notes,
     )
 
 
 def write(
-    found: Recording,
+    recorded: Recording,
     path: str | os.PathLike[str],
     kind: str,
     metadata: Mapping[str, Any] | None = None,
@@ -101,7 +104,7 @@ def write(
     """Write recorded results completely or not at all, and return their number; warn of results that are left out.
 
     Args:
-        found: The results.
+        recorded: The results.
         path: A file name; one that ends in ``.gz`` is compressed.
         kind: One of `FORMATS`.
         metadata: Additional entries of the file, such as ``device_name``, ``kernel_name`` and ``problem_size`` of
@@ -113,25 +116,19 @@ def write(
     """
     if kind not in FORMATS:
         raise ValueError(f"the format {kind!r} is unknown; it is one of {', '.join(FORMATS)}")
-    if metadata and kind in _WITHOUT_METADATA:
+    if metadata and kind in ("baco", "csv"):
         raise ValueError(f"a file of the format {kind!r} has no place for metadata; leave it out")
-    kept = writable(found) if kind == "baco" else found
+    kept = writable(recorded) if kind == "baco" else recorded
     data = FORMATS[kind](kept, metadata) if metadata else FORMATS[kind](kept)
     replace_file(Path(path), data)
-    if len(kept) < len(found):
+    if len(kept) < len(recorded):
         warnings.warn(
-            f"{len(found) - len(kept)} of {len(found)} results are not in {Path(path).name}: a file of the format "
-            f"{kind!r} holds values of the space only",
+            f"{len(recorded) - len(kept)} of {len(recorded)} results are not in {Path(path).name}: a file of the "
+            f"format {kind!r} holds values of the space only",
             BacoWarning,
             stacklevel=3,
         )
     return len(kept)
-
-
-def _journal(path: Path) -> Recording:
-    if is_packed(path):
-        raise RunFileError("it is a compressed journal; unpack it first")
-    return from_journal(path)
 
 
 def _line(error: Exception) -> str:
@@ -139,26 +136,23 @@ def _line(error: Exception) -> str:
 
 
 def _read(text: str, objective: str | None) -> Recording:
-    document = _json(text)
-    if document is None:
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError):
         document = cut_off_cache(text)
     if isinstance(document, dict):
-        return _from_json(document, objective)
-    if document is None and text.lstrip()[:1] not in ("", "{", "[") and "," in _first_line(text):
-        return _from_csv(text, objective)
-    raise RunFileError(f"unknown format; known formats are {_TRIED}")
-
-
-def _from_json(document: dict[str, Any], objective: str | None) -> Recording:
-    if isinstance(document.get("results"), list):
-        return from_t4(document, objective)
-    if isinstance(document.get("cache"), dict):
-        return from_cache(document, objective)
-    if isinstance(document.get("Results"), list):
-        return from_ktt(document)
-    for key, what in _SPACES.items():
-        if key in document:
-            raise RunFileError(f"it describes a space, {what}, and holds no results")
+        if isinstance(document.get("results"), list):
+            return from_t4(document, objective)
+        if isinstance(document.get("cache"), dict):
+            return from_cache(document, objective)
+        if isinstance(document.get("Results"), list):
+            return from_ktt(document)
+        for key, what in _SPACES.items():
+            if key in document:
+                raise RunFileError(f"it describes a space, {what}, and holds no results")
+    first_line = text.partition("\n")[0]
+    if document is None and "," in first_line and text.lstrip()[0] not in "{[":
+        return _read_csv(text, objective)
     raise RunFileError(f"unknown format; known formats are {_TRIED}")
 
 
@@ -169,21 +163,10 @@ _SPACES: Mapping[str, str] = {
 }
 
 
-def _from_csv(text: str, objective: str | None) -> Recording:
+def _read_csv(text: str, objective: str | None) -> Recording:
     """Read a CSV file; an incomplete last line is left out."""
     whole = text[: text.rfind("\n") + 1]
     lines = list(filter(None, csv.reader(io.StringIO(whole, newline=""), skipinitialspace=True)))
     if is_table(lines[0]):
         return from_table(lines)
     return from_frame(lines) if is_frame(lines[0]) else from_samples(lines, objective)
-
-
-def _first_line(text: str) -> str:
-    return text.partition("\n")[0]
-
-
-def _json(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return None

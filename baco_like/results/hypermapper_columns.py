@@ -13,12 +13,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from baco_like.exceptions import ConfigError, SpaceError
+from baco_like.parameters.bases import first_own_value
 from baco_like.parameters.categorical import Categorical
 from baco_like.parameters.integer import Integer
 from baco_like.parameters.ordinal import Ordinal
 from baco_like.parameters.permutation import Permutation
 from baco_like.parameters.protocol import Parameter
 from baco_like.parameters.real import Real
+from baco_like.records.reading import number_in
 from baco_like.records.trial import Outcome
 
 Cells = Mapping[str, str]
@@ -50,18 +52,15 @@ class Feasibility:
         Raises:
             ValueError: The word is unknown.
         """
-        for word, said in ((text, {self.yes: True, self.no: False}), (text.casefold(), self._any)):
-            if word in said:
-                return said[word]
-        raise ValueError(
-            f"{self.name} = {text!r:.40} is neither {self.yes!r} nor {self.no!r}; "
-            "feasible_output of the scenario has the two words"
-        )
-
-    @property
-    def _any(self) -> Mapping[str, bool]:
-        common = {"true": True, "1": True, "false": False, "0": False}
-        return {**common, self.yes.casefold(): True, self.no.casefold(): False}
+        words = {"true": True, "1": True, "false": False, "0": False}
+        words |= {self.yes.casefold(): True, self.no.casefold(): False}
+        ran = {self.yes: True, self.no: False}.get(text, words.get(text.casefold()))
+        if ran is None:
+            raise ValueError(
+                f"{self.name} = {text!r:.40} is neither {self.yes!r} nor {self.no!r}; "
+                "feasible_output of the scenario has the two words"
+            )
+        return ran
 
     def write(self, ran: bool) -> str:
         """Return the word."""
@@ -91,7 +90,7 @@ class Layout:
         ours = (self.objective, self.feasibility.name, self.timestamp)
         names = [*self.parameters, *ours]
         for name in names:
-            if not _fits(name):
+            if not name or name != name.strip() or set(name) & set(",\r\n") or name[0] in '("':
                 raise SpaceError(
                     f"the name {name!r} cannot be written to a line of the protocol; leave out commas"
                 )
@@ -134,39 +133,26 @@ class Layout:
         Raises:
             ValueError: The word in the feasibility column is unknown.
         """
-        text = cells[self.objective]
-        ran = self.feasibility.name not in cells or self.feasibility.read(
-            cells[self.feasibility.name]
-        )
+        text, ran = cells[self.objective], cells.get(self.feasibility.name)
         extra = {"timestamp": stamp} if stamp else {}
         value = number(text)
-        if ran and value is not None:
+        if ran is not None and not self.feasibility.read(ran):
+            reason = f"{self.feasibility.name} = {ran}"
+        elif value is None:
+            reason = f"{self.objective} = {text!r:.200} is not a finite number"
+        else:
             return Outcome.success(trial_id, (value,), extra=extra)
-        reason = (
-            f"{self.objective} = {text!r:.200} is not a finite number"
-            if ran
-            else f"{self.feasibility.name} = {cells[self.feasibility.name]}"
-        )
         return Outcome.failure(trial_id, "runtime", reason, extra={"reported": text, **extra})
-
-
-def _fits(name: str) -> bool:
-    """Return whether a name can be a cell of a line, and has no blanks around it."""
-    return (
-        bool(name) and name == name.strip() and not set(name) & set(",\r\n") and name[0] not in '("'
-    )
 
 
 def _check_texts(name: str, parameter: Parameter) -> None:
     """Refuse values that a reader could not distinguish or that break a line."""
+    values: tuple[Any, ...] = ()
     if isinstance(parameter, Permutation):
-        values: tuple[Any, ...] = parameter.elements
-    elif isinstance(parameter, (Categorical, Ordinal)):
+        values = parameter.elements
+    elif isinstance(parameter, Categorical | Ordinal):
         values = parameter.values
-    else:
-        return
-    texts = Counter(str(value) for value in values)
-    for text, times in texts.items():
+    for text, times in Counter(map(str, values)).items():
         if text != text.strip() or not text or set(text) & set(',()"\r\n'):
             raise SpaceError(
                 f"parameter {name!r}: the value {text!r} cannot be written to a line of the protocol; "
@@ -177,12 +163,8 @@ def _check_texts(name: str, parameter: Parameter) -> None:
 
 
 def number(text: str) -> float | None:
-    """Return the finite number in a text, or None."""
-    try:
-        found = float(text)
-    except ValueError:
-        return None
-    return found if math.isfinite(found) and "_" not in text else None
+    """Return the finite number in a text, or None; digits joined by underscores are text."""
+    return None if "_" in text else number_in(text)
 
 
 def write_value(parameter: Parameter, value: Any) -> str:
@@ -193,7 +175,7 @@ def write_value(parameter: Parameter, value: Any) -> str:
     if isinstance(parameter, Real):
         return repr(float(value))
     if isinstance(parameter, Ordinal) and not isinstance(value, str):
-        whole = all(float(one).is_integer() for one in parameter.values)
+        whole = all(float(listed).is_integer() for listed in parameter.values)
         return str(int(value)) if whole else repr(float(value))
     return str(value)
 
@@ -207,47 +189,41 @@ def read_value(parameter: Parameter, text: str) -> Any:
     Raises:
         ConfigError: The cell is not a value of the parameter.
     """
-    if isinstance(parameter, Permutation):
-        return _order(parameter, text)
-    if isinstance(parameter, Real):
-        return _within(parameter, _needed_number(text))
-    if isinstance(parameter, Integer):
-        return parameter.decode(parameter.encode([_whole(text)]))[0]
-    if isinstance(parameter, Ordinal) and not isinstance(parameter.values[0], str):
-        return _nearest(parameter, text)
-    listed = parameter.values if isinstance(parameter, (Categorical, Ordinal)) else ()
-    for value in listed:
-        if str(value) == text:
-            return value
+    match parameter:
+        case Permutation():
+            return _read_order(parameter, text)
+        case Real(low=low, high=high):
+            real = float(_read_number(text))
+            slack = _SINGLE * max(abs(low), abs(high))
+            if not low - slack <= real <= high + slack:
+                raise ConfigError(f"{real!r} is not in [{low!r}, {high!r}]")
+            return min(max(real, low), high)
+        case Integer():
+            return parameter.decode(parameter.encode([_read_number(text)]))[0]
+        case Ordinal() if not isinstance(parameter.values[0], str):
+            return _nearest(parameter, text)
+        case Categorical() | Ordinal():
+            for value in parameter.values:
+                if str(value) == text:
+                    return value
     raise ConfigError(f"{text!r:.60} is not one of its values")
 
 
-def _needed_number(text: str) -> float:
-    found = number(text)
-    if found is None:
+def _read_number(text: str) -> int | float:
+    decimal = number(text)
+    if decimal is None:
         raise ConfigError(f"{text!r:.60} is not a finite number")
-    return found
-
-
-def _whole(text: str) -> int | float:
-    found = _needed_number(text)
     try:
         return int(text)
     except ValueError:
-        return found
-
-
-def _within(parameter: Real, value: float) -> float:
-    slack = _SINGLE * max(abs(parameter.low), abs(parameter.high))
-    if parameter.low - slack <= value <= parameter.high + slack:
-        return min(max(value, parameter.low), parameter.high)
-    raise ConfigError(f"{value!r} is not in [{parameter.low!r}, {parameter.high!r}]")
+        return decimal
 
 
 def _nearest(parameter: Ordinal, text: str) -> Any:
-    exact = _whole(text)
-    if parameter.contains(exact):
-        return parameter.decode(parameter.encode([exact]))[0]
+    exact = _read_number(text)
+    own = first_own_value(parameter, [exact])
+    if own is not None:
+        return own
     numbers = [value for value in parameter.values if not isinstance(value, str)]
     nearest = min(numbers, key=lambda value: abs(value - exact))
     if not math.isclose(nearest, exact, rel_tol=_SINGLE):
@@ -255,10 +231,10 @@ def _nearest(parameter: Ordinal, text: str) -> Any:
     return nearest
 
 
-def _order(parameter: Permutation, text: str) -> tuple[Any, ...]:
-    known = {str(element): element for element in parameter.elements}
+def _read_order(parameter: Permutation, text: str) -> tuple[Any, ...]:
+    elements = {str(element): element for element in parameter.elements}
     inner = text.strip().strip("()[]").rstrip(",")
-    told = tuple(known.get(part.strip()) for part in inner.split(","))
-    if None in told or not parameter.contains(told):
+    order = tuple(elements.get(part.strip()) for part in inner.split(","))
+    if None in order or not parameter.contains(order):
         raise ConfigError(f"{text!r:.60} is not an order of its elements")
-    return told
+    return order

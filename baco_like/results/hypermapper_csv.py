@@ -5,14 +5,16 @@ from __future__ import annotations
 import csv
 import io
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
-from baco_like.exceptions import ConfigError, RunFileError
+from baco_like.exceptions import RunFileError
 from baco_like.records.trial import Outcome, Trial
-from baco_like.results.hypermapper_columns import Cells, Feasibility, Layout, number
+from baco_like.results.files import read_text, replace_file
+from baco_like.results.hypermapper_columns import Feasibility, Layout, number
 from baco_like.results.recording import Recording, recording
 
 _ANY_NUMBER = "2147483647"
@@ -44,28 +46,22 @@ def csv_text(trials: Iterable[Trial], layout: Layout) -> str:
     text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")
     table.writerow(header(layout))
-    table.writerows(row(layout, trial) for trial in trials if _writable(trial, layout))
+    table.writerows(row(layout, trial) for trial in trials if _is_writable(trial, layout))
     return text.getvalue()
 
 
 def write_csv(path: str | os.PathLike[str], trials: Iterable[Trial], layout: Layout) -> None:
-    """Write observed trials as a file, completely or not at all.
+    """Write observed trials as a file, completely or not at all; one whose name ends in ``.gz`` is compressed.
 
     Imported trials with values outside the space are left out.
 
     Raises:
         OSError: The file cannot be written.
     """
-    place = Path(path)
-    other = place.with_name(f"{place.name}.{os.getpid()}.part")
-    try:
-        other.write_text(csv_text(trials, layout), encoding="utf-8")
-        os.replace(other, place)
-    finally:
-        other.unlink(missing_ok=True)
+    replace_file(Path(path), csv_text(trials, layout).encode("utf-8"))
 
 
-def _writable(trial: Trial, layout: Layout) -> bool:
+def _is_writable(trial: Trial, layout: Layout) -> bool:
     return trial.outcome is not None and all(
         name in trial.config and parameter.contains(trial.config[name])
         for name, parameter in layout.parameters.items()
@@ -84,61 +80,42 @@ def read_csv(
             its parameter cannot have. The message names the line.
     """
     place = Path(path)
-    try:
-        text = place.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise RunFileError(f"{place} cannot be read: {error}") from None
+    text = read_text(place)
     whole = text[: text.rfind("\n") + 1]
-    reader = csv.reader(io.StringIO(whole), skipinitialspace=True)
-    lines = _readable(reader, place)
-    names = [name.strip() for name in next(lines, [])]
-    stamp = _checked(names, layout, place)
+    lines = csv.reader(io.StringIO(whole), skipinitialspace=True)
     configs: list[dict[str, Any]] = []
     outcomes: list[Outcome] = []
-    for cells in filter(None, lines):
-        where = f"{place}, line {reader.line_num}"
-        if len(cells) != len(names):
-            raise RunFileError(f"{where}: {len(cells)} cells for {len(names)} columns")
-        found = {name: cell.strip() for name, cell in zip(names, cells, strict=True)}
-        config, outcome = _read_row(found, layout, len(configs), found.get(stamp, ""), where)
-        configs.append(config)
-        outcomes.append(outcome)
+    try:
+        names = [name.strip() for name in next(lines, [])]
+        _check_columns(names, layout)
+        stamp = _find_timestamp(names, layout.timestamp)
+        for cells in filter(None, lines):
+            if len(cells) != len(names):
+                raise ValueError(f"{len(cells)} cells for {len(names)} columns")
+            row = dict(zip(names, map(str.strip, cells), strict=True))
+            configs.append(layout.read(row))
+            outcomes.append(layout.outcome(len(outcomes), row, row.get(stamp, "")))
+    except (csv.Error, ValueError) as error:  # csv.Error: a cell of more than 128 KiB
+        raise RunFileError(f"{place}, line {lines.line_num}: {error}") from None
     return configs, outcomes
 
 
-def _readable(reader: Any, place: Path) -> Iterator[list[str]]:
-    try:
-        yield from reader
-    except csv.Error as error:  # a cell of more than 128 KiB
-        raise RunFileError(f"{place}, line {reader.line_num}: {error}") from None
-
-
-def _checked(names: Sequence[str], layout: Layout, place: Path) -> str:
-    """Check the columns; return the name of the time stamp column, or an empty text."""
-    ran = [layout.feasibility.name] if layout.feasibility.required else []
-    for name in (*layout.parameters, layout.objective, *ran):
+def _check_columns(names: Sequence[str], layout: Layout) -> None:
+    for name in header(layout)[:-1]:
         if names.count(name) != 1:
-            raise RunFileError(
-                f"{place}: its first line must have the column {name!r} once; it is {','.join(names):.200}"
+            raise ValueError(
+                f"the first line must have the column {name!r} once; it is {','.join(names):.200}"
             )
-    stamps = [name for name in names if name.casefold() == layout.timestamp.casefold()]
-    return stamps[0] if stamps else ""
 
 
-def _read_row(
-    cells: Cells, layout: Layout, number: int, stamp: str, where: str
-) -> tuple[dict[str, Any], Outcome]:
-    try:
-        return layout.read(cells), layout.outcome(number, cells, stamp)
-    except (ConfigError, ValueError) as error:
-        raise RunFileError(f"{where}: {error}") from None
+def _find_timestamp(names: Sequence[str], timestamp: str) -> str:
+    """Return the name of the column of time stamps in a file, or an empty text."""
+    return next((name for name in names if name.casefold() == timestamp.casefold()), "")
 
 
 # Without the scenario ---------------------------------------------------------------------------------------------
 
 _RAN = ("valid", "feasible", "feasibility", "feasible_output")
-_TIMESTAMP = "timestamp"
-_YES_OR_NO = {"true", "false"}
 
 
 def from_samples(lines: Sequence[Sequence[str]], objective: str | None = None) -> Recording:
@@ -159,22 +136,21 @@ def from_samples(lines: Sequence[Sequence[str]], objective: str | None = None) -
     header = [name.strip() for name in lines[0]]
     if len(set(header)) < len(header):
         raise ValueError("two columns have one name")
-    stamp = next((name for name in header if name.casefold() == _TIMESTAMP), "")
+    stamp = _find_timestamp(header, Layout.timestamp)
     ran = _ran_column(header, lines[1:], stamp)
     others = [name for name in header if name not in (stamp, ran)]
     if len(others) < 2 or objective not in (None, *others):
-        wanted = "parameters and an objective" if objective is None else repr(objective)
-        raise RunFileError(f"its first line lacks {wanted}: {','.join(header):.200}")
-    chosen = objective or others[-1]
-    names = others[: others.index(chosen)]
-    feasibility = Feasibility(ran, required=True) if ran else Feasibility()
-    layout = Layout({}, chosen, feasibility)
-    found = []
+        missing = "parameters and an objective" if objective is None else repr(objective)
+        raise RunFileError(f"its first line lacks {missing}: {','.join(header):.200}")
+    objective = objective or others[-1]
+    names = tuple(others[: others.index(objective)])
+    layout = Layout({}, objective, Feasibility(ran, required=True) if ran else Feasibility())
+    rows = []
     for line in lines[1:]:
         cells = {name: cell.strip() for name, cell in zip(header, line, strict=True)}
         config = {name: literal(cells[name]) for name in names}
-        found.append((config, layout.outcome(0, cells, cells.get(stamp, ""))))
-    return recording(found, names=tuple(names), objective=chosen)
+        rows.append((config, layout.outcome(0, cells, cells.get(stamp, ""))))
+    return recording(rows, names=names, objective=objective)
 
 
 def _ran_column(header: Sequence[str], lines: Sequence[Sequence[str]], stamp: str) -> str:
@@ -184,7 +160,7 @@ def _ran_column(header: Sequence[str], lines: Sequence[Sequence[str]], stamp: st
         return known[-1]
     last = [i for i, name in enumerate(header) if name != stamp][-1:]
     words = {line[i].strip().casefold() for line in lines for i in last if i < len(line)}
-    return header[last[0]] if words and words <= _YES_OR_NO else ""
+    return header[last[0]] if words and words <= {"true", "false"} else ""
 
 
 def literal(text: str) -> Any:
@@ -195,11 +171,11 @@ def literal(text: str) -> Any:
     try:
         return int(text) if "_" not in text else text
     except ValueError:
-        found = number(text)
-    return text if found is None else found
+        value = number(text)
+    return text if value is None else value
 
 
-def samples_bytes(found: Recording) -> bytes:
+def samples_bytes(recorded: Recording) -> bytes:
     """Return the content of a file that these programs resume from, with the column ``Valid``.
 
     Failure words and messages, repeats and stage times are left out.
@@ -207,19 +183,19 @@ def samples_bytes(found: Recording) -> bytes:
     Raises:
         SpaceError: A name or value contains characters with a meaning in CSV.
     """
-    return csv_text(found.trials, _layout_of(found)).encode("utf-8")
+    return csv_text(recorded.trials, _layout_of(recorded)).encode("utf-8")
 
 
-def writable(found: Recording) -> Recording:
+def writable(recorded: Recording) -> Recording:
     """Return the results inside the space; the file cannot hold others."""
-    layout = _layout_of(found)
-    kept = [i for i, trial in enumerate(found.trials) if _writable(trial, layout)]
+    layout = _layout_of(recorded)
+    kept = [_is_writable(trial, layout) for trial in recorded.trials]
     return replace(
-        found,
-        rows=tuple(found.rows[i] for i in kept),
-        outcomes=tuple(found.outcomes[i] for i in kept),
+        recorded,
+        rows=tuple(compress(recorded.rows, kept)),
+        outcomes=tuple(compress(recorded.outcomes, kept)),
     )
 
 
-def _layout_of(found: Recording) -> Layout:
-    return Layout(found.parameters, found.objective, Feasibility(required=True))
+def _layout_of(recorded: Recording) -> Layout:
+    return Layout(recorded.parameters, recorded.objective, Feasibility(required=True))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
@@ -44,18 +45,10 @@ def one_objective(declared: Any, chosen: str | None, known: Collection[Any]) -> 
     return str(names[0]) if chosen is None else chosen
 
 
-_MAXIMISED = frozenset(
-    {"fitness"}
-    | {f"{size}FLOP/{per}" for size in "GT" for per in "sJ"}
-    | {f"{size}FLOPS/W" for size in "GT"}
-    | {f"{size}B/s" for size in "GT"}
-)
-"""Objectives that Kernel Tuner maximises."""
-
-
 def default_direction(objective: str) -> Direction | None:
-    """Return ``maximize`` for an objective that Kernel Tuner maximises by default, else None."""
-    return "maximize" if objective in _MAXIMISED else None
+    """Return ``maximize`` for an objective that Kernel Tuner maximises by default (``GFLOP/s``), else None."""
+    maximised = re.fullmatch(r"fitness|[GT](FLOP/s|FLOP/J|FLOPS/W|B/s)", objective)
+    return "maximize" if maximised else None
 
 
 def measured(

@@ -6,15 +6,19 @@ written directly; ambiguous values (the text ``1``, a permutation) are written a
 
 from __future__ import annotations
 
+import ast
 import csv
 import io
 import json
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
-from baco_like.journal.events import config_from_json, read_outcome
-from baco_like.records.trial import Outcome
+from baco_like.journal.events import config_from_json, outcome_row, read_outcome
+from baco_like.records.table import MARK, OURS
+from baco_like.records.trial import Trial
+from baco_like.results.hypermapper_csv import literal
 from baco_like.results.recording import Recording, recording
 
 FIXED = ("status", "failed", "message", "bound", "sem", "repeats", "metrics", "extra")
@@ -24,16 +28,18 @@ _LONGEST = 30_000
 """Maximum number of characters of a message: CSV readers refuse cells above 128 KiB."""
 
 
-def table_bytes(found: Recording) -> bytes:
+def table_bytes(recorded: Recording) -> bytes:
     """Return the content of a file. It lacks direction, declared domains and the space.
 
     Raises:
         ValueError: A value has no JSON form.
     """
-    unit = f" [{found.unit}]" if found.unit or found.objective.endswith("]") else ""
-    lines = [[*map(_title, (*found.names, found.objective + unit)), *FIXED]]
-    for row, outcome in zip(found.rows, found.outcomes, strict=True):
-        lines.append([_cell(value) for value in (*row, outcome.value, *_fixed(outcome))])
+    unit = f" [{recorded.unit}]" if recorded.unit or recorded.objective.endswith("]") else ""
+    titles = map(_title, (*recorded.names, recorded.objective + unit))
+    lines = [[*titles, *FIXED]]
+    for row, outcome in zip(recorded.rows, recorded.outcomes, strict=True):
+        parts = outcome_row(Trial(0, {}), replace(outcome, message=outcome.message[:_LONGEST]))
+        lines.append([*map(_cell, (*row, *map(parts.get, ("value", *FIXED))))])
     text = io.StringIO(newline="")
     csv.writer(text, lineterminator="\n").writerows(lines)
     return text.getvalue().encode("utf-8")
@@ -44,30 +50,12 @@ def _title(name: str) -> str:
     return _cell(name) if name[:1] not in ("", "{", "[") else json.dumps(name)
 
 
-def _fixed(outcome: Outcome) -> list[Any]:
-    return [
-        outcome.status.value,
-        outcome.failed,
-        outcome.message[:_LONGEST],
-        outcome.bound,
-        outcome.sem,
-        list(outcome.repeats) or None,
-        dict(outcome.metrics) or None,
-        dict(outcome.extra) or None,
-    ]
-
-
 def _cell(value: Any) -> str:
     """Return a value as a cell; None and the empty text become an empty cell."""
     if value is None or value == "":
         return ""
-    if isinstance(value, str) and _is_plain(value):
-        return value
-    return json.dumps(value, allow_nan=False)
-
-
-def _is_plain(text: str) -> bool:
-    return text.isprintable() and text == text.strip() and _read_cell(text) == text
+    plain = isinstance(value, str) and value.isprintable() and value == value.strip()
+    return value if plain and _read_cell(value) == value else json.dumps(value, allow_nan=False)
 
 
 def _read_cell(text: str) -> Any:
@@ -98,26 +86,77 @@ def from_table(lines: Sequence[Sequence[str]]) -> Recording:
     """
     header = [str(_read_cell(name)) for name in lines[0]]
     count = len(header) - len(FIXED) - 1
-    named = re.fullmatch(r"(.*) \[([^\]]*)\]", header[count], re.DOTALL)
-    objective, unit = (named[1], named[2]) if named else (header[count], "")
-    found = [_pair(line, header) for line in lines[1:]]
-    return recording(found, names=tuple(header[:count]), objective=objective, unit=unit)
+    with_unit = re.fullmatch(r"(.*) \[([^\]]*)\]", header[count], re.DOTALL)
+    objective, unit = with_unit.groups() if with_unit else (header[count], "")
+    rows = []
+    for line in lines[1:]:
+        if len(line) != len(header):
+            raise ValueError(f"{len(line)} cells for {len(header)} columns")
+        cells = list(map(_read_cell, line))
+        values = ("" if value is None else value for value in cells[:count])
+        config = config_from_json(dict(zip(header[:count], values, strict=True)))
+        parts = dict(zip(("value", *FIXED), cells[count:], strict=True))
+        parts |= {
+            name: "" if parts[name] is None else str(parts[name]) for name in ("failed", "message")
+        }
+        present = {name: part for name, part in parts.items() if part not in (None, "")}
+        rows.append((config, read_outcome({"id": 0, **present})))
+    return recording(rows, names=tuple(header[:count]), objective=objective, unit=unit)
 
 
-def _pair(line: Sequence[str], header: Sequence[str]) -> tuple[dict[str, Any], Outcome]:
-    if len(line) != len(header):
-        raise ValueError(f"{len(line)} cells for {len(header)} columns")
-    count = len(line) - len(FIXED) - 1
-    config = config_from_json(dict(zip(header[:count], map(_value, line[:count]), strict=True)))
-    told = {"id": 0, "value": _read_cell(line[count])}
-    told |= dict(zip(FIXED, map(_read_cell, line[count + 1 :]), strict=True))
-    for name in ("failed", "message"):
-        told[name] = "" if told[name] is None else str(told[name])
-    return config, read_outcome(
-        {name: part for name, part in told.items() if part not in (None, "")}
-    )
+# The table of `Optimizer.to_dataframe`, as pandas writes it --------------------------------------------------------
 
 
-def _value(text: str) -> Any:
-    found = _read_cell(text)
-    return "" if found is None else found
+def is_frame(header: Sequence[str]) -> bool:
+    """Whether these are the columns of a table of `Optimizer.to_dataframe`, with or without an index column."""
+    return _places(header) is not None
+
+
+def _places(header: Sequence[str]) -> tuple[int, int] | None:
+    """Return the positions of the columns ``id`` and ``status``; our other columns follow ``status``."""
+    names = [name.removeprefix(MARK) for name in header]
+    first = next((i for i, name in enumerate(names[:2]) if name == "id"), None)
+    starts = range(3, len(names) - len(OURS) + 1)
+    status = next((i for i in starts if tuple(names[i : i + len(OURS)]) == OURS), None)
+    if first is None or status is None or (first == 1 and header[0]):
+        return None
+    return first, status
+
+
+def from_frame(lines: Sequence[Sequence[str]]) -> Recording:
+    """Return the recording in the lines of a table of `Optimizer.to_dataframe`, the header first.
+
+    Of the repeats, the file has only the number.
+
+    Raises:
+        RunFileError: The file has no rows.
+        LookupError, TypeError, ValueError: The file is damaged.
+    """
+    header, places = lines[0], _places(lines[0])
+    assert places is not None
+    first, status = places
+    end = status + len(OURS)
+    names, objective = tuple(header[first + 1 : status - 1]), header[status - 1]
+    rows = []
+    for line in lines[1:]:
+        cells = dict(zip(header, line, strict=True))
+        config = {name: _read_literal(cells[name]) for name in names}
+        ours = dict(zip(OURS, line[status:end], strict=True))
+        numbers = {"value": cells[objective], "bound": ours["bound"], "sem": ours["sem"]}
+        parts: dict[str, Any] = {name: ours[name] for name in ("failed", "message") if ours[name]}
+        parts |= {name: float(text) for name, text in numbers.items() if text}
+        metrics = zip(header[end:], line[end:], strict=True)
+        parts["metrics"] = {name: float(text) for name, text in metrics if text}
+        outcome = read_outcome({"id": 0, "status": ours["status"], **parts})
+        rows.append((config_from_json(config), outcome))
+    return recording(rows, names=names, objective=objective)
+
+
+def _read_literal(text: str) -> Any:
+    """Return the value in a cell: a tuple, a bool, a number or a text."""
+    if text in ("True", "False") or (text[:1] == "(" and text[-1:] == ")"):
+        try:
+            return ast.literal_eval(text)
+        except (ValueError, SyntaxError, RecursionError, MemoryError):
+            return text
+    return literal(text)

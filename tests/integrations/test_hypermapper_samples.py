@@ -110,7 +110,7 @@ def test_an_error_names_the_line(tmp_path, old, new, named):
 
 
 def test_a_missing_file_is_rejected(tmp_path):
-    with pytest.raises(RunFileError, match=r"none\.csv cannot be read"):
+    with pytest.raises(RunFileError, match=r"none\.csv: cannot be read"):
         read_samples(tmp_path / "none.csv", LAYOUT)
 
 

@@ -18,7 +18,7 @@ from baco_like import Optimizer, Ordinal, Permutation, Space
 from baco_like.exceptions import RunFileError, SpaceError
 from baco_like.records.reading import outcome_from
 from baco_like.records.trial import FAILURE_WORDS, Outcome, Status
-from baco_like.results.formats import FORMATS, Recording, read, recorded_trials, write
+from baco_like.results import FORMATS, Recording, read, recorded_trials, write
 
 SPACE = Space(
     {"tile": Ordinal([1, 2, 4], log=True), "loops": Permutation(["i", "j"])},

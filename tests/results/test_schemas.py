@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from baco_like.records.trial import FAILURE_WORDS, Outcome
-from baco_like.results.formats import Recording, read, write
+from baco_like.results import Recording, read, write
 
 kernel_tuner = pytest.importorskip("kernel_tuner")
 jsonschema = pytest.importorskip("jsonschema")
