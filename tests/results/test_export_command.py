@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from baco_like.results.formats import FORMATS, read
 
 @pytest.fixture
 def journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(cli, "_handle_signals", lambda: None)  # of this process
+    monkeypatch.setattr(signal, "signal", lambda number, handler: None)  # of this process
     opt = Optimizer(Space({"x": [1, 2, 4]}), storage=tmp_path / "run.jsonl", objective="time")
     for value in (1.5, 2.5):
         opt.observe(opt.suggest(), value)
