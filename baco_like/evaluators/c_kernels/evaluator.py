@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from baco_like.evaluators._processes.process import check_cpus
+from baco_like.evaluators._processes.process import check_cpus, run_command
 from baco_like.evaluators._processes.temporary import program_from_table, require_program
 from baco_like.evaluators.c_kernels.bench import CKernelBench, CKernelSettings
 from baco_like.evaluators.kernels.problems import completion, find_problem, load_problem
@@ -16,8 +15,6 @@ from baco_like.evaluators.settings_table import Table
 from baco_like.evaluators.staged import StagedEvaluator
 from baco_like.exceptions import EvaluatorError, Infeasible
 from baco_like.spaces.space import Space
-
-KEYS = (*KERNEL_KEYS, "compiler", "flags", "warmup", "ahead")
 
 
 class CKernelEvaluator(StagedEvaluator):
@@ -39,17 +36,16 @@ class CKernelEvaluator(StagedEvaluator):
         self, space: Space, settings: CKernelSettings, folder: Path = Path(), ahead: int = 0
     ) -> None:
         path = find_problem(settings.problem, folder)
-        self._complete = completion(path, settings.constants, space.parameters)
-        self._problem = load_problem(path, settings.constants)
+        complete = completion(path, settings.constants, space.parameters)
+        problem = load_problem(path, settings.constants)
         compiler = require_program(settings.compiler, Path.cwd(), "[evaluator] compiler")
-        if hasattr(self._problem, "requirements"):
-            _require_flags(compiler, self._problem.requirements(space.parameters))
+        if hasattr(problem, "requirements"):
+            _require_flags(compiler, problem.requirements(space.parameters))
         if settings.cpus is not None:
             check_cpus(settings.cpus, "cpus")
-        self._size = settings.size
         self.source_name = f"{path.stem}.c"
-        bench = CKernelBench(self._problem, settings, compiler, self._complete)
-        super().__init__(bench, settings.repeats, ahead)
+        self._c_bench = CKernelBench(problem, settings, compiler, complete)
+        super().__init__(self._c_bench, settings.repeats, ahead)
 
     def source(self, config: Mapping[str, Any]) -> str:
         """Return the C source of a configuration.
@@ -57,8 +53,9 @@ class CKernelEvaluator(StagedEvaluator):
         Raises:
             EvaluatorError: A value is not allowed, or the configuration has no correct program.
         """
+        bench = self._c_bench
         try:
-            text: str = self._problem.source(self._complete(config), self._size)
+            text: str = bench.problem.source(bench.complete(config), bench.settings.size)
         except Infeasible as error:
             raise EvaluatorError(str(error)) from None
         return text
@@ -68,7 +65,7 @@ def from_table(table: Table, space: Space, unit: str, folder: Path) -> CKernelEv
     """Return the evaluator that the ``[evaluator]`` table of a TOML file describes.
 
     Args:
-        table: Keys as in `KEYS`.
+        table: The keys of every kernel, ``compiler``, ``flags``, ``warmup`` and ``ahead``.
         space: Its parameters are passed to the problem's ``source``.
         unit: The objective's unit, one of time.
         folder: Folder of the TOML file; relative paths of the problem and the compiler begin here.
@@ -77,7 +74,7 @@ def from_table(table: Table, space: Space, unit: str, folder: Path) -> CKernelEv
         RunFileError: A key is unknown, missing or wrong.
         EvaluatorError: As for `CKernelEvaluator`.
     """
-    table.only(KEYS)
+    table.only((*KERNEL_KEYS, "compiler", "flags", "warmup", "ahead"))
     settings = CKernelSettings(
         **read_settings(table, unit),
         compiler=program_from_table(table, "compiler", CKernelSettings.compiler, folder),
@@ -90,11 +87,10 @@ def from_table(table: Table, space: Space, unit: str, folder: Path) -> CKernelEv
 def _require_flags(compiler: str, flags: Sequence[str]) -> None:
     if not flags:
         return
-    command = [compiler, *flags, "-fsyntax-only", "-x", "c", "-"]
     try:
-        finished = subprocess.run(command, input=b"", capture_output=True, timeout=60, check=False)
-        message = finished.stderr.decode(errors="replace").strip() if finished.returncode else ""
-    except (OSError, subprocess.TimeoutExpired) as error:
+        finished = run_command([compiler, *flags, "-fsyntax-only", "-x", "c", "-"], timeout=60)
+        message = "" if finished.ok else finished.err.strip() or finished.describe()
+    except OSError as error:
         message = str(error)
     if message:
         raise EvaluatorError(
