@@ -3,7 +3,7 @@
 Public names are imported from here; ``baco_like.evaluators.kernels`` has the names that problem files need. Where to
 look for the implementation:
 
-- `protocol`: the methods of an evaluator; `bench`: a part that builds and measures; `staged`: an evaluator made of it;
+- `protocol`: the methods of an evaluator; `staged`: an evaluator that builds and then measures;
 - `repeats`: how many times a configuration is measured; `confirmation`: the best few are measured again;
 - `command`: any program, by build, run and check commands;
 - `function`: a Python function, called here or in isolated processes; `executors`: on other machines;
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from baco_like.evaluators._processes.exchange import Reply
     from baco_like.evaluators._processes.process import run_command
     from baco_like.evaluators._processes.worker import Worker
-    from baco_like.evaluators.bench import Bench, Built, StageFailure
     from baco_like.evaluators.c_kernels import CKernelEvaluator, CKernelSettings
     from baco_like.evaluators.command import (
         CommandBench,
@@ -65,12 +64,11 @@ if TYPE_CHECKING:
     from baco_like.evaluators.repeats import Repeats
     from baco_like.evaluators.replay import MaxSimulatedTime, ReplayEvaluator
     from baco_like.evaluators.result_cache import ResultCache
-    from baco_like.evaluators.staged import StagedEvaluator
+    from baco_like.evaluators.staged import Bench, Built, StagedEvaluator, StageFailure
     from baco_like.evaluators.wrappers import CachedEvaluator, CheckedEvaluator, RepeatedEvaluator
 
 _HOMES = (
     "protocol",
-    "bench",
     "repeats",
     "executors",
     "function",

@@ -19,9 +19,9 @@ import numpy as np
 
 from baco_like.evaluators._processes.process import Finished, Stop, run_command
 from baco_like.evaluators._processes.temporary import LazyFolder
-from baco_like.evaluators.bench import StageFailure
 from baco_like.evaluators.kernels.problems import Complete
 from baco_like.evaluators.kernels.settings import KernelSettings
+from baco_like.evaluators.staged import StageFailure
 from baco_like.exceptions import EvaluatorError, Infeasible
 from baco_like.records.trial import Trial
 

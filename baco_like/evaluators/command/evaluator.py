@@ -15,13 +15,12 @@ from pathlib import Path
 from baco_like.evaluators._processes import process
 from baco_like.evaluators._processes.process import Finished, Stop, check_cpus, cpus_from_table
 from baco_like.evaluators._processes.temporary import require_program, temporary_folder
-from baco_like.evaluators.bench import StageFailure
 from baco_like.evaluators.command.measure import Measure
 from baco_like.evaluators.command.reference import REFERENCE_KEYS, Reference
 from baco_like.evaluators.command.template import Template, to_text, variable_names
 from baco_like.evaluators.repeats import REPEATS_KEYS, Repeats
 from baco_like.evaluators.settings_table import Table, per_second
-from baco_like.evaluators.staged import StagedEvaluator
+from baco_like.evaluators.staged import StagedEvaluator, StageFailure
 from baco_like.exceptions import BacoWarning, EvaluatorError, RunFileError
 from baco_like.records.trial import Trial
 from baco_like.spaces.space import Space

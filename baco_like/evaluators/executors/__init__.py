@@ -1,8 +1,8 @@
 """Evaluate on other machines: any executor with the interface of `concurrent.futures` runs evaluators."""
 
 from baco_like.evaluators.executors.evaluator import ExecutorEvaluator
+from baco_like.evaluators.executors.futures import LostWorker
 from baco_like.evaluators.executors.lanes import ProcessLanes
-from baco_like.evaluators.executors.lost import LostWorker
 from baco_like.evaluators.executors.ray import RayExecutor
 
 __all__ = ["ExecutorEvaluator", "LostWorker", "ProcessLanes", "RayExecutor"]

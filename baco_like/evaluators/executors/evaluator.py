@@ -18,9 +18,9 @@ from baco_like.evaluators.executors.futures import (
     FuturesEvaluator,
     SubmitsCalls,
     count_workers,
+    is_lost,
     without_tag,
 )
-from baco_like.evaluators.executors.lost import is_lost
 from baco_like.evaluators.protocol import Evaluator
 from baco_like.exceptions import EvaluatorError
 from baco_like.records.trial import Outcome, Status, Trial

@@ -160,3 +160,31 @@ def lost_worker(error: Exception) -> EvaluatorError:
     )
     lost.__cause__ = error
     return lost
+
+
+_LOST_WORKERS = {
+    ("distributed", "KilledWorker"),
+    ("distributed", "CommClosedError"),
+    ("distributed", "FutureCancelledError"),
+    ("mpi4py", "BrokenExecutor"),
+    ("ray", "ActorDiedError"),
+    ("ray", "LocalRayletDiedError"),
+    ("ray", "NodeDiedError"),
+    ("ray", "ObjectLostError"),
+    ("ray", "OutOfMemoryError"),
+    ("ray", "RayActorError"),
+    ("ray", "WorkerCrashedError"),
+}
+"""Exceptions of cluster packages, which need not be imported: top-level package and name of the class."""
+
+
+class LostWorker(concurrent.futures.BrokenExecutor):
+    """The process of a call has died; the executor still works."""
+
+
+def is_lost(error: BaseException) -> bool:
+    """Whether an exception means that the worker is lost, and not that the call itself has failed."""
+    if isinstance(error, (concurrent.futures.BrokenExecutor, concurrent.futures.CancelledError)):
+        return True
+    names = {(base.__module__.split(".", 1)[0], base.__name__) for base in type(error).__mro__}
+    return not _LOST_WORKERS.isdisjoint(names)

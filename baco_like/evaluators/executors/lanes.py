@@ -17,7 +17,7 @@ from typing import Any
 from typing_extensions import override
 
 from baco_like._checks import whole_number
-from baco_like.evaluators.executors.lost import LostWorker
+from baco_like.evaluators.executors.futures import LostWorker
 from baco_like.exceptions import EvaluatorError
 
 _Call = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any], "Future[Any]"]

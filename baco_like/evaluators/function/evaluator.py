@@ -63,10 +63,8 @@ class FunctionCall:
                 word = failure_word(error, self.failures)
                 if word is None:
                     raise
-                extra = {
-                    "seconds": {"run": time.perf_counter() - started},
-                    **_numbers_so_far(values, self.objective),
-                }
+                seconds = {"run": time.perf_counter() - started}
+                extra = {"seconds": seconds, **_numbers_so_far(values, self.objective)}
                 return outcome_of_exception(trial.id, error, word, extra=extra)
         extra = {"seconds": {"run": time.perf_counter() - started}}
         return outcome_from(trial.id, _join(values, self.objective), self.objective, extra=extra)
@@ -74,12 +72,12 @@ class FunctionCall:
 
 def _numbers_so_far(values: list[Any], objective: str) -> dict[str, Any]:
     """Return the finite numbers that earlier repeats of a failed trial have returned."""
-    joined = _join(values, objective) if values else []
+    joined = _join(values, objective)
     metrics = dict(joined) if isinstance(joined, Mapping) else {objective: joined}
     numbers = {str(name): _finite_numbers(value) for name, value in metrics.items()}
-    repeats = numbers.pop(objective, [])
-    others = {name: values for name, values in numbers.items() if values}
-    return {**({"repeats": repeats} if repeats else {}), **({"metrics": others} if others else {})}
+    numbers = {name: values for name, values in numbers.items() if values}
+    extra = {"repeats": numbers.pop(objective, []), "metrics": numbers}
+    return {key: kept for key, kept in extra.items() if kept}
 
 
 def _finite_numbers(value: Any) -> list[float]:

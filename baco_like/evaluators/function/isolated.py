@@ -7,29 +7,116 @@
 from __future__ import annotations
 
 import importlib
+import queue
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from typing_extensions import override
+
 from baco_like._checks import whole_number
+from baco_like.evaluators._processes.worker import Worker
 from baco_like.evaluators._processes.worker_main import Report
+from baco_like.evaluators.executors.futures import FuturesEvaluator, end_calls
 from baco_like.evaluators.function.evaluator import FunctionCall
 from baco_like.evaluators.function.failures import DEFAULT_FAILURES
-from baco_like.evaluators.function.isolated_workers import IsolatedEvaluator, to_answer
 from baco_like.evaluators.protocol import Evaluator
 from baco_like.evaluators.repeats import REPEATS_KEYS, Repeats
 from baco_like.evaluators.settings_table import Table
 from baco_like.evaluators.wrappers.repeated import RepeatedEvaluator
 from baco_like.exceptions import EvaluatorError
-from baco_like.journal.events import config_from_json
-from baco_like.records.trial import Trial
+from baco_like.journal.events import config_from_json, observed_event, read_outcome
+from baco_like.records.trial import Outcome, Trial
 from baco_like.spaces.space import Space
 
 KEYS = ("kind", "function", "metric", "timeout", "memory", "workers", *REPEATS_KEYS)
 
 _FAILURES = (*DEFAULT_FAILURES, MemoryError)
 """A worker has a limit of memory, so that `MemoryError` is a failure of the configuration, not of the machine."""
+
+
+class IsolatedEvaluator(FuturesEvaluator):
+    """Evaluates trials in worker processes.
+
+    A request is ``{"id": ..., "config": ...}``, and its answer is made by `_to_answer`. A trial that crashes its
+    process is the failure ``runtime`` with the signal; a trial over its limit is ``timeout``. An exception of the
+    handler ends the run.
+
+    Args:
+        serve: Name of the function of this module that serves in the workers.
+        name: ``package.module:function``, imported in the workers.
+        settings: Further settings of ``serve``, as JSON values.
+        timeout: Seconds for a request, until its handler enters a stage with its own limit.
+        memory: Limit of the address space of a worker in bytes, including Python's own memory; or None.
+        workers: Number of processes, each of which handles one request at a time.
+    """
+
+    def __init__(
+        self,
+        serve: str,
+        name: str,
+        settings: Mapping[str, Any],
+        timeout: float,
+        memory: int | None,
+        workers: int,
+    ) -> None:
+        if ":" not in name:
+            raise EvaluatorError(f"{name!r}: expected 'package.module:function'")
+        if not timeout > 0:
+            raise EvaluatorError(f"timeout = {timeout}: expected seconds above 0")
+        super().__init__(whole_number("workers", workers, 1, EvaluatorError))
+        self._name, self._timeout = name, timeout
+        served = {"name": name, **settings}
+        self._workers = [
+            Worker(f"{__name__}:{serve}", settings=served, memory=memory) for _ in range(workers)
+        ]
+        self._idle: queue.SimpleQueue[Worker] = queue.SimpleQueue()
+        self._pool: ThreadPoolExecutor | None = None
+
+    def submit(self, trial: Trial) -> None:
+        """Send a trial to the next idle worker."""
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(len(self._workers), thread_name_prefix="isolated")
+            # A new queue: threads of a closed pool may still return workers to the former one.
+            self._idle = queue.SimpleQueue()
+            for worker in self._workers:
+                self._idle.put(worker)
+        self._pending[trial.id] = self._pool.submit(self._evaluate, trial)
+
+    @override
+    def close(self) -> None:
+        """End running requests with their processes."""
+        end_calls(self._pending.values(), self._kill_all)
+        super().close()
+        if self._pool is not None:
+            self._pool.shutdown()
+            self._pool = None
+        for worker in self._workers:
+            worker.close()
+
+    def _kill_all(self) -> None:
+        for worker in self._workers:
+            worker.kill()
+
+    def _evaluate(self, trial: Trial) -> Outcome:
+        idle, worker = self._idle, self._idle.get()
+        try:
+            request = {"id": trial.id, "config": dict(trial.config)}
+            reply = worker.request(request, timeout=self._timeout)
+        finally:
+            idle.put(worker)
+        if reply.error is not None:
+            raise EvaluatorError(
+                f"{self._name} raised {reply.error} at {reply.place}, for {dict(trial.config)!r:.200}; where a "
+                "configuration cannot run, raise baco_like.Infeasible"
+            )
+        if not reply.ok:
+            return reply.failure(trial.id)
+        outcome = read_outcome({**reply.value["outcome"], "id": trial.id})
+        return replace(outcome, problem=reply.value["problem"])
 
 
 def isolated_function(
@@ -58,21 +145,9 @@ def isolated_function(
     Raises:
         EvaluatorError: An argument has a wrong value.
     """
-    settings = {
-        "name": _check_name(function),
-        "timeout": timeout,
-        "repeats": whole_number("repeats", repeats, 1, EvaluatorError),
-        "objective": objective,
-        "path": list(path),
-    }
-    return IsolatedEvaluator(
-        f"{__name__}:serve_function",
-        settings,
-        name=function,
-        timeout=timeout,
-        memory=memory,
-        workers=workers,
-    )
+    repeats = whole_number("repeats", repeats, 1, EvaluatorError)
+    settings = {"timeout": timeout, "repeats": repeats, "objective": objective, "path": list(path)}
+    return IsolatedEvaluator("serve_function", function, settings, timeout, memory, workers)
 
 
 def isolated_evaluator(
@@ -97,15 +172,14 @@ def isolated_evaluator(
     Raises:
         EvaluatorError: An argument has a wrong value.
     """
-    settings = {"name": _check_name(make), "arguments": dict(arguments or {}), "path": list(path)}
-    return IsolatedEvaluator(
-        f"{__name__}:serve_evaluator",
-        settings,
-        name=make,
-        timeout=timeout,
-        memory=memory,
-        workers=workers,
-    )
+    settings = {"arguments": dict(arguments or {}), "path": list(path)}
+    return IsolatedEvaluator("serve_evaluator", make, settings, timeout, memory, workers)
+
+
+def _to_answer(trial: Trial, outcome: Outcome) -> dict[str, Any]:
+    """Return an outcome as the JSON value that a handler sends to an `IsolatedEvaluator`."""
+    row = observed_event([trial.with_outcome(outcome)])["outcomes"][0]
+    return {"outcome": row, "problem": outcome.problem}
 
 
 def serve_function(settings: Mapping[str, Any]) -> Callable[[Any, Report], Any]:
@@ -121,7 +195,7 @@ def serve_function(settings: Mapping[str, Any]) -> Callable[[Any, Report], Any]:
         call = FunctionCall(
             call_with_limit, settings["objective"], _FAILURES, settings["repeats"], 0
         )
-        return to_answer(trial, call(trial))
+        return _to_answer(trial, call(trial))
 
     return handle
 
@@ -135,15 +209,9 @@ def serve_evaluator(settings: Mapping[str, Any]) -> Callable[[Any, Report], Any]
         trial = Trial(request["id"], config_from_json(request["config"]))
         evaluator.submit(trial)
         (outcome,) = evaluator.wait()
-        return to_answer(trial, outcome)
+        return _to_answer(trial, outcome)
 
     return handle
-
-
-def _check_name(function: str) -> str:
-    if ":" not in function:
-        raise EvaluatorError(f"{function!r}: expected 'package.module:function'")
-    return function
 
 
 def _import(settings: Mapping[str, Any]) -> Any:

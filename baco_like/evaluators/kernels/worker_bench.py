@@ -12,10 +12,10 @@ from typing import Any
 
 from baco_like.evaluators._processes.exchange import Reply
 from baco_like.evaluators._processes.worker import Worker
-from baco_like.evaluators.bench import StageFailure
 from baco_like.evaluators.kernels.problems import Complete, completion, find_problem
 from baco_like.evaluators.kernels.settings import KernelSettings
 from baco_like.evaluators.kernels.timing import KernelLimits
+from baco_like.evaluators.staged import StageFailure
 from baco_like.records.trial import Trial
 from baco_like.spaces.space import Space
 

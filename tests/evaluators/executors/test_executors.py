@@ -24,8 +24,7 @@ import pytest
 
 from baco_like import EvaluatorError, MaxEvals, Optimizer, Outcome, Space, Status, Trial, run
 from baco_like.evaluators import Evaluator, ExecutorEvaluator, LostWorker, ProcessLanes, RayExecutor
-from baco_like.evaluators.executors.futures import count_workers
-from baco_like.evaluators.executors.lost import is_lost
+from baco_like.evaluators.executors.futures import count_workers, is_lost
 from baco_like.exceptions import MissingExtra
 
 # The same results ------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from baco_like.evaluators import Evaluator, isolated_evaluator, isolated_function, registry
-from baco_like.evaluators.function.isolated_workers import IsolatedEvaluator
+from baco_like.evaluators.function.isolated import IsolatedEvaluator
 from baco_like.evaluators.settings_table import Table
 from baco_like.exceptions import EvaluatorError, RunFileError
 from baco_like.records.trial import Outcome, Trial
