@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, replace
 from baco_like.evaluators.protocol import Evaluator
 from baco_like.evaluators.wrappers.cached import CachedEvaluator
 from baco_like.exceptions import EvaluatorError
-from baco_like.records.direction import Direction, sign_of
-from baco_like.records.trial import Outcome, Status, Trial, median, standard_error
+from baco_like.records import Direction, Outcome, Status, Trial, sign_of
+from baco_like.records.trial import median, standard_error
 
 _CLEARLY_WORSE = 3.0
 """Standard errors of the difference by which a candidate has to be worse than the best to drop out."""
@@ -48,20 +48,16 @@ class _Candidate:
         return self.sign * median(tuple(self.values))
 
     def is_clearly_worse(self, best: _Candidate) -> bool:
-        errors = standard_error(tuple(self.values)), standard_error(tuple(best.values))
-        if errors[0] is None or errors[1] is None:
+        error, other = standard_error(tuple(self.values)), standard_error(tuple(best.values))
+        if error is None or other is None:
             return False
-        return self.cost - best.cost > _CLEARLY_WORSE * math.hypot(errors[0], errors[1])
+        return self.cost - best.cost > _CLEARLY_WORSE * math.hypot(error, other)
 
     def to_trial(self) -> Trial:
         """Return the trial with its new outcome."""
-        extra = {"observed": self.trial.value}
-        if self.failure is not None:
-            extra = {**self.failure.extra, **extra}
-            return self.trial.with_outcome(replace(self.failure, extra=extra))
-        return self.trial.with_outcome(
-            Outcome.success(self.trial.id, tuple(self.values), extra=extra)
-        )
+        outcome = self.failure or Outcome.success(self.trial.id, tuple(self.values))
+        extra = {**outcome.extra, "observed": self.trial.value}
+        return self.trial.with_outcome(replace(outcome, extra=extra))
 
 
 def confirm(
@@ -88,16 +84,23 @@ def confirm(
         raise EvaluatorError(f"top = {top}, rounds = {rounds}: expected 1 or more of each")
     while isinstance(evaluator, CachedEvaluator):
         evaluator = evaluator.inner
-    sign = sign_of(direction)
+    sign, count = sign_of(direction), 0
     candidates = [_Candidate(trial, sign) for trial in select_best(trials, direction, top)]
-    remaining, count = candidates, 0
+    remaining, winner = candidates, None
     while remaining and count < rounds and (count == 0 or len(remaining) > 1):
         # Each round begins with another candidate, so that none is always measured on the coolest machine.
         first = count % len(remaining)
-        _measure_once(remaining[first:] + remaining[:first], evaluator)
-        remaining = _drop_worse(remaining)
+        for candidate in remaining[first:] + remaining[:first]:
+            evaluator.submit(candidate.trial)
+            for outcome in evaluator.wait():
+                if outcome.status is Status.OK:
+                    candidate.values += outcome.repeats
+                else:
+                    candidate.failure = outcome
+        remaining = [candidate for candidate in remaining if candidate.failure is None]
+        winner = min(remaining, key=lambda candidate: candidate.cost, default=None)
+        remaining = [each for each in remaining if winner and not each.is_clearly_worse(winner)]
         count += 1
-    winner = min(remaining, key=lambda candidate: candidate.cost, default=None)
     measured = tuple(candidate.to_trial() for candidate in candidates)
     return Confirmation(None if winner is None else winner.to_trial(), measured, count)
 
@@ -111,22 +114,3 @@ def select_best(trials: Sequence[Trial], direction: Direction, top: int) -> list
         if len(best) < top and all(dict(trial.config) != dict(other.config) for other in best):
             best.append(trial)
     return best
-
-
-def _measure_once(candidates: Sequence[_Candidate], evaluator: Evaluator) -> None:
-    for candidate in candidates:
-        evaluator.submit(candidate.trial)
-        for outcome in evaluator.wait():
-            if outcome.status is Status.OK:
-                candidate.values += outcome.repeats
-            else:
-                candidate.failure = outcome
-
-
-def _drop_worse(candidates: Sequence[_Candidate]) -> list[_Candidate]:
-    """Return the candidates that have not failed and may still be the best."""
-    successful = [candidate for candidate in candidates if candidate.failure is None]
-    if not successful:
-        return []
-    best = min(successful, key=lambda candidate: candidate.cost)
-    return [each for each in successful if each is best or not each.is_clearly_worse(best)]

@@ -12,8 +12,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from baco_like.evaluators._processes import process
-from baco_like.evaluators._processes.process import Finished, Stop, check_cpus, cpus_from_table
+from baco_like.evaluators._processes.process import (
+    Finished,
+    Stop,
+    check_cpus,
+    cpus_from_table,
+    run_command,
+)
 from baco_like.evaluators._processes.temporary import require_program, temporary_folder
 from baco_like.evaluators.command.measure import Measure
 from baco_like.evaluators.command.reference import REFERENCE_KEYS, Reference
@@ -26,22 +31,13 @@ from baco_like.records.trial import Trial
 from baco_like.spaces.space import Space
 
 KEYS = (
-    "kind",
-    "build",
-    "run",
-    "check",
-    "measure",
-    "pattern",
-    "key",
-    "build_timeout",
-    "timeout",
-    "memory",
-    "warmup",
-    "cpus",
-    "ahead",
-    *REPEATS_KEYS,
-    *REFERENCE_KEYS,
+    *("kind", "build", "run", "check"),
+    *("measure", "pattern", "key", *REPEATS_KEYS, *REFERENCE_KEYS),
+    *("build_timeout", "timeout", "memory", "cpus", "warmup", "ahead"),
 )
+
+_WORDS = {"build": "compile", "run": "runtime", "check": "correctness"}
+"""Failure word of a failed command, by stage."""
 
 _MESSAGE_LENGTH = 4000
 """Characters kept from the end of a failed tool's output; compilers may print megabytes."""
@@ -100,7 +96,17 @@ class CommandBench:
     """
 
     def __init__(self, commands: Commands) -> None:
-        _require_programs(commands)
+        if not commands.folder.is_dir():
+            raise EvaluatorError(
+                f"the folder {str(commands.folder)!r} of the commands does not exist"
+            )
+        for stage, template in commands.by_stage().items():
+            program = template.program
+            if program is None:
+                continue
+            may_be_built = commands.build is not None and stage != "build" and os.sep in program
+            if not may_be_built:
+                require_program(program, commands.folder, f"[evaluator] {stage}")
         if commands.cpus is not None:
             check_cpus(commands.cpus, "cpus")
         self._commands = commands
@@ -158,23 +164,18 @@ def from_table(table: Table, space: Space, unit: str, folder: Path) -> StagedEva
         raise RunFileError("[space.workdir]: {workdir} is the trial's folder; rename the parameter")
     _check_texts(space)
     repeats = Repeats.from_table(table, 1)
-    commands = _read_commands(table, (*names, "workdir"), unit, folder)
-    evaluator = command_evaluator(commands, repeats, table.whole("ahead", 0))
-    _warn_of_unused(commands, space.active)
-    return evaluator
+    placeholders = (*names, "workdir")
 
-
-def _read_commands(table: Table, names: tuple[str, ...], unit: str, folder: Path) -> Commands:
     def template(key: str) -> Template:
-        return Template.parse(table.text(key), names, table.label(key))
+        return Template.parse(table.text(key), placeholders, table.label(key))
 
-    return Commands(
+    commands = Commands(
         run=template("run"),
         measure=Measure.from_table(table, per_second(unit)),
-        variables=variable_names(names),
+        variables=variable_names(placeholders),
         build=template("build") if table.has("build") else None,
         check=template("check") if table.has("check") else None,
-        reference=Reference.from_table(table, names, folder),
+        reference=Reference.from_table(table, placeholders, folder),
         folder=folder,
         build_timeout=table.positive("build_timeout", 60.0),
         timeout=table.positive("timeout", 10.0),
@@ -182,6 +183,9 @@ def _read_commands(table: Table, names: tuple[str, ...], unit: str, folder: Path
         memory=table.bytes("memory") if table.has("memory") else None,
         cpus=cpus_from_table(table),
     )
+    evaluator = command_evaluator(commands, repeats, table.whole("ahead", 0))
+    _warn_of_unused(commands, space.active)
+    return evaluator
 
 
 def _warn_of_unused(commands: Commands, parameters: Sequence[str]) -> None:
@@ -203,27 +207,12 @@ def _check_texts(space: Space) -> None:
     """Raise `EvaluatorError` if a command line cannot contain a value of the space."""
     for name, parameter in space.parameters.items():
         # A parameter without a list of values has `values = None`.
-        values = (
-            *(getattr(parameter, "values", None) or ()),
-            *getattr(parameter, "elements", ()),
-        )
-        for value in values:
-            try:
+        values = getattr(parameter, "values", None) or ()
+        try:
+            for value in (*values, *getattr(parameter, "elements", ())):
                 to_text(value)
-            except EvaluatorError as error:
-                raise EvaluatorError(f"parameter {name!r}: {error}") from None
-
-
-def _require_programs(commands: Commands) -> None:
-    if not commands.folder.is_dir():
-        raise EvaluatorError(f"the folder {str(commands.folder)!r} of the commands does not exist")
-    for stage, template in commands.by_stage().items():
-        program = template.program
-        if program is None:
-            continue
-        may_be_built = commands.build is not None and stage != "build" and os.sep in program
-        if not may_be_built:
-            require_program(program, commands.folder, f"[evaluator] {stage}")
+        except EvaluatorError as error:
+            raise EvaluatorError(f"parameter {name!r}: {error}") from None
 
 
 class BuiltProgram:
@@ -241,8 +230,8 @@ class BuiltProgram:
         self, commands: Commands, trial: Trial, workdir: Path, seconds: dict[str, float], stop: Stop
     ) -> None:
         self.folder = contextlib.ExitStack()  # removes the folder when it is closed
-        texts = {name: to_text(value) for name, value in trial.items()}
-        self._texts = {**texts, "workdir": str(workdir)}
+        self._texts = {name: to_text(value) for name, value in trial.items()}
+        self._texts["workdir"] = str(workdir)
         variables = {commands.variables[name]: text for name, text in self._texts.items()}
         # With TMPDIR, the files that a killed tool leaves are removed with the folder.
         self._environment = {"TMPDIR": str(workdir), **variables}
@@ -253,7 +242,7 @@ class BuiltProgram:
         """Run the build command, if there is one."""
         commands = self._commands
         if commands.build is not None:
-            self._run_command("build", "compile", commands.build, commands.build_timeout)
+            self._run_command("build", commands.build_timeout)
 
     def measure(self, count: int, limit: float | None) -> tuple[float, ...]:
         """Run the program ``count`` times; before the first time, check a first run and do the warm-ups.
@@ -282,11 +271,17 @@ class BuiltProgram:
 
     def _run_first(self, limit: float | None) -> tuple[float, ...]:
         """Run it, check the result and do the warm-ups; return the first values, unless the run was a warm-up."""
+        commands = self._commands
         values = self._run(is_first=True, limit=limit)
-        self._check()
-        for _ in range(1, self._commands.warmup):
+        if commands.check is not None:
+            self._run_command("check", commands.timeout)
+        if commands.reference is not None:
+            problem = commands.reference.check(self._texts)
+            if problem is not None:
+                raise StageFailure("correctness", f"check: {problem}")
+        for _ in range(1, commands.warmup):
             self._run()
-        return () if self._commands.warmup else values
+        return () if commands.warmup else values
 
     def _run(self, *, is_first: bool = False, limit: float | None = None) -> tuple[float, ...]:
         """Run the program once and return the measured numbers.
@@ -300,35 +295,17 @@ class BuiltProgram:
         if censors and limit is not None:
             timeout = min(timeout, limit / measure.scale)
         bound = timeout * measure.scale if censors else None
-        finished = self._run_command("run", "runtime", commands.run, timeout, bound)
+        finished = self._run_command("run", timeout, bound)
         values = measure.take(finished)
         if isinstance(values, str):
             raise StageFailure("runtime", f"run: {values}")
         return values
 
-    def _check(self) -> None:
-        commands = self._commands
-        if commands.check is not None:
-            self._run_command("check", "correctness", commands.check, commands.timeout)
-        if commands.reference is not None:
-            problem = commands.reference.check(self._texts)
-            if problem is not None:
-                raise StageFailure("correctness", f"check: {problem}")
-
-    def _run_command(
-        self,
-        stage: str,
-        word: str,
-        template: Template,
-        timeout: float,
-        bound: float | None = None,
-    ) -> Finished:
-        """Run a command and add its time to the stage.
+    def _run_command(self, stage: str, timeout: float, bound: float | None = None) -> Finished:
+        """Run the command of a stage and add its time.
 
         Args:
-            stage: The stage, for messages.
-            word: Failure word if the command fails.
-            template: The command.
+            stage: ``build``, ``run`` or ``check``.
             timeout: Limit in seconds.
             bound: Lower bound of the value if the limit is reached, or None.
 
@@ -337,8 +314,8 @@ class BuiltProgram:
         """
         commands, is_build = self._commands, stage == "build"
         try:
-            finished = process.run_command(
-                template.fill(self._texts),
+            finished = run_command(
+                commands.by_stage()[stage].fill(self._texts),
                 timeout=timeout,
                 folder=commands.folder,
                 environment=self._environment,
@@ -347,7 +324,7 @@ class BuiltProgram:
                 stop=self._stop,
             )
         except OSError as error:
-            raise StageFailure(word, f"{stage}: cannot be started: {error}") from None
+            raise StageFailure(_WORDS[stage], f"{stage}: cannot be started: {error}") from None
         key = "compile" if is_build else stage
         self._seconds[key] = self._seconds.get(key, 0.0) + finished.seconds
         if finished.timed_out and bound is not None:
@@ -355,5 +332,5 @@ class BuiltProgram:
         if not finished.ok:
             output = (finished.err.strip() or finished.out.strip())[-_MESSAGE_LENGTH:]
             message = f"{stage}: {finished.describe()}" + (f"\n{output}" if "\n" in output else "")
-            raise StageFailure("timeout" if finished.timed_out else word, message)
+            raise StageFailure("timeout" if finished.timed_out else _WORDS[stage], message)
         return finished

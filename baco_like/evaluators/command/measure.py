@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from typing import Any, Literal
 from baco_like.evaluators._processes.process import Finished
 from baco_like.evaluators.settings_table import Table, shown, suggestion
 from baco_like.exceptions import RunFileError
-from baco_like.records.reading import finite_number
+from baco_like.records.reading import finite_number, number_in
 
 Method = Literal["regex", "json", "wall"]
 METHODS: tuple[Method, ...] = ("regex", "json", "wall")
@@ -88,10 +89,7 @@ def _match_number(pattern: re.Pattern[str], out: str) -> tuple[float, ...] | str
     if not matches:
         return f"no match of {pattern.pattern!r} in its output: {_shorten(out)}"
     text = (matches[-1][pattern.groups] or "").strip()
-    try:
-        number = finite_number(float(text))
-    except ValueError:
-        number = None
+    number = number_in(text)
     if number is None:
         return f"not a finite number: {shown(text)} in {shown(matches[-1][0])}"
     return (number,)
@@ -102,13 +100,10 @@ def _look_up_numbers(key: str, out: str) -> tuple[float, ...] | str:
     if document is None:
         return f"it printed no JSON object: {_shorten(out)}"
     value: Any = document
-    if key in document:
-        value = document[key]
-    else:
-        for part in key.split("."):
-            if not isinstance(value, dict) or part not in value:
-                return f"no key {key!r} in the JSON that it printed; {suggestion(key, document)}"
-            value = value[part]
+    for part in [key] if key in document else key.split("."):
+        if not isinstance(value, dict) or part not in value:
+            return f"no key {key!r} in the JSON that it printed; {suggestion(key, document)}"
+        value = value[part]
     values = value if isinstance(value, list) else [value]
     numbers = tuple(number for number in map(finite_number, values) if number is not None)
     if not values or len(numbers) != len(values):
@@ -119,14 +114,10 @@ def _look_up_numbers(key: str, out: str) -> tuple[float, ...] | str:
 def _parse_json_object(out: str) -> dict[str, Any] | None:
     """Return the whole output as an object, otherwise its last line that is an object."""
     for text in (out, *reversed(out.splitlines())):
-        if not text.strip():
-            continue
-        try:
+        with contextlib.suppress(ValueError, RecursionError):
             document = json.loads(text)
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(document, dict):
-            return document
+            if isinstance(document, dict):
+                return document
     return None
 
 

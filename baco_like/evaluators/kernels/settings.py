@@ -12,17 +12,8 @@ from baco_like.evaluators.repeats import REPEATS_KEYS, Repeats
 from baco_like.evaluators.settings_table import Table, time_scale
 
 KERNEL_KEYS = (
-    "kind",
-    "problem",
-    "constants",
-    "size",
-    *REPEATS_KEYS,
-    "timeout",
-    "build_timeout",
-    "tolerance",
-    "input_seed",
-    "memory",
-    "cpus",
+    *("kind", "problem", "constants", "size", "input_seed", "tolerance", *REPEATS_KEYS),
+    *("timeout", "build_timeout", "memory", "cpus"),
 )
 """Keys of the TOML table that `read_settings` reads."""
 
