@@ -69,14 +69,10 @@ def create(table: Table, space: Space, unit: str, folder: Path) -> Evaluator:
     own = Table(table.name, {k: v for k, v in table.entries.items() if k not in CACHE_KEYS})
     evaluator = KINDS[kind](own, space, unit, folder)
     if table.has("cache"):
-        return CachedEvaluator(evaluator, _open_cache(table, own, unit, folder))
+        # Results depend on all other keys and on the listed files.
+        files = {name: digest(folder / name) for name in table.texts("cache_files", [])}
+        context = {**own.entries, "[objective] unit": unit, **files}
+        return CachedEvaluator(evaluator, ResultCache(folder / table.text("cache"), context))
     if table.has("cache_files"):
         raise table.error("cache_files", table.entries["cache_files"], "cache = FILE besides")
     return evaluator
-
-
-def _open_cache(table: Table, own: Table, unit: str, folder: Path) -> ResultCache:
-    """Open the cache of a table; its results depend on all other keys and on the listed files."""
-    files = {name: digest(folder / name) for name in table.texts("cache_files", [])}
-    context = {**own.entries, "[objective] unit": unit, **files}
-    return ResultCache(folder / table.text("cache"), context)

@@ -12,8 +12,7 @@ from baco_like._checks import whole_number
 from baco_like._random import Purpose, generator
 from baco_like.evaluators.settings_table import Table, shown, suggestion
 from baco_like.exceptions import EvaluatorError, JournalError, RunFileError
-from baco_like.records.history import History
-from baco_like.records.trial import Outcome, Trial
+from baco_like.records import History, Outcome, Trial
 from baco_like.results.formats import read
 from baco_like.results.recording import Recording
 from baco_like.spaces.space import Space
@@ -85,8 +84,7 @@ class ReplayEvaluator:
         table.only(KEYS)
         objective = table.text("objective") if table.has("objective") else None
         recording = load(folder / table.text("file"), objective)
-        _check_names(recording, space)
-        _check_values(recording, space)
+        _check_parameters(recording, space)
         return cls(
             recording,
             draw_seed=table.whole("draw_seed", 0) if table.flag("draw", False) else None,
@@ -129,18 +127,15 @@ class ReplayEvaluator:
             return Outcome.failure(trial.id, "constraints", "not in the recorded table")
         extra = {"seconds": dict(recorded.seconds)}
         if recorded.value is not None:
-            value = (self._value_of(trial.id, recorded.value, recorded.repeats),)
-            return Outcome.success(trial.id, value, metrics=recorded.metrics, extra=extra)
+            value = recorded.value
+            if self._draw_seed is not None and recorded.repeats:
+                rng = generator(self._draw_seed, Purpose.EVALUATE, trial.id)
+                value = recorded.repeats[int(rng.integers(len(recorded.repeats)))]
+            return Outcome.success(trial.id, (value,), metrics=recorded.metrics, extra=extra)
         word, message = recorded.failed or "runtime", recorded.message
         if recorded.bound is not None:
             return Outcome.censored(trial.id, recorded.bound, word, message, extra=extra)
         return Outcome.failure(trial.id, word, message, extra=extra)
-
-    def _value_of(self, trial_id: int, value: float, repeats: Sequence[float]) -> float:
-        if self._draw_seed is None or not repeats:
-            return value
-        rng = generator(self._draw_seed, Purpose.EVALUATE, trial_id)
-        return repeats[int(rng.integers(len(repeats)))]
 
 
 @final
@@ -165,7 +160,8 @@ class MaxSimulatedTime:
         return None
 
 
-def _check_names(recording: Recording, space: Space) -> None:
+def _check_parameters(recording: Recording, space: Space) -> None:
+    """Refuse a recording of other parameters, and one that no configuration of the space can be in."""
     for name in space.names:
         if name not in recording.names:
             hint = suggestion(name, recording.names)
@@ -175,10 +171,6 @@ def _check_names(recording: Recording, space: Space) -> None:
             raise EvaluatorError(
                 f"the space has no parameter {name!r}, which the recorded table has"
             )
-
-
-def _check_values(recording: Recording, space: Space) -> None:
-    """Refuse a recording that no configuration of the space can be in."""
     for name, parameter in space.parameters.items():
         values = recording.domains[name]
         if all(parameter.value_from_text(value) is None for value in values):

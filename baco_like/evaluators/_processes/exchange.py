@@ -193,11 +193,22 @@ class Channel:
         exchange = _Exchange(self._count, timeout)
         self._count += 1
         with group.end_selector(self._child) as (selector, longest_wait):
-            selector.register(self._requests, selectors.EVENT_WRITE)
-            selector.register(self._replies, selectors.EVENT_READ)
-            selector.register(self._output, selectors.EVENT_READ)
+            selector.register(self._requests, selectors.EVENT_WRITE, self._send)
+            selector.register(self._replies, selectors.EVENT_READ, self._receive)
+            selector.register(self._output, selectors.EVENT_READ, self._read_output)
             while exchange.is_open:
-                self._step(exchange, selector, longest_wait)
+                remaining = exchange.remaining()
+                if remaining <= 0:
+                    exchange.end_late()
+                    break
+                for key, _ in selector.select(min(remaining, longest_wait)):
+                    if key.data is not None and not key.data(exchange):
+                        selector.unregister(key.fd)
+                if exchange.is_open and group.has_ended(self._child):
+                    # Its last lines may still be in the pipe: it wrote them before it ended, and select() came before.
+                    self._receive(exchange)
+                    if exchange.is_open:
+                        exchange.end(group.describe_end(self._child))
         # The output may be endless, so read at most 64 chunks more.
         for _ in range(64):
             if not self._read_output(exchange):
@@ -218,36 +229,15 @@ class Channel:
         if self._child.stdout is not None:
             self._child.stdout.close()
 
-    def _step(
-        self, exchange: _Exchange, selector: selectors.BaseSelector, longest_wait: float
-    ) -> None:
-        """Wait for the next event and handle it."""
-        remaining = exchange.remaining()
-        if remaining <= 0:
-            exchange.end_late()
-            return
-        for key, _ in selector.select(min(remaining, longest_wait)):
-            if key.fd == self._requests and self._send():
-                selector.unregister(self._requests)
-            elif key.fd == self._replies and not self._receive(exchange):
-                selector.unregister(self._replies)
-            elif key.fd == self._output and not self._read_output(exchange):
-                selector.unregister(self._output)
-        if exchange.is_open and group.has_ended(self._child):
-            # Its last lines may still be in the pipe: it wrote them before it ended, and select() came before.
-            self._receive(exchange)
-            if exchange.is_open:
-                exchange.end(group.describe_end(self._child))
-
-    def _send(self) -> bool:
-        """Write as much as the pipe accepts; return whether the request is sent completely."""
+    def _send(self, exchange: _Exchange) -> bool:
+        """Write as much as the pipe accepts; return whether there is more to send."""
         try:
             self._unsent = self._unsent[os.write(self._requests, self._unsent) :]
         except BlockingIOError:
-            return False
+            return True
         except OSError:  # the reader is gone; the end of the process explains why
-            self._unsent = b""
-        return not self._unsent
+            return False
+        return bool(self._unsent)
 
     def _receive(self, exchange: _Exchange) -> bool:
         """Read the available replies; return whether more may come."""

@@ -68,13 +68,8 @@ def _remove_orphans(parent: str) -> None:
     for folder in Path(parent).glob(f"baco-{_system_name()}-*-*"):
         number = folder.name.split("-")[2]
         with contextlib.suppress(OSError):
-            ours = folder.lstat().st_uid == os.getuid() and folder.is_dir()
-            if (
-                ours
-                and not folder.is_symlink()
-                and number.isdecimal()
-                and not _is_alive(int(number))
-            ):
+            is_ours = folder.lstat().st_uid == os.getuid() and not folder.is_symlink()
+            if is_ours and folder.is_dir() and number.isdecimal() and not _is_alive(int(number)):
                 remove(folder)
 
 

@@ -26,7 +26,14 @@ def evaluate(token: str, make: Callable[[], Evaluator], trial: Trial) -> Outcome
         make: Makes the evaluator.
         trial: The trial.
     """
-    evaluator = _get_or_make(token, make)
+    key = (os.getpid(), token, threading.get_ident())
+    if key not in _evaluators:
+        made = make()
+        with _lock:
+            if not any(pid == os.getpid() for pid, _, _ in _evaluators):
+                _close_at_exit()
+            _evaluators[key] = made
+    evaluator = _evaluators[key]
     evaluator.submit(trial)
     (outcome,) = evaluator.wait()
     return outcome
@@ -39,18 +46,6 @@ def release(token: str) -> None:
         evaluators = [_evaluators.pop(key) for key in keys]
     for evaluator in evaluators:
         evaluator.close()
-
-
-def _get_or_make(token: str, make: Callable[[], Evaluator]) -> Evaluator:
-    key = (os.getpid(), token, threading.get_ident())
-    evaluator = _evaluators.get(key)
-    if evaluator is None:
-        evaluator = make()
-        with _lock:
-            if not any(pid == os.getpid() for pid, _, _ in _evaluators):
-                _close_at_exit()
-            _evaluators[key] = evaluator
-    return evaluator
 
 
 def _close_at_exit() -> None:

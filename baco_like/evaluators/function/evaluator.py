@@ -146,7 +146,11 @@ class FunctionEvaluator(FuturesEvaluator):
         retries = whole_number("retries", retries, 0, EvaluatorError)
         if max_pending is not None:
             max_pending = whole_number("max_pending", max_pending, 1, EvaluatorError)
-        _check_failures(failures)
+        kinds = failures if isinstance(failures, (tuple, list)) else [None]
+        if not all(isinstance(kind, type) and issubclass(kind, BaseException) for kind in kinds):
+            raise EvaluatorError(
+                f"failures = {failures!r}: expected a tuple of exception types such as (ValueError,)"
+            )
         self._call = FunctionCall(fn, objective, tuple(failures), repeats, retries)
         self._executor = executor
         self._queue: deque[Trial] = deque()
@@ -187,14 +191,6 @@ class FunctionEvaluator(FuturesEvaluator):
         """Drop or cancel trials that have not started; the executor stays open."""
         self._queue.clear()
         super().close()
-
-
-def _check_failures(failures: object) -> None:
-    kinds = failures if isinstance(failures, (tuple, list)) else [None]
-    if not all(isinstance(kind, type) and issubclass(kind, BaseException) for kind in kinds):
-        raise EvaluatorError(
-            f"failures = {failures!r}: expected a tuple of exception types such as (ValueError,)"
-        )
 
 
 def _capacity(executor: SubmitsCalls | None) -> int:

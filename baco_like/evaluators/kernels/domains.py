@@ -82,15 +82,6 @@ def complete_config(
     return {**{name: domain.default for name, domain in domains.items()}, **config}
 
 
-def check_parameters(
-    kernel: str, domains: Mapping[str, Domain], parameters: Mapping[str, Parameter]
-) -> None:
-    """Raise `EvaluatorError` if a parameter is unknown or one of its values is not allowed."""
-    for name, parameter in parameters.items():
-        for value in list_values(parameter):
-            complete_config(kernel, domains, {name: value})
-
-
 def list_values(parameter: Parameter) -> Sequence[Any]:
     """Return all values of a parameter, or one sample if there are too many to list."""
     if parameter.width == 1 and parameter.cardinality <= _MAX_LISTED:

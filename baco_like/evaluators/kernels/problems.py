@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from baco_like.evaluators.kernels.domains import check_parameters, complete_config
+from baco_like.evaluators.kernels.domains import complete_config, list_values
 from baco_like.evaluators.kernels.timing import copy_aligned
 from baco_like.evaluators.settings_table import shown, suggestion
 from baco_like.exceptions import EvaluatorError, RunFileError
@@ -133,5 +133,8 @@ def completion(
     if not any(isinstance(node, ast.FunctionDef) and node.name == "domains" for node in body):
         return dict
     domains = load_problem(path, constants).domains()
-    check_parameters(path.stem, domains, parameters)
-    return partial(complete_config, path.stem, domains)
+    complete = partial(complete_config, path.stem, domains)
+    for name, parameter in parameters.items():
+        for value in list_values(parameter):
+            complete({name: value})
+    return complete

@@ -133,10 +133,10 @@ class KernelServer:
 
     def _check(self, kernel: CompiledKernel, report: Report) -> dict[str, str | None]:
         report.stage("check", self.limits.build_timeout)
-        result = kernel.result()
-        if self._is_close(result):
-            return {"problem": None}
-        return {"problem": describe_difference(result, self.expected, self.limits.tolerance)}
+        result, problem = kernel.result(), None
+        if not self._is_close(result):
+            problem = describe_difference(result, self.expected, self.limits.tolerance)
+        return {"problem": problem}
 
     def _is_close(self, result: NDArray[Any]) -> bool:
         """Whether all elements are within the tolerance; False also where only the slow comparison can decide.
