@@ -58,7 +58,7 @@ class ReplayEvaluator:
     def __init__(
         self, recording: Recording, *, draw_seed: int | None = None, capacity: int = 1
     ) -> None:
-        capacity = whole_number("capacity", capacity, 1)
+        self.capacity = whole_number("capacity", capacity, 1)
         self.clock = 0.0
         self._recording = recording
         self._draw_seed = draw_seed
@@ -90,11 +90,6 @@ class ReplayEvaluator:
             draw_seed=table.whole("draw_seed", 0) if table.flag("draw", False) else None,
             capacity=table.whole("capacity", 1, low=1),
         )
-
-    @property
-    def capacity(self) -> int:
-        """Number of trials that may be submitted before `wait`."""
-        return len(self._free_at)
 
     def submit(self, trial: Trial) -> None:
         """Start a trial on the simulated device that is free first."""

@@ -114,16 +114,12 @@ class StagedEvaluator:
     def __init__(self, bench: Bench, repeats: Repeats, ahead: int = 0) -> None:
         if ahead < 0:
             raise EvaluatorError(f"ahead = {ahead}: expected 0 or more builds")
+        self.capacity = 1 + ahead  # one trial that is measured, and those that are built ahead
         self._bench, self._repeats, self._ahead = bench, repeats, ahead
         self._queue: deque[_Job] = deque()
         self._building: dict[Future[Built], _Job] = {}
         self._pool: ThreadPoolExecutor | None = None
         self._best: float | None = None
-
-    @property
-    def capacity(self) -> int:
-        """Largest number of pending trials: one that is measured, and those that are built ahead."""
-        return 1 + self._ahead
 
     def submit(self, trial: Trial) -> None:
         """Queue a trial; with ``ahead`` its build starts now."""

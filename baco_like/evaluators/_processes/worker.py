@@ -93,12 +93,7 @@ class Worker:
         self._start_timeout = start_timeout
         self._lock = threading.Lock()  # held during a request; `kill` must work without it
         self._process: _WorkerProcess | None = None
-        self._starts = 0
-
-    @property
-    def starts(self) -> int:
-        """Number of processes started so far."""
-        return self._starts
+        self.starts = 0  # number of processes started so far
 
     def request(self, request: Any, *, timeout: float) -> Reply:
         """Send a request and wait for the reply; starts the process if it is not running.
@@ -138,7 +133,7 @@ class Worker:
             self._end()  # it died between two requests
         if self._process is None:
             self._process = _WorkerProcess(self._environment, self._folder, self._cpus)
-            self._starts += 1
+            self.starts += 1
             reply = self._process.channel.ask(self._opening, self._start_timeout)
             if not reply.ok:
                 target = self._opening["target"]

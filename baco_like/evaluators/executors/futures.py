@@ -81,14 +81,9 @@ class FuturesEvaluator:
     """
 
     def __init__(self, capacity: int) -> None:
-        self._capacity = capacity
+        self.capacity = capacity
         self._pending: dict[int, Any] = {}  # futures by trial number
         self._error: BaseException | None = None  # raised by the next call of `submit` or `wait`
-
-    @property
-    def capacity(self) -> int:
-        """Largest number of pending trials."""
-        return self._capacity
 
     def wait(self) -> Sequence[Outcome]:
         """Block until at least one trial is done; outcomes come in the order of trial numbers.

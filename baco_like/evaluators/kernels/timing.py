@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -55,34 +55,29 @@ class KernelLimits:
     tolerance: float
 
 
-@dataclass
-class _LoadedKernel:
-    kernel: CompiledKernel
-    launched: bool = False
-
-
-@dataclass(frozen=True)
 class KernelServer:
     """Request handler of a worker: compiles kernels and measures them.
 
-    Attributes:
+    Args:
         compile: Compiles the kernel of a configuration.
         expected: The correct result.
         limits: Limits of the stages.
     """
 
-    compile: Callable[[Mapping[str, Any]], CompiledKernel]
-    expected: NDArray[Any]
-    limits: KernelLimits
-    _kernels: dict[int, _LoadedKernel] = field(default_factory=dict, init=False)
+    def __init__(
+        self,
+        compile: Callable[[Mapping[str, Any]], CompiledKernel],
+        expected: NDArray[Any],
+        limits: KernelLimits,
+    ) -> None:
+        self._compile, self._expected, self._limits = compile, expected, limits
+        self._scratch = np.empty_like(expected)
+        self._kernels: dict[int, CompiledKernel] = {}
+        self._launched: set[int] = set()  # keys of the kernels that have run
 
     @functools.cached_property
     def _scale(self) -> float:
-        return float(np.abs(self.expected).max())
-
-    @functools.cached_property
-    def _scratch(self) -> NDArray[Any]:
-        return np.empty_like(self.expected)
+        return float(np.abs(self._expected).max())
 
     def __call__(
         self, request: Mapping[str, Any], report: Report
@@ -102,24 +97,23 @@ class KernelServer:
         """
         if "config" not in request:
             return self._measure(request, report)
-        report.stage("compile", self.limits.build_timeout)
+        report.stage("compile", self._limits.build_timeout)
         for key in request["drop"]:  # unloading counts as time of the compiler
             self._kernels.pop(key, None)
         # JSON has turned permutations into lists.
         config = {k: tuple(v) if isinstance(v, list) else v for k, v in request["config"].items()}
-        self._kernels[request["key"]] = _LoadedKernel(self.compile(config))
+        self._kernels[request["key"]] = self._compile(config)
         return None
 
     def _measure(self, request: Mapping[str, Any], report: Report) -> dict[str, str | None] | None:
-        loaded = self._kernels.get(request["key"])
-        if loaded is None:
+        kernel = self._kernels.get(request["key"])
+        if kernel is None:
             return None
-        kernel = loaded.kernel
-        if not loaded.launched:
+        if request["key"] not in self._launched:
             kernel.prepare()
-            report.stage("launch", self.limits.launch_timeout)
+            report.stage("launch", self._limits.launch_timeout)
             kernel.run()
-            loaded.launched = True
+            self._launched.add(request["key"])
             checked = self._check(kernel, report)
             if checked["problem"] is not None:
                 return checked
@@ -132,10 +126,10 @@ class KernelServer:
         return self._check(kernel, report)  # again: a race may show only in a later run
 
     def _check(self, kernel: CompiledKernel, report: Report) -> dict[str, str | None]:
-        report.stage("check", self.limits.build_timeout)
+        report.stage("check", self._limits.build_timeout)
         result, problem = kernel.result(), None
         if not self._is_close(result):
-            problem = describe_difference(result, self.expected, self.limits.tolerance)
+            problem = describe_difference(result, self._expected, self._limits.tolerance)
         return {"problem": problem}
 
     def _is_close(self, result: NDArray[Any]) -> bool:
@@ -143,12 +137,12 @@ class KernelServer:
 
         `describe_difference` converts both arrays to double precision, which takes longer than many kernels.
         """
-        if self.expected.dtype.kind != "f":
+        if self._expected.dtype.kind != "f":
             return False
         with np.errstate(invalid="ignore", over="ignore"):
-            np.subtract(result, self.expected, out=self._scratch)
+            np.subtract(result, self._expected, out=self._scratch)
         np.abs(self._scratch, out=self._scratch)
-        return bool(self._scratch.max() <= self.limits.tolerance * self._scale)
+        return bool(self._scratch.max() <= self._limits.tolerance * self._scale)
 
 
 def poison(array: NDArray[Any]) -> None:

@@ -9,7 +9,6 @@ import os
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,52 +21,34 @@ EXIT_CONTEXT_LOST = 70
 """Exit code of a worker whose CUDA context is no longer usable."""
 
 
-@dataclass(frozen=True)
 class Device:
     """An opened device.
 
-    Attributes:
+    Args:
         cupy: The module.
         number: Number of the device.
-        stream: A stream that neither waits for the default stream nor blocks it.
-        begin: Event before the timed launches.
-        end: Event after them.
-        cache: A buffer twice as large as the second-level cache, or None if the cache is not emptied.
-        cache_bytes: Size of this buffer.
+        flush: Whether `time` empties the second-level cache before it launches.
+
+    Raises:
+        EvaluatorError: The device or the driver does not exist.
     """
 
-    cupy: Any
-    number: int
-    stream: Any
-    begin: Any
-    end: Any
-    cache: Any | None
-    cache_bytes: int
-
-    @classmethod
-    def open(cls, cupy: Any, number: int, flush: bool) -> Device:
-        """Open a device.
-
-        Args:
-            cupy: The module.
-            number: Number of the device.
-            flush: Whether `time` empties the second-level cache before it launches.
-
-        Raises:
-            EvaluatorError: The device or the driver does not exist.
-        """
+    def __init__(self, cupy: Any, number: int, flush: bool) -> None:
         try:
             count = cupy.cuda.runtime.getDeviceCount()
         except cupy.cuda.runtime.CUDARuntimeError as error:
             raise EvaluatorError(f"there is no CUDA device on this machine ({error})") from None
         if number >= count:
             raise EvaluatorError(f"there is no CUDA device {number}, of {count}")
+        self.cupy, self.number = cupy, number
         device = cupy.cuda.Device(number)
         device.use()
-        size = 2 * device.attributes["L2CacheSize"] if flush else 0
-        cache = cupy.cuda.alloc(size) if size else None
-        stream = cupy.cuda.Stream(non_blocking=True)
-        return cls(cupy, number, stream, cupy.cuda.Event(), cupy.cuda.Event(), cache, size)
+        # A buffer twice as large as the second-level cache empties it.
+        self._cache_bytes = 2 * device.attributes["L2CacheSize"] if flush else 0
+        self._cache = cupy.cuda.alloc(self._cache_bytes) if self._cache_bytes else None
+        # It neither waits for the default stream nor blocks it.
+        self._stream = cupy.cuda.Stream(non_blocking=True)
+        self._begin, self._end = cupy.cuda.Event(), cupy.cuda.Event()
 
     @property
     def architecture(self) -> str:
@@ -106,88 +87,80 @@ class Device:
     def fill(self, arrays: Sequence[tuple[Any, NDArray[Any]]], poisoned: Sequence[Any]) -> None:
         """Copy values to arrays on the device, and fill others with bytes 0xFF, which no kernel writes by chance."""
         for array, host in arrays:
-            array.set(np.ascontiguousarray(host), stream=self.stream)
+            array.set(np.ascontiguousarray(host), stream=self._stream)
         for array in poisoned:
-            array.data.memset_async(0xFF, array.nbytes, self.stream)
-        self.stream.synchronize()
+            array.data.memset_async(0xFF, array.nbytes, self._stream)
+        self._stream.synchronize()
 
     def fetch(self, array: Any, host: NDArray[Any]) -> None:
         """Copy an array from the device."""
-        array.get(stream=self.stream, out=host)
-        self.stream.synchronize()
+        array.get(stream=self._stream, out=host)
+        self._stream.synchronize()
 
     def time(self, launch: Callable[[], None]) -> float:
         """Return the seconds that the device takes for the launches of ``launch``.
 
         The host launches while the device still empties the cache, so that the host's own time is not measured.
         """
-        with self.stream:
-            if self.cache is not None:
-                self.cache.memset_async(0, self.cache_bytes, self.stream)
-            self.begin.record(self.stream)
+        with self._stream:
+            if self._cache is not None:
+                self._cache.memset_async(0, self._cache_bytes, self._stream)
+            self._begin.record(self._stream)
             launch()
-            self.end.record(self.stream)
-        self.end.synchronize()
-        return float(self.cupy.cuda.get_elapsed_time(self.begin, self.end)) * 1e-3
+            self._end.record(self._stream)
+        self._end.synchronize()
+        return float(self.cupy.cuda.get_elapsed_time(self._begin, self._end)) * 1e-3
 
     def run(self, launch: Callable[[], None], count: int) -> None:
         """Launch ``count`` times without pause, and wait for the end."""
-        with self.stream:
+        with self._stream:
             for _ in range(count):
                 launch()
-        self.stream.synchronize()
+        self._stream.synchronize()
 
     def exit_if_lost(self, error: Exception) -> None:
         """End the process if the context is lost: after an illegal access every further call fails."""
         try:
-            self.stream.synchronize()
+            self._stream.synchronize()
         except self.cupy.cuda.runtime.CUDARuntimeError:
             print(f"{type(error).__name__}: {error}", flush=True)
             os._exit(EXIT_CONTEXT_LOST)
 
 
-@dataclass(frozen=True)
 class Meter:
     """Reads a GPU's energy counter, or its power if it has no counter.
 
     Drivers update counter and power 10 to 50 times a second. A measurement therefore takes half a second or more, and
     many runs.
 
-    Attributes:
-        nvml: The module `pynvml`.
-        handle: NVML's handle of the device.
+    Args:
+        device: The device.
+
+    Raises:
+        EvaluatorError: NVML does not know the device or cannot read its power.
     """
 
-    nvml: Any
-    handle: Any
-
-    @classmethod
-    def open(cls, device: Device) -> Meter:
-        """Return the meter of a device.
-
-        Raises:
-            EvaluatorError: NVML does not know the device or cannot read its power.
-        """
+    def __init__(self, device: Device) -> None:
         import pynvml
 
+        self._nvml = pynvml
         bus_id = device.cupy.cuda.Device(device.number).pci_bus_id
         try:
             pynvml.nvmlInit()
-            meter = cls(pynvml, pynvml.nvmlDeviceGetHandleByPciBusId(bus_id))
-            meter.power()
+            self._handle = pynvml.nvmlDeviceGetHandleByPciBusId(bus_id)
+            self.power()
         except pynvml.NVMLError as error:
             raise EvaluatorError(f"NVML cannot read the power of {bus_id}: {error}") from None
-        return meter
 
     def power(self) -> float:
         """Return the present power in watts."""
-        return float(self.nvml.nvmlDeviceGetPowerUsage(self.handle)) * 1e-3
+        return float(self._nvml.nvmlDeviceGetPowerUsage(self._handle)) * 1e-3
 
     def counter(self) -> float | None:
         """Return the joules since the driver was loaded, or None if the device does not count them."""
         try:
-            return float(self.nvml.nvmlDeviceGetTotalEnergyConsumption(self.handle)) * 1e-3
-        except self.nvml.NVMLError:
+            return float(self._nvml.nvmlDeviceGetTotalEnergyConsumption(self._handle)) * 1e-3
+        except self._nvml.NVMLError:
             return None
 
     def read(self, run: Callable[[], None], batch: int, seconds: float) -> tuple[float, float]:

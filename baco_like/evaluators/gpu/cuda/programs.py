@@ -39,10 +39,10 @@ def serve(settings: Mapping[str, Any]) -> Callable[[Mapping[str, Any], Report], 
     from cupy.cuda import nvrtc
 
     problem, inputs, expected = open_problem(**settings["problem"])
-    device = Device.open(cupy, settings["device"], settings["flush"])
+    device = Device(cupy, settings["device"], settings["flush"])
     compiler = Compiler(nvrtc, device.architecture, tuple(settings["options"]))
     compiler.check()
-    meter = Meter.open(device) if settings["energy"] else None
+    meter = Meter(device) if settings["energy"] else None
     programs = Programs(
         problem=problem,
         size=settings["problem"]["size"],

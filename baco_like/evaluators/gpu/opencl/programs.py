@@ -6,9 +6,8 @@ import os
 import tempfile
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -32,10 +31,26 @@ def serve(settings: Mapping[str, Any]) -> KernelServer:
     """
     _disable_compiler_caches()
     problem, arrays, expected = open_problem(**settings["problem"])
+    import pyopencl as cl
+
     device = find_device(settings["platform"], settings["device"])
-    size = settings["problem"]["size"]
-    programs = _Programs(problem, size, settings["options"], device, arrays, expected)
-    return KernelServer(programs.compile, expected, KernelLimits(**settings["limits"]))
+    size, session = settings["problem"]["size"], None
+
+    def compile(config: Mapping[str, Any]) -> CompiledKernel:
+        nonlocal session
+        # After a failed launch the context may be unusable.
+        if session is None or session.failed:
+            session = _Session(device, arrays, expected)
+        macros = {name: to_text(value) for name, value in config.items()}
+        macros |= {name: str(value) for name, value in problem.macros(size).items()}
+        options = [*settings["options"], *(f"-D{name}={text}" for name, text in macros.items())]
+        program = cl.Program(session.context, problem.SOURCE)
+        program.build(options=options, devices=[device])
+        kernel = cl.Kernel(program, problem.KERNEL)
+        kernel.set_args(*session.buffers, session.output)
+        return _OpenCLKernel(session, kernel, *problem.launch(config, size))
+
+    return KernelServer(compile, expected, KernelLimits(**settings["limits"]))
 
 
 def _disable_compiler_caches() -> None:
@@ -65,100 +80,53 @@ def find_device(platform: str, device: int) -> Any:
     except cl.Error as error:
         raise EvaluatorError(f"there is no OpenCL platform on this machine ({error})") from None
     names = [f"{each.name}, {each.version}" for each in platforms]
-    matching = [
-        each
-        for each, name in zip(platforms, names, strict=True)
-        if platform.lower() in name.lower()
-    ]
-    if not matching:
+    matches = [platform.lower() in name.lower() for name in names]
+    if not any(matches):
         raise EvaluatorError(f"no OpenCL platform is named {platform!r}; there is {names}")
-    devices = matching[0].get_devices()
+    first = platforms[matches.index(True)]
+    devices = first.get_devices()
     if device >= len(devices):
-        raise EvaluatorError(
-            f"platform {matching[0].name!r} has no device {device} of {len(devices)}"
-        )
+        raise EvaluatorError(f"platform {first.name!r} has no device {device} of {len(devices)}")
     return devices[device]
 
 
-@dataclass
-class _Programs:
-    """Compiles kernels.
-
-    The buffers are filled again for each kernel, because an earlier one may have written to the wrong place.
-    """
-
-    problem: ModuleType
-    size: int
-    options: list[str]
-    device: Any
-    inputs: tuple[NDArray[Any], ...]
-    expected: NDArray[Any]
-    session: _Session | None = field(default=None, init=False)
-
-    def compile(self, config: Mapping[str, Any]) -> CompiledKernel:
-        import pyopencl as cl
-
-        # After a failed launch the context may be unusable.
-        if self.session is None or self.session.failed:
-            self.session = _Session.open(self.device, self.inputs, self.expected)
-        session = self.session
-        macros = {name: to_text(value) for name, value in config.items()}
-        macros |= {name: str(value) for name, value in self.problem.macros(self.size).items()}
-        options = [*self.options, *(f"-D{name}={text}" for name, text in macros.items())]
-        program = cl.Program(session.context, self.problem.SOURCE)
-        program.build(options=options, devices=[self.device])
-        kernel = cl.Kernel(program, self.problem.KERNEL)
-        kernel.set_args(*session.buffers, session.output)
-        return _OpenCLKernel(session, kernel, self.inputs, *self.problem.launch(config, self.size))
-
-
-@dataclass
 class _Session:
     """A context with its queue and its buffers."""
 
-    context: Any
-    queue: Any
-    buffers: tuple[Any, ...]
-    output: Any
-    host: NDArray[Any]  # the output's copy in the memory of the host
-    failed: bool = False
-
-    @classmethod
-    def open(
-        cls, device: Any, inputs: tuple[NDArray[Any], ...], expected: NDArray[Any]
-    ) -> _Session:
+    def __init__(
+        self, device: Any, inputs: tuple[NDArray[Any], ...], expected: NDArray[Any]
+    ) -> None:
         import pyopencl as cl
 
-        context = cl.Context([device])
+        self.cl, self.inputs, self.failed = cl, inputs, False
+        self.host = np.empty_like(expected)  # the output's copy in the memory of the host
+        self.context = cl.Context([device])
         profiling = cl.command_queue_properties.PROFILING_ENABLE
-        queue = cl.CommandQueue(context, properties=profiling)
+        self.queue = cl.CommandQueue(self.context, properties=profiling)
         flags = cl.mem_flags
-        buffers = tuple(cl.Buffer(context, flags.READ_ONLY, size=a.nbytes) for a in inputs)
-        output = cl.Buffer(context, flags.READ_WRITE, size=expected.nbytes)
-        return cls(context, queue, buffers, output, np.empty_like(expected))
+        self.buffers = [cl.Buffer(self.context, flags.READ_ONLY, size=a.nbytes) for a in inputs]
+        self.output = cl.Buffer(self.context, flags.READ_WRITE, size=expected.nbytes)
 
 
 @dataclass(frozen=True)
 class _OpenCLKernel:
+    """A built kernel. Its buffers are filled again, as an earlier kernel may have written to the wrong place."""
+
     session: _Session
     kernel: Any
-    inputs: tuple[NDArray[Any], ...]
     global_size: tuple[int, ...]
     local_size: tuple[int, ...]
 
     def prepare(self) -> None:
-        import pyopencl as cl
-
         self._require_local_memory()
         session = self.session
         poison(session.host)
-        buffers, arrays = (*session.buffers, session.output), (*self.inputs, session.host)
+        buffers, arrays = (*session.buffers, session.output), (*session.inputs, session.host)
         for buffer, array in zip(buffers, arrays, strict=True):
-            cl.enqueue_copy(session.queue, buffer, array, is_blocking=True)
+            session.cl.enqueue_copy(session.queue, buffer, array, is_blocking=True)
 
     def run(self) -> float:
-        import pyopencl as cl
-
+        cl = self.session.cl
         try:
             event = cl.enqueue_nd_range_kernel(
                 self.session.queue, self.kernel, self.global_size, self.local_size
@@ -170,10 +138,8 @@ class _OpenCLKernel:
         return float(event.profile.end - event.profile.start) * 1e-9
 
     def result(self) -> NDArray[Any]:
-        import pyopencl as cl
-
         session = self.session
-        cl.enqueue_copy(session.queue, session.host, session.output, is_blocking=True)
+        session.cl.enqueue_copy(session.queue, session.host, session.output, is_blocking=True)
         return session.host
 
     def _require_local_memory(self) -> None:
@@ -181,10 +147,9 @@ class _OpenCLKernel:
 
         Some drivers end the process in this case, and others run the kernel.
         """
-        import pyopencl as cl
-
+        size = self.session.cl.kernel_work_group_info.LOCAL_MEM_SIZE
         device = self.session.queue.device
-        needed = self.kernel.get_work_group_info(cl.kernel_work_group_info.LOCAL_MEM_SIZE, device)
+        needed = self.kernel.get_work_group_info(size, device)
         if needed > device.local_mem_size:
             raise OutOfResources(
                 f"{needed} bytes of local memory, the device has {device.local_mem_size}"
