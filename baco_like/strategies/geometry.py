@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import final
 
 import numpy as np
 
@@ -41,7 +40,6 @@ _FINE = 1024
 """Number of steps on the axis of a real, and limit for the other axes."""
 
 
-@final
 @dataclass(frozen=True, eq=False)
 class UnitBox:
     """A space as the box [0, 1]^k.
@@ -130,7 +128,6 @@ class UnitBox:
         return codes
 
 
-@final
 @dataclass(frozen=True, eq=False)
 class RepairedBox:
     """[0, 1]^k as in `UnitBox`, where every point represents a feasible configuration.

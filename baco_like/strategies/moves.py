@@ -13,6 +13,10 @@ Crossover: two parents exchange genes. A permutation cannot be cut; its children
 in the order of the other parent. One-point, two-point and uniform crossover are named in Willemsen et al., section
 IV-D, and in Schoonhoven et al. 2022, Table III; disruptive uniform crossover in the former.
 
+Perturbation: random changes whose number is a share of the bits of a configuration. Schoonhoven et al. 2022 encode a
+configuration in bits, one for each value of each parameter. Their programs perturb it by as many random changes of one
+parameter as the share of the bits says; the paper only says "perturbation size".
+
 Selection: the members who mate, and the survivors among parents and children.
 """
 
@@ -27,13 +31,18 @@ import numpy as np
 
 from baco_like._typing import Array, Codes, Ints, Mask, Rng
 from baco_like.parameters.protocol import Parameter, ParameterKind
-from baco_like.spaces import Space, design
-from baco_like.spaces.neighbourhoods import hamming
+from baco_like.spaces import Space, design, neighbourhoods
 from baco_like.spaces.repair import cascade, nearest
 from baco_like.strategies.geometry import UnitBox
 
 _NEIGHBOURS = 16
 """Number of neighbours from which one is drawn where single rows cannot be walked."""
+
+_MOST_BITS = 64
+"""Most bits of a parameter; the paper's parameters have at most half as many values."""
+
+_TRIES = 16
+"""Number of perturbed rows from which the first feasible one is taken; if all are infeasible, one is repaired."""
 
 
 def draw_uniform(space: Space, n: int, rng: Rng) -> Codes:
@@ -122,7 +131,7 @@ def draw_one_per_owner(rows: Codes, owner: Ints, otherwise: Codes, rng: Rng) -> 
 
 
 def _step_to_neighbour(space: Space, rows: Codes, rng: Rng) -> Codes:
-    near, owner = hamming(space, rows, rng)
+    near, owner = neighbourhoods.hamming(space, rows, rng)
     stepped = draw_one_per_owner(near, owner, rows, rng)
     # Hamming neighbours swap two elements of a permutation; half of the swaps become insertions if these are feasible.
     for at in permutation_columns(space):
@@ -187,6 +196,72 @@ def _draw_two_positions(codes: Codes, rng: Rng) -> tuple[Ints, Ints]:
     n, m = codes.shape
     first = rng.integers(0, m, (n,))
     return first, (first + rng.integers(1, m, (n,))) % m
+
+
+def number_of_changes(space: Space, share: float) -> int:
+    """Return the number of random changes for a share of the bits, at least 1.
+
+    A permutation counts one bit per element, another parameter one per value but 64 at most. A parameter whose values
+    cannot be listed counts as many bits as it has neighbours.
+    """
+    return max(
+        1,
+        int(share * sum(_bits(space, place) for place in neighbourhoods.locate_parameters(space))),
+    )
+
+
+def _bits(space: Space, place: neighbourhoods.ParameterLocation) -> int:
+    if place.parameter.width > 1:
+        return place.parameter.width
+    listed = neighbourhoods.list_used_codes(space, place)
+    return neighbourhoods.DRAWS if listed is None else min(len(listed), _MOST_BITS)
+
+
+def perturb(space: Space, row: Array, count: int, rng: Rng) -> Array:
+    """Return a feasible row after a number of random changes in random parameters, ``(w,)`` -> ``(w,)``.
+
+    A change gives a parameter any other value, or makes one swap or insertion in a permutation. The first feasible of
+    16 such rows is returned, or the feasible row nearest to the first one. If every parameter would change, and every
+    permutation as often as it has elements, the row is a uniform draw.
+
+    Args:
+        space: The space.
+        row: Codes of the row.
+        count: Number of changes.
+        rng: Random generator.
+    """
+    genes = neighbourhoods.locate_parameters(space)
+    if not genes:
+        return row
+    times = rng.multinomial(count, np.full(len(genes), 1.0 / len(genes)))
+    widths = np.array([place.parameter.width for place in genes], dtype=np.int64)
+    if (times >= widths).all() and len(genes) > 1:
+        return np.asarray(space.feasible.sample(1, rng)[0])
+    rows = np.tile(row, (_TRIES, 1))
+    for place, changes in zip(genes, times.tolist(), strict=True):
+        if changes:
+            at = place.columns
+            rows[:, at] = _draw_used_values(space, place, rows[:, at], changes, rng)
+    feasible = np.flatnonzero(space.feasible.contains(rows))
+    return np.asarray(rows[feasible[0]] if len(feasible) else nearest(space, rows[:1], rng)[0])
+
+
+def _draw_used_values(
+    space: Space, place: neighbourhoods.ParameterLocation, own: Codes, changes: int, rng: Rng
+) -> Codes:
+    """Return other values of one parameter, ``(n, width)`` -> ``(n, width)``."""
+    if place.parameter.width > 1:
+        for _ in range(min(changes, place.parameter.width)):
+            own = move_elements(own, rng)
+        return own
+    listed = neighbourhoods.list_used_codes(space, place)
+    if listed is None:
+        return place.parameter.sample(len(own), rng)
+    if len(listed) == 1:
+        return own
+    indices = rng.integers(0, len(listed) - 1, own.shape)
+    # Skip the own value, so that every other value is equally likely.
+    return listed[indices + (indices >= np.searchsorted(listed, own))]
 
 
 Crossover = Callable[[Space, Codes, Codes, Rng], tuple[Codes, Codes]]

@@ -10,14 +10,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import final
 
 import numpy as np
 
 from baco_like._typing import Array
 
 
-@final
 @dataclass(frozen=True)
 class ObservedCosts:
     """Costs by configuration; a failure costs infinity. Start from ``ObservedCosts()``."""

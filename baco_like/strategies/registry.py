@@ -42,6 +42,9 @@ from baco_like.surrogates.registry import create_surrogate
 
 Maker = Callable[..., Strategy[Any]]
 
+Arms = str | Sequence[str] | Mapping[str, Mapping[str, Any]]
+"""Names of strategies, separated by commas or as a sequence, or settings of strategies by name."""
+
 DESIGNS: Mapping[str, Design] = {
     "uniform": designs.uniform,
     "biased_walk": designs.biased_walk,
@@ -137,9 +140,7 @@ def _auto(
 
 
 def _portfolio(
-    arms: str
-    | Sequence[str]
-    | Mapping[str, Mapping[str, Any]] = "pattern_search, torczon, dual_annealing",
+    arms: Arms = "pattern_search, torczon, dual_annealing",
     rule: str = "auc",
     window: int = 500,
     exploration: float = 0.05,

@@ -65,13 +65,12 @@ def check_within(name: str, value: Any, interval: str) -> None:
     """
     low, high = map(float, interval[1:-1].split(","))
     number = finite_number(value)
-    inside = number is not None and (
-        low < number < high
-        or (number == low and interval[0] == "[")
-        or (number == high and interval[-1] == "]")
-    )
-    if not inside:
-        raise ValueError(f"{name} = {value!r:.60}: expected {_describe_interval(interval)}")
+    if number is not None:
+        above = number >= low if interval[0] == "[" else number > low
+        below = number <= high if interval[-1] == "]" else number < high
+        if above and below:
+            return
+    raise ValueError(f"{name} = {value!r:.60}: expected {_describe_interval(interval)}")
 
 
 def _describe_interval(interval: str) -> str:

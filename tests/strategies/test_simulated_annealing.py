@@ -7,8 +7,8 @@ from population_runs import Run
 
 from baco_like import Integer, Real, Space
 from baco_like.strategies import create_strategy
-from baco_like.strategies.local.perturbation import number_of_changes, perturb
 from baco_like.strategies.local.simulated_annealing import accept_probability
+from baco_like.strategies.moves import number_of_changes, perturb
 
 RNG = np.random.default_rng
 SPACE = Space({f"x{i}": Integer(0, 11) for i in range(4)}, ["x0 + x1 >= 4", "x2 != x3"])

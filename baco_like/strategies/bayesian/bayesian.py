@@ -12,13 +12,13 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
 from baco_like import acquisitions, surrogates
 from baco_like._typing import Array, Codes, Mask, Rng
-from baco_like.acquisitions import AcquisitionFunction, AcquisitionOptimizer, Score
+from baco_like.acquisitions import AcquisitionFunction, AcquisitionOptimizer
 from baco_like.exceptions import StrategyError, TrialError
 from baco_like.records import Direction, History, Observation, Proposal, Status, sign_of
 from baco_like.spaces import Space
@@ -48,8 +48,7 @@ def with_quantities(space: Space) -> surrogates.Featured:
     return space.derived_features
 
 
-@dataclass(frozen=True)
-class _Fitted:
+class _Fitted(NamedTuple):
     """The models fitted to a history.
 
     Attributes:
@@ -142,10 +141,14 @@ class Bayesian:
         start = history.codes[best]
         proposals: list[Proposal] = []
         pending = history.pending_codes
+        parameters = problem.space.parameters.values()
+        has_prior = any(getattr(p, "prior", None) is not None for p in parameters)
         for remaining in reversed(range(n)):
             model, incumbent = self._condition_on_pending(problem.space, fitted, pending, rng)
             score = self.acquisition.bind(model, incumbent, rng)
-            score = self._weight_by_prior(problem.space, score, history)
+            if has_prior:
+                density = problem.space.log_density
+                score = acquisitions.weight_by_prior(score, density, len(history), self.belief)
             score = acquisitions.weight_by_feasibility(score, fitted.feasibility, minimum)
             excluded = partial(problem.is_excluded, history)
             rows = search.maximise(score, problem.space, 1, rng, start, excluded)
@@ -182,12 +185,6 @@ class Bayesian:
             StrategyError: The surrogate is not a Gaussian process.
         """
         return TransferLearning(self, tuple(tasks))
-
-    def _weight_by_prior(self, space: Space, score: Score, history: History) -> Score:
-        """Weight the score by the parameters' priors, if any parameter has one."""
-        if all(getattr(p, "prior", None) is None for p in space.parameters.values()):
-            return score
-        return acquisitions.weight_by_prior(score, space.log_density, len(history), self.belief)
 
     def search_of(self, space: Space) -> AcquisitionOptimizer:
         """Return the acquisition optimizer for a space."""
@@ -305,18 +302,15 @@ def _tag(fitted: _Fitted, row: Codes, direction: Direction) -> dict[str, Any]:
     }
 
 
-@dataclass(frozen=True, eq=False)
-class _Sources:
+class _Sources(NamedTuple):
     """The state.
 
     Attributes:
-        models: The model fitted to each task.
-        scales: The scale of each task's values.
+        tasks: The model fitted to each task, and the scale of its values.
         inner: State of the wrapped strategy.
     """
 
-    models: tuple[Source, ...]
-    scales: tuple[Scale, ...]
+    tasks: tuple[tuple[Source, Scale], ...]
     inner: int
 
 
@@ -345,8 +339,7 @@ class TransferLearning:
     def init(self, problem: Problem, rng: Rng) -> _Sources:
         """Return the state with a model fitted to each task."""
         inner = self.then.init(problem, rng)
-        fitted = [self._fit_task(problem, task, rng) for task in self.tasks]
-        return _Sources(tuple(s for s, _ in fitted), tuple(s for _, s in fitted), inner)
+        return _Sources(tuple(self._fit_task(problem, task, rng) for task in self.tasks), inner)
 
     def ask(
         self, problem: Problem, history: History, state: _Sources, n: int, rng: Rng
@@ -355,7 +348,7 @@ class TransferLearning:
         if history.where(Status.OK).sum() < _NEEDED:
             return self._propose_by_tasks(problem, history, state, n, rng)
         proposals = self._with_ensemble(state, history).ask(problem, history, state.inner, n, rng)
-        return [_tag_weights(proposal) for proposal in proposals]
+        return [replace(p, tag=_with_weights(p.tag)) for p in proposals]
 
     def tell(
         self, problem: Problem, state: _Sources, observation: Observation, rng: Rng
@@ -391,10 +384,7 @@ class TransferLearning:
     def _with_ensemble(self, state: _Sources, history: History) -> Bayesian:
         """Return the wrapped strategy with the ensemble as its surrogate."""
         target = self.then.scale(history.costs[history.where(Status.OK)])
-        sources = tuple(
-            source.with_slope(_slope(scale, target))
-            for source, scale in zip(state.models, state.scales, strict=True)
-        )
+        sources = tuple(model.with_slope(_slope(scale, target)) for model, scale in state.tasks)
         return replace(self.then, surrogate=RankingEnsemble(self._surrogate(), sources))
 
     def _surrogate(self) -> surrogates.GaussianSurrogate:
@@ -413,7 +403,7 @@ class TransferLearning:
 
         def score_by_tasks(codes: Codes) -> Array:
             """Return minus the mean prediction of the tasks, each on its own scale."""
-            means = [source.model.predict(codes)[0] for source in state.models]
+            means = [source.model.predict(codes)[0] for source, _ in state.tasks]
             return np.asarray(-np.mean(means, axis=0))
 
         feasibility = self.then.fit_feasibility(space, history, state.inner)
@@ -425,12 +415,10 @@ class TransferLearning:
         return [Proposal(row, {"phase": "sources"}) for row in rows]
 
 
-def _tag_weights(proposal: Proposal) -> Proposal:
-    """Copy the weights of the tasks from the hyperparameters to the top of the tag."""
-    weights = proposal.tag.get("hyperparameters", {}).get("weights")
-    if weights is None:
-        return proposal
-    return replace(proposal, tag={**proposal.tag, "weights": weights})
+def _with_weights(tag: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a tag with a copy of the weights of the tasks, which are among the hyperparameters."""
+    weights = tag.get("hyperparameters", {}).get("weights")
+    return tag if weights is None else {**tag, "weights": weights}
 
 
 def _slope(source: Scale, target: Scale) -> float:

@@ -16,23 +16,15 @@ from typing import Any, final
 import numpy as np
 
 from baco_like._typing import Array, Codes, Rng
-from baco_like.acquisitions.functions import condition_on_pending
+from baco_like.acquisitions import AcquisitionSelector, AdvancedMulti, condition_on_pending
 from baco_like.acquisitions.optimizers.best_rows import best_free_rows
-from baco_like.acquisitions.selectors import (
-    ACQUISITIONS,
-    AcquisitionSelector,
-    AdvancedMulti,
-    Turns,
-    exploration_factor,
-)
+from baco_like.acquisitions.selectors import ACQUISITIONS, Turns, exploration_factor
 from baco_like.records import History, Observation, Proposal, Status, sign_of
 from baco_like.records.reading import finite_number
-from baco_like.spaces import Space
 from baco_like.strategies.protocol import Problem
-from baco_like.surrogates.gp.gaussian_process import FixedGaussianProcess
+from baco_like.surrogates import Data, FixedGaussianProcess, Surrogate, UpdatableModel, standardise
 from baco_like.surrogates.index_features import IndexFeatures
-from baco_like.surrogates.protocol import Data, Surrogate, UpdatableModel
-from baco_like.surrogates.transform import FitScale, standardise
+from baco_like.surrogates.transform import FitScale
 
 _NEEDED = 2
 """Number of successes that the surrogate needs."""
@@ -44,13 +36,12 @@ class KernelTunerState:
 
     Attributes:
         turns: The acquisition functions in use.
-        initial_mean: Mean cost of the first sample; None before a proposal of the model was observed.
-        initial_variance: Mean posterior variance after the first sample.
+        reference: Mean cost of the first sample (``initial_mean``) and the mean posterior variance after it
+            (``initial_variance``); None before a proposal of the model was observed.
     """
 
     turns: Turns
-    initial_mean: float | None = None
-    initial_variance: float | None = None
+    reference: Mapping[str, float] | None = None
 
 
 @final
@@ -107,7 +98,11 @@ class KernelTunerBO:
         data = Data(history.codes[ok], y, np.zeros(len(y)), np.zeros(len(y), bool))
         model = self.surrogate.fit(IndexFeatures(problem.space), data, rng)
         assert isinstance(model, UpdatableModel)
-        rows = _candidates(problem.space, self.candidates, rng)
+        space, count = problem.space, problem.space.feasible.count
+        if count is not None and count <= self.candidates:
+            rows = space.feasible.listed
+        else:
+            rows = space.feasible.sample(space.affordable(self.candidates), rng)
         common = {
             "phase": "model",
             "sign": sign_of(history.direction),
@@ -118,9 +113,14 @@ class KernelTunerBO:
         for i in range(n):
             conditioned = condition_on_pending(model, pending)
             mean, variance = conditioned.predict(rows)
-            predicted = _PredictedModel(mean, variance)
-            reference = _reference_values(state, costs, float(variance.mean()))
-            factor = self._factor(float(variance.mean()), float(costs.min()), reference)
+            predicted, now = _PredictedModel(mean, variance), float(variance.mean())
+            reference = state.reference or {
+                "initial_mean": _without_overflow(np.mean, costs),
+                "initial_variance": now,
+            }
+            factor = self.exploration
+            if factor is None:
+                factor = exploration_factor(now, float(costs.min()), **reference)
             incumbent = min([float(y.min()), *conditioned.predict(pending)[0].tolist()])
             name = state.turns.next(pending_turns + i)
             excluded = partial(problem.is_excluded, history)
@@ -144,35 +144,17 @@ class KernelTunerBO:
         tag = observation.tag
         if not _is_own(tag):
             return state
-        if state.initial_mean is None:
-            state = replace(
-                state, initial_mean=tag["initial_mean"], initial_variance=tag["initial_variance"]
-            )
+        if state.reference is None:
+            reference = {key: tag[key] for key in ("initial_mean", "initial_variance")}
+            state = replace(state, reference=reference)
         cost = observation.cost if math.isfinite(observation.cost) else tag["median"]
         turns = self.selector.update(state.turns, tag["acquisition"], cost, tag["same"])
         return replace(state, turns=turns)
-
-    def _factor(self, mean_variance: float, best: float, reference: Mapping[str, float]) -> float:
-        if self.exploration is not None:
-            return self.exploration
-        return exploration_factor(
-            mean_variance, best, reference["initial_mean"], reference["initial_variance"]
-        )
 
 
 def _is_own(tag: Any) -> bool:
     """Whether a tag was written by this strategy."""
     return isinstance(tag, Mapping) and "acquisition" in tag
-
-
-def _reference_values(
-    state: KernelTunerState, costs: Array, mean_variance: float
-) -> dict[str, float]:
-    """Return the reference values of the exploration factor: the state's, or the present ones at first."""
-    if state.initial_mean is None or state.initial_variance is None:
-        mean = _without_overflow(np.mean, costs)
-        return {"initial_mean": mean, "initial_variance": mean_variance}
-    return {"initial_mean": state.initial_mean, "initial_variance": state.initial_variance}
 
 
 def _without_overflow(statistic: Callable[[Array], Any], costs: Array) -> float:
@@ -183,13 +165,6 @@ def _without_overflow(statistic: Callable[[Array], Any], costs: Array) -> float:
         return value
     scale = 2.0 ** -len(costs).bit_length()
     return float(statistic(costs * scale)) / scale
-
-
-def _candidates(space: Space, most: int, rng: Rng) -> Codes:
-    count = space.feasible.count
-    if count is not None and count <= most:
-        return space.feasible.listed
-    return space.feasible.sample(space.affordable(most), rng)
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,8 +21,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
-from typing import Any, ClassVar, Generic, TypeVar, final
+from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 
@@ -49,8 +48,6 @@ _PATIENCE = 8
 
 _HUGE = 1e300
 """Bound of the objective, so that minimisers do not overflow."""
-
-_NOTHING: Mapping[bytes, float] = MappingProxyType({})
 
 
 class _Interrupted(Exception):
@@ -198,7 +195,7 @@ def _proposed_ahead(observation: Observation) -> int:
     return ahead if isinstance(ahead, int) else 0
 
 
-def _advance(state: Replay[C], assumed: Mapping[bytes, float] = _NOTHING) -> Replay[C]:
+def _advance(state: Replay[C], assumed: Mapping[bytes, float] = {}) -> Replay[C]:
     """Run the algorithm until it requests an unknown cost, or has met only known configurations for too long.
 
     Args:
@@ -233,7 +230,6 @@ def _advance(state: Replay[C], assumed: Mapping[bytes, float] = _NOTHING) -> Rep
             state = replace(state, checkpoint=after, answers=(), rng_state=rng.bit_generator.state)
 
 
-@final
 @dataclass
 class _ReplayedObjective:
     """Answers the calls of one stage: first as before, then from the observed costs.
@@ -292,17 +288,15 @@ def _begin(state: Replay[C], rng: Rng, assumed: Mapping[bytes, float]) -> Replay
     if state.start is not None:
         rows = np.concatenate([state.start[None, :], rows])
     costs = [state.cost(key, assumed) for key in row_keys(rows)]
-    usable = [i for i, cost in enumerate(costs) if cost is not None and math.isfinite(cost)]
-    given_start_usable = state.start is not None and 0 in usable
-    if None in costs and not given_start_usable:
+    usable = [(i, cost) for i, cost in enumerate(costs) if cost is not None and cost < math.inf]
+    if None in costs and (state.start is None or not usable or usable[0][0] > 0):
         request = rows[costs.index(None)]
         return replace(state, start=request, request=request)
     if not usable:
         return replace(state, request=None)
-    cost = costs[usable[0]]
-    assert cost is not None
+    index, cost = usable[0]
     unit = state.unit or abs(cost) or 1.0
     state = replace(state, unit=unit, start=None, rng_state=rng.bit_generator.state)
-    point = state.box.point(rows[usable[0]])
+    point = state.box.point(rows[index])
     checkpoint = state.algorithm.begin(state.box, point, state.scale_cost(cost), state.previous)
     return replace(state, checkpoint=checkpoint)

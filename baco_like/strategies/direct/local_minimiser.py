@@ -6,7 +6,7 @@ import math
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -35,8 +35,7 @@ _TRUST = 0.25
 """First radius of COBYLA's trust region; scipy's default of 1 is the whole box."""
 
 
-@dataclass(frozen=True)
-class Minimum:
+class Minimum(NamedTuple):
     """Result of a minimisation.
 
     Attributes:
@@ -54,7 +53,6 @@ class _CallLimitReached(Exception):
     pass
 
 
-@final
 @dataclass(frozen=True, eq=False)
 class LocalMinimiser:
     """A minimiser of scipy on a box with a given number of values per axis.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, final
+from typing import ClassVar, NamedTuple, final
 
 import numpy as np
 from typing_extensions import override
@@ -105,8 +105,7 @@ def _explore(
 _EXPANSION, _CONTRACTION = 2.0, 0.5
 
 
-@dataclass(frozen=True)
-class Simplex:
+class Simplex(NamedTuple):
     """Checkpoint of multidirectional search: points with their costs.
 
     Attributes:

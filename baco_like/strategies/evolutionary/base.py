@@ -17,7 +17,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Generic, TypeVar, final
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -47,7 +47,6 @@ CONSTRAINTS: Mapping[str, bool] = {"aware": True, "penalty": False}
 M = TypeVar("M")
 
 
-@final
 @dataclass(frozen=True, eq=False)
 class Candidates:
     """Candidates for the members of a population.
@@ -68,7 +67,6 @@ class Candidates:
         return Candidates(self.codes[members], tuple(array[members] for array in self.moves))
 
 
-@final
 @dataclass(frozen=True, eq=False)
 class PopulationState(Generic[M]):
     """The state: a population, and the candidates whose costs are awaited.

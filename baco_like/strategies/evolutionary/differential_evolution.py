@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, final
+from typing import Any, ClassVar, NamedTuple, final
 
 import numpy as np
 from typing_extensions import override
@@ -27,8 +27,7 @@ Mutant = Callable[[Array, Array, Sequence[Array], float], Array]
 each, and the weight F."""
 
 
-@dataclass(frozen=True)
-class Donor:
+class Donor(NamedTuple):
     """A formula for mutants.
 
     Attributes:
@@ -98,7 +97,6 @@ _PAPER = {
 """Table IV of Willemsen et al."""
 
 
-@final
 @dataclass(frozen=True, eq=False)
 class Members:
     """The population.

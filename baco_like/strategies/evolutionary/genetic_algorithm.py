@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, ClassVar, NamedTuple, final
 
 import numpy as np
 from typing_extensions import override
@@ -14,21 +14,13 @@ from baco_like.spaces import Space
 from baco_like.spaces.rows import drop_duplicates
 from baco_like.strategies import moves
 from baco_like.strategies.evolutionary.base import Candidates, PopulationStrategy
-from baco_like.strategies.settings import (
-    BY_BUDGET,
-    GENETIC_ALGORITHM,
-    choose,
-    setting,
-    settings_for_budget,
-)
+from baco_like.strategies.settings import BY_BUDGET, GENETIC_ALGORITHM, choose, setting
 
 _SURPLUS = 4
 """Generations of further children that are bred to replace duplicates; after that duplicates stay."""
 
 
-@final
-@dataclass(frozen=True, eq=False)
-class Parents:
+class Parents(NamedTuple):
     """The members who breed.
 
     Attributes:
@@ -72,10 +64,12 @@ class GeneticAlgorithm(PopulationStrategy[Parents]):
     mutation_chance: int = setting(BY_BUDGET, within="[1, inf)")
     mutation: float = setting(BY_BUDGET, within="[0, 1]")
 
+    survey: ClassVar = GENETIC_ALGORITHM
+
     @override
     def default_settings(self, budget: int | None) -> Mapping[str, Any]:
         """Return the settings of the papers for a budget."""
-        settings = settings_for_budget(GENETIC_ALGORITHM, budget)
+        settings = dict(super().default_settings(budget))
         mutation, tournament = settings.pop("mutation"), settings.pop("tournament")
         if self.is_aware:
             settings |= {"population": 20, "crossover": "one_point", "selection": "beta_rank"}
@@ -146,7 +140,7 @@ class GeneticAlgorithm(PopulationStrategy[Parents]):
     @override
     def add_outsider(self, space: Space, population: Parents, code: Array, cost: float) -> Parents:
         """Return the parents, the worst one replaced if the outsider is better and not among them."""
-        codes, costs, _ = moves.replace_worst(population.codes, population.costs, code, cost)
+        codes, costs, _ = moves.replace_worst(*population, code, cost)
         return Parents(codes, costs)
 
     def _breed_children(self, space: Space, parents: Parents, n: int, rng: Rng) -> Codes:

@@ -15,7 +15,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, Generic, final
+from typing import Any, ClassVar, Generic, NamedTuple, final
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -125,7 +125,6 @@ def _distances(grid: _Grid, point: Row) -> Callable[[int, float], float]:
     return squared
 
 
-@final
 @dataclass(frozen=True, eq=False)
 class Swarm:
     """The particles.
@@ -245,9 +244,7 @@ class ParticleSwarm(PositionedStrategy[Swarm]):
         return np.asarray(near[np.arange(n), best], dtype=np.int64)
 
 
-@final
-@dataclass(frozen=True, eq=False)
-class Fireflies:
+class Fireflies(NamedTuple):
     """The fireflies, and which of them moves next.
 
     Attributes:
@@ -297,7 +294,7 @@ class Firefly(PositionedStrategy[Fireflies]):
     @override
     def form_population(self, founders: Candidates, costs: Array) -> Fireflies:
         """Return the first fireflies."""
-        return _compare(founders.moves[0], costs, 0, 0)
+        return _compare(founders.moves[0], costs, 0)
 
     @override
     def breed(self, space: Space, population: Fireflies, rng: Rng) -> Candidates:
@@ -322,8 +319,9 @@ class Firefly(PositionedStrategy[Fireflies]):
         positions, brightness = population.positions.copy(), population.costs.copy()
         positions[movers], brightness[movers] = moved, costs
         if population.mover is None:
-            return _compare(positions, brightness, 0, 0)
-        return _compare(positions, brightness, population.mover, population.towards + 1)
+            return _compare(positions, brightness, 0)
+        pair = population.mover * len(positions) + population.towards
+        return _compare(positions, brightness, pair + 1)
 
     @override
     def add_outsider(
@@ -336,24 +334,26 @@ class Firefly(PositionedStrategy[Fireflies]):
         )
         if darkest is None:
             return population
-        return _compare(positions, costs, population.mover or 0, population.towards)
+        start = (population.mover or 0) * len(positions) + population.towards
+        return _compare(positions, costs, start)
 
 
-def _compare(positions: Array, costs: Array, mover: int, towards: int) -> Fireflies:
-    """Return the fireflies with the next pair whose second is brighter; after the last pair they are sorted."""
-    pair = _next_pair(costs, mover, towards)
-    if pair is None:
+def _compare(positions: Array, costs: Array, start: int) -> Fireflies:
+    """Return the fireflies with the next pair whose second is brighter; after the last pair they are sorted.
+
+    Pairs are compared row by row; the pair (i, j) of n fireflies has the number i n + j.
+
+    Args:
+        positions: Positions, ``(n, k)``.
+        costs: Their costs, ``(n,)``.
+        start: Number of the first pair to compare.
+    """
+    pairs = np.flatnonzero(costs < costs[:, None])
+    following = pairs[pairs >= start]
+    if not len(following):
         order = np.argsort(costs, kind="stable")
         positions, costs = positions[order], costs[order]
-        pair = _next_pair(costs, 0, 0)
-    return Fireflies(positions, costs, *(pair or (None, 0)))
-
-
-def _next_pair(costs: Array, mover: int, towards: int) -> tuple[int, int] | None:
-    """Return the first pair from here on, row by row, whose second has the lower cost."""
-    for first in range(mover, len(costs)):
-        begin = towards if first == mover else 0
-        brighter = np.flatnonzero(costs[begin:] < costs[first])
-        if len(brighter):
-            return first, begin + int(brighter[0])
-    return None
+        following = np.flatnonzero(costs < costs[:, None])
+    if not len(following):
+        return Fireflies(positions, costs)
+    return Fireflies(positions, costs, *divmod(int(following[0]), len(costs)))

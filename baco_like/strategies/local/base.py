@@ -76,9 +76,8 @@ HILL_CLIMBERS: Mapping[str, Climber] = {
 """Hill climbers by name, for the setting ``hill_climber``."""
 
 
-@final
 @dataclass(frozen=True, eq=False)
-class LocalSearchState(Generic[M]):
+class SearchState(Generic[M]):
     """The state of a local search.
 
     Attributes:
@@ -109,11 +108,11 @@ class LocalSearchState(Generic[M]):
     turn: int = 0
     overtaken: int = 0
 
-    def scan_start(self, row: Array) -> LocalSearchState[M]:
+    def scan_start(self, row: Array) -> SearchState[M]:
         """Return the state that scans a start, ``(w,)``."""
         return replace(self, scans=(Scan.start(row, self.observed),))
 
-    def scan_next_start(self, rng: Rng) -> LocalSearchState[M]:
+    def scan_next_start(self, rng: Rng) -> SearchState[M]:
         """Return the state that scans its next start: the surprise, the oldest spare, or a new draw."""
         if self.surprise is not None:
             return replace(self.scan_start(self.surprise[0]), surprise=None)
@@ -162,26 +161,26 @@ class LocalSearchStrategy(BudgetedSettings, ABC, Generic[M]):
     """The algorithm's own state before the first observation."""
 
     @abstractmethod
-    def move(self, state: LocalSearchState[M], rng: Rng) -> LocalSearchState[M]:
+    def move(self, state: SearchState[M], rng: Rng) -> SearchState[M]:
         """Return the state with new scans after a scan has settled; the new scans may be settled as well."""
 
     def draw_start(self, space: Space, memory: M, rng: Rng) -> Array:
         """Return the next start, a feasible row, ``(w,)``; by default a uniform draw."""
         return space.feasible.sample(1, rng).reshape(-1)
 
-    def start(self, state: LocalSearchState[M], rng: Rng) -> LocalSearchState[M]:
+    def start(self, state: SearchState[M], rng: Rng) -> SearchState[M]:
         """Return the state with the first scans."""
         return state.scan_next_start(rng)
 
-    def init(self, problem: Problem, rng: Rng) -> LocalSearchState[M]:
+    def init(self, problem: Problem, rng: Rng) -> SearchState[M]:
         """Return the state that scans the first start."""
         algorithm = self.for_budget(problem.budget)
         neighbourhoods = Neighbourhoods(problem.space, algorithm.neighbourhood)
-        state = LocalSearchState(problem, algorithm, neighbourhoods, algorithm.first_memory)
+        state = SearchState(problem, algorithm, neighbourhoods, algorithm.first_memory)
         return algorithm.start(state, rng)
 
     def ask(
-        self, problem: Problem, history: History, state: LocalSearchState[M], n: int, rng: Rng
+        self, problem: Problem, history: History, state: SearchState[M], n: int, rng: Rng
     ) -> Sequence[Proposal]:
         """Return the configurations whose costs are needed, in order, then spares."""
         proposals: dict[bytes, Proposal] = {}
@@ -203,8 +202,8 @@ class LocalSearchStrategy(BudgetedSettings, ABC, Generic[M]):
         return [*proposals.values(), *(Proposal(row, tag) for row in (*rows, *more))]
 
     def tell(
-        self, problem: Problem, state: LocalSearchState[M], observation: Observation, rng: Rng
-    ) -> LocalSearchState[M]:
+        self, problem: Problem, state: SearchState[M], observation: Observation, rng: Rng
+    ) -> SearchState[M]:
         """Note the cost, and move as long as the known costs decide the next move."""
         code, cost = observation.code, observation.cost
         if code is None:
@@ -236,7 +235,7 @@ def _needed(scans: Sequence[Scan], limit: int) -> Iterator[tuple[Scan, int]]:
     return (item for item in chain.from_iterable(zip_longest(*columns)) if item is not None)
 
 
-def _note_unawaited(state: LocalSearchState[M], point: CostedRow, tag: Any) -> LocalSearchState[M]:
+def _note_unawaited(state: SearchState[M], point: CostedRow, tag: Any) -> SearchState[M]:
     """Return the state after an observation that no scan awaits."""
     is_spare = isinstance(tag, Mapping) and tag.get("phase") == "spare"
     if is_spare and tag.get("waiting") and tag.get("turn") == state.turn:

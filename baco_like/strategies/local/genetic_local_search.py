@@ -12,12 +12,7 @@ from typing_extensions import override
 from baco_like._typing import Array, Codes, Rng
 from baco_like.spaces import Space
 from baco_like.strategies import moves
-from baco_like.strategies.local.base import (
-    HILL_CLIMBERS,
-    Climber,
-    LocalSearchState,
-    LocalSearchStrategy,
-)
+from baco_like.strategies.local.base import HILL_CLIMBERS, Climber, LocalSearchStrategy, SearchState
 from baco_like.strategies.local.scan import Scan
 from baco_like.strategies.settings import BY_BUDGET, GENETIC_LOCAL_SEARCH, choose, setting
 
@@ -28,7 +23,6 @@ _WINDOW = 150
 """Number of members among which a child's rival is the most similar one (the authors' program)."""
 
 
-@final
 @dataclass(frozen=True, eq=False)
 class ClimbingGeneration:
     """Parents and the local minima that their children have reached.
@@ -50,7 +44,7 @@ class ClimbingGeneration:
     stagnant: int = 0
 
 
-GenerationState = LocalSearchState[ClimbingGeneration]
+GenerationState = SearchState[ClimbingGeneration]
 
 SurvivorSelection = Callable[[Space, Codes, Array, Codes, Array, Rng], tuple[Codes, Array]]
 """Returns the next parents and their costs, from the parents, the children and the costs of both."""

@@ -12,25 +12,17 @@ from typing_extensions import override
 from baco_like._typing import Array, Rng
 from baco_like.records import row_keys
 from baco_like.spaces import Space
+from baco_like.strategies import settings
 from baco_like.strategies.local.base import (
     IMPROVEMENTS,
     Climber,
-    LocalSearchState,
     LocalSearchStrategy,
     M,
+    SearchState,
 )
-from baco_like.strategies.local.perturbation import number_of_changes, perturb
 from baco_like.strategies.local.scan import scan_neighbours
-from baco_like.strategies.settings import (
-    BY_BUDGET,
-    ITERATED,
-    MULTI_START,
-    TABU,
-    SurveyRow,
-    choose,
-    setting,
-    settings_for_budget,
-)
+from baco_like.strategies.moves import number_of_changes, perturb
+from baco_like.strategies.settings import BY_BUDGET, setting
 
 
 @dataclass(frozen=True)
@@ -39,14 +31,14 @@ class ImprovingStrategy(LocalSearchStrategy[M]):
 
     improvement: str = setting("first", choices=IMPROVEMENTS)
 
-    surveys: ClassVar[Mapping[str, SurveyRow]]
+    surveys: ClassVar[Mapping[str, settings.SurveyRow]]
     """The values of open settings by the setting ``improvement``."""
 
     @override
     def default_settings(self, budget: int | None) -> Mapping[str, Any]:
         """Return the survey's settings for a budget."""
-        survey = choose("improvement", self.improvement, self.surveys)
-        return settings_for_budget(survey, budget)
+        survey = settings.choose("improvement", self.improvement, self.surveys)
+        return settings.settings_for_budget(survey, budget)
 
 
 @dataclass(frozen=True)
@@ -87,10 +79,10 @@ class MultiStartLocalSearch(_ClimbingStrategy[None]):
         ValueError: A setting is unknown.
     """
 
-    surveys: ClassVar = MULTI_START
+    surveys: ClassVar = settings.MULTI_START
 
     @override
-    def move(self, state: LocalSearchState[None], rng: Rng) -> LocalSearchState[None]:
+    def move(self, state: SearchState[None], rng: Rng) -> SearchState[None]:
         """Climb on; from a local minimum go to the next start."""
         scan = state.climb(self.climber, state.scans[0], rng)
         if scan is None:
@@ -98,7 +90,6 @@ class MultiStartLocalSearch(_ClimbingStrategy[None]):
         return replace(state, scans=(scan,))
 
 
-@final
 @dataclass(frozen=True, eq=False)
 class BestMinimum:
     """The best local minimum so far.
@@ -137,11 +128,11 @@ class IteratedLocalSearch(_ClimbingStrategy[BestMinimum]):
     perturbation: float = setting(BY_BUDGET, within="(0, 1]")
     patience: int = setting(BY_BUDGET, within="[1, inf)")
 
-    surveys: ClassVar = ITERATED
+    surveys: ClassVar = settings.ITERATED
     first_memory: ClassVar[BestMinimum] = BestMinimum()
 
     @override
-    def move(self, state: LocalSearchState[BestMinimum], rng: Rng) -> LocalSearchState[BestMinimum]:
+    def move(self, state: SearchState[BestMinimum], rng: Rng) -> SearchState[BestMinimum]:
         """Climb on; from a local minimum go to the next start."""
         scan = state.scans[0]
         following = state.climb(self.climber, scan, rng)
@@ -191,11 +182,11 @@ class TabuSearch(ImprovingStrategy[Visited]):
 
     tabu_size: int = setting(BY_BUDGET, within="[1, inf)")
 
-    surveys: ClassVar = TABU
+    surveys: ClassVar = settings.TABU
     first_memory: ClassVar[Visited] = ()
 
     @override
-    def move(self, state: LocalSearchState[Visited], rng: Rng) -> LocalSearchState[Visited]:
+    def move(self, state: SearchState[Visited], rng: Rng) -> SearchState[Visited]:
         """Move to the selected neighbour, and scan its neighbours that are not tabu."""
         scan = state.scans[0]
         if state.surprise is not None:

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import NamedTuple, final
+from typing import NamedTuple
 
 import numpy as np
 
@@ -44,7 +44,6 @@ class RowNeighbours(NamedTuple):
     genes: Ints
 
 
-@final
 @dataclass(frozen=True, eq=False)
 class Neighbourhoods:
     """Finds neighbours; caches them if they contain no random ones.
@@ -95,7 +94,6 @@ class Neighbourhoods:
         return True
 
 
-@final
 @dataclass(frozen=True, eq=False)
 class Scan:
     """Configurations to look at in order: one start, or the neighbours of a configuration.

@@ -15,10 +15,10 @@ from baco_like.strategies.local.base import (
     HILL_CLIMBERS,
     Climber,
     CostedRow,
-    LocalSearchState,
     LocalSearchStrategy,
+    SearchState,
 )
-from baco_like.strategies.local.perturbation import number_of_changes, perturb
+from baco_like.strategies.moves import number_of_changes, perturb
 from baco_like.strategies.settings import BY_BUDGET, SIMULATED_ANNEALING, UNKNOWN_BUDGET, setting
 
 OPTIONAL_HILL_CLIMBERS: Mapping[str, Climber | None] = {"none": None, **HILL_CLIMBERS}
@@ -66,9 +66,7 @@ class SimulatedAnnealing(LocalSearchStrategy[CostedRow | None]):
             )
 
     @override
-    def move(
-        self, state: LocalSearchState[CostedRow | None], rng: Rng
-    ) -> LocalSearchState[CostedRow | None]:
+    def move(self, state: SearchState[CostedRow | None], rng: Rng) -> SearchState[CostedRow | None]:
         """Climb on; at the top accept or reject the candidate, and perturb the current configuration."""
         scan = state.scans[0]
         climber = OPTIONAL_HILL_CLIMBERS[self.hill_climber]
