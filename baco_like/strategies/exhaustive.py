@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import final
 
@@ -11,7 +11,7 @@ import numpy as np
 from baco_like._typing import Rng
 from baco_like.exceptions import SpaceError
 from baco_like.records import History, Observation, Proposal
-from baco_like.strategies.protocol import Problem, proposed_rows
+from baco_like.strategies.protocol import Problem, Proposals, proposed_rows
 
 
 @final
@@ -37,9 +37,7 @@ class Exhaustive:
             )
         return 0
 
-    def ask(
-        self, problem: Problem, history: History, state: int, n: int, rng: Rng
-    ) -> Sequence[Proposal]:
+    def ask(self, problem: Problem, history: History, state: int, n: int, rng: Rng) -> Proposals:
         """Return the next n configurations by rank, then the skipped ones, then repeats if noise allows them."""
         proposals = _scan(problem, history, state, n)
         if len(proposals) < n and problem.noise == "repeat":

@@ -25,6 +25,9 @@ from baco_like.spaces import Space
 
 S = TypeVar("S")
 
+Proposals = Sequence[Proposal]
+"""The proposals of one call of `Strategy.ask`."""
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -53,9 +56,7 @@ class Strategy(Protocol[S]):
     def init(self, problem: Problem, rng: Rng) -> S:
         """Return the state before the first observation."""
 
-    def ask(
-        self, problem: Problem, history: History, state: S, n: int, rng: Rng
-    ) -> Sequence[Proposal]:
+    def ask(self, problem: Problem, history: History, state: S, n: int, rng: Rng) -> Proposals:
         """Return at most n proposals: distinct, feasible and not excluded (`Problem.is_excluded`).
 
         The sequence may be shorter than n or empty; the optimizer adds uniform draws. The call changes nothing.

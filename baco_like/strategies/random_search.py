@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
 
 from baco_like._typing import Rng
 from baco_like.records import History, Observation, Proposal
 from baco_like.spaces.design import uniform
-from baco_like.strategies.protocol import Problem
+from baco_like.strategies.protocol import Problem, Proposals
 
 
 @final
@@ -23,9 +22,7 @@ class RandomSearch:
     def init(self, problem: Problem, rng: Rng) -> None:
         """Return None: the strategy has no state."""
 
-    def ask(
-        self, problem: Problem, history: History, state: None, n: int, rng: Rng
-    ) -> Sequence[Proposal]:
+    def ask(self, problem: Problem, history: History, state: None, n: int, rng: Rng) -> Proposals:
         """Return n uniform draws from the feasible configurations that are not excluded."""
         rows = uniform(problem.space, n, rng, lambda codes: problem.is_excluded(history, codes))
         return [Proposal(row, {"phase": "random"}) for row in rows]

@@ -10,7 +10,7 @@ from population_runs import Run
 from baco_like import Categorical, Integer, Permutation, Real, Space
 from baco_like.spaces.neighbourhoods import adjacent
 from baco_like.strategies import create_strategy
-from baco_like.strategies.local.scan import Neighbourhoods, Scan
+from baco_like.strategies.local.base import Neighbourhoods, Scan
 from baco_like.strategies.moves import number_of_changes, perturb
 from baco_like.strategies.observed_costs import ObservedCosts
 

@@ -23,7 +23,7 @@ from baco_like.exceptions import StrategyError, TrialError
 from baco_like.records import Direction, History, Observation, Proposal, Status, sign_of
 from baco_like.spaces import Space
 from baco_like.spaces.design import uniform
-from baco_like.strategies.protocol import Prediction, Problem, RelatedTask, Strategy
+from baco_like.strategies.protocol import Prediction, Problem, Proposals, RelatedTask, Strategy
 from baco_like.surrogates.ranking_ensemble import RankingEnsemble, Source
 from baco_like.surrogates.registry import create_surrogate
 from baco_like.surrogates.transform import FitScale, Scale, Transform
@@ -124,9 +124,7 @@ class Bayesian:
         """Return the seed of the feasibility model."""
         return int(rng.integers(2**31))
 
-    def ask(
-        self, problem: Problem, history: History, state: int, n: int, rng: Rng
-    ) -> Sequence[Proposal]:
+    def ask(self, problem: Problem, history: History, state: int, n: int, rng: Rng) -> Proposals:
         """Return n proposals, each chosen as if the ones before it had the costs that the model predicts.
 
         Before the second success they are the uniform draws that are most likely to run.

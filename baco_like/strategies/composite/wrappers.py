@@ -13,7 +13,7 @@ from baco_like.records import History, Observation, Proposal, Status
 from baco_like.spaces import Space
 from baco_like.spaces.design import uniform
 from baco_like.strategies import protocol
-from baco_like.strategies.protocol import Prediction, Problem, RelatedTask, Strategy
+from baco_like.strategies.protocol import Prediction, Problem, Proposals, RelatedTask, Strategy
 from baco_like.strategies.random_search import RandomSearch
 
 Design = Callable[[Space, int, Rng, Callable[[Codes], Mask]], Codes]
@@ -91,9 +91,7 @@ class Phased(StrategyWrapper):
     def __post_init__(self) -> None:
         check_initial(self.initial)
 
-    def ask(
-        self, problem: Problem, history: History, state: Any, n: int, rng: Rng
-    ) -> Sequence[Proposal]:
+    def ask(self, problem: Problem, history: History, state: Any, n: int, rng: Rng) -> Proposals:
         """Return the missing points of the design, then proposals of the later strategy."""
         missing = min(n, max(0, self.initial - len(history) - len(history.pending)))
         if not missing:
@@ -132,9 +130,7 @@ class RandomInterleaving(StrategyWrapper):
         if not 0 <= self.share <= 1:
             raise ValueError(f"random_share is {self.share}; give a probability from 0 to 1")
 
-    def ask(
-        self, problem: Problem, history: History, state: Any, n: int, rng: Rng
-    ) -> Sequence[Proposal]:
+    def ask(self, problem: Problem, history: History, state: Any, n: int, rng: Rng) -> Proposals:
         """Return the uniform draws first, then proposals of the other strategy."""
         count = int((rng.random(n) < self.share).sum())
         draws = RandomSearch().ask(problem, history, None, count, rng) if count else []

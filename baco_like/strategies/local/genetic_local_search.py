@@ -12,8 +12,8 @@ from typing_extensions import override
 from baco_like._typing import Array, Codes, Rng
 from baco_like.spaces import Space
 from baco_like.strategies import moves
-from baco_like.strategies.local.base import HILL_CLIMBERS, Climber, LocalSearchStrategy, SearchState
-from baco_like.strategies.local.scan import Scan
+from baco_like.strategies.local import base
+from baco_like.strategies.local.base import HILL_CLIMBERS, Climber, LocalSearchStrategy, Scan
 from baco_like.strategies.settings import BY_BUDGET, GENETIC_LOCAL_SEARCH, choose, setting
 
 _STAGNANT = 5
@@ -44,7 +44,7 @@ class ClimbingGeneration:
     stagnant: int = 0
 
 
-GenerationState = SearchState[ClimbingGeneration]
+GenerationState = base.SearchState[ClimbingGeneration]
 
 SurvivorSelection = Callable[[Space, Codes, Array, Codes, Array, Rng], tuple[Codes, Array]]
 """Returns the next parents and their costs, from the parents, the children and the costs of both."""

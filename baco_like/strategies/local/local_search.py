@@ -20,7 +20,6 @@ from baco_like.strategies.local.base import (
     M,
     SearchState,
 )
-from baco_like.strategies.local.scan import scan_neighbours
 from baco_like.strategies.moves import number_of_changes, perturb
 from baco_like.strategies.settings import BY_BUDGET, setting
 
@@ -198,6 +197,5 @@ class TabuSearch(ImprovingStrategy[Visited]):
             row, cost = scan.rows[to], float(scan.costs[to])
         visited = (*state.memory, *row_keys(row[None, :]))[-self.tabu_size :]
         first, tabu = IMPROVEMENTS[self.improvement], frozenset(visited)
-        near, observed = state.neighbourhoods, state.observed
-        scan = scan_neighbours(row, cost, near, observed, rng, first=first, tabu=tabu)
+        scan = state.scan_neighbours(row, cost, rng, first=first, tabu=tabu)
         return replace(state, memory=visited, scans=(scan,))

@@ -23,16 +23,11 @@ from baco_like.records import History, Observation, Proposal, row_keys
 from baco_like.spaces import Space
 from baco_like.spaces.design import uniform
 from baco_like.spaces.rows import drop_duplicates
+from baco_like.strategies import moves, settings
 from baco_like.strategies.geometry import UnitBox
 from baco_like.strategies.observed_costs import ObservedCosts
-from baco_like.strategies.protocol import Problem
-from baco_like.strategies.settings import (
-    BY_BUDGET,
-    RACING,
-    UNKNOWN_BUDGET,
-    BudgetedSettings,
-    setting,
-)
+from baco_like.strategies.protocol import Problem, Proposals
+from baco_like.strategies.settings import BY_BUDGET, BudgetedSettings, setting
 
 _MOST_ROUNDS = 5
 """Limit on the planned rounds that are added with the number of the race (irace's min(5, j))."""
@@ -95,9 +90,8 @@ class Race:
 
     def ranking(self) -> list[int]:
         """Return the indices of the survivors, the one with the least mean cost first."""
-        return sorted(
-            (i for i in self.survivors if self.costs[i]), key=lambda i: _mean(self.costs[i])
-        )
+        evaluated = [i for i in self.survivors if self.costs[i]]
+        return sorted(evaluated, key=lambda i: _mean(self.costs[i]))
 
 
 @final
@@ -122,15 +116,13 @@ class Racing(BudgetedSettings):
     confidence: float = setting(0.95, within="[0.5, 1)")
     effort: int = setting(5, within="[1, inf)")
 
-    survey: ClassVar = RACING
+    survey: ClassVar = settings.RACING
 
     def init(self, problem: Problem, rng: Rng) -> Race:
         """Return the first race."""
         return self._next_race(problem, Race(int(rng.integers(2**31))))
 
-    def ask(
-        self, problem: Problem, history: History, state: Race, n: int, rng: Rng
-    ) -> Sequence[Proposal]:
+    def ask(self, problem: Problem, history: History, state: Race, n: int, rng: Rng) -> Proposals:
         """Return the candidates that this round needs, then survivors for the next rounds."""
         ahead = state.survivors if problem.noise == "repeat" else []
         rows = state.candidates[list(dict.fromkeys([*state.missing, *ahead]))]
@@ -174,7 +166,7 @@ class Racing(BudgetedSettings):
         elites = state.ranking()[:most]
         # As many races as elites are planned; after them the draws are wide again.
         number = state.number % most + 1
-        total = problem.budget or UNKNOWN_BUDGET
+        total = problem.budget or settings.UNKNOWN_BUDGET
         share = math.ceil(max(total - state.used, total / most) / (most - number + 1))
         planned = 1 if problem.noise == "none" else self.effort + min(_MOST_ROUNDS, number)
         count = max(share // planned - len(elites), 2)
@@ -186,20 +178,13 @@ class Racing(BudgetedSettings):
         entries.sort(key=lambda entry: _mean(entry[1]))
         old = np.array([row for row, _ in entries]).reshape(-1, problem.space.width)
         new = _draw_candidates(problem, state, old, count, spread, closeness=(number - 1) / most)
-        return replace(
-            state,
-            number=number,
-            candidates=np.concatenate([old, new]),
-            costs=(*(costs for _, costs in entries), *(() for _ in new)),
-            alive=np.ones(len(old) + len(new), dtype=np.bool_),
-            raced=np.arange(len(old) + len(new)) < (len(old) if problem.noise == "none" else 0),
-            round=1,
-            spent=0,
-            share=share,
-            spread=spread,
-            outsider=None,
-            waited=0,
-        )
+        candidates = np.concatenate([old, new])
+        costs = (*(costs for _, costs in entries), *(() for _ in new))
+        alive = np.ones(len(candidates), dtype=np.bool_)
+        raced = np.arange(len(candidates)) < (len(old) if problem.noise == "none" else 0)
+        lasting = state.seed, state.observed, state.failed
+        race = Race(*lasting, number, candidates, costs, alive, raced, used=state.used)
+        return replace(race, share=share, spread=spread)
 
 
 def _mean(costs: Sequence[float]) -> float:
@@ -291,10 +276,7 @@ def draw_near_elites(
     kept = rng.random((count, len(unordered))) < closeness
     anywhere = rng.random((count, len(unordered)))
     points[:, unordered] = np.where(kept, centres[:, unordered], anywhere)
-    rows = box.from_unit(points)
-    infeasible = ~space.feasible.contains(rows)
-    rows[infeasible] = space.feasible.nearest(rows[infeasible], rng)
-    return rows
+    return moves.repair_by_nearest(space, box.from_unit(points), rng)
 
 
 def worse_than_best(costs: Array, level: float) -> Mask:
