@@ -23,11 +23,12 @@ from baco_like.parameters import permutation_codes
 from baco_like.parameters.integer import Integer
 from baco_like.parameters.permutation import Permutation
 from baco_like.parameters.real import Real
-from baco_like.spaces.feasible import ranking, residue, rules
-from baco_like.spaces.feasible.domain import list_domain
+from baco_like.spaces.feasible import residue, rules
 from baco_like.spaces.feasible.extensions import Extensions, OrderRules
 from baco_like.spaces.feasible.interleaved import Interleaved, interleave
 from baco_like.spaces.feasible.rejection import Rejection
+from baco_like.spaces.feasible.rules import list_domain
+from baco_like.spaces.feasible.tree import random_ranks
 from baco_like.spaces.space import Space
 
 RNG = np.random.default_rng
@@ -255,7 +256,7 @@ def test_permutation_ranks_are_lexicographic(m: int, data: st.DataObject) -> Non
 
 @pytest.mark.parametrize("count", [1, 2, 7, 2**63, 2**63 + 1, 3**80])
 def test_random_ranks_cover_the_whole_range(count: int) -> None:
-    ranks = ranking.random_ranks(count, 4000, RNG(0)).tolist()
+    ranks = random_ranks(count, 4000, RNG(0)).tolist()
     assert 0 <= min(ranks) <= max(ranks) < count
     quarters = np.bincount([min(3, 4 * int(rank) // count) for rank in ranks], minlength=4)
     assert (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -16,18 +16,14 @@ from baco_like.constraints.protocol import Constraint
 from baco_like.exceptions import SpaceError
 from baco_like.parameters.protocol import Parameter, is_continuous
 from baco_like.spaces.feasible.conflict import conflict_error, is_surely_empty
-from baco_like.spaces.feasible.domain import list_domain
-from baco_like.spaces.feasible.extensions import Extensions, build_extensions
-from baco_like.spaces.feasible.factor import Factor
-from baco_like.spaces.feasible.feasible_set import FeasibleSet
-from baco_like.spaces.feasible.free import Continuous, FreePermutation, FreeScalar, ListedValues
-from baco_like.spaces.feasible.group import TreeGroup
-from baco_like.spaces.feasible.growth import TooLarge, grow_tree
+from baco_like.spaces.feasible.extensions import Extensions, build_extensions, find_order_rules
+from baco_like.spaces.feasible.feasible_set import Factor, FeasibleSet
+from baco_like.spaces.feasible.free import FreePermutation, FreeScalar
+from baco_like.spaces.feasible.group import ListedValues, TreeGroup
+from baco_like.spaces.feasible.growth import TooLarge, choose_order, grow_tree
 from baco_like.spaces.feasible.interleaved import Interleaved, interleave
-from baco_like.spaces.feasible.ordering import choose_order
-from baco_like.spaces.feasible.precedence import find_order_rules
 from baco_like.spaces.feasible.rejection import Hopeless, build_rejection
-from baco_like.spaces.feasible.rules import bind, holds, tabulate, tighten
+from baco_like.spaces.feasible.rules import bind, list_domain, tighten
 
 LISTED_VALUES = 2**20
 """A constrained parameter with more values is left to rejection instead of listing them."""
@@ -38,22 +34,8 @@ LISTED_ELEMENTS = 9
 SMALL_TREE = 2**18
 """Most edges of a single tree of all order rules; larger ones are split into groups without common rules."""
 
-
-@dataclass(frozen=True)
-class Part:
-    """Some parameters with their code columns in the space, and constraints on these parameters only."""
-
-    parameters: Mapping[str, Parameter]
-    columns: Mapping[str, Ints]
-    constraints: tuple[Constraint, ...]
-
-    def restricted(self, names: Sequence[str], constraints: Sequence[Constraint]) -> Part:
-        """Return the part with these parameters and constraints only."""
-        return Part(
-            {name: self.parameters[name] for name in names},
-            {name: self.columns[name] for name in names},
-            tuple(constraints),
-        )
+Columns = Mapping[str, Ints]
+"""The code columns of each parameter."""
 
 
 def build(parameters: Mapping[str, Parameter], constraints: Sequence[Constraint]) -> FeasibleSet:
@@ -67,95 +49,97 @@ def build(parameters: Mapping[str, Parameter], constraints: Sequence[Constraint]
         SpaceError: No configuration satisfies the constraints (the message names a minimal conflicting set), or none
             was found.
     """
-    ends = np.cumsum([parameter.width for parameter in parameters.values()]).tolist()
-    columns = {
-        name: np.arange(end - parameter.width, end)
-        for (name, parameter), end in zip(parameters.items(), ends, strict=True)
-    }
     for constraint in constraints:
         if not constraint.parameters and not np.all(constraint.holds({})):
             raise SpaceError(f"constraint {constraint.text!r} is never satisfied; remove it")
+    columns = _place(parameters)
     factors: list[Factor] = []
-    for part in groups(Part(parameters, columns, tuple(constraints))):
+    for members, rules in groups(parameters, constraints):
         try:
-            factor = _factor(part)
+            factor = _factor(members, rules, columns)
         except Hopeless:
-            if not is_surely_empty(part.parameters, part.constraints):
+            if not is_surely_empty(members, rules):
                 raise
             factor = None
         if factor is None:
-            raise conflict_error(part.parameters, part.constraints)
+            raise conflict_error(members, rules)
         factors.append(factor)
-    return FeasibleSet(ends[-1] if ends else 0, tuple(factors))
+    return FeasibleSet(sum(parameter.width for parameter in parameters.values()), tuple(factors))
 
 
-def groups(part: Part) -> list[Part]:
+def _place(parameters: Mapping[str, Parameter]) -> dict[str, Ints]:
+    """Return the code columns of parameters that follow each other."""
+    ends = np.cumsum([parameter.width for parameter in parameters.values()]).tolist()
+    placed = zip(parameters.items(), ends, strict=True)
+    return {name: np.arange(end - parameter.width, end) for (name, parameter), end in placed}
+
+
+def groups(
+    parameters: Mapping[str, Parameter], constraints: Sequence[Constraint]
+) -> list[tuple[dict[str, Parameter], list[Constraint]]]:
     """Return the connected components of parameters through constraints, in the order of their first parameter."""
-    root = {name: name for name in part.parameters}
-
-    def find(name: str) -> str:
-        while root[name] != name:
-            name = root[name]
-        return name
-
-    for constraint in part.constraints:
-        for other in constraint.parameters[1:]:
-            root[find(other)] = find(constraint.parameters[0])
-    members: dict[str, list[str]] = {}
-    for name in part.parameters:
-        members.setdefault(find(name), []).append(name)
-    rules: dict[str, list[Constraint]] = {}
-    for constraint in part.constraints:
-        if constraint.parameters:
-            rules.setdefault(find(constraint.parameters[0]), []).append(constraint)
-    return [part.restricted(names, rules.get(top, ())) for top, names in members.items()]
+    connected = {name: {name} for name in parameters}
+    for constraint in constraints:
+        merged = set().union(*(connected[name] for name in constraint.parameters))
+        connected.update(dict.fromkeys(merged, merged))
+    components: dict[int, tuple[dict[str, Parameter], list[Constraint]]] = {}
+    for name, parameter in parameters.items():
+        members, _ = components.setdefault(id(connected[name]), ({}, []))
+        members[name] = parameter
+    for constraint in constraints:
+        for name in constraint.parameters[:1]:
+            components[id(connected[name])][1].append(constraint)
+    return list(components.values())
 
 
-def _factor(part: Part) -> Factor | None:
+def _factor(
+    parameters: Mapping[str, Parameter], constraints: Sequence[Constraint], columns: Columns
+) -> Factor | None:
     """Return the feasible set of one group, or None if it is empty."""
-    if not part.constraints:
-        return _free(part)
-    names = list(part.parameters)
-    if len(names) == 1 and part.parameters[names[0]].width > 1:
-        return _permutation(part, names[0])
-    loose = {name for name, parameter in part.parameters.items() if _is_too_large(parameter)}
-    tested = [c for c in part.constraints if loose.intersection(c.parameters)]
+    name, parameter = next(iter(parameters.items()))
+    if not constraints:
+        if parameter.cardinality == 1:
+            return ListedValues.of(columns[name], list_domain(name, parameter))
+        if parameter.width > 1:
+            return FreePermutation(columns[name])
+        return FreeScalar(columns[name], parameter)
+    if len(parameters) == 1 and parameter.width > 1:
+        return _permutation(name, parameter, constraints, columns)
+    loose = {name for name, parameter in parameters.items() if _is_too_large(parameter)}
+    tested = [
+        c
+        for c in constraints
+        if loose.intersection(c.parameters)
+        and (len(c.parameters) > 1 or parameters[c.parameters[0]].width == 1)
+    ]
     if tested:
-        return _reject(part, [c for c in tested if not _reads_one_permutation(part, c)])
+        return _reject(parameters, constraints, columns, tested)
     with contextlib.suppress(TooLarge):
-        return _list_group(part)
+        return _list_group(parameters, constraints, columns)
     # Outside the handler: the exception would keep the tree that grew too large in memory.
-    return _reject(part, [_widest(part)])
+    # The constraint over the most combinations is tested: it prunes least while a tree grows.
+    sizes = {name: float(parameter.cardinality) for name, parameter in parameters.items()}
+    widest = max(constraints, key=lambda c: math.prod(sizes[name] for name in c.parameters))
+    return _reject(parameters, constraints, columns, [widest])
 
 
-def _free(part: Part) -> Factor:
-    """Return the factor of a parameter without constraints."""
-    ((name, parameter),) = part.parameters.items()
-    columns = part.columns[name]
-    if parameter.cardinality == math.inf:
-        return Continuous(columns, parameter)
-    if parameter.cardinality == 1:
-        return ListedValues(columns, list_domain(name, parameter))
-    if parameter.width > 1:
-        return FreePermutation(columns)
-    return FreeScalar(columns, parameter)
-
-
-def _permutation(part: Part, name: str) -> Factor | None:
+def _permutation(
+    name: str, parameter: Parameter, constraints: Sequence[Constraint], columns: Columns
+) -> Factor | None:
     """Return the factor of a permutation whose constraints read nothing else, or None if it is empty."""
-    parameter, columns = part.parameters[name], part.columns[name]
-    _, others = find_order_rules(name, parameter, part.constraints)
+    _, others = find_order_rules(name, parameter, constraints)
     if others and not _is_too_large(parameter):
-        return _list_group(part)
-    ordered = [c for c in part.constraints if not any(c is other for other in others)]
+        return _list_group({name: parameter}, constraints, columns)
+    ordered = [c for c in constraints if not any(c is other for other in others)]
     superset, unused = _orders(name, parameter, ordered)
     if superset is None:
         return None
     tested = [*unused, *others]
     if not tested:
-        return replace(superset, columns=columns)
+        return replace(superset, columns=columns[name])
     places = {name: (parameter, slice(0, parameter.width))}
-    return build_rejection(columns, FeasibleSet(parameter.width, (superset,)), places, tested)
+    inside = FeasibleSet(parameter.width, (superset,))
+    return build_rejection(columns[name], inside, places, tested)
 
 
 def _orders(
@@ -179,35 +163,25 @@ def _is_too_large(parameter: Parameter) -> bool:
     return parameter.cardinality > LISTED_VALUES
 
 
-def _reads_one_permutation(part: Part, constraint: Constraint) -> bool:
-    (first, *rest) = constraint.parameters
-    return not rest and part.parameters[first].width > 1
-
-
-def _widest(part: Part) -> Constraint:
-    """Return the constraint over the most combinations: it prunes least while a tree grows."""
-    sizes = {name: float(parameter.cardinality) for name, parameter in part.parameters.items()}
-    return max(part.constraints, key=lambda c: math.prod(sizes[name] for name in c.parameters))
-
-
-def _list_group(part: Part) -> Factor | None:
+def _list_group(
+    parameters: Mapping[str, Parameter], constraints: Sequence[Constraint], columns: Columns
+) -> Factor | None:
     """Return the listed values or the tree of a group, or None if it is empty.
 
     Raises:
         TooLarge: The group cannot be listed.
     """
-    domains = [list_domain(name, parameter) for name, parameter in part.parameters.items()]
-    for constraint in part.constraints:
+    domains = [list_domain(name, parameter) for name, parameter in parameters.items()]
+    for constraint in constraints:
         if len(constraint.parameters) == 1:
             rule = bind(constraint, domains)
             (i,) = rule.members
-            everything = {i: np.arange(domains[i].size)}
-            domains[i] = domains[i].subset(holds(rule, domains, everything))
+            domains[i] = domains[i].subset(rule.holds({i: np.arange(domains[i].size)}))
             if domains[i].size == 0:
                 return None
     if len(domains) == 1:
-        return ListedValues(next(iter(part.columns.values())), domains[0])
-    rules = [tabulate(bind(c, domains), domains) for c in part.constraints if len(c.parameters) > 1]
+        return ListedValues.of(columns[domains[0].name], domains[0])
+    rules = [bind(c, domains).tabulated() for c in constraints if len(c.parameters) > 1]
     domains, rules = tighten(domains, rules)
     if any(domain.size == 0 for domain in domains):
         return None
@@ -216,8 +190,37 @@ def _list_group(part: Part) -> Factor | None:
     if tree is None:
         return None
     levels = tuple(domains[i] for i in chosen)
-    columns = np.concatenate([part.columns[domain.name] for domain in levels])
-    return TreeGroup(columns, levels, tree)
+    return TreeGroup(np.concatenate([columns[domain.name] for domain in levels]), levels, tree)
+
+
+def _reject(
+    parameters: Mapping[str, Parameter],
+    constraints: Sequence[Constraint],
+    columns: Columns,
+    tested: Sequence[Constraint],
+) -> Factor | None:
+    """Return a factor that draws under the other constraints and tests these, or None if it is empty."""
+    drawn: dict[str, Parameter] = {}
+    for name, parameter in parameters.items():
+        narrowed = _narrow(name, parameter, tested)
+        if narrowed is None:
+            return None
+        drawn[name] = narrowed
+    inside = _place(drawn)
+    factors: list[Factor] = []
+    for members, rules in groups(
+        drawn, [c for c in constraints if not any(c is other for other in tested)]
+    ):
+        factor = _factor(members, rules, inside)
+        if factor is None:
+            return None
+        factors.append(factor)
+    places = {
+        name: (parameter, slice(int(inside[name][0]), int(inside[name][-1]) + 1))
+        for name, parameter in parameters.items()
+    }
+    at = np.concatenate([columns[name] for name in parameters])
+    return build_rejection(at, FeasibleSet(len(at), tuple(factors)), places, tested)
 
 
 def _narrow(name: str, parameter: Parameter, tested: Sequence[Constraint]) -> Parameter | None:
@@ -227,38 +230,11 @@ def _narrow(name: str, parameter: Parameter, tested: Sequence[Constraint]) -> Pa
     """
     if not is_continuous(parameter):
         return parameter
-    found = [c.bounds(name) for c in tested if isinstance(c, Expression)]
-    low = max([parameter.code_range[0], *(least for least, _ in found)])
-    high = min([parameter.code_range[1], *(most for _, most in found)])
+    bounds = [c.bounds(name) for c in tested if isinstance(c, Expression)]
+    low = max([parameter.code_range[0], *(least for least, _ in bounds)])
+    high = min([parameter.code_range[1], *(most for _, most in bounds)])
     if low > high:
         return None
     if low == high or (low, high) == parameter.code_range:
         return parameter
     return parameter.narrowed(low, high)
-
-
-def _reject(part: Part, tested: Sequence[Constraint]) -> Factor | None:
-    """Return a factor that draws under the other constraints and tests these, or None if it is empty."""
-    names = list(part.parameters)
-    ends = np.cumsum([part.parameters[name].width for name in names]).tolist()
-    slices = {
-        name: slice(end - part.parameters[name].width, end)
-        for name, end in zip(names, ends, strict=True)
-    }
-    inside = {name: np.arange(at.start, at.stop) for name, at in slices.items()}
-    rest = [c for c in part.constraints if not any(c is other for other in tested)]
-    drawn: dict[str, Parameter] = {}
-    for name, parameter in part.parameters.items():
-        narrowed = _narrow(name, parameter, tested)
-        if narrowed is None:
-            return None
-        drawn[name] = narrowed
-    factors: list[Factor] = []
-    for group in groups(Part(drawn, inside, tuple(rest))):
-        factor = _factor(group)
-        if factor is None:
-            return None
-        factors.append(factor)
-    columns = np.concatenate([part.columns[name] for name in names])
-    parameters = {name: (part.parameters[name], slices[name]) for name in names}
-    return build_rejection(columns, FeasibleSet(ends[-1], tuple(factors)), parameters, tested)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -10,12 +11,9 @@ from baco_like._typing import Ints
 from baco_like.constraints.protocol import Constraint
 from baco_like.exceptions import SpaceError
 from baco_like.parameters.protocol import Parameter
-from baco_like.spaces.feasible.domain import Domain, list_domain
-from baco_like.spaces.feasible.extensions import build_extensions
-from baco_like.spaces.feasible.growth import TooLarge
-from baco_like.spaces.feasible.ordering import choose_order
-from baco_like.spaces.feasible.precedence import find_order_rules
-from baco_like.spaces.feasible.rules import Rule, bind, evaluate, tabulate, tighten
+from baco_like.spaces.feasible.extensions import build_extensions, find_order_rules
+from baco_like.spaces.feasible.growth import TooLarge, choose_order
+from baco_like.spaces.feasible.rules import Domain, Rule, bind, list_domain, tighten
 
 _BLOCK = 2**12
 """Rows that are extended at a time: depth first, so that a configuration is found soon if there are many."""
@@ -30,23 +28,35 @@ Empty = Callable[[Sequence[Constraint]], bool]
 def conflict_error(
     parameters: Mapping[str, Parameter], constraints: Sequence[Constraint]
 ) -> SpaceError:
-    """Return the error for a group without configurations; it names a minimal conflicting set of constraints.
-
-    A deletion filter (Chinneck and Dravnieks 1991): a constraint without which the others still conflict is removed,
-    so all remaining constraints are needed.
-    """
+    """Return the error for a group without configurations; it names a minimal conflicting set of constraints."""
     core = list(constraints)
     for empty in _tests(parameters, constraints):
-        for constraint in list(core):
-            rest = [c for c in core if c is not constraint]
-            if empty(rest):
-                core = rest
-    shown = " and ".join(repr(c.text) for c in core)
+        core = minimal_conflict(core, empty)
+    shown = quote(core)
     if len(core) == 1:
         return SpaceError(
             f"constraint {shown} is satisfied by no configuration; change or remove it"
         )
     return SpaceError(f"no configuration satisfies {shown} together; change or remove one of them")
+
+
+def minimal_conflict(constraints: Sequence[Constraint], empty: Empty) -> list[Constraint]:
+    """Return constraints without the ones that the conflict does not need.
+
+    A deletion filter (Chinneck and Dravnieks 1991): a constraint without which the others still conflict is removed,
+    so all remaining constraints are needed.
+    """
+    core = list(constraints)
+    for constraint in constraints:
+        rest = [c for c in core if c is not constraint]
+        if empty(rest):
+            core = rest
+    return core
+
+
+def quote(constraints: Sequence[Constraint]) -> str:
+    """Return the constraints as messages show them."""
+    return " and ".join(repr(constraint.text) for constraint in constraints)
 
 
 def is_surely_empty(parameters: Mapping[str, Parameter], constraints: Sequence[Constraint]) -> bool:
@@ -62,29 +72,25 @@ def _tests(parameters: Mapping[str, Parameter], constraints: Sequence[Constraint
     if len(parameters) == 1:
         ((name, parameter),) = parameters.items()
         if parameter.width > 1 and not find_order_rules(name, parameter, constraints)[1]:
-            return [lambda some: _no_order(name, parameter, some)]
+            return [partial(_has_no_order, name, parameter)]
     if any(parameter.cardinality > WORK for parameter in parameters.values()):
         return []
     domains = [list_domain(name, parameter) for name, parameter in parameters.items()]
-    rules = {id(c): tabulate(bind(c, domains), domains) for c in constraints}
+    rules = {id(c): bind(c, domains).tabulated() for c in constraints}
     work = [WORK]
     return [
-        lambda some: _refuted(domains, [rules[id(c)] for c in some]),
+        # Some parameter has no value that every single table allows.
+        lambda some: any(d.size == 0 for d in tighten(domains, [rules[id(c)] for c in some])[0]),
         lambda some: _has_no_row(domains, [rules[id(c)] for c in some], work),
     ]
 
 
-def _no_order(name: str, parameter: Parameter, constraints: Sequence[Constraint]) -> bool:
+def _has_no_order(name: str, parameter: Parameter, constraints: Sequence[Constraint]) -> bool:
     rules, _ = find_order_rules(name, parameter, constraints)
     try:
         return build_extensions(np.arange(parameter.width), rules) is None
     except TooLarge:
         return False
-
-
-def _refuted(domains: Sequence[Domain], rules: Sequence[Rule]) -> bool:
-    """Whether some parameter has no value that every single table allows."""
-    return any(domain.size == 0 for domain in tighten(domains, rules)[0])
 
 
 def _has_no_row(domains: Sequence[Domain], rules: Sequence[Rule], work: list[int]) -> bool:
@@ -97,32 +103,17 @@ def _has_no_row(domains: Sequence[Domain], rules: Sequence[Rule], work: list[int
         level, columns, rows = stack.pop()
         if level == len(chosen):
             return False
-        work[0] -= rows * sizes[chosen[level]]
+        new, bound = chosen[level], set(chosen[: level + 1])
+        work[0] -= rows * sizes[new]
         if work[0] < 0:  # before as many rows are made
             return False
-        columns = _extend_rows(domains, rules, chosen[: level + 1], columns, rows)
-        kept = len(columns[chosen[level]])
-        for begin in range(0, kept, _BLOCK):
-            part = slice(begin, min(kept, begin + _BLOCK))
-            block = {i: column[part] for i, column in columns.items()}
-            stack.append((level + 1, block, part.stop - begin))
+        columns = {i: np.repeat(column, sizes[new]) for i, column in columns.items()}
+        columns[new] = np.tile(np.arange(sizes[new]), rows)
+        for rule in rules:
+            if new in rule.members and bound.issuperset(rule.members):
+                held = rule.evaluate(columns)
+                columns = {i: column[held] for i, column in columns.items()}
+        for begin in range(0, len(columns[new]), _BLOCK):
+            block = {i: column[begin : begin + _BLOCK] for i, column in columns.items()}
+            stack.append((level + 1, block, len(block[new])))
     return True
-
-
-def _extend_rows(
-    domains: Sequence[Domain],
-    rules: Sequence[Rule],
-    bound: Sequence[int],
-    columns: Mapping[int, Ints],
-    rows: int,
-) -> dict[int, Ints]:
-    """Return the rows extended by the last bound parameter that satisfy the rules which it completes."""
-    new = bound[-1]
-    size = domains[new].size
-    grown = {i: np.repeat(column, size) for i, column in columns.items()}
-    grown[new] = np.tile(np.arange(size), rows)
-    for rule in rules:
-        if new in rule.members and set(bound).issuperset(rule.members):
-            held = evaluate(rule, domains, grown)
-            grown = {i: column[held] for i, column in grown.items()}
-    return grown

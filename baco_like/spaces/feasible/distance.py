@@ -7,13 +7,12 @@ section IV-A), where categorical values differ by 0 or 1 and permutations by hal
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
 from baco_like._typing import Array, Codes, Ints, Rng
-from baco_like.spaces.feasible.domain import Domain
-from baco_like.spaces.feasible.ragged import concatenate_ranges
+from baco_like.spaces.feasible.rules import Domain
 from baco_like.spaces.feasible.tree import Tree
 
 EdgeCosts = Callable[[Codes], Sequence[Array]]
@@ -28,20 +27,24 @@ def value_costs(domain: Domain, codes: Codes) -> Array:
     if domain.width == 1:
         difference = np.abs(codes - domain.codes.T)
         return difference if domain.ordered else (difference >= 0.5).astype(np.float64)
-    costs = np.zeros((len(codes), domain.size))
-    for element in range(domain.width):
-        costs += np.abs(codes[:, element, None] - domain.codes[None, :, element])
-    return 0.5 * costs
+    moves = (np.abs(codes[:, [i]] - domain.codes[:, i]) for i in range(domain.width))
+    return 0.5 * sum(moves, start=np.zeros((len(codes), domain.size)))
+
+
+def in_blocks(codes: Codes, width: int) -> Iterator[Codes]:
+    """Yield the rows in blocks for which an array of this width is not too large; an empty block if there are none."""
+    step = max(1, _CELLS // width)
+    for begin in range(0, max(1, len(codes)), step):
+        yield codes[begin : begin + step]
 
 
 def nearest_paths(tree: Tree, edge_costs: EdgeCosts, codes: Codes, rng: Rng) -> Ints:
     """Return for each row a path at the least distance, ties are broken at random, ``(n, w)`` -> ``(n, d)``."""
-    step = max(1, _CELLS // tree.edges)
-    parts = [np.empty((0, tree.depth), dtype=np.int64)]
-    for begin in range(0, len(codes), step):
-        costs = edge_costs(codes[begin : begin + step])
-        parts.append(_descend(tree, costs, _to_leaf(tree, costs), rng))
-    return np.concatenate(parts)
+    paths: list[Ints] = []
+    for block in in_blocks(codes, tree.edges):
+        costs = edge_costs(block)
+        paths.append(_descend(tree, costs, _to_leaf(tree, costs), rng))
+    return np.concatenate(paths)
 
 
 def closest_other_paths(
@@ -53,19 +56,17 @@ def closest_other_paths(
         The paths ``(m, d)``, the row that each belongs to ``(m,)``, increasing, and each row's distance ``(n,)``
         (``inf`` if there is no other path).
     """
-    step = max(1, _CELLS // tree.edges)
-    paths = [np.empty((0, tree.depth), dtype=np.int64)]
-    owners = [np.empty(0, dtype=np.int64)]
-    distances = [np.empty(0)]
-    for begin in range(0, len(codes), step):
-        costs = edge_costs(codes[begin : begin + step])
+    parts: list[tuple[Ints, Ints, Array]] = []
+    begin = 0
+    for block in in_blocks(codes, tree.edges):
+        costs = edge_costs(block)
         best = _to_leaf(tree, costs)
         bound = _least_positive(tree, costs, best)
-        found, owner = _within(tree, costs, best, bound)
-        paths.append(found)
-        owners.append(owner + begin)
-        distances.append(bound)
-    return np.concatenate(paths), np.concatenate(owners), np.concatenate(distances)
+        paths, owner = _within(tree, costs, best, bound)
+        parts.append((paths, owner + begin, bound))
+        begin += len(block)
+    paths, owner, distance = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return paths, owner, distance
 
 
 def _to_leaf(tree: Tree, costs: Sequence[Array]) -> list[Array]:
@@ -80,9 +81,8 @@ def _to_leaf(tree: Tree, costs: Sequence[Array]) -> list[Array]:
 def _least_positive(tree: Tree, costs: Sequence[Array], best: Sequence[Array]) -> Array:
     """Return the least positive cost from the root to a leaf, ``(n,)``, or ``inf``."""
     other = np.full((len(costs[0]), 1), np.inf)
-    for i in range(tree.depth - 1, -1, -1):
-        level, cost = tree.levels[i], costs[i]
-        total = np.where(cost > 0, cost + best[i + 1][:, level.child], other[:, level.child])
+    for level, cost, below in zip(reversed(tree.levels), reversed(costs), best[:0:-1], strict=True):
+        total = np.where(cost > 0, cost + below[:, level.child], other[:, level.child])
         other = np.minimum.reduceat(total, level.start[:-1], axis=1)
     return other[:, 0]
 
@@ -93,7 +93,7 @@ def _descend(tree: Tree, costs: Sequence[Array], best: Sequence[Array], rng: Rng
     rows = np.empty((n, tree.depth), dtype=np.int64)
     node = np.zeros(n, dtype=np.int64)
     for i, level in enumerate(tree.levels):
-        edge, owner = _edges_of(level.start, node)
+        edge, owner = level.edges_of(node)
         total = costs[i][owner, edge] + best[i + 1][owner, level.child[edge]]
         tied = total == best[i][owner, node[owner]]
         edge, owner = edge[tied], owner[tied]
@@ -113,7 +113,7 @@ def _within(
     spent = np.zeros(len(owner))
     paths = np.empty((len(owner), 0), dtype=np.int64)
     for i, level in enumerate(tree.levels):
-        edge, entry = _edges_of(level.start, node)
+        edge, entry = level.edges_of(node)
         whose = owner[entry]
         total = spent[entry] + costs[i][whose, edge]
         # Costs of legal rows are multiples of 0.5; the tolerance keeps the minimum of other rows despite rounding.
@@ -123,9 +123,3 @@ def _within(
         paths = np.concatenate([paths[entry], level.value[edge][:, None]], axis=1)
     positive = spent > 0
     return paths[positive], owner[positive]
-
-
-def _edges_of(start: Ints, node: Ints) -> tuple[Ints, Ints]:
-    """Return all edges of some nodes, node by node, and the index of the node of each edge."""
-    length = start[node + 1] - start[node]
-    return concatenate_ranges(start[node], length), np.repeat(np.arange(len(node)), length)

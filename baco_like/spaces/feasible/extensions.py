@@ -17,6 +17,9 @@ import numpy as np
 from typing_extensions import override
 
 from baco_like._typing import Array, Codes, Ints, Mask, Rng
+from baco_like.constraints.expression import Expression
+from baco_like.constraints.protocol import Constraint
+from baco_like.parameters import protocol
 from baco_like.parameters.permutation_codes import (
     Ranks,
     is_permutation,
@@ -25,11 +28,9 @@ from baco_like.parameters.permutation_codes import (
     rank_dtype,
 )
 from baco_like.spaces.feasible.distance import nearest_paths
-from baco_like.spaces.feasible.factor import FactorDefaults
+from baco_like.spaces.feasible.free import PermutationFactor
 from baco_like.spaces.feasible.growth import TooLarge
-from baco_like.spaces.feasible.ragged import find_swaps
-from baco_like.spaces.feasible.ranking import random_ranks
-from baco_like.spaces.feasible.tree import Edges, Tree, finish_tree
+from baco_like.spaces.feasible.tree import Edges, Tree, finish_tree, random_ranks
 
 MAX_EDGES = 2**23
 """Most edges of the tree of orders: a few seconds and half a gigabyte."""
@@ -54,8 +55,57 @@ class OrderRules:
         return np.flatnonzero(touched)
 
 
+def find_order_rules(
+    name: str, parameter: protocol.Parameter, constraints: Sequence[Constraint]
+) -> tuple[OrderRules, list[Constraint]]:
+    """Return the rules on single elements and pairs of one permutation, and the constraints that are not such rules.
+
+    A rule is recognised by evaluating it on all positions of the elements that it reads, so it can be written in any
+    way.
+    """
+    m = parameter.width
+    rules = OrderRules(np.zeros((m, m), dtype=np.bool_), np.ones((m, m), dtype=np.bool_))
+    return rules, [c for c in constraints if not _add_rule(rules, name, parameter, c)]
+
+
+def _add_rule(
+    rules: OrderRules, name: str, parameter: protocol.Parameter, constraint: Constraint
+) -> bool:
+    """Add the constraint to the rules if it is a rule on order or position; otherwise return False."""
+    read = constraint.elements(name) if isinstance(constraint, Expression) else None
+    if read is None or not 1 <= len(read) <= 2:
+        return False
+    assert protocol.is_permutation(parameter)
+    elements = [parameter.elements.index(element) for element in read]
+    rows = _all_places(elements, parameter.width)
+    held = np.asarray(constraint.holds({name: parameter.column(rows.astype(np.float64))}))
+    if len(elements) == 1:
+        rules.places[elements[0]] &= held
+        return True
+    a, b = elements
+    first = rows[:, a] < rows[:, b]
+    for earlier, later, order in ((a, b, first), (b, a, ~first)):
+        if np.array_equal(held, order):
+            rules.before[earlier, later] = True
+            return True
+    return False
+
+
+def _all_places(elements: Sequence[int], m: int) -> Ints:
+    """Return permutations with all possible positions of one or two elements, ``(m or m(m-1), m)``."""
+    apart = np.argwhere(~np.eye(m, dtype=np.bool_))
+    places = apart if len(elements) == 2 else np.arange(m)[:, None]
+    rows = np.empty((len(places), m), dtype=np.int64)
+    rows[:, elements] = places
+    free = np.ones(rows.shape, dtype=np.bool_)
+    np.put_along_axis(free, places, False, axis=1)
+    others = np.setdiff1d(np.arange(m), elements)
+    rows[:, others] = np.nonzero(free)[1].reshape(len(rows), len(others))
+    return rows
+
+
 @dataclass(frozen=True, eq=False)
-class Extensions(FactorDefaults):
+class Extensions(PermutationFactor):
     """The permutations that satisfy some order rules.
 
     Attributes:
@@ -105,37 +155,28 @@ class Extensions(FactorDefaults):
         symbols = self.tree.unrank((ranks // free).astype(rank_dtype(self.tree.count)))
         return self._join(symbols, permutations_from_ranks(ranks % free, len(self.others)))
 
-    def used(self, column: int) -> Array | None:
+    def used(self, column: int) -> Array:
         """Return the positions at which an element occurs in some row."""
-        symbol = np.flatnonzero(self.mentioned == column)
-        target = int(symbol[0]) if len(symbol) else len(self.mentioned)
-        places = [place for place in range(self.tree.depth) if target in self.tree.used[place]]
+        symbol = [*self.mentioned, column].index(column)
+        places = [place for place, used in enumerate(self.tree.used) if symbol in used]
         return np.array(places, dtype=np.float64)
 
     def nearest(self, codes: Codes, rng: Rng) -> Codes:
         """Return for each row, permutation or not, a feasible one at the least distance."""
         paths = nearest_paths(self.tree, self._edge_costs, codes, rng)
-        return self._join(
-            paths,
-            np.lexsort((rng.random((len(codes), len(self.others))), codes[:, self.others]), axis=1),
-        )
-
-    def closest_others(self, codes: Codes) -> tuple[Codes, Ints, Array]:
-        """Return the adjacent swaps that satisfy the rules; other rows than permutations have none."""
-        return find_swaps(codes, self.contains)
+        targets = codes[:, self.others]
+        return self._join(paths, np.lexsort((rng.random(targets.shape), targets), axis=1))
 
     def _edge_costs(self, codes: Codes) -> list[Array]:
         """Return the distance that each element would move; exchangeable ones keep the order of their targets."""
         targets = np.sort(codes[:, self.others], axis=1)
         costs: list[Array] = []
-        for place, (level, placed) in enumerate(
-            zip(self.tree.levels, self._others_placed, strict=True)
-        ):
+        for place, level in enumerate(self.tree.levels):
             target = np.empty((len(codes), len(level.key)))
             is_other = level.value == len(self.mentioned)
-            node = level.key // level.size
+            placed = self._others_placed[place][level.key[is_other] // level.size]
             target[:, ~is_other] = codes[:, self.mentioned[level.value[~is_other]]]
-            target[:, is_other] = targets[:, placed[node[is_other]]]
+            target[:, is_other] = targets[:, placed]
             costs.append(0.5 * np.abs(target - place))
         return costs
 
@@ -143,43 +184,30 @@ class Extensions(FactorDefaults):
     def _others_placed(self) -> list[Ints]:
         """Number of exchangeable elements above every node of each level."""
         left = np.zeros(1, dtype=np.int64)
-        found: list[Ints] = []
+        placed: list[Ints] = []
         for level in reversed(self.tree.levels):
             first = level.start[:-1]
             left = (level.value[first] == len(self.mentioned)) + left[level.child[first]]
-            found.append(len(self.others) - left)
-        return found[::-1]
+            placed.append(len(self.others) - left)
+        return placed[::-1]
 
     def _shuffled(self, n: int, rng: Rng) -> Ints:
         return rng.permuted(np.tile(np.arange(len(self.others)), (n, 1)), axis=1)
 
     def _split(self, codes: Codes, good: Mask) -> tuple[Ints, Ints]:
         """Return the symbol at every position, ``(n, m)``, and the order of the other elements, ``(n, m - k)``."""
-        m = codes.shape[1]
-        places = np.where(good[:, None], codes, np.arange(m))
-        elements = np.argsort(places, axis=1)
-        symbol = np.full(m, len(self.mentioned), dtype=np.int64)
-        symbol[self.mentioned] = np.arange(len(self.mentioned))
-        number = np.zeros(m, dtype=np.int64)
-        number[self.others] = np.arange(len(self.others))
-        symbols = symbol[elements]
-        others = number[elements][symbols == len(self.mentioned)].reshape(
-            len(codes), len(self.others)
-        )
-        return symbols, others
+        m, k = codes.shape[1], len(self.mentioned)
+        elements = np.argsort(np.where(good[:, None], codes, np.arange(m)), axis=1)
+        # Symbols 0 to k - 1, then k, k + 1, ... for the other elements until their order is known.
+        number = np.argsort(np.concatenate([self.mentioned, self.others]))[elements]
+        others = number[number >= k].reshape(len(codes), m - k) - k
+        return np.minimum(number, k), others
 
     def _join(self, symbols: Ints, others: Ints) -> Codes:
         """Return codes; the inverse of `_split`."""
         elements = np.append(self.mentioned, -1)[symbols]
         elements[elements < 0] = self.others[others].ravel()
-        codes = np.empty(symbols.shape, dtype=np.float64)
-        np.put_along_axis(
-            codes,
-            elements,
-            np.broadcast_to(np.arange(symbols.shape[1], dtype=np.float64), symbols.shape),
-            axis=1,
-        )
-        return codes
+        return np.argsort(elements, axis=1).astype(np.float64)
 
 
 def build_extensions(columns: Ints, rules: OrderRules, most: int = MAX_EDGES) -> Extensions | None:
@@ -188,21 +216,11 @@ def build_extensions(columns: Ints, rules: OrderRules, most: int = MAX_EDGES) ->
     Raises:
         TooLarge: The tree of possible sets of first elements has more than ``most`` edges.
     """
-    mentioned = rules.mentioned
-    others = np.setdiff1d(np.arange(len(columns)), mentioned)
-    levels = _levels(rules, mentioned, len(columns), most)
-    tree = None if levels is None else finish_tree(levels)
-    return None if tree is None else Extensions(columns, mentioned, others, tree)
-
-
-def _levels(rules: OrderRules, mentioned: Ints, m: int, most: int) -> Sequence[Edges] | None:
-    """Return the levels of the tree, or None if a level is empty."""
+    mentioned, m = rules.mentioned, len(columns)
     k = len(mentioned)
     before = rules.before[np.ix_(mentioned, mentioned)]
     bits = np.left_shift(np.int64(1), np.arange(k))
-    needs = (before * bits[:, None]).sum(
-        axis=0
-    )  # the set of elements that must come before each one
+    needs = (before * bits[:, None]).sum(axis=0)  # the elements that must come before each one
     sets = np.zeros(1, dtype=np.int64)
     levels: list[Edges] = []
     edges = 0
@@ -216,13 +234,12 @@ def _levels(rules: OrderRules, mentioned: Ints, m: int, most: int) -> Sequence[E
         placed = (sets[:, None] & bits).astype(np.bool_).sum(axis=1)
         allowed[:, k] = place - placed < m - k
         node, symbol = np.nonzero(allowed)
-        if len(node) == 0:
-            return None
         edges += len(node)
         if edges > most:
             raise TooLarge
-        after = sets[node] | np.append(bits, 0)[symbol]
-        distinct, child = np.unique(after, return_inverse=True)
+        distinct, child = np.unique(sets[node] | np.append(bits, 0)[symbol], return_inverse=True)
         levels.append(Edges(len(sets), k + 1, node, symbol, child))
         sets = distinct
-    return levels
+    tree = finish_tree(levels)
+    others = np.setdiff1d(np.arange(m), mentioned)
+    return None if tree is None else Extensions(columns, mentioned, others, tree)

@@ -10,21 +10,86 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 
 from baco_like._typing import Array, Codes, Ints, Mask, Rng
 from baco_like.exceptions import ConfigError, SpaceError
 from baco_like.parameters.permutation_codes import Ranks, rank_dtype
-from baco_like.spaces.feasible.factor import Factor
 from baco_like.spaces.feasible.ragged import pair_by_owner, replace_columns, sort_by_owner
-from baco_like.spaces.feasible.single_rows import SingleRows
+from baco_like.spaces.feasible.single_rows import SingleRows, ValueStep
 
 _FEW_ROWS = 24
 """More rows than this are tested faster with arrays."""
 
 KEPT = 32_768
 """Most rows that are kept once they have been listed."""
+
+
+class Factor(Protocol):
+    """The feasible codes of some parameters; every array has only their code columns."""
+
+    @property
+    def columns(self) -> Ints:
+        """Their code columns in the space."""
+
+    @property
+    def count(self) -> int | None:
+        """Exact number of rows, or None if it is infinite or unknown."""
+
+    @property
+    def acceptance(self) -> float:
+        """Estimated share of draws that `sample` keeps: 1.0, or less with rejection."""
+
+    @property
+    def uses_every_value(self) -> bool:
+        """Whether every value of every ordered parameter occurs in some row, as far as that is known."""
+
+    def contains(self, codes: Codes) -> Mask:
+        """Whether each row is legal and feasible."""
+
+    def sample(self, n: int, rng: Rng) -> Codes:
+        """Return n independent uniform rows."""
+
+    def walk(self, n: int, rng: Rng) -> Codes:
+        """Return n rows drawn from root to leaf, choosing children uniformly at every node (biased)."""
+
+    def rank(self, codes: Codes) -> Ranks:
+        """Return ranks in ``range(count)``, or -1 for infeasible rows; only if `count` is known."""
+
+    def unrank(self, ranks: Ranks) -> Codes:
+        """Return the rows with these ranks; only if `count` is known."""
+
+    def used(self, column: int) -> Array | None:
+        """Return the codes that occur in one of the columns, increasing, or None if they are not listed."""
+
+    def nearest(self, codes: Codes, rng: Rng) -> Codes:
+        """Return for each row, legal or not, a feasible row at the least distance (see `distance`)."""
+
+    def closest_others(self, codes: Codes) -> tuple[Codes, Ints, Array]:
+        """Return all feasible rows at the least positive distance of each row, their owners, and the distances.
+
+        If a factor is not listed, only rows at distance 1 (an adjacent value or swap) are returned.
+        """
+
+    def steps(self) -> Sequence[ValueStep] | None:
+        """Return one step for each column, or None if a parameter is not a scalar of a few values."""
+
+
+class FactorDefaults:
+    """Members of factors that are drawn directly, keep every value and are treated with arrays only."""
+
+    acceptance = 1.0
+    uses_every_value = True
+
+    def walk(self: Factor, n: int, rng: Rng) -> Codes:
+        """Return n uniform rows: the tree has one level, or equally many children at every node."""
+        return self.sample(n, rng)
+
+    def steps(self) -> Sequence[ValueStep] | None:
+        """Return None: the factor is treated with arrays only."""
+        return None
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,12 +107,8 @@ class FeasibleSet:
     @cached_property
     def count(self) -> int | None:
         """Exact number of configurations, or None if it is infinite or unknown."""
-        counts = [factor.count for factor in self.factors]
-        return (
-            None
-            if any(c is None for c in counts)
-            else math.prod(c for c in counts if c is not None)
-        )
+        counts = [factor.count for factor in self.factors if factor.count is not None]
+        return math.prod(counts) if len(counts) == len(self.factors) else None
 
     @property
     def acceptance(self) -> float:
@@ -62,9 +123,10 @@ class FeasibleSet:
     @cached_property
     def single_rows(self) -> SingleRows | None:
         """Operations on single rows, or None if a parameter is not a scalar of a few values."""
-        steps = [factor.steps() for factor in self.factors]
-        small = [one for one in steps if one is not None]
-        return None if len(small) < len(steps) else SingleRows.of(small, self.uses_every_value)
+        steps = [steps for factor in self.factors if (steps := factor.steps()) is not None]
+        if len(steps) < len(self.factors):
+            return None
+        return SingleRows.of(steps, self.uses_every_value)
 
     def contains_few(self, codes: Codes) -> Mask:
         """Return `contains`, faster for up to 24 rows; the first call prepares `single_rows`."""

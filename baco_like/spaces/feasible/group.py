@@ -1,21 +1,32 @@
-"""A factor of several co-dependent parameters, held as a tree."""
+"""Factors held as a tree: several co-dependent parameters, or the listed values of one."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 
 import numpy as np
+from typing_extensions import override
 
 from baco_like._typing import Array, Codes, Ints, Mask, Rng
 from baco_like.parameters.permutation_codes import Ranks
-from baco_like.spaces.feasible.distance import closest_other_paths, nearest_paths, value_costs
-from baco_like.spaces.feasible.domain import Domain, Lookup, build_lookup
-from baco_like.spaces.feasible.one_change import one_changes
-from baco_like.spaces.feasible.ranking import random_ranks
+from baco_like.spaces.feasible.distance import (
+    closest_other_paths,
+    in_blocks,
+    nearest_paths,
+    value_costs,
+)
+from baco_like.spaces.feasible.ragged import thin
+from baco_like.spaces.feasible.rules import Domain, whole_numbers
 from baco_like.spaces.feasible.single_rows import ValueStep, is_small
-from baco_like.spaces.feasible.tree import Tree
+from baco_like.spaces.feasible.tree import Level, Tree, random_ranks
+
+_LOOKED_UP = 2**20
+"""Most entries of a table of positions; larger domains are searched."""
+
+_SURPLUS = 16
+"""Values of one level that are followed for each requested one: many lead to no feasible row."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,26 +76,20 @@ class TreeGroup:
     @cached_property
     def _used(self) -> list[Array]:
         return [
-            np.unique(domain.codes[self.tree.used[level], column])
-            for level, domain in enumerate(self.domains)
+            np.unique(domain.codes[used, column])
+            for domain, used in zip(self.domains, self.tree.used, strict=True)
             for column in range(domain.width)
         ]
 
     @property
     def uses_every_value(self) -> bool:
         """Whether every value of every ordered parameter occurs in some row."""
-        used = self.tree.used
-        return all(
-            d.is_complete and len(u) == d.size
-            for d, u in zip(self.domains, used, strict=True)
-            if d.ordered and d.width == 1
-        )
+        used = zip(self.domains, self.tree.used, strict=True)
+        return all(len(u) == d.total for d, u in used if d.ordered and d.width == 1)
 
     def steps(self) -> Sequence[ValueStep] | None:
         """Return the levels of the tree as steps, or None for permutations or parameters of too many values."""
-        if not all(
-            domain.width == 1 and is_small(domain.size, domain.ordered) for domain in self.domains
-        ):
+        if not all(d.width == 1 and is_small(d.size, d.ordered) for d in self.domains):
             return None
         return tuple(
             ValueStep(
@@ -120,25 +125,56 @@ class TreeGroup:
     def slices(self) -> Sequence[slice]:
         """The columns of each domain within the group."""
         ends = np.cumsum([domain.width for domain in self.domains]).tolist()
-        return [
-            slice(end - domain.width, end) for domain, end in zip(self.domains, ends, strict=True)
-        ]
+        return [slice(begin, end) for begin, end in zip([0, *ends], ends, strict=False)]
+
+    def codes(self, positions: Ints) -> Codes:
+        """Return the codes at these positions, ``(n, d)`` -> ``(n, w)``."""
+        rows = np.empty((len(positions), len(self.columns)), dtype=np.float64)
+        for domain, at, position in zip(self.domains, self.slices, positions.T, strict=True):
+            rows[:, at] = domain.codes[position]
+        return rows
 
     def positions(self, codes: Codes) -> Ints:
         """Return positions in the domains, ``(n, w)`` -> ``(n, d)``, or -1."""
         if self._lookup is not None:
-            return self._lookup.positions(codes)
+            low, span, start, table = self._lookup
+            whole = whole_numbers(codes - low, span)
+            return np.asarray(table[np.where(whole >= 0, whole + start, -1)])
         rows = np.empty((len(codes), len(self.domains)), dtype=np.int64)
         for i, (domain, at) in enumerate(zip(self.domains, self.slices, strict=True)):
             rows[:, i] = domain.positions(codes[:, at])
         return rows
 
     @cached_property
-    def _lookup(self) -> Lookup | None:
-        return build_lookup(self.domains)
+    def _lookup(self) -> tuple[Array, Ints, Ints, Ints] | None:
+        """One table of the positions of all domains' codes; None with permutations, fractions, or wide ranges.
+
+        Returns:
+            The least code of each domain, ``(d,)``; the greatest minus the least, plus 1, ``(d,)``; the first entry of
+            each domain in the table, ``(d,)``; the position of every whole number from the least to the greatest code
+            of each domain, or -1, then one more -1.
+        """
+        keys = [domain.keys for domain in self.domains]
+        low = np.array([key[0] for key in keys])
+        spans = np.array([key[-1] - key[0] + 1 for key in keys])
+        if (
+            any(domain.width > 1 for domain in self.domains)
+            or spans.sum() > _LOOKED_UP
+            or any((key != np.rint(key)).any() for key in keys)
+        ):
+            return None
+        span = spans.astype(np.int64)
+        start = np.cumsum(span) - span
+        table = np.full(int(span.sum()) + 1, -1, dtype=np.int64)
+        for key, least, begin in zip(keys, low, start, strict=True):
+            table[(key - least).astype(np.int64) + begin] = np.arange(len(key))
+        return low, span, start, table
 
     def one_changes(self, codes: Codes, rng: Rng, limit: int | None) -> tuple[Codes, Ints, Mask]:
         """Return the feasible rows in which one parameter has another value, or two elements of a permutation swapped.
+
+        All levels are changed in the same walk from the root to the leaves: a row's prefix offers only values with a
+        path below, and rows that were changed above follow their own values.
 
         Args:
             codes: Rows, feasible or not, ``(n, w)``.
@@ -148,26 +184,74 @@ class TreeGroup:
         Returns:
             The rows, ``(m, w)``, their owners (not sorted), and which of the given rows are feasible, ``(n,)``.
         """
-        changes = one_changes(
-            self.tree, self.positions(codes), partial(self._single, codes), rng, limit
-        )
-        rows = codes[changes.owner]
-        ends = np.searchsorted(changes.level, np.arange(len(self.domains) + 1)).tolist()
+        n = len(codes)
+        positions = self.positions(codes)
+        # Unchanged rows come first, then the rows that were changed above, with the changed level and its new value.
+        unchanged, owner = n, np.arange(n)
+        depth, value, node = (np.zeros(n, dtype=np.int64) for _ in range(3))
+        for i, (level, domain) in enumerate(zip(self.tree.levels, self.domains, strict=True)):
+            own = positions[owner, i]
+            edge, who = level.edges_of(node[:unchanged])
+            new = level.value[edge] != own[who]
+            if domain.width > 1:  # permutations that differ by one swap
+                moved = domain.codes[level.value[edge]] != codes[owner[who], self.slices[i]]
+                new &= moved.sum(axis=1) == 2
+            edge, who = edge[new], who[new]
+            if limit is not None and len(who) > _SURPLUS * limit:
+                few = thin(who, rng, _SURPLUS * limit)
+                edge, who = edge[few], who[few]
+            unchanged_edge = level.edge(node, own)
+            on = np.flatnonzero(unchanged_edge >= 0)
+            unchanged = int(np.searchsorted(on, unchanged))
+            node = level.child[np.concatenate([unchanged_edge[on], edge])].astype(np.int64)
+            depth = np.concatenate([depth[on], np.full(len(who), i)])
+            value = np.concatenate([value[on], level.value[edge]])
+            owner = np.concatenate([owner[on], owner[who]])
+        feasible = np.zeros(n, dtype=np.bool_)
+        feasible[owner[:unchanged]] = True
+        owner, depth, value = owner[unchanged:], depth[unchanged:], value[unchanged:]
+        kept = thin(depth * n + owner, rng, limit)
+        owner, depth, value = owner[kept], depth[kept], value[kept]
+        rows = codes[owner]
+        ends = np.searchsorted(depth, np.arange(len(self.domains) + 1)).tolist()
         for domain, at, begin, end in zip(self.domains, self.slices, ends, ends[1:], strict=False):
-            rows[begin:end, at] = domain.codes[changes.value[begin:end]]
-        return rows, changes.owner, changes.feasible
+            rows[begin:end, at] = domain.codes[value[begin:end]]
+        return rows, owner, feasible
 
-    def _single(self, codes: Codes, level: int, value: Ints, owner: Ints) -> Mask | None:
-        """Whether a value is one change away: any scalar (None), of permutations those that differ by one swap."""
-        domain = self.domains[level]
-        if domain.width == 1:
-            return None
-        moved = domain.codes[value] != codes[owner, self.slices[level]]
-        return np.asarray(moved.sum(axis=1) == 2)
 
-    def codes(self, positions: Ints) -> Codes:
-        """Return the codes at these positions, ``(n, d)`` -> ``(n, w)``."""
-        rows = np.empty((len(positions), len(self.columns)), dtype=np.float64)
-        for i, (domain, at) in enumerate(zip(self.domains, self.slices, strict=True)):
-            rows[:, at] = domain.codes[positions[:, i]]
-        return rows
+@dataclass(frozen=True, eq=False)
+class ListedValues(TreeGroup):
+    """The listed values of one parameter: a constant, or the values that constraints on it alone allow."""
+
+    @classmethod
+    def of(cls, columns: Ints, domain: Domain) -> ListedValues:
+        """Return the factor of all values of a domain: a tree of one level."""
+        edges, leaves = np.arange(domain.size), np.zeros(domain.size, dtype=np.int64)
+        level = Level(domain.size, edges, leaves, np.array([0, domain.size]), before=None)
+        return cls(columns, (domain,), Tree([level], domain.size))
+
+    @override
+    def contains(self, codes: Codes) -> Mask:
+        """Whether each row is one of the values."""
+        return self.rank(codes) >= 0
+
+    @override
+    def rank(self, codes: Codes) -> Ranks:
+        """Return the positions in the list, or -1."""
+        return self.domains[0].positions(codes)
+
+    @override
+    def unrank(self, ranks: Ranks) -> Codes:
+        """Return the rows with these ranks."""
+        return self.domains[0].codes[ranks]
+
+    @override
+    def nearest(self, codes: Codes, rng: Rng) -> Codes:
+        """Return for each row a value at the least distance."""
+        (domain,) = self.domains
+        positions: list[Ints] = []
+        for block in in_blocks(codes, domain.size):
+            costs = value_costs(domain, block)
+            tied = costs == costs.min(axis=1, keepdims=True)
+            positions.append(np.argmax(tied * rng.random(costs.shape), axis=1))
+        return domain.codes[np.concatenate(positions)]

@@ -1,17 +1,23 @@
-"""Builds the tree of one group, column by column, in chunks of bounded memory."""
+"""Builds the tree of one group: chooses the order of its parameters and binds one after the other."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 
 import numpy as np
 
 from baco_like._typing import Ints, Mask
-from baco_like.spaces.feasible.domain import Domain
 from baco_like.spaces.feasible.residue import number_futures
-from baco_like.spaces.feasible.rules import Rule, from_mixed_radix, mixed_radix, number_keys
+from baco_like.spaces.feasible.rules import (
+    Domain,
+    Rule,
+    from_mixed_radix,
+    mixed_radix,
+    number_keys,
+)
 from baco_like.spaces.feasible.tree import Edges, Tree, finish_tree
 
 MAX_EDGES = 2**24
@@ -29,8 +35,18 @@ _LOOKUP_LIMIT = 2**22
 _SAMPLE = 2**12
 """Edges in the sample that decides whether merging is worth the time."""
 
+_STARTS = 4
+"""Most first parameters that are tried; more gain little and cost time on spaces of many small groups."""
+
+_CANDIDATE_COST = 0.1
+"""Cost of looking a candidate up in a table, relative to evaluating a constraint on it."""
+
 _Columns = dict[int, Ints]
 """For each parameter that constraints will still read, its position in every node (on one of the node's paths)."""
+
+_Lookup = tuple[Mask, Ints]
+"""Whether each value of the new parameter is allowed, for each combination of the other members of a rule,
+``(k, size)``, and the combination of each node, ``(nodes,)``."""
 
 
 class TooLarge(Exception):
@@ -70,19 +86,6 @@ def grow_tree(
     return finish_tree(levels)
 
 
-@dataclass(frozen=True, eq=False)
-class _Lookup:
-    """A rule with its answers for all values of the new parameter.
-
-    Attributes:
-        allowed: Whether each value is allowed, for each combination of the other members, ``(k, size)``.
-        row: The combination of each node, ``(nodes,)``.
-    """
-
-    allowed: Mask
-    row: Ints
-
-
 def _extend(
     domains: Sequence[Domain], ready: Sequence[Rule], columns: _Columns, nodes: int, new: int
 ) -> tuple[Ints, Ints]:
@@ -90,42 +93,41 @@ def _extend(
     size = domains[new].size
     if nodes * size > (MAX_CANDIDATES if ready else MAX_EDGES):
         raise TooLarge
-    lookups = [(rule, _lookup(rule, domains, columns, nodes, new)) for rule in ready]
-    listed = [lookup for _, lookup in lookups if lookup is not None]
-    asked = sorted((r for r, lookup in lookups if lookup is None), key=lambda rule: rule.share)
-    found: list[tuple[Ints, Ints]] = []
+    lookups: list[_Lookup] = []
+    asked: list[Rule] = []
+    for rule in sorted(ready, key=lambda rule: rule.share):
+        lookup = _list_answers(rule, columns, nodes, new, size)
+        if lookup is None:
+            asked.append(rule)
+        else:
+            lookups.append(lookup)
+    parts: list[tuple[Ints, Ints]] = []
     edges = 0
     for rows in _chunks(nodes, size):
         allowed = np.ones((rows.stop - rows.start, size), dtype=np.bool_)
-        for lookup in listed:
-            allowed &= lookup.allowed[lookup.row[rows]]
+        for answers, combination in lookups:
+            allowed &= answers[combination[rows]]
         local, value = np.nonzero(allowed)
         for rule in asked:
-            held = _evaluate_rule(rule, domains, columns, rows, new, local, value)
+            held = _evaluate(rule, columns, rows, new, local, value)
             local, value = local[held], value[held]
-        found.append(
-            ((local + rows.start).astype(np.int32), value.astype(np.min_scalar_type(size)))
-        )
-        edges += len(local)
+        node = (local + rows.start).astype(np.int32)
+        parts.append((node, value.astype(np.min_scalar_type(size))))
+        edges += len(node)
         if edges > MAX_EDGES:
             raise TooLarge
-    if len(found) == 1:
-        return found[0]
-    return np.concatenate([n for n, _ in found]), np.concatenate([v for _, v in found])
+    return np.concatenate([n for n, _ in parts]), np.concatenate([v for _, v in parts])
 
 
-def _lookup(
-    rule: Rule, domains: Sequence[Domain], columns: _Columns, nodes: int, new: int
-) -> _Lookup | None:
+def _list_answers(rule: Rule, columns: _Columns, nodes: int, new: int, size: int) -> _Lookup | None:
     """Return the look-up of a rule's table, or of the combinations that the nodes have if these are few."""
     others = [i for i in rule.members if i != new]
-    sizes = [domains[i].size for i in others]
-    size = domains[new].size
+    sizes = [domain.size for i, domain in zip(rule.members, rule.domains, strict=True) if i != new]
     if rule.table is not None:
         table = np.moveaxis(rule.table, rule.members.index(new), -1).reshape(-1, size)
         if not others:
-            return _Lookup(table, np.zeros(nodes, dtype=np.int64))
-        return _Lookup(table, mixed_radix([columns[i] for i in others], sizes))
+            return table, np.zeros(nodes, dtype=np.int64)
+        return table, mixed_radix([columns[i] for i in others], sizes)
     if len(others) == len(columns) or math.prod(sizes) >= 2**62:
         return None  # every node has a different combination
     distinct, row = number_keys(mixed_radix([columns[i] for i in others], sizes), math.prod(sizes))
@@ -134,11 +136,9 @@ def _lookup(
     digits = dict(zip(others, from_mixed_radix(distinct, sizes), strict=True))
     allowed = np.empty((len(distinct), size), dtype=np.bool_)
     for rows in _chunks(len(distinct), size):
-        count = rows.stop - rows.start
-        local, value = np.repeat(np.arange(count), size), np.tile(np.arange(size), count)
-        held = _evaluate_rule(rule, domains, digits, rows, new, local, value)
-        allowed[rows] = held.reshape(count, size)
-    return _Lookup(allowed, row)
+        local, value = np.indices((rows.stop - rows.start, size)).reshape(2, -1)
+        allowed[rows] = _evaluate(rule, digits, rows, new, local, value).reshape(-1, size)
+    return allowed, row
 
 
 def _chunks(nodes: int, size: int) -> list[slice]:
@@ -147,21 +147,13 @@ def _chunks(nodes: int, size: int) -> list[slice]:
     return [slice(begin, min(nodes, begin + step)) for begin in range(0, nodes, step)]
 
 
-def _evaluate_rule(
-    rule: Rule,
-    domains: Sequence[Domain],
-    columns: _Columns,
-    rows: slice,
-    new: int,
-    local: Ints,
-    value: Ints,
+def _evaluate(
+    rule: Rule, columns: _Columns, rows: slice, new: int, local: Ints, value: Ints
 ) -> Mask:
-    """Return whether a rule holds on candidates: pairs of a node, counted from the first one, and a value."""
+    """Return whether a rule holds on candidates: pairs of a node, counted from the first row, and a value."""
     values = {
-        domains[i].name: domains[i].column[value]
-        if i == new
-        else domains[i].column[columns[i][rows]][local]
-        for i in rule.members
+        domain.name: domain.column[value] if i == new else domain.column[columns[i][rows]][local]
+        for i, domain in zip(rule.members, rule.domains, strict=True)
     }
     return np.asarray(rule.constraint.holds(values), dtype=np.bool_)
 
@@ -173,24 +165,78 @@ def _children(
 
     Edges with the same future lead to the same child, which takes the columns of the first edge.
     """
-    if n > 4 * _SAMPLE and not _worth_merging(domains, pending, below, n):
-        return np.arange(n, dtype=np.int32), below, n
+    if n > 4 * _SAMPLE:
+        some = np.arange(0, n, n // _SAMPLE)
+        sampled = {i: column[some] for i, column in below.items()}
+        _, futures = number_futures(domains, pending, sampled, len(some))
+        # Of m edges with k futures, about m^2 / 2k share their future with another edge. Merging is worth the time
+        # if the n edges seem to have fewer than n / 2 futures.
+        if (len(some) - futures) * n <= len(some) ** 2:
+            return np.arange(n, dtype=np.int32), below, n
     child, count = number_futures(domains, pending, below, n)
     first = np.empty(count, dtype=np.int64)
     first[child[::-1]] = np.arange(n - 1, -1, -1)
     return child.astype(np.int32), {i: column[first] for i, column in below.items()}, count
 
 
-def _worth_merging(
-    domains: Sequence[Domain], pending: Sequence[Rule], below: _Columns, n: int
-) -> bool:
-    """Whether n edges seem to have fewer than n / 2 futures, by a sample.
+def choose_order(sizes: Sequence[int], rules: Sequence[Rule]) -> list[int]:
+    """Return the members of a group in the order in which a tree should bind them.
 
-    Of m edges with k futures, about m^2 / 2k share their future with another edge.
+    A node of the tree represents one combination of the values that incomplete constraints will still read, so an
+    order is good if few parameters are open at any time (the width of a vertex separation, weighted by domain sizes
+    and by the shares that the constraints allow).
     """
-    some = np.arange(0, n, n // _SAMPLE)
-    m = len(some)
-    _, distinct = number_futures(
-        domains, pending, {i: column[some] for i, column in below.items()}, m
-    )
-    return (m - distinct) * n > m * m
+    logs = [math.log(size) for size in sizes]
+    weighed = [
+        (sum(1 << i for i in rule.members), math.log(max(rule.share, 1e-9)), rule.table is not None)
+        for rule in rules
+    ]
+    degree = [sum(bits >> i & 1 for bits, _, _ in weighed) for i in range(len(sizes))]
+    starts = sorted(range(len(sizes)), key=lambda i: (degree[i], sizes[i]))[:_STARTS]
+    return min((_greedy(logs, weighed, first) for first in starts), key=lambda order: order[0])[1]
+
+
+_Weighed = tuple[int, float, bool]
+"""The members of a rule as a bit set, the log of its share, and whether it has a table."""
+
+
+def _greedy(
+    logs: Sequence[float], rules: Sequence[_Weighed], first: int
+) -> tuple[float, list[int]]:
+    """Return the cost and the order that always binds the parameter with the fewest resulting nodes."""
+    chosen: list[int] = []
+    total, placed, nodes = 0.0, 0, 0.0
+    left = set(range(len(logs)))
+    options = [first]
+    while left:
+        steps = ((*_step(logs, rules, placed, nodes, i), i) for i in options)
+        nodes, cost, best = min(
+            steps, key=lambda step: (step[0] + 0.5 * math.log(step[1]), step[2])
+        )
+        chosen.append(best)
+        left.remove(best)
+        placed |= 1 << best
+        total += cost
+        near = reduce(or_, (bits for bits, _, _ in rules if bits & placed), 0)
+        options = [i for i in left if near >> i & 1] or list(left)
+    return total, chosen
+
+
+def _step(
+    logs: Sequence[float], rules: Sequence[_Weighed], placed: int, nodes: float, new: int
+) -> tuple[float, float]:
+    """Return the log of the nodes after binding a parameter, and the cost of binding it."""
+    bound = placed | 1 << new
+    candidates = nodes + logs[new]
+    survivors, evaluations = candidates, 0
+    open_bits = 0
+    for bits, share, tabled in rules:
+        if bits & ~bound:
+            open_bits |= bits & bound
+        elif bits >> new & 1:
+            survivors += share
+            evaluations += not tabled
+    width = sum(size for i, size in enumerate(logs) if open_bits >> i & 1)
+    width += sum(share for bits, share, _ in rules if not bits & ~open_bits)
+    cost = math.exp(min(candidates, 700.0)) * (_CANDIDATE_COST + evaluations)
+    return max(0.0, min(survivors, width)), cost + math.exp(min(max(survivors, 0.0), 700.0))

@@ -19,13 +19,11 @@ from typing_extensions import override
 from baco_like._typing import Array, Codes, Ints, Mask, Rng
 from baco_like.parameters.permutation_codes import Ranks, is_permutation, rank_dtype
 from baco_like.spaces.feasible.extensions import Extensions, OrderRules, build_extensions
-from baco_like.spaces.feasible.factor import FactorDefaults
-from baco_like.spaces.feasible.free import FreePermutation, as_permutations
-from baco_like.spaces.feasible.ragged import find_swaps
+from baco_like.spaces.feasible.free import FreePermutation, PermutationFactor
 
 
 @dataclass(frozen=True, eq=False)
-class Interleaved(FactorDefaults):
+class Interleaved(PermutationFactor):
     """The permutations whose groups satisfy their own rules.
 
     Attributes:
@@ -39,16 +37,12 @@ class Interleaved(FactorDefaults):
     @cached_property
     def count(self) -> int:
         """Exact number of permutations."""
-        return self._interleavings * self._inner
+        return self._interleavings * math.prod(group.count for group in self.groups)
 
     @property
     def _interleavings(self) -> int:
         shared = math.prod(math.factorial(size) for size in self._sizes.tolist())
         return math.factorial(len(self.columns)) // shared
-
-    @property
-    def _inner(self) -> int:
-        return math.prod(group.count for group in self.groups)
 
     @property
     def _sizes(self) -> Ints:
@@ -104,10 +98,9 @@ class Interleaved(FactorDefaults):
     def used(self, column: int) -> Array | None:
         """Return the positions of an element in all rows: other groups may come before or after it."""
         group = self.groups[self._label[column]]
-        found = group.used(int(np.flatnonzero(group.columns == column)[0]))
-        assert found is not None
+        within = group.used(group.columns.tolist().index(column))
         others = np.arange(len(self.columns) - len(group.columns) + 1)
-        return np.unique(found[:, None] + others)
+        return np.unique(within[:, None] + others)
 
     def nearest(self, codes: Codes, rng: Rng) -> Codes:
         """Return for each row a near feasible row: every group at the least distance, then interleaved.
@@ -119,7 +112,8 @@ class Interleaved(FactorDefaults):
         within = np.empty(codes.shape)
         for group in self.groups:
             targets = codes[:, group.columns]
-            own = group.nearest(as_permutations(targets, rng), rng).astype(np.int64)
+            sorting = FreePermutation(group.columns).nearest(targets, rng)
+            own = group.nearest(sorting, rng).astype(np.int64)
             in_order = np.take_along_axis(targets, np.argsort(own, axis=1), axis=1)
             latest = np.maximum.accumulate(in_order, axis=1)
             target[:, group.columns] = np.take_along_axis(latest, own, axis=1)
@@ -127,10 +121,6 @@ class Interleaved(FactorDefaults):
         chance = rng.random((len(codes), len(self.groups)))[:, self._label]
         order = np.lexsort((within, chance, target), axis=1)
         return np.argsort(order, axis=1).astype(np.float64)
-
-    def closest_others(self, codes: Codes) -> tuple[Codes, Ints, Array]:
-        """Return the adjacent swaps that satisfy the rules; other rows than permutations have none."""
-        return find_swaps(codes, self.contains)
 
     # Groups and their interleaving ---------------------------------------------------------------------------------
 

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
-from baco_like._typing import Array, Codes, Ints, Mask, Rng
-from baco_like.parameters.permutation_codes import adjacent_swaps, is_permutation
+from baco_like._typing import Codes, Ints, Rng
 
 
 def concatenate_ranges(start: Ints, length: Ints) -> Ints:
@@ -73,18 +70,3 @@ def thin(owner: Ints, rng: Rng, limit: int | None) -> Ints:
     order = np.lexsort((rng.random(len(owner)), owner))
     number = np.arange(len(owner)) - np.repeat(np.cumsum(length) - length, length)
     return np.sort(order[number < limit])
-
-
-def find_swaps(codes: Codes, contains: Callable[[Codes], Mask]) -> tuple[Codes, Ints, Array]:
-    """Return the adjacent swaps that are in a set of permutations; other rows than permutations have none.
-
-    Returns:
-        The same as `Factor.closest_others`.
-    """
-    legal = np.flatnonzero(is_permutation(codes))
-    rows, owner = adjacent_swaps(codes[legal])
-    good = contains(rows)
-    owner = legal[owner[good]]
-    distance = np.full(len(codes), np.inf)
-    distance[owner] = 1.0
-    return rows[good], owner, distance

@@ -8,17 +8,17 @@ tries is random.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from baco_like._typing import Array, Codes, Ints, Mask, Rng
 from baco_like.constraints.protocol import Constraint
 from baco_like.exceptions import SpaceError
+from baco_like.parameters.permutation_codes import Ranks
 from baco_like.parameters.protocol import Parameter
-from baco_like.spaces.feasible.factor import Unranked
+from baco_like.spaces.feasible.conflict import minimal_conflict, quote
 from baco_like.spaces.feasible.feasible_set import FeasibleSet
 
 MAX_TRIES = 2**22
@@ -32,9 +32,15 @@ _MIXTURES = 2**10
 class Hopeless(SpaceError):
     """No random configuration satisfies the constraints; it is unknown whether any configuration does."""
 
+    def __init__(self, constraints: Sequence[Constraint], tries: int) -> None:
+        super().__init__(
+            f"{tries} random configurations all violate {quote(constraints)}: give the parameters fewer or listed "
+            "values, or write an equation as one parameter computed from the others"
+        )
+
 
 @dataclass(frozen=True, eq=False)
-class Rejection(Unranked):
+class Rejection:
     """Rows of a superset that satisfy the remaining constraints.
 
     Attributes:
@@ -50,6 +56,7 @@ class Rejection(Unranked):
     parameters: Mapping[str, tuple[Parameter, slice]]
     constraints: tuple[Constraint, ...]
     passed: float
+    count = None
 
     @property
     def acceptance(self) -> float:
@@ -65,7 +72,7 @@ class Rejection(Unranked):
         """Whether each row is legal and satisfies every constraint."""
         good = self.superset.contains(codes)
         if good.any():
-            good[good] = satisfies_all(codes[good], self.parameters, self.constraints)
+            good[good] = self.passes(codes[good])
         return good
 
     def sample(self, n: int, rng: Rng) -> Codes:
@@ -79,6 +86,14 @@ class Rejection(Unranked):
     def walk(self, n: int, rng: Rng) -> Codes:
         """Return n rows of biased draws that passed."""
         return self._draw(self.superset.walk, n, rng)
+
+    def rank(self, codes: Codes) -> Ranks:
+        """Refuse: the rows are not numbered."""
+        raise SpaceError("configurations found by rejection have no ranks")
+
+    def unrank(self, ranks: Ranks) -> Codes:
+        """Refuse: the rows are not numbered."""
+        raise SpaceError("configurations found by rejection have no ranks")
 
     def used(self, column: int) -> Array | None:
         """Return the codes that the superset uses in a column, or None."""
@@ -98,7 +113,7 @@ class Rejection(Unranked):
     def closest_others(self, codes: Codes) -> tuple[Codes, Ints, Array]:
         """Return the superset's rows at the least positive distance that are feasible."""
         rows, owner = self.superset.closest_others(codes)
-        good = satisfies_all(rows, self.parameters, self.constraints)
+        good = self.passes(rows)
         distance = np.full(len(codes), np.inf)
         distance[owner[good]] = np.abs(rows[good] - codes[owner[good]]).sum(axis=1)
         return rows[good], owner[good], distance
@@ -116,38 +131,39 @@ class Rejection(Unranked):
             mixed[kept, at] = row[at]
         candidates = np.concatenate([mixed[self.contains(mixed)], drawn])
         best = candidates[np.argmin((np.abs(candidates - row) / spread).sum(axis=1))]
-        return self._pull(best, row)
-
-    def _pull(self, best: Array, row: Array) -> Array:
-        """Return a feasible row with its reals moved towards another row, by bisection on the way."""
+        # Move the reals towards the row, by bisection on the way.
+        way = np.zeros_like(row)
         reals = [at.start for p, at in self.parameters.values() if p.cardinality == math.inf]
+        way[reals] = row[reals] - best[reals]
         low, high = 0.0, 1.0
         for _ in range(30 if reals else 0):
             middle = 0.5 * (low + high)
-            moved = best.copy()
-            moved[reals] += middle * (row[reals] - best[reals])
-            low, high = (middle, high) if self.contains(moved[None])[0] else (low, middle)
-        moved = best.copy()
-        moved[reals] += low * (row[reals] - best[reals])
-        return moved
+            good = self.contains((best + middle * way)[None])[0]
+            low, high = (middle, high) if good else (low, middle)
+        return np.asarray(best + low * way)
 
-    def _draw(self, draw: _Draw, n: int, rng: Rng) -> Codes:
+    def _draw(self, draw: Callable[[int, Rng], Codes], n: int, rng: Rng) -> Codes:
         kept: list[Codes] = [np.empty((0, len(self.columns)))]
         have = tries = 0
         while have < n:
             batch = int(min(_BATCH, 16 + 1.2 * (n - have) / self.passed))
             rows = draw(batch, rng)
-            rows = rows[satisfies_all(rows, self.parameters, self.constraints)]
+            rows = rows[self.passes(rows)]
             tries = 0 if len(rows) else tries + batch
             if tries > MAX_TRIES:
-                raise hopeless_error(self.constraints, tries)
+                raise Hopeless(self.constraints, tries)
             kept.append(rows)
             have += len(rows)
         return np.concatenate(kept)[:n]
 
+    def passes(self, codes: Codes) -> Mask:
+        """Return which legal rows satisfy all constraints."""
+        return np.asarray(np.all(self.held(codes), axis=0))
 
-class _Draw(Protocol):
-    def __call__(self, n: int, rng: Rng) -> Codes: ...
+    def held(self, codes: Codes) -> list[Mask]:
+        """Return for each constraint which legal rows satisfy it."""
+        columns = {name: p.column(codes[:, at]) for name, (p, at) in self.parameters.items()}
+        return [c.holds({name: columns[name] for name in c.parameters}) for c in self.constraints]
 
 
 def build_rejection(
@@ -161,54 +177,22 @@ def build_rejection(
     Raises:
         SpaceError: All of `MAX_TRIES` draws were rejected.
     """
+    factor = Rejection(columns, superset, parameters, tuple(constraints), passed=1.0)
     rng = np.random.default_rng(0)  # only the estimate of the acceptance depends on it
     tries = passed = 0
     batch = 2**10
     while passed < 64 and tries < MAX_TRIES and not (passed and tries >= 2**18):
         rows = superset.sample(batch, rng)
-        passed += int(satisfies_all(rows, parameters, constraints).sum())
+        passed += int(factor.passes(rows).sum())
         tries += batch
         batch = min(2 * batch, _BATCH)
     if passed == 0:
-        rows = superset.sample(_BATCH, rng)
-        raise hopeless_error(_conflicting(rows, parameters, constraints), tries)
-    return Rejection(columns, superset, parameters, tuple(constraints), passed / tries)
-
-
-def satisfies_all(
-    codes: Codes,
-    parameters: Mapping[str, tuple[Parameter, slice]],
-    constraints: Sequence[Constraint],
-) -> Mask:
-    """Return which legal rows satisfy all constraints."""
-    good = np.ones(len(codes), dtype=np.bool_)
-    columns = {name: parameter.column(codes[:, at]) for name, (parameter, at) in parameters.items()}
-    for constraint in constraints:
-        good &= constraint.holds({name: columns[name] for name in constraint.parameters})
-    return good
-
-
-def _conflicting(
-    codes: Codes,
-    parameters: Mapping[str, tuple[Parameter, slice]],
-    constraints: Sequence[Constraint],
-) -> list[Constraint]:
-    """Return a minimal set of constraints that no row satisfies together, by deletion as in `conflict`."""
-    core = {
-        i: satisfies_all(codes, parameters, [constraint])
-        for i, constraint in enumerate(constraints)
-    }
-    for i in list(core):
-        rest = [mask for j, mask in core.items() if j != i]
-        if rest and not np.logical_and.reduce(rest).any():
-            del core[i]
-    return [constraints[i] for i in core]
-
-
-def hopeless_error(constraints: Sequence[Constraint], tries: int) -> Hopeless:
-    """Return the error for constraints that no draw satisfies together."""
-    shown = " and ".join(repr(constraint.text) for constraint in constraints)
-    return Hopeless(
-        f"{tries} random configurations all violate {shown}: give the parameters fewer or listed values, "
-        "or write an equation as one parameter computed from the others"
-    )
+        held = dict(
+            zip(map(id, constraints), factor.held(superset.sample(_BATCH, rng)), strict=True)
+        )
+        core = minimal_conflict(
+            constraints,
+            lambda some: bool(some) and not np.all([held[id(c)] for c in some], axis=0).any(),
+        )
+        raise Hopeless(core, tries)
+    return replace(factor, passed=passed / tries)

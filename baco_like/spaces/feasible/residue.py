@@ -7,17 +7,16 @@ the bound parts of its expression (for example the product, not its factors); an
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from baco_like._typing import Ints
+from baco_like._typing import Column, Ints, Mask
 from baco_like.constraints.expression import Expression
 from baco_like.constraints.language.partial_evaluation import Term
-from baco_like.spaces.feasible.domain import Domain
-from baco_like.spaces.feasible.rules import Rule, mixed_radix, number_keys
+from baco_like.spaces.feasible.rules import Domain, Rule, mixed_radix, number_keys
 
 Numbering = tuple[Ints, int]
 """Numbers in ``range(k)``, ``(n,)``, and k."""
@@ -47,80 +46,66 @@ def number_futures(
         return _together([(column, domains[i].size) for i, column in positions.items()], n)
     raw: set[int] = set()
     terms: dict[Any, Term] = {}
-    tables: list[Rule] = []
     for rule in pending:
-        bound = [i for i in rule.members if i in positions]
-        if rule.table is not None:
-            tables.append(rule)
-            continue
-        found = _terms(rule, frozenset(domains[i].name for i in bound))
-        if found is None or (n > _BY_ROW and any(term.by_row for term in found)):
-            raw.update(bound)
-        else:
-            terms |= {term.node: term for term in found}
-    by_name = {domains[i].name: i for i in positions}
+        if rule.table is None:
+            bound = [i for i in rule.members if i in positions]
+            names = frozenset(domains[i].name for i in bound)
+            constraint = rule.constraint
+            known = constraint.known_terms(names) if isinstance(constraint, Expression) else None
+            if known is None or (n > _BY_ROW and any(term.by_row for term in known)):
+                raw.update(bound)
+            else:
+                terms |= {term.node: term for term in known}
     numberings = [(positions[i], domains[i].size) for i in sorted(raw)]
-    for rule in tables:
-        if not raw.issuperset(i for i in rule.members if i in positions):
-            numberings.append(_slices(rule, domains, positions))
+    for rule in pending:
+        if rule.table is not None and not raw.issuperset(set(rule.members) & positions.keys()):
+            numberings.append(_slices(rule, rule.table, positions))
+    by_name = {domains[i].name: (domains[i].column, positions[i]) for i in positions}
+    named = {domains[i].name for i in raw}
     for term in terms.values():
-        if not raw.issuperset(by_name[name] for name in term.names):
-            numberings += _values(term, domains, positions, by_name)
+        if not term.names <= named:
+            numberings += _values(term, by_name)
     return _together(numberings, n)
 
 
-def _terms(rule: Rule, names: frozenset[str]) -> list[Term] | None:
-    if not isinstance(rule.constraint, Expression):
-        return None
-    return rule.constraint.known_terms(names)
-
-
-def _slices(rule: Rule, domains: Sequence[Domain], positions: Mapping[int, Ints]) -> Numbering:
+def _slices(rule: Rule, table: Mask, positions: Mapping[int, Ints]) -> Numbering:
     """Number the slices of a rule's table that the bound positions select; equal slices get the same number."""
-    assert rule.table is not None
-    bound = [i for i in rule.members if i in positions]
-    if not bound:
-        return np.zeros(1, dtype=np.int64), 1
-    axes = [rule.members.index(i) for i in bound]
-    sizes = [domains[i].size for i in bound]
-    table = np.moveaxis(rule.table, axes, range(len(axes))).reshape(int(np.prod(sizes)), -1)
-    packed = np.packbits(table, axis=1)
-    distinct, number = np.unique(packed, axis=0, return_inverse=True)
-    return number.ravel()[mixed_radix([positions[i] for i in bound], sizes)], len(distinct)
+    axes = [axis for axis, member in enumerate(rule.members) if member in positions]
+    sizes = [rule.sizes[axis] for axis in axes]
+    table = np.moveaxis(table, axes, range(len(axes))).reshape(math.prod(sizes), -1)
+    distinct, number = np.unique(np.packbits(table, axis=1), axis=0, return_inverse=True)
+    selected = mixed_radix([positions[rule.members[axis]] for axis in axes], sizes)
+    return number.ravel()[selected], len(distinct)
 
 
-def _values(
-    term: Term, domains: Sequence[Domain], positions: Mapping[int, Ints], by_name: Mapping[str, int]
-) -> list[Numbering]:
-    """Number the values of a bound part of an expression, and whether they are defined."""
-    if len(term.names) == 1:  # at most as many values as the parameter has
-        (i,) = (by_name[name] for name in term.names)
-        everything = {i: np.arange(domains[i].size)}
-        alone = _evaluated(term, domains, everything, by_name)
-        return [(number[positions[i]], size) for number, size in alone]
-    return _evaluated(term, domains, positions, by_name)
+def _values(term: Term, by_name: Mapping[str, tuple[Column, Ints]]) -> list[Numbering]:
+    """Number the values of a bound part of an expression, and whether they are defined.
 
-
-def _evaluated(
-    term: Term, domains: Sequence[Domain], positions: Mapping[int, Ints], by_name: Mapping[str, int]
-) -> list[Numbering]:
-    read = [by_name[name] for name in term.names]
-    n = len(positions[read[0]])
+    Args:
+        term: The part.
+        by_name: The values of each bound parameter, and their positions in the partial configurations, ``(n,)``.
+    """
+    # A part that reads one parameter has at most as many values as the parameter.
+    alone = len(term.names) == 1
+    read = {name: by_name[name] for name in term.names}
+    columns = {name: values if alone else values[at] for name, (values, at) in read.items()}
     with np.errstate(all="ignore"):
-        value, undefined = term.vector.run(
-            {domains[i].name: domains[i].column[positions[i]] for i in read}
-        )
-    value = np.broadcast_to(value, (n,))
+        value, undefined = term.vector.run(columns)
+    shape = next(iter(columns.values())).shape[:1]
+    value = np.broadcast_to(value, shape)
     if undefined is None:
-        return [_distinct(value)]
-    undefined = np.broadcast_to(undefined, (n,))
-    return [
-        _distinct(np.where(undefined, value.dtype.type(), value)),
-        (undefined.astype(np.int64), 2),
-    ]
+        numberings = [_distinct(value)]
+    else:
+        undefined = np.broadcast_to(undefined, shape)
+        value = np.where(undefined, value.dtype.type(), value)
+        numberings = [_distinct(value), (undefined.astype(np.int64), 2)]
+    if alone:
+        ((_, at),) = read.values()
+        return [(number[at], size) for number, size in numberings]
+    return numberings
 
 
-def _distinct(values: npt.NDArray[Any]) -> Numbering:
+def _distinct(values: Column) -> Numbering:
     """Number values; equal values get the same number."""
     if values.dtype.kind in "biu":
         numbers = values.astype(np.int64)
@@ -133,8 +118,8 @@ def _distinct(values: npt.NDArray[Any]) -> Numbering:
         numbers_of: dict[Any, int] = {}
         assigned = [numbers_of.setdefault((type(v), v), len(numbers_of)) for v in values.tolist()]
         return np.array(assigned, dtype=np.int64), len(numbers_of)
-    found, number = np.unique(values, return_inverse=True)
-    return number, len(found)
+    unique, number = np.unique(values, return_inverse=True)
+    return number, len(unique)
 
 
 def _together(numberings: Sequence[Numbering], n: int) -> Numbering:

@@ -1,4 +1,4 @@
-"""Known constraints over the domains of one group, evaluated on positions instead of values."""
+"""The parameters and the known constraints of one group, with values numbered 0, 1, ... ("positions")."""
 
 from __future__ import annotations
 
@@ -8,9 +8,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from baco_like._typing import Ints, Mask
+from baco_like._typing import Array, Codes, Column, Ints, Mask
 from baco_like.constraints.protocol import Constraint
-from baco_like.spaces.feasible.domain import Domain
+from baco_like.parameters.permutation_codes import (
+    is_permutation,
+    permutation_ranks,
+    permutations_from_ranks,
+)
+from baco_like.parameters.protocol import Parameter, ParameterKind
 
 TABLE_LIMIT = 2**15
 """Most combinations of values for which a constraint is evaluated once on all of them."""
@@ -20,12 +25,80 @@ _PROBES = 256
 
 
 @dataclass(frozen=True, eq=False)
+class Domain:
+    """Some values of one parameter, in the order of their keys.
+
+    Attributes:
+        name: The parameter.
+        codes: Their codes, ``(size, width)``.
+        column: Their values as constraints see them, ``(size,)`` or ``(size, m)``.
+        keys: Increasing numbers that identify them, ``(size,)``: the code of a scalar, the lexicographic rank of a
+            permutation.
+        ordered: Whether neighbouring codes are similar values.
+        total: Number of the parameter's values before constraints removed some.
+    """
+
+    name: str
+    codes: Codes
+    column: Column
+    keys: Array
+    ordered: bool
+    total: int
+
+    @property
+    def size(self) -> int:
+        """Number of values."""
+        return len(self.keys)
+
+    @property
+    def width(self) -> int:
+        """Number of code columns."""
+        return int(self.codes.shape[1])
+
+    def subset(self, mask: Mask) -> Domain:
+        """Return the domain of the values where ``mask``, ``(size,)``, is True."""
+        return replace(self, codes=self.codes[mask], column=self.column[mask], keys=self.keys[mask])
+
+    def positions(self, codes: Codes) -> Ints:
+        """Return the position of each row of codes, ``(n, width)`` -> ``(n,)``, or -1 if it has none."""
+        keys = codes[:, 0]
+        if self.width > 1:
+            keys = np.where(is_permutation(codes), permutation_ranks(codes), -1)
+        low, high = self.keys[0], self.keys[-1]
+        if high - low + 1 == self.size:  # no gaps, so no search
+            return whole_numbers(keys - low, self.size)
+        position = np.minimum(np.searchsorted(self.keys, keys), self.size - 1)
+        return np.where(self.keys[position] == keys, position, -1)
+
+
+def whole_numbers(numbers: Array, size: int | Ints) -> Ints:
+    """Return whole numbers in ``range(size)`` as integers, and -1 for other numbers."""
+    inside = (numbers >= 0) & (numbers < size)
+    whole = np.where(inside, numbers, -1).astype(np.int64)
+    return np.where(whole == numbers, whole, -1)
+
+
+def list_domain(name: str, parameter: Parameter) -> Domain:
+    """Return all values of a parameter with a finite cardinality (a permutation's are listed)."""
+    count = int(parameter.cardinality)
+    keys = np.arange(count, dtype=np.float64)
+    if parameter.width > 1:
+        codes = permutations_from_ranks(np.arange(count), parameter.width).astype(np.float64)
+    else:
+        keys += parameter.code_range[0]
+        codes = keys[:, None]
+    ordered = parameter.kind is not ParameterKind.UNORDERED
+    return Domain(name, codes, parameter.column(codes), keys, ordered, count)
+
+
+@dataclass(frozen=True, eq=False)
 class Rule:
     """A constraint of a group.
 
     Attributes:
         constraint: The known constraint.
         members: Indices of the domains of the group that it reads, increasing.
+        domains: These domains.
         share: The (estimated) share of all combinations of these domains for which it holds.
         table: Whether it holds for every combination of positions, one axis for each member, or None if there are too
             many.
@@ -33,26 +106,42 @@ class Rule:
 
     constraint: Constraint
     members: tuple[int, ...]
+    domains: tuple[Domain, ...]
     share: float = 1.0
     table: Mask | None = None
+
+    @property
+    def sizes(self) -> list[int]:
+        """Number of values of each member."""
+        return [domain.size for domain in self.domains]
+
+    def holds(self, positions: Mapping[int, Ints]) -> Mask:
+        """Return whether it holds on n rows of positions, one ``(n,)`` array for each member, without the table."""
+        members = zip(self.members, self.domains, strict=True)
+        columns = {domain.name: domain.column[positions[i]] for i, domain in members}
+        return np.asarray(self.constraint.holds(columns), dtype=np.bool_)
+
+    def evaluate(self, positions: Mapping[int, Ints]) -> Mask:
+        """Return the same as `holds`, by the table if there is one."""
+        if self.table is None:
+            return self.holds(positions)
+        key = mixed_radix([positions[i] for i in self.members], self.sizes)
+        return np.asarray(self.table.ravel()[key])
+
+    def tabulated(self) -> Rule:
+        """Return the rule with its table, or with an estimated share if it has too many combinations."""
+        if math.prod(self.sizes) > TABLE_LIMIT:
+            probes = {i: _spread(self.sizes[j], j) for j, i in enumerate(self.members)}
+            return replace(self, share=(int(self.holds(probes).sum()) + 0.5) / (_PROBES + 1))
+        grids = np.indices(self.sizes).reshape(len(self.sizes), -1)
+        table = self.holds(dict(zip(self.members, grids, strict=True)))
+        return replace(self, share=float(table.mean()), table=table.reshape(self.sizes))
 
 
 def bind(constraint: Constraint, domains: Sequence[Domain]) -> Rule:
     """Return the rule of a constraint over these domains, without its table and share."""
-    names = set(constraint.parameters)
-    return Rule(constraint, tuple(i for i, domain in enumerate(domains) if domain.name in names))
-
-
-def tabulate(rule: Rule, domains: Sequence[Domain]) -> Rule:
-    """Return the rule with its table, or with an estimated share if it has too many combinations."""
-    sizes = [domains[i].size for i in rule.members]
-    if math.prod(sizes) > TABLE_LIMIT:
-        probes = {i: _spread(domains[i].size, j) for j, i in enumerate(rule.members)}
-        held = int(holds(rule, domains, probes).sum())
-        return replace(rule, share=(held + 0.5) / (_PROBES + 1))
-    grids = np.indices(sizes).reshape(len(sizes), -1)
-    table = holds(rule, domains, dict(zip(rule.members, grids, strict=True)))
-    return replace(rule, share=float(table.mean()), table=table.reshape(sizes))
+    members = [i for i, domain in enumerate(domains) if domain.name in constraint.parameters]
+    return Rule(constraint, tuple(members), tuple(domains[i] for i in members))
 
 
 def tighten(domains: Sequence[Domain], rules: Sequence[Rule]) -> tuple[list[Domain], list[Rule]]:
@@ -61,58 +150,30 @@ def tighten(domains: Sequence[Domain], rules: Sequence[Rule]) -> tuple[list[Doma
     Returns:
         The smaller domains (empty ones if the rules contradict each other), and the rules over them.
     """
-    tables: dict[tuple[int, ...], Rule] = {}
+    tables: dict[tuple[int, ...], Mask] = {}
     for rule in rules:
         if rule.table is not None:
-            same = tables.get(rule.members)
-            both = rule.table if same is None or same.table is None else rule.table & same.table
-            tables[rule.members] = replace(rule, table=both)
+            tables[rule.members] = rule.table & tables.get(rule.members, True)
     kept = [np.ones(domain.size, dtype=np.bool_) for domain in domains]
     changed = True
     while changed:
         changed = False
-        for rule in tables.values():
-            changed |= _drop_unsupported(rule, kept)
+        for members, table in tables.items():
+            alive = table[np.ix_(*(kept[member] for member in members))]
+            for axis, member in enumerate(members):
+                supported = alive.any(axis=tuple(i for i in range(alive.ndim) if i != axis))
+                kept[member][np.flatnonzero(kept[member])] = supported
+                changed |= not supported.all()
     smaller = [domain.subset(mask) for domain, mask in zip(domains, kept, strict=True)]
-    left = [_restrict(rule, kept) for rule in tables.values()]
-    return smaller, left + [rule for rule in rules if rule.table is None]
-
-
-def _drop_unsupported(rule: Rule, kept: Sequence[Mask]) -> bool:
-    """Clear the masks of values that the rule's table allows with no kept values of the other members."""
-    assert rule.table is not None
-    alive = rule.table
-    for axis, member in enumerate(rule.members):
-        shape = [-1 if other == axis else 1 for other in range(alive.ndim)]
-        alive = alive & kept[member].reshape(shape)
-    changed = False
-    for axis, member in enumerate(rule.members):
-        found = alive.any(axis=tuple(other for other in range(alive.ndim) if other != axis))
-        if not np.array_equal(found, kept[member]):
-            kept[member][:] = found
-            changed = True
-    return changed
-
-
-def _restrict(rule: Rule, kept: Sequence[Mask]) -> Rule:
-    assert rule.table is not None
-    table = rule.table[np.ix_(*(kept[member] for member in rule.members))]
-    return replace(rule, table=table, share=float(table.mean()) if table.size else 0.0)
-
-
-def evaluate(rule: Rule, domains: Sequence[Domain], positions: Mapping[int, Ints]) -> Mask:
-    """Return whether a rule holds on n rows of positions, one ``(n,)`` array for each member; use its table if any."""
-    if rule.table is None:
-        return holds(rule, domains, positions)
-    sizes = [domains[i].size for i in rule.members]
-    key = mixed_radix([positions[i] for i in rule.members], sizes)
-    return np.asarray(rule.table.ravel()[key])
-
-
-def holds(rule: Rule, domains: Sequence[Domain], positions: Mapping[int, Ints]) -> Mask:
-    """Return whether the constraint of a rule holds on n rows of positions, one ``(n,)`` array for each member."""
-    columns = {domains[i].name: domains[i].column[positions[i]] for i in rule.members}
-    return np.asarray(rule.constraint.holds(columns), dtype=np.bool_)
+    tabled = {rule.members: rule for rule in rules if rule.table is not None}
+    remaining: list[Rule] = []
+    for rule in [*tabled.values(), *(rule for rule in rules if rule.table is None)]:
+        rule = replace(rule, domains=tuple(smaller[member] for member in rule.members))
+        if rule.table is not None:
+            table = tables[rule.members][np.ix_(*(kept[member] for member in rule.members))]
+            rule = replace(rule, table=table, share=float(table.mean()) if table.size else 0.0)
+        remaining.append(rule)
+    return smaller, remaining
 
 
 def number_keys(key: Ints, bound: int) -> tuple[Ints, Ints]:

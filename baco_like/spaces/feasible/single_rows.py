@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate, pairwise
+from itertools import accumulate
 from operator import itemgetter
 from typing import final
 
@@ -26,10 +26,6 @@ Row = Sequence[float]
 
 Choice = tuple[float, float]
 """A code and its cost."""
-
-_WORD = 64
-
-Words = np.ndarray[tuple[int, int], np.dtype[np.uint64]]
 
 _ORDERED_VALUES = 1024
 """Most values of an ordered parameter that is walked in dictionaries."""
@@ -74,16 +70,6 @@ class ValueStep:
     used: tuple[float, ...]
     known: dict[int, dict[float, int]] = field(default_factory=dict, repr=False)
 
-    @classmethod
-    def alone(cls, column: int, ordered: bool, codes: Array) -> ValueStep | None:
-        """Return the step of a parameter without constraints to others, or None if it has too many values."""
-        if not is_small(len(codes), ordered):
-            return None
-        edges = np.arange(len(codes))
-        used = tuple(np.unique(codes).tolist())
-        ends = np.array([0, len(codes)])
-        return cls(column, ordered, codes, ends, edges, np.zeros_like(edges), used)
-
     def children(self, node: int) -> dict[float, int]:
         """Return the codes that may be chosen at a node, increasing by value, and the node that each leads to."""
         children = self.known.get(node)
@@ -93,11 +79,6 @@ class ValueStep:
             children = dict(zip(codes, self.nodes[edges].tolist(), strict=True))
             self.known[node] = children
         return children
-
-    def distances(self, code: float) -> Array:
-        """Return the index-distance of every value to a code."""
-        difference: Array = np.abs(self.codes - code)
-        return difference if self.ordered else np.minimum(difference, 1.0)
 
     def adjacent(self, code: float) -> Sequence[float]:
         """Return the row's own code and its strictly adjacent codes; all used ones if unordered."""
@@ -118,46 +99,49 @@ Definition = Callable[[ValueStep, float], Sequence[float]]
 
 @final
 @dataclass(frozen=True, eq=False)
-class ReachableValues:
-    """The values that occur below each node, and which of them a walk may take: a field of bits for each step.
+class FactorWalk:
+    """The steps of one factor, from the root of its tree down, with the values that occur below each node.
 
-    A field has one bit more than its step has values. Adding all its other bits to a field that is not empty carries
-    into that bit, so a single addition tells whether any field is empty.
+    A set of values has a field of bits for each step, with one bit more than the step has values. Adding all its other
+    bits to a field that is not empty carries into that bit, so a single addition tells whether any field is empty.
 
     Attributes:
+        steps: One for each column.
         bits: The bit of every code, by step.
-        masks: Values that occur from a step on, below each of its nodes, ``(nodes, words)`` by step.
+        masks: Values that occur from a step on, below each of its nodes, by step; none at the end.
         carries: The highest bits of the fields from each step on.
         rests: Their other bits.
-        known: Masks as numbers, by node, of nodes that were visited.
     """
 
+    steps: tuple[ValueStep, ...]
     bits: Sequence[dict[float, int]]
-    masks: Sequence[Words]
+    masks: Sequence[Sequence[int]]
     carries: Sequence[int]
     rests: Sequence[int]
-    known: Sequence[dict[int, int]]
 
     @classmethod
-    def of(cls, steps: Sequence[ValueStep]) -> ReachableValues:
-        """Build the bit fields of some steps."""
+    def of(cls, steps: Sequence[ValueStep]) -> FactorWalk:
+        """Return the walk of some steps."""
         ends = [*accumulate((len(step.codes) + 1 for step in steps), initial=0)]
-        fields = [begin + np.arange(end - 1 - begin) for begin, end in pairwise(ends)]
-        words = -(-ends[-1] // _WORD)
-        below, masks = np.zeros((1, words), dtype=np.uint64), []
-        for step, bit in zip(reversed(steps), reversed(fields), strict=True):
-            own = np.zeros((len(bit), words), dtype=np.uint64)
-            shift = (bit % _WORD).astype(np.uint64)
-            own[np.arange(len(bit)), bit // _WORD] = np.uint64(1) << shift
-            below = np.bitwise_or.reduceat(own[step.values] | below[step.nodes], step.starts[:-1])
-            masks.append(below)
+        bits = [
+            {code: 1 << bit for bit, code in enumerate(step.codes.tolist(), begin)}
+            for step, begin in zip(steps, ends, strict=False)
+        ]
+        masks = [np.array([0], dtype=object)]
+        for step, own in zip(reversed(steps), reversed(bits), strict=True):
+            values = np.array([*own.values()], dtype=object)[step.values]
+            reached = values | masks[-1][step.nodes]
+            masks.append(np.bitwise_or.reduceat(reached, step.starts[:-1]))
         tops = [1 << (end - 1) for end in ends[1:]]
         rests = [top - (1 << begin) for top, begin in zip(tops, ends, strict=False)]
-        bits = [
-            dict(zip(step.codes.tolist(), (1 << int(number) for number in bit), strict=True))
-            for step, bit in zip(steps, fields, strict=True)
-        ]
-        return cls(bits, masks[::-1], _sums_from(tops), _sums_from(rests), [{} for _ in steps])
+        numbers = range(len(steps) + 1)
+        return cls(
+            tuple(steps),
+            bits,
+            [mask.tolist() for mask in reversed(masks)],
+            [sum(tops[number:]) for number in numbers],
+            [sum(rests[number:]) for number in numbers],
+        )
 
     def allowed(self, choices: Sequence[Row]) -> int:
         """Return the bits of the codes that may be chosen at every step; unknown codes are ignored."""
@@ -166,36 +150,8 @@ class ReachableValues:
 
     def may_continue(self, number: int, node: int, allowed: int) -> bool:
         """Return False only if some step from this number on may take none of the values below the node."""
-        mask = self.known[number].get(node)
-        if mask is None:
-            mask = int.from_bytes(self.masks[number][node].astype("<u8").tobytes(), "little")
-            self.known[number][node] = mask
         carries = self.carries[number]
-        return ((mask & allowed) + self.rests[number]) & carries == carries
-
-
-def _sums_from(numbers: Sequence[int]) -> list[int]:
-    """Return, for each index, the sum of the numbers from it to the end."""
-    return [*accumulate(reversed(numbers))][::-1]
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class FactorWalk:
-    """The steps of one factor, from the root of its tree down.
-
-    Attributes:
-        steps: One for each column.
-        reachable: The values below their nodes.
-    """
-
-    steps: tuple[ValueStep, ...]
-    reachable: ReachableValues
-
-    @classmethod
-    def of(cls, steps: Sequence[ValueStep]) -> FactorWalk:
-        """Return the walk of some steps."""
-        return cls(tuple(steps), ReachableValues.of(steps))
+        return ((self.masks[number][node] & allowed) + self.rests[number]) & carries == carries
 
     def is_feasible(self, row: Row, begin: int = 0, node: int | None = 0) -> bool:
         """Whether a row's codes lead from a node of a step to the end."""
@@ -230,8 +186,8 @@ class FactorWalk:
         Args:
             choices: The codes that each step may take, with their costs.
         """
-        steps, may_continue = self.steps, self.reachable.may_continue
-        allowed = self.reachable.allowed([[code for code, _ in some] for some in choices])
+        steps, may_continue = self.steps, self.may_continue
+        allowed = self.allowed([[code for code, _ in some] for some in choices])
         offered = [sorted(some, key=itemgetter(1)) for some in choices]
         least = [*accumulate((some[0][1] for some in reversed(offered)), initial=0.0)][-2::-1]
         last = len(steps) - 1
@@ -264,32 +220,37 @@ class FactorWalk:
 
     def random(self, choices: Sequence[Row], rng: Rng) -> Row | None:
         """Return the codes of a uniformly drawn path that takes one of the choices at every step, or None."""
-        allowed, last = self.reachable.allowed(choices), len(self.steps) - 1
-        counts, layers = {0: 1}, []
-        for number, (step, offered) in enumerate(zip(self.steps, choices, strict=True)):
-            reached: dict[int, int] = {}
+        allowed = self.allowed(choices)
+        counts = {0: 1}
+        layers: list[dict[int, list[tuple[int, float, int]]]] = []
+        for number, (step, offered) in enumerate(zip(self.steps, choices, strict=True), 1):
             ways: dict[int, list[tuple[int, float, int]]] = {}
+            reached: dict[int, int] = {}
             for before, count in counts.items():
                 children = step.children(before)
                 for code in offered:
                     child = children.get(code)
-                    if child is None:
-                        continue
                     if child in reached:
                         reached[child] += count
                         ways[child].append((before, code, count))
-                    elif number == last or self.reachable.may_continue(number + 1, child, allowed):
+                    elif child is not None and self.may_continue(number, child, allowed):
                         reached[child] = count
                         ways[child] = [(before, code, count)]
             counts = reached
             layers.append(ways)
         if not counts:
             return None
-        total, node = counts[0], 0
-        rank = min(int(rng.random() * total), total - 1)  # rounding, for very large totals
+        node, rank = (
+            0,
+            min(int(rng.random() * counts[0]), counts[0] - 1),
+        )  # rounding, for huge counts
         path: list[float] = []
         for ways in reversed(layers):
-            node, code, rank = _way_of_rank(ways[node], rank)
+            options = iter(ways[node])
+            node, code, count = next(options)
+            while rank >= count:
+                rank -= count
+                node, code, count = next(options)
             path.append(code)
         return path[::-1]
 
@@ -300,7 +261,9 @@ class FactorWalk:
         """
         best, totals = np.zeros(1), []
         for step in reversed(self.steps):
-            total = step.distances(row[step.column]).take(step.values)
+            difference = np.abs(step.codes - row[step.column])
+            distance = difference if step.ordered else np.minimum(difference, 1.0)
+            total = distance.take(step.values)
             total += best.take(step.nodes)
             totals.append(total)
             best = np.minimum.reduceat(total, step.starts[:-1])
@@ -313,15 +276,6 @@ class FactorWalk:
             path.append(float(step.codes[step.values[edge]]))
             node = int(step.nodes[edge])
         return path
-
-
-def _way_of_rank(ways: Sequence[tuple[int, float, int]], rank: int) -> tuple[int, float, int]:
-    """Return node and code of the way that a rank belongs to, and the rank within this way."""
-    for node, code, count in ways:
-        if rank < count:
-            return node, code, rank
-        rank -= count
-    raise IndexError(rank)
 
 
 @final

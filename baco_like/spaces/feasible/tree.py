@@ -7,15 +7,15 @@ a rank is found by one binary search for each level. All nodes have leaves.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from baco_like._typing import Array, Ints, Rng
+from baco_like._typing import Ints, Mask, Rng
 from baco_like.parameters.permutation import scramble
-from baco_like.parameters.permutation_codes import Ranks, rank_dtype
+from baco_like.parameters.permutation_codes import INT64_LIMIT, Ranks, rank_dtype
 from baco_like.spaces.feasible.ragged import concatenate_ranges
 
 _DENSE = 2**18
@@ -40,11 +40,6 @@ class Level:
     start: Ints
     before: Ranks | None
 
-    @property
-    def nodes(self) -> int:
-        """Number of nodes from which the edges start."""
-        return len(self.start) - 1
-
     @cached_property
     def value(self) -> Ints:
         """The value of each edge."""
@@ -56,7 +51,7 @@ class Level:
 
         The last cell of each node is -1: a value of -1 reads the last cell of the previous node, or of the last node.
         """
-        cells = self.nodes * (self.size + 1)
+        cells = (len(self.start) - 1) * (self.size + 1)
         if cells > _DENSE:
             return None
         table = np.full(cells, -1, dtype=np.int64)
@@ -73,6 +68,12 @@ class Level:
         key = node * self.size + value
         edge = np.minimum(np.searchsorted(self.key, key), len(self.key) - 1)
         return np.where((self.key[edge] == key) & (value >= 0), edge, -1)
+
+    def edges_of(self, node: Ints) -> tuple[Ints, Ints]:
+        """Return all edges of some nodes, node by node, and the index of the node of each edge."""
+        start = self.start[node]
+        length = self.start[node + 1] - start
+        return concatenate_ranges(start, length), np.repeat(np.arange(len(node)), length)
 
     def leaves_before(self, edges: Ints) -> Ranks:
         """Return the number of leaves of the level before each edge."""
@@ -106,29 +107,35 @@ class Tree:
         """Number of stored edges."""
         return sum(len(level.key) for level in self.levels)
 
+    @cached_property
+    def used(self) -> list[Ints]:
+        """Positions that occur in some row, increasing, for every level."""
+        return [np.unique(level.value) for level in self.levels]
+
+    def contains(self, positions: Ints) -> Mask:
+        """Whether each row, ``(n, d)``, is in the tree."""
+        contained = np.ones(len(positions), dtype=np.bool_)
+        for _, _, edge in self._follow(positions):
+            contained &= edge >= 0
+        return contained
+
     def rank(self, positions: Ints) -> Ranks:
         """Return each row's rank, ``(n, d)`` -> ``(n,)``, or -1 for rows that are not in the tree."""
-        n = len(positions)
-        node = np.zeros(n, dtype=np.int64)
-        contained = np.ones(n, dtype=np.bool_)
-        ranks: Ranks = np.zeros(n, dtype=rank_dtype(self.count))
-        for level, value in zip(self.levels, positions.T, strict=True):
-            edge = level.edge(node, value)
+        contained = np.ones(len(positions), dtype=np.bool_)
+        ranks: Ranks = np.zeros(len(positions), dtype=rank_dtype(self.count))
+        for level, node, edge in self._follow(positions):
             contained &= edge >= 0
             ranks = ranks + (level.leaves_before(edge) - level.leaves_before(level.start[node]))
-            node = level.child[edge].astype(np.int64)
         ranks[~contained] = -1
         return ranks
 
-    def contains(self, positions: Ints) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-        """Whether each row, ``(n, d)``, is in the tree."""
+    def _follow(self, positions: Ints) -> Iterator[tuple[Level, Ints, Ints]]:
+        """Yield each level with the node that each row has reached, and the edge of its value there, or -1."""
         node = np.zeros(len(positions), dtype=np.int64)
-        contained = np.ones(len(positions), dtype=np.bool_)
         for level, value in zip(self.levels, positions.T, strict=True):
             edge = level.edge(node, value)
-            contained &= edge >= 0
+            yield level, node, edge
             node = level.child[edge].astype(np.int64)
-        return contained
 
     def unrank(self, ranks: Ranks) -> Ints:
         """Return the rows with these ranks, ``(n,)`` -> ``(n, d)``."""
@@ -137,8 +144,9 @@ class Tree:
         for i, level in enumerate(self.levels):
             target = ranks + level.leaves_before(level.start[node])
             if level.before is None:
-                edge = target.astype(np.int64)
+                edge = target = target.astype(np.int64)
             else:
+                target = target.astype(level.before.dtype, copy=False)
                 edge = np.searchsorted(level.before, target, side="right") - 1
             ranks = target - level.leaves_before(edge)
             rows[:, i] = level.key[edge] - node * level.size
@@ -158,10 +166,20 @@ class Tree:
             node = level.child[edge].astype(np.int64)
         return rows
 
-    @cached_property
-    def used(self) -> list[Ints]:
-        """Positions that occur in some row, increasing, for every level."""
-        return [np.unique(level.value) for level in self.levels]
+
+def random_ranks(count: int, n: int, rng: Rng) -> Ranks:
+    """Return n independent uniform ranks in ``range(count)``, exactly uniform for counts of any size."""
+    if count <= INT64_LIMIT:
+        return rng.integers(0, count, n, dtype=np.int64).astype(rank_dtype(count))
+    words = -(-count.bit_length() // 32)
+    surplus = 32 * words - count.bit_length()
+    kept: list[int] = []
+    while len(kept) < n:  # more than half of the draws are below the count
+        for row in rng.integers(0, 2**32, (n - len(kept), words), dtype=np.uint32):
+            draw = int.from_bytes(row.astype("<u4").tobytes(), "little") >> surplus
+            if draw < count:
+                kept.append(draw)
+    return np.array(kept, dtype=object)
 
 
 def finish_tree(levels: Sequence[Edges]) -> Tree | None:
@@ -173,17 +191,31 @@ def finish_tree(levels: Sequence[Edges]) -> Tree | None:
     Returns:
         The tree, or None if no path reaches the last level.
     """
-    merged: list[Edges] = []
+    finished: list[Level] = []
     kept = np.zeros(0, dtype=np.int64)  # number of each child's subtree, -1 for a dead end
+    leaves: Ranks = np.ones(1, dtype=np.int64)  # below each node of the level beneath
     for level in reversed(levels):
-        child = kept[level.child] if merged else np.zeros(len(level.node), dtype=np.int64)
+        child = kept[level.child] if finished else np.zeros(len(level.node), dtype=np.int64)
         alive = child >= 0
         node, value, child = level.node[alive], level.value[alive], child[alive]
         if len(node) == 0:
             return None
         level, kept = _merge(Edges(level.nodes, level.size, node, value, child))
-        merged.append(level)
-    return _counted(merged)
+        start = np.searchsorted(level.node, np.arange(level.nodes + 1))
+        before: Ranks | None = None
+        ends: Ranks = start
+        if finished:
+            below = leaves[level.child]
+            # The sum of floats is off by far less than a factor of two.
+            exact = below.astype(np.float64).sum() < 2.0**62
+            before = np.zeros(len(below) + 1, dtype=np.int64 if exact else object)
+            np.cumsum(below, dtype=before.dtype, out=before[1:])
+            ends = before[start]
+        leaves = ends[1:] - ends[:-1]
+        key = level.node * level.size + level.value
+        child = level.child.astype(np.min_scalar_type(int(level.child.max(initial=0))))
+        finished.append(Level(level.size, key, child, start, before))
+    return Tree(finished[::-1], int(leaves[0]))
 
 
 def _merge(level: Edges) -> tuple[Edges, Ints]:
@@ -219,37 +251,3 @@ def _same_edges(level: Edges, first: Ints, length: Ints, twin: Ints) -> bool:
         np.array_equal(level.value, level.value[other])
         and np.array_equal(level.child, level.child[other])
     )
-
-
-def _counted(merged: Sequence[Edges]) -> Tree:
-    """Return the tree of merged levels, given from the leaves up."""
-    exact = _leaf_total(merged) < 2.0**62  # the float is off by far less than a factor of two
-    dtype = np.int64 if exact else object
-    leaves: Ranks | None = None  # below each node of the level beneath
-    levels: list[Level] = []
-    for level in merged:
-        start = np.searchsorted(level.node, np.arange(level.nodes + 1))
-        before: Ranks | None = None
-        if leaves is not None:
-            before = np.zeros(len(level.node) + 1, dtype=dtype)
-            np.cumsum(leaves[level.child], out=before[1:])
-        ends: Ranks = start.astype(dtype) if before is None else before[start]
-        leaves = ends[1:] - ends[:-1]
-        key = level.node * level.size + level.value
-        levels.append(Level(level.size, key, _compact(level.child), start, before))
-    assert leaves is not None
-    return Tree(levels[::-1], int(leaves[0]))
-
-
-def _leaf_total(merged: Sequence[Edges]) -> float:
-    """Return the number of leaves of the root, in floating point."""
-    leaves: Array = np.ones(1)  # the children of the last level are all numbered 0
-    for level in merged:
-        below = leaves[level.child]
-        leaves = np.bincount(level.node, weights=below, minlength=level.nodes).astype(np.float64)
-    return float(leaves[0])
-
-
-def _compact(numbers: Ints) -> Ints:
-    """Return the same numbers in the smallest unsigned integers that hold them."""
-    return numbers.astype(np.min_scalar_type(int(numbers.max(initial=0))))

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from baco_like._typing import Codes, Ints, Mask, Rng
-from baco_like.spaces.feasible.factor import Factor
+from baco_like.spaces.feasible.feasible_set import Factor
 from baco_like.spaces.feasible.group import TreeGroup
 from baco_like.spaces.feasible.ragged import pair_by_owner, replace_columns, thin
 from baco_like.spaces.neighbourhoods.proposals import (
@@ -68,7 +68,7 @@ def _change_factor(
 ) -> Neighbours:
     """Return the feasible combinations within one factor, at most ``cap`` random ones for each row."""
     rows, owner = codes[:, factor.columns], np.arange(len(codes))
-    if isinstance(factor, TreeGroup):
+    if isinstance(factor, TreeGroup) and len(factor.domains) > 1:
         return _change_tree(
             factor, {int(p.inside[0]): p for p in members}, codes, propose, rng, cap
         )

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from baco_like._typing import Codes, Ints, Mask, Rng
-from baco_like.spaces.feasible.factor import Factor
+from baco_like.spaces.feasible.feasible_set import Factor
 from baco_like.spaces.feasible.group import TreeGroup
 from baco_like.spaces.feasible.ragged import replace_columns, sort_by_owner
 from baco_like.spaces.neighbourhoods.proposals import (
@@ -104,7 +104,7 @@ def _change_factor(
 ) -> tuple[Codes, Ints, Mask]:
     """Return a factor's rows with one change, their owners, and which of the given rows it allows."""
     own = codes[:, factor.columns]
-    if isinstance(factor, TreeGroup):
+    if isinstance(factor, TreeGroup) and len(factor.domains) > 1:
         return factor.one_changes(own, rng, limit)
     rows, owners = [own[:0]], [np.empty(0, dtype=np.int64)]
     for location in members:
