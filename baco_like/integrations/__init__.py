@@ -9,8 +9,10 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from baco_like.integrations.hypermapper.samples import observe_samples, read_samples, write_samples
 from baco_like.integrations.hypermapper.scenario import read_scenario
+from baco_like.integrations.hypermapper.server import observe_samples
+from baco_like.results.hypermapper_csv import read_csv as read_samples
+from baco_like.results.hypermapper_csv import write_csv as write_samples
 
 if TYPE_CHECKING:
     from baco_like.integrations.ax import BacoNode

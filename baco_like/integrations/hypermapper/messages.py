@@ -1,4 +1,4 @@
-"""Write and parse the messages of HyperMapper's and BaCO's client-server protocol.
+"""Write and parse the messages of HyperMapper's and BaCO's client-server protocol, on streams of their own.
 
 The server writes ``Request k``, a line with the parameters' names, and k rows. The client answers with one line of
 names, in any order and with any additional columns, and k rows. The last line of the server is ``End of HyperMapper``.
@@ -6,17 +6,23 @@ names, in any order and with any additional columns, and k rows. The last line o
 
 from __future__ import annotations
 
+import contextlib
 import math
+import os
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TextIO
 
-from baco_like.exceptions import ConfigError
-from baco_like.parameters.protocol import Parameter
-from baco_like.parameters.real import Real
+from baco_like.exceptions import ConfigError, RunFileError
+from baco_like.parameters import Parameter, Real
 from baco_like.results.hypermapper_columns import Cells, Layout, number, read_value
 
 END = "End of HyperMapper\n"
+
+Report = Callable[[str], None]
+"""Writes one line that is not part of the protocol."""
 
 _CELL = re.compile(r'\s*("(?:[^"]|"")*"|\([^()]*\)|[^,]*?)\s*(,|$)')
 """A quoted cell, a cell in brackets (commas inside belong to it), or any text up to the next comma."""
@@ -56,15 +62,13 @@ def parse_names(line: str, layout: Layout) -> list[str]:
         ValueError: The objective or a required feasibility column is missing, or a column appears twice.
     """
     names = split_cells(line)
-    required = [layout.objective]
-    if layout.feasibility.required:
-        required.append(layout.feasibility.name)
-    for name in required:
-        if name not in names:
+    columns = {**dict.fromkeys(layout.parameters, False), layout.objective: True}
+    columns[layout.feasibility.name] = layout.feasibility.required
+    for name, required in columns.items():
+        if required and name not in names:
             raise ValueError(
                 f"the client's reply has no column {name!r}; its first line was {line!r:.200}"
             )
-    for name in (*layout.parameters, layout.objective, layout.feasibility.name):
         if names.count(name) > 1:
             raise ValueError(f"the client's reply has two columns {name!r}: {line!r:.200}")
     return names
@@ -103,3 +107,70 @@ def _matches_value(parameter: Parameter, text: str, value: Any) -> bool:
         return bool(read_value(parameter, text) == value)
     except ConfigError:
         return False
+
+
+# Streams: only the lines of the protocol are on standard output ------------------------------------------------------
+
+
+@contextlib.contextmanager
+def open_protocol_streams() -> Iterator[tuple[TextIO, TextIO]]:
+    """Reserve standard input and output for the protocol; other prints go to standard error meanwhile."""
+    sys.stdout.flush()
+    stdout = os.dup(1)
+    os.dup2(2, 1)
+    incoming = open(os.dup(0), encoding="utf-8", errors="replace")  # noqa: SIM115
+    outgoing = open(stdout, "w", encoding="utf-8", newline="\n", closefd=False)  # noqa: SIM115
+    try:
+        yield incoming, outgoing
+    finally:
+        incoming.close()
+        with contextlib.suppress(OSError):  # the client may have closed its end
+            outgoing.close()
+        sys.stdout.flush()
+        os.dup2(stdout, 1)
+        os.close(stdout)
+
+
+def report_to_stderr(text: str) -> None:
+    """Write a line to standard error.
+
+    The line contains the word ``warning``: clients that read both streams as one skip such lines.
+    """
+    with contextlib.suppress(OSError):  # a closed terminal must not end the run
+        print(f"baco-like: warning: {text}", file=sys.stderr, flush=True)
+
+
+@contextlib.contextmanager
+def report_to_log(log: Path | None, report: Report) -> Iterator[Report]:
+    """Provide a function that reports a line and also appends it to a new log file, if there is one.
+
+    Raises:
+        RunFileError: The file cannot be created.
+    """
+    if log is None:
+        yield report
+        return
+    with name_file_in_errors(log):
+        log.parent.mkdir(parents=True, exist_ok=True)
+        file = log.open("w", encoding="utf-8", buffering=1)
+
+    def report_and_log(text: str) -> None:
+        report(text)
+        with contextlib.suppress(OSError):  # a full disk must not end the run
+            file.write(text + "\n")
+
+    with file:
+        yield report_and_log
+
+
+@contextlib.contextmanager
+def name_file_in_errors(path: Path) -> Iterator[None]:
+    """Turn an `OSError` within the ``with`` block into an error that names the file.
+
+    Raises:
+        RunFileError: The block raised an `OSError`.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise RunFileError(f"cannot write {error.filename or path}: {error.strerror}") from error

@@ -96,19 +96,12 @@ def read_scenario(source: str | Path | Mapping[str, Any]) -> Scenario:
     except OSError as error:
         raise RunFileError(f"{source}: {error.strerror}") from None
     fields = _Fields(description.settings)
-    objectives = fields.take("optimization_objectives", None)
-    if (
-        not isinstance(objectives, list)
-        or len(objectives) != 1
-        or not isinstance(objectives[0], str)
-    ):
-        raise fields.error("optimization_objectives", "a list with the name of one objective")
-    layout = Layout(
-        description.parameters,
-        objectives[0],
-        _read_feasibility(fields),
-        fields.text("timestamp", "Timestamp"),
-    )
+    single = "a list with the name of one objective"
+    objectives = fields.take("optimization_objectives", None, list, single)
+    if [type(name) for name in objectives] != [str]:
+        raise fields.error("optimization_objectives", single)
+    timestamp = fields.text("timestamp", "Timestamp")
+    layout = Layout(description.parameters, objectives[0], _read_feasibility(fields), timestamp)
     strategy = _read_strategy(fields)
     design, sampling = _read_design(fields)
     iterations = fields.whole("optimization_iterations", 50, 0)
@@ -118,9 +111,10 @@ def read_scenario(source: str | Path | Mapping[str, Any]) -> Scenario:
     minutes = finite_number(fields.take("time_budget", -1))
     if minutes is None or (minutes <= 0 and minutes != -1):
         raise fields.error("time_budget", "a number of minutes above 0, or -1 for no limit")
-    output, log, resume = _read_files(fields)
+    files = _read_files(fields)
     print_best = fields.take("print_best", "auto") is True
-    _note_modes(fields)
+    for name in ("baco_mode", "hypermapper_mode"):
+        _note_mode(fields.inner(name))
     space = Space(description.parameters, description.constraints)
     default = space.default_config
     if default is not None and not space.contains(default):
@@ -135,24 +129,20 @@ def read_scenario(source: str | Path | Mapping[str, Any]) -> Scenario:
         batch=batch,
         evaluations=design + iterations * batch,
         seconds=None if minutes == -1 else 60 * minutes,
-        output=output,
-        log=log,
-        resume=resume,
         print_best=print_best,
         notes=(*description.notes, *fields.notes),
+        **files,
     )
 
 
-def _note_modes(fields: _Fields) -> None:
+def _note_mode(inner: _Fields) -> None:
     """Note each mode except client-server: the client is always asked over standard input and output."""
-    for name in ("baco_mode", "hypermapper_mode"):
-        inner = fields.inner(name)
-        mode = inner.take("mode", "client-server")
-        if mode != "client-server":
-            fields.notes.append(
-                f"{name}.mode {mode!r:.40}: the client is asked over stdin and stdout all the same"
-            )
-        inner.note_unused()
+    mode = inner.take("mode", "client-server")
+    if mode != "client-server":
+        inner.notes.append(
+            f"{inner.prefix}mode {mode!r:.40}: the client is asked over stdin and stdout all the same"
+        )
+    inner.note_unused()
 
 
 @dataclass
@@ -171,10 +161,18 @@ class _Fields:
     notes: list[str] = field(default_factory=list)
     used: set[str] = field(default_factory=set)
 
-    def take(self, name: str, default: Any) -> Any:
+    def take(self, name: str, default: Any, kind: Any = object, expected: str = "") -> Any:
+        """Return a field of a type, or the default for null; a blank text is an error.
+
+        Raises:
+            RunFileError: The field has another type.
+        """
         self.used.add(name)
         value = self.values.get(name)
-        return default if value is None else value
+        value = default if value is None else value
+        if not isinstance(value, kind) or (expected and not str(value).strip()):
+            raise self.error(name, expected)
+        return value
 
     def error(self, name: str, expected: str) -> RunFileError:
         return RunFileError(
@@ -182,23 +180,14 @@ class _Fields:
         )
 
     def text(self, name: str, default: str) -> str:
-        value = self.take(name, default)
-        if not isinstance(value, str) or not value:
-            raise self.error(name, "a text")
-        return value
+        return str(self.take(name, default, str, "a text"))
 
     def word(self, name: str, default: str) -> str:
         """Return a word that may also be written as a number or as true and false."""
-        value = self.take(name, default)
-        if not isinstance(value, (str, int)) or not str(value).strip():
-            raise self.error(name, "a word")
-        return str(value).strip()
+        return str(self.take(name, default, (str, int), "a word")).strip()
 
     def flag(self, name: str) -> bool:
-        value = self.take(name, False)
-        if not isinstance(value, bool):
-            raise self.error(name, "true or false")
-        return value
+        return bool(self.take(name, False, bool, "true or false"))
 
     def whole(self, name: str, default: int, least: int) -> int:
         value = finite_number(self.take(name, default))
@@ -207,10 +196,8 @@ class _Fields:
         return int(value)
 
     def inner(self, name: str) -> _Fields:
-        value = self.take(name, {})
-        if not isinstance(value, Mapping):
-            raise self.error(name, "an object")
-        return _Fields(value, f"{self.prefix}{name}.", self.notes)
+        fields = self.take(name, {}, Mapping, "an object")
+        return _Fields(fields, f"{self.prefix}{name}.", self.notes)
 
     def note_unused(self) -> None:
         ignored = set(self.used)
@@ -265,7 +252,7 @@ def _read_design(fields: _Fields) -> tuple[int, str]:
     return size, _DESIGNS.get(kind, "uniform")
 
 
-def _read_files(fields: _Fields) -> tuple[Path, Path | None, Path | None]:
+def _read_files(fields: _Fields) -> dict[str, Any]:
     """Return the file of samples, the log file and the file to resume from.
 
     Files that are written must be inside ``run_directory``; a path that leads out of it is an error.
@@ -282,13 +269,12 @@ def _read_files(fields: _Fields) -> tuple[Path, Path | None, Path | None]:
         fields.text(name, _OUTPUT)
         for name in ("resume_optimization_file", "resume_optimization_data")
     ]
-    source = next((name for name in sources if name != _OUTPUT), None)
-    resume = output if source is None else folder / source
-    return (
-        output,
-        _path_inside(fields, "log_file", folder, str(log)) if log else None,
-        resume if fields.flag("resume_optimization") else None,
-    )
+    source = next((folder / name for name in sources if name != _OUTPUT), output)
+    return {
+        "output": output,
+        "log": _path_inside(fields, "log_file", folder, str(log)) if log else None,
+        "resume": source if fields.flag("resume_optimization") else None,
+    }
 
 
 def _path_inside(fields: _Fields, name: str, folder: Path, text: str) -> Path:

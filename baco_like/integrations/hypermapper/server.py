@@ -3,29 +3,23 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+import csv
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TextIO
 
-from baco_like.exceptions import RunFileError
-from baco_like.integrations.hypermapper.samples import (
-    observe_samples,
-    read_samples,
-    write_samples,
-)
+from baco_like.exceptions import EvaluatorError, RunFileError, SpaceExhausted
+from baco_like.integrations.hypermapper import messages
+from baco_like.integrations.hypermapper.messages import Report, name_file_in_errors
 from baco_like.integrations.hypermapper.scenario import Scenario, read_scenario
-from baco_like.integrations.hypermapper.session import Session
-from baco_like.integrations.hypermapper.streams import (
-    Report,
-    name_file_in_errors,
-    open_protocol_streams,
-    report_to_log,
-    report_to_stderr,
-)
 from baco_like.optimizer import Optimizer
 from baco_like.optimizer.setup import default_points
-from baco_like.records.trial import Outcome, Trial
-from baco_like.results.hypermapper_csv import csv_text
+from baco_like.records import Outcome, Trial
+from baco_like.results.hypermapper_columns import Cells
+from baco_like.results.hypermapper_csv import csv_text, header, read_csv, row, write_csv
+from baco_like.running import AnyOf, MaxEvals, MaxTime
 from baco_like.running.lock import sole_runner
 from baco_like.strategies import default_settings
 
@@ -36,21 +30,14 @@ def serve_stdio(source: Path, seed: int, strategy: str | None, journal: Path | N
     Raises:
         BacoError: As for `serve` and `read_scenario`; also if ``strategy`` is unknown.
     """
-    with open_protocol_streams() as (incoming, outgoing):
+    with messages.open_protocol_streams() as (incoming, outgoing):
         scenario = read_scenario(source)
         try:
             default_settings(strategy or scenario.strategy)
         except ValueError as error:
             raise RunFileError(f"--strategy: {error}") from None
-        serve(
-            scenario,
-            incoming,
-            outgoing,
-            report_to_stderr,
-            seed=seed,
-            strategy=strategy,
-            journal=journal,
-        )
+        options: dict[str, Any] = {"seed": seed, "strategy": strategy, "journal": journal}
+        serve(scenario, incoming, outgoing, messages.report_to_stderr, **options)
 
 
 def serve(
@@ -80,19 +67,20 @@ def serve(
         JournalError: The journal belongs to another run, or is in use.
         ValueError: The strategy does not exist.
     """
+    scenario = replace(scenario, strategy=strategy or scenario.strategy)
     earlier: tuple[list[dict[str, Any]], list[Outcome]] = ([], [])
     if scenario.resume is not None:
-        earlier = read_samples(scenario.resume, scenario.layout)
-    _create_optimizer(scenario, seed, strategy, None)  # its checks, before anything is written
+        earlier = read_csv(scenario.resume, scenario.layout)
+    _create_optimizer(scenario, seed, None)  # its checks, before anything is written
     with contextlib.ExitStack() as stack:
         with name_file_in_errors(scenario.output):
             scenario.output.parent.mkdir(parents=True, exist_ok=True)
         stack.enter_context(sole_runner(scenario.output))
         stack.enter_context(sole_runner(journal))
-        report = stack.enter_context(report_to_log(scenario.log, report))
+        report = stack.enter_context(messages.report_to_log(scenario.log, report))
         for note in scenario.notes:
             report(note)
-        optimizer = _create_optimizer(scenario, seed, strategy, journal)
+        optimizer = _create_optimizer(scenario, seed, journal)
         if not optimizer.trials:
             outside = observe_samples(optimizer, *earlier)
             if outside:
@@ -100,35 +88,29 @@ def serve(
                     f"{outside} of {len(earlier[0])} rows of {scenario.resume} are outside the space"
                 )
         samples = stack.enter_context(_open_samples(scenario, optimizer.trials, report))
-        reason = Session(scenario, optimizer, incoming, outgoing, samples, report).run()
-        report(f"ended: {reason}; {_best_text(optimizer.best)}, all rows are in {scenario.output}")
+        reason = _Session(scenario, optimizer, incoming, outgoing, samples, report).run()
+        best_text, best = "no evaluation succeeded", optimizer.best
+        if best is not None:
+            config = ", ".join(f"{name}={value}" for name, value in best.config.items())
+            best_text = f"best {best.value!r} with {config}"
+        report(f"ended: {reason}; {best_text}, all rows are in {scenario.output}")
     return reason
 
 
-def _create_optimizer(
-    scenario: Scenario, seed: int, strategy: str | None, journal: Path | None
-) -> Optimizer:
-    name = strategy or scenario.strategy
+def _create_optimizer(scenario: Scenario, seed: int, journal: Path | None) -> Optimizer:
     settings = {"initial": max(1, scenario.design), "design": scenario.sampling}
-    supported = default_settings(name)
+    supported = default_settings(scenario.strategy)
     return Optimizer(
         scenario.space,
         "minimize",
         seed,
         objective=scenario.layout.objective,
         budget=scenario.evaluations,
-        strategy=name,
+        strategy=scenario.strategy,
         settings={key: value for key, value in settings.items() if key in supported},
         initial=default_points(scenario.space),  # the scenario's notes report an infeasible default
         storage=journal,
     )
-
-
-def _best_text(best: Trial | None) -> str:
-    if best is None:
-        return "no evaluation succeeded"
-    config = ", ".join(f"{name}={value}" for name, value in best.config.items())
-    return f"best {best.value!r} with {config}"
 
 
 @contextlib.contextmanager
@@ -142,19 +124,155 @@ def _open_samples(scenario: Scenario, trials: Sequence[Trial], report: Report) -
     """
     path = scenario.output
     with name_file_in_errors(path):
-        if path.exists() and not _is_prefix(path, csv_text(trials, scenario.layout)):
+        text = csv_text(trials, scenario.layout).encode()
+        earlier = path.read_bytes() if path.exists() else b""
+        if not text.startswith(earlier[: earlier.rfind(b"\n") + 1]):  # its complete lines
             number = 1
             while (free := path.with_name(f"{path.name}.{number}")).exists():
                 number += 1
             path.rename(free)
             report(f"{path} of an earlier run is now {free}")
-        write_samples(path, trials, scenario.layout)
+        write_csv(path, trials, scenario.layout)
         file = path.open("a", encoding="utf-8", newline="", buffering=1)
     with file:
         yield file
 
 
-def _is_prefix(path: Path, text: str) -> bool:
-    """Return whether the complete lines of a file are the first lines of a text."""
-    data = path.read_bytes()
-    return text.encode().startswith(data[: data.rfind(b"\n") + 1])
+@dataclass
+class _Session:
+    """One session with a client.
+
+    Attributes:
+        scenario: The settings of the run.
+        optimizer: Suggests the configurations.
+        incoming: The client's replies.
+        outgoing: Requests to the client.
+        samples: The file to which each evaluated row is appended.
+        report: Writes one line to the user.
+        has_warned: Whether it was reported that replies do not match the requests.
+    """
+
+    scenario: Scenario
+    optimizer: Optimizer
+    incoming: TextIO
+    outgoing: TextIO
+    samples: TextIO
+    report: Report
+    has_warned: bool = False
+
+    def run(self) -> str:
+        """Request evaluations until a limit is reached; return the reason of the end."""
+        stop = AnyOf((MaxEvals(self.scenario.evaluations),))
+        if self.scenario.seconds is not None:
+            stop |= MaxTime(self.scenario.seconds)
+        while True:
+            reason = self.optimizer.should_stop(stop)
+            trials = [] if reason else self._next_trials()
+            if not trials:
+                break
+            configs = [trial.config for trial in trials]
+            self._send(messages.format_request(self.scenario.layout, configs))
+            self._receive(trials)
+        best, layout = self.optimizer.best, self.scenario.layout
+        if best is not None and self.scenario.print_best:
+            self._send(messages.format_best(header(layout), row(layout, best)))
+        self._send(messages.END)
+        return reason or "the space is exhausted"
+
+    def _next_trials(self) -> list[Trial]:
+        """Return the trials of the next request: pending trials of a resumed journal first, then new ones."""
+        observed, pending = len(self.optimizer.history), self.optimizer.pending
+        left_in_design = self.scenario.design - observed
+        size = left_in_design if left_in_design > 0 else self.scenario.batch
+        missing = min(size, self.scenario.evaluations - observed) - len(pending)
+        if missing > 0:
+            with contextlib.suppress(SpaceExhausted):
+                return pending + self.optimizer.suggest(missing)
+        return pending
+
+    def _send(self, lines: str) -> None:
+        try:
+            self.outgoing.write(lines)
+            self.outgoing.flush()
+        except OSError:
+            raise self._error("the client does not read any more") from None
+
+    def _read_line(self) -> str:
+        """Return the client's next line that is not blank."""
+        while True:
+            line = self.incoming.readline()
+            if not line.endswith("\n"):  # the stream ended, perhaps in the middle of a number
+                cut = f", after {line!r:.60}, which is not recorded" if line else ""
+                raise self._error(f"the client has closed its end{cut}")
+            if line.strip():
+                return line.strip()
+
+    def _error(self, problem: str) -> EvaluatorError:
+        return EvaluatorError(
+            f"{problem}, after {len(self.optimizer.history)} of {self.scenario.evaluations} evaluations; they are in "
+            f"{self.scenario.output}, and a scenario with resume_optimization set to true continues from there"
+        )
+
+    def _receive(self, trials: Sequence[Trial]) -> None:
+        """Read a reply and record each row at once."""
+        layout, waiting = self.scenario.layout, list(trials)
+        line = self._read_line()
+        with self._errors_with_progress():
+            names = messages.parse_names(line, layout)
+        while waiting:
+            line = self._read_line()
+            with self._errors_with_progress():
+                cells = messages.parse_cells(line, names)
+                trial = waiting.pop(self._find_trial(cells, waiting))
+                outcome = layout.outcome(trial.id, cells, str(time.time_ns() // 10**6))
+            self.optimizer.complete([outcome])
+            with name_file_in_errors(self.scenario.output):
+                table = csv.writer(self.samples, lineterminator="\n")
+                table.writerow(row(layout, trial.with_outcome(outcome)))
+                self.samples.flush()
+
+    @contextlib.contextmanager
+    def _errors_with_progress(self) -> Iterator[None]:
+        """Turn a `ValueError` of a reply into an error that says how far the run has come."""
+        try:
+            yield
+        except ValueError as error:
+            raise self._error(str(error)) from None
+
+    def _find_trial(self, cells: Cells, waiting: Sequence[Trial]) -> int:
+        """Return the position of the trial that a row answers.
+
+        The protocol prescribes the order of the request, but clients that run configurations in parallel may reply in
+        another order. A row whose parameters match no trial answers the first one.
+        """
+        for i, trial in enumerate(waiting):
+            if messages.matches_config(self.scenario.layout, cells, trial.config):
+                return i
+        if not self.has_warned:
+            self.has_warned = True
+            self.report(
+                "a reply's parameters do not match the request; its rows are assigned in the order of the request"
+            )
+        return 0
+
+
+def observe_samples(
+    optimizer: Optimizer, configs: Sequence[Mapping[str, Any]], outcomes: Sequence[Outcome]
+) -> int:
+    """Observe the contents of a file of samples; return the number of configurations outside the space.
+
+    Those are recorded, but no model uses them.
+
+    Raises:
+        JournalError: An observation cannot be recorded.
+    """
+    for config, outcome in zip(configs, outcomes, strict=True):
+        optimizer.observe(
+            config,
+            outcome.value,
+            failed=outcome.failed,
+            message=outcome.message,
+            extra=outcome.extra,
+            imported=True,
+        )
+    return sum(not optimizer.space.contains(config) for config in configs)
