@@ -3,6 +3,6 @@
 from baco_like.optimizer.core import Callback, Optimizer
 from baco_like.optimizer.migration import Migration, migrate
 from baco_like.optimizer.state import OptimizerState
-from baco_like.optimizer.warm_start import WarmStart
+from baco_like.optimizer.warm_start_sources import WarmStart
 
 __all__ = ["Callback", "Migration", "Optimizer", "OptimizerState", "WarmStart", "migrate"]

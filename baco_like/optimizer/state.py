@@ -20,7 +20,8 @@ from baco_like.journal.events import START, Event, Journal, Mark, apply, new_con
 from baco_like.journal.header import Header, Options
 from baco_like.journal.warm_start_results import numbered
 from baco_like.optimizer.setup import collector_paused, split_header, with_default_settings
-from baco_like.optimizer.warm_start import WarmStart, check_same, read_all, tasks_of
+from baco_like.optimizer.warm_start import check_same, read_all, tasks_of
+from baco_like.optimizer.warm_start_sources import WarmStart
 from baco_like.records.history import History
 from baco_like.records.trial import Observation, Outcome
 from baco_like.spaces.space import Space

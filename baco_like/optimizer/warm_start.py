@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-import os
 import warnings
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from baco_like._checks import whole_number
 from baco_like._random import Purpose, generator
 from baco_like._typing import Array, Rng
 from baco_like.exceptions import ConfigError, JournalError, WarmStartWarning
 from baco_like.journal.header import Options
-from baco_like.journal.warm_start_results import MODES, Mode, WarmStartResults, numbered
-from baco_like.optimizer.matching import ConfigOutcome, match_results
-from baco_like.optimizer.warm_start_sources import SourceResults, read_source
+from baco_like.journal.warm_start_results import WarmStartResults, numbered
+from baco_like.optimizer.warm_start_sources import (
+    MIN_PRIOR_VALUES,
+    ConfigOutcome,
+    SourceResults,
+    WarmStart,
+    read_source,
+)
 from baco_like.records.direction import Direction, sign_of
 from baco_like.records.reading import without_bound
 from baco_like.records.trial import Outcome, Status
+from baco_like.results.config_mapper import ConfigMapper, default_values
 from baco_like.results.recording import by_measurement
 from baco_like.spaces.space import Space
 from baco_like.strategies.protocol import RelatedTask
@@ -30,63 +33,19 @@ from baco_like.surrogates.gp.fit import chosen_rows
 _FAILURE_QUANTILE = 0.75
 """Quantile of the successful costs that is imputed for a failure when rows of a large source are selected."""
 
-_MIN_PRIOR_VALUES = 3
-"""Distinct values that a related task needs: with two, any model ranks half of the pairs correctly."""
-
 _UNNAMED = "value"
 """The objective of a run that does not name it; it says nothing about the measurement."""
 
-
-@dataclass(frozen=True)
-class WarmStart:
-    """Results of earlier runs and how to use them.
-
-    Args:
-        data: The path of a file of results (our journal, T4, Kernel Tuner's cache, KTT, CSV of BaCO and HyperMapper),
-            an `Optimizer`, a DataFrame with a column for each parameter and one for the objective, or a list of
-            ``(configuration, value)`` in which the value None is a failure.
-        mode: ``data``: results of the same task; they count as if this run had observed them, but not against its
-            budget. ``configs``: the best configurations are tried first. ``prior``: results of a related task (another
-            device, another input size); their model helps as far as it ranks this run's observations correctly.
-        best: With ``configs``: number of configurations.
-        rows: With ``prior``: maximum number of results; half are the best ones, the others are drawn from the rest.
-        objective: Name of the measurement to use as the value, if the source has several. None uses the run's
-            objective. If the source has no such measurement, either the source or the run must have the unspecific
-            objective ``value``.
-
-    Raises:
-        ValueError: An argument has a wrong value.
-    """
-
-    data: Any
-    mode: Mode = "data"
-    best: int = 5
-    rows: int = 300
-    objective: str | None = None
-
-    def __post_init__(self) -> None:
-        if self.mode not in MODES:
-            raise ValueError(f"mode must be one of {', '.join(MODES)}, not {self.mode!r}")
-        object.__setattr__(self, "best", whole_number("best", self.best, 1))
-        object.__setattr__(self, "rows", whole_number("rows", self.rows, _MIN_PRIOR_VALUES))
-
-    @property
-    def source(self) -> str:
-        """Name of the data in messages and in the journal."""
-        if isinstance(self.data, str | os.PathLike):
-            return Path(self.data).name
-        return type(self.data).__name__
+_EXCLUDED = "a known constraint excludes them"
 
 
 def warm_starts(given: Any) -> tuple[WarmStart, ...]:
     """Return the warm starts for the argument ``warm_start``: None, data, a `WarmStart`, or several of these."""
     if given is None:
         return ()
-    if isinstance(given, WarmStart):
-        return (given,)
     if isinstance(given, Sequence) and given and all(isinstance(w, WarmStart) for w in given):
         return tuple(given)
-    return (WarmStart(given),)
+    return (given if isinstance(given, WarmStart) else WarmStart(given),)
 
 
 def read_all(
@@ -100,96 +59,179 @@ def read_all(
         JournalError: A file is a damaged journal.
         ValueError: The data has an unknown type or lacks the objective.
     """
-    parts = tuple(
-        _read(start, space, options, generator(options.seed, Purpose.WARM, i))
-        for i, start in enumerate(starts)
-    )
+    parts = []
+    for i, start in enumerate(starts):
+        source = read_source(start, space, options.objective)
+        try:
+            rng = generator(options.seed, Purpose.WARM, i)
+            parts.append(_use_source(start, source, space, options, rng))
+        except ConfigError as error:
+            raise ConfigError(f"warm start {start.source}: {error}") from error
     for part in parts:
         if part.left_out:
             reasons = "; ".join(f"{reason}: {n}" for reason, n in part.left_out.items())
             count = f"{sum(part.left_out.values())} of {part.found}"
             text = f"warm start {part.source}: {count} results are left out ({reasons})"
-            warnings.warn(text, WarmStartWarning, stacklevel=5)
-    return parts
+            warnings.warn(text, WarmStartWarning, stacklevel=4)
+    return tuple(parts)
 
 
-def _read(start: WarmStart, space: Space, options: Options, rng: Rng) -> WarmStartResults:
+def _use_source(
+    start: WarmStart, source: SourceResults, space: Space, options: Options, rng: Rng
+) -> WarmStartResults:
     direction = options.direction
-    source = read_source(start.source, start.data, space, start.objective, options.objective)
-    rows, known_direction = _rows_by_objective(start, source, options.objective)
+    rows, known_direction = _rows_by_objective(start.objective, source, options.objective)
     if start.mode == "prior":  # excluded configurations were never run and carry no information
         rows = [(config, outcome) for config, outcome in rows if outcome.failed != "constraints"]
     if known_direction not in (None, direction):
         raise ConfigError(
-            f"warm start {start.source}: its values are to {known_direction}, this run is to {direction}; "
+            f"its values are to {known_direction}, this run is to {direction}; "
             "give a list of (configuration, value) with values that this run may have"
         )
     rows = [(config, without_bound(outcome, direction)) for config, outcome in rows]
-    matched = match_results(start.source, start.mode, space, source.names, rows, rng)
-    selected = list(matched.rows)
+    matched, left_out, missing = _match_rows(start, space, source.names, rows, rng)
+    assumed = "any value" if start.mode == "prior" else "its default"
+    notes = [
+        f"{name} is not in {start.source}: it is assumed to have {assumed}" for name in missing
+    ]
+    costs = _costs([outcome for _, outcome in matched], direction)
     if start.mode == "configs":
-        selected = _select_best(start, matched.rows, direction)
+        matched = _select_best(matched, costs, start.best)
     elif start.mode == "prior":
-        selected = _select_for_model(start, matched.rows, direction, rng)
-    return WarmStartResults(
-        start.mode,
-        start.source,
-        numbered(selected),
-        len(rows),
-        matched.left_out,
-        matched.notes,
-    )
+        matched = _select_for_model(matched, costs, start.rows, rng)
+    trials = numbered(matched)
+    return WarmStartResults(start.mode, start.source, trials, len(rows), left_out, tuple(notes))
 
 
 def _rows_by_objective(
-    start: WarmStart, source: SourceResults, objective: str
+    given: str | None, source: SourceResults, objective: str
 ) -> tuple[list[ConfigOutcome], Direction | None]:
     """Return the results with the right measurement as the value, and its direction if it is known.
+
+    Args:
+        given: Name of the measurement that the user chose for the value, or None.
+        source: The results of the source.
+        objective: Name of the run's value.
 
     Raises:
         ConfigError: The source has another objective and no such measurement.
     """
-    own, wanted = source.objective, start.objective or objective
-    if own in (None, wanted):
+    own, chosen = source.objective, given or objective
+    if own in (None, chosen):
         return source.rows, source.direction
-    rows = by_measurement(source.rows, wanted, own)
+    rows = by_measurement(source.rows, chosen, own)
     if any(outcome.status is Status.OK for _, outcome in rows):
         return rows, None
-    if start.objective is None and _UNNAMED in (own, objective):
+    if given is None and _UNNAMED in (own, objective):
         return source.rows, source.direction
     raise ConfigError(
-        f"warm start {start.source}: its objective is {own!r}, and it has no measurement {wanted!r}; "
+        f"its objective is {own!r}, and it has no measurement {chosen!r}; "
         f"if {own!r} is the objective of this run, write WarmStart(..., objective={own!r})"
     )
 
 
-def _select_best(
-    start: WarmStart, rows: Sequence[ConfigOutcome], direction: Direction
-) -> list[ConfigOutcome]:
+def _match_rows(
+    start: WarmStart, space: Space, names: set[str], rows: Sequence[ConfigOutcome], rng: Rng
+) -> tuple[list[ConfigOutcome], Mapping[str, int], list[str]]:
+    """Return the results that belong to a space, in its values.
+
+    A parameter that the source lacks is assumed to have had its default. For a related task (``prior``) its value is
+    drawn at random instead, so that a model learns that the task says nothing about it. A parameter that the space
+    lacks must have had a single value if the results are of the same task (``data``). Known constraints do not matter
+    for related tasks.
+
+    Args:
+        start: The warm start.
+        space: The space of the run.
+        names: The parameters of the source.
+        rows: The results of the source.
+        rng: Source of randomness.
+
+    Returns:
+        The results, the number of those left out by reason, and the parameters that the source lacks.
+
+    Raises:
+        ConfigError: No result belongs to the space; the message says why.
+    """
+    if not rows:
+        raise ConfigError("it has no results")
+    if not names & set(space.names):
+        raise ConfigError(
+            f"none of its parameters ({_join(names)}) is one of the space ({_join(space.names)})"
+        )
+    for name in sorted(names - set(space.names)) if start.mode == "data" else ():
+        if len({repr(config.get(name)) for config, _ in rows}) > 1:
+            raise ConfigError(
+                f"its results differ in {name!r}, which the space lacks, so they are not of this task; "
+                "add the parameter, or use mode='configs' or 'prior'"
+            )
+    missing = [name for name in space.names if name not in names]
+    fill = _draw_value(space, rng) if start.mode == "prior" else _use_defaults(space, missing)
+    mapper = ConfigMapper(space, lambda name: fill(name) if name in missing else None)
+    reasons: Counter[str] = Counter()
+    matched: list[ConfigOutcome] = []
+    for config, outcome in rows:
+        mapped, reason = mapper.map(config)
+        if mapped is None:
+            reasons[reason] += 1
+        else:
+            matched.append((mapped, outcome))
+    if start.mode != "prior" and matched:
+        inside = space.feasible.contains(space.encode([config for config, _ in matched]))
+        reasons.update({_EXCLUDED: int((~inside).sum())} if not inside.all() else {})
+        matched = [row for row, is_inside in zip(matched, inside, strict=True) if is_inside]
+    if not matched:
+        details = "; ".join(f"{reason}: {n}" for reason, n in reasons.most_common(3))
+        raise ConfigError(f"none of its {len(rows)} results fits the space ({details})")
+    return matched, dict(reasons), missing
+
+
+def _use_defaults(space: Space, missing: Sequence[str]) -> Callable[[str], Any]:
+    defaults = default_values(space)
+    for name in missing:
+        if defaults[name] is None:
+            raise ConfigError(
+                f"it lacks the parameter {name!r}, which has no default; set the default to the value that "
+                "these results had, or use mode='prior'"
+            )
+    return defaults.__getitem__
+
+
+def _draw_value(space: Space, rng: Rng) -> Callable[[str], Any]:
+    def draw(name: str) -> Any:
+        parameter = space.parameters[name]
+        return parameter.decode(parameter.sample(1, rng))[0]
+
+    return draw
+
+
+def _join(names: Iterable[str]) -> str:
+    return ", ".join(sorted(map(str, names)))[:200]
+
+
+def _select_best(rows: Sequence[ConfigOutcome], costs: Array, count: int) -> list[ConfigOutcome]:
     """Return the best configurations without repetition."""
-    costs = _costs((outcome for _, outcome in rows), direction)
     best: dict[tuple[Any, ...], ConfigOutcome] = {}
     for i in np.argsort(costs, kind="stable"):
-        if np.isfinite(costs[i]) and len(best) < start.best:
+        if np.isfinite(costs[i]) and len(best) < count:
             best.setdefault(tuple(rows[i][0].values()), rows[i])
     if not best:
-        raise ConfigError(f"warm start {start.source}: none of its results is a success")
+        raise ConfigError("none of its results is a success")
     return list(best.values())
 
 
 def _select_for_model(
-    start: WarmStart, rows: Sequence[ConfigOutcome], direction: Direction, rng: Rng
+    rows: Sequence[ConfigOutcome], costs: Array, most: int, rng: Rng
 ) -> list[ConfigOutcome]:
     """Return as many results as a model of a related task may have."""
-    costs = _costs((outcome for _, outcome in rows), direction)
     ok = np.isfinite(costs)
-    if len(np.unique(costs[ok])) < _MIN_PRIOR_VALUES:
+    if len(np.unique(costs[ok])) < MIN_PRIOR_VALUES:
         raise ConfigError(
-            f"warm start {start.source}: a prior needs {_MIN_PRIOR_VALUES} different values in this space; "
+            f"a prior needs {MIN_PRIOR_VALUES} different values in this space; "
             "use mode='configs' for fewer"
         )
     imputed = np.quantile(costs[ok], _FAILURE_QUANTILE, method="higher")
-    return [rows[i] for i in chosen_rows(np.where(ok, costs, imputed), start.rows, rng)]
+    return [rows[i] for i in chosen_rows(np.where(ok, costs, imputed), most, rng)]
 
 
 def _costs(outcomes: Iterable[Outcome | None], direction: Direction) -> Array:
@@ -231,7 +273,7 @@ def tasks_of(
 
 
 def _task_of(part: WarmStartResults, name: str, space: Space, direction: Direction) -> RelatedTask:
-    costs = _costs((trial.outcome for trial in part.trials), direction)
+    costs = _costs([trial.outcome for trial in part.trials], direction)
     try:
         codes = space.encode([trial.config for trial in part.trials])
     except (ConfigError, TypeError, ValueError, AttributeError) as error:

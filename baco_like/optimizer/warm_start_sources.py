@@ -1,22 +1,72 @@
-"""Read the data of a warm start: files, optimizers, tables and lists."""
+"""Warm starts as users give them, and the results in their data: files, optimizers, tables and lists."""
 
 from __future__ import annotations
 
 import os
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
+from baco_like._checks import whole_number
 from baco_like.exceptions import RunFileError, WarmStartWarning
-from baco_like.optimizer.matching import ConfigOutcome
+from baco_like.journal.warm_start_results import MODES, Mode
 from baco_like.records.direction import Direction
 from baco_like.records.history import History
 from baco_like.records.reading import number_in, outcome_from
 from baco_like.records.table import column
-from baco_like.records.trial import Trial
+from baco_like.records.trial import Outcome, Trial
 from baco_like.results.formats import read
 from baco_like.results.recording import Recording
 from baco_like.spaces.space import Space
+
+ConfigOutcome = tuple[Mapping[str, Any], Outcome]
+"""A configuration with its outcome."""
+
+MIN_PRIOR_VALUES = 3
+"""Distinct values that a related task needs: with two, any model ranks half of the pairs correctly."""
+
+
+@dataclass(frozen=True)
+class WarmStart:
+    """Results of earlier runs and how to use them.
+
+    Args:
+        data: The path of a file of results (our journal, T4, Kernel Tuner's cache, KTT, CSV of BaCO and HyperMapper),
+            an `Optimizer`, a DataFrame with a column for each parameter and one for the objective, or a list of
+            ``(configuration, value)`` in which the value None is a failure.
+        mode: ``data``: results of the same task; they count as if this run had observed them, but not against its
+            budget. ``configs``: the best configurations are tried first. ``prior``: results of a related task (another
+            device, another input size); their model helps as far as it ranks this run's observations correctly.
+        best: With ``configs``: number of configurations.
+        rows: With ``prior``: maximum number of results; half are the best ones, the others are drawn from the rest.
+        objective: Name of the measurement to use as the value, if the source has several. None uses the run's
+            objective. If the source has no such measurement, either the source or the run must have the unspecific
+            objective ``value``.
+
+    Raises:
+        ValueError: An argument has a wrong value.
+    """
+
+    data: Any
+    mode: Mode = "data"
+    best: int = 5
+    rows: int = 300
+    objective: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.mode not in MODES:
+            raise ValueError(f"mode must be one of {', '.join(MODES)}, not {self.mode!r}")
+        object.__setattr__(self, "best", whole_number("best", self.best, 1))
+        object.__setattr__(self, "rows", whole_number("rows", self.rows, MIN_PRIOR_VALUES))
+
+    @property
+    def source(self) -> str:
+        """Name of the data in messages and in the journal."""
+        if isinstance(self.data, str | os.PathLike):
+            return Path(self.data).name
+        return type(self.data).__name__
 
 
 class SourceResults(NamedTuple):
@@ -35,16 +85,12 @@ class SourceResults(NamedTuple):
     objective: str | None = None
 
 
-def read_source(
-    name: str, data: Any, space: Space, given: str | None, objective: str
-) -> SourceResults:
+def read_source(start: WarmStart, space: Space, objective: str) -> SourceResults:
     """Return the results in the data of a warm start.
 
     Args:
-        name: Name of the source, for messages.
-        data: As in `WarmStart`.
+        start: The warm start.
         space: The space of the run.
-        given: Name of the measurement that the user chose for the value, or None.
         objective: Name of the run's value.
 
     Raises:
@@ -52,24 +98,32 @@ def read_source(
         JournalError: The file is a damaged journal.
         ValueError: The data has an unknown type or lacks the objective.
     """
+    data = start.data
     if isinstance(data, str | os.PathLike):
-        data = _read_file(data, given, objective)
+        data = _read_file(data, start.objective, objective)
     if isinstance(data, Recording):
         recorded: list[ConfigOutcome] = list(zip(data.configs, data.outcomes, strict=True))
         return SourceResults(set(data.names), recorded, data.direction, data.objective)
     history = getattr(data, "history", None)
     if isinstance(history, History):
-        options = getattr(data, "options", None)
-        measured = getattr(options, "objective", None)
+        measured = getattr(getattr(data, "options", None), "objective", None)
         rows = _rows_of_trials(history.trials)
         return SourceResults(set(history.space.names), rows, history.direction, measured)
+    objective = start.objective or objective
     if hasattr(data, "columns") and hasattr(data, "to_dict"):
-        rows = _rows_of_table(name, data, space, given or objective)
+        rows, texts = _rows_of_table(data, space, objective)
     elif isinstance(data, Iterable) and not isinstance(data, Mapping):
-        rows = _rows_of_pairs(name, list(data), given or objective)
+        rows, texts = _rows_of_pairs(list(data), objective)
     else:
         raise ValueError(
             f"warm_start = {data!r:.60}: give a path, an Optimizer, a DataFrame or a list of (configuration, value)"
+        )
+    if texts:
+        warnings.warn(
+            f"warm start {start.source}: {len(texts)} of {len(rows)} values are texts and count as failures, "
+            f"such as {texts[0]!r:.100}",
+            WarmStartWarning,
+            stacklevel=5,
         )
     return SourceResults({parameter for config, _ in rows for parameter in config}, rows)
 
@@ -88,32 +142,35 @@ def _rows_of_trials(trials: Iterable[Trial]) -> list[ConfigOutcome]:
     return [(trial.config, trial.outcome) for trial in trials if trial.outcome is not None]
 
 
-def _rows_of_table(source: str, table: Any, space: Space, objective: str) -> list[ConfigOutcome]:
-    """Return the rows of a DataFrame, such as `Optimizer.to_dataframe` makes it; further columns are ignored."""
+def _rows_of_table(
+    table: Any, space: Space, objective: str
+) -> tuple[list[ConfigOutcome], list[str]]:
+    """Return the rows of a DataFrame, such as `Optimizer.to_dataframe` makes it, and texts that are no numbers.
+
+    Further columns are ignored.
+    """
+    value_column = column(objective, space.parameters)
+    failure_column = column("failed", space.parameters)
     columns = list(table.columns)
-    value_column, failure_column = (
-        column(objective, space.parameters),
-        column("failed", space.parameters),
-    )
     if value_column not in columns:
         raise ValueError(
             f"warm_start: the table has no column {value_column!r} for the objective; it has {columns!r:.200}"
         )
-    rows: list[ConfigOutcome] = []
     records = table.to_dict("records")
-    values = _read_numbers(source, [record[value_column] for record in records])
-    for record, value in zip(records, values, strict=True):
+    values, texts = _read_numbers([record[value_column] for record in records])
+    rows: list[ConfigOutcome] = []
+    for i, (record, value) in enumerate(zip(records, values, strict=True)):
         config = {name: record[name] for name in space.names if name in record}
         failure = record.get(failure_column)
         word = failure if isinstance(failure, str) else None
-        outcome = outcome_from(len(rows), None if word else value, objective, word)
-        rows.append((config, outcome))
-    return rows
+        rows.append((config, outcome_from(i, None if word else value, objective, word)))
+    return rows, texts
 
 
-def _rows_of_pairs(source: str, pairs: Sequence[Any], objective: str) -> list[ConfigOutcome]:
+def _rows_of_pairs(pairs: Sequence[Any], objective: str) -> tuple[list[ConfigOutcome], list[str]]:
+    """Return the rows of a list of trials or of (configuration, value), and texts that are no numbers."""
     if pairs and all(isinstance(pair, Trial) for pair in pairs):
-        return _rows_of_trials(pairs)
+        return _rows_of_trials(pairs), []
     for pair in pairs:
         if isinstance(pair, str | os.PathLike):
             raise ValueError(
@@ -121,23 +178,13 @@ def _rows_of_pairs(source: str, pairs: Sequence[Any], objective: str) -> list[Co
             )
         if not isinstance(pair, Sequence) or len(pair) != 2 or not isinstance(pair[0], Mapping):
             raise ValueError(f"warm_start: {pair!r:.80} is not (configuration, value)")
-    values = _read_numbers(source, [value for _, value in pairs])
-    return [
-        (config, outcome_from(i, value, objective))
-        for i, ((config, _), value) in enumerate(zip(pairs, values, strict=True))
-    ]
+    values, texts = _read_numbers([value for _, value in pairs])
+    outcomes = [outcome_from(i, value, objective) for i, value in enumerate(values)]
+    return list(zip([config for config, _ in pairs], outcomes, strict=True)), texts
 
 
-def _read_numbers(source: str, values: Sequence[Any]) -> list[Any]:
-    """Return the values, with texts of numbers as numbers; warn of other texts, which count as failures."""
+def _read_numbers(values: Sequence[Any]) -> tuple[list[Any], list[str]]:
+    """Return the values, with texts of numbers as numbers, and all other texts, which count as failures."""
     numbers = [number_in(value) if isinstance(value, str) else None for value in values]
     read = [v if number is None else number for v, number in zip(values, numbers, strict=True)]
-    texts = [value for value in read if isinstance(value, str)]
-    if texts:
-        warnings.warn(
-            f"warm start {source}: {len(texts)} of {len(values)} values are texts and count as failures, "
-            f"such as {texts[0]!r:.100}",
-            WarmStartWarning,
-            stacklevel=8,
-        )
-    return read
+    return read, [value for value in read if isinstance(value, str)]
