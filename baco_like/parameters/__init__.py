@@ -16,11 +16,7 @@ from baco_like.parameters.protocol import (
     is_permutation,
 )
 from baco_like.parameters.real import Real
-from baco_like.parameters.registry import (
-    parameter_from_dict,
-    parameter_to_dict,
-    register_parameter,
-)
+from baco_like.parameters.registry import parameter_from_dict, parameter_to_dict, register_parameter
 
 __all__ = [
     "Categorical",

@@ -15,14 +15,7 @@ from baco_like.exceptions import SpaceError
 from baco_like.parameters import distances, priors
 from baco_like.parameters.bases import ListedParameter, checked_default
 from baco_like.parameters.protocol import ParameterKind
-from baco_like.parameters.values import (
-    Lookup,
-    Value,
-    domain_values,
-    indices,
-    is_number,
-    shorten,
-)
+from baco_like.parameters.values import Lookup, Value, domain_values, indices, is_number, shorten
 
 
 @final

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from baco_like._typing import Array, Codes, Mask, Rng
-from baco_like.spaces.neighbourhoods import ParameterLocation, list_used_codes, locate_parameters
+from baco_like.spaces.neighbourhoods import ParameterLocation, locate_parameters
 from baco_like.spaces.rows import drop_duplicates
 from baco_like.spaces.space import Space
 
@@ -246,7 +246,7 @@ def _values_at(space: Space, place: ParameterLocation, shares: Array, rng: Rng) 
     parameter = place.parameter
     if parameter.width > 1:
         return parameter.sample(len(shares), rng)
-    codes = list_used_codes(space, place)
+    codes = place.used_codes()
     if codes is None:
         return parameter.from_unit(shares[:, None])
     lengths = parameter.interval_lengths(codes[:, None])

@@ -43,12 +43,11 @@ def cascade(space: Space, codes: Codes, rng: Rng, limit: int = 256) -> Neighbour
     if space.feasible.uses_every_value:  # then the first two are the same
         definitions.remove(jointly_adjacent)
     for definition in definitions:
-        found, owner = definition(space, codes[left], rng, limit)
-        rows.append(found)
+        neighbours, owner = definition(space, codes[left], rng, limit)
+        rows.append(neighbours)
         owners.append(left[owner])
         left = np.delete(left, np.unique(owner))
         if not len(left):
-            return sort_by_owner(np.concatenate(rows), np.concatenate(owners))
+            break
     rows.append(nearest(space, codes[left], rng))
-    owners.append(left)
-    return sort_by_owner(np.concatenate(rows), np.concatenate(owners))
+    return sort_by_owner(np.concatenate(rows), np.concatenate([*owners, left]))

@@ -204,16 +204,13 @@ def number_of_changes(space: Space, share: float) -> int:
     A permutation counts one bit per element, another parameter one per value but 64 at most. A parameter whose values
     cannot be listed counts as many bits as it has neighbours.
     """
-    return max(
-        1,
-        int(share * sum(_bits(space, place) for place in neighbourhoods.locate_parameters(space))),
-    )
+    return max(1, int(share * sum(map(_bits, neighbourhoods.locate_parameters(space)))))
 
 
-def _bits(space: Space, place: neighbourhoods.ParameterLocation) -> int:
+def _bits(place: neighbourhoods.ParameterLocation) -> int:
     if place.parameter.width > 1:
         return place.parameter.width
-    listed = neighbourhoods.list_used_codes(space, place)
+    listed = place.used_codes()
     return neighbourhoods.DRAWS if listed is None else min(len(listed), _MOST_BITS)
 
 
@@ -241,20 +238,20 @@ def perturb(space: Space, row: Array, count: int, rng: Rng) -> Array:
     for place, changes in zip(genes, times.tolist(), strict=True):
         if changes:
             at = place.columns
-            rows[:, at] = _draw_used_values(space, place, rows[:, at], changes, rng)
+            rows[:, at] = _draw_used_values(place, rows[:, at], changes, rng)
     feasible = np.flatnonzero(space.feasible.contains(rows))
     return np.asarray(rows[feasible[0]] if len(feasible) else nearest(space, rows[:1], rng)[0])
 
 
 def _draw_used_values(
-    space: Space, place: neighbourhoods.ParameterLocation, own: Codes, changes: int, rng: Rng
+    place: neighbourhoods.ParameterLocation, own: Codes, changes: int, rng: Rng
 ) -> Codes:
     """Return other values of one parameter, ``(n, width)`` -> ``(n, width)``."""
     if place.parameter.width > 1:
         for _ in range(min(changes, place.parameter.width)):
             own = move_elements(own, rng)
         return own
-    listed = neighbourhoods.list_used_codes(space, place)
+    listed = place.used_codes()
     if listed is None:
         return place.parameter.sample(len(own), rng)
     if len(listed) == 1:

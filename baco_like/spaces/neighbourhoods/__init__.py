@@ -1,17 +1,15 @@
 """Neighbours of configurations: which ones there are by each definition, for many rows at once."""
 
-from baco_like.spaces.neighbourhoods.definitions import (
-    adjacent,
-    hamming,
+from baco_like.spaces.neighbourhoods.all_parameters import (
     index_distance,
     jointly_adjacent,
     strictly_adjacent,
 )
+from baco_like.spaces.neighbourhoods.one_parameter import adjacent, hamming
 from baco_like.spaces.neighbourhoods.proposals import (
     DRAWS,
     Neighbours,
     ParameterLocation,
-    list_used_codes,
     locate_parameters,
 )
 
@@ -23,7 +21,6 @@ __all__ = [
     "hamming",
     "index_distance",
     "jointly_adjacent",
-    "list_used_codes",
     "locate_parameters",
     "strictly_adjacent",
 ]

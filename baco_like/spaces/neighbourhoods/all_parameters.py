@@ -1,8 +1,11 @@
-"""Feasible rows in which every parameter takes one of a few proposed values."""
+"""Neighbours in which several parameters may differ (Willemsen et al., section IV-A), for many rows at once.
+
+As in `baco_like.spaces.neighbourhoods.one_parameter`, every function returns feasible rows and their owners.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -14,15 +17,52 @@ from baco_like.spaces.neighbourhoods.proposals import (
     Neighbours,
     ParameterLocation,
     Propose,
-    locate_parameters,
+    group_by_factor,
+    propose_steps,
+    propose_used_steps,
 )
 from baco_like.spaces.space import Space
+
+JOINT_LIMIT = 256
+"""Most neighbours of a row by the definitions in which all parameters may change at once: there can be 3^d."""
 
 _SURPLUS = 2
 """Partial rows kept for each requested neighbour while neighbours are built."""
 
 
-def change_all_parameters(
+def strictly_adjacent(space: Space, codes: Codes, rng: Rng, limit: int = JOINT_LIMIT) -> Neighbours:
+    """Return neighbours in which every parameter has its own, the previous or the next value (Willemsen et al.).
+
+    Unordered parameters change as in `adjacent`. The neighbours are found by walking the trees, so only feasible
+    ones cost time; the product over factors is not listed beyond the limit.
+
+    Args:
+        space: The space.
+        codes: Rows of codes, ``(n, w)``.
+        rng: Random numbers.
+        limit: Most neighbours of a row; if there are more, random ones are returned.
+    """
+    return _change_all_parameters(space, codes, propose_steps, rng, limit)
+
+
+def jointly_adjacent(space: Space, codes: Codes, rng: Rng, limit: int = JOINT_LIMIT) -> Neighbours:
+    """Return neighbours in which every parameter has its own or the nearest value that occurs in feasible rows.
+
+    This is the "adjacent" of Willemsen et al.: `strictly_adjacent`, but values that occur in no feasible
+    configuration are skipped.
+    """
+    return _change_all_parameters(space, codes, propose_used_steps, rng, limit)
+
+
+def index_distance(space: Space, codes: Codes) -> Neighbours:
+    """Return the feasible rows with the least positive sum of index differences to each row (Willemsen et al.).
+
+    Unordered values differ by 1, permutations by adjacent swaps. Reals never change.
+    """
+    return space.feasible.closest_others(codes)
+
+
+def _change_all_parameters(
     space: Space, codes: Codes, propose: Propose, rng: Rng, limit: int
 ) -> Neighbours:
     """Return feasible rows made of proposed values of all parameters, without the row itself.
@@ -34,23 +74,14 @@ def change_all_parameters(
         rng: Random numbers.
         limit: Most rows for each row; if there are more, random ones are returned.
     """
-    by_factor: list[list[ParameterLocation]] = [[] for _ in space.feasible.factors]
-    for location in locate_parameters(space):
-        by_factor[location.factor].append(location)
+    factors = space.feasible.factors
     parts = [
-        _change_factor(
-            factor,
-            sorted(members, key=lambda one: int(one.inside[0])),
-            codes,
-            propose,
-            rng,
-            _SURPLUS * limit,
-        )
-        for factor, members in zip(space.feasible.factors, by_factor, strict=True)
+        _change_factor(factor, members, codes, propose, rng, _SURPLUS * limit)
+        for factor, members in group_by_factor(space)
     ]
     chosen, owner = _combine([part[1] for part in parts], len(codes), rng, limit + 1)
     rows = np.empty((len(owner), space.width))
-    for factor, (values, _), which in zip(space.feasible.factors, parts, chosen, strict=True):
+    for factor, (values, _), which in zip(factors, parts, chosen, strict=True):
         rows[:, factor.columns] = values[which]
     new = (rows != codes[owner]).any(axis=1)
     rows, owner = rows[new], owner[new]
@@ -60,20 +91,18 @@ def change_all_parameters(
 
 def _change_factor(
     factor: Factor,
-    members: Sequence[ParameterLocation],
+    members: list[ParameterLocation],
     codes: Codes,
     propose: Propose,
     rng: Rng,
     cap: int,
 ) -> Neighbours:
     """Return the feasible combinations within one factor, at most ``cap`` random ones for each row."""
-    rows, owner = codes[:, factor.columns], np.arange(len(codes))
     if isinstance(factor, TreeGroup) and len(factor.domains) > 1:
-        return _change_tree(
-            factor, {int(p.inside[0]): p for p in members}, codes, propose, rng, cap
-        )
-    for location in members:
-        proposed, proposed_owner = propose(location, codes)
+        return _change_tree(factor, members, codes, propose, rng, cap)
+    rows, owner = codes[:, factor.columns], np.arange(len(codes))
+    for location in sorted(members, key=lambda location: int(location.inside[0])):
+        proposed, proposed_owner = propose(location, codes, rng)
         left, right = pair_by_owner(owner, proposed_owner, len(codes))
         rows, owner = replace_columns(rows, left, location.inside, proposed[right]), owner[left]
         kept = thin(owner, rng, cap)
@@ -84,7 +113,7 @@ def _change_factor(
 
 def _change_tree(
     factor: TreeGroup,
-    locations: Mapping[int, ParameterLocation],
+    members: list[ParameterLocation],
     codes: Codes,
     propose: Propose,
     rng: Rng,
@@ -94,15 +123,14 @@ def _change_tree(
 
     Only nodes are carried along; the codes are collected at the end.
     """
+    locations = {int(location.inside[0]): location for location in members}
     n = len(codes)
     owner, node = np.arange(n), np.zeros(n, dtype=np.int64)
     chosen_at: list[tuple[slice, Codes, Ints, Ints]] = []
     for level, domain, at in zip(factor.tree.levels, factor.domains, factor.slices, strict=True):
-        location = locations.get(at.start)  # constants have none and keep their value
-        if location is None:
-            proposed, whose = codes[:, factor.columns[at]], np.arange(n)
-        else:
-            proposed, whose = propose(location, codes)
+        proposed, whose = codes[:, factor.columns[at]], np.arange(n)
+        if at.start in locations:  # constants have none and keep their value
+            proposed, whose = propose(locations[at.start], codes, rng)
         left, right = pair_by_owner(owner, whose, n)
         edge = level.edge(node[left], domain.positions(proposed)[right])
         alive = np.flatnonzero(edge >= 0)

@@ -1,7 +1,13 @@
-"""Feasible rows in which one parameter has another value."""
+"""Neighbours that differ from a row in one parameter (Schoonhoven et al. 2022, section III-B), for many rows at once.
+
+Every function returns feasible rows and, for each, the index of the row that it is a neighbour of (its owner),
+increasing. A row is never its own neighbour. The given rows may violate constraints; their neighbours are feasible,
+so the same functions repair rows.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Literal
 
@@ -14,10 +20,10 @@ from baco_like.spaces.feasible.ragged import replace_columns, sort_by_owner
 from baco_like.spaces.neighbourhoods.proposals import (
     Neighbours,
     ParameterLocation,
-    Propose,
-    count_proposals,
-    list_used_codes,
+    group_by_factor,
+    join_neighbours,
     locate_parameters,
+    propose_unordered_steps,
     propose_values,
 )
 from baco_like.spaces.space import Space
@@ -32,124 +38,113 @@ _CANDIDATES = 2**18
 """Rows tested at a time."""
 
 
-def change_by_proposals(space: Space, codes: Codes, propose: Propose) -> Neighbours:
-    """Return the feasible rows that differ in one parameter, which takes one of the proposed values."""
-    rows, owners = [codes[:0]], [np.empty(0, dtype=np.int64)]
-    for location, changeable in _changeable_rows(space, codes):
-        factor = space.feasible.factors[location.factor]
-        step = max(1, _CANDIDATES // count_proposals(space, location))
-        for begin in range(0, len(changeable), step):
-            block = changeable[begin : begin + step]
-            proposed, owner = propose(location, codes[block])
-            kept, owner = _keep_feasible(factor, location, codes, proposed, block[owner])
-            columns = np.arange(location.columns.start, location.columns.stop)
-            rows.append(replace_columns(codes, owner, columns, kept))
-            owners.append(owner)
-    return sort_by_owner(np.concatenate(rows), np.concatenate(owners))
+def hamming(space: Space, codes: Codes, rng: Rng, limit: int | None = None) -> Neighbours:
+    """Return the neighbours that differ in one parameter, by any value.
 
+    Permutations differ by one swap of two elements. Reals, and integers too wide to list, are tried at eight random
+    values, half of them near the row's own.
 
-def change_to_any_value(space: Space, codes: Codes, rng: Rng, limit: int | None) -> Neighbours:
-    """Return the feasible rows that differ in one parameter, at most ``limit`` random values of each.
-
-    The same as `change_by_proposals` with `propose_values`, but a tree is walked once for all of its parameters.
+    Args:
+        space: The space.
+        codes: Rows of codes, ``(n, w)``.
+        rng: Random numbers.
+        limit: Most random values (or swaps) of one parameter that are tried for a row; None means all.
     """
-    factors = space.feasible.factors
-    by_factor: list[list[ParameterLocation]] = [[] for _ in factors]
-    for location in locate_parameters(space):
-        by_factor[location.factor].append(location)
-    tried = sum(count_proposals(space, one) for members in by_factor for one in members)
+    groups = group_by_factor(space)
+    tried = sum(location.most_proposals() for _, members in groups for location in members)
     step = max(1, _CANDIDATES // max(1, tried))
-    rows, owners = [codes[:0]], [np.empty(0, dtype=np.int64)]
+    blocks = []
     for begin in range(0, len(codes), step):
         block = codes[begin : begin + step]
-        parts = [
-            _change_factor(space, factor, members, block, rng, limit)
-            for factor, members in zip(factors, by_factor, strict=True)
-        ]
-        near, owner = _complete_rows(factors, block, parts)
-        rows.append(near)
-        owners.append(owner + begin)
-    return np.concatenate(rows), np.concatenate(owners)
-
-
-def _complete_rows(
-    factors: Sequence[Factor], codes: Codes, parts: Sequence[tuple[Codes, Ints, Mask]]
-) -> Neighbours:
-    """Return whole rows of the parts that `_change_factor` returned, if all other factors are feasible."""
-    infeasible = [~good for _, _, good in parts]
-    total = np.sum(infeasible, axis=0)
-    if total.any():
-        kept = [(total == own)[owner] for (_, owner, _), own in zip(parts, infeasible, strict=True)]
-        parts = [
-            (part[fit], owner[fit], good)
-            for (part, owner, good), fit in zip(parts, kept, strict=True)
-        ]
-    owner = np.concatenate([owner for _, owner, _ in parts])
-    order = np.argsort(owner, kind="stable")
-    rows = codes[owner]
-    begin = 0
-    for factor, (part, own, _) in zip(factors, parts, strict=True):
-        rows[begin : begin + len(own), factor.columns] = part
-        begin += len(own)
-    return rows[order], owner[order]
+        parts = [_change_factor(factor, members, block, rng, limit) for factor, members in groups]
+        rows, owner = _complete_rows(space.feasible.factors, block, parts)
+        blocks.append((rows, owner + begin))
+    return join_neighbours(blocks, space.width)
 
 
 def _change_factor(
-    space: Space,
-    factor: Factor,
-    members: Sequence[ParameterLocation],
-    codes: Codes,
-    rng: Rng,
-    limit: int | None,
+    factor: Factor, members: list[ParameterLocation], codes: Codes, rng: Rng, limit: int | None
 ) -> tuple[Codes, Ints, Mask]:
     """Return a factor's rows with one change, their owners, and which of the given rows it allows."""
     own = codes[:, factor.columns]
-    if isinstance(factor, TreeGroup) and len(factor.domains) > 1:
+    if isinstance(factor, TreeGroup) and len(factor.domains) > 1:  # walked once for all
         return factor.one_changes(own, rng, limit)
-    rows, owners = [own[:0]], [np.empty(0, dtype=np.int64)]
-    for location in members:
-        proposed, owner = propose_values(space, location, codes, rng, limit)
-        kept, owner = _keep_feasible(factor, location, codes, proposed, owner)
-        rows.append(replace_columns(own, owner, location.inside, kept))
-        owners.append(owner)
-    return np.concatenate(rows), np.concatenate(owners), factor.contains(own)
+    proposals = ((p, *propose_values(p, codes, rng, limit)) for p in members)
+    changed = [_keep_feasible(p, codes, values, owner) for p, values, owner in proposals]
+    return *join_neighbours(changed, own.shape[1]), factor.contains(own)
 
 
-def change_to_next_values(space: Space, codes: Codes) -> Neighbours:
-    """Return the rows in which one ordered parameter has the nearest value below or above that is feasible."""
-    rows, owners = [codes[:0]], [np.empty(0, dtype=np.int64)]
-    for location, changeable in _changeable_rows(space, codes):
+def _keep_feasible(
+    location: ParameterLocation, codes: Codes, proposed: Codes, owner: Ints
+) -> Neighbours:
+    """Return the feasible rows of the factor in which the parameter has a proposed value that is not the row's own."""
+    new = (proposed != codes[owner, location.columns]).any(axis=1)
+    factor, owner = location.factor, owner[new]
+    rows = replace_columns(codes[:, factor.columns], owner, location.inside, proposed[new])
+    good = factor.contains(rows)
+    return rows[good], owner[good]
+
+
+def _complete_rows(
+    factors: Sequence[Factor], codes: Codes, parts: list[tuple[Codes, Ints, Mask]]
+) -> Neighbours:
+    """Return whole rows of the parts that `_change_factor` returned, if all other factors are feasible."""
+    infeasible = np.sum([~good for _, _, good in parts], axis=0)
+    if infeasible.any():
+        for i, (part, owner, good) in enumerate(parts):
+            fit = (infeasible == ~good)[owner]
+            parts[i] = (part[fit], owner[fit], good)
+    owner = np.concatenate([owner for _, owner, _ in parts])
+    rows = codes[owner]
+    begin = 0
+    for factor, (part, _, _) in zip(factors, parts, strict=True):
+        rows[begin : begin + len(part), factor.columns] = part
+        begin += len(part)
+    return sort_by_owner(rows, owner)
+
+
+def adjacent(space: Space, codes: Codes, rng: Rng) -> Neighbours:
+    """Return the neighbours in which one parameter has the nearest value before or after its own that is feasible.
+
+    Without constraints these are the adjacent neighbours of Schoonhoven et al.; values that would violate a
+    constraint are skipped. An unordered parameter may take any other value; permutations change by one swap of
+    elements at consecutive positions; reals as in `hamming`.
+    """
+    locations = locate_parameters(space)
+    listed = [location.used_codes() for location in locations]
+    if sum(math.inf if values is None else len(values) for values in listed) <= _FEW:
+        return _keep_nearest_values(space, codes, *hamming(space, codes, rng))
+    factors = space.feasible.factors
+    infeasible = {factor: ~factor.contains(codes[:, factor.columns]) for factor in factors}
+    total = np.sum(list(infeasible.values()), axis=0)
+    unordered, ordered = [], []
+    for location in locations:
+        factor = location.factor
+        # The rows that a change of this factor alone can make feasible.
+        changeable = np.flatnonzero(total == infeasible[factor])
         if location.is_ordered:
-            for sign in (-1, 1):
-                value, owner = _find_next_value(space, location, codes, changeable, sign)
-                rows.append(
-                    replace_columns(codes, owner, np.array([location.columns.start]), value)
-                )
-                owners.append(owner)
-    return sort_by_owner(np.concatenate(rows), np.concatenate(owners))
+            found = [_find_next_value(location, codes, changeable, sign) for sign in (-1, 1)]
+            ordered += [(replace_columns(codes, o, factor.columns, r), o) for r, o in found]
+            continue
+        step = max(1, _CANDIDATES // location.most_proposals())
+        for begin in range(0, len(changeable), step):
+            block = changeable[begin : begin + step]
+            proposed, owner = propose_unordered_steps(location, codes[block], rng)
+            rows, owner = _keep_feasible(location, codes, proposed, block[owner])
+            unordered.append((replace_columns(codes, owner, factor.columns, rows), owner))
+    return sort_by_owner(*join_neighbours([*unordered, *ordered], space.width))
 
 
-def has_few_values(space: Space) -> bool:
-    """Whether the values of all parameters are listed and at most 1,024 altogether; permutations are not listed."""
-    total = 0
-    for location in locate_parameters(space):
-        codes = list_used_codes(space, location) if location.parameter.width == 1 else None
-        if codes is None:
-            return False
-        total += len(codes)
-    return total <= _FEW
-
-
-def keep_nearest_values(space: Space, codes: Codes, rows: Codes, owner: Ints) -> Neighbours:
+def _keep_nearest_values(space: Space, codes: Codes, rows: Codes, owner: Ints) -> Neighbours:
     """Return the single changes in which an ordered parameter has the nearest value below or above its own.
 
-    Changes of other parameters are kept. With `has_few_values` it is faster than `change_to_next_values`, because a
-    tree is walked once.
+    Changes of other parameters are kept. If there are few values it is faster than to search for the next ones,
+    because a tree is walked once.
     """
     if not len(rows):
         return rows, owner
     ordered = np.zeros(space.width, dtype=np.bool_)
-    ordered[[one.columns.start for one in locate_parameters(space) if one.is_ordered]] = True
+    ordered[[p.columns.start for p in locate_parameters(space) if p.is_ordered]] = True
     column = (rows != codes[owner]).argmax(axis=1)
     entry = np.arange(len(rows))
     value = rows[entry, column]
@@ -162,34 +157,15 @@ def keep_nearest_values(space: Space, codes: Codes, rows: Codes, owner: Ints) ->
     return rows[kept], owner[kept]
 
 
-def _changeable_rows(space: Space, codes: Codes) -> list[tuple[ParameterLocation, Ints]]:
-    """Return each parameter with the rows that a change of its factor alone can make feasible."""
-    factors = space.feasible.factors
-    infeasible = [~factor.contains(codes[:, factor.columns]) for factor in factors]
-    total = np.sum(infeasible, axis=0)
-    return [
-        (one, np.flatnonzero(total == infeasible[one.factor])) for one in locate_parameters(space)
-    ]
-
-
-def _keep_feasible(
-    factor: Factor, location: ParameterLocation, codes: Codes, proposed: Codes, owner: Ints
-) -> Neighbours:
-    """Return the proposed values that differ from the row's own and make its factor feasible."""
-    new = (proposed != codes[owner, location.columns]).any(axis=1)
-    proposed, owner = proposed[new], owner[new]
-    good = factor.contains(
-        replace_columns(codes[:, factor.columns], owner, location.inside, proposed)
-    )
-    return proposed[good], owner[good]
-
-
 def _find_next_value(
-    space: Space, location: ParameterLocation, codes: Codes, changeable: Ints, sign: int
+    location: ParameterLocation, codes: Codes, changeable: Ints, sign: int
 ) -> Neighbours:
-    """Return for each row the first feasible value in one direction, searched in blocks of growing length."""
-    factor = space.feasible.factors[location.factor]
-    listed = list_used_codes(space, location)
+    """Return for each row the factor's row with the first feasible value in one direction.
+
+    Blocks of growing length are searched.
+    """
+    factor = location.factor
+    listed = location.used_codes()
     count = int(location.parameter.cardinality) if listed is None else len(listed)
     own = codes[changeable, location.columns.start]
     side: Literal["left", "right"] = "left" if sign < 0 else "right"
@@ -197,7 +173,7 @@ def _find_next_value(
         np.floor(own) + (sign > 0) if listed is None else np.searchsorted(listed, own, side=side)
     )
     position = first.astype(np.int64) - (sign < 0)
-    values, owners = [np.empty((0, 1))], [np.empty(0, dtype=np.int64)]
+    parts = []
     length, reached = 4, 0
     while len(changeable) and reached < (FAR if listed is None else count):
         index = position[:, None] + sign * np.arange(length)
@@ -207,12 +183,9 @@ def _find_next_value(
         tried = replace_columns(codes[:, factor.columns], changeable[row], location.inside, value)
         good = factor.contains(tried)
         hit, first_hit = np.unique(row[good], return_index=True)
-        values.append(value[good][first_hit])
-        owners.append(changeable[hit])
-        left = np.ones(len(changeable), dtype=np.bool_)
-        left[hit] = False
+        parts.append((tried[good][first_hit], changeable[hit]))
         reached += length
-        position = position[left] + sign * length
-        changeable = changeable[left]
+        position = np.delete(position, hit) + sign * length
+        changeable = np.delete(changeable, hit)
         length = min(4 * length, max(4, _CANDIDATES // max(1, len(changeable))))
-    return np.concatenate(values), np.concatenate(owners)
+    return join_neighbours(parts, len(factor.columns))

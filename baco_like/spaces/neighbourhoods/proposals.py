@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from baco_like._typing import Array, Codes, Ints, Rng
 from baco_like.parameters.permutation_codes import all_swaps
 from baco_like.parameters.protocol import Parameter, ParameterKind
+from baco_like.spaces.feasible.feasible_set import Factor
 from baco_like.spaces.feasible.ragged import sort_by_owner, thin
 from baco_like.spaces.space import Space
 
@@ -30,13 +31,13 @@ class ParameterLocation:
     Attributes:
         parameter: The parameter.
         columns: Its code columns in the space.
-        factor: Number of its factor of the feasible set.
+        factor: Its factor of the feasible set.
         inside: Its columns within the factor.
     """
 
     parameter: Parameter
     columns: slice
-    factor: int
+    factor: Factor
     inside: Ints
 
     @property
@@ -44,39 +45,55 @@ class ParameterLocation:
         """Whether neighbouring codes are similar values."""
         return self.parameter.kind is ParameterKind.ORDERED
 
+    def used_codes(self) -> Array | None:
+        """Return the codes of a scalar that occur in feasible rows; None for a permutation or if not listed."""
+        return None if self.parameter.width > 1 else self.factor.used(int(self.inside[0]))
 
-Propose = Callable[[ParameterLocation, Codes], Neighbours]
+    def most_proposals(self) -> int:
+        """Return the greatest number of values that `propose_values` returns for a row."""
+        if self.parameter.width > 1:
+            return self.parameter.width**2
+        codes = self.used_codes()
+        return DRAWS if codes is None else max(1, len(codes))
+
+
+Propose = Callable[[ParameterLocation, Codes, Rng], Neighbours]
 """Returns values of one parameter, ``(m, width)``, to try in some rows, ``(n, w)``, with increasing owners."""
 
 
 def locate_parameters(space: Space) -> list[ParameterLocation]:
     """Return the location of each parameter that is not constant."""
-    factor = np.empty(space.width, dtype=np.int64)
     inside = np.empty(space.width, dtype=np.int64)
-    for number, one in enumerate(space.feasible.factors):
-        factor[one.columns] = number
-        inside[one.columns] = np.arange(len(one.columns))
+    factors: dict[int, Factor] = {}
+    for factor in space.feasible.factors:
+        inside[factor.columns] = np.arange(len(factor.columns))
+        factors |= dict.fromkeys(factor.columns.tolist(), factor)
+    columns = {name: space.columns[name] for name in space.active}
     return [
-        ParameterLocation(space.parameters[name], at, int(factor[at.start]), inside[at])
-        for name, at in ((name, space.columns[name]) for name in space.active)
+        ParameterLocation(space.parameters[name], at, factors[at.start], inside[at])
+        for name, at in columns.items()
     ]
 
 
-def list_used_codes(space: Space, location: ParameterLocation) -> Array | None:
-    """Return the codes of a scalar parameter that occur in feasible rows, or None if they are not listed."""
-    return space.feasible.factors[location.factor].used(int(location.inside[0]))
+def group_by_factor(space: Space) -> list[tuple[Factor, list[ParameterLocation]]]:
+    """Return each factor with the locations of its parameters."""
+    groups: dict[Factor, list[ParameterLocation]] = {f: [] for f in space.feasible.factors}
+    for location in locate_parameters(space):
+        groups[location.factor].append(location)
+    return list(groups.items())
 
 
-def count_proposals(space: Space, location: ParameterLocation) -> int:
-    """Return the greatest number of values of a parameter that are proposed for a row."""
-    if location.parameter.width > 1:
-        return location.parameter.width**2
-    codes = list_used_codes(space, location)
-    return DRAWS if codes is None else max(1, len(codes))
+def join_neighbours(parts: Iterable[Neighbours], width: int) -> Neighbours:
+    """Return the concatenated rows, ``(m, width)``, and owners of all parts."""
+    rows, owners = [np.empty((0, width))], [np.empty(0, dtype=np.int64)]
+    for part, owner in parts:
+        rows.append(part)
+        owners.append(owner)
+    return np.concatenate(rows), np.concatenate(owners)
 
 
 def propose_values(
-    space: Space, location: ParameterLocation, rows: Codes, rng: Rng, limit: int | None
+    location: ParameterLocation, rows: Codes, rng: Rng, limit: int | None = None
 ) -> Neighbours:
     """Propose all values of a parameter, or at most ``limit`` random ones; all swaps of a permutation."""
     own = rows[:, location.columns]
@@ -84,7 +101,7 @@ def propose_values(
         swapped, owner = all_swaps(own)
         kept = thin(owner, rng, limit)
         return swapped[kept], owner[kept]
-    codes = list_used_codes(space, location)
+    codes = location.used_codes()
     if codes is None:
         count = DRAWS if limit is None else min(DRAWS, limit)
         return _draw_values(location.parameter, own, rng, count)
@@ -96,46 +113,35 @@ def propose_values(
     return codes[drawn[fresh]][:, None], np.nonzero(fresh)[0]
 
 
-def propose_unordered_steps(
-    space: Space, location: ParameterLocation, rows: Codes, rng: Rng
-) -> Neighbours:
+def propose_unordered_steps(location: ParameterLocation, rows: Codes, rng: Rng) -> Neighbours:
     """Propose all values of an unordered parameter, adjacent swaps of a permutation, draws of a real number."""
-    if location.is_ordered:
-        return np.empty((0, 1)), np.empty(0, dtype=np.int64)
     if location.parameter.width > 1:
         return location.parameter.neighbours(rows[:, location.columns])
-    return propose_values(space, location, rows, rng, None)
+    return propose_values(location, rows, rng)
 
 
-def propose_steps(space: Space, location: ParameterLocation, rows: Codes, rng: Rng) -> Neighbours:
+def propose_steps(location: ParameterLocation, rows: Codes, rng: Rng) -> Neighbours:
     """Propose a row's own value, the one before and the one after; of unordered ones `propose_unordered_steps`."""
-    own = rows[:, location.columns]
+    own, owner = rows[:, location.columns], np.arange(len(rows))
     if location.is_ordered:
-        steps = (own + np.array([-1.0, 0.0, 1.0])).reshape(-1, 1)
-        return steps, np.repeat(np.arange(len(own)), 3)
-    proposed, owner = propose_unordered_steps(space, location, rows, rng)
-    new = (proposed != own[owner]).any(axis=1)
-    return sort_by_owner(
-        np.concatenate([own, proposed[new]]), np.concatenate([np.arange(len(own)), owner[new]])
-    )
+        return (own + np.array([-1.0, 0.0, 1.0])).reshape(-1, 1), np.repeat(owner, 3)
+    proposed, proposed_owner = propose_unordered_steps(location, rows, rng)
+    new = (proposed != own[proposed_owner]).any(axis=1)
+    parts = [(own, owner), (proposed[new], proposed_owner[new])]
+    return sort_by_owner(*join_neighbours(parts, own.shape[1]))
 
 
-def propose_used_steps(
-    space: Space, location: ParameterLocation, rows: Codes, rng: Rng
-) -> Neighbours:
+def propose_used_steps(location: ParameterLocation, rows: Codes, rng: Rng) -> Neighbours:
     """Propose a row's own value and the nearest ones before and after it that occur in feasible rows."""
-    codes = list_used_codes(space, location) if location.is_ordered else None
+    codes = location.used_codes() if location.is_ordered else None
     if codes is None:
-        return propose_steps(space, location, rows, rng)
+        return propose_steps(location, rows, rng)
     own = rows[:, location.columns]
     below = np.searchsorted(codes, own, side="left") - 1
     above = np.searchsorted(codes, own, side="right")
-    around = np.concatenate(
-        [codes[np.maximum(below, 0)], own, codes[np.minimum(above, len(codes) - 1)]], axis=1
-    )
-    legal = np.concatenate(
-        [below >= 0, np.ones_like(below, dtype=np.bool_), above < len(codes)], axis=1
-    )
+    last = len(codes) - 1
+    around = np.hstack([codes[np.maximum(below, 0)], own, codes[np.minimum(above, last)]])
+    legal = np.hstack([below >= 0, np.ones_like(below, dtype=np.bool_), above <= last])
     return around[legal][:, None], np.nonzero(legal)[0]
 
 

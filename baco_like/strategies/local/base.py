@@ -117,7 +117,7 @@ class Neighbourhoods:
             if width > 1:
                 count = width * (width - 1) / 2
             else:
-                values = neighbourhoods.list_used_codes(self.space, place)
+                values = place.used_codes()
                 count = math.inf if values is None else len(values)
             if count > _VALUES:
                 return False
