@@ -16,21 +16,10 @@ import stat
 import tempfile
 import weakref
 import zlib
-from collections.abc import Iterator
 from pathlib import Path
 
 from baco_like.evaluators.settings_table import Table
 from baco_like.exceptions import EvaluatorError
-
-
-@contextlib.contextmanager
-def temporary_folder() -> Iterator[Path]:
-    """Make a folder for the time of a ``with`` block, and remove it with all its files."""
-    folder = _make_folder()
-    try:
-        yield folder
-    finally:
-        remove(folder)
 
 
 def remove(folder: Path) -> None:

@@ -5,7 +5,6 @@ Every trial has its own temporary folder, which is removed afterwards with all i
 
 from __future__ import annotations
 
-import contextlib
 import os
 import warnings
 from collections.abc import Mapping, Sequence
@@ -19,7 +18,7 @@ from baco_like.evaluators._processes.process import (
     cpus_from_table,
     run_command,
 )
-from baco_like.evaluators._processes.temporary import require_program, temporary_folder
+from baco_like.evaluators._processes.temporary import LazyFolder, require_program
 from baco_like.evaluators.command.measure import Measure
 from baco_like.evaluators.command.reference import REFERENCE_KEYS, Reference
 from baco_like.evaluators.command.template import Template, to_text, variable_names
@@ -119,11 +118,12 @@ class CommandBench:
             StageFailure: The build has failed.
             EvaluatorError: A value cannot be part of a command line.
         """
-        with contextlib.ExitStack() as stack:
-            workdir = stack.enter_context(temporary_folder())
-            program = BuiltProgram(self._commands, trial, workdir, seconds, self._stop)
+        program = BuiltProgram(self._commands, trial, seconds, self._stop)
+        try:
             program.build()
-            program.folder = stack.pop_all()
+        except BaseException:
+            program.discard()
+            raise
         return program
 
     def close(self) -> None:
@@ -221,20 +221,19 @@ class BuiltProgram:
     Args:
         commands: The commands.
         trial: The trial.
-        workdir: The trial's folder.
         seconds: Wall time by stage, to be completed.
         stop: Ends commands when the evaluator is closed.
     """
 
     def __init__(
-        self, commands: Commands, trial: Trial, workdir: Path, seconds: dict[str, float], stop: Stop
+        self, commands: Commands, trial: Trial, seconds: dict[str, float], stop: Stop
     ) -> None:
-        self.folder = contextlib.ExitStack()  # removes the folder when it is closed
+        self._folder = LazyFolder()
         self._texts = {name: to_text(value) for name, value in trial.items()}
-        self._texts["workdir"] = str(workdir)
+        self._texts["workdir"] = str(self._folder.path)
         variables = {commands.variables[name]: text for name, text in self._texts.items()}
         # With TMPDIR, the files that a killed tool leaves are removed with the folder.
-        self._environment = {"TMPDIR": str(workdir), **variables}
+        self._environment = {"TMPDIR": self._texts["workdir"], **variables}
         self._commands, self._seconds, self._stop = commands, seconds, stop
         self._is_checked = False
 
@@ -267,7 +266,7 @@ class BuiltProgram:
 
     def discard(self) -> None:
         """Remove the folder."""
-        self.folder.close()
+        self._folder.close()
 
     def _run_first(self, limit: float | None) -> tuple[float, ...]:
         """Run it, check the result and do the warm-ups; return the first values, unless the run was a warm-up."""

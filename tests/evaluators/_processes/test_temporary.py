@@ -6,12 +6,13 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from baco_like.evaluators._processes import temporary
-from baco_like.evaluators._processes.temporary import LazyFolder, temporary_folder
+from baco_like.evaluators._processes.temporary import LazyFolder
 
 MAKE = (
     "import sys, time; from baco_like.evaluators._processes.temporary import LazyFolder\n"
@@ -34,12 +35,14 @@ def test_what_a_killed_process_left_is_removed_by_the_next(place: Path) -> None:
         assert child.stdout is not None
         left = Path(child.stdout.readline().strip())
         assert left.parent == place
-        with temporary_folder():
+        with closing(LazyFolder()) as another:
+            assert another.path.is_dir()
             assert (left / "big").exists()  # its owner lives
         child.kill()
     temporary._remove_orphans.cache_clear()
-    with temporary_folder() as mine:
-        assert list(place.iterdir()) == [mine]
+    with closing(LazyFolder()) as mine:
+        assert mine.path.is_dir()
+        assert list(place.iterdir()) == [mine.path]
     assert list(place.iterdir()) == []
 
 
@@ -54,8 +57,8 @@ def test_what_is_not_ours_stays(place: Path) -> None:
     (place / f"baco-{system}-{dead}-file").write_text("a file")
     before = sorted(place.iterdir())
     LazyFolder().close()
-    with temporary_folder():
-        pass
+    with closing(LazyFolder()) as mine:
+        assert mine.path.is_dir()
     assert sorted(place.iterdir()) == before
 
 
