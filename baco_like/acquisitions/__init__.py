@@ -11,6 +11,9 @@ from baco_like.acquisitions.functions import (
     ProbabilityOfImprovement,
     ThompsonSampling,
     condition_on_pending,
+    draw_minimum,
+    weight_by_feasibility,
+    weight_by_prior,
 )
 from baco_like.acquisitions.optimizers.gradient import GradientAscent
 from baco_like.acquisitions.optimizers.searches import (
@@ -26,7 +29,6 @@ from baco_like.acquisitions.protocol import (
     Score,
 )
 from baco_like.acquisitions.selectors import AcquisitionSelector, AdvancedMulti, Multi
-from baco_like.acquisitions.weights import draw_minimum, weight_by_feasibility, weight_by_prior
 
 __all__ = [
     "AcquisitionFunction",

@@ -252,10 +252,7 @@ class Optimizer:
         """
         details = {"failed": failed, "message": message, "bound": bound, "extra": extra}
 
-        draft = self._commit(
-            lambda state: build_observation(state, trial, value, details, imported)
-        )
-        _warn_of_problems(draft.outcomes)
+        self._commit(lambda state: build_observation(state, trial, value, details, imported))
 
     def complete(self, outcomes: Sequence[Outcome]) -> None:
         """Record the outcomes of suggested trials, as evaluators return them.
@@ -264,8 +261,7 @@ class Optimizer:
             TrialError: A trial is not pending, or appears twice; the run is unchanged.
             JournalError: The outcomes could not be recorded; the run is unchanged.
         """
-        draft = self._commit(lambda state: build_completion(state, outcomes))
-        _warn_of_problems(draft.outcomes)
+        self._commit(lambda state: build_completion(state, outcomes))
 
     def abandon(self, trial: Trial, reason: str = "") -> None:
         """Give up a trial: it is no longer pending, and its configuration may be suggested again.
@@ -287,6 +283,12 @@ class Optimizer:
         with self._run.lock:
             draft = self._run.commit(make)
             self._announce()
+        for outcome in draft.outcomes:
+            if (
+                outcome.problem
+            ):  # warn only after recording: a filter may turn the warning into an error
+                text = f"{outcome.problem}; recorded as a failure"
+                warnings.warn(text, FailureWarning, stacklevel=3)
         return draft
 
     def _announce(self) -> None:
@@ -431,11 +433,3 @@ class Optimizer:
     def should_stop(self, rule: StopRule) -> str | None:
         """Return why the run should end, or None."""
         return rule.reason(self.history, time.monotonic() - self._run.opened)
-
-
-def _warn_of_problems(outcomes: Iterable[Outcome]) -> None:
-    """Warn of invalid values, only after they are recorded because a filter may turn the warning into an error."""
-    for outcome in outcomes:
-        if outcome.problem:
-            text = f"{outcome.problem}; recorded as a failure"
-            warnings.warn(text, FailureWarning, stacklevel=3)

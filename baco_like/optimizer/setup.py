@@ -64,28 +64,22 @@ def first_configs(space: Space, initial: int | Sequence[Config] | None) -> list[
     """
     if isinstance(initial, Sequence):
         return [encode_feasible(space, point)[0] for point in initial]
-    config = _chosen_default(space)
-    violated = [] if config is None else space.explain(config)
-    if violated:
+    points = default_points(space)
+    if not points and space.default_config and (violated := space.explain(space.default_config)):
         warnings.warn(
             f"the default configuration is not evaluated first, it is infeasible: {'; '.join(violated)}; "
             "change a default, or give first points with initial=[...]",
             SpaceWarning,
             stacklevel=3,
         )
-    return default_points(space)
+    return points
 
 
 def default_points(space: Space) -> list[dict[str, Any]]:
-    """Return the default configuration in a list if every parameter has a default and it is feasible, else []."""
-    config = _chosen_default(space)
-    return [config] if config is not None and space.contains(config) else []
-
-
-def _chosen_default(space: Space) -> dict[str, Any] | None:
-    """Return the default configuration, or None if only constants have one."""
+    """Return the default configuration in a list if it is feasible, else []; constants alone are no default."""
+    config = space.default_config
     has_default = any(parameter.default is not None for parameter in space.parameters.values())
-    return space.default_config if has_default else None
+    return [config] if has_default and config is not None and space.contains(config) else []
 
 
 def check_lease(seconds: float | None) -> float | None:

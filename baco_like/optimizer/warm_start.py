@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -166,8 +166,25 @@ def _match_rows(
                 "add the parameter, or use mode='configs' or 'prior'"
             )
     missing = [name for name in space.names if name not in names]
-    fill = _draw_value(space, rng) if start.mode == "prior" else _use_defaults(space, missing)
-    mapper = ConfigMapper(space, lambda name: fill(name) if name in missing else None)
+    defaults = default_values(space)
+    for name in missing if start.mode != "prior" else ():
+        if defaults[name] is None:
+            raise ConfigError(
+                f"it lacks the parameter {name!r}, which has no default; set the default to the value that "
+                "these results had, or use mode='prior'"
+            )
+
+    def fill(name: str) -> Any:
+        parameter = space.parameters[name]
+        if name not in missing:
+            return None
+        return (
+            parameter.decode(parameter.sample(1, rng))[0]
+            if start.mode == "prior"
+            else defaults[name]
+        )
+
+    mapper = ConfigMapper(space, fill)
     reasons: Counter[str] = Counter()
     matched: list[ConfigOutcome] = []
     for config, outcome in rows:
@@ -184,25 +201,6 @@ def _match_rows(
         details = "; ".join(f"{reason}: {n}" for reason, n in reasons.most_common(3))
         raise ConfigError(f"none of its {len(rows)} results fits the space ({details})")
     return matched, dict(reasons), missing
-
-
-def _use_defaults(space: Space, missing: Sequence[str]) -> Callable[[str], Any]:
-    defaults = default_values(space)
-    for name in missing:
-        if defaults[name] is None:
-            raise ConfigError(
-                f"it lacks the parameter {name!r}, which has no default; set the default to the value that "
-                "these results had, or use mode='prior'"
-            )
-    return defaults.__getitem__
-
-
-def _draw_value(space: Space, rng: Rng) -> Callable[[str], Any]:
-    def draw(name: str) -> Any:
-        parameter = space.parameters[name]
-        return parameter.decode(parameter.sample(1, rng))[0]
-
-    return draw
 
 
 def _join(names: Iterable[str]) -> str:
@@ -264,22 +262,17 @@ def tasks_of(
         JournalError: Results do not belong to the space, or a task has no success.
     """
     tasks: list[RelatedTask] = []
-    for part in parts:
-        if part.mode == "prior":
-            is_new = part.source not in [task.name for task in tasks]
-            name = part.source if is_new else f"{part.source} ({len(tasks) + 1})"
-            tasks.append(_task_of(part, name, space, direction))
+    for part in [part for part in parts if part.mode == "prior"]:
+        costs = _costs([trial.outcome for trial in part.trials], direction)
+        try:
+            codes = space.encode([trial.config for trial in part.trials])
+        except (ConfigError, TypeError, ValueError, AttributeError) as error:
+            raise JournalError(
+                f"the warm start of record 0 does not fit its space: {error}", 0
+            ) from error
+        if np.isinf(costs).all():
+            raise JournalError(f"the warm start {part.source!r:.80} of record 0 has no success", 0)
+        is_new = part.source not in [task.name for task in tasks]
+        name = part.source if is_new else f"{part.source} ({len(tasks) + 1})"
+        tasks.append(RelatedTask(name, codes, np.where(np.isinf(costs), np.nan, costs)))
     return tuple(tasks)
-
-
-def _task_of(part: WarmStartResults, name: str, space: Space, direction: Direction) -> RelatedTask:
-    costs = _costs([trial.outcome for trial in part.trials], direction)
-    try:
-        codes = space.encode([trial.config for trial in part.trials])
-    except (ConfigError, TypeError, ValueError, AttributeError) as error:
-        raise JournalError(
-            f"the warm start of record 0 does not fit its space: {error}", 0
-        ) from error
-    if np.isinf(costs).all():
-        raise JournalError(f"the warm start {part.source!r:.80} of record 0 has no success", 0)
-    return RelatedTask(name, codes, np.where(np.isinf(costs), np.nan, costs))

@@ -6,8 +6,7 @@ A surrogate is a frozen recipe; `Surrogate.fit` returns a `Model`. `GaussianProc
 
 from typing import TYPE_CHECKING, Any
 
-from baco_like.surrogates.feasibility import ConstantFeasibility, ForestFeasibility
-from baco_like.surrogates.forest import RandomForest
+from baco_like.surrogates.forest import ConstantFeasibility, ForestFeasibility, RandomForest
 from baco_like.surrogates.gp.fit import Effort
 from baco_like.surrogates.gp.gaussian_process import (
     FixedGaussianProcess,

@@ -24,8 +24,7 @@ from baco_like.acquisitions.optimizers.searches import LocalSearch, SampledSearc
 from baco_like.evaluators.replay import ReplayEvaluator, load
 from baco_like.results.recording import Recording
 from baco_like.strategies import Bayesian, Phased, RandomSearch
-from baco_like.surrogates.feasibility import ConstantFeasibility
-from baco_like.surrogates.forest import RandomForest
+from baco_like.surrogates.forest import ConstantFeasibility, RandomForest
 from baco_like.surrogates.gp.fit import Effort
 from baco_like.surrogates.gp.gaussian_process import GaussianProcess
 from baco_like.surrogates.gp.prior import FLAT_PRIORS

@@ -7,9 +7,13 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from baco_like import Integer, Space
-from baco_like.acquisitions.functions import ThompsonSampling
+from baco_like.acquisitions.functions import (
+    ThompsonSampling,
+    draw_minimum,
+    weight_by_feasibility,
+    weight_by_prior,
+)
 from baco_like.acquisitions.selectors import exploration_factor
-from baco_like.acquisitions.weights import draw_minimum, weight_by_feasibility, weight_by_prior
 from baco_like.surrogates.gp.gaussian_process import FixedGaussianProcess
 from baco_like.surrogates.protocol import Data
 from baco_like.testing.doubles import ChosenFeasibility

@@ -4,8 +4,14 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.tree import DecisionTreeRegressor
 
 from baco_like import Integer, Space
-from baco_like.surrogates.feasibility import ForestFeasibility, refit_point
-from baco_like.surrogates.forest import Growth, RandomForest, grow_trees, predict_by_tree
+from baco_like.surrogates.forest import (
+    ForestFeasibility,
+    Growth,
+    RandomForest,
+    grow_trees,
+    predict_by_tree,
+    refit_point,
+)
 from baco_like.surrogates.protocol import Data
 
 SPACE = Space({"a": Integer(0, 40), "b": Integer(0, 40)})

@@ -14,8 +14,7 @@ from baco_like.benchmarking.landscape.graph import FAILED_COST, SHARES, build_fl
 from baco_like.benchmarking.landscape.neighbours import Neighbourhood, read_space_columns
 from baco_like.records import History, Status
 from baco_like.spaces import Space
-from baco_like.surrogates.feasibility import ForestFeasibility
-from baco_like.surrogates.forest import Growth, RandomForest
+from baco_like.surrogates.forest import ForestFeasibility, Growth, RandomForest
 from baco_like.surrogates.gp.gaussian_process import GaussianProcess
 from baco_like.surrogates.protocol import Data, Surrogate
 from baco_like.surrogates.transform import fit_transform
