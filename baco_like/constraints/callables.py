@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import ast
 import difflib
 import dis
+import hashlib
 import inspect
+import linecache
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from types import CellType, CodeType
 from typing import Any, final
 
 import numpy as np
 
 from baco_like._typing import Column, Mask
-from baco_like.constraints.callable_text import describe_callable
 from baco_like.constraints.language.exact import Arrangement, row_values
 from baco_like.exceptions import SpaceError
 from baco_like.parameters.extent import ColumnKind
@@ -47,17 +50,18 @@ class CallableConstraint:
         Raises:
             SpaceError: The callable raised an error that is not arithmetic.
         """
-        values = [_plain(one, columns[name]) for name, one in self._read.items()]
-        keys = [
-            _distinguished(one, column)
-            for one, column in zip(self._read.values(), values, strict=True)
-        ]
+        values, keys = [], []
+        for name, parameter in self._read.items():
+            column = row_values(parameter, columns[name])
+            column = [one.order if isinstance(one, Arrangement) else one for one in column]
+            mixed = parameter.extent.kind is ColumnKind.OBJECT  # keeps 1, 1.0 and True apart
+            keys.append([(type(value), value) for value in column] if mixed else column)
+            values.append(column)
         if len(self._answers) > _REMEMBERED:
             self._answers.clear()
         mask = np.empty(len(values[0]), dtype=np.bool_)
-        for i, (key, row) in enumerate(
-            zip(zip(*keys, strict=True), zip(*values, strict=True), strict=True)
-        ):
+        rows = zip(zip(*keys, strict=True), zip(*values, strict=True), strict=True)
+        for i, (key, row) in enumerate(rows):
             answer = self._answers.get(key)
             if answer is None:
                 answer = self._answers[key] = self._evaluate(row)
@@ -71,12 +75,10 @@ class CallableConstraint:
         except ArithmeticError:
             return False
         except Exception as error:
-            whole = (
-                "; its argument is not a parameter's name, so it receives the whole configuration"
-            )
-            raise SpaceError(
-                f"constraint {self.text!r} failed on {config}: {error!r}{whole if self.mapping else ''}"
-            ) from error
+            message = f"constraint {self.text!r} failed on {config}: {error!r}"
+            if self.mapping:
+                message += "; its argument is not a parameter's name, so it receives the whole configuration"
+            raise SpaceError(message) from error
 
     def explain(self, config: Mapping[str, Any]) -> str:
         """Return the values that it read."""
@@ -102,31 +104,32 @@ def from_callable(
     """
     text = describe_callable(function)
     arguments = _arguments(function, text, parameters)
-    needed = [one for one in arguments if one.default is inspect.Parameter.empty]
-    if len(needed) == 1 and needed[0].name not in parameters:
-        near = difflib.get_close_matches(needed[0].name, parameters, 1, cutoff=0.8)
+    needed = [one.name for one in arguments if one.default is inspect.Parameter.empty]
+    mapping = len(needed) == 1 and needed[0] not in parameters
+    if mapping:
+        (argument,) = needed
+        near = difflib.get_close_matches(argument, parameters, 1, cutoff=0.8)
         if near:  # any other name is taken for the whole configuration
             raise SpaceError(
-                f"constraint {text!r} has the argument {needed[0].name!r}, which is not a parameter; did you mean "
+                f"constraint {text!r} has the argument {argument!r}, which is not a parameter; did you mean "
                 f"{near[0]!r}? A mapping of all parameters needs another name, such as config"
             )
-        names = _subscripts(function, needed[0].name)
-        known = names is not None and all(name in parameters for name in names)
-        read = tuple(names or ()) if known and names else tuple(parameters)
-        return CallableConstraint(
-            function, text, read, True, {name: parameters[name] for name in read}
-        )
-    unknown = [one.name for one in needed if one.name not in parameters]
-    if unknown:
-        raise SpaceError(
-            f"constraint {text!r} has the argument {unknown[0]!r}, which is not a parameter; "
-            f"the parameters are {', '.join(parameters)}"
-        )
-    read = tuple(one.name for one in arguments if one.name in parameters)
-    if not read:
-        raise SpaceError(f"constraint {text!r} has no argument; name the parameters that it reads")
+        keys = _subscripts(function, argument)
+        names = keys if keys and parameters.keys() >= set(keys) else tuple(parameters)
+    else:
+        for name in needed:
+            if name not in parameters:
+                raise SpaceError(
+                    f"constraint {text!r} has the argument {name!r}, which is not a parameter; "
+                    f"the parameters are {', '.join(parameters)}"
+                )
+        names = tuple(one.name for one in arguments if one.name in parameters)
+        if not names:
+            raise SpaceError(
+                f"constraint {text!r} has no argument; name the parameters that it reads"
+            )
     return CallableConstraint(
-        function, text, read, False, {name: parameters[name] for name in read}
+        function, text, names, mapping, {name: parameters[name] for name in names}
     )
 
 
@@ -140,13 +143,11 @@ def _arguments(
             f"the arguments of constraint {text!r} cannot be inspected; wrap it in a lambda that names them"
         ) from None
     for one in arguments:
-        if one.kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD):
+        if one.kind in (one.VAR_POSITIONAL, one.VAR_KEYWORD):
             raise SpaceError(
                 f"constraint {text!r} takes '*{one.name}'; name the parameters that it reads"
             )
-        if one.kind is inspect.Parameter.POSITIONAL_ONLY and (
-            len(arguments) > 1 or one.name in known
-        ):
+        if one.kind is one.POSITIONAL_ONLY and (len(arguments) > 1 or one.name in known):
             raise SpaceError(
                 f"constraint {text!r} takes {one.name!r} by position only; remove the '/'"
             )
@@ -189,13 +190,63 @@ def _subscripts(function: Callable[..., Any], argument: str) -> tuple[str, ...] 
     return tuple(dict.fromkeys(keys))
 
 
-def _plain(parameter: Parameter, column: Column) -> list[Any]:
-    values = row_values(parameter, column)
-    return [one.order if isinstance(one, Arrangement) else one for one in values]
+# The text that identifies a callable: the same in every file, and different if the callable computes something else.
 
 
-def _distinguished(parameter: Parameter, values: list[Any]) -> list[Any]:
-    """Return keys that keep 1, 1.0 and True apart where a domain mixes types."""
-    if parameter.extent.kind is not ColumnKind.OBJECT:
-        return values
-    return [(type(value), value) for value in values]
+def describe_callable(function: Callable[..., Any]) -> str:
+    """Return a callable's name, or a lambda's source, with the numbers and texts that it reads from outside.
+
+    A journal keeps this text; on resume a different text is a different constraint.
+    """
+    name = getattr(function, "__name__", type(function).__name__)
+    code = getattr(function, "__code__", None)
+    if not isinstance(code, CodeType):
+        return str(name)
+    text = _source(code) if name == "<lambda>" else str(name)
+    outside = ", ".join(f"{k} = {v!r}" for k, v in _read_outside(function, code).items())
+    return f"{text} with {outside}" if outside else text
+
+
+def _source(code: CodeType) -> str:
+    """Return the source of a lambda or, if it is ambiguous, its arguments with a digest of its code."""
+    lines = "".join(linecache.getlines(code.co_filename))
+    arguments = code.co_varnames[: code.co_argcount]
+    try:
+        nodes = list(ast.walk(ast.parse(lines)))
+    except SyntaxError:
+        nodes = []
+    texts = {
+        ast.unparse(node)
+        for node in nodes
+        if isinstance(node, ast.Lambda)
+        and node.lineno == code.co_firstlineno
+        and tuple(argument.arg for argument in node.args.args) == arguments
+    }
+    if len(texts) == 1:
+        return texts.pop()
+    digest = hashlib.sha256(repr(_steps(code)).encode()).hexdigest()
+    return f"lambda {', '.join(arguments)} (code {digest[:8]})"
+
+
+def _steps(constant: Any) -> Any:
+    """Return a code's instructions and constants, without positions in files and memory, and constants in order."""
+    if isinstance(constant, CodeType):
+        return (constant.co_code, constant.co_names, *map(_steps, constant.co_consts))
+    return sorted(map(repr, constant)) if isinstance(constant, frozenset) else constant
+
+
+def _read_outside(function: Callable[..., Any], code: CodeType) -> dict[str, Any]:
+    """Return the plain values that a function reads from its closure and its module."""
+    cells = zip(code.co_freevars, getattr(function, "__closure__", None) or (), strict=False)
+    outside = {name: _content(cell) for name, cell in cells}
+    own = getattr(function, "__globals__", {})
+    named = (step.argval for step in dis.get_instructions(code) if step.opname == "LOAD_GLOBAL")
+    outside.update((name, own[name]) for name in named if name in own)
+    return {k: v for k, v in sorted(outside.items()) if isinstance(v, bool | int | float | str)}
+
+
+def _content(cell: CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # not bound yet
+        return None

@@ -112,27 +112,27 @@ def table_from_dict(
         raise SpaceError(f"a table must name its parameters, each once, got {names!r:.60}")
     read: dict[str, Parameter] = {}
     for name in names:
-        one = parameters.get(name) if isinstance(name, str) else None
-        if one is None or (one.values is None and not is_permutation(one)):
+        parameter = parameters.get(name) if isinstance(name, str) else None
+        if parameter is None or (parameter.values is None and not is_permutation(parameter)):
             raise SpaceError(
                 f"a table's column {name!r:.60} is not a listed parameter or a permutation"
             )
-        read[name] = one
+        read[name] = parameter
     codes = _checked_codes(given, sum(p.width for p in read.values()))
     start = 0
-    for name, one in read.items():
-        if not one.legal(codes[:, start : start + one.width]).all():
+    for name, parameter in read.items():
+        end = start + parameter.width
+        if not parameter.legal(codes[:, start:end]).all():
             raise SpaceError(f"the table has codes that are not values of parameter {name!r}")
-        start += one.width
+        start = end
     return TableConstraint.of(read, codes)
 
 
 def _checked_codes(given: Any, width: int) -> Codes:
-    good = isinstance(given, list) and len(given) == width
-    good = good and all(isinstance(column, list) and column for column in given)
-    good = good and len({len(column) for column in given}) == 1
-    good = good and all(set(map(type, column)) == {int} for column in given)
-    if not good:
+    columns = given if isinstance(given, list) else []
+    lists = all(isinstance(column, list) for column in columns)
+    types = {type(code) for column in columns for code in column} if lists else set()
+    if len(columns) != width or types != {int} or len(set(map(len, columns))) > 1:
         raise SpaceError(
             f"a table's codes must be {width} lists of as many whole numbers, one for each code column"
         )

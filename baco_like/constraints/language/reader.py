@@ -15,9 +15,8 @@ from typing import NoReturn
 
 from baco_like.constraints.language import exact, tree
 from baco_like.constraints.language.source import (
-    BINARY,
-    COMPARISONS,
     MAX_DEPTH,
+    OPERATORS,
     Refused,
     parse_expression,
 )
@@ -41,10 +40,10 @@ _REFUSED: Mapping[type[ast.expr], str] = {
     ast.Attribute: "attributes are not allowed",
     ast.Subscript: "subscripts are not allowed; for a permutation use at(p, place)",
     ast.Lambda: "lambda is not allowed; give a callable instead of a string",
-    ast.ListComp: "comprehensions are not allowed",
-    ast.SetComp: "comprehensions are not allowed",
-    ast.DictComp: "comprehensions are not allowed",
-    ast.GeneratorExp: "comprehensions are not allowed",
+    **dict.fromkeys(
+        (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp),
+        "comprehensions are not allowed",
+    ),
     ast.JoinedStr: "f-strings are not allowed",
     ast.NamedExpr: "':=' is not allowed; write '=='",
 }
@@ -206,8 +205,8 @@ class _Reader:
     def binary(self, node: ast.BinOp, depth: int) -> Node:
         kind = type(node.op)
         operands = self.values((node.left, node.right), depth)
-        if kind in BINARY:
-            return tree.Operation(BINARY[kind], operands)
+        if kind in OPERATORS:
+            return tree.Operation(OPERATORS[kind], operands)
         if kind not in _BITWISE:
             self.refuse(node, f"the operator {kind.__name__} is not allowed")
         sign, word = _BITWISE[kind]
@@ -232,7 +231,7 @@ class _Reader:
         sides = [self.value(node.left, depth)]
         operators: list[str] = []
         for operator, given in zip(node.ops, node.comparators, strict=True):
-            sign = COMPARISONS.get(type(operator))
+            sign = OPERATORS.get(type(operator))
             if sign is None:
                 self.refuse(node, "'is' is not allowed; write '=='")
             right = self.read(given, depth)

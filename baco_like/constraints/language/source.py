@@ -7,26 +7,15 @@ import re
 import warnings
 from collections.abc import Mapping
 
-BINARY: Mapping[type[ast.operator], str] = {
-    ast.Add: "+",
-    ast.Sub: "-",
-    ast.Mult: "*",
-    ast.Div: "/",
-    ast.FloorDiv: "//",
-    ast.Mod: "%",
-    ast.Pow: "**",
+from baco_like.constraints.language import exact
+
+OPERATORS: Mapping[type[ast.AST], str] = {
+    type(node): sign
+    for sign in (*exact.ARITHMETIC, *exact.COMPARE)
+    for node in ast.walk(ast.parse(f"a {sign} b"))
+    if isinstance(node, ast.operator | ast.cmpop)
 }
-COMPARISONS: Mapping[type[ast.cmpop], str] = {
-    ast.Eq: "==",
-    ast.NotEq: "!=",
-    ast.Lt: "<",
-    ast.LtE: "<=",
-    ast.Gt: ">",
-    ast.GtE: ">=",
-    ast.In: "in",
-    ast.NotIn: "not in",
-}
-"""The operators by node type."""
+"""Binary operators and comparisons by the type of their node."""
 
 MAX_LENGTH = 10_000
 """Most characters of a text."""
@@ -72,15 +61,13 @@ def parse_expression(text: str) -> tuple[ast.expr, int]:
         raise Refused(f"cannot be read ({str(error) or type(error).__name__})") from None
 
 
-_OF_C = {"&&": "and", "||": "or", "!": "not"}
+_OF_C = {"&&": "and", "||": "or", "!": "not", "=": "=="}
 
 
 def _hint(text: str) -> str:
     """Return a hint with Python's spelling of the first C operator in a text."""
-    found = re.search(r"&&|\|\||!(?!=)|(?<![=!<>])=(?!=)", text)
-    if found is None:
-        return ""
-    return f"; write {_OF_C.get(found.group(), '==')!r} for {found.group()!r}"
+    match = re.search(r"&&|\|\||!(?!=)|(?<![=!<>])=(?!=)", text)
+    return f"; write {_OF_C[match.group()]!r} for {match.group()!r}" if match else ""
 
 
 def _check_size(text: str) -> None:

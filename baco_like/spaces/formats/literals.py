@@ -12,9 +12,8 @@ from typing import Any, NoReturn
 
 from baco_like.constraints.language import exact
 from baco_like.constraints.language.source import (
-    BINARY,
-    COMPARISONS,
     MAX_DEPTH,
+    OPERATORS,
     Refused,
     parse_expression,
 )
@@ -90,7 +89,7 @@ class _Reader:
                 return -_number(value(node.operand))
             case ast.UnaryOp(op=ast.UAdd()):
                 return +_number(value(node.operand))
-            case ast.BinOp() if type(node.op) in BINARY:
+            case ast.BinOp() if type(node.op) in OPERATORS:
                 left, right = value(node.left), value(node.right)
                 if (
                     isinstance(node.op, ast.Add)
@@ -98,12 +97,12 @@ class _Reader:
                     and isinstance(right, list)
                 ):
                     return _bounded(left + right)
-                return exact.ARITHMETIC[BINARY[type(node.op)]](_number(left), _number(right))
-            case ast.Compare() if all(type(operator) in COMPARISONS for operator in node.ops):
+                return exact.ARITHMETIC[OPERATORS[type(node.op)]](_number(left), _number(right))
+            case ast.Compare() if all(type(operator) in OPERATORS for operator in node.ops):
                 left = value(node.left)
                 for operator, comparator in zip(node.ops, node.comparators, strict=True):
                     right = value(comparator)
-                    if not exact.COMPARE[COMPARISONS[type(operator)]](left, right):
+                    if not exact.COMPARE[OPERATORS[type(operator)]](left, right):
                         return False
                     left = right
                 return True
