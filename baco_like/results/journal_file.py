@@ -31,16 +31,22 @@ def from_journal(path: Path) -> Recording:
     records = iter(JsonlJournal(path).read(START))
     header = Header.read(next(records)[0], str(path))
     asked: dict[int, dict[str, Any]] = {}
-    found = [trial for part in header.earlier if part.mode == "data" for trial in part.trials]
+    trials = [trial for part in header.earlier if part.mode == "data" for trial in part.trials]
     for event, mark in records:
         try:
-            _take(event, asked, found)
+            if event["event"] == "suggested":
+                asked |= {row["id"]: config_from_json(row["config"]) for row in event["trials"]}
+            elif event["event"] == "observed":
+                for row in event["outcomes"]:
+                    known = "config" in row
+                    config = config_from_json(row["config"]) if known else asked[row["id"]]
+                    trials.append(Trial(row["id"], config, outcome=read_outcome(row)))
         except (LookupError, TypeError, ValueError, AttributeError) as error:
             number = mark.number - 1
             raise JournalError(f"{path}: record {number} is wrong: {error!r}", number) from error
-    if not found:
+    if not trials:
         raise RunFileError(f"{path}: this run has no observations")
-    return run_recording(found, header.space, header.options)
+    return run_recording(trials, header.space, header.options)
 
 
 def run_recording(trials: Iterable[Trial], space: Mapping[str, Any], options: Options) -> Recording:
@@ -57,27 +63,20 @@ def run_recording(trials: Iterable[Trial], space: Mapping[str, Any], options: Op
     Raises:
         RunFileError: All trials are pending or abandoned.
     """
-    known = {
-        "objective": options.objective,
-        "direction": options.direction,
-        "described": dict(space),
-    }
-    unit = str(options.context.get("[objective] unit", ""))
-    found = recorded_trials(trials, names=tuple(space["parameters"]), unit=unit, **known)
-    listed = {name: _values(one) for name, one in found.parameters.items()}
-    return replace(found, domains={**found.domains, **{k: v for k, v in listed.items() if v}})
+    recorded = recorded_trials(
+        trials,
+        names=tuple(space["parameters"]),
+        objective=options.objective,
+        unit=str(options.context.get("[objective] unit", "")),
+        direction=options.direction,
+        described=dict(space),
+    )
+    listed = {name: _values(parameter) for name, parameter in recorded.parameters.items()}
+    domains = {name: listed[name] or values for name, values in recorded.domains.items()}
+    return replace(recorded, domains=domains)
 
 
 def _values(parameter: Parameter) -> tuple[Any, ...]:
     if isinstance(parameter, Integer) and parameter.cardinality <= _MOST_LISTED:
         return tuple(range(parameter.low, parameter.high + 1))
     return parameter.values if isinstance(parameter, Ordinal | Categorical) else ()
-
-
-def _take(event: Mapping[str, Any], asked: dict[int, dict[str, Any]], found: list[Trial]) -> None:
-    if event["event"] == "suggested":
-        asked.update({row["id"]: config_from_json(row["config"]) for row in event["trials"]})
-    if event["event"] == "observed":
-        for row in event["outcomes"]:
-            config = config_from_json(row["config"]) if "config" in row else asked[row["id"]]
-            found.append(Trial(row["id"], config, outcome=read_outcome(row)))

@@ -155,10 +155,6 @@ def _read_row(
     config = config_from_json(row["configuration"])
     if texts:
         config = {name: _untexted(value) for name, value in config.items()}
-    return config, _outcome(row, objective, per_second)
-
-
-def _outcome(row: Mapping[str, Any], objective: str, per_second: float) -> Outcome:
     times = row.get("times", {})
     seconds = stages(times, _READ, per_second)
     raw = _named(row, objective).get("value")
@@ -166,13 +162,13 @@ def _outcome(row: Mapping[str, Any], objective: str, per_second: float) -> Outco
     if word in FAILURE_WORDS or value is None:
         message = raw if raw is not None else _named(row, "__error__").get("value", "")
         known = word if word in FAILURE_WORDS else "runtime"
-        return failure(known, str(message), seconds)
+        return config, failure(known, str(message), seconds)
     repeats = numbers(times.get("runtimes", ()))
     if repeats and "benchmark" not in times and "benchmark_time" not in times:
         seconds["run"] = sum(repeats) / per_second
     metrics = {str(m["name"]): finite_number(m.get("value")) for m in row["measurements"]}
     others = {k: v for k, v in metrics.items() if v is not None and k != objective}
-    return measured(value, repeats, seconds, others)
+    return config, measured(value, repeats, seconds, others)
 
 
 def _untexted(value: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import TypeAlias
 
@@ -90,30 +90,25 @@ def find_unmatched_literals(
 
     Numbers are accepted for a parameter with numbers: ``bx != 48`` may be written for other lists of numbers.
     """
-    pairs = (pair for part in tree.walk(node) for pair in _tested(part))
-    return [
-        (name, value)
-        for name, value in dict.fromkeys(pairs)
-        if _is_unmatched(value, parameters[name])
-    ]
-
-
-def _tested(node: Node) -> Iterator[UnmatchedLiteral]:
-    """Yield the names in a comparison and the constants that they are compared with for equality."""
-    for sign, left, right in _steps(node) if isinstance(node, tree.Comparison) else ():
-        if sign in ("==", "!=", "in", "not in"):
-            for side, other in ((left, right), (right, left)):
-                if isinstance(side, tree.Name | tree.At):
-                    constants = other.parts if isinstance(other, tree.Listed) else (other,)
-                    for constant in constants:
-                        if isinstance(constant, tree.Literal):
-                            yield side.name, constant.value
+    comparisons = (part for part in tree.walk(node) if isinstance(part, tree.Comparison))
+    steps = (step for comparison in comparisons for step in _steps(comparison))
+    sides = (
+        (side, other)
+        for sign, left, right in steps
+        for side, other in ((left, right), (right, left))
+        if sign in ("==", "!=", "in", "not in")
+    )
+    pairs = (
+        (side.name, constant.value)
+        for side, other in sides
+        for constant in (other.parts if isinstance(other, tree.Listed) else (other,))
+        if isinstance(side, tree.Name | tree.At) and isinstance(constant, tree.Literal)
+    )
+    return [pair for pair in dict.fromkeys(pairs) if _is_unmatched(pair[1], parameters[pair[0]])]
 
 
 def _is_unmatched(value: Value, parameter: Parameter) -> bool:
-    domain: Sequence[Value] | None = (
-        parameter.elements if is_permutation(parameter) else parameter.values
-    )
+    domain = parameter.elements if is_permutation(parameter) else parameter.values
     if domain is None:
         return isinstance(value, str)
     numbers = is_number(value) and any(is_number(own) for own in domain)

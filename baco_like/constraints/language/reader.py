@@ -10,7 +10,7 @@ import ast
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import NoReturn
 
 from baco_like.constraints.language import exact, tree
@@ -49,26 +49,16 @@ _REFUSED: Mapping[type[ast.expr], str] = {
 }
 
 
-@dataclass(frozen=True)
-class Dialect:
-    """The differences of a text from the language of constraints.
-
-    Attributes:
-        bitwise: Whether ``& | ~`` between comparisons mean ``and or not``, as in numexpr.
-        aliases: Names that are replaced by a node (BaCO's ``p_0`` and ``p_i0``).
-    """
-
-    bitwise: bool = False
-    aliases: Mapping[str, Node] = field(default_factory=dict)
-
-
-def read(text: str, parameters: Mapping[str, Parameter], dialect: Dialect | None = None) -> Node:
+def read(
+    text: str, parameters: Mapping[str, Parameter], aliases: Mapping[str, Node] | None = None
+) -> Node:
     """Return the tree of an expression.
 
     Args:
         text: The user's text.
         parameters: Every parameter that may be named.
-        dialect: Differences of the text from the language; by default none.
+        aliases: If given, the text is in numexpr's dialect, in which ``& | ~`` between comparisons mean
+            ``and or not``; these names are replaced by nodes (BaCO's ``p_0`` and ``p_i0``).
 
     Raises:
         ExpressionError: The text is not in the language; the message gives the reason and ``position`` the place.
@@ -79,7 +69,7 @@ def read(text: str, parameters: Mapping[str, Parameter], dialect: Dialect | None
         raise ExpressionError(error.message, str(text), error.position) from None
     breaks = re.finditer(r"\r\n|\r|\n", text[shift:])
     lines = (shift, *(shift + line_break.end() for line_break in breaks))
-    node = _Reader(text, parameters, dialect or Dialect(), lines).read(body, 0)
+    node = _Reader(text, parameters, aliases, lines).read(body, 0)
     if isinstance(node, tree.Listed | tree.Span):
         raise ExpressionError("a list is not a constraint", text, 1)
     return node
@@ -91,7 +81,7 @@ class _Reader:
 
     text: str
     parameters: Mapping[str, Parameter]
-    dialect: Dialect
+    aliases: Mapping[str, Node] | None
     lines: tuple[int, ...]
     """Start of each line of the parsed part in the text."""
 
@@ -110,8 +100,8 @@ class _Reader:
         converted = self.convert(node, depth + 1)
         if isinstance(converted, tree.Operation | tree.Comparison):
             converted = self.fold_constant(node, converted)
-        end_line, end_byte = node.end_lineno or node.lineno, node.end_col_offset or node.col_offset
-        start, end = self.column(node.lineno, node.col_offset), self.column(end_line, end_byte)
+        start = self.column(node.lineno, node.col_offset)
+        end = self.column(node.end_lineno or 1, node.end_col_offset or 0)
         return replace(converted, start=start, end=end)
 
     def value(self, node: ast.expr, depth: int) -> Node:
@@ -141,8 +131,8 @@ class _Reader:
             case ast.Constant(value=value):
                 return self.literal(node, value)
             case ast.Name(id=name):
-                if name in self.dialect.aliases and name not in self.parameters:
-                    return self.dialect.aliases[name]
+                if self.aliases and name in self.aliases and name not in self.parameters:
+                    return self.aliases[name]
                 return self.parameter(node, name)
             case ast.UnaryOp():
                 return self.unary(node, depth)
@@ -197,7 +187,7 @@ class _Reader:
     def unary(self, node: ast.UnaryOp, depth: int) -> Node:
         operand = self.value(node.operand, depth)
         if isinstance(node.op, ast.Invert):
-            if not (self.dialect.bitwise and self.is_condition(operand)):
+            if self.aliases is None or not self.is_condition(operand):
                 self.refuse(node, "'~' is not allowed; write 'not'")
             return tree.Operation("not", (operand,))
         return tree.Operation(_UNARY[type(node.op)], (operand,))
@@ -210,7 +200,7 @@ class _Reader:
         if kind not in _BITWISE:
             self.refuse(node, f"the operator {kind.__name__} is not allowed")
         sign, word = _BITWISE[kind]
-        if not self.dialect.bitwise:
+        if self.aliases is None:
             self.refuse(node, f"{sign!r} is not allowed; write {word!r}")
         if not all(map(self.is_condition, operands)):
             self.refuse(node, f"{sign!r} joins conditions; put each side in parentheses")
@@ -254,26 +244,24 @@ class _Reader:
             self.refuse(node, f"unknown function {name!r:.40}; there are {listed}")
         if node.keywords or any(isinstance(one, ast.Starred) for one in node.args):
             self.refuse(node, f"{name} takes plain arguments only")
-        match name:
-            case "range":
+        match name, node.args:
+            case "range", _:
                 return self.range(node, depth)
-            case "value":
-                return self.quoted(node)
-            case "pos" | "at":
-                return self.element(node, name, depth)
-            case "where":
-                if not self.dialect.bitwise or len(node.args) != 3:
-                    self.refuse(node, "where is not allowed; write 'a if test else b'")
+            case "value", [ast.Constant(value=str(target))]:
+                return self.parameter(node, target)
+            case "value", _:
+                self.refuse(node, "value takes the name of one parameter, in quotes")
+            case (("pos" | "at"), [ast.Name(id=target) | ast.Constant(value=str(target)), _]):
+                return self.element(node, name, target, depth)
+            case (("pos" | "at"), _):
+                what = "an element" if name == "pos" else "a place"
+                self.refuse(node, f"{name} takes a permutation and {what}")
+            case "where", [_, _, _] if self.aliases is not None:
                 return self.choice(node.args, depth)
+            case "where", _:
+                self.refuse(node, "where is not allowed; write 'a if test else b'")
             case _:
                 return self.function(node, name, depth)
-
-    def quoted(self, node: ast.Call) -> Node:
-        match node.args:
-            case [ast.Constant(value=str(name))]:
-                return self.parameter(node, name)
-            case _:
-                self.refuse(node, "value takes the name of one parameter, in quotes")
 
     def function(self, node: ast.Call, name: str, depth: int) -> Node:
         arguments = tuple(self.read(argument, depth) for argument in node.args)
@@ -299,14 +287,9 @@ class _Reader:
             self.refuse(node, "a constant is needed here, not a parameter")
         return argument.value
 
-    def element(self, node: ast.Call, name: str, depth: int) -> Node:
-        """Return the node of ``pos(p, element)`` or ``at(p, place)``."""
-        match node.args:
-            case [ast.Name(id=target) | ast.Constant(value=str(target)) as permutation, argument]:
-                pass
-            case _:
-                what = "an element" if name == "pos" else "a place"
-                self.refuse(node, f"{name} takes a permutation and {what}")
+    def element(self, node: ast.Call, name: str, target: str, depth: int) -> Node:
+        """Return the node of ``pos(p, element)`` or ``at(p, place)`` for the permutation ``target``."""
+        permutation, argument = node.args
         parameter = self.known(permutation, target)
         if not is_permutation(parameter):
             self.refuse(permutation, f"{target!r} is not a permutation")

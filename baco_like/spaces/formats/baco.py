@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from baco_like.constraints.language import tree
-from baco_like.constraints.language.reader import Dialect, read
+from baco_like.constraints.language.reader import read
 from baco_like.constraints.language.writer import write
 from baco_like.exceptions import ExpressionError, SpaceError
 from baco_like.parameters import Categorical, Integer, Ordinal, Parameter, Permutation, Real
@@ -182,7 +182,7 @@ def from_numexpr(text: str, parameters: Mapping[str, Parameter]) -> tuple[str, t
     for name, elements in permutations.items():
         aliases |= {f"{name}_{i}": tree.At(name, i) for i in range(len(elements))}
         aliases |= {f"{name}_i{i}": tree.Position(name, i) for i in range(len(elements))}
-    node = read(text, parameters, Dialect(bitwise=True, aliases=aliases))
+    node = read(text, parameters, aliases)
     with contextlib.suppress(ExpressionError):
         if read(text, parameters) == node:
             return text, tree.names(node)
