@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from typing_extensions import override
@@ -163,40 +163,34 @@ class BacoGenerator(Generator):  # type: ignore[misc]  # gest-api has no types
         """Do nothing: every ingested point is observed already."""
 
     def _read_config(self, result: Mapping[str, Any]) -> dict[str, Any]:
+        _check_present(result, self._space.names)
         values = {name: plain(value) for name, value in result.items()}
-        config = read_permutations(values, self._space)
-        self._check_present(result, [n for n in self._space.names if n not in config])
-        return config
-
-    def _check_present(self, result: Mapping[str, Any], missing: Sequence[str]) -> None:
-        if missing:
-            raise ValueError(f"the result lacks {', '.join(missing)}: {dict(result)!r:.200}")
+        return read_permutations(values, self._space)
 
     def _read_outcome(self, result: Mapping[str, Any], trial_id: int) -> Outcome:
         outputs = [self._objective, *self._vocs.constraints]
-        self._check_present(result, [name for name in outputs if name not in result])
-        failure, message = self._failure(result)
-        if failure is not None:
-            return outcome_from(trial_id, failed=failure, message=message)
-        metrics = {
-            name: result[name]
-            for name in (*outputs, *self._vocs.observables)
-            if finite_number(result.get(name)) is not None
-        }
-        return outcome_from(trial_id, metrics, self._objective)
-
-    def _failure(self, result: Mapping[str, Any]) -> tuple[str | None, str]:
-        """Return the failure word, or None for a success, and the message."""
-        if "failed" in self._vocs.observables:
-            failure = plain(result.get("failed"))
-            if isinstance(failure, str) and failure:
-                return failure, ""
+        _check_present(result, outputs)
+        word = plain(result.get("failed")) if "failed" in self._vocs.observables else None
+        if isinstance(word, str) and word:
+            return outcome_from(trial_id, failed=word)
         for name, constraint in self._vocs.constraints.items():
             if not constraint.check(result[name]):
-                return "constraints", f"{name} = {result[name]} violates {constraint!r}"
-        if finite_number(result[self._objective]) is None:
-            return "runtime", f"{self._objective} = {result[self._objective]}"
-        return None, ""
+                message = f"{name} = {result[name]} violates {constraint!r}"
+                return outcome_from(trial_id, failed="constraints", message=message)
+        metrics = {
+            name: finite_number(result.get(name)) for name in (*outputs, *self._vocs.observables)
+        }
+        if metrics[self._objective] is None:
+            message = f"{self._objective} = {result[self._objective]}"
+            return outcome_from(trial_id, failed="runtime", message=message)
+        metrics = {name: number for name, number in metrics.items() if number is not None}
+        return outcome_from(trial_id, metrics, self._objective)
+
+
+def _check_present(result: Mapping[str, Any], names: Iterable[str]) -> None:
+    missing = [name for name in names if name not in result]
+    if missing:
+        raise ValueError(f"the result lacks {', '.join(missing)}: {dict(result)!r:.200}")
 
 
 # Variables ------------------------------------------------------------------------------------------------------------

@@ -20,12 +20,7 @@ from typing_extensions import override
 from baco_like._checks import whole_number
 from baco_like._optional import needs_extra
 from baco_like.exceptions import BacoWarning, SpaceExhausted
-from baco_like.integrations._shared import (
-    ForeignRow,
-    ListedSpace,
-    check_options,
-    read_listed_space,
-)
+from baco_like.integrations._shared import ForeignRow, ListedSpace, check_options, read_listed_space
 from baco_like.optimizer import Optimizer
 from baco_like.records import Trial
 from baco_like.results.kernel_tuner_cache import cache_outcome

@@ -80,10 +80,9 @@ class _StudyState:
         """Observe a finished trial; a trial that lacks parameters of the space is ignored."""
         self.seen.add(trial.number)
         ours = self.pending.pop(trial.number, None)
+        # Another process may have evaluated the same configuration: then this is a second measurement.
         if ours is not None and ours.id not in self.optimizer.history.pending:
-            ours = (
-                None  # another process has evaluated the same configuration: a second measurement
-            )
+            ours = None
         config = {**({} if ours is None else ours.config), **config}
         if len(config) < len(self.optimizer.space.names):
             return
@@ -93,22 +92,31 @@ class _StudyState:
         subject = config if ours is None else ours
         self.optimizer.observe(subject, **_read_result(trial), imported=True)
 
-    def complete(self, fixed: Mapping[str, Any]) -> dict[str, Any] | None:
-        """Return a random feasible configuration with some values fixed, a new one if possible.
+    def complete(self, number: int, fixed: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the configuration of a partly enqueued trial, a new one if possible, and count it as pending.
 
-        Returns:
-            None if no drawn configuration is feasible with these values.
+        A warning says if no drawn configuration is feasible with the fixed values.
         """
         space, history = self.optimizer.space, self.optimizer.history
         draws = space.encode(space.sample(_COMPLETION_DRAWS, history.next_id))
-        for name, value in fixed.items():
-            if not space.parameters[name].contains(value):
-                return None
-            draws[:, space.columns[name]] = space.parameters[name].encode([value])
-        draws = draws[space.feasible.contains(draws)]
-        new = draws[~history.is_excluded(draws, self.optimizer.options.noise)]
-        candidates = new if len(new) else draws
-        return space.decode(candidates[:1])[0] if len(candidates) else None
+        valid = all(space.parameters[name].contains(value) for name, value in fixed.items())
+        if valid:
+            for name, value in fixed.items():
+                draws[:, space.columns[name]] = space.parameters[name].encode([value])
+            draws = draws[space.feasible.contains(draws)]
+            new = draws[~history.is_excluded(draws, self.optimizer.options.noise)]
+            draws = new if len(new) else draws
+        if valid and len(draws):
+            (config,) = space.decode(draws[:1])
+            self.claim(number, config)
+            return config
+        warnings.warn(
+            f"trial {number} was enqueued with {dict(fixed)!r:.200}, but no feasible configuration has these "
+            "values; the trial may violate the constraints",
+            BacoWarning,
+            stacklevel=2,
+        )
+        return {**self.suggest(number), **fixed}
 
     def is_exhausted(self) -> bool:
         """Return whether every feasible configuration is observed or pending."""
@@ -166,7 +174,7 @@ class BacoSampler(BaseSampler):
     ) -> None:
         self._space, self._distributions = space, optuna_distributions(space)
         self._seed = secrets.randbits(32) if seed is None else seed
-        self._strategy, self._settings, self._noise = strategy, settings, noise
+        self._options: dict[str, Any] = dict(strategy=strategy, settings=settings, noise=noise)
         self._reset()
         self._create_optimizer("minimize")  # reports wrong arguments now, not at the first trial
 
@@ -186,14 +194,7 @@ class BacoSampler(BaseSampler):
         self._reset()
 
     def _create_optimizer(self, direction: Direction) -> Optimizer:
-        return Optimizer(
-            self._space,
-            direction,
-            self._seed,
-            strategy=self._strategy,
-            settings=self._settings,
-            noise=self._noise,
-        )
+        return Optimizer(self._space, direction, self._seed, **self._options)
 
     def _update(self, study: Study, current: int) -> _StudyState:
         """Return the state of a study after observing every trial except the current one."""
@@ -202,10 +203,9 @@ class BacoSampler(BaseSampler):
                 f"study {study.study_name!r} has {len(study.directions)} objectives; BacoSampler supports one"
             )
         if study not in self._studies:
-            maximize = study.direction is StudyDirection.MAXIMIZE
-            self._studies[study] = _StudyState(
-                self._create_optimizer("maximize" if maximize else "minimize")
-            )
+            is_max = study.direction is StudyDirection.MAXIMIZE
+            optimizer = self._create_optimizer("maximize" if is_max else "minimize")
+            self._studies[study] = _StudyState(optimizer)
         state = self._studies[study]
         for trial in study.get_trials(deepcopy=False, states=(*_FINISHED, TrialState.RUNNING)):
             if trial.number == current or trial.number in state.seen:
@@ -251,7 +251,7 @@ class BacoSampler(BaseSampler):
                 return {}
             fixed = from_optuna(trial.system_attrs.get("fixed_params", {}), self._space)
             if fixed:
-                return to_optuna(self._complete(state, trial.number, fixed), self._space)
+                return to_optuna(state.complete(trial.number, fixed), self._space)
             try:
                 config = state.suggest(trial.number)
             except SpaceExhausted:
@@ -259,22 +259,6 @@ class BacoSampler(BaseSampler):
                     raise
                 config = state.optimizer.best_config or self._space.sample(1)[0]
             return to_optuna(config, self._space)
-
-    def _complete(
-        self, state: _StudyState, number: int, fixed: Mapping[str, Any]
-    ) -> dict[str, Any]:
-        """Return the configuration of a partly enqueued trial and count it as pending."""
-        config = state.complete(fixed)
-        if config is not None:
-            state.claim(number, config)
-            return config
-        warnings.warn(
-            f"trial {number} was enqueued with {dict(fixed)!r:.200}, but no feasible configuration has these "
-            "values; the trial may violate the constraints",
-            BacoWarning,
-            stacklevel=2,
-        )
-        return {**state.suggest(number), **fixed}
 
     @override
     def sample_independent(
@@ -289,11 +273,7 @@ class BacoSampler(BaseSampler):
 
     @override
     def after_trial(
-        self,
-        study: Study,
-        trial: FrozenTrial,
-        state: TrialState,
-        values: Sequence[float] | None,
+        self, study: Study, trial: FrozenTrial, state: TrialState, values: Sequence[float] | None
     ) -> None:
         """End ``study.optimize`` when no configuration is left."""
         with self._lock:

@@ -168,11 +168,7 @@ def tune(
 
 
 def _run(
-    optimizer: Optimizer,
-    evaluator: Evaluator,
-    stop: StopRule,
-    progress: Progress | None,
-    top: int,
+    optimizer: Optimizer, evaluator: Evaluator, stop: StopRule, progress: Progress | None, top: int
 ) -> Result:
     try:
         reason = run_locked(optimizer, evaluator, stop, progress)

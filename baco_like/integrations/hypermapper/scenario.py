@@ -23,6 +23,7 @@ _DESIGNS: Mapping[str, str] = {
 _STRATEGIES_BY_MODEL: Mapping[str, str] = {
     "gaussian_process": "bayesian",
     "random_forest": "random_forest",
+    "default": "auto",
 }
 
 _DEFAULT_BEHAVIOUR: Mapping[str, Any] = {
@@ -195,6 +196,13 @@ class _Fields:
             raise self.error(name, f"a whole number from {least}")
         return int(value)
 
+    def choice(self, name: str, options: Mapping[str, str], default: str) -> str:
+        """Return our name for an option; an unknown option is noted and replaced by the default."""
+        option = self.text(name, default)
+        if option not in options:
+            self.notes.append(f"{self.prefix}{name} {option!r:.60} is unknown; {default} is used")
+        return options.get(option, options[default])
+
     def inner(self, name: str) -> _Fields:
         fields = self.take(name, {}, Mapping, "an object")
         return _Fields(fields, f"{self.prefix}{name}.", self.notes)
@@ -220,36 +228,24 @@ def _read_feasibility(fields: _Fields) -> Feasibility:
 
 
 def _read_strategy(fields: _Fields) -> str:
-    method = fields.text("optimization_method", "bayesian_optimization")
     models = fields.inner("models")
-    model = models.take("model", None)
+    strategy = models.choice("model", _STRATEGIES_BY_MODEL, "default")
     models.note_unused()
-    if method == "exhaustive":
-        return "exhaustive"
-    if method != "bayesian_optimization":
-        fields.notes.append(
-            f"optimization_method {method!r} is not available; bayesian_optimization is used"
-        )
-    if model is not None and model not in _STRATEGIES_BY_MODEL:
-        fields.notes.append(f"models.model {model!r:.60} is unknown; the default is used")
-    return _STRATEGIES_BY_MODEL.get(str(model), "auto")
+    methods = {"bayesian_optimization": strategy, "exhaustive": "exhaustive"}
+    return fields.choice("optimization_method", methods, "bayesian_optimization")
 
 
 def _read_design(fields: _Fields) -> tuple[int, str]:
     """Return the size and the name of the initial design."""
     inner = fields.inner("design_of_experiment")
-    kind = inner.text("doe_type", "random sampling")
+    sampling = inner.choice("doe_type", _DESIGNS, "random sampling")
     if inner.flag("allow_repetitions"):
-        fields.notes.append(
-            "design_of_experiment.allow_repetitions: no configuration is evaluated twice here"
-        )
-    if kind not in _DESIGNS:
-        fields.notes.append(
-            f"design_of_experiment.doe_type {kind!r} is unknown; random sampling is used"
+        inner.notes.append(
+            f"{inner.prefix}allow_repetitions: no configuration is evaluated twice here"
         )
     size = inner.whole("number_of_samples", 10, 0)
     inner.note_unused()
-    return size, _DESIGNS.get(kind, "uniform")
+    return size, sampling
 
 
 def _read_files(fields: _Fields) -> dict[str, Any]:
@@ -259,16 +255,13 @@ def _read_files(fields: _Fields) -> dict[str, Any]:
     """
     folder = Path(fields.text("run_directory", "."))
     application = fields.text("application_name", "application")
-    output_name = fields.text("output_data_file", _OUTPUT)
-    if output_name == _OUTPUT:
-        output = _path_inside(fields, "application_name", folder, f"{application}_{_OUTPUT}")
-    else:
-        output = _path_inside(fields, "output_data_file", folder, output_name)
+    key, name = "output_data_file", fields.text("output_data_file", _OUTPUT)
+    if name == _OUTPUT:
+        key, name = "application_name", f"{application}_{_OUTPUT}"
+    output = _path_inside(fields, key, folder, name)
     log = fields.take("log_file", "")
-    sources = [
-        fields.text(name, _OUTPUT)
-        for name in ("resume_optimization_file", "resume_optimization_data")
-    ]
+    keys = ("resume_optimization_file", "resume_optimization_data")
+    sources = [fields.text(key, _OUTPUT) for key in keys]
     source = next((folder / name for name in sources if name != _OUTPUT), output)
     return {
         "output": output,
