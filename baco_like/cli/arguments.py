@@ -29,15 +29,11 @@ def build_parser() -> argparse.ArgumentParser:
 
 def _add_tune(commands: Any) -> None:
     add = commands.add_parser("tune", help="tune what a TOML file describes").add_argument
-    contents = "space, constraints, objective, evaluator, budget"
-    add("file", type=Path, metavar="FILE.toml", help=contents)
+    add("file", type=Path, metavar="FILE.toml", help="space, objective, evaluator, budget, ...")
     add("--budget", type=_whole(1), metavar="N", help="evaluations (default: the file's)")
-    seed_help = "the run's only seed (default: the file's, else 0)"
-    add("--seed", type=_whole(0), metavar="S", help=seed_help)
-    out_help = "folder for the results (default: a new one in runs/)"
-    add("--out", type=Path, metavar="DIR", help=out_help)
-    resume_help = "continue from the journal in the folder (default: the newest)"
-    add("--resume", action="store_true", help=resume_help)
+    add("--seed", type=_whole(0), metavar="S", help="the only seed (default: the file's, else 0)")
+    add("--out", type=Path, metavar="DIR", help="for the results (default: a new one in runs/)")
+    add("--resume", action="store_true", help="continue the run in --out (default: the newest)")
 
 
 def _add_serve(commands: Any) -> None:
@@ -46,8 +42,7 @@ def _add_serve(commands: Any) -> None:
     add("scenario", type=Path, metavar="SCENARIO.json", help="of either program")
     add("--seed", type=_whole(0), default=0, metavar="S", help="the run's only seed")
     add("--strategy", metavar="NAME", help="use this instead of the scenario's")
-    journal_help = "keep the run in a journal, or resume from it"
-    add("--journal", type=Path, metavar="FILE", help=journal_help)
+    add("--journal", type=Path, metavar="FILE", help="keep the run in a journal, or resume it")
 
 
 def _add_compare(commands: Any) -> None:
@@ -57,35 +52,20 @@ def _add_compare(commands: Any) -> None:
         description="Run strategies on recorded spaces and score them. The same command continues an interrupted "
         "comparison; more repeats, strategies or spaces extend a finished one.",
     ).add_argument
-    add(
-        "--strategies",
-        type=parse_contenders,
-        required=True,
-        metavar="A,B,C",
-        help="names as in 'baco-like strategies'; settings follow, as in genetic_algorithm:population=20:mutation=0.1",
-    )
-    add(
-        "--spaces",
-        type=Path,
-        required=True,
-        metavar="DIR",
-        help="folder with T4 results or Kernel Tuner caches (.json, .json.gz), or one such file",
-    )
+    names = "names as in 'baco-like strategies'; settings follow, as in genetic_algorithm:population=20:mutation=0.1"
+    add("--strategies", type=parse_contenders, required=True, metavar="A,B,C", help=names)
+    recordings = "folder with T4 results or Kernel Tuner caches (.json, .json.gz), or one such file"
+    add("--spaces", type=Path, required=True, metavar="DIR", help=recordings)
     repeats = _whole(2, " (for intervals)")
     add("--repeats", type=repeats, default=20, metavar="N", help="runs of each (default: 20)")
-    add(
-        "--budget",
-        type=_whole(1),
-        metavar="N",
-        help="evaluations of a run (default: as many as random search needs for 95 %% of the way to each optimum)",
-    )
-    seed_help = "the runs have the seeds S, S + 1, ..."
-    add("--seed", type=_whole(0), default=0, metavar="S", help=seed_help)
+    budget = "evaluations of a run (default: as many as random search needs for 95 %% of the way to each optimum)"
+    add("--budget", type=_whole(1), metavar="N", help=budget)
+    add("--seed", type=_whole(0), default=0, metavar="S", help="the runs have seeds S, S + 1, ...")
     add("--jobs", type=_whole(1), default=2, metavar="N", help="processes (default: 2)")
     directions = ["minimize", "maximize"]
     add("--direction", choices=directions, default="minimize", help="of the values")
-    draw_help = "draw each value from the recorded repeats; configurations may be evaluated again"
-    add("--draw", action="store_true", help=draw_help)
+    draw = "draw each value from the recorded repeats; configurations may be evaluated again"
+    add("--draw", action="store_true", help=draw)
     out = Path("runs/compare")
     add("--out", type=Path, default=out, metavar="DIR", help=f"for the results (default: {out})")
 
@@ -95,8 +75,8 @@ def _add_repair(commands: Any) -> None:
     add = commands.add_parser("repair", help=summary).add_argument
     add("old", type=Path, metavar="OLD", help="damaged journal; it is not changed")
     add("new", type=Path, metavar="NEW", help="new journal; must not exist")
-    header_help = "another journal of the same run, if record 0 is damaged"
-    add("--header", type=Path, metavar="FILE", help=header_help)
+    header = "another journal of the same run, if record 0 is damaged"
+    add("--header", type=Path, metavar="FILE", help=header)
 
 
 def _add_export(commands: Any) -> None:
@@ -105,10 +85,9 @@ def _add_export(commands: Any) -> None:
     add("source", type=Path, metavar="SOURCE", help="a journal, T4, Kernel Tuner, KTT, CSV")
     add("target", type=Path, metavar="TARGET", help="new file; must not exist")
     formats = ("t4", "kernel_tuner", "ktt", "baco", "csv")
-    format_help = "of the target; a name that ends in .gz is compressed"
-    add("--format", required=True, choices=formats, help=format_help)
-    objective_help = "the measurement to optimize (default: the file's)"
-    add("--objective", metavar="NAME", help=objective_help)
+    target = "of the target; a name that ends in .gz is compressed"
+    add("--format", required=True, choices=formats, help=target)
+    add("--objective", metavar="NAME", help="the measurement to optimize (default: the file's)")
 
 
 def _whole(least: int, why: str = "") -> Callable[[str], int]:

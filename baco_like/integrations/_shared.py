@@ -22,13 +22,14 @@ ForeignRow = tuple[Any, ...]
 """A configuration of the other tuner: its values in the order of the parameters."""
 
 
-def check_options(**options: Any) -> None:
-    """Check keyword arguments of `Optimizer`, so that an adapter rejects a mistake when it is created.
+def check_options(**options: Any) -> dict[str, Any]:
+    """Check and return keyword arguments of `Optimizer`, so that an adapter rejects a mistake when it is created.
 
     Raises:
         ValueError: The strategy or a setting does not exist.
     """
     Optimizer(Space({"any": [0, 1]}), **options)
+    return options
 
 
 # Permutations as texts such as "i,j,k", for tools whose parameters are lists of choices -------------------------------

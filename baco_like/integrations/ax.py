@@ -69,10 +69,9 @@ class BacoNode(ExternalGenerationNode):  # type: ignore[misc]  # Ax's types need
     ) -> None:
         super().__init__(name=name)
         self._space = space
-        self._options: dict[str, Any] = dict(
+        self._options = check_options(
             seed=seed, strategy=strategy, settings=settings, budget=budget
         )
-        check_options(**self._options)
         self._seen: set[tuple[int, str]] = set()
         self._search_space: SearchSpace | None = None
         self._optimizer: Optimizer | None = None

@@ -202,10 +202,9 @@ class BacoStrategy(OptAlg):  # type: ignore[misc]  # Kernel Tuner has no types
         super().__init__()
         self.constraint_aware = False  # suggestions are feasible, Kernel Tuner need not repair them
         self.optimizer: Optimizer | None = None
-        self._options: dict[str, Any] = {"strategy": strategy, "settings": settings}
+        self._options = check_options(strategy=strategy, settings=settings)
         self._seed = seed
         self._batch = None if batch is None else whole_number("batch", batch, 1)
-        check_options(seed=0, **self._options)
 
     def tune(self, searchspace: Searchspace, runner: Any, tuning_options: Any) -> list[Any]:
         """Return the rows that Kernel Tuner reports; Kernel Tuner calls this.

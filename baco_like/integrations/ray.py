@@ -63,7 +63,7 @@ class BacoSearch(Searcher):  # type: ignore[misc]  # Ray has no types
         self._metric: str | None = metric
         self._mode: str | None = mode
         self._space = space
-        self._options: dict[str, Any] = dict(
+        self._options = check_options(
             seed=seed, strategy=strategy, settings=settings, budget=budget, noise=noise
         )
         self._pending_ids: dict[str, int] = {}
@@ -71,7 +71,6 @@ class BacoSearch(Searcher):  # type: ignore[misc]  # Ray has no types
         self._optimizer: Optimizer | None = None
         if mode not in (None, "min", "max"):
             raise ValueError(f"mode = {mode!r}: expected 'min' or 'max'")
-        check_options(**self._options)
 
     @property
     def optimizer(self) -> Optimizer:
