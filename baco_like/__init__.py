@@ -10,46 +10,12 @@ from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from baco_like.exceptions import (
-        BacoError,
-        BacoWarning,
-        ConfigError,
-        EvaluatorError,
-        ExpressionError,
-        FailureWarning,
-        Infeasible,
-        JournalError,
-        MissingExtra,
-        RunFileError,
-        SpaceError,
-        SpaceExhausted,
-        SpaceWarning,
-        StrategyError,
-        TrialError,
-        WarmStartWarning,
-    )
-    from baco_like.optimizer import Optimizer, WarmStart, migrate
-    from baco_like.parameters import (
-        Categorical,
-        Gaussian,
-        Integer,
-        Ordinal,
-        Permutation,
-        PiecewiseLinear,
-        Real,
-    )
-    from baco_like.records import Outcome, Status, Trial
-    from baco_like.running import (
-        MaxEvals,
-        MaxFailures,
-        MaxTime,
-        NoImprovement,
-        Result,
-        Target,
-        run,
-        tune,
-    )
-    from baco_like.spaces import Space
+    from baco_like.exceptions import *
+    from baco_like.optimizer import *
+    from baco_like.parameters import *
+    from baco_like.records import *
+    from baco_like.running import *
+    from baco_like.spaces import *
 
     __version__: str
 
