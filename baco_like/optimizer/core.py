@@ -32,9 +32,17 @@ from baco_like.optimizer.setup import (
 from baco_like.optimizer.state import Draft, JournaledState, OptimizerState
 from baco_like.optimizer.suggesting import build_suggestion
 from baco_like.optimizer.warm_start import warm_starts
-from baco_like.records import Direction, History, Noise, Observation, Outcome, Trial, sign_of
-from baco_like.records.stopping import StopRule
-from baco_like.records.table import table_row
+from baco_like.records import (
+    Direction,
+    History,
+    Noise,
+    Observation,
+    Outcome,
+    StopRule,
+    Trial,
+    sign_of,
+)
+from baco_like.records.trial import table_row
 from baco_like.results.formats import write
 from baco_like.results.journal_file import run_recording
 from baco_like.spaces.space import Space

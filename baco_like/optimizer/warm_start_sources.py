@@ -15,8 +15,7 @@ from baco_like.journal.warm_start_results import MODES, Mode
 from baco_like.records.direction import Direction
 from baco_like.records.history import History
 from baco_like.records.reading import number_in, outcome_from
-from baco_like.records.table import column
-from baco_like.records.trial import Outcome, Trial
+from baco_like.records.trial import Outcome, Trial, column
 from baco_like.results.formats import read
 from baco_like.results.recording import Recording
 from baco_like.spaces.space import Space

@@ -1,10 +1,8 @@
 """Frozen records of a run: proposals, trials, outcomes, observations, and the history of them all."""
 
-from baco_like.records.direction import Direction, sign_of
-from baco_like.records.history import History, Noise, row_keys
-from baco_like.records.objective import Objective
+from baco_like.records.direction import Direction, Objective, sign_of
+from baco_like.records.history import History, Noise, StopRule, row_keys
 from baco_like.records.reading import outcome_from, outcome_of_exception
-from baco_like.records.stopping import StopRule
 from baco_like.records.trial import FAILURE_WORDS, Observation, Outcome, Proposal, Status, Trial
 
 __all__ = [

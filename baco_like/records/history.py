@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 
@@ -373,3 +373,18 @@ class History:
     def dequeue(self, n: int) -> History:
         """Return the history without the first n configurations of the queue."""
         return self._with(queue=self.queue[n:])
+
+
+class StopRule(Protocol):
+    """Decides when a run ends. The rules are in `baco_like.running.stopping`."""
+
+    def reason(self, history: History, seconds: float) -> str | None:
+        """Return why the run should end, or None.
+
+        Args:
+            history: The history of the run.
+            seconds: Seconds since the run was opened.
+        """
+
+    def room(self, history: History) -> int | None:
+        """Return the number of trials that may still be started, or None if this rule does not limit it."""

@@ -8,13 +8,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from baco_like.exceptions import Infeasible, TrialError
 from baco_like.records.direction import Direction
-from baco_like.records.trial import Outcome, median
+from baco_like.records.trial import JsonObject, Outcome, median
 
 
 def outcome_from(
@@ -24,7 +23,7 @@ def outcome_from(
     failed: str | bool | None = None,
     message: object = "",
     bound: float | None = None,
-    extra: Mapping[str, Any] | None = None,
+    extra: JsonObject | None = None,
 ) -> Outcome:
     """Return the outcome of a trial.
 
@@ -97,11 +96,7 @@ def outcome_from(
 
 
 def outcome_of_exception(
-    trial_id: int,
-    error: BaseException,
-    word: str = "runtime",
-    *,
-    extra: Mapping[str, Any] | None = None,
+    trial_id: int, error: BaseException, word: str = "runtime", *, extra: JsonObject | None = None
 ) -> Outcome:
     """Return the failure for an exception; `Infeasible` has its own failure word."""
     if isinstance(error, Infeasible):

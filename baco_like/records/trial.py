@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from types import MappingProxyType
@@ -18,6 +18,10 @@ from baco_like.exceptions import TrialError
 
 FAILURE_WORDS = ("compile", "runtime", "correctness", "timeout", "constraints")
 """The failure words of the T4 result format. Free text is allowed as well."""
+
+
+JsonObject = Mapping[str, Any]
+"""JSON values by name."""
 
 
 class Status(str, Enum):
@@ -74,7 +78,7 @@ class Outcome:
     message: str = ""
     bound: float | None = None
     metrics: Mapping[str, float] = field(default_factory=dict)
-    extra: Mapping[str, Any] = field(default_factory=dict)
+    extra: JsonObject = field(default_factory=dict)
     problem: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
@@ -92,27 +96,17 @@ class Outcome:
         repeats: tuple[float, ...],
         *,
         metrics: Mapping[str, float] | None = None,
-        extra: Mapping[str, Any] | None = None,
+        extra: JsonObject | None = None,
     ) -> Outcome:
         """Return an OK outcome whose value is the median of ``repeats`` (one or more finite numbers)."""
+        value, error = median(repeats), standard_error(repeats)
         return cls(
-            trial_id,
-            Status.OK,
-            value=median(repeats),
-            repeats=repeats,
-            sem=standard_error(repeats),
-            metrics=metrics or {},
-            extra=extra or {},
+            trial_id, Status.OK, value, repeats, error, metrics=metrics or {}, extra=extra or {}
         )
 
     @classmethod
     def failure(
-        cls,
-        trial_id: int,
-        failed: str,
-        message: str = "",
-        *,
-        extra: Mapping[str, Any] | None = None,
+        cls, trial_id: int, failed: str, message: str = "", *, extra: JsonObject | None = None
     ) -> Outcome:
         """Return a FAILED outcome with its failure word."""
         return cls(trial_id, Status.FAILED, failed=failed, message=message, extra=extra or {})
@@ -125,7 +119,7 @@ class Outcome:
         failed: str = "timeout",
         message: str = "",
         *,
-        extra: Mapping[str, Any] | None = None,
+        extra: JsonObject | None = None,
     ) -> Outcome:
         """Return a CENSORED outcome: the evaluation was stopped, and its value is at least ``bound``."""
         status = Status.CENSORED
@@ -269,7 +263,7 @@ class Trial(Mapping[str, Any]):
         return {} if self.outcome is None else self.outcome.metrics
 
     @property
-    def extra(self) -> Mapping[str, Any]:
+    def extra(self) -> JsonObject:
         """Further JSON values that were reported with the outcome."""
         return {} if self.outcome is None else self.outcome.extra
 
@@ -289,3 +283,33 @@ class Observation(Trial):
 
     code: Array | None
     cost: float
+
+
+OURS = ("status", "failed", "message", "bound", "sem", "repeats", "origin")
+"""The columns of a table between the objective and the metrics, in this order."""
+
+MARK = "trial_"
+"""Prefix of our columns whose name is also the name of a parameter."""
+
+
+def column(name: str, parameters: Container[str]) -> str:
+    """Return the name of one of our columns, with the prefix `MARK` if a parameter has the same name."""
+    return f"{MARK}{name}" if name in parameters else name
+
+
+def table_row(trial: Trial, objective: str) -> dict[str, Any]:
+    """Return the row of an observed trial: id, parameters, value, status, failure, spread, origin and metrics."""
+    ours = {
+        objective: trial.value,
+        "status": trial.status.value,
+        "failed": trial.failure,
+        "message": trial.message,
+        "bound": trial.bound,
+        "sem": trial.sem,
+        "repeats": len(trial.repeats),
+        "origin": trial.origin,
+        **trial.metrics,
+    }
+    config = trial.config
+    named = {column(name, config): value for name, value in ours.items()}
+    return {column("id", config): trial.id, **config, **named}

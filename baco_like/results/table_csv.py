@@ -16,8 +16,7 @@ from dataclasses import replace
 from typing import Any
 
 from baco_like.journal.events import config_from_json, outcome_row, read_outcome
-from baco_like.records.table import MARK, OURS
-from baco_like.records.trial import Trial
+from baco_like.records.trial import MARK, OURS, Trial
 from baco_like.results.hypermapper_csv import literal
 from baco_like.results.recording import Recording, recording
 

@@ -9,7 +9,6 @@ Run them on your own parameter type::
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -19,8 +18,6 @@ from scipy.spatial.distance import cdist
 
 from baco_like._typing import Codes
 from baco_like.exceptions import ConfigError
-from baco_like.journal.memory import MemoryJournal
-from baco_like.optimizer import Optimizer
 from baco_like.parameters.protocol import (
     ContinuousParameter,
     Parameter,
@@ -29,7 +26,9 @@ from baco_like.parameters.protocol import (
 )
 from baco_like.parameters.registry import parameter_from_dict, parameter_to_dict
 from baco_like.spaces.space import Space
+from baco_like.strategies import Auto
 from baco_like.testing import assert_raises
+from baco_like.testing.strategies import legal_and_new, resume_is_continue
 
 Check = Callable[[Parameter], None]
 
@@ -192,16 +191,8 @@ def texts_and_json_are_read_back(parameter: Parameter) -> None:
 def runs_and_resumes(parameter: Parameter) -> None:
     """The default strategy suggests feasible values, and a run that was read from its journal continues the same."""
     space = Space({"p": parameter, "other": [1, 2, 4, 8]})
-    count = math.inf if space.feasible.count is None else space.feasible.count
-    journal = MemoryJournal()
-    optimizer = Optimizer(space, seed=0, storage=journal)
-    for number in range(int(min(12, count)) - 1):
-        trial = optimizer.suggest()
-        assert space.contains(trial.config), f"suggestions are feasible: {trial}"
-        optimizer.observe(trial, 1.0 + number % 5)
-    events = json.loads(json.dumps(journal.events))
-    resumed = Optimizer(space, seed=0, storage=MemoryJournal(events)).suggest()
-    assert resumed.config == optimizer.suggest().config, "a resumed run suggests the same"
+    legal_and_new(Auto(), space)
+    resume_is_continue(Auto(), space)
 
 
 CHECKS: tuple[Check, ...] = (

@@ -22,7 +22,7 @@ import numpy as np
 
 from baco_like import MaxEvals, Optimizer, Space, run
 from baco_like.cli import run_file as runfile
-from baco_like.records.objective import Objective
+from baco_like.records import Objective
 from baco_like.records.trial import Outcome, Trial
 from baco_like.results import recorded_trials, write
 

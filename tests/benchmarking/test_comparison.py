@@ -23,8 +23,12 @@ from baco_like.benchmarking.comparison.figures import (
     cutoff_of,
     final_costs,
 )
-from baco_like.benchmarking.comparison.plan import ComparisonPlan, budget_on, run_missing
-from baco_like.benchmarking.comparison.pool import run_parallel
+from baco_like.benchmarking.comparison.plan import (
+    ComparisonPlan,
+    budget_on,
+    run_missing,
+    run_parallel,
+)
 from baco_like.benchmarking.comparison.report import COLUMNS, to_csv, to_markdown
 from baco_like.benchmarking.comparison.runs import (
     Contender,

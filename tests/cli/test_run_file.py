@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from baco_like.cli import run_file as runfile
 from baco_like.exceptions import BacoError, EvaluatorError, RunFileError, SpaceError
 from baco_like.parameters import Gaussian
-from baco_like.records.objective import Objective
+from baco_like.records import Objective
 from baco_like.records.trial import Status, Trial
 
 GOOD = """\

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from baco_like.evaluators.replay import load
-from baco_like.records.objective import Objective
+from baco_like.records import Objective
 from baco_like.records.trial import FAILURE_WORDS, Outcome, Trial
 from baco_like.results import recorded_trials, write
 

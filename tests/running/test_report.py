@@ -16,7 +16,7 @@ import pytest
 from baco_like import Optimizer, Outcome, Space
 from baco_like._output import print_line, silence
 from baco_like.exceptions import MissingExtra
-from baco_like.records.objective import Objective
+from baco_like.records import Objective
 from baco_like.running import progress
 from baco_like.running.convergence import best_so_far, model_start, plot_convergence
 from baco_like.running.progress import Display, TrialProgress, show_progress
