@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, final
+from typing import Any, cast, final
 
 import numpy as np
 import numpy.typing as npt
@@ -49,10 +49,27 @@ class _Metric:
 
 
 def _naive_features(codes: Codes, _largest: float) -> Features:
-    m = codes.shape[1]
-    if m > _NAIVE_LISTED:
-        return _hash_to_signs(codes)
-    return distances.one_hot(permutation_ranks(codes), math.factorial(m)) / math.sqrt(2.0)
+    """Return one-hot columns over all orders, or pseudo-random signs that depend on the whole order."""
+    n, m = codes.shape
+    if m <= _NAIVE_LISTED:
+        return distances.one_hot(permutation_ranks(codes), math.factorial(m)) / math.sqrt(2.0)
+    key: _Words = np.zeros(n, dtype=np.uint64)
+    for column in range(m):
+        key = scramble(key + codes[:, column].astype(np.uint64) + np.uint64(1))
+    number: _Words = np.arange(_NAIVE_COLUMNS // 64, dtype=np.uint64)
+    words = scramble(key[:, None] + number)
+    bits = (words[:, :, None] >> np.arange(64, dtype=np.uint64)) & np.uint64(1)
+    # Two rows differ in about half of the columns, each difference adding 2 / 512 to the squared distance.
+    return bits.reshape(n, _NAIVE_COLUMNS).astype(np.float64) * math.sqrt(2.0 / _NAIVE_COLUMNS)
+
+
+def scramble(key: _Words) -> _Words:
+    """Return a one-to-one scrambling of 64-bit words (the finaliser of splitmix64); overflow is meant to wrap."""
+    key = key + np.uint64(0x9E3779B97F4A7C15)
+    key = (key ^ (key >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    key = (key ^ (key >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    scrambled: _Words = key ^ (key >> np.uint64(31))
+    return scrambled
 
 
 _METRICS: Mapping[str, _Metric] = {
@@ -147,19 +164,18 @@ class Permutation(ParameterDefaults):
     def elements_from_texts(self, texts: Iterable[str]) -> tuple[Value, ...] | None:
         """Return the elements that are written like this, or None if any text matches no element."""
         by_text = {str(element): element for element in self.elements}
-        elements = [by_text.get(text) for text in texts]
-        return None if None in elements else tuple(e for e in elements if e is not None)
+        elements = tuple(map(by_text.get, texts))
+        return None if None in elements else cast("tuple[Value, ...]", elements)
 
     @override
     def value_from_text(self, text: Any) -> Any | None:
         """Return the order that a text such as ``i,j,k`` or ``('i', 'j', 'k')``, or a list, means, or None."""
-        parts = text.strip().strip("()[]").split(",") if isinstance(text, str) else text
-        if not isinstance(parts, Sequence):
+        if isinstance(text, str):  # Python writes a comma after the only element of a tuple
+            text = text.strip().strip("()[]").rstrip().removesuffix(",").split(",")
+        if not isinstance(text, Sequence):
             return None
-        if isinstance(text, str) and len(parts) > 1 and not parts[-1].strip():
-            parts = parts[:-1]  # as Python writes a tuple of one element
-        elements = self.elements_from_texts(str(part).strip().strip("'\"") for part in parts)
-        return first_own_value(self, [tuple(parts), *([] if elements is None else [elements])])
+        elements = self.elements_from_texts(str(part).strip().strip("'\"") for part in text)
+        return first_own_value(self, [tuple(text), elements])
 
     def _positions(self, value: Any) -> list[int] | None:
         """Return the position of every element, or None if the value is not an order of the elements."""
@@ -252,27 +268,3 @@ class Permutation(ParameterDefaults):
         if len(self.elements) == 1:
             return np.empty((len(codes), 0))
         return _METRICS[self.metric].features(codes, self.max_distance)
-
-
-def _hash_to_signs(ranks: Codes) -> Features:
-    """Return pseudo-random signs that depend on the whole permutation, ``(n, m)`` -> ``(n, 512)``."""
-    key: _Words = np.zeros(len(ranks), dtype=np.uint64)
-    for column in range(ranks.shape[1]):
-        position: _Words = ranks[:, column].astype(np.uint64)
-        key = scramble(key + position + np.uint64(1))
-    number: _Words = np.arange(_NAIVE_COLUMNS // 64, dtype=np.uint64)
-    words = scramble(key[:, None] + number)
-    bits = (words[:, :, None] >> np.arange(64, dtype=np.uint64)) & np.uint64(1)
-    # Two rows differ in about half of the columns, each difference adding 2 / 512 to the squared distance.
-    return bits.reshape(len(ranks), _NAIVE_COLUMNS).astype(np.float64) * math.sqrt(
-        2.0 / _NAIVE_COLUMNS
-    )
-
-
-def scramble(key: _Words) -> _Words:
-    """Return a one-to-one scrambling of 64-bit words (the finaliser of splitmix64); overflow is meant to wrap."""
-    key = key + np.uint64(0x9E3779B97F4A7C15)
-    key = (key ^ (key >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    key = (key ^ (key >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    scrambled: _Words = key ^ (key >> np.uint64(31))
-    return scrambled

@@ -63,14 +63,9 @@ def latin_hypercube(space: Space, n: int, rng: Rng, taken: Taken) -> Codes:
     of every parameter's values, or of its scale for reals and integers with ``log``; permutations are drawn
     independently.
     """
-    cube = (
-        np.stack([rng.permutation(n) for _ in locate_parameters(space)], axis=-1)
-        if space.active
-        else np.zeros((n, 0))
-    )
-    return _completed(
-        space, n, rng, taken, _placed(space, (cube + rng.random(cube.shape)) / n, rng)
-    )
+    parts = np.array([rng.permutation(n) for _ in space.active]).reshape(len(space.active), n).T
+    cube = (parts + rng.random(parts.shape)) / n
+    return _completed(space, n, rng, taken, _rows_at(space, cube, rng))
 
 
 def from_prior(space: Space, n: int, rng: Rng, taken: Taken) -> Codes:
@@ -104,7 +99,7 @@ def sobol(space: Space, n: int, rng: Rng, taken: Taken) -> Codes:
     points = 2 ** int(np.ceil(np.log2(max(4 * n, 2))))
     sequence = qmc.Sobol(max(1, len(space.active)), scramble=True, seed=rng)
     cube = sequence.random(points)[:, : len(space.active)]
-    return _completed(space, n, rng, taken, _placed(space, cube, rng))
+    return _completed(space, n, rng, taken, _rows_at(space, cube, rng))
 
 
 def maximin(space: Space, n: int, rng: Rng, taken: Taken) -> Codes:
@@ -129,7 +124,8 @@ def middle(space: Space, n: int, rng: Rng, taken: Taken) -> Codes:
     are those of `spaces.derived_features`; in a large space many random rows are searched, and ties are broken at
     random.
     """
-    return _nearest(space, n, rng, taken, *_by_distance(space, rng, taken))
+    rows, off = _by_distance(space, rng, taken)
+    return _fill(space, n, rng, taken, rows[np.argsort(off, kind="stable")])
 
 
 def distinct_middle(space: Space, n: int, rng: Rng, taken: Taken) -> Codes:
@@ -141,7 +137,7 @@ def distinct_middle(space: Space, n: int, rng: Rng, taken: Taken) -> Codes:
     rows, off = _by_distance(space, rng, taken)
     if len(rows) and (off == off.min()).mean() >= _VAGUE:
         return uniform(space, n, rng, taken)
-    return _nearest(space, n, rng, taken, rows, off)
+    return _fill(space, n, rng, taken, rows[np.argsort(off, kind="stable")])
 
 
 def has_distinct_middle(space: Space, rng: Rng) -> bool:
@@ -161,19 +157,15 @@ def _by_distance(space: Space, rng: Rng, taken: Taken) -> tuple[Codes, Array]:
     return rows, off.round(9)
 
 
-def _nearest(space: Space, n: int, rng: Rng, taken: Taken, rows: Codes, off: Array) -> Codes:
-    """Return the n rows with the smallest distances, completed by random ones."""
-    nearest = rows[np.argsort(off, kind="stable")[:n]]
-    rest = uniform(
-        space, n - len(nearest), rng, lambda codes: taken(codes) | _among(codes, nearest)
-    )
-    return np.concatenate([nearest, rest])
-
-
 def _completed(space: Space, n: int, rng: Rng, taken: Taken, rows: Codes) -> Codes:
     """Return the first n feasible and free rows; missing ones are drawn uniformly."""
     rows = drop_duplicates(rows[space.feasible.contains(rows)])
-    rows = rows[~taken(rows)][:n]
+    return _fill(space, n, rng, taken, rows[~taken(rows)])
+
+
+def _fill(space: Space, n: int, rng: Rng, taken: Taken, rows: Codes) -> Codes:
+    """Return the first n rows; missing ones are drawn uniformly."""
+    rows = rows[:n]
     rest = uniform(space, n - len(rows), rng, lambda codes: taken(codes) | _among(codes, rows))
     return np.concatenate([rows, rest])
 
@@ -188,18 +180,13 @@ def _without_replacement(space: Space, n: int, rng: Rng, taken: Taken, draw: Dra
         rows = drop_duplicates(np.concatenate([rows, drawn]))
         fruitless = 0 if len(rows) > before else fruitless + 1
         if fruitless == _FRUITLESS:
-            if _is_listed(space):
+            if space.feasible.count is not None and space.feasible.count <= _LISTED:
                 return _topped_up(space, n, rng, taken, rows)
             new = _one_more(space, rng, taken, rows, draw)
             if not len(new):
                 return rows
             rows, fruitless = np.concatenate([rows, new]), 0
     return rows[:n]
-
-
-def _is_listed(space: Space) -> bool:
-    count = space.feasible.count
-    return count is not None and count <= _LISTED
 
 
 def _one_more(space: Space, rng: Rng, taken: Taken, rows: Codes, draw: Draw) -> Codes:
@@ -217,10 +204,9 @@ def _one_more(space: Space, rng: Rng, taken: Taken, rows: Codes, draw: Draw) -> 
 
 def _topped_up(space: Space, n: int, rng: Rng, taken: Taken, rows: Codes) -> Codes:
     """Return the rows and the remaining free rows, by listing the feasible set."""
-    left = [rows[:0]]
-    for some in space.feasible.iterate():
-        left.append(some[~taken(some) & ~_among(some, rows)])
-    others = np.concatenate(left)
+    batches = space.feasible.iterate()
+    left = [some[~taken(some) & ~_among(some, rows)] for some in batches]
+    others = np.concatenate([rows[:0], *left])
     return np.concatenate([rows, others[rng.permutation(len(others))]])[:n]
 
 
@@ -233,7 +219,7 @@ def _among(codes: Codes, rows: Codes) -> Mask:
     return np.isin(group[len(rows) :], group[: len(rows)])
 
 
-def _placed(space: Space, cube: Array, rng: Rng) -> Codes:
+def _rows_at(space: Space, cube: Array, rng: Rng) -> Codes:
     """Return rows (feasible or not) for points of the unit cube, one axis for each active parameter."""
     rows = np.tile(space.feasible.sample(1, rng), (len(cube), 1))  # for the constants
     for axis, place in enumerate(locate_parameters(space)):
@@ -250,10 +236,9 @@ def _values_at(space: Space, place: ParameterLocation, shares: Array, rng: Rng) 
     if codes is None:
         return parameter.from_unit(shares[:, None])
     lengths = parameter.interval_lengths(codes[:, None])
-    if lengths is not None:
+    if lengths is None:
+        chosen = (shares * len(codes)).astype(np.int64)
+    else:
         ends = np.cumsum(lengths)
         chosen = np.searchsorted(ends, shares * ends[-1], side="right")
-        chosen = np.minimum(chosen, len(codes) - 1)
-    else:
-        chosen = (shares * len(codes)).astype(np.int64)
-    return np.asarray(codes[chosen][:, None])
+    return np.asarray(codes[np.minimum(chosen, len(codes) - 1)][:, None])

@@ -36,13 +36,7 @@ def make_parameter(name: str, given: GivenParameter) -> Parameter:
     """
     if not isinstance(name, str) or not name:
         raise SpaceError(f"the name of a parameter must be a non-empty string, got {name!r}")
-    if isinstance(given, Parameter):
-        return given
-    if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
-        raise SpaceError(
-            f"parameter {name!r} must be a parameter or a list of values, got {given!r:.60}"
-        )
-    return parameter_from_values(name, given)
+    return given if isinstance(given, Parameter) else parameter_from_values(name, given)
 
 
 def parameter_from_values(name: str, values: Iterable[Any], default: Any = None) -> Parameter:
@@ -52,7 +46,9 @@ def parameter_from_values(name: str, values: Iterable[Any], default: Any = None)
         SpaceError: The values are not a list or not valid for the parameter; the message names the parameter.
     """
     if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
-        raise SpaceError(f"parameter {name!r}: its values must be a list, got {values!r:.60}")
+        raise SpaceError(
+            f"parameter {name!r} must be a parameter or a list of values, got {values!r:.60}"
+        )
     plain_values = [plain(value) for value in in_order(values)]
     numeric = bool(plain_values) and all(map(is_number, plain_values))
     make: Callable[..., Parameter] = Ordinal if numeric else Categorical
@@ -75,11 +71,9 @@ def list_constraints(
     constraints: GivenConstraint | Iterable[GivenConstraint],
 ) -> list[GivenConstraint]:
     """Return the given constraints as a list; a single one is accepted without a list."""
-    if isinstance(constraints, str | Constraint):
+    if isinstance(constraints, str | Constraint) or not isinstance(constraints, Iterable):
         return [constraints]
-    if isinstance(constraints, Iterable):
-        return list(constraints)
-    return [constraints]
+    return list(constraints)
 
 
 def make_constraint(given: GivenConstraint, parameters: Mapping[str, Parameter]) -> Constraint:

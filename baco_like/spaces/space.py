@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -22,14 +23,10 @@ from baco_like.spaces.derived_features import DerivedFeatures
 from baco_like.spaces.feasible.build import build
 from baco_like.spaces.feasible.feasible_set import FeasibleSet
 from baco_like.spaces.feature_table import FeatureTable
+from baco_like.spaces.formats import description
 from baco_like.spaces.formats.baco import read_baco
 from baco_like.spaces.formats.configspace import read_configspace
 from baco_like.spaces.formats.dataframe import read_dataframe
-from baco_like.spaces.formats.description import (
-    SpaceDescription,
-    read_kernel_tuner,
-    space_from_dict,
-)
 from baco_like.spaces.formats.t1 import read_t1
 from baco_like.spaces.inputs import GivenConstraint, GivenParameter
 
@@ -75,9 +72,7 @@ class Space:
         parameters: Mapping[str, GivenParameter],
         constraints: GivenConstraint | Iterable[GivenConstraint] = (),
     ) -> None:
-        self.parameters = {
-            name: inputs.make_parameter(name, one) for name, one in parameters.items()
-        }
+        self.parameters = {name: inputs.make_parameter(name, p) for name, p in parameters.items()}
         if not self.parameters:
             raise SpaceError("a space needs at least one parameter")
         self.names = tuple(self.parameters)
@@ -89,12 +84,12 @@ class Space:
         self.width: int = ends[-1]
         self.active = tuple(name for name, p in self.parameters.items() if p.cardinality != 1)
         self.constraints = tuple(
-            inputs.make_constraint(one, self.parameters)
-            for one in inputs.list_constraints(constraints)
+            inputs.make_constraint(constraint, self.parameters)
+            for constraint in inputs.list_constraints(constraints)
         )
         inputs.warn_of_unmatched_literals(self.constraints)
-        split = [part for one in self.constraints for part in inputs.split_constraint(one)]
-        self.feasible: FeasibleSet = build(self.parameters, split)
+        split = itertools.chain(*map(inputs.split_constraint, self.constraints))
+        self.feasible: FeasibleSet = build(self.parameters, list(split))
         self.notes: tuple[str, ...] = ()
 
     # Size and bounds.
@@ -103,9 +98,7 @@ class Space:
     def size(self) -> int | float:
         """Number of configurations without the constraints: an exact integer, or ``inf``."""
         cardinalities = [p.cardinality for p in self.parameters.values()]
-        if math.inf in cardinalities:
-            return math.inf
-        return math.prod(int(c) for c in cardinalities)
+        return math.inf if math.inf in cardinalities else math.prod(cardinalities)
 
     @cached_property
     def feasible_size(self) -> int | float | None:
@@ -160,15 +153,15 @@ class Space:
         Categorical parameters and permutations are left out. For reals, and with rejection, they are the bounds before
         the constraints that rejection tests.
         """
-        found: dict[str, tuple[Any, Any]] = {}
+        bounds: dict[str, tuple[Any, Any]] = {}
         for name, parameter in self.parameters.items():
             if parameter.kind in (ParameterKind.UNORDERED, ParameterKind.PERMUTATION):
                 continue
             codes = self.feasible.used(self.columns[name].start)
             ends = parameter.code_range if codes is None else (codes[0], codes[-1])
             low, high = parameter.decode(np.array(ends)[:, None])
-            found[name] = (min(low, high), max(low, high))
-        return found
+            bounds[name] = (min(low, high), max(low, high))
+        return bounds
 
     # Encoding.
 
@@ -353,7 +346,7 @@ class Space:
             SpaceError: The version is unknown, a description is wrong, or a constraint was a callable, which cannot
                 be stored.
         """
-        return cls._of(space_from_dict(data))
+        return cls._of(description.space_from_dict(data))
 
     @classmethod
     def from_kernel_tuner(
@@ -366,7 +359,7 @@ class Space:
         Raises:
             SpaceError: A domain is wrong, or a restriction is neither a string nor a callable.
         """
-        return cls._of(read_kernel_tuner(tune_params, restrictions))
+        return cls._of(description.read_kernel_tuner(tune_params, restrictions))
 
     @classmethod
     def from_t1(cls, source: str | Path | Mapping[str, Any]) -> Space:
@@ -408,10 +401,10 @@ class Space:
         return cls._of(read_dataframe(table))
 
     @classmethod
-    def _of(cls, description: SpaceDescription) -> Space:
-        made = cls(description.parameters, description.constraints)
-        made.notes = description.notes
-        return made
+    def _of(cls, described: description.SpaceDescription) -> Space:
+        space = cls(described.parameters, described.constraints)
+        space.notes = described.notes
+        return space
 
     def difference(self, other: Space) -> list[str]:
         """Return readable lines on how another space differs from this one; empty when it does not."""

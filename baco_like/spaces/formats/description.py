@@ -13,12 +13,8 @@ from baco_like.constraints.table import table_from_dict
 from baco_like.exceptions import SpaceError
 from baco_like.parameters.protocol import Parameter
 from baco_like.parameters.registry import VERSION, parameter_from_dict
-from baco_like.spaces.inputs import (
-    GivenConstraint,
-    list_constraints,
-    make_named,
-    parameter_from_values,
-)
+from baco_like.spaces import inputs
+from baco_like.spaces.inputs import GivenConstraint
 
 MAX_FILE = 64 * 2**20
 """Most bytes of a space file."""
@@ -97,7 +93,9 @@ def space_from_dict(data: Mapping[str, Any]) -> SpaceDescription:
         raise SpaceError(
             "a space's description needs an object 'parameters' and a list 'constraints'"
         )
-    parameters = {name: make_named(name, parameter_from_dict, d) for name, d in described.items()}
+    parameters = {
+        name: inputs.make_named(name, parameter_from_dict, d) for name, d in described.items()
+    }
     return SpaceDescription(parameters, tuple(_constraint(c, parameters) for c in constraints))
 
 
@@ -130,8 +128,10 @@ def read_kernel_tuner(
     """
     if not isinstance(tune_params, Mapping):
         raise SpaceError(f"tune_params must be a dictionary, got {type(tune_params).__name__}")
-    parameters = {name: parameter_from_values(name, values) for name, values in tune_params.items()}
-    given = [] if restrictions is None else list_constraints(restrictions)
+    parameters = {
+        name: inputs.parameter_from_values(name, values) for name, values in tune_params.items()
+    }
+    given = [] if restrictions is None else inputs.list_constraints(restrictions)
     for restriction in given:
         if not (isinstance(restriction, str | Constraint) or callable(restriction)):
             raise SpaceError(

@@ -10,13 +10,8 @@ import ast
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
-from baco_like.constraints.language import exact
-from baco_like.constraints.language.source import (
-    MAX_DEPTH,
-    OPERATORS,
-    Refused,
-    parse_expression,
-)
+from baco_like.constraints.language import exact, source
+from baco_like.constraints.language.source import MAX_DEPTH, OPERATORS, Refused
 from baco_like.exceptions import SpaceError
 
 MAX_STEPS = 60_000
@@ -33,7 +28,7 @@ def list_of(text: str) -> list[Any]:
         SpaceError: The text is not such a list, or too much work; the message gives the column.
     """
     try:
-        body, _ = parse_expression(text)
+        body, _ = source.parse_expression(text)
         values = _Reader().value(body, {}, 0)
         if not isinstance(values, list | range):
             raise Refused("not a list")

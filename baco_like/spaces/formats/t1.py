@@ -14,12 +14,8 @@ from baco_like.constraints.expression import Expression
 from baco_like.exceptions import SpaceError
 from baco_like.parameters import Categorical, Integer, Ordinal, Parameter, parameter_from_dict
 from baco_like.parameters.values import plain
-from baco_like.spaces.formats.description import (
-    SpaceContents,
-    SpaceDescription,
-    json_object,
-    with_default,
-)
+from baco_like.spaces.formats import description
+from baco_like.spaces.formats.description import SpaceContents, SpaceDescription
 from baco_like.spaces.formats.literals import list_of
 from baco_like.spaces.inputs import make_named, parameter_from_values
 
@@ -50,7 +46,7 @@ def read_t1(source: str | Path | Mapping[str, Any]) -> SpaceDescription:
         SpaceError: Something is missing or wrong; the message names it.
         OSError: The file cannot be read.
     """
-    data = json_object(source, "T1 file")
+    data = description.json_object(source, "T1 file")
     space = _member(data, "ConfigurationSpace", Mapping, "the file")
     notes: list[str] = []
     parameters: dict[str, Parameter] = {}
@@ -83,7 +79,9 @@ def _parameter(entry: Any, notes: list[str]) -> tuple[str, Parameter]:
         values = make_named(name, list_of, values)
     if isinstance(default, list) and len(default) == 1:  # as some files write it
         (default,) = default
-    return name, with_default(name, parameter_from_values(name, values), plain(default), notes)
+    return name, description.with_default(
+        name, parameter_from_values(name, values), plain(default), notes
+    )
 
 
 def _condition(entry: Any, parameters: Mapping[str, Parameter], notes: list[str]) -> str:

@@ -13,14 +13,8 @@ from baco_like._typing import Codes, Ints, Mask, Rng
 from baco_like.spaces.feasible.feasible_set import Factor
 from baco_like.spaces.feasible.group import TreeGroup
 from baco_like.spaces.feasible.ragged import pair_by_owner, replace_columns, thin
-from baco_like.spaces.neighbourhoods.proposals import (
-    Neighbours,
-    ParameterLocation,
-    Propose,
-    group_by_factor,
-    propose_steps,
-    propose_used_steps,
-)
+from baco_like.spaces.neighbourhoods import proposals
+from baco_like.spaces.neighbourhoods.proposals import Neighbours, ParameterLocation, Propose
 from baco_like.spaces.space import Space
 
 JOINT_LIMIT = 256
@@ -42,7 +36,7 @@ def strictly_adjacent(space: Space, codes: Codes, rng: Rng, limit: int = JOINT_L
         rng: Random numbers.
         limit: Most neighbours of a row; if there are more, random ones are returned.
     """
-    return _change_all_parameters(space, codes, propose_steps, rng, limit)
+    return _change_all_parameters(space, codes, proposals.propose_steps, rng, limit)
 
 
 def jointly_adjacent(space: Space, codes: Codes, rng: Rng, limit: int = JOINT_LIMIT) -> Neighbours:
@@ -51,7 +45,7 @@ def jointly_adjacent(space: Space, codes: Codes, rng: Rng, limit: int = JOINT_LI
     This is the "adjacent" of Willemsen et al.: `strictly_adjacent`, but values that occur in no feasible
     configuration are skipped.
     """
-    return _change_all_parameters(space, codes, propose_used_steps, rng, limit)
+    return _change_all_parameters(space, codes, proposals.propose_used_steps, rng, limit)
 
 
 def index_distance(space: Space, codes: Codes) -> Neighbours:
@@ -77,7 +71,7 @@ def _change_all_parameters(
     factors = space.feasible.factors
     parts = [
         _change_factor(factor, members, codes, propose, rng, _SURPLUS * limit)
-        for factor, members in group_by_factor(space)
+        for factor, members in proposals.group_by_factor(space)
     ]
     chosen, owner = _combine([part[1] for part in parts], len(codes), rng, limit + 1)
     rows = np.empty((len(owner), space.width))

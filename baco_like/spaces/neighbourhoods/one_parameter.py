@@ -17,15 +17,8 @@ from baco_like._typing import Codes, Ints, Mask, Rng
 from baco_like.spaces.feasible.feasible_set import Factor
 from baco_like.spaces.feasible.group import TreeGroup
 from baco_like.spaces.feasible.ragged import replace_columns, sort_by_owner
-from baco_like.spaces.neighbourhoods.proposals import (
-    Neighbours,
-    ParameterLocation,
-    group_by_factor,
-    join_neighbours,
-    locate_parameters,
-    propose_unordered_steps,
-    propose_values,
-)
+from baco_like.spaces.neighbourhoods import proposals
+from baco_like.spaces.neighbourhoods.proposals import Neighbours, ParameterLocation, join_neighbours
 from baco_like.spaces.space import Space
 
 FAR = 2**12
@@ -50,7 +43,7 @@ def hamming(space: Space, codes: Codes, rng: Rng, limit: int | None = None) -> N
         rng: Random numbers.
         limit: Most random values (or swaps) of one parameter that are tried for a row; None means all.
     """
-    groups = group_by_factor(space)
+    groups = proposals.group_by_factor(space)
     tried = sum(location.most_proposals() for _, members in groups for location in members)
     step = max(1, _CANDIDATES // max(1, tried))
     blocks = []
@@ -69,8 +62,9 @@ def _change_factor(
     own = codes[:, factor.columns]
     if isinstance(factor, TreeGroup) and len(factor.domains) > 1:  # walked once for all
         return factor.one_changes(own, rng, limit)
-    proposals = ((p, *propose_values(p, codes, rng, limit)) for p in members)
-    changed = [_keep_feasible(p, codes, values, owner) for p, values, owner in proposals]
+    changed = [
+        _keep_feasible(p, codes, *proposals.propose_values(p, codes, rng, limit)) for p in members
+    ]
     return *join_neighbours(changed, own.shape[1]), factor.contains(own)
 
 
@@ -110,7 +104,7 @@ def adjacent(space: Space, codes: Codes, rng: Rng) -> Neighbours:
     constraint are skipped. An unordered parameter may take any other value; permutations change by one swap of
     elements at consecutive positions; reals as in `hamming`.
     """
-    locations = locate_parameters(space)
+    locations = proposals.locate_parameters(space)
     listed = [location.used_codes() for location in locations]
     if sum(math.inf if values is None else len(values) for values in listed) <= _FEW:
         return _keep_nearest_values(space, codes, *hamming(space, codes, rng))
@@ -129,7 +123,7 @@ def adjacent(space: Space, codes: Codes, rng: Rng) -> Neighbours:
         step = max(1, _CANDIDATES // location.most_proposals())
         for begin in range(0, len(changeable), step):
             block = changeable[begin : begin + step]
-            proposed, owner = propose_unordered_steps(location, codes[block], rng)
+            proposed, owner = proposals.propose_unordered_steps(location, codes[block], rng)
             rows, owner = _keep_feasible(location, codes, proposed, block[owner])
             unordered.append((replace_columns(codes, owner, factor.columns, rows), owner))
     return sort_by_owner(*join_neighbours([*unordered, *ordered], space.width))
@@ -144,7 +138,7 @@ def _keep_nearest_values(space: Space, codes: Codes, rows: Codes, owner: Ints) -
     if not len(rows):
         return rows, owner
     ordered = np.zeros(space.width, dtype=np.bool_)
-    ordered[[p.columns.start for p in locate_parameters(space) if p.is_ordered]] = True
+    ordered[[p.columns.start for p in proposals.locate_parameters(space) if p.is_ordered]] = True
     column = (rows != codes[owner]).argmax(axis=1)
     entry = np.arange(len(rows))
     value = rows[entry, column]
