@@ -24,7 +24,6 @@ from baco_like.spaces.inputs import split_constraint
 
 with needs_extra("ConfigSpace", "configspace"):
     import ConfigSpace as cs
-    from ConfigSpace.hyperparameters import Hyperparameter
 
 __all__ = ["MAX_CLAUSES", "from_configuration", "to_configspace", "to_configuration"]
 
@@ -43,6 +42,8 @@ _FORBIDDEN_RELATIONS: Mapping[str, Any] = {
     ">": cs.ForbiddenLessThanEqualsRelation,
     "!=": cs.ForbiddenEqualsRelation,
 }
+
+_RANGES = {Real: cs.UniformFloatHyperparameter, Integer: cs.UniformIntegerHyperparameter}
 
 
 def to_configspace(space: Space, seed: int | None = None) -> cs.ConfigurationSpace:
@@ -90,7 +91,7 @@ def to_configuration(
     return cs.Configuration(target, values=write_permutations(config, space))
 
 
-def _hyperparameter(name: str, parameter: Parameter, default: Any) -> Hyperparameter[Any, Any]:
+def _hyperparameter(name: str, parameter: Parameter, default: Any) -> Any:
     if getattr(parameter, "prior", None) is not None and not isinstance(parameter, Categorical):
         raise SpaceError(
             f"parameter {name!r}: ConfigSpace supports priors of categorical parameters only; remove the prior"
@@ -101,11 +102,7 @@ def _hyperparameter(name: str, parameter: Parameter, default: Any) -> Hyperparam
     if parameter.cardinality == 1:
         return cs.Constant(name, default)
     if isinstance(parameter, Real | Integer):
-        make = (
-            cs.UniformFloatHyperparameter
-            if isinstance(parameter, Real)
-            else cs.UniformIntegerHyperparameter
-        )
+        make = _RANGES[type(parameter)]
         return make(name, parameter.low, parameter.high, default, log=parameter.log)
     if isinstance(parameter, Ordinal):
         return cs.OrdinalHyperparameter(name, parameter.values, default)
@@ -117,7 +114,7 @@ def _hyperparameter(name: str, parameter: Parameter, default: Any) -> Hyperparam
 
 
 def _forbidden_clauses(
-    part: Constraint, space: Space, converted: Mapping[str, Hyperparameter[Any, Any]]
+    part: Constraint, space: Space, converted: Mapping[str, Any]
 ) -> Iterator[Any]:
     """Yield clauses that forbid all violations of a constraint (of one operand, if ``and`` joins several)."""
     comparison = _COMPARISON.fullmatch(part.text)
@@ -132,7 +129,10 @@ def _forbidden_clauses(
     count = math.prod(parameter.cardinality for parameter in parameters.values())
     if count > _MAX_TESTED:
         raise SpaceError(f"{problem}: there are {count} combinations to list")
-    violations = _violations(part, parameters)
+    free = Space(parameters)
+    (codes,) = free.feasible.iterate(_MAX_TESTED)
+    columns = {n: p.column(codes[:, free.columns[n]]) for n, p in parameters.items()}
+    violations = free.decode(codes[~np.asarray(part.holds(columns))])
     if len(violations) > MAX_CLAUSES:
         raise SpaceError(
             f"{problem}: {len(violations)} combinations violate it (at most {MAX_CLAUSES} can be listed)"
@@ -148,11 +148,3 @@ def _is_comparable(parameter: Parameter | None) -> bool:
     if isinstance(parameter, Ordinal) and isinstance(parameter.values[0], str):
         return False
     return isinstance(parameter, Real | Integer | Ordinal) and parameter.cardinality != 1
-
-
-def _violations(part: Constraint, parameters: Mapping[str, Parameter]) -> list[dict[str, Any]]:
-    """Return the combinations of parameter values that violate a constraint."""
-    free = Space(parameters)
-    (codes,) = free.feasible.iterate(_MAX_TESTED)
-    columns = {n: p.column(codes[:, free.columns[n]]) for n, p in parameters.items()}
-    return free.decode(codes[~np.asarray(part.holds(columns))])

@@ -18,9 +18,15 @@ from baco_like._output import print_line, silence
 from baco_like.exceptions import MissingExtra
 from baco_like.records import Objective
 from baco_like.running import progress
-from baco_like.running.convergence import best_so_far, model_start, plot_convergence
 from baco_like.running.progress import Display, TrialProgress, show_progress
-from baco_like.running.summary import format_summary, summarise, write_best
+from baco_like.running.summary import (
+    best_so_far,
+    format_summary,
+    model_start,
+    plot_convergence,
+    summarise,
+    write_best,
+)
 
 TIME = Objective("time", "ms")
 
