@@ -47,10 +47,10 @@ class ObservedCosts:
 
         Several observations give the mean of the successful ones, or infinity if all of them failed.
         """
-        positions = [i for i in self._positions.get(key, ()) if i < self._length]
-        if not positions:
+        positions = self._positions.get(key, ())
+        costs = [self._entries[i][1] for i in positions if i < self._length]
+        if not costs:
             return None
-        costs = [self._entries[i][1] for i in positions]
         finite = [cost for cost in costs if math.isfinite(cost)]
         # Dividing first avoids an overflow of the sum.
         return math.fsum(cost / len(finite) for cost in finite) if finite else math.inf

@@ -215,13 +215,7 @@ def create_strategy(name: str, settings: Mapping[str, Any] | None = None) -> Str
     return STRATEGIES[name](**settings)
 
 
-_TYPES: Mapping[str, type] = {
-    "int": Integral,
-    "float": Real,
-    "str": str,
-    "bool": bool,
-    "None": type(None),
-}
+_TYPES = {"int": Integral, "float": Real, "str": str, "bool": bool, "None": type(None)}
 
 
 def _is_instance(value: Any, annotation: str) -> bool:

@@ -152,6 +152,8 @@ class BudgetedSettings(CheckedSettings):
         return replace(self, **values) if values else self
 
 
+_HAMMING = ("hamming",) * len(BUDGETS)
+
 BASIN_HOPPING: SurveyRow = {
     "method": ("powell", *("cobyla",) * 4, *("slsqp",) * 2),
     "temperature": (*(0.1,) * 5, *(1.0,) * 2),
@@ -174,7 +176,7 @@ DIFFERENTIAL_EVOLUTION: SurveyRow = {
 SIMULATED_ANNEALING: SurveyRow = {
     "exploration": (*(1.0,) * 4, 0.7, *(0.1,) * 2),
     "hill_climber": ("none", *("random_first",) * 6),
-    "neighbourhood": ("hamming",) * 7,
+    "neighbourhood": _HAMMING,
 }
 
 GENETIC_LOCAL_SEARCH: SurveyRow = {
@@ -182,7 +184,7 @@ GENETIC_LOCAL_SEARCH: SurveyRow = {
     "crossover": (*("uniform",) * 2, *("two_point",) * 2, *("uniform",) * 3),
     "hill_climber": ("random_first",) * 7,
     "selection": ("restricted_tournament",) * 7,
-    "neighbourhood": ("hamming",) * 7,
+    "neighbourhood": _HAMMING,
 }
 
 GENETIC_ALGORITHM: SurveyRow = {
@@ -194,16 +196,13 @@ GENETIC_ALGORITHM: SurveyRow = {
 }
 
 TABU: Mapping[str, SurveyRow] = {
-    "first": {"tabu_size": (4, 4, *(2000,) * 5), "neighbourhood": ("hamming",) * 7},
-    "best": {"tabu_size": (2000,) * 7, "neighbourhood": ("hamming",) * 7},
+    "first": {"tabu_size": (4, 4, *(2000,) * 5), "neighbourhood": _HAMMING},
+    "best": {"tabu_size": (2000,) * 7, "neighbourhood": _HAMMING},
 }
 """By the setting ``improvement``."""
 
 MULTI_START: Mapping[str, SurveyRow] = {
-    "first": {
-        "restart": (True, True, False, False, True, True, True),
-        "neighbourhood": ("hamming",) * 7,
-    },
+    "first": {"restart": (True, True, False, False, True, True, True), "neighbourhood": _HAMMING},
     "best": {"neighbourhood": (*("adjacent",) * 3, *("hamming",) * 4)},
 }
 """By the setting ``improvement``."""

@@ -24,6 +24,7 @@ from baco_like.records import Direction, History, Observation, Proposal, Status,
 from baco_like.spaces import Space
 from baco_like.spaces.design import uniform
 from baco_like.strategies.protocol import Prediction, Problem, Proposals, RelatedTask, Strategy
+from baco_like.surrogates import FeasibilityModel, FeasibilitySurrogate
 from baco_like.surrogates.ranking_ensemble import RankingEnsemble, Source
 from baco_like.surrogates.registry import create_surrogate
 from baco_like.surrogates.transform import FitScale, Scale, Transform
@@ -62,7 +63,7 @@ class _Fitted(NamedTuple):
     data: surrogates.Data
     model: surrogates.Model
     transform: Scale
-    feasibility: surrogates.FeasibilityModel
+    feasibility: FeasibilityModel
     incumbent: float
 
 
@@ -98,9 +99,7 @@ class Bayesian:
 
     surrogate: surrogates.Surrogate | str = field(default_factory=surrogates.GaussianProcess)
     acquisition: AcquisitionFunction = field(default_factory=acquisitions.ExpectedImprovement)
-    feasibility: surrogates.FeasibilitySurrogate = field(
-        default_factory=surrogates.ForestFeasibility
-    )
+    feasibility: FeasibilitySurrogate = field(default_factory=surrogates.ForestFeasibility)
     scan: AcquisitionOptimizer = field(default_factory=acquisitions.ExhaustiveSearch)
     search: AcquisitionOptimizer = field(default_factory=acquisitions.LocalSearch)
     scan_limit: int = 20_000
@@ -240,9 +239,7 @@ class Bayesian:
         assert not isinstance(self.surrogate, str)  # `__post_init__` has replaced a name
         return self.surrogate.fit(self.view(space), data, rng, start)
 
-    def fit_feasibility(
-        self, space: Space, history: History, seed: int
-    ) -> surrogates.FeasibilityModel:
+    def fit_feasibility(self, space: Space, history: History, seed: int) -> FeasibilityModel:
         """Return the model of feasibility, fitted to the observations inside the space."""
         known = history.inside
         ran = ~history.where(Status.FAILED)[known]

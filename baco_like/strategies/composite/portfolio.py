@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Protocol, TypeVar, final
+from typing import Any, NamedTuple, Protocol, TypeVar, final
 
 import numpy as np
 
@@ -27,8 +27,7 @@ ArmUse = tuple[int, bool]
 """The arm that made a proposal, and whether the proposal's value was the best so far."""
 
 
-@dataclass(frozen=True)
-class ArmUses:
+class ArmUses(NamedTuple):
     """The proposals of all arms.
 
     Attributes:

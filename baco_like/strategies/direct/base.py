@@ -51,11 +51,7 @@ _HUGE = 1e300
 
 
 class _Interrupted(Exception):
-    """The objective was called at an unobserved configuration, or too often without one (row is None)."""
-
-    def __init__(self, row: Array | None) -> None:
-        super().__init__()
-        self.row = row
+    """The objective was called at an unobserved row, the argument, or too often without one (the argument is None)."""
 
 
 @dataclass(frozen=True)
@@ -218,8 +214,9 @@ def _advance(state: Replay[C], assumed: Mapping[bytes, float] = {}) -> Replay[C]
         try:
             after = state.algorithm.stage(state.box, state.checkpoint, objective, rng)
         except _Interrupted as interrupted:
-            if interrupted.row is not None or restarted:
-                return replace(state, answers=tuple(objective.answers), request=interrupted.row)
+            (row,) = interrupted.args
+            if row is not None or restarted:
+                return replace(state, answers=tuple(objective.answers), request=row)
             restarted, lookups = True, limit
             state = _restart(state, rng)
             continue
@@ -251,31 +248,22 @@ class _ReplayedObjective:
 
     def __call__(self, point: Array) -> float:
         if self._calls == len(self.answers):
-            self.answers.append(self._look_up(point))
+            if not self.lookups:
+                raise _Interrupted(None)
+            key, row = self.state.box.row(point)
+            cost = self.state.cost(key, self.assumed)
+            if cost is None:
+                raise _Interrupted(row)
+            self.lookups -= 1
+            self.answers.append(self.state.scale_cost(cost))
         self._calls += 1
         return self.answers[self._calls - 1]
-
-    def _look_up(self, point: Array) -> float:
-        if not self.lookups:
-            raise _Interrupted(None)
-        key, row = self.state.box.row(point)
-        cost = self.state.cost(key, self.assumed)
-        if cost is None:
-            raise _Interrupted(row)
-        self.lookups -= 1
-        return self.state.scale_cost(cost)
 
 
 def _restart(state: Replay[C], rng: Rng) -> Replay[C]:
     """Return the state that seeks another start."""
-    return replace(
-        state,
-        checkpoint=None,
-        previous=state.checkpoint,
-        start=None,
-        answers=(),
-        rng_state=rng.bit_generator.state,
-    )
+    left = replace(state, previous=state.checkpoint, rng_state=rng.bit_generator.state)
+    return replace(left, checkpoint=None, start=None, answers=())
 
 
 def _begin(state: Replay[C], rng: Rng, assumed: Mapping[bytes, float]) -> Replay[C]:

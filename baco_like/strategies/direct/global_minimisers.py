@@ -125,7 +125,7 @@ FIRST_PATIENCE = 1000
 
 
 @dataclass(frozen=True)
-class AnnealingCheckpoint:
+class Annealing:
     """Checkpoint of dual annealing.
 
     Attributes:
@@ -203,7 +203,7 @@ def visit_from(point: Array, visit: int, q: float, temperature: float, rng: Rng)
 
 @final
 @dataclass(frozen=True)
-class DualAnnealing(MinimisingStrategy[AnnealingCheckpoint]):
+class DualAnnealing(MinimisingStrategy[Annealing]):
     """Dual annealing; method: powell, cobyla, slsqp, lbfgsb, nelder_mead, cg; None: by budget, as the survey.
 
     Each iteration is a Markov chain of 2 k visits at a falling temperature, then a local search from the best point if
@@ -234,19 +234,17 @@ class DualAnnealing(MinimisingStrategy[AnnealingCheckpoint]):
 
     @override
     def begin(
-        self, box: RepairedBox, start: Array, cost: float, previous: AnnealingCheckpoint | None
-    ) -> AnnealingCheckpoint:
+        self, box: RepairedBox, start: Array, cost: float, previous: Annealing | None
+    ) -> Annealing:
         """Return the checkpoint at a start; the best point and the chain of a previous annealing are kept."""
         here = (start, cost)
         if previous is None:
-            return AnnealingCheckpoint(here, here, here, FIRST_PATIENCE)
+            return Annealing(here, here, here, FIRST_PATIENCE)
         best = here if cost < previous.best[1] else previous.best
         return replace(previous, current=here, best=best, iteration=0, visit=0)
 
     @override
-    def stage(
-        self, box: RepairedBox, at: AnnealingCheckpoint, objective: Objective, rng: Rng
-    ) -> AnnealingCheckpoint:
+    def stage(self, box: RepairedBox, at: Annealing, objective: Objective, rng: Rng) -> Annealing:
         """Return the checkpoint after the next visit or local search."""
         visits = 2 * len(at.current[0])
         if at.visit >= visits:
@@ -259,14 +257,12 @@ class DualAnnealing(MinimisingStrategy[AnnealingCheckpoint]):
             return replace(at, current=(point, objective(point)), iteration=0)
         return _skip_searches(self._visit(at, objective, rng))
 
-    def _temperature_at(self, at: AnnealingCheckpoint) -> float:
+    def _temperature_at(self, at: Annealing) -> float:
         """Return the temperature of an iteration: T_0 (2^(q_v - 1) - 1) / ((2 + i)^(q_v - 1) - 1)."""
         power = self.visiting - 1.0
         return float(self.temperature * (2.0**power - 1.0) / ((at.iteration + 2.0) ** power - 1.0))
 
-    def _visit(
-        self, at: AnnealingCheckpoint, objective: Objective, rng: Rng
-    ) -> AnnealingCheckpoint:
+    def _visit(self, at: Annealing, objective: Objective, rng: Rng) -> Annealing:
         if at.visit == 0:
             at = replace(at, improved=at.iteration == 0, idle=at.idle + 1)
         temperature = self._temperature_at(at)
@@ -281,8 +277,8 @@ class DualAnnealing(MinimisingStrategy[AnnealingCheckpoint]):
         return replace(at, visit=at.visit + 1)
 
     def _accept(
-        self, at: AnnealingCheckpoint, visited: CostedPoint, temperature: float, rng: Rng
-    ) -> AnnealingCheckpoint:
+        self, at: Annealing, visited: CostedPoint, temperature: float, rng: Rng
+    ) -> Annealing:
         """Return the checkpoint after a visit without improvement, which may still become the current point.
 
         The probability is (1 - (1 - q_a) (new - old) / T)^(1 / (1 - q_a)), or 0 if the base is negative.
@@ -297,9 +293,7 @@ class DualAnnealing(MinimisingStrategy[AnnealingCheckpoint]):
         return at
 
 
-def _use_minimum(
-    at: AnnealingCheckpoint, minimum: CostedPoint, *, from_best: bool
-) -> AnnealingCheckpoint:
+def _use_minimum(at: Annealing, minimum: CostedPoint, *, from_best: bool) -> Annealing:
     """Return the checkpoint after a local search, from the best point or from the chain's minimum."""
     at = replace(at, visit=at.visit + 1)
     if from_best:
@@ -310,7 +304,7 @@ def _use_minimum(
     return replace(at, best=chain, current=chain) if chain[1] < at.best[1] else at
 
 
-def _skip_searches(at: AnnealingCheckpoint) -> AnnealingCheckpoint:
+def _skip_searches(at: Annealing) -> Annealing:
     """Return the checkpoint at the next visit, without the local searches for which there is no reason."""
     visits = 2 * len(at.current[0])
     if at.visit < visits or (at.visit == visits and at.improved):

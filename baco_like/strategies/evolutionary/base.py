@@ -185,13 +185,12 @@ class PopulationState(Generic[M]):
             population = algorithm.add_outsider(self.problem.space, population, code, cost)
         return population
 
-    def assign_cost(self, code: Array, known: bool, tag: Any) -> PopulationState[M]:
+    def assign_cost(self, key: bytes, code: Array, known: bool, tag: Any) -> PopulationState[M]:
         """Return the state after an observation, which is already in ``observed``.
 
         The cost belongs to every awaited candidate with this configuration, else to the member for which the attempt in
         the tag was made, else to an awaited founder; otherwise the configuration is an outsider.
         """
-        (key,) = row_keys(code[None, :])
         cost, awaited = self.observed.cost(key), self.awaited
         assert cost is not None
         members = [i for i in awaited if self.keys[i] == key]
@@ -292,7 +291,7 @@ class PopulationStrategy(BudgetedSettings, ABC, Generic[M]):
         (key,) = row_keys(code[None, :])
         known = state.observed.cost(key) is not None
         state = replace(state, observed=state.observed.add(key, observation.cost))
-        return state.assign_cost(code, known, observation.tag).advance()
+        return state.assign_cost(key, code, known, observation.tag).advance()
 
 
 def _attempts(history: History, state: PopulationState[Any], n: int) -> Iterator[int]:

@@ -88,12 +88,7 @@ def draw_others(n: int, count: int, rng: Rng) -> Ints:
 _STAGNANT = 2
 """Number of generations without a change after which the members are drawn again (Algorithm 1)."""
 
-_PAPER = {
-    "method": "best1bin",
-    "population_per_parameter": 16,
-    "weight": (0.7, 0.7),
-    "recombination": 0.6,
-}
+_PAPER = dict(method="best1bin", population_per_parameter=16, weight=(0.7, 0.7), recombination=0.6)
 """Table IV of Willemsen et al."""
 
 

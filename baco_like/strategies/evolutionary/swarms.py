@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Generic, NamedTuple, final
 from weakref import WeakKeyDictionary
@@ -125,8 +125,7 @@ def _distances(grid: _Grid, point: Row) -> Callable[[int, float], float]:
     return squared
 
 
-@dataclass(frozen=True, eq=False)
-class Swarm:
+class Swarm(NamedTuple):
     """The particles.
 
     Attributes:
@@ -228,7 +227,7 @@ class ParticleSwarm(PositionedStrategy[Swarm]):
         positions, costs, _ = replace_worst(
             population.best_positions, population.best_costs, position, cost
         )
-        return replace(population, best_positions=positions, best_costs=costs)
+        return population._replace(best_positions=positions, best_costs=costs)
 
     def leaders(self, swarm: Swarm) -> Ints:
         """Return for each particle the index of the neighbour with the best position, ``(n,)``."""
