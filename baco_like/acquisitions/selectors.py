@@ -129,23 +129,17 @@ class Multi:
         """Return the state after one observation; see `AcquisitionSelector.update`."""
         turns = turns.add_cost(name, cost, self.discount)
         conflict = set(same)
-        if len(conflict) > 1:
-            turns = replace(
-                turns,
-                records=tuple(
-                    replace(r, duplicates=r.duplicates + 1) if r.name in conflict else r
-                    for r in turns.records
-                ),
-            )
-        rivals = [
-            r for r in turns.records if r.name in conflict and r.duplicates >= self.skip_threshold
-        ]
-        if len(rivals) < 2:
+        if len(conflict) < 2:
             return turns
-        best = min(rivals, key=lambda r: r.mean)
-        dropped = {r.name for r in rivals} - {best.name}
-        kept = tuple(replace(r, duplicates=0) for r in turns.records if r.name not in dropped)
-        return replace(turns, records=kept)
+        records = [
+            replace(r, duplicates=r.duplicates + (r.name in conflict)) for r in turns.records
+        ]
+        rivals = [r for r in records if r.name in conflict and r.duplicates >= self.skip_threshold]
+        if len(rivals) > 1:
+            best = min(rivals, key=lambda r: r.mean)
+            kept = [r for r in records if r is best or r not in rivals]
+            records = [replace(r, duplicates=0) for r in kept]
+        return replace(turns, records=tuple(records))
 
 
 @dataclass(frozen=True)

@@ -170,11 +170,7 @@ class Optimizer:
             JournalError: The suggestion could not be recorded; the run is unchanged.
         """
         count = 1 if n is None else whole_number("n", n, 1)
-
-        def draft(state: OptimizerState) -> Draft:
-            return Draft(build_suggestion(state, count, time.time(), self._lease))
-
-        event = self._commit(draft).event
+        event = self._commit(lambda s: build_suggestion(s, count, time.time(), self._lease)).event
         ids = [*event.get("again", ()), *(row["id"] for row in event["trials"])]
         trials = [trial for i in ids if (trial := self.history.find(i)) is not None]
         return trials[0] if n is None else trials

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from baco_like.exceptions import SpaceWarning
+from baco_like.journal import Header, WarmStartResults
 from baco_like.journal.events import Event, enqueued_event, observed_event, suggested_event
-from baco_like.journal.header import Header
 from baco_like.journal.json_lines import write_journal
-from baco_like.journal.warm_start_results import WarmStartResults, numbered
+from baco_like.journal.warm_start_results import numbered
 from baco_like.optimizer.setup import Config, default_points, read_records
 from baco_like.optimizer.state import apply_events, initial_state
 from baco_like.records.trial import Status, Trial

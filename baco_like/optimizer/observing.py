@@ -12,9 +12,7 @@ from baco_like.exceptions import ConfigError, TrialError
 from baco_like.journal.events import outcome_row
 from baco_like.optimizer.setup import Config, encode_feasible
 from baco_like.optimizer.state import Draft, OptimizerState
-from baco_like.records.history import History
-from baco_like.records.reading import outcome_from
-from baco_like.records.trial import Outcome, Trial
+from baco_like.records import History, Outcome, Trial, outcome_from
 
 
 def build_observation(

@@ -10,8 +10,7 @@ import numpy as np
 from baco_like._random import Purpose
 from baco_like.exceptions import ConfigError, TrialError
 from baco_like.optimizer.state import OptimizerState
-from baco_like.records.history import History
-from baco_like.records.trial import Status, Trial
+from baco_like.records import History, Status, Trial
 from baco_like.strategies.protocol import Prediction, Predictive
 from baco_like.surrogates.transform import fit_transform
 

@@ -14,15 +14,11 @@ from typing import Any
 from baco_like._checks import whole_number
 from baco_like._typing import Codes
 from baco_like.exceptions import ConfigError, JournalError, SpaceWarning
-from baco_like.journal.events import START, Event, Journal, Mark
-from baco_like.journal.header import Header, describe
-from baco_like.journal.json_lines import JsonlJournal
-from baco_like.journal.memory import MemoryJournal
+from baco_like.journal import START, Event, Header, Journal, JsonlJournal, Mark, MemoryJournal
+from baco_like.journal.header import describe
 from baco_like.records.reading import finite_number
 from baco_like.spaces.space import Space
-from baco_like.strategies import create_strategy, default_settings
-from baco_like.strategies.protocol import Strategy
-from baco_like.strategies.registry import STRATEGIES
+from baco_like.strategies import STRATEGIES, Strategy, create_strategy, default_settings
 
 Config = Mapping[str, Any]
 

@@ -15,28 +15,19 @@ import numpy as np
 
 from baco_like._random import Purpose, generator
 from baco_like._typing import Codes, Rng
-from baco_like.exceptions import ConfigError, JournalConflict, JournalError, TrialError
+from baco_like.exceptions import JournalConflict, JournalError
 from baco_like.journal.events import START, Event, Journal, Mark, apply, new_configs, normalise
 from baco_like.journal.header import Header, Options
 from baco_like.journal.warm_start_results import numbered
 from baco_like.optimizer.setup import collector_paused, split_header, with_default_settings
 from baco_like.optimizer.warm_start import check_same, read_all, tasks_of
 from baco_like.optimizer.warm_start_sources import WarmStart
-from baco_like.records.history import History
-from baco_like.records.trial import Observation, Outcome
+from baco_like.records import History, Observation, Outcome
 from baco_like.spaces.space import Space
 from baco_like.strategies.protocol import Problem, Strategy, use_related_tasks
 
-_INVALID_RECORD = (
-    TrialError,
-    ConfigError,
-    LookupError,
-    TypeError,
-    ValueError,
-    AttributeError,
-    ArithmeticError,
-)
-"""Errors that a malformed record can cause."""
+_INVALID_RECORD = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError)
+"""Errors that a malformed record can cause; `TrialError` and `ConfigError` are value errors."""
 
 _BATCH = 500
 """Number of records whose configurations are encoded together, several times as fast as separately."""

@@ -12,15 +12,14 @@ import numpy as np
 
 from baco_like._random import Purpose
 from baco_like.exceptions import SpaceExhausted
-from baco_like.journal.events import Event, suggested_event
-from baco_like.optimizer.state import OptimizerState
-from baco_like.records.history import row_keys
-from baco_like.records.trial import Trial
+from baco_like.journal.events import suggested_event
+from baco_like.optimizer.state import Draft, OptimizerState
+from baco_like.records import Trial, row_keys
 from baco_like.spaces.design import uniform
 from baco_like.strategies.protocol import proposed_rows
 
 
-def build_suggestion(state: OptimizerState, n: int, now: float, lease: float | None) -> Event:
+def build_suggestion(state: OptimizerState, n: int, now: float, lease: float | None) -> Draft:
     """Return the ``suggested`` event of the next n trials; fewer if the space has no more.
 
     Args:
@@ -44,7 +43,8 @@ def build_suggestion(state: OptimizerState, n: int, now: float, lease: float | N
         trials += _ask_strategy(state, missing)
     if not trials and not again:
         raise _exhausted(state)
-    return suggested_event(trials, dequeued, again, None if lease is None else now + lease)
+    until = None if lease is None else now + lease
+    return Draft(suggested_event(trials, dequeued, again, until))
 
 
 def _exhausted(state: OptimizerState) -> SpaceExhausted:

@@ -21,9 +21,8 @@ from baco_like.optimizer.warm_start_sources import (
     WarmStart,
     read_source,
 )
-from baco_like.records.direction import Direction, sign_of
+from baco_like.records import Direction, Outcome, Status, sign_of
 from baco_like.records.reading import without_bound
-from baco_like.records.trial import Outcome, Status
 from baco_like.results.config_mapper import ConfigMapper, default_values
 from baco_like.results.recording import by_measurement
 from baco_like.spaces.space import Space
@@ -266,7 +265,7 @@ def tasks_of(
         costs = _costs([trial.outcome for trial in part.trials], direction)
         try:
             codes = space.encode([trial.config for trial in part.trials])
-        except (ConfigError, TypeError, ValueError, AttributeError) as error:
+        except (TypeError, ValueError, AttributeError) as error:
             raise JournalError(
                 f"the warm start of record 0 does not fit its space: {error}", 0
             ) from error

@@ -12,12 +12,10 @@ from typing import Any, NamedTuple
 from baco_like._checks import whole_number
 from baco_like.exceptions import RunFileError, WarmStartWarning
 from baco_like.journal.warm_start_results import MODES, Mode
-from baco_like.records.direction import Direction
-from baco_like.records.history import History
-from baco_like.records.reading import number_in, outcome_from
-from baco_like.records.trial import Outcome, Trial, column
-from baco_like.results.formats import read
-from baco_like.results.recording import Recording
+from baco_like.records import Direction, History, Outcome, Trial, outcome_from
+from baco_like.records.reading import number_in
+from baco_like.records.trial import column
+from baco_like.results import Recording, read
 from baco_like.spaces.space import Space
 
 ConfigOutcome = tuple[Mapping[str, Any], Outcome]

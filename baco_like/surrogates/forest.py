@@ -47,21 +47,8 @@ class Growth:
     bootstrap: bool = True
 
 
-@dataclass(frozen=True, eq=False)
-class Tree:
-    """One grown tree; arrays have one entry per node.
-
-    Attributes:
-        splits: scikit-learn's ``tree_``.
-        mean: Mean of the node's rows.
-        variance: Their population variance.
-        weight: Number of (drawn) rows in the node.
-    """
-
-    splits: Any
-    mean: Array
-    variance: Array
-    weight: Array
+Tree = Any
+"""scikit-learn's ``tree_`` of a grown regression tree; its arrays have one entry per node."""
 
 
 def grow_trees(features: Features, y: Array, growth: Growth, rng: Rng) -> tuple[Tree, ...]:
@@ -93,9 +80,7 @@ def grow_trees(features: Features, y: Array, growth: Growth, rng: Rng) -> tuple[
                 min_samples_leaf=growth.min_samples_leaf,
                 random_state=random_state,
             )
-            splits = tree.fit(rows[drawn], target[drawn], check_input=False).tree_
-            mean = splits.value[:, 0, 0].copy()
-            trees.append(Tree(splits, mean, splits.impurity, splits.weighted_n_node_samples))
+            trees.append(tree.fit(rows[drawn], target[drawn], check_input=False).tree_)
     return tuple(trees)
 
 
@@ -104,7 +89,7 @@ def predict_by_tree(trees: tuple[Tree, ...], tables: list[Array], features: Feat
     rows = _single_precision(features)
     predictions = np.empty((len(trees), len(rows)))
     for out, tree, table in zip(predictions, trees, tables, strict=True):
-        np.take(table, tree.splits.apply(rows), out=out)
+        np.take(table, tree.apply(rows), out=out)
     return predictions
 
 
@@ -138,8 +123,8 @@ class ForestModel:
         means.
         """
         features = self.space.features(codes)
-        means = predict_by_tree(self.trees, [tree.mean for tree in self.trees], features)
-        variances = predict_by_tree(self.trees, [tree.variance for tree in self.trees], features)
+        means = predict_by_tree(self.trees, [t.value[:, 0, 0] for t in self.trees], features)
+        variances = predict_by_tree(self.trees, [t.impurity for t in self.trees], features)
         total = variances.mean(axis=0) + means.var(axis=0)
         return means.mean(axis=0), np.maximum(total, LEAST_VARIANCE)
 
@@ -222,7 +207,11 @@ class ForestFeasibility:
         labels = feasible[:known]
         trees = _grow_cached(features.tobytes(), len(features), labels.tobytes(), self.growth, seed)
         imaginary = float(labels.mean()) * self.smoothing
-        tables = [(t.mean * t.weight + imaginary) / (t.weight + self.smoothing) for t in trees]
+        weights = [tree.weighted_n_node_samples for tree in trees]
+        tables = [
+            (tree.value[:, 0, 0] * weight + imaginary) / (weight + self.smoothing)
+            for tree, weight in zip(trees, weights, strict=True)
+        ]
         return ForestFeasibilityModel(space, trees, tables)
 
 

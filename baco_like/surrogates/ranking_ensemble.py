@@ -15,7 +15,7 @@ with ten times larger values, or in another unit, is as useful as one with equal
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -32,32 +32,29 @@ GUARD = 95.0
 """A source is left out if its median loss exceeds this percentile of the target model's losses."""
 
 
+@dataclass(frozen=True, eq=False)
 class Source:
     """The model of a related task.
 
-    Args:
+    Attributes:
         name: Its name in notes.
         model: Fitted to the task's values on a separate scale.
         slope: Units of this task's scale per unit of the related task's scale.
+        cache: The last predictions; copies with another slope share it.
     """
 
-    def __init__(self, name: str, model: GaussianModel, slope: float = 1.0) -> None:
-        self.name, self.model, self.slope = name, model, slope
-        self._cache: dict[str, tuple[Codes, Array]] = {}
-
-    def with_slope(self, slope: float) -> Source:
-        """Return the same source with another slope; both share the cache of predictions."""
-        source = Source(self.name, self.model, slope)
-        source._cache = self._cache
-        return source
+    name: str
+    model: GaussianModel
+    slope: float = 1.0
+    cache: dict[str, tuple[Codes, Array]] = field(default_factory=dict, repr=False)
 
     def mean(self, codes: Codes) -> Array:
         """Return the predicted mean on this task's scale except for the level, ``(n, w)`` -> ``(n,)``."""
-        cached, mean = self._cache.get("last", (None, None))
+        cached, mean = self.cache.get("last", (None, None))
         if mean is None or cached is not codes:
             mean, _ = self.model.predict(codes)
             if len(codes) >= _LARGE and not codes.flags.writeable:
-                self._cache["last"] = codes, mean
+                self.cache["last"] = codes, mean
         return self.slope * mean
 
 

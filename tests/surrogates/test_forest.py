@@ -37,7 +37,7 @@ def test_leaves_equal_the_predictions_of_scikit_learn():
     growth = Growth(trees=7, max_features=0.5, min_samples_leaf=2, bootstrap=False)
     trees = grow_trees(features, y, growth, rng(3))
     unseen = rng(4).random((200, 4))
-    found = predict_by_tree(trees, [tree.mean for tree in trees], unseen)
+    found = predict_by_tree(trees, [tree.value[:, 0, 0] for tree in trees], unseen)
     chance = np.random.RandomState(rng(3).integers(2**31))
     for i in range(7):
         reference = DecisionTreeRegressor(
@@ -65,13 +65,10 @@ def test_variance_is_the_total_variance():
     candidates = SPACE.feasible.sample(20, rng(3))
     mean, variance = model.predict(candidates)
     rows = SPACE.features(candidates).astype(np.float32)
-    leaves = [tree.splits.apply(rows) for tree in model.trees]
-    means = np.array(
-        [t.splits.value[leaf, 0, 0] for t, leaf in zip(model.trees, leaves, strict=True)]
-    )
+    leaves = [tree.apply(rows) for tree in model.trees]
+    means = np.array([t.value[leaf, 0, 0] for t, leaf in zip(model.trees, leaves, strict=True)])
     squares = (
-        np.array([t.splits.impurity[leaf] for t, leaf in zip(model.trees, leaves, strict=True)])
-        + means**2
+        np.array([t.impurity[leaf] for t, leaf in zip(model.trees, leaves, strict=True)]) + means**2
     )
     np.testing.assert_allclose(mean, means.mean(0))
     np.testing.assert_allclose(variance, squares.mean(0) - means.mean(0) ** 2, atol=1e-6)

@@ -379,7 +379,7 @@ class TransferLearning:
     def _with_ensemble(self, state: _Sources, history: History) -> Bayesian:
         """Return the wrapped strategy with the ensemble as its surrogate."""
         target = self.then.scale(history.costs[history.where(Status.OK)])
-        sources = tuple(model.with_slope(_slope(scale, target)) for model, scale in state.tasks)
+        sources = tuple(replace(model, slope=_slope(scale, target)) for model, scale in state.tasks)
         return replace(self.then, surrogate=RankingEnsemble(self._surrogate(), sources))
 
     def _surrogate(self) -> surrogates.GaussianSurrogate:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from baco_like import Categorical, Permutation, Space
 from baco_like.acquisitions.optimizers.best_rows import best_by_owner, best_free_rows, best_rows
-from baco_like.acquisitions.optimizers.climbing import combine_changes
+from baco_like.acquisitions.optimizers.searches import combine_changes
 from baco_like.spaces.neighbourhoods import hamming
 from baco_like.spaces.rows import drop_duplicates
 
