@@ -10,6 +10,7 @@ import inspect
 import linecache
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from types import CellType, CodeType
 from typing import Any, final
 
@@ -172,19 +173,16 @@ def _subscripts(function: Callable[..., Any], argument: str) -> tuple[str, ...] 
         return None
     steps = [step for step in dis.get_instructions(code) if step.opname not in _IGNORED]
     keys: list[str] = []
-    for i, step in enumerate(steps):
-        mentions = step.argval == argument or (
-            isinstance(step.argval, tuple) and argument in step.argval
-        )
-        if "FAST" not in step.opname or not mentions:
+    for step, key, subscript in zip_longest(steps, steps[1:], steps[2:]):
+        read = step.argval if isinstance(step.argval, tuple) else (step.argval,)
+        if "FAST" not in step.opname or argument not in read:
             continue
-        after = steps[i + 1 : i + 3]
-        if step.argval != argument or not step.opname.startswith("LOAD_FAST") or len(after) < 2:
+        loads = step.argval == argument and step.opname.startswith("LOAD_FAST")
+        if not loads or key is None or subscript is None:
             return None
-        key, subscript = after
-        plain = key.opname == "LOAD_CONST" and isinstance(key.argval, str)
-        taken = subscript.opname in _SUBSCRIPT and subscript.argrepr in ("", "[]")
-        if not (plain and taken):
+        if key.opname != "LOAD_CONST" or not isinstance(key.argval, str):
+            return None
+        if subscript.opname not in _SUBSCRIPT or subscript.argrepr not in ("", "[]"):
             return None
         keys.append(key.argval)
     return tuple(dict.fromkeys(keys))

@@ -95,45 +95,29 @@ class Expression:
         Raises:
             ConfigError: A value is not in its parameter's domain.
         """
-        row = [
-            exact.row_values(parameter, parameter.column(parameter.encode([config[name]])))[0]
-            for name, parameter in self._read.items()
-        ]
-        return self._explain(self._tree, row)
-
-    def _explain(self, node: Node, row: exact.Row) -> str:
-        """Return the numbers of the part of a condition that fails."""
-        parts = _conjuncts(node)
+        columns = {name: p.column(p.encode([config[name]])) for name, p in self._read.items()}
+        parts = self.conjuncts()
         if len(parts) > 1:
-            failing = [part for part in parts if not self._is_true(part, row)]
-            return ", ".join(
-                f"{self._text_of(part)}: {self._explain(part, row)}"
-                for part in failing[:1] or parts
-            )
+            failing = [part for part in parts if not part.holds(columns).all()][:1]
+            return ", ".join(f"{part.text}: {part.explain(config)}" for part in failing or parts)
+        row = [exact.row_values(p, columns[name])[0] for name, p in self._read.items()]
         own = (value.order if isinstance(value, exact.Arrangement) else value for value in row)
         shown = ", ".join(f"{k} = {v!r}" for k, v in zip(self.parameters, own, strict=True))
         try:
-            exact.function(node, self.parameters)(row)
-            return self._compared(node, row) if isinstance(node, tree.Comparison) else shown
+            exact.function(self._tree, self.parameters)(row)
+            if isinstance(self._tree, tree.Comparison):
+                return self._explain_comparison(self._tree, row)
         except exact.UNDEFINED as error:
             return f"{shown} ({error})"
+        return shown or "it reads no parameter"
 
-    def _is_true(self, node: Node, row: exact.Row) -> bool:
-        try:
-            return bool(exact.function(node, self.parameters)(row))
-        except exact.UNDEFINED:
-            return False
-
-    def _compared(self, node: tree.Comparison, row: exact.Row) -> str:
+    def _explain_comparison(self, node: tree.Comparison, row: exact.Row) -> str:
         """Return a comparison's sides as numbers; constant sides are left out if only one side is computed."""
         sides = [repr(exact.function(side, self.parameters)(row)) for side in node.parts]
-        constants = tree.Literal | tree.Listed | tree.Span
-        computed = [
-            side
-            for side, part in zip(sides, node.parts, strict=True)
-            if not isinstance(part, constants)
-        ]
-        return computed[0] if len(computed) == 1 else write_comparison(node.operators, sides)
+        computed = [bool(tree.names(side)) for side in node.parts]
+        if sum(computed) == 1:
+            return sides[computed.index(True)]
+        return write_comparison(node.operators, sides)
 
     def conjuncts(self) -> tuple[Expression, ...]:
         """Return equivalent constraints, one for each part joined by ``and`` or by a chain.

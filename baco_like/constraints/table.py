@@ -84,19 +84,12 @@ class TableConstraint:
         """Return a JSON description, by code columns; a table that is too large is only described by its text."""
         if len(self._levels[-1]) * len(self._levels) > WRITTEN:
             return {"callable": self.text}
-        return {
-            "table": list(self.parameters),
-            "codes": [column.tolist() for column in self._codes()],
-        }
-
-    def _codes(self) -> list[Ints]:
-        """Return the rows, one array for each code column, in the order of their last numbers."""
         number = np.arange(len(self._levels[-1]))
-        columns: list[Ints] = []
+        columns: list[list[int]] = []
         for size, keys in zip(_sizes(self._read)[::-1], self._levels[::-1], strict=True):
             number, code = np.divmod(keys[number], size)
-            columns.append(code)
-        return columns[::-1]
+            columns.append(code.tolist())
+        return {"table": list(self.parameters), "codes": columns[::-1]}
 
 
 def table_from_dict(

@@ -9,8 +9,6 @@ from typing import Any
 from baco_like.parameters.bases import first_own_value
 from baco_like.spaces.space import Space
 
-Config = Mapping[str, Any]
-
 
 def default_values(space: Space) -> dict[str, Any]:
     """Return per parameter its default, the only value of a constant, or None."""
@@ -34,23 +32,20 @@ class ConfigMapper:
     required: Mapping[str, Any] = field(default_factory=dict)
     exact: bool = False
 
-    def map(self, config: Config) -> tuple[dict[str, Any] | None, str]:
+    def map(self, config: Mapping[str, Any]) -> tuple[dict[str, Any] | None, str]:
         """Return the configuration in the values of the space, or None with the reason."""
         for name, value in self.required.items():
             if name in config and (value is None or config[name] != value):
                 return None, f"they have another value of {name!r} than its default"
         mapped: dict[str, Any] = {}
         for name, parameter in self.space.parameters.items():
-            if name in config:
-                given = config[name]
-                value = (
-                    first_own_value(parameter, [given])
-                    if self.exact
-                    else parameter.value_from_text(given)
-                )
-                reason = f"they have another value of {name!r} than the space"
-            else:
+            reason = f"they have another value of {name!r} than the space"
+            if name not in config:
                 value, reason = self.fill(name), f"they lack {name!r}"
+            elif self.exact:
+                value = first_own_value(parameter, [config[name]])
+            else:
+                value = parameter.value_from_text(config[name])
             if value is None:
                 return None, reason
             mapped[name] = value

@@ -62,10 +62,6 @@ class Feasibility:
             )
         return ran
 
-    def write(self, ran: bool) -> str:
-        """Return the word."""
-        return self.yes if ran else self.no
-
 
 @dataclass(frozen=True)
 class Layout:
@@ -87,8 +83,7 @@ class Layout:
     timestamp: str = "Timestamp"
 
     def __post_init__(self) -> None:
-        ours = (self.objective, self.feasibility.name, self.timestamp)
-        names = [*self.parameters, *ours]
+        names = [*self.parameters, self.objective, self.feasibility.name, self.timestamp]
         for name in names:
             if not name or name != name.strip() or set(name) & set(",\r\n") or name[0] in '("':
                 raise SpaceError(

@@ -35,7 +35,8 @@ def row(layout: Layout, trial: Trial) -> list[str]:
     """
     ran = trial.value is not None
     reported = trial.extra.get("reported", _ANY_NUMBER)
-    flag = [layout.feasibility.write(ran)] if layout.feasibility.required else []
+    word = layout.feasibility.yes if ran else layout.feasibility.no
+    flag = [word] if layout.feasibility.required else []
     failed = str(reported) if flag else "nan"
     objective = failed if trial.value is None else repr(trial.value)
     return [*layout.write(trial.config), objective, *flag, str(trial.extra.get("timestamp", ""))]

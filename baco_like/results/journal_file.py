@@ -11,9 +11,7 @@ from baco_like.exceptions import JournalError, RunFileError
 from baco_like.journal.events import START, config_from_json, read_outcome
 from baco_like.journal.header import Header, Options
 from baco_like.journal.json_lines import JsonlJournal
-from baco_like.parameters.categorical import Categorical
 from baco_like.parameters.integer import Integer
-from baco_like.parameters.ordinal import Ordinal
 from baco_like.parameters.protocol import Parameter
 from baco_like.records.trial import Trial
 from baco_like.results.recording import Recording, recorded_trials
@@ -79,4 +77,4 @@ def run_recording(trials: Iterable[Trial], space: Mapping[str, Any], options: Op
 def _values(parameter: Parameter) -> tuple[Any, ...]:
     if isinstance(parameter, Integer) and parameter.cardinality <= _MOST_LISTED:
         return tuple(range(parameter.low, parameter.high + 1))
-    return parameter.values if isinstance(parameter, Ordinal | Categorical) else ()
+    return tuple(parameter.values or ())

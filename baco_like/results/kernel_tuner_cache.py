@@ -161,9 +161,7 @@ def cache_bytes(recorded: Recording, metadata: Mapping[str, Any] | None = None) 
             key += ",again"
         rows[key] = row
     document = {
-        "device_name": "unknown",
-        "kernel_name": "unknown",
-        "problem_size": "unknown",
+        **dict.fromkeys(("device_name", "kernel_name", "problem_size"), "unknown"),
         **(metadata or {}),
         "tune_params_keys": list(names),
         "tune_params": {name: list(values) for name, values in recorded.domains.items()},

@@ -125,6 +125,8 @@ _METADATA: Mapping[str, str] = {
 }
 """Entries that KTT expects."""
 
+_NO_TIMES = ("ExtraDuration", "ExtraOverhead", "SearcherOverhead", "ProfilingOverhead")
+
 _SIZE = {"X": 1, "Y": 1, "Z": 1}
 
 
@@ -149,10 +151,7 @@ def _write_row(config: Mapping[str, Any], outcome: Outcome, per_second: float) -
         "Status": _OK if ran else _STATUSES.get(outcome.failed or "", "ComputationFailed"),
         "TotalDuration": duration,
         "TotalOverhead": sum(overheads.values()),
-        "ExtraDuration": 0.0,
-        "ExtraOverhead": 0.0,
-        "SearcherOverhead": 0.0,
-        "ProfilingOverhead": 0.0,
+        **dict.fromkeys(_NO_TIMES, 0.0),
         **overheads,
         "Configuration": [_value(name, value) for name, value in config.items()],
         "ComputationResults": [kernel] if ran else [],

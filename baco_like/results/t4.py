@@ -34,9 +34,6 @@ from baco_like.results.recording import (
     write_rows,
 )
 
-VERSION = "1.0.0"
-"""Of the schema."""
-
 _WRITTEN: Mapping[str, str] = {"compile": "compilation", "run": "benchmark", "check": "validation"}
 """Our names of stages -> written names."""
 
@@ -64,7 +61,7 @@ def t4_bytes(recorded: Recording, metadata: Mapping[str, Any] | None = None) -> 
     """
     attributes = write_attributes(recorded, recorded.unit or "ms")
     document = {
-        "schema_version": VERSION,
+        "schema_version": "1.0.0",
         "metadata": {"timeunit": "milliseconds", **(metadata or {}), **attributes},
         "results": write_rows(
             recorded,

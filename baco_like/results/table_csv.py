@@ -34,7 +34,10 @@ def table_bytes(recorded: Recording) -> bytes:
         ValueError: A value has no JSON form.
     """
     unit = f" [{recorded.unit}]" if recorded.unit or recorded.objective.endswith("]") else ""
-    titles = map(_title, (*recorded.names, recorded.objective + unit))
+    titles = [  # the first one must not look like the start of a JSON file
+        _cell(name) if name and name[0] not in "{[" else json.dumps(name)
+        for name in (*recorded.names, recorded.objective + unit)
+    ]
     lines = [[*titles, *FIXED]]
     for row, outcome in zip(recorded.rows, recorded.outcomes, strict=True):
         parts = outcome_row(Trial(0, {}), replace(outcome, message=outcome.message[:_LONGEST]))
@@ -42,11 +45,6 @@ def table_bytes(recorded: Recording) -> bytes:
     text = io.StringIO(newline="")
     csv.writer(text, lineterminator="\n").writerows(lines)
     return text.getvalue().encode("utf-8")
-
-
-def _title(name: str) -> str:
-    """Return a name as a cell of the first line, which must not look like the start of a JSON file."""
-    return _cell(name) if name[:1] not in ("", "{", "[") else json.dumps(name)
 
 
 def _cell(value: Any) -> str:

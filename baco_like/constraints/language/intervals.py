@@ -105,13 +105,8 @@ def _corners(a: Extent, b: Extent, compute: Callable[[Number, Number], Number]) 
 
 def _power(a: Extent, b: Extent) -> Extent | None:
     """Return the extent of whole powers of whole numbers; the last bit of other powers depends on the library."""
-    if (
-        not (a.kind is b.kind is ColumnKind.INT)
-        or b.low < 0
-        or int(a.most).bit_length() * b.high > 128
-    ):
+    whole = a.kind is b.kind is ColumnKind.INT
+    if not whole or b.low < 0 or int(a.most).bit_length() * b.high > 128:
         return None
     most = max(1, int(a.most) ** int(b.high))
-    if most > INT64:
-        return None
-    return Extent(ColumnKind.INT, 0 if a.low >= 0 else -most, most)
+    return Extent(ColumnKind.INT, 0 if a.low >= 0 else -most, most) if most <= INT64 else None

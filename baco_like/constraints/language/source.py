@@ -17,6 +17,9 @@ OPERATORS: Mapping[type[ast.AST], str] = {
 }
 """Binary operators and comparisons by the type of their node."""
 
+_OF_C = {"&&": "and", "||": "or", "!": "not", "=": "=="}
+"""Python's spelling of operators of C."""
+
 MAX_LENGTH = 10_000
 """Most characters of a text."""
 
@@ -55,19 +58,13 @@ def parse_expression(text: str) -> tuple[ast.expr, int]:
             return ast.parse(text.strip(), mode="eval").body, shift
     except SyntaxError as error:
         offset = error.offset or len(text.strip())  # 0: at the end
-        why = (error.msg or "not an expression") + _hint(text)
+        why = error.msg or "not an expression"
+        sign = re.search(r"&&|\|\||!(?!=)|(?<![=!<>])=(?!=)", text)
+        if sign is not None:
+            why += f"; write {_OF_C[sign.group()]!r} for {sign.group()!r}"
         raise Refused(why, shift + max(1, offset)) from None
     except (ValueError, MemoryError, RecursionError) as error:
         raise Refused(f"cannot be read ({str(error) or type(error).__name__})") from None
-
-
-_OF_C = {"&&": "and", "||": "or", "!": "not", "=": "=="}
-
-
-def _hint(text: str) -> str:
-    """Return a hint with Python's spelling of the first C operator in a text."""
-    match = re.search(r"&&|\|\||!(?!=)|(?<![=!<>])=(?!=)", text)
-    return f"; write {_OF_C[match.group()]!r} for {match.group()!r}" if match else ""
 
 
 def _check_size(text: str) -> None:

@@ -141,9 +141,8 @@ def _computation(name: str, operands: list[Vector]) -> Vector:
     """
     if name in exact.VARIADIC:
         operands = cast_to_common(operands)
-    if name not in _COMPUTE:
-        raise Inexact
-    extent = extent_of_result(name, [operand.extent for operand in operands])
+    extents = [operand.extent for operand in operands]
+    extent = extent_of_result(name, extents) if name in _COMPUTE else None
     if extent is None:
         raise Inexact
     only_rounds = name in ("ceil", "floor", "int", "round")
