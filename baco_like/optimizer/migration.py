@@ -19,8 +19,9 @@ from baco_like.journal.json_lines import write_journal
 from baco_like.journal.warm_start_results import numbered
 from baco_like.optimizer.setup import Config, default_points, read_records
 from baco_like.optimizer.state import apply_events, initial_state
+from baco_like.optimizer.warm_start import default_values
+from baco_like.parameters.bases import first_own_value
 from baco_like.records.trial import Status, Trial
-from baco_like.results.config_mapper import ConfigMapper, default_values
 from baco_like.spaces.inputs import GivenParameter, describe_differences
 from baco_like.spaces.space import Space
 from baco_like.strategies.random_search import RandomSearch
@@ -121,13 +122,19 @@ def _config_move(old_space: Space, space: Space) -> _ConfigMove:
             stacklevel=3,
         )
     removed = {name: old_defaults[name] for name in old_space.names if name not in defaults}
-    mapper = ConfigMapper(space, defaults.__getitem__, removed, exact=True)
     known = {*old_space.names, *space.names}
 
     def move(config: Config) -> dict[str, Any] | None:
         # Imported configurations may have parameters of neither space, which have no default.
-        mapped = mapper.map(config)[0] if known.issuperset(config) else None
-        return mapped if mapped is not None and space.contains(mapped) else None
+        if not known.issuperset(config):
+            return None
+        if any(config[n] != value for n, value in removed.items() if n in config):
+            return None
+        moved = {
+            name: first_own_value(parameter, [config[name]]) if name in config else defaults[name]
+            for name, parameter in space.parameters.items()
+        }
+        return moved if None not in moved.values() and space.contains(moved) else None
 
     return move
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,6 @@ from baco_like.optimizer.warm_start_sources import (
 )
 from baco_like.records import Direction, Outcome, Status, sign_of
 from baco_like.records.reading import without_bound
-from baco_like.results.config_mapper import ConfigMapper, default_values
 from baco_like.results.recording import by_measurement
 from baco_like.spaces.space import Space
 from baco_like.strategies.protocol import RelatedTask
@@ -183,11 +182,10 @@ def _match_rows(
             else defaults[name]
         )
 
-    mapper = ConfigMapper(space, fill)
     reasons: Counter[str] = Counter()
     matched: list[ConfigOutcome] = []
     for config, outcome in rows:
-        mapped, reason = mapper.map(config)
+        mapped, reason = _map_config(config, space, fill)
         if mapped is None:
             reasons[reason] += 1
         else:
@@ -200,6 +198,29 @@ def _match_rows(
         details = "; ".join(f"{reason}: {n}" for reason, n in reasons.most_common(3))
         raise ConfigError(f"none of its {len(rows)} results fits the space ({details})")
     return matched, dict(reasons), missing
+
+
+def _map_config(
+    config: Mapping[str, Any], space: Space, fill: Callable[[str], Any]
+) -> tuple[dict[str, Any] | None, str]:
+    """Return a configuration, whose numbers may be texts, in the values of a space, or None with the reason."""
+    mapped: dict[str, Any] = {}
+    for name, parameter in space.parameters.items():
+        if name in config:
+            value = parameter.value_from_text(config[name])
+            reason = f"they have another value of {name!r} than the space"
+        else:
+            value, reason = fill(name), f"they lack {name!r}"
+        if value is None:
+            return None, reason
+        mapped[name] = value
+    return mapped, ""
+
+
+def default_values(space: Space) -> dict[str, Any]:
+    """Return per parameter its default, the only value of a constant, or None."""
+    defaults = {name: Space({name: p}).default_config for name, p in space.parameters.items()}
+    return {name: None if config is None else config[name] for name, config in defaults.items()}
 
 
 def _join(names: Iterable[str]) -> str:
