@@ -35,8 +35,8 @@ from baco_like import (
 )
 from baco_like.evaluators import FunctionEvaluator
 from baco_like.exceptions import BacoWarning
+from baco_like.journal import MemoryJournal
 from baco_like.journal.json_lines import JsonlJournal
-from baco_like.journal.memory import MemoryJournal
 from baco_like.strategies import Exhaustive, RandomSearch
 
 

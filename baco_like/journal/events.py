@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Any, Protocol, final, runtime_checkable
 
 import numpy as np
 
 from baco_like._typing import Array, Codes
-from baco_like.exceptions import ConfigError, JournalError
+from baco_like.exceptions import ConfigError, JournalConflict, JournalError
 from baco_like.records.history import History
 from baco_like.records.trial import Observation, Outcome, Status, Trial
 from baco_like.spaces.space import Space
@@ -67,6 +68,31 @@ class Journal(Protocol):
             JournalConflict: The journal has events after that position; `read` them and try again.
             JournalError: The event could not be written; the journal is unchanged.
         """
+
+
+@final
+@dataclass(frozen=True)
+class MemoryJournal:
+    """A journal in memory, for runs that need not survive the process."""
+
+    events: list[Event] = field(default_factory=list)
+    _lock: Lock = field(default_factory=Lock, repr=False, compare=False)
+
+    def read(self, after: Mark) -> Iterator[tuple[Event, Mark]]:
+        """Return the events after a position, each with the position behind it."""
+        return iter([(self.events[n], Mark(n + 1)) for n in range(after.number, len(self.events))])
+
+    def append(self, event: Event, after: Mark) -> Mark:
+        """Add one event and return the position behind it.
+
+        Raises:
+            JournalConflict: The journal has events after that position.
+        """
+        with self._lock:
+            if len(self.events) > after.number:
+                raise JournalConflict("the journal has grown")
+            self.events.append(event)
+        return Mark(after.number + 1)
 
 
 def to_json(event: Event) -> str:

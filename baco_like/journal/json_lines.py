@@ -94,20 +94,19 @@ def write_journal(path: Path, events: Iterable[Event]) -> None:
     """
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
-        try:
-            with part.open("xb") as file:
-                file.writelines(encode_record(number, event) for number, event in enumerate(events))
-                file.flush()
-                os.fsync(file.fileno())
-            os.link(part, path)  # unlike a rename, it never replaces a file
-        finally:
-            part.unlink(missing_ok=True)
+        with part.open("xb") as file:
+            file.writelines(encode_record(number, event) for number, event in enumerate(events))
+            file.flush()
+            os.fsync(file.fileno())
+        os.link(part, path)  # unlike a rename, it never replaces a file
         sync_folder(path.parent)
     except FileExistsError as error:
         taken = error.filename2 or error.filename
         raise JournalError(f"{taken} exists; name another file") from error
     except OSError as error:
         raise JournalError(f"cannot write {path}: {error.strerror}") from error
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def _could_be_torn(rest: bytes, number: int) -> bool:

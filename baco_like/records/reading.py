@@ -121,11 +121,9 @@ def unbounded(outcome: Outcome) -> Outcome:
 
 
 def _text(message: object) -> str:
-    if message is None:
-        return ""
     if isinstance(message, bytes):
         return message.decode(errors="replace")
-    return message if isinstance(message, str) else str(message)
+    return "" if message is None else str(message)
 
 
 def _failure_word(failed: str | bool | None) -> str | None:

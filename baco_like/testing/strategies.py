@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from baco_like.exceptions import SpaceExhausted
-from baco_like.journal.memory import MemoryJournal
+from baco_like.journal import MemoryJournal
 from baco_like.optimizer import Optimizer
 from baco_like.parameters import Categorical, Integer, Ordinal, Permutation, Real
 from baco_like.records.history import row_keys
@@ -43,19 +43,11 @@ BUDGET = 25
 """Budget of the runs: small, so that populations are small and a check covers several generations."""
 
 
-def _start(strategy: Strategy[Any], space: Space, seed: int, **options: Any) -> Optimizer:
-    return Optimizer(space, strategy=strategy, seed=seed, budget=BUDGET, **options)
-
-
-def _fails(trial: Trial) -> bool:
-    return trial.id % 5 == 3
-
-
-def _observe(optimizer: Optimizer, trial: Trial) -> None:
-    if _fails(trial):
-        optimizer.observe(trial, failed="runtime", message="on purpose")
-    else:
-        optimizer.observe(trial, cost(optimizer.space, trial))
+def _outcome(space: Space, trial: Trial) -> dict[str, Any]:
+    """Return the arguments of `Optimizer.observe` for a trial; one in five fails."""
+    if trial.id % 5 == 3:
+        return {"failed": "runtime", "message": "on purpose"}
+    return {"value": cost(space, trial)}
 
 
 def _available(space: Space, limit: int) -> int:
@@ -64,128 +56,127 @@ def _available(space: Space, limit: int) -> int:
     return limit if count is None else min(limit, count)
 
 
-def _keys(optimizer: Optimizer, trials: Sequence[Trial]) -> list[bytes]:
-    return row_keys(optimizer.space.encode([trial.config for trial in trials]))
+def _keys(space: Space, trials: Sequence[Trial]) -> list[bytes]:
+    return row_keys(space.encode([trial.config for trial in trials]))
 
 
-def _check_distinct(optimizer: Optimizer) -> None:
-    keys = _keys(optimizer, optimizer.trials)
+def _evaluate(optimizer: Optimizer, steps: int, **outcome: Any) -> None:
+    """Evaluate suggestions, and check that they are feasible and new.
+
+    Args:
+        optimizer: Suggests and observes them.
+        steps: Number of suggestions.
+        outcome: Arguments of `Optimizer.observe`; by default those of `_outcome`.
+    """
+    space = optimizer.space
+    for _ in range(steps):
+        trial = optimizer.suggest()
+        assert space.contains(trial.config), f"suggestions are feasible: {trial}"
+        optimizer.observe(trial, **(outcome or _outcome(space, trial)))
+    keys = _keys(space, optimizer.trials)
     assert len(set(keys)) == len(keys), "no configuration is suggested twice"
+
+
+def _run(strategy: Strategy[Any], space: Space, seed: int, steps: int, **outcome: Any) -> Optimizer:
+    """Return an optimizer after some evaluations, at most as many as there are configurations."""
+    optimizer = Optimizer(space, strategy=strategy, seed=seed, budget=BUDGET)
+    _evaluate(optimizer, _available(space, steps), **outcome)
+    return optimizer
 
 
 def legal_and_new(strategy: Strategy[Any], space: Space) -> None:
     """Every suggestion is feasible and new, after successes and failures."""
-    optimizer = _start(strategy, space, 1)
-    for _ in range(_available(space, 16)):
-        trial = optimizer.suggest()
-        assert space.contains(trial.config), f"suggestions are feasible: {trial}"
-        _observe(optimizer, trial)
-    _check_distinct(optimizer)
+    _run(strategy, space, 1, 16)
 
 
 def batches_in_any_order(strategy: Strategy[Any], space: Space) -> None:
     """Batches are complete and distinct; outcomes may arrive in any order, and some never arrive."""
-    optimizer, rng = _start(strategy, space, 2), np.random.default_rng(0)
+    optimizer = Optimizer(space, strategy=strategy, seed=2, budget=BUDGET)
+    rng = np.random.default_rng(0)
     pending: list[Trial] = []
     keys: list[bytes] = []
     while len(keys) + 4 <= _available(space, 16):
         new = optimizer.suggest(4)
         assert len(new) == 4, "a batch is complete"
-        keys += _keys(optimizer, new)
+        keys += _keys(space, new)
         pending += new
         for _ in range(3):
-            _observe(optimizer, pending.pop(int(rng.integers(len(pending)))))
+            trial = pending.pop(int(rng.integers(len(pending))))
+            optimizer.observe(trial, **_outcome(space, trial))
     assert len(set(keys)) == len(keys), "the configurations of batches are distinct"
 
 
 def same_seed_same_run(strategy: Strategy[Any], space: Space) -> None:
     """The same seed and observations give the same suggestions."""
-    first, second = (_run_configs(strategy, space, 3) for _ in range(2))
+    first, second = (_run(strategy, space, 3, 12).trials for _ in range(2))
     assert first == second, "the same seed gives the same suggestions"
 
 
 def another_seed_another_run(strategy: Strategy[Any], space: Space) -> None:
     """Another seed gives other suggestions. Not for strategies that draw no random numbers."""
-    first, second = (_run_configs(strategy, space, seed) for seed in (3, 4))
+    first, second = (_run(strategy, space, seed, 12).trials for seed in (3, 4))
     assert first != second, "another seed gives other suggestions"
-
-
-def _run_configs(strategy: Strategy[Any], space: Space, seed: int) -> list[dict[str, Any]]:
-    optimizer = _start(strategy, space, seed)
-    for _ in range(_available(space, 12)):
-        _observe(optimizer, optimizer.suggest())
-    return [dict(trial) for trial in optimizer.trials]
 
 
 def resume_is_continue(strategy: Strategy[Any], space: Space) -> None:
     """A run restored from its journal, with a pending trial, continues exactly as the uninterrupted run."""
     journal = MemoryJournal()
-    optimizer = _start(strategy, space, 4, storage=journal)
-    for _ in range(_available(space, 13) - 4):
-        _observe(optimizer, optimizer.suggest())
+    optimizer = Optimizer(space, strategy=strategy, seed=4, budget=BUDGET, storage=journal)
+    _evaluate(optimizer, _available(space, 13) - 4)
     optimizer.suggest()
     written = json.loads(json.dumps(journal.events))  # as from a file: tuples come back as lists
-    resumed = _start(strategy, space, 4, storage=MemoryJournal(written))
-    left, right = optimizer.pending, resumed.pending
-    assert list(map(dict, left)) == list(map(dict, right)), (
-        "a resumed run has the same pending trial"
-    )
+    storage = MemoryJournal(written)
+    resumed = Optimizer(space, strategy=strategy, seed=4, budget=BUDGET, storage=storage)
+    assert resumed.pending == optimizer.pending, "a resumed run has the same pending trial"
     for _ in range(2):
-        _observe(optimizer, optimizer.pending[0])
-        _observe(resumed, resumed.pending[0])
+        for run in (optimizer, resumed):
+            run.observe(run.pending[0], **_outcome(space, run.pending[0]))
         first, second = optimizer.suggest(), resumed.suggest()
-        assert dict(first) == dict(second), "a resumed run suggests the same"
+        assert first == second, "a resumed run suggests the same"
         assert first.tag == second.tag, "suggestions of a resumed run have the same tags"
 
 
 def foreign_observations(strategy: Strategy[Any], space: Space) -> None:
     """Reported and enqueued configurations are accepted; their tags are not the strategy's."""
-    optimizer = _start(strategy, space, 5)
+    optimizer = Optimizer(space, strategy=strategy, seed=5, budget=BUDGET)
     reported = space.sample(2, seed=7)
     optimizer.observe(reported[0], 2.0)
     if reported[1] != reported[0]:
         optimizer.enqueue(reported[1])
-    for _ in range(_available(space, 12) - 2):
-        _observe(optimizer, optimizer.suggest())
-    _check_distinct(optimizer)
+    _evaluate(optimizer, _available(space, 12) - 2)
     origins = {trial.origin for trial in optimizer.trials}
     assert {"told", "strategy"} <= origins, "reported configurations and suggestions are kept"
 
 
 def only_failures(strategy: Strategy[Any], space: Space) -> None:
     """A run without a success continues to suggest new configurations."""
-    optimizer = _start(strategy, space, 6)
-    for _ in range(_available(space, 14)):
-        optimizer.observe(optimizer.suggest(), failed="compile")
+    optimizer = _run(strategy, space, 6, 14, failed="compile")
     assert optimizer.best is None, "a run without a success has no best trial"
-    _check_distinct(optimizer)
 
 
 def constant_values(strategy: Strategy[Any], space: Space) -> None:
     """If all values are equal, the run neither stops nor repeats a configuration."""
-    optimizer = _start(strategy, space, 7)
-    for _ in range(_available(space, 12)):
-        optimizer.observe(optimizer.suggest(), 1.0)
-    _check_distinct(optimizer)
+    _run(strategy, space, 7, 12, value=1.0)
 
 
 def repeats_under_noise(strategy: Strategy[Any], space: Space) -> None:
     """With ``noise="repeat"`` an observed configuration may be suggested again, but not if it failed or is pending."""
-    optimizer = _start(strategy, space, 9, noise="repeat")
+    optimizer = Optimizer(space, strategy=strategy, seed=9, budget=BUDGET, noise="repeat")
     rng, failed = np.random.default_rng(1), set[bytes]()
     count = space.feasible.count
     for _ in range(6):
         trials = optimizer.suggest(2)
-        keys = _keys(optimizer, trials)
+        keys = _keys(space, trials)
         assert len(set(keys)) == len(keys), "the configurations of a batch are distinct"
         for trial, key in zip(trials, keys, strict=True):
             assert space.contains(trial.config), f"suggestions are feasible: {trial}"
             assert key not in failed, f"failed configurations are not suggested again: {trial}"
-            if _fails(trial) and (count is None or len(failed) + 3 <= count):
+            outcome = _outcome(space, trial)
+            if "failed" in outcome and (count is None or len(failed) + 3 <= count):
                 failed.add(key)
-                optimizer.observe(trial, failed="runtime")
             else:
-                optimizer.observe(trial, cost(space, trial) * float(rng.lognormal(0.0, 0.1)))
+                outcome = {"value": cost(space, trial) * float(rng.lognormal(0.0, 0.1))}
+            optimizer.observe(trial, **outcome)
     assert len(optimizer.trials) == 6 * min(2, count or 2), "batches are complete"
 
 
@@ -194,9 +185,7 @@ def ends_when_exhausted(strategy: Strategy[Any], space: Space) -> None:
     count = space.feasible.count
     if count is None or count > 60:
         return
-    optimizer = _start(strategy, space, 8)
-    for _ in range(count):
-        _observe(optimizer, optimizer.suggest())
+    optimizer = _run(strategy, space, 8, count)
     with assert_raises(SpaceExhausted, msg="a suggestion in an exhausted space"):
         optimizer.suggest()
 

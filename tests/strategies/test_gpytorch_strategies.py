@@ -8,7 +8,7 @@ import pytest
 from baco_like import Optimizer, Ordinal, Space, WarmStart
 from baco_like.cli import main
 from baco_like.exceptions import StrategyError
-from baco_like.journal.memory import MemoryJournal
+from baco_like.journal import MemoryJournal
 from baco_like.strategies.auto import Auto
 from baco_like.strategies.bayesian.bayesian import Bayesian
 from baco_like.strategies.registry import create_strategy

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from baco_like import Ordinal, Space
-from baco_like.journal.memory import MemoryJournal
+from baco_like.journal import MemoryJournal
 from baco_like.optimizer import Optimizer
 from baco_like.records.trial import Proposal
 from baco_like.spaces.design import uniform

@@ -1,10 +1,6 @@
 """Compare strategies on recorded spaces: run them, keep the runs, score them, write tables and plots."""
 
-from baco_like.benchmarking.comparison.figures import (
-    ComparisonFigures,
-    Standing,
-    compute_figures,
-)
+from baco_like.benchmarking.comparison.figures import ComparisonFigures, Standing, compute_figures
 from baco_like.benchmarking.comparison.plan import ComparisonPlan, run_missing
 from baco_like.benchmarking.comparison.plots import plot_scores, plot_wins
 from baco_like.benchmarking.comparison.report import to_csv, to_markdown

@@ -33,7 +33,7 @@ class Baseline:
     Attributes:
         costs: Costs (minimised) of the configurations that do not fail, ascending, ``(n,)``.
         failures: Number of configurations that fail.
-        seconds: Mean time of an evaluation of random search (`evaluation_seconds`), or NaN.
+        seconds: Mean time of random search per successful evaluation, including the failures between successes, or NaN.
         median_seconds: Median time of an evaluation, or NaN.
     """
 
@@ -65,7 +65,12 @@ class Baseline:
             raise ValueError(f"seconds has shape {times.shape}, costs {every.shape}; give one each")
         if np.isnan(times).all():
             return cls(valid, failures)
-        mean = evaluation_seconds(times, np.isnan(every))
+        known, failed = ~np.isnan(times), np.isnan(every)
+        mean = float(np.nanmean(times))
+        if (known & failed).any():
+            # The mean of successes, plus the share of failures times their mean, as in the methodology's package.
+            mean = float(np.mean(times[known & ~failed])) if (known & ~failed).any() else 0.0
+            mean += float(np.mean(failed)) * float(np.mean(times[known & failed]))
         return cls(valid, failures, mean, float(np.nanmedian(times)))
 
     @classmethod
@@ -148,23 +153,6 @@ class Baseline:
             return costs
         even = np.linspace(numbers[0], numbers[-1], len(numbers))
         return np.asarray(PchipInterpolator(numbers[fresh], costs[fresh])(even))
-
-
-def evaluation_seconds(seconds: Array, failed: npt.NDArray[np.bool_]) -> float:
-    """Return the mean time of random search per successful evaluation, including the failures between successes.
-
-    It is the mean time of successes, plus the share of failures times their mean time, as in the methodology's
-    package.
-
-    Args:
-        seconds: Time of each evaluation, NaN if unknown, ``(n,)``.
-        failed: Whether each evaluation fails, ``(n,)``.
-    """
-    known = ~np.isnan(seconds)
-    if not (known & failed).any():
-        return float(np.nanmean(seconds))
-    valid = float(np.mean(seconds[known & ~failed])) if (known & ~failed).any() else 0.0
-    return valid + float(np.mean(failed)) * float(np.mean(seconds[known & failed]))
 
 
 def budget(costs: npt.ArrayLike, cutoff: float = CUTOFF) -> int:
