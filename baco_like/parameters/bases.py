@@ -68,6 +68,18 @@ def checked_default(parameter: Parameter, default: Any | None) -> Any | None:
         raise SpaceError(f"default {error}") from None
 
 
+def check_bounds(low: float, high: float, log: bool) -> None:
+    """Check the bounds of a number.
+
+    Raises:
+        SpaceError: The domain is empty, or not positive with ``log``.
+    """
+    if low > high:
+        raise SpaceError(f"the domain [{low!r}, {high!r}] is empty; low must not exceed high")
+    if log and low <= 0:
+        raise SpaceError(f"log=True needs positive bounds, got low = {low!r}")
+
+
 class IndexedParameter(ParameterDefaults):
     """A parameter whose codes are ``range(cardinality)``.
 

@@ -13,7 +13,7 @@ from typing_extensions import override
 from baco_like._typing import Array, Codes, Column, Features, Rng
 from baco_like.exceptions import ConfigError, SpaceError
 from baco_like.parameters import distances, priors
-from baco_like.parameters.bases import IndexedParameter, checked_default
+from baco_like.parameters.bases import IndexedParameter, check_bounds, checked_default
 from baco_like.parameters.extent import Extent, extent_of
 from baco_like.parameters.protocol import ParameterKind
 from baco_like.parameters.values import INT64, indices, is_number, number, plain
@@ -50,13 +50,10 @@ class Integer(IndexedParameter):
 
     def __post_init__(self) -> None:
         vars(self).update(low=_whole(self.low, "low"), high=_whole(self.high, "high"))
+        check_bounds(self.low, self.high, self.log)
         domain = f"the domain [{self.low}, {self.high}]"
-        if self.low > self.high:
-            raise SpaceError(f"{domain} is empty; low must not exceed high")
         if self.cardinality > MAX_VALUES:
             raise SpaceError(f"{domain} has more than 2**53 values; use Real")
-        if self.log and self.low <= 0:
-            raise SpaceError(f"log=True needs positive bounds, got low = {self.low}")
         vars(self).update(default=checked_default(self, self.default))
         if isinstance(self.prior, priors.Density):
             priors.check_density(self.prior, self.log)
@@ -91,8 +88,7 @@ class Integer(IndexedParameter):
         for value in values:
             if not self.contains(value):
                 raise ConfigError(f"{value!r} is not a whole number in [{self.low}, {self.high}]")
-        offsets = [[float(int(plain(value)) - self.low)] for value in values]
-        return np.array(offsets, dtype=np.float64).reshape(-1, 1)
+        return np.array([float(int(plain(v)) - self.low) for v in values]).reshape(-1, 1)
 
     def decode(self, codes: Codes) -> list[Any]:
         """Return the numbers as Python ints."""

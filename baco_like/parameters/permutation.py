@@ -130,7 +130,7 @@ class Permutation(ParameterDefaults):
         listed = domain_values(elements, "elements")
         if len(listed) > MAX_ELEMENTS:
             raise SpaceError(
-                f"a permutation of {len(listed)} elements is too long; at most {MAX_ELEMENTS}"
+                f"a permutation has at most {MAX_ELEMENTS} elements, got {len(listed)}"
             )
         if not isinstance(metric, str) or metric not in _METRICS:
             raise SpaceError(f"metric {metric!r} is unknown; it is one of {', '.join(_METRICS)}")

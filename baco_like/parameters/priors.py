@@ -73,9 +73,7 @@ def weights(given: Sequence[Any], count: int | None = None) -> Weights:
         raise SpaceError(f"a prior must be a list of weights or a density, got {given!r}")
     checked = tuple(real_number(weight, "a weight of the prior") for weight in given)
     if count is not None and len(checked) != count:
-        raise SpaceError(
-            f"the prior has {len(checked)} weights for {count} values; give one for each"
-        )
+        raise SpaceError(f"a prior needs a weight for each of {count} values, got {len(checked)}")
     if min(checked, default=0.0) < 0 or not max(checked, default=0.0) > 0:
         raise SpaceError("the weights of a prior must not be negative, and one must be positive")
     return checked
@@ -88,9 +86,7 @@ def check_density(density: Density, log: bool) -> None:
         SpaceError: The mean of a log parameter's prior is not positive.
     """
     if log and isinstance(density, Gaussian) and density.mean <= 0:
-        raise SpaceError(
-            f"the mean of a log parameter's prior must be positive, got {density.mean!r}"
-        )
+        raise SpaceError(f"the prior's mean must be positive with log=True, got {density.mean!r}")
 
 
 def sample_weighted(given: Weights, n: int, rng: Rng) -> Ints:

@@ -12,7 +12,7 @@ import numpy as np
 from baco_like._typing import Array, Codes, Column, Features, Ints, Mask, Rng
 from baco_like.exceptions import ConfigError, SpaceError
 from baco_like.parameters import distances, priors
-from baco_like.parameters.bases import ParameterDefaults, checked_default
+from baco_like.parameters.bases import ParameterDefaults, check_bounds, checked_default
 from baco_like.parameters.extent import ColumnKind, Extent
 from baco_like.parameters.protocol import ParameterKind
 from baco_like.parameters.values import is_number, plain, real_number
@@ -47,14 +47,9 @@ class Real(ParameterDefaults):
 
     def __post_init__(self) -> None:
         vars(self).update(low=real_number(self.low, "low"), high=real_number(self.high, "high"))
-        if self.low > self.high:
-            raise SpaceError(
-                f"the domain [{self.low!r}, {self.high!r}] is empty; low must not exceed high"
-            )
+        check_bounds(self.low, self.high, self.log)
         if self.high - self.low == math.inf:
             raise SpaceError(f"{self.low!r} and {self.high!r} are too far apart for doubles")
-        if self.log and self.low <= 0:
-            raise SpaceError(f"log=True needs positive bounds, got low = {self.low!r}")
         vars(self).update(default=checked_default(self, self.default))
         if self.prior is not None:
             if not isinstance(self.prior, priors.Density):

@@ -63,14 +63,10 @@ def parameter_from_dict(data: Mapping[str, Any]) -> Parameter:
     fields = {key: value for key, value in data.items() if value is not None}
     version = fields.pop("version", VERSION)
     if version != VERSION:
-        raise SpaceError(
-            f"a parameter of version {version!r} cannot be read; this release reads {VERSION}"
-        )
+        raise SpaceError(f"parameter version {version!r} cannot be read, only {VERSION}")
     type_name = fields.pop("type", None)
     if not isinstance(type_name, str) or type_name not in PARAMETER_TYPES:
-        raise SpaceError(
-            f"type {type_name!r} is unknown; it is one of {', '.join(PARAMETER_TYPES)}"
-        )
+        raise SpaceError(f"type {type_name!r} is unknown; known: {', '.join(PARAMETER_TYPES)}")
     make = PARAMETER_TYPES[type_name]
     known = inspect.signature(make).parameters
     needed = [name for name, field in known.items() if field.default is field.empty]

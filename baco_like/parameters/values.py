@@ -65,12 +65,8 @@ def in_order(values: Iterable[Any]) -> Iterable[Any]:
     """Return values in the order given, and the values of a set sorted: sets iterate differently in each process."""
     if not isinstance(values, AbstractSet):
         return values
-    return sorted(values, key=_kind_and_value)
-
-
-def _kind_and_value(value: Any) -> tuple[str, Any]:
-    comparable = value if isinstance(value, int | float | str) else str(value)
-    return type(value).__name__, comparable
+    comparable = {v: v if isinstance(v, int | float | str) else str(v) for v in values}
+    return sorted(values, key=lambda value: (type(value).__name__, comparable[value]))
 
 
 def _check_value(value: Any) -> None:

@@ -128,7 +128,7 @@ def _join_tables(
     space: FeaturedSpace, tables: Mapping[str, Array], names: Iterable[str]
 ) -> FeatureTable:
     """Return the tables of some parameters as one."""
-    return FeatureTable.of([(space.columns[name].start, tables[name]) for name in names])
+    return FeatureTable([(space.columns[name].start, tables[name]) for name in names])
 
 
 def _positive(space: FeaturedSpace) -> dict[str, Parameter]:

@@ -24,9 +24,6 @@ GivenConstraint: TypeAlias = str | Callable[..., Any] | Constraint
 
 Made = TypeVar("Made")
 
-_SHOWN = 300
-"""Characters of a description that a message shows."""
-
 
 def make_parameter(name: str, given: GivenParameter) -> Parameter:
     """Return the given parameter, or the parameter of a plain list of values.
@@ -136,18 +133,13 @@ def describe_differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list
     lines = [f"parameter {name!r} was removed" for name in before if name not in after]
     lines += [f"parameter {name!r} was added" for name in after if name not in before]
     lines += [
-        f"parameter {name!r} was {_shorten(before[name])}, now {_shorten(after[name])}"
+        f"parameter {name!r} was {before[name]!r:.300}, now {after[name]!r:.300}"
         for name in before
         if name in after and before[name] != after[name]
     ]
     rules, others = old["constraints"], new["constraints"]
-    lines += [f"constraint {_shorten(c)} was removed" for c in rules if c not in others]
-    lines += [f"constraint {_shorten(c)} was added" for c in others if c not in rules]
+    lines += [f"constraint {c!r:.300} was removed" for c in rules if c not in others]
+    lines += [f"constraint {c!r:.300} was added" for c in others if c not in rules]
     if not lines and list(before) != list(after):
         lines.append(f"the order of the parameters was {list(before)}, now {list(after)}")
     return lines
-
-
-def _shorten(data: Any) -> str:
-    text = repr(data)
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."

@@ -142,9 +142,7 @@ class Space:
         at = self.columns[name]
         codes = self.feasible.used(at.start) if at.stop - at.start == 1 else None
         if codes is None:
-            raise SpaceError(
-                f"the values of parameter {name!r} are not listed; use bounds() or sample()"
-            )
+            raise SpaceError(f"the values of {name!r} are not listed; use bounds() or sample()")
         return self.parameters[name].decode(codes[:, None])
 
     def bounds(self) -> dict[str, tuple[Any, Any]]:
@@ -225,7 +223,7 @@ class Space:
             if table.shape[1] != 1:
                 return None
             tables.append((self.columns[name].start, table[:, 0]))
-        return FeatureTable.of(tables)
+        return FeatureTable(tables)
 
     @cached_property
     def derived_features(self) -> DerivedFeatures:

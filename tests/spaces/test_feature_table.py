@@ -5,13 +5,13 @@ from baco_like.spaces.feature_table import FeatureTable
 
 
 def test_numbers_of_several_columns_at_once():
-    gather = FeatureTable.of([(2, np.array([5.0, 6.0])), (0, np.array([1.0, 2.0, 3.0]))])
+    gather = FeatureTable([(2, np.array([5.0, 6.0])), (0, np.array([1.0, 2.0, 3.0]))])
     codes = np.array([[0.0, 9.0, 1.0], [2.0, 9.0, 0.0]])
     np.testing.assert_array_equal(gather(codes), [[6.0, 1.0], [5.0, 3.0]])
 
 
 def test_no_columns_give_no_numbers():
-    assert FeatureTable.of([])(np.ones((3, 2))).shape == (3, 0)
+    assert FeatureTable([])(np.ones((3, 2))).shape == (3, 0)
 
 
 def test_features_of_a_space_are_those_of_its_parameters():

@@ -116,9 +116,7 @@ def _without_default(entry: _Entry) -> Parameter:
         case "permutation":
             values = entry.values()
             if len(values) != 1 or type(values[0]) is not int or not 1 <= values[0] <= 64:
-                raise SpaceError(
-                    f"values of a permutation must be [n], its length up to 64, got {values!r:.60}"
-                )
+                raise SpaceError(f"its values must be [n] with n up to 64, got {values!r:.60}")
             metric = entry.fields.get("parametrization") or "spearman"
             return Permutation(range(values[0]), metric=metric)
     raise SpaceError(

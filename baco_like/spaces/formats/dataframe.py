@@ -55,7 +55,7 @@ def _columns(table: Any) -> dict[str, list[Any]]:
         for number, row in enumerate(rows):
             if set(row) != set(names):
                 raise SpaceError(
-                    f"row {number} has the keys {sorted(map(str, row))}, the first has {names}"
+                    f"row {number} has keys {sorted(map(str, row))}, the first {names}"
                 )
         columns = {name: [row[name] for row in rows] for name in names}
     if not columns or not next(iter(columns.values())):
@@ -73,9 +73,7 @@ def _distinct(name: str, given: Sequence[Any]) -> tuple[list[Any], Ints]:
         cells = [_cell(name, int(np.argmax(number == i)), v) for i, v in enumerate(distinct)]
         values, again = _numbered(cells)
     except TypeError:
-        raise SpaceError(
-            f"column {name!r} has values that are neither numbers nor strings"
-        ) from None
+        raise SpaceError(f"column {name!r} must have numbers or strings") from None
     return values, again[number]
 
 

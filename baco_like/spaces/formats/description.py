@@ -85,14 +85,10 @@ def space_from_dict(data: Mapping[str, Any]) -> SpaceDescription:
     if not isinstance(data, Mapping):
         raise SpaceError(f"a space's description must be an object, got {data!r:.60}")
     if data.get("version") != VERSION:
-        raise SpaceError(
-            f"a space of version {data.get('version')!r} cannot be read; this release reads {VERSION}"
-        )
+        raise SpaceError(f"space version {data.get('version')!r} cannot be read, only {VERSION}")
     described, constraints = data.get("parameters"), data.get("constraints", [])
     if not isinstance(described, Mapping) or not isinstance(constraints, list):
-        raise SpaceError(
-            "a space's description needs an object 'parameters' and a list 'constraints'"
-        )
+        raise SpaceError("a space needs an object 'parameters' and a list 'constraints'")
     parameters = {
         name: inputs.make_named(name, parameter_from_dict, d) for name, d in described.items()
     }
@@ -134,7 +130,5 @@ def read_kernel_tuner(
     given = [] if restrictions is None else inputs.list_constraints(restrictions)
     for restriction in given:
         if not (isinstance(restriction, str | Constraint) or callable(restriction)):
-            raise SpaceError(
-                f"restriction {restriction!r:.60} is neither a string nor a callable; write it as one"
-            )
+            raise SpaceError(f"restriction {restriction!r:.60} is neither a string nor a callable")
     return SpaceDescription(parameters, tuple(given))
