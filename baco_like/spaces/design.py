@@ -222,17 +222,17 @@ def _among(codes: Codes, rows: Codes) -> Mask:
 def _rows_at(space: Space, cube: Array, rng: Rng) -> Codes:
     """Return rows (feasible or not) for points of the unit cube, one axis for each active parameter."""
     rows = np.tile(space.feasible.sample(1, rng), (len(cube), 1))  # for the constants
-    for axis, place in enumerate(locate_parameters(space)):
-        rows[:, place.columns] = _values_at(space, place, cube[:, axis], rng)
+    for axis, location in enumerate(locate_parameters(space)):
+        rows[:, location.columns] = _values_at(location, cube[:, axis], rng)
     return rows
 
 
-def _values_at(space: Space, place: ParameterLocation, shares: Array, rng: Rng) -> Codes:
+def _values_at(location: ParameterLocation, shares: Array, rng: Rng) -> Codes:
     """Return codes of one parameter at these shares of its values, ``(n,)`` -> ``(n, width)``."""
-    parameter = place.parameter
+    parameter = location.parameter
     if parameter.width > 1:
         return parameter.sample(len(shares), rng)
-    codes = place.used_codes()
+    codes = location.used_codes()
     if codes is None:
         return parameter.from_unit(shares[:, None])
     lengths = parameter.interval_lengths(codes[:, None])

@@ -16,7 +16,7 @@ from baco_like._optional import require
 from baco_like._random import Purpose, generator
 from baco_like._typing import Array, Codes, Features, Ints, Mask
 from baco_like.exceptions import ConfigError, SpaceError
-from baco_like.parameters.protocol import ParameterKind
+from baco_like.parameters.protocol import Parameter, ParameterKind
 from baco_like.parameters.registry import VERSION
 from baco_like.spaces import inputs
 from baco_like.spaces.derived_features import DerivedFeatures
@@ -77,10 +77,8 @@ class Space:
             raise SpaceError("a space needs at least one parameter")
         self.names = tuple(self.parameters)
         ends = np.cumsum([p.width for p in self.parameters.values()]).tolist()
-        self.columns = {
-            name: slice(end - p.width, end)
-            for (name, p), end in zip(self.parameters.items(), ends, strict=True)
-        }
+        starts = [0, *ends[:-1]]
+        self.columns = dict(zip(self.names, map(slice, starts, ends), strict=True))
         self.width: int = ends[-1]
         self.active = tuple(name for name, p in self.parameters.items() if p.cardinality != 1)
         self.constraints = tuple(
@@ -188,8 +186,12 @@ class Space:
 
     def decode(self, codes: Codes) -> list[dict[str, Any]]:
         """Return n configurations of plain Python values, ``(n, w)``; the inverse of `encode`."""
-        columns = [self.parameters[name].decode(codes[:, at]) for name, at in self.columns.items()]
+        columns = [p.decode(part) for _, p, part in self._split(codes)]
         return [dict(zip(self.names, row, strict=True)) for row in zip(*columns, strict=True)]
+
+    def _split(self, codes: Codes) -> list[tuple[str, Parameter, Codes]]:
+        """Return the name, the parameter and the codes of each parameter."""
+        return [(name, self.parameters[name], codes[:, at]) for name, at in self.columns.items()]
 
     def features(self, codes: Codes) -> Features:
         """Return the features that a model sees, ``(n, w)`` -> ``(n, k)``; `feature_owner` has their parameters.
@@ -207,8 +209,7 @@ class Space:
     def _features(self, codes: Codes) -> Features:
         if self._gather is not None:
             return self._gather(codes)
-        parts = [self.parameters[name].features(codes[:, at]) for name, at in self.columns.items()]
-        return np.concatenate(parts, axis=1)
+        return np.concatenate([p.features(part) for _, p, part in self._split(codes)], axis=1)
 
     @cached_property
     def _gather(self) -> FeatureTable | None:
@@ -232,20 +233,15 @@ class Space:
 
     def log_density(self, codes: Codes) -> Array:
         """Return the sum of the parameters' log ratios of prior to uniform density, ``(n, w)`` -> ``(n,)``."""
-        parts = [
-            self.parameters[name].log_density(codes[:, at]) for name, at in self.columns.items()
-        ]
-        return np.asarray(np.sum(parts, axis=0), dtype=np.float64)
+        ratios = [p.log_density(part) for _, p, part in self._split(codes)]
+        return np.asarray(np.sum(ratios, axis=0), dtype=np.float64)
 
     @cached_property
     def feature_owner(self) -> Ints:
         """For each feature column, the index of its parameter in `active`, ``(k,)``."""
         row = self.feasible.sample(1, np.random.default_rng(0))
-        widths = [
-            self.parameters[name].features(row[:, self.columns[name]]).shape[1]
-            for name in self.active
-        ]
-        return np.repeat(np.arange(len(self.active)), widths)
+        parts = [p.features(part) for name, p, part in self._split(row) if name in self.active]
+        return np.repeat(np.arange(len(self.active)), [part.shape[1] for part in parts])
 
     # Feasibility.
 
@@ -295,9 +291,7 @@ class Space:
     def satisfied(self, codes: Codes) -> Mask:
         """Whether each row of legal codes satisfies every constraint, by evaluating them (slower than `feasible`)."""
         good = np.ones(len(codes), dtype=np.bool_)
-        columns = {
-            name: self.parameters[name].column(codes[:, at]) for name, at in self.columns.items()
-        }
+        columns = {name: p.column(part) for name, p, part in self._split(codes)}
         for constraint in self.constraints:
             good &= constraint.holds({name: columns[name] for name in constraint.parameters})
         return good

@@ -86,11 +86,7 @@ class _Reader:
                 return +_number(value(node.operand))
             case ast.BinOp() if type(node.op) in OPERATORS:
                 left, right = value(node.left), value(node.right)
-                if (
-                    isinstance(node.op, ast.Add)
-                    and isinstance(left, list)
-                    and isinstance(right, list)
-                ):
+                if isinstance(node.op, ast.Add) and type(left) is type(right) is list:
                     return _bounded(left + right)
                 return exact.ARITHMETIC[OPERATORS[type(node.op)]](_number(left), _number(right))
             case ast.Compare() if all(type(operator) in OPERATORS for operator in node.ops):
