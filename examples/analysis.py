@@ -11,7 +11,7 @@ import numpy as np
 from baco_like import MaxEvals, Optimizer, Space, run
 from baco_like.benchmarking import landscape, score
 from baco_like.evaluators import ReplayEvaluator
-from baco_like.evaluators.replay import load
+from baco_like.results import read
 
 RECORDED = Path(__file__).parents[1] / "benchmarks" / "recorded" / "hidden.json.gz"
 RUNS = 5
@@ -29,7 +29,7 @@ def tuned(recorded, space, strategy, evaluations, seed):
 
 
 def main(evaluations):
-    recorded = load(RECORDED)
+    recorded = read(RECORDED)
     space = Space.from_dataframe(configurations(recorded))
     graph = landscape.flow_graph(recorded)
     print(

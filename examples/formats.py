@@ -10,8 +10,7 @@ from pathlib import Path
 
 from baco_like import Infeasible, MaxEvals, Optimizer, Ordinal, Space, run, tune
 from baco_like.evaluators import ReplayEvaluator
-from baco_like.evaluators.replay import load
-from baco_like.results.formats import read
+from baco_like.results import read
 from baco_like.spaces import to_t1
 
 SPACE = Space(
@@ -44,7 +43,7 @@ def main(evaluations, folder):
 
     # Each of them can be replayed as a simulated device. The space has the recorded configurations only, because a
     # replay of any other configuration is a failure.
-    recording = load(folder / "t4.gz")
+    recording = read(folder / "t4.gz")
     again = Optimizer(Space.from_dataframe(recording.configs), seed=1, strategy="random_search")
     run(again, ReplayEvaluator(recording), MaxEvals(evaluations))
     print(f"replayed: best {again.best_config} with {again.best_value}")

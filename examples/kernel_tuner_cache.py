@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 from baco_like import Space
-from baco_like.integrations.kernel_tuner import tune_kernel  # the only line to change
+from baco_like.integrations import tune_kernel  # the only line to change
 
 tune_params = {
     "block_size_x": [16, 32, 64, 128, 256],
