@@ -23,9 +23,9 @@ from baco_like.strategies.local.genetic_local_search import GeneticLocalSearch
 from baco_like.strategies.local.local_search import (
     IteratedLocalSearch,
     MultiStartLocalSearch,
+    SimulatedAnnealing,
     TabuSearch,
 )
-from baco_like.strategies.local.simulated_annealing import SimulatedAnnealing
 from baco_like.strategies.moves import BetaRank, Crossover, Selection, Tournament
 from baco_like.strategies.protocol import (
     Prediction,

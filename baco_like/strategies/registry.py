@@ -20,19 +20,10 @@ from baco_like.strategies.bayesian.bayesian import Bayesian
 from baco_like.strategies.bayesian.kernel_tuner_bo import KernelTunerBO
 from baco_like.strategies.composite.portfolio import AreaUnderCurve, ArmRule, Portfolio, RoundRobin
 from baco_like.strategies.composite.wrappers import Design, Phased, RandomInterleaving
-from baco_like.strategies.direct.global_minimisers import BasinHopping, DualAnnealing
-from baco_like.strategies.direct.pattern_search import PatternSearch, Torczon
-from baco_like.strategies.evolutionary.differential_evolution import DifferentialEvolution
-from baco_like.strategies.evolutionary.genetic_algorithm import GeneticAlgorithm
-from baco_like.strategies.evolutionary.swarms import Firefly, ParticleSwarm
+from baco_like.strategies.direct import global_minimisers, pattern_search
+from baco_like.strategies.evolutionary import differential_evolution, genetic_algorithm, swarms
 from baco_like.strategies.exhaustive import Exhaustive
-from baco_like.strategies.local.genetic_local_search import GeneticLocalSearch
-from baco_like.strategies.local.local_search import (
-    IteratedLocalSearch,
-    MultiStartLocalSearch,
-    TabuSearch,
-)
-from baco_like.strategies.local.simulated_annealing import SimulatedAnnealing
+from baco_like.strategies.local import genetic_local_search, local_search
 from baco_like.strategies.protocol import Strategy
 from baco_like.strategies.racing.iterated_racing import Racing
 from baco_like.strategies.random_search import RandomSearch
@@ -167,19 +158,19 @@ STRATEGIES: Mapping[str, Maker] = {
     "random_forest": _random_forest,
     "random_search": RandomSearch,
     "exhaustive": Exhaustive,
-    "genetic_algorithm": GeneticAlgorithm,
-    "differential_evolution": DifferentialEvolution,
-    "particle_swarm": ParticleSwarm,
-    "firefly": Firefly,
-    "multi_start_local_search": MultiStartLocalSearch,
-    "iterated_local_search": IteratedLocalSearch,
-    "tabu_search": TabuSearch,
-    "simulated_annealing": SimulatedAnnealing,
-    "genetic_local_search": GeneticLocalSearch,
-    "basin_hopping": BasinHopping,
-    "dual_annealing": DualAnnealing,
-    "pattern_search": PatternSearch,
-    "torczon": Torczon,
+    "genetic_algorithm": genetic_algorithm.GeneticAlgorithm,
+    "differential_evolution": differential_evolution.DifferentialEvolution,
+    "particle_swarm": swarms.ParticleSwarm,
+    "firefly": swarms.Firefly,
+    "multi_start_local_search": local_search.MultiStartLocalSearch,
+    "iterated_local_search": local_search.IteratedLocalSearch,
+    "tabu_search": local_search.TabuSearch,
+    "simulated_annealing": local_search.SimulatedAnnealing,
+    "genetic_local_search": genetic_local_search.GeneticLocalSearch,
+    "basin_hopping": global_minimisers.BasinHopping,
+    "dual_annealing": global_minimisers.DualAnnealing,
+    "pattern_search": pattern_search.PatternSearch,
+    "torczon": pattern_search.Torczon,
     "racing": Racing,
     "portfolio": _portfolio,
     "smac": _smac,

@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import minimize
 
 from baco_like.strategies import BasinHopping, DualAnnealing
-from baco_like.strategies.direct.local_minimiser import METHODS, LocalMinimiser
+from baco_like.strategies.direct.global_minimisers import METHODS, LocalMinimiser
 
 COUNTS = np.array([10.0, 25.0, np.inf])
 START = np.array([0.15, 0.82, 0.5])

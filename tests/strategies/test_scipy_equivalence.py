@@ -8,8 +8,7 @@ from scipy.optimize import OptimizeResult, basinhopping, dual_annealing
 from baco_like import Ordinal, Space
 from baco_like.optimizer import Optimizer
 from baco_like.strategies import BasinHopping, DualAnnealing
-from baco_like.strategies.direct.global_minimisers import visit_from
-from baco_like.strategies.direct.local_minimiser import LocalMinimiser
+from baco_like.strategies.direct.global_minimisers import LocalMinimiser, visit_from
 from baco_like.strategies.geometry import RepairedBox
 from baco_like.strategies.protocol import Problem
 

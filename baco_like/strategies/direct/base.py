@@ -288,3 +288,10 @@ def _begin(state: Replay[C], rng: Rng, assumed: Mapping[bytes, float]) -> Replay
     point = state.box.point(rows[index])
     checkpoint = state.algorithm.begin(state.box, point, state.scale_cost(cost), state.previous)
     return replace(state, checkpoint=checkpoint)
+
+
+def right_angled_simplex(corner: Array, sides: Array) -> Array:
+    """Return a simplex with sides of given lengths, ``(k,)``, that point inwards from a corner, ``(k + 1, k)``."""
+    return np.concatenate(
+        [corner[None, :], corner + np.diag(np.where(corner <= 0.5, sides, -sides))]
+    )

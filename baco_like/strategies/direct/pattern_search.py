@@ -9,8 +9,8 @@ import numpy as np
 from typing_extensions import override
 
 from baco_like._typing import Array, Rng
+from baco_like.strategies.direct import base
 from baco_like.strategies.direct.base import CostedPoint, Objective, ReplayedStrategy
-from baco_like.strategies.direct.local_minimiser import right_angled_simplex
 from baco_like.strategies.geometry import RepairedBox
 from baco_like.strategies.settings import setting
 
@@ -146,7 +146,7 @@ class Torczon(ReplayedStrategy[Simplex]):
         self, box: RepairedBox, start: Array, cost: float, previous: Simplex | None
     ) -> Simplex:
         """Return the checkpoint at a start: a right-angled simplex that points inwards."""
-        return Simplex(right_angled_simplex(start, box.steps(self.side)), None)
+        return Simplex(base.right_angled_simplex(start, box.steps(self.side)), None)
 
     @override
     def stage(

@@ -320,8 +320,10 @@ class SearchState(Generic[M]):
         active = len(self.problem.space.active)
         ranks, begin = (rng.permutation(active), 0) if resume_at is None else resume_at
         order = np.lexsort((rng.random(len(genes)), ranks[genes]))
-        order = order[ranks[genes[order]] >= begin]
-        order = order[np.array([keys[i] not in tabu for i in order], bool)]
+        if begin:
+            order = order[ranks[genes[order]] >= begin]
+        if tabu:
+            order = order[[keys[i] not in tabu for i in order]]
         rows, keys, genes = rows[order], [keys[i] for i in order], genes[order]
         costs, moved = self.observed.costs(keys), resume_at is not None
         return _settle(Scan(rows, keys, costs, first, cost, base, genes, ranks, moved, member))
