@@ -6,7 +6,6 @@ that the evaluator itself is broken; it ends the run.
 
 from __future__ import annotations
 
-import abc
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
@@ -70,8 +69,10 @@ def collect_rest(evaluator: Evaluator, timeout: float | None) -> Sequence[Outcom
     return evaluator.collect(timeout) if isinstance(evaluator, Collector) else ()
 
 
-class WrappingEvaluator(abc.ABC):
+class WrappingEvaluator:
     """Base of evaluators around another one: passes trials on, and converts the outcomes.
+
+    Subclasses override `_convert_outcome`, or `_convert` if a trial may need further evaluations.
 
     Args:
         inner: The wrapped evaluator.
@@ -107,9 +108,12 @@ class WrappingEvaluator(abc.ABC):
         self._pending.clear()
         self.inner.close()
 
-    @abc.abstractmethod
     def _convert(self, outcomes: Sequence[Outcome]) -> Sequence[Outcome]:
         """Return the outcomes of the trials that are done, and remove these trials from ``_pending``."""
+        return [self._convert_outcome(self._pending.pop(o.trial_id), o) for o in outcomes]
+
+    def _convert_outcome(self, trial: Trial, outcome: Outcome) -> Outcome:
+        return outcome
 
 
 def unwrap(evaluator: Evaluator) -> Evaluator:

@@ -64,10 +64,7 @@ class ResultCache:
         Raises:
             EvaluatorError: The file cannot be written.
         """
-        outcome = trial.outcome
-        if outcome is None or not (
-            outcome.status is Status.OK or outcome.failed in _LASTING_FAILURES
-        ):
+        if trial.status is not Status.OK and trial.failure not in _LASTING_FAILURES:
             return
         try:
             row = normalise(observed_event([trial]))["outcomes"][0]

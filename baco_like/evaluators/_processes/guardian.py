@@ -48,10 +48,24 @@ os.register_at_fork(after_in_child=_replace_lock)
 def prepare() -> None:
     """Start the shell if there is none yet; this takes milliseconds, once per process."""
     with _lock:
-        if os.getpid() not in _shells:
-            # On a system without /bin/sh the groups are not guarded; everything else works.
-            with contextlib.suppress(OSError):
-                _shells[os.getpid()] = _start_shell()
+        if os.getpid() in _shells:
+            return
+        if not _shells:
+            atexit.register(_close)
+        # On a system without /bin/sh the groups are not guarded; everything else works.
+        with contextlib.suppress(OSError):
+            shell = subprocess.Popen(
+                ["/bin/sh", "-c", _SCRIPT],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                cwd="/",
+                bufsize=0,
+                start_new_session=True,  # so that Ctrl-C does not reach the shell
+            )
+            assert shell.stdin is not None
+            os.set_blocking(shell.stdin.fileno(), False)
+            _shells[os.getpid()] = shell
 
 
 @contextlib.contextmanager
@@ -78,23 +92,6 @@ def _send(line: str) -> None:
             # a group whose number belongs to another process by then.
             shell.kill()
             _close()
-
-
-def _start_shell() -> subprocess.Popen[bytes]:
-    if not _shells:
-        atexit.register(_close)
-    shell = subprocess.Popen(
-        ["/bin/sh", "-c", _SCRIPT],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        cwd="/",
-        bufsize=0,
-        start_new_session=True,  # so that Ctrl-C does not reach the shell
-    )
-    if shell.stdin is not None:
-        os.set_blocking(shell.stdin.fileno(), False)
-    return shell
 
 
 def _close() -> None:

@@ -33,13 +33,6 @@ def remove(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def _make_folder() -> Path:
-    parent = tempfile.gettempdir()
-    _remove_orphans(parent)
-    _remove_own_at_exit(parent)
-    return Path(tempfile.mkdtemp(prefix=f"baco-{_system_name()}-{os.getpid()}-"))
-
-
 @functools.cache
 def _remove_own_at_exit(parent: str) -> None:
     """Remove this process's folders at its end: a signal may come between making a folder and remembering it."""
@@ -121,7 +114,11 @@ class LazyFolder:
     def path(self) -> Path:
         """The folder; it exists."""
         if self._path is None:
-            self._path = _make_folder()
+            parent = tempfile.gettempdir()
+            _remove_orphans(parent)
+            _remove_own_at_exit(parent)
+            prefix = f"baco-{_system_name()}-{os.getpid()}-"
+            self._path = Path(tempfile.mkdtemp(prefix=prefix))
             self._finalizer = weakref.finalize(self, remove, self._path)
         return self._path
 

@@ -19,7 +19,7 @@ from typing_extensions import override
 
 from baco_like._checks import whole_number
 from baco_like.evaluators._processes.worker import Worker
-from baco_like.evaluators._processes.worker_main import Report
+from baco_like.evaluators._processes.worker_main import Handler, Report
 from baco_like.evaluators.executors.futures import FuturesEvaluator, end_calls
 from baco_like.evaluators.function.evaluator import FunctionCall
 from baco_like.evaluators.function.failures import DEFAULT_FAILURES
@@ -41,9 +41,8 @@ _FAILURES = (*DEFAULT_FAILURES, MemoryError)
 class IsolatedEvaluator(FuturesEvaluator):
     """Evaluates trials in worker processes.
 
-    A request is ``{"id": ..., "config": ...}``, and its answer is made by `_to_answer`. A trial that crashes its
-    process is the failure ``runtime`` with the signal; a trial over its limit is ``timeout``. An exception of the
-    handler ends the run.
+    A trial that crashes its process is the failure ``runtime`` with the signal; a trial over its limit is ``timeout``.
+    An exception of the handler ends the run.
 
     Args:
         serve: Name of the function of this module that serves in the workers.
@@ -176,40 +175,40 @@ def isolated_evaluator(
     return IsolatedEvaluator("serve_evaluator", make, settings, timeout, memory, workers)
 
 
-def _to_answer(trial: Trial, outcome: Outcome) -> dict[str, Any]:
-    """Return an outcome as the JSON value that a handler sends to an `IsolatedEvaluator`."""
-    row = observed_event([trial.with_outcome(outcome)])["outcomes"][0]
-    return {"outcome": row, "problem": outcome.problem}
-
-
-def serve_function(settings: Mapping[str, Any]) -> Callable[[Any, Report], Any]:
+def serve_function(settings: Mapping[str, Any]) -> Handler:
     """Return the worker's handler that calls the function."""
     function = _import(settings)
 
-    def handle(request: Any, report: Report) -> Any:
+    def evaluate(trial: Trial, report: Report) -> Outcome:
         def call_with_limit(trial: Trial) -> Any:
             report.stage("run", settings["timeout"])
             return function(trial)
 
-        trial = Trial(request["id"], config_from_json(request["config"]))
-        call = FunctionCall(
-            call_with_limit, settings["objective"], _FAILURES, settings["repeats"], 0
-        )
-        return _to_answer(trial, call(trial))
+        objective, repeats = settings["objective"], settings["repeats"]
+        return FunctionCall(call_with_limit, objective, _FAILURES, repeats, 0)(trial)
 
-    return handle
+    return _make_handler(evaluate)
 
 
-def serve_evaluator(settings: Mapping[str, Any]) -> Callable[[Any, Report], Any]:
+def serve_evaluator(settings: Mapping[str, Any]) -> Handler:
     """Return the worker's handler that passes configurations to the evaluator."""
     evaluator: Evaluator = _import(settings)(**settings["arguments"])
 
-    def handle(request: Any, report: Report) -> Any:
+    def evaluate(trial: Trial, report: Report) -> Outcome:
         report.stage("run")
-        trial = Trial(request["id"], config_from_json(request["config"]))
         evaluator.submit(trial)
         (outcome,) = evaluator.wait()
-        return _to_answer(trial, outcome)
+        return outcome
+
+    return _make_handler(evaluate)
+
+
+def _make_handler(evaluate: Callable[[Trial, Report], Outcome]) -> Handler:
+    def handle(request: Any, report: Report) -> Any:
+        trial = Trial(request["id"], config_from_json(request["config"]))
+        outcome = evaluate(trial, report)
+        row = observed_event([trial.with_outcome(outcome)])["outcomes"][0]
+        return {"outcome": row, "problem": outcome.problem}
 
     return handle
 

@@ -69,15 +69,13 @@ class CachedEvaluator(WrappingEvaluator):
         return known
 
     @override
-    def _convert(self, outcomes: Sequence[Outcome]) -> Sequence[Outcome]:
-        """Write outcomes to the cache and return them.
+    def _convert_outcome(self, trial: Trial, outcome: Outcome) -> Outcome:
+        """Write an outcome to the cache and return it.
 
-        The next `submit` raises an error of the file: raised here, it would lose the outcomes.
+        The next `submit` raises an error of the file: raised here, it would lose outcomes.
         """
-        for outcome in outcomes:
-            trial = self._pending.pop(outcome.trial_id).with_outcome(outcome)
-            try:
-                self._cache.keep(trial)
-            except EvaluatorError as error:
-                self._error = error
-        return outcomes
+        try:
+            self._cache.keep(trial.with_outcome(outcome))
+        except EvaluatorError as error:
+            self._error = error
+        return outcome

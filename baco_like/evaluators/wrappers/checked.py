@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from typing_extensions import override
 
@@ -28,11 +28,7 @@ class CheckedEvaluator(WrappingEvaluator):
         self._check = check
 
     @override
-    def _convert(self, outcomes: Sequence[Outcome]) -> Sequence[Outcome]:
-        return [self._apply_check(outcome) for outcome in outcomes]
-
-    def _apply_check(self, outcome: Outcome) -> Outcome:
-        trial = self._pending.pop(outcome.trial_id)
+    def _convert_outcome(self, trial: Trial, outcome: Outcome) -> Outcome:
         if outcome.status is not Status.OK:
             return outcome
         started = time.perf_counter()

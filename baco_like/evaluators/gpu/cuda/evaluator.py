@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from baco_like.evaluators.protocol import WrappingEvaluator
 from baco_like.evaluators.settings_table import Table
 from baco_like.evaluators.staged import StagedEvaluator
 from baco_like.exceptions import EvaluatorError
-from baco_like.records.trial import Outcome, Status, median
+from baco_like.records.trial import Outcome, Status, Trial, median
 from baco_like.spaces.space import Space
 
 _START_TIMEOUT = 60.0
@@ -80,12 +79,8 @@ class MeteredEvaluator(WrappingEvaluator):
         self._worker, self._metering = worker, metering
 
     @override
-    def _convert(self, outcomes: Sequence[Outcome]) -> Sequence[Outcome]:
-        return [self._add_metrics(outcome) for outcome in outcomes]
-
-    def _add_metrics(self, outcome: Outcome) -> Outcome:
+    def _convert_outcome(self, trial: Trial, outcome: Outcome) -> Outcome:
         metering = self._metering
-        self._pending.pop(outcome.trial_id)
         if outcome.status is Status.CENSORED and metering.scale is not None:
             # The bound is one of time, and says nothing about the energy.
             return Outcome.failure(
