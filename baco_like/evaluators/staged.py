@@ -7,8 +7,7 @@ times to measure and when to build ahead.
 from __future__ import annotations
 
 import contextlib
-from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -92,10 +91,11 @@ class Bench(Protocol):
         """
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Job:
     trial: Trial
     seconds: dict[str, float] = field(default_factory=dict)
+    build: Future[Built] | None = None  # None: it is built when it is measured
 
 
 class StagedEvaluator:
@@ -116,20 +116,18 @@ class StagedEvaluator:
             raise EvaluatorError(f"ahead = {ahead}: expected 0 or more builds")
         self.capacity = 1 + ahead  # one trial that is measured, and those that are built ahead
         self._bench, self._repeats, self._ahead = bench, repeats, ahead
-        self._queue: deque[_Job] = deque()
-        self._building: dict[Future[Built], _Job] = {}
+        self._jobs: list[_Job] = []  # in the order of submission
         self._pool: ThreadPoolExecutor | None = None
         self._best: float | None = None
 
     def submit(self, trial: Trial) -> None:
         """Queue a trial; with ``ahead`` its build starts now."""
         job = _Job(trial)
-        if not self._ahead:
-            self._queue.append(job)
-            return
-        if self._pool is None:
-            self._pool = ThreadPoolExecutor(self._ahead, thread_name_prefix="build")
-        self._building[self._pool.submit(self._bench.build, trial, job.seconds)] = job
+        if self._ahead:
+            if self._pool is None:
+                self._pool = ThreadPoolExecutor(self._ahead, thread_name_prefix="build")
+            job.build = self._pool.submit(self._bench.build, trial, job.seconds)
+        self._jobs.append(job)
 
     def wait(self) -> Sequence[Outcome]:
         """Measure the oldest built trial, in the calling thread.
@@ -137,38 +135,33 @@ class StagedEvaluator:
         Raises:
             EvaluatorError: No trial was submitted, or no configuration can be built.
         """
-        if self._queue:
-            job = self._queue.popleft()
-            return [self._evaluate(job, lambda: self._bench.build(job.trial, job.seconds))]
-        if not self._building:
+        if not self._jobs:
             raise EvaluatorError("wait() without a submitted trial")
-        future = self._wait_for_build()
-        return [self._evaluate(self._building.pop(future), future.result)]
+        while True:
+            for job in self._jobs:
+                if job.build is None or job.build.done():
+                    self._jobs.remove(job)
+                    return [self._evaluate(job)]
+            wait_for_first(job.build for job in self._jobs)
 
     def close(self) -> None:
         """Drop queued trials, end running builds, and remove all files."""
-        self._queue.clear()
-        end_calls(self._building, self._bench.close)
-        for future in self._building:
+        builds = [job.build for job in self._jobs if job.build is not None]
+        end_calls(builds, self._bench.close)
+        for build in builds:
             with contextlib.suppress(BaseException):
-                future.result().discard()
-        self._building.clear()
+                build.result().discard()
+        self._jobs.clear()
         if self._pool is not None:
             self._pool.shutdown()
         self._pool = None
         self._bench.close()
 
-    def _wait_for_build(self) -> Future[Built]:
-        while True:
-            for future in self._building:  # in the order of submission
-                if future.done():
-                    return future
-            wait_for_first(self._building)
-
-    def _evaluate(self, job: _Job, build: Callable[[], Built]) -> Outcome:
+    def _evaluate(self, job: _Job) -> Outcome:
         trial_id, values = job.trial.id, list[float]()
         try:
-            built = build()
+            build = job.build
+            built = build.result() if build else self._bench.build(job.trial, job.seconds)
             try:
                 limit = self._repeats.limit(self._best)
                 while (count := self._repeats.missing(values, self._best)) > 0:
