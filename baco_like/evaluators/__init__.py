@@ -68,25 +68,10 @@ if TYPE_CHECKING:
     from baco_like.evaluators.wrappers import CachedEvaluator, CheckedEvaluator, RepeatedEvaluator
 
 _HOMES = (
-    "protocol",
-    "repeats",
-    "executors",
-    "function",
-    "staged",
-    "wrappers",
-    "kernels",
-    "result_cache",
-    "replay",
-    "confirmation",
-    "command",
-    "c_kernels",
-    "halide",
-    "gpu.opencl",
-    "gpu.cuda",
-    "_processes.process",
-    "_processes.exchange",
-    "_processes.worker",
-    "registry",
+    *("protocol", "repeats", "executors", "function", "staged", "wrappers", "kernels"),
+    *("result_cache", "replay", "confirmation", "command", "c_kernels", "halide"),
+    *("gpu.opencl", "gpu.cuda", "registry"),
+    *("_processes.process", "_processes.exchange", "_processes.worker"),
 )
 """The modules with the public names, in the order of their imports."""
 

@@ -169,7 +169,8 @@ def run_command(
             start_new_session=True,
         )
     try:
-        with guardian.guard(child.pid), _watch(child, outputs, stop) as watch:
+        with guardian.guard(child.pid), contextlib.ExitStack() as stack:
+            watch = _Watch(child, outputs, stop, stack)
             timed_out = not watch.wait_for_exit(timeout)
             seconds = time.perf_counter() - started
             if timed_out:
@@ -190,60 +191,62 @@ def run_command(
     return Finished(code, name, timed_out, out, err, seconds)
 
 
-@dataclass(frozen=True)
 class _Watch:
-    """Reads the outputs of a child while waiting for its end."""
+    """Reads the outputs of a child while waiting for its end.
 
-    child: subprocess.Popen[bytes]
-    selector: selectors.BaseSelector
-    longest_wait: float
-    """Seconds of one wait at most."""
+    Args:
+        child: The child.
+        outputs: Buffers of its standard output and its standard error.
+        stop: Ends the waiting.
+        stack: Closes the pipes and the selector.
+    """
+
+    def __init__(
+        self,
+        child: subprocess.Popen[bytes],
+        outputs: Sequence[OutputBuffer],
+        stop: Stop | None,
+        stack: contextlib.ExitStack,
+    ) -> None:
+        self._child = child
+        self._selector, self._longest_wait = stack.enter_context(group.end_selector(child))
+        for pipe, output in zip((child.stdout, child.stderr), outputs, strict=True):
+            assert pipe is not None
+            self._selector.register(stack.enter_context(pipe), selectors.EVENT_READ, output)
+        if stop is not None:
+            self._selector.register(stop, selectors.EVENT_READ, stop)
 
     def wait_for_exit(self, timeout: float | None) -> bool:
         """Wait for the child's end; return whether it came within ``timeout`` seconds."""
         deadline = math.inf if timeout is None else time.perf_counter() + timeout
-        while not group.has_ended(self.child):
+        while not group.has_ended(self._child):
             remaining = deadline - time.perf_counter()
             if remaining <= 0:
                 return False
-            self._read(min(remaining, self.longest_wait))
+            self._read(min(remaining, self._longest_wait))
         return True
 
     def drain(self) -> None:
         """Read what is left in the pipes, for a short time at most."""
         deadline = time.perf_counter() + _DRAIN_TIMEOUT
         while time.perf_counter() < deadline and any(
-            isinstance(key.data, OutputBuffer) for key in self.selector.get_map().values()
+            isinstance(key.data, OutputBuffer) for key in self._selector.get_map().values()
         ):
             self._read(0.05, pipes_only=True)
 
     def _read(self, timeout: float, pipes_only: bool = False) -> None:
-        for key, _ in self.selector.select(timeout):
+        for key, _ in self._selector.select(timeout):
             if isinstance(key.data, Stop):
                 raise EvaluatorError("the command was ended because the evaluator is closed")
             if key.data is None:  # the child's end; its descriptor stays readable
                 if pipes_only:
-                    self.selector.unregister(key.fileobj)
+                    self._selector.unregister(key.fileobj)
                 continue
             chunk = os.read(key.fd, 1 << 16)
             if chunk:
                 key.data.add(chunk)
             else:
-                self.selector.unregister(key.fileobj)
-
-
-@contextlib.contextmanager
-def _watch(
-    child: subprocess.Popen[bytes], outputs: Sequence[OutputBuffer], stop: Stop | None
-) -> Iterator[_Watch]:
-    with contextlib.ExitStack() as stack:
-        selector, longest_wait = stack.enter_context(group.end_selector(child))
-        for pipe, output in zip((child.stdout, child.stderr), outputs, strict=True):
-            assert pipe is not None
-            selector.register(stack.enter_context(pipe), selectors.EVENT_READ, output)
-        if stop is not None:
-            selector.register(stop, selectors.EVENT_READ, stop)
-        yield _Watch(child, selector, longest_wait)
+                self._selector.unregister(key.fileobj)
 
 
 def _add_limits(command: Sequence[str], memory: int | None) -> list[str]:

@@ -144,6 +144,11 @@ class FunctionEvaluator(FuturesEvaluator):
             raise EvaluatorError(f"fn = {fn!r} is not callable")
         repeats = whole_number("repeats", repeats, 1, EvaluatorError)
         retries = whole_number("retries", retries, 0, EvaluatorError)
+        can_submit = callable(getattr(executor, "submit", None)) and not isinstance(executor, type)
+        if executor is not None and not can_submit:
+            raise EvaluatorError(
+                f"executor = {executor!r}: expected an executor such as ThreadPoolExecutor(4)"
+            )
         if max_pending is not None:
             max_pending = whole_number("max_pending", max_pending, 1, EvaluatorError)
         kinds = failures if isinstance(failures, (tuple, list)) else [None]
@@ -154,7 +159,7 @@ class FunctionEvaluator(FuturesEvaluator):
         self._call = FunctionCall(fn, objective, tuple(failures), repeats, retries)
         self._executor = executor
         self._queue: deque[Trial] = deque()
-        workers = _capacity(executor)
+        workers = 1 if executor is None else count_workers(executor)
         super().__init__(workers if max_pending is None else max_pending)
 
     def submit(self, trial: Trial) -> None:
@@ -191,13 +196,3 @@ class FunctionEvaluator(FuturesEvaluator):
         """Drop or cancel trials that have not started; the executor stays open."""
         self._queue.clear()
         super().close()
-
-
-def _capacity(executor: SubmitsCalls | None) -> int:
-    if executor is None:
-        return 1
-    if isinstance(executor, type) or not callable(getattr(executor, "submit", None)):
-        raise EvaluatorError(
-            f"executor = {executor!r}: expected an executor such as ThreadPoolExecutor(4)"
-        )
-    return count_workers(executor)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 
 from baco_like.exceptions import Infeasible
 
@@ -21,31 +21,26 @@ DEFAULT_FAILURES: tuple[type[BaseException], ...] = (
 
 _TIMEOUTS = (subprocess.TimeoutExpired, TimeoutError, concurrent.futures.TimeoutError)
 
-_WORDS: Mapping[tuple[str, str], str] = {
-    ("cupy", "CompileException"): "compile",
-    ("cupy", "OutOfMemoryError"): "runtime",
-    ("cupy_backends", "NVRTCError"): "compile",
-    ("cupy_backends", "CUDADriverError"): "runtime",
-    ("cupy_backends", "CUDARuntimeError"): "runtime",
-    ("pycuda", "CompileError"): "compile",
-    ("pycuda", "LaunchError"): "runtime",
-    ("pycuda", "LogicError"): "runtime",
-    ("pycuda", "MemoryError"): "runtime",
-    ("pycuda", "RuntimeError"): "runtime",
-    ("pyopencl", "LogicError"): "runtime",
-    ("pyopencl", "MemoryError"): "runtime",
-    ("pyopencl", "RuntimeError"): "runtime",
-    ("numba", "NvvmError"): "compile",
-    ("numba", "LinkerError"): "compile",
-    ("numba", "CudaAPIError"): "runtime",
-    ("triton", "CompilationError"): "compile",
-    ("triton", "PTXASError"): "compile",
-    ("triton", "OutOfResources"): "runtime",
-    ("torch", "OutOfMemoryError"): "runtime",
-    ("torch", "AcceleratorError"): "runtime",
-    ("halide", "HalideError"): "runtime",
+_COMPILE_ERRORS: Mapping[str, Set[str]] = {
+    "cupy": {"CompileException"},
+    "cupy_backends": {"NVRTCError"},
+    "numba": {"LinkerError", "NvvmError"},
+    "pycuda": {"CompileError"},
+    "triton": {"CompilationError", "PTXASError"},
 }
-"""Failure words of launch and compile errors, by top-level package and class name."""
+"""Names of exception classes that mean ``compile``, by top-level package."""
+
+_RUNTIME_ERRORS: Mapping[str, Set[str]] = {
+    "cupy": {"OutOfMemoryError"},
+    "cupy_backends": {"CUDADriverError", "CUDARuntimeError"},
+    "halide": {"HalideError"},
+    "numba": {"CudaAPIError"},
+    "pycuda": {"LaunchError", "LogicError", "MemoryError", "RuntimeError"},
+    "pyopencl": {"LogicError", "MemoryError", "RuntimeError"},
+    "torch": {"AcceleratorError", "OutOfMemoryError"},
+    "triton": {"OutOfResources"},
+}
+"""Names of exception classes that mean ``runtime``, by top-level package."""
 
 
 def failure_word(error: BaseException, failures: tuple[type[BaseException], ...]) -> str | None:
@@ -56,9 +51,11 @@ def failure_word(error: BaseException, failures: tuple[type[BaseException], ...]
         failures: Additional types that count, subclasses included.
     """
     for base in type(error).__mro__:
-        word = _WORDS.get((base.__module__.split(".", 1)[0], base.__name__))
-        if word is not None:
-            return word
+        package = base.__module__.split(".", 1)[0]
+        if base.__name__ in _COMPILE_ERRORS.get(package, ()):
+            return "compile"
+        if base.__name__ in _RUNTIME_ERRORS.get(package, ()):
+            return "runtime"
     if isinstance(error, Infeasible):
         return error.failed
     if not isinstance(error, failures):

@@ -51,22 +51,20 @@ class CachedEvaluator(WrappingEvaluator):
     @override
     def wait(self) -> Sequence[Outcome]:
         """Return the outcomes from the cache, otherwise wait for the inner evaluator."""
-        return self._take_known() or super().wait()
+        known, self._known = self._known, []
+        return known or super().wait()
 
     @override
     def collect(self, timeout: float | None) -> Sequence[Outcome]:
         """Return the outcomes from the cache, and what the inner evaluator has left."""
-        return [*self._take_known(), *super().collect(timeout)]
+        known, self._known = self._known, []
+        return [*known, *super().collect(timeout)]
 
     @override
     def close(self) -> None:
         """Close the inner evaluator; the file stays."""
         self._known.clear()
         super().close()
-
-    def _take_known(self) -> list[Outcome]:
-        known, self._known = self._known, []
-        return known
 
     @override
     def _convert_outcome(self, trial: Trial, outcome: Outcome) -> Outcome:

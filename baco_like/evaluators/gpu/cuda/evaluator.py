@@ -125,7 +125,16 @@ def cupy_evaluator(space: Space, settings: CudaSettings, folder: Path = Path()) 
     metering = settings.metering
     if metering.seconds > 0:
         require_installed("pynvml", "cupy")
-    _check_settings(settings)
+    if settings.memory is not None:
+        raise EvaluatorError(
+            f"memory = {settings.memory}: leave it out, CUDA reserves more address space than it uses"
+        )
+    if metering.scale is not None and metering.seconds <= 0:
+        raise EvaluatorError("energy_seconds = 0: expected more, as energy is the objective")
+    # A slow kernel is not a kernel that needs much energy, and its bound would be one of time.
+    slow_ratio = settings.repeats.slow_ratio
+    if metering.scale is not None and slow_ratio is not None:
+        raise EvaluatorError(f"slow_ratio = {slow_ratio}: leave it out, as energy is the objective")
     bench = make_bench(
         "baco_like.evaluators.gpu.cuda.programs:serve",
         settings,
@@ -140,22 +149,6 @@ def cupy_evaluator(space: Space, settings: CudaSettings, folder: Path = Path()) 
         energy=metering.seconds > 0,
     )
     return MeteredEvaluator(StagedEvaluator(bench, settings.repeats), bench.worker, metering)
-
-
-def _check_settings(settings: CudaSettings) -> None:
-    if settings.memory is not None:
-        raise EvaluatorError(
-            f"memory = {settings.memory}: leave it out, CUDA reserves more address space than it uses"
-        )
-    if settings.metering.scale is None:
-        return
-    if settings.metering.seconds <= 0:
-        raise EvaluatorError("energy_seconds = 0: expected more, as energy is the objective")
-    # A slow kernel is not a kernel that needs much energy, and its bound would be one of time.
-    if settings.repeats.slow_ratio is not None:
-        raise EvaluatorError(
-            f"slow_ratio = {settings.repeats.slow_ratio}: leave it out, as energy is the objective"
-        )
 
 
 def from_table(table: Table, space: Space, unit: str, folder: Path) -> MeteredEvaluator:
