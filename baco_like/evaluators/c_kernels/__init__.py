@@ -16,7 +16,6 @@ Optional functions:
 Ready files: ``examples/kernels/c_loop_nest.py`` and ``examples/kernels/taco_kernels.py``.
 """
 
-from baco_like.evaluators.c_kernels.bench import CKernelSettings
-from baco_like.evaluators.c_kernels.evaluator import CKernelEvaluator
+from baco_like.evaluators.c_kernels.evaluator import CKernelEvaluator, CKernelSettings
 
 __all__ = ["CKernelEvaluator", "CKernelSettings"]

@@ -1,20 +1,272 @@
-"""The evaluator of kernels in C and its settings."""
+"""The evaluator of kernels in C: compile kernels with a harness, run them in child processes, read the reports.
+
+The temporary folder has the inputs, written once. The harness (``harness.c``) loads the inputs, checks the result and
+takes the times. Its arguments are the file of the arrays, the tolerance, the number of warm-ups and of repeats, and
+three limits in seconds: of the first warm-up, of the first repeat, and of any other run.
+"""
 
 from __future__ import annotations
 
+import json
+import threading
+import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
-from baco_like.evaluators._processes.process import check_cpus, run_command
-from baco_like.evaluators._processes.temporary import program_from_table, require_program
-from baco_like.evaluators.c_kernels.bench import CKernelBench, CKernelSettings
-from baco_like.evaluators.kernels.problems import completion, find_problem, load_problem
-from baco_like.evaluators.kernels.settings import KERNEL_KEYS, read_settings
+import numpy as np
+
+from baco_like.evaluators._processes.process import Finished, Stop, check_cpus, run_command
+from baco_like.evaluators._processes.temporary import (
+    LazyFolder,
+    program_from_table,
+    require_program,
+)
+from baco_like.evaluators.kernels.problems import (
+    Complete,
+    completion,
+    find_problem,
+    load_problem,
+)
+from baco_like.evaluators.kernels.settings import KERNEL_KEYS, KernelSettings, read_settings
 from baco_like.evaluators.settings_table import Table
-from baco_like.evaluators.staged import StagedEvaluator
+from baco_like.evaluators.staged import StagedEvaluator, StageFailure
 from baco_like.exceptions import EvaluatorError, Infeasible
+from baco_like.records.trial import Trial
 from baco_like.spaces.space import Space
+
+_HARNESS = Path(__file__).with_name("harness.c")
+
+_C_TYPES = {"float32": "float", "float64": "double", "int32": "int", "int64": "long long"}
+"""C type of the result by its NumPy type."""
+
+
+_EXIT_WRONG_RESULT = 3
+"""Exit code of the harness for a wrong result."""
+
+_COLD_FACTOR = 2.0
+"""A first run with cold caches may take this factor longer than the limit of a run."""
+
+
+@dataclass(frozen=True)
+class CKernelSettings(KernelSettings):
+    """How kernels are compiled and measured.
+
+    Attributes:
+        compiler: Name or path of the C compiler.
+        flags: Flags of the compiler for every kernel, before the flags of the configuration.
+        warmup: Runs before the measured ones, at least 1: the result of the first run is checked.
+    """
+
+    build_timeout: float = 60.0
+    compiler: str = "cc"
+    flags: tuple[str, ...] = ()
+    warmup: int = 1
+
+
+class CKernelBench:
+    """Compiles kernels.
+
+    Failures: ``constraints`` (or another word) if the problem raises `Infeasible`, ``compile`` if the compiler fails,
+    ``timeout`` if it takes too long. For failures of the run see `CProgram`.
+
+    Args:
+        problem: The problem file.
+        settings: How kernels are compiled and measured.
+        compiler: Path of the compiler.
+        complete: Returns a configuration with the parameters that the space leaves out.
+    """
+
+    def __init__(
+        self, problem: ModuleType, settings: CKernelSettings, compiler: str, complete: Complete
+    ) -> None:
+        self.problem, self.settings, self.complete = problem, settings, complete
+        self._compiler = compiler
+        self._folder, self._stop = LazyFolder(), Stop()
+        self._lock = threading.Lock()  # several threads may build before the harness is there
+        self._tolerance: float | None = None
+
+    def build(self, trial: Trial, seconds: dict[str, float]) -> CProgram:
+        """Compile the kernel of a configuration.
+
+        Raises:
+            StageFailure: The configuration has no correct program, or the compiler fails.
+            EvaluatorError: A value is not allowed, or the harness cannot be compiled.
+        """
+        config, problem = self.complete(trial), self.problem
+        tolerance = self._prepare()
+        folder, name = self._folder.path, f"kernel-{trial.id}"
+        source, program = folder / f"{name}.c", folder / name
+        flags = list(problem.flags(config)) if hasattr(problem, "flags") else []
+        variables = problem.environment(config) if hasattr(problem, "environment") else {}
+        started = time.perf_counter()
+        try:
+            source.write_text(problem.source(config, self.settings.size), encoding="utf-8")
+            built = self._run_tool([*flags, source.name, "harness.o", "-lm", "-o", program.name])
+        except Infeasible as error:
+            raise StageFailure(error.failed, str(error)) from None
+        finally:
+            source.unlink(missing_ok=True)
+            seconds["compile"] = time.perf_counter() - started
+        if not built.ok:
+            program.unlink(missing_ok=True)
+            word = "timeout" if built.timed_out else "compile"
+            raise StageFailure(word, f"build: {built.describe()}")
+        return CProgram(program, tolerance, self.settings, seconds, self._stop, variables)
+
+    def close(self) -> None:
+        """End running compilers and remove the folder; the next build prepares everything again."""
+        self._stop.set()
+        self._stop = Stop()
+        self._folder.close()
+        self._tolerance = None
+
+    def _prepare(self) -> float:
+        """Write the inputs and compile the harness, unless this is done; return the absolute tolerance."""
+        with self._lock:
+            if self._tolerance is None:
+                tolerance = self._write_inputs()
+                built = self._run_tool(["-O2", "-c", "harness.c", "-o", "harness.o"])
+                if not built.ok:
+                    raise EvaluatorError(
+                        f"the compiler {self._compiler!r} fails on the harness: {built.describe()}"
+                    )
+                self._tolerance = tolerance
+            return self._tolerance
+
+    def _write_inputs(self) -> float:
+        problem, settings = self.problem, self.settings
+        inputs = problem.inputs(settings.size, np.random.default_rng(settings.input_seed))
+        inputs = [np.ascontiguousarray(array) for array in inputs]
+        expected = np.ascontiguousarray(problem.expected(*inputs))
+        if expected.dtype.name not in _C_TYPES:
+            known = ", ".join(_C_TYPES)
+            raise EvaluatorError(f"the result has the type {expected.dtype}: expected {known}")
+        with (self._folder.path / "arrays.bin").open("wb") as file:
+            for array in (*inputs, expected):
+                file.write(np.int64(array.nbytes).tobytes())
+                file.write(array.tobytes())
+        arguments = ", ".join([*(f"inputs[{i}]" for i in range(len(inputs))), "output"])
+        header = (
+            f"#define INPUTS {len(inputs)}\n#define ELEMENT {_C_TYPES[expected.dtype.name]}\n"
+            f"#define PARAMETERS {', '.join(['const void *'] * len(inputs) + ['void *'])}\n"
+            f"#define ARGUMENTS {arguments}\n"
+        )
+        harness = header + _HARNESS.read_text(encoding="ascii")
+        (self._folder.path / "harness.c").write_text(harness, encoding="ascii")
+        if hasattr(problem, "magnitude"):
+            return settings.tolerance * float(problem.magnitude(*inputs))
+        return settings.tolerance * (float(np.abs(expected).max(initial=0.0)) or 1.0)
+
+    def _run_tool(self, arguments: Sequence[str]) -> Finished:
+        folder = self._folder.path
+        return run_command(
+            [self._compiler, *self.settings.flags, *arguments],
+            timeout=self.settings.build_timeout,
+            folder=folder,
+            environment={"TMPDIR": str(folder)},  # removed with what a killed compiler leaves there
+            stop=self._stop,
+        )
+
+
+@dataclass(frozen=True)
+class CProgram:
+    """A compiled kernel.
+
+    Attributes:
+        program: Path of the executable.
+        tolerance: Largest accepted absolute error.
+        settings: How kernels are measured.
+        seconds: Wall time by stage, to be completed.
+        stop: Ends the process when the evaluator is closed.
+        environment: Additional environment variables.
+    """
+
+    program: Path
+    tolerance: float
+    settings: CKernelSettings
+    seconds: dict[str, float]
+    stop: Stop
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+    def measure(self, count: int, limit: float | None) -> tuple[float, ...]:
+        """Run the kernel in a child process: a warm-up whose result is checked, ``count`` timed runs, a second check.
+
+        Raises:
+            StageFailure: The result is wrong, the process crashes, or a run takes too long.
+        """
+        settings = self.settings
+        timeout = max(settings.timeout, 1e-3)  # the harness's timer would never fire at 0
+        first = timeout if limit is None else min(timeout, max(limit / settings.scale, 1e-3))
+        run_limits = (min(timeout, _COLD_FACTOR * first), first, timeout)
+        counts = (settings.warmup, count)
+        finished = run_command(
+            [
+                *(str(self.program), "arrays.bin", repr(self.tolerance), *map(str, counts)),
+                *(f"{seconds:.6f}" for seconds in run_limits),
+            ],
+            # A second line of defence, 10 s later than the harness's own limits.
+            timeout=settings.timeout * sum(counts) + 10.0,
+            folder=self.program.parent,
+            environment=self.environment,
+            memory=settings.memory,
+            cpus=settings.cpus,
+            stop=self.stop,
+        )
+        self.seconds["run"] = self.seconds.get("run", 0.0) + finished.seconds
+        report = read_report(finished.out)
+        values = tuple(seconds * settings.scale for seconds in report.seconds)
+        if finished.ok and len(values) == count:
+            return values
+        # The harness's own timer ends it by SIGALRM.
+        if finished.timed_out or finished.signal == "SIGALRM":
+            if not values:
+                message = f"run: stopped after {finished.seconds:.3g} s, the limit of a run being {first:.3g} s"
+                raise StageFailure("timeout", message, bound=first * settings.scale)
+            word, message = "timeout", f"a repeat was stopped after {settings.timeout:g} s"
+        elif finished.code == _EXIT_WRONG_RESULT and report.error is not None:
+            word = "correctness"
+            message = (
+                f"differs from the reference by {report.error:.3g}, tolerance {self.tolerance:.3g}"
+            )
+        else:
+            word, message = "runtime", finished.describe()
+        raise StageFailure(word, f"run: {message}", repeats=values)
+
+    def discard(self) -> None:
+        """Remove the executable."""
+        self.program.unlink(missing_ok=True)
+
+
+@dataclass(frozen=True)
+class HarnessReport:
+    """The harness's output.
+
+    Attributes:
+        seconds: Time of each run after the warm-up.
+        error: Largest error of the result, if it exceeds the tolerance.
+    """
+
+    seconds: tuple[float, ...]
+    error: float | None
+
+
+def read_report(out: str) -> HarnessReport:
+    """Read the lines that the harness has printed; a line cut off by a crash is skipped."""
+    seconds: list[float] = []
+    error: float | None = None
+    for line in out.splitlines():
+        try:
+            entry = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(entry, dict) and isinstance(entry.get("seconds"), float):
+            seconds.append(entry["seconds"])
+        elif isinstance(entry, dict) and isinstance(entry.get("error"), (int, float)):
+            error = float(entry["error"])
+    return HarnessReport(tuple(seconds), error)
 
 
 class CKernelEvaluator(StagedEvaluator):

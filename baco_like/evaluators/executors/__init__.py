@@ -2,7 +2,6 @@
 
 from baco_like.evaluators.executors.evaluator import ExecutorEvaluator
 from baco_like.evaluators.executors.futures import LostWorker
-from baco_like.evaluators.executors.lanes import ProcessLanes
-from baco_like.evaluators.executors.ray import RayExecutor
+from baco_like.evaluators.executors.pools import ProcessLanes, RayExecutor
 
 __all__ = ["ExecutorEvaluator", "LostWorker", "ProcessLanes", "RayExecutor"]

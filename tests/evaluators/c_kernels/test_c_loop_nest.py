@@ -23,7 +23,7 @@ from baco_like.evaluators import (
     SourceProvider,
     registry,
 )
-from baco_like.evaluators.c_kernels.bench import read_report
+from baco_like.evaluators.c_kernels.evaluator import read_report
 from baco_like.evaluators.kernels import complete_config
 from baco_like.evaluators.settings_table import Table
 from baco_like.exceptions import EvaluatorError, RunFileError

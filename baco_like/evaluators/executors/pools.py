@@ -1,7 +1,7 @@
-"""A pool of processes in which the death of one process costs only its own call.
+"""Executors with the interface of `concurrent.futures`: processes that may die one by one, and Ray.
 
 `concurrent.futures.ProcessPoolExecutor` breaks as a whole when one of its processes dies, and loses all running calls.
-Here every process is a separate pool with one worker (a lane), and a broken lane is replaced.
+In `ProcessLanes` every process is a separate pool with one worker (a lane), and a broken lane is replaced.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from typing import Any
 from typing_extensions import override
 
 from baco_like._checks import whole_number
+from baco_like._optional import require
 from baco_like.evaluators.executors.futures import LostWorker
 from baco_like.exceptions import EvaluatorError
 
@@ -93,3 +94,43 @@ class ProcessLanes(Executor):
         with contextlib.suppress(queue.Empty):
             while True:
                 self._idle.get_nowait().shutdown()
+
+
+class RayExecutor(Executor):
+    """Runs calls as Ray tasks, one per CPU of the cluster at a time; needs the extra ``ray``.
+
+    Ray does not repeat a task whose worker is lost (``max_retries=0``), because `ExecutorEvaluator` decides that.
+
+    Args:
+        options: Options of Ray's tasks, such as ``num_gpus=1``.
+
+    Raises:
+        MissingExtra: Ray is not installed.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        self._ray = require("ray", "ray")
+        if not self._ray.is_initialized():
+            self._ray.init()
+        self._options = {"max_retries": 0, **options}
+
+    @property
+    def num_workers(self) -> int:
+        """Number of tasks that fit on the cluster's CPUs at a time."""
+        cpus = self._ray.cluster_resources().get("CPU", 1.0)
+        return max(1, int(cpus / (self._options.get("num_cpus") or 1)))
+
+    @override
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Start a task."""
+        task = self._ray.remote(_call).options(**self._options)
+        future: Future[Any] = task.remote(fn, args, kwargs).future()
+        return future
+
+    @override
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Do nothing: end Ray by ``ray.shutdown()``."""
+
+
+def _call(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    return fn(*args, **kwargs)
