@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import concurrent.futures
+import subprocess
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import BrokenExecutor
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,10 +21,63 @@ from baco_like.evaluators.executors.futures import (
     lost_worker,
     without_tag,
 )
-from baco_like.evaluators.function.failures import DEFAULT_FAILURES, failure_word
-from baco_like.exceptions import EvaluatorError
+from baco_like.exceptions import EvaluatorError, Infeasible
 from baco_like.records.reading import finite_number, outcome_from, outcome_of_exception
 from baco_like.records.trial import Outcome, Status, Trial
+
+DEFAULT_FAILURES: tuple[type[BaseException], ...] = (
+    Infeasible,
+    subprocess.SubprocessError,
+    TimeoutError,
+    concurrent.futures.TimeoutError,  # a separate class in Python 3.10
+)
+"""Exceptions of these types are failures of the configuration by default."""
+
+_TIMEOUTS = (subprocess.TimeoutExpired, TimeoutError, concurrent.futures.TimeoutError)
+
+# Exceptions of GPU packages are identified by name, so that these packages need not be imported.
+_COMPILE_ERRORS: Mapping[str, Set[str]] = {
+    "cupy": {"CompileException"},
+    "cupy_backends": {"NVRTCError"},
+    "numba": {"LinkerError", "NvvmError"},
+    "pycuda": {"CompileError"},
+    "triton": {"CompilationError", "PTXASError"},
+}
+"""Names of exception classes that mean ``compile``, by top-level package."""
+
+_RUNTIME_ERRORS: Mapping[str, Set[str]] = {
+    "cupy": {"OutOfMemoryError"},
+    "cupy_backends": {"CUDADriverError", "CUDARuntimeError"},
+    "halide": {"HalideError"},
+    "numba": {"CudaAPIError"},
+    "pycuda": {"LaunchError", "LogicError", "MemoryError", "RuntimeError"},
+    "pyopencl": {"LogicError", "MemoryError", "RuntimeError"},
+    "torch": {"AcceleratorError", "OutOfMemoryError"},
+    "triton": {"OutOfResources"},
+}
+"""Names of exception classes that mean ``runtime``, by top-level package."""
+
+
+def failure_word(error: BaseException, failures: tuple[type[BaseException], ...]) -> str | None:
+    """Return the failure word of an exception, or None if it is not a failure of the configuration.
+
+    Args:
+        error: The exception. GPU errors and `Infeasible` always count.
+        failures: Additional types that count, subclasses included.
+    """
+    for base in type(error).__mro__:
+        package = base.__module__.split(".", 1)[0]
+        if base.__name__ in _COMPILE_ERRORS.get(package, ()):
+            return "compile"
+        if base.__name__ in _RUNTIME_ERRORS.get(package, ()):
+            return "runtime"
+    if isinstance(error, Infeasible):
+        return error.failed
+    if not isinstance(error, failures):
+        return None
+    if isinstance(error, _TIMEOUTS):
+        return "timeout"
+    return "compile" if "compil" in type(error).__name__.lower() else "runtime"
 
 
 @dataclass(frozen=True)
@@ -175,7 +229,7 @@ class FunctionEvaluator(FuturesEvaluator):
             return
         try:
             self._pending[trial.id] = self._executor.submit(self._call, without_tag(trial))
-        except BrokenExecutor as error:
+        except concurrent.futures.BrokenExecutor as error:
             raise lost_worker(error) from error
 
     @override

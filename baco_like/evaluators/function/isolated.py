@@ -21,8 +21,7 @@ from baco_like._checks import whole_number
 from baco_like.evaluators._processes.worker import Worker
 from baco_like.evaluators._processes.worker_main import Handler, Report
 from baco_like.evaluators.executors.futures import FuturesEvaluator, end_calls
-from baco_like.evaluators.function.evaluator import FunctionCall
-from baco_like.evaluators.function.failures import DEFAULT_FAILURES
+from baco_like.evaluators.function.evaluator import DEFAULT_FAILURES, FunctionCall
 from baco_like.evaluators.protocol import Evaluator
 from baco_like.evaluators.repeats import REPEATS_KEYS, Repeats
 from baco_like.evaluators.settings_table import Table
