@@ -26,10 +26,10 @@ from baco_like.spaces.feasible.rejection import Hopeless, build_rejection
 from baco_like.spaces.feasible.rules import bind, list_domain, tighten
 
 LISTED_VALUES = 2**20
-"""A constrained parameter with more values is left to rejection instead of listing them."""
+"""A constrained parameter with more values is left to rejection instead of listing them.
 
-LISTED_ELEMENTS = 9
-"""Permutations of more elements are never listed (9! = 362,880)."""
+Permutations of up to 9 elements are listed: 9! < 2^20 < 10!.
+"""
 
 SMALL_TREE = 2**18
 """Most edges of a single tree of all order rules; larger ones are split into groups without common rules."""
@@ -105,13 +105,9 @@ def _factor(
         return FreeScalar(columns[name], parameter)
     if len(parameters) == 1 and parameter.width > 1:
         return _permutation(name, parameter, constraints, columns)
-    loose = {name for name, parameter in parameters.items() if _is_too_large(parameter)}
-    tested = [
-        c
-        for c in constraints
-        if loose.intersection(c.parameters)
-        and (len(c.parameters) > 1 or parameters[c.parameters[0]].width == 1)
-    ]
+    loose = {name for name, p in parameters.items() if p.cardinality > LISTED_VALUES}
+    orders = {(name,) for name, p in parameters.items() if p.width > 1}
+    tested = [c for c in constraints if loose & set(c.parameters) and c.parameters not in orders]
     if tested:
         return _reject(parameters, constraints, columns, tested)
     with contextlib.suppress(TooLarge):
@@ -128,13 +124,13 @@ def _permutation(
 ) -> Factor | None:
     """Return the factor of a permutation whose constraints read nothing else, or None if it is empty."""
     _, others = find_order_rules(name, parameter, constraints)
-    if others and not _is_too_large(parameter):
+    if others and parameter.cardinality <= LISTED_VALUES:
         return _list_group({name: parameter}, constraints, columns)
-    ordered = [c for c in constraints if not any(c is other for other in others)]
-    superset, unused = _orders(name, parameter, ordered)
+    ordered = _without(constraints, others)
+    superset, kept = _orders(name, parameter, ordered)
     if superset is None:
         return None
-    tested = [*unused, *others]
+    tested = [*ordered[kept:], *others]
     if not tested:
         return replace(superset, columns=columns[name])
     places = {name: (parameter, slice(0, parameter.width))}
@@ -144,23 +140,24 @@ def _permutation(
 
 def _orders(
     name: str, parameter: Parameter, ordered: Sequence[Constraint]
-) -> tuple[Extensions | Interleaved | FreePermutation | None, Sequence[Constraint]]:
-    """Return the permutations that satisfy the rules that fit in a tree, or None if empty, and the other rules."""
+) -> tuple[Extensions | Interleaved | FreePermutation | None, int]:
+    """Return the permutations that satisfy the first rules, as many as fit in a tree, and the number of these rules.
+
+    The first value is None if there are no such permutations.
+    """
     inside = np.arange(parameter.width)
     kept = len(ordered)
     while kept:
         rules, _ = find_order_rules(name, parameter, ordered[:kept])
         for tree in (partial(build_extensions, most=SMALL_TREE), interleave):
             with contextlib.suppress(TooLarge):
-                return tree(inside, rules), ordered[kept:]
+                return tree(inside, rules), kept
         kept = 3 * kept // 4
-    return FreePermutation(inside), ordered
+    return FreePermutation(inside), 0
 
 
-def _is_too_large(parameter: Parameter) -> bool:
-    if parameter.width > 1:
-        return parameter.width > LISTED_ELEMENTS
-    return parameter.cardinality > LISTED_VALUES
+def _without(constraints: Sequence[Constraint], removed: Sequence[Constraint]) -> list[Constraint]:
+    return [c for c in constraints if not any(c is other for other in removed)]
 
 
 def _list_group(
@@ -200,17 +197,21 @@ def _reject(
     tested: Sequence[Constraint],
 ) -> Factor | None:
     """Return a factor that draws under the other constraints and tests these, or None if it is empty."""
-    drawn: dict[str, Parameter] = {}
+    drawn = dict(parameters)
     for name, parameter in parameters.items():
-        narrowed = _narrow(name, parameter, tested)
-        if narrowed is None:
-            return None
-        drawn[name] = narrowed
+        if is_continuous(
+            parameter
+        ):  # between the bounds of the constraints, fewer draws are rejected
+            bounds = [c.bounds(name) for c in tested if isinstance(c, Expression)]
+            low = max([parameter.code_range[0], *(least for least, _ in bounds)])
+            high = min([parameter.code_range[1], *(most for _, most in bounds)])
+            if low > high:
+                return None
+            if low < high and (low, high) != parameter.code_range:
+                drawn[name] = parameter.narrowed(low, high)
     inside = _place(drawn)
     factors: list[Factor] = []
-    for members, rules in groups(
-        drawn, [c for c in constraints if not any(c is other for other in tested)]
-    ):
+    for members, rules in groups(drawn, _without(constraints, tested)):
         factor = _factor(members, rules, inside)
         if factor is None:
             return None
@@ -221,20 +222,3 @@ def _reject(
     }
     at = np.concatenate([columns[name] for name in parameters])
     return build_rejection(at, FeasibleSet(len(at), tuple(factors)), places, tested)
-
-
-def _narrow(name: str, parameter: Parameter, tested: Sequence[Constraint]) -> Parameter | None:
-    """Return a continuous parameter between the bounds that constraints give it, so that fewer draws are rejected.
-
-    Other parameters are returned unchanged; None if the bounds leave no value.
-    """
-    if not is_continuous(parameter):
-        return parameter
-    bounds = [c.bounds(name) for c in tested if isinstance(c, Expression)]
-    low = max([parameter.code_range[0], *(least for least, _ in bounds)])
-    high = min([parameter.code_range[1], *(most for _, most in bounds)])
-    if low > high:
-        return None
-    if low == high or (low, high) == parameter.code_range:
-        return parameter
-    return parameter.narrowed(low, high)

@@ -33,11 +33,10 @@ def conflict_error(
     for empty in _tests(parameters, constraints):
         core = minimal_conflict(core, empty)
     shown = quote(core)
+    problem = f"no configuration satisfies {shown} together; change or remove one of them"
     if len(core) == 1:
-        return SpaceError(
-            f"constraint {shown} is satisfied by no configuration; change or remove it"
-        )
-    return SpaceError(f"no configuration satisfies {shown} together; change or remove one of them")
+        problem = f"constraint {shown} is satisfied by no configuration; change or remove it"
+    return SpaceError(problem)
 
 
 def minimal_conflict(constraints: Sequence[Constraint], empty: Empty) -> list[Constraint]:
@@ -111,7 +110,7 @@ def _has_no_row(domains: Sequence[Domain], rules: Sequence[Rule], work: list[int
         columns[new] = np.tile(np.arange(sizes[new]), rows)
         for rule in rules:
             if new in rule.members and bound.issuperset(rule.members):
-                held = rule.evaluate(columns)
+                held = rule.holds(columns)
                 columns = {i: column[held] for i, column in columns.items()}
         for begin in range(0, len(columns[new]), _BLOCK):
             block = {i: column[begin : begin + _BLOCK] for i, column in columns.items()}

@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from typing_extensions import override
@@ -19,14 +18,8 @@ from typing_extensions import override
 from baco_like._typing import Array, Codes, Ints, Mask, Rng
 from baco_like.constraints.expression import Expression
 from baco_like.constraints.protocol import Constraint
-from baco_like.parameters import protocol
-from baco_like.parameters.permutation_codes import (
-    Ranks,
-    is_permutation,
-    permutation_ranks,
-    permutations_from_ranks,
-    rank_dtype,
-)
+from baco_like.parameters import permutation_codes, protocol
+from baco_like.parameters.permutation_codes import Ranks, is_permutation
 from baco_like.spaces.feasible.distance import nearest_paths
 from baco_like.spaces.feasible.free import PermutationFactor
 from baco_like.spaces.feasible.growth import TooLarge
@@ -47,12 +40,6 @@ class OrderRules:
 
     before: Mask
     places: Mask
-
-    @property
-    def mentioned(self) -> Ints:
-        """Elements that a rule restricts."""
-        touched = self.before.any(axis=0) | self.before.any(axis=1) | ~self.places.all(axis=1)
-        return np.flatnonzero(touched)
 
 
 def find_order_rules(
@@ -127,8 +114,7 @@ class Extensions(PermutationFactor):
 
     def contains(self, codes: Codes) -> Mask:
         """Whether each row is a permutation that satisfies the rules."""
-        good = is_permutation(codes)
-        symbols, _ = self._split(codes, good)
+        good, symbols, _ = self._split(codes)
         return good & self.tree.contains(symbols)
 
     def sample(self, n: int, rng: Rng) -> Codes:
@@ -143,17 +129,20 @@ class Extensions(PermutationFactor):
 
     def rank(self, codes: Codes) -> Ranks:
         """Return ranks, or -1: by the order of the symbols, then by the order of the other elements."""
-        good = is_permutation(codes)
-        symbols, others = self._split(codes, good)
-        ranks: Ranks = self.tree.rank(symbols).astype(rank_dtype(self.count))
-        inner = permutation_ranks(others.astype(np.float64)).astype(ranks.dtype)
+        good, symbols, others = self._split(codes)
+        ranks: Ranks = self.tree.rank(symbols).astype(permutation_codes.rank_dtype(self.count))
+        inner = permutation_codes.permutation_ranks(others.astype(np.float64)).astype(ranks.dtype)
         return np.where(good & (ranks >= 0), ranks * math.factorial(len(self.others)) + inner, -1)
 
     def unrank(self, ranks: Ranks) -> Codes:
         """Return the rows with these ranks."""
         free = math.factorial(len(self.others))
-        symbols = self.tree.unrank((ranks // free).astype(rank_dtype(self.tree.count)))
-        return self._join(symbols, permutations_from_ranks(ranks % free, len(self.others)))
+        symbols = self.tree.unrank(
+            (ranks // free).astype(permutation_codes.rank_dtype(self.tree.count))
+        )
+        return self._join(
+            symbols, permutation_codes.permutations_from_ranks(ranks % free, len(self.others))
+        )
 
     def used(self, column: int) -> Array:
         """Return the positions at which an element occurs in some row."""
@@ -170,38 +159,34 @@ class Extensions(PermutationFactor):
     def _edge_costs(self, codes: Codes) -> list[Array]:
         """Return the distance that each element would move; exchangeable ones keep the order of their targets."""
         targets = np.sort(codes[:, self.others], axis=1)
+        placed = np.zeros(1, dtype=np.int64)  # number of exchangeable elements above each node
         costs: list[Array] = []
         for place, level in enumerate(self.tree.levels):
             target = np.empty((len(codes), len(level.key)))
             is_other = level.value == len(self.mentioned)
-            placed = self._others_placed[place][level.key[is_other] // level.size]
+            above = placed[level.key // level.size]
             target[:, ~is_other] = codes[:, self.mentioned[level.value[~is_other]]]
-            target[:, is_other] = targets[:, placed]
+            target[:, is_other] = targets[:, above[is_other]]
             costs.append(0.5 * np.abs(target - place))
+            placed = np.empty(int(level.child.max()) + 1, dtype=np.int64)
+            placed[level.child] = above + is_other
         return costs
-
-    @cached_property
-    def _others_placed(self) -> list[Ints]:
-        """Number of exchangeable elements above every node of each level."""
-        left = np.zeros(1, dtype=np.int64)
-        placed: list[Ints] = []
-        for level in reversed(self.tree.levels):
-            first = level.start[:-1]
-            left = (level.value[first] == len(self.mentioned)) + left[level.child[first]]
-            placed.append(len(self.others) - left)
-        return placed[::-1]
 
     def _shuffled(self, n: int, rng: Rng) -> Ints:
         return rng.permuted(np.tile(np.arange(len(self.others)), (n, 1)), axis=1)
 
-    def _split(self, codes: Codes, good: Mask) -> tuple[Ints, Ints]:
-        """Return the symbol at every position, ``(n, m)``, and the order of the other elements, ``(n, m - k)``."""
+    def _split(self, codes: Codes) -> tuple[Mask, Ints, Ints]:
+        """Return the symbols at every position, ``(n, m)``, and the orders of the other elements, ``(n, m - k)``.
+
+        The first array tells which rows are permutations; other rows have the symbols of the identity.
+        """
+        good = is_permutation(codes)
         m, k = codes.shape[1], len(self.mentioned)
         elements = np.argsort(np.where(good[:, None], codes, np.arange(m)), axis=1)
         # Symbols 0 to k - 1, then k, k + 1, ... for the other elements until their order is known.
         number = np.argsort(np.concatenate([self.mentioned, self.others]))[elements]
         others = number[number >= k].reshape(len(codes), m - k) - k
-        return np.minimum(number, k), others
+        return good, np.minimum(number, k), others
 
     def _join(self, symbols: Ints, others: Ints) -> Codes:
         """Return codes; the inverse of `_split`."""
@@ -216,7 +201,8 @@ def build_extensions(columns: Ints, rules: OrderRules, most: int = MAX_EDGES) ->
     Raises:
         TooLarge: The tree of possible sets of first elements has more than ``most`` edges.
     """
-    mentioned, m = rules.mentioned, len(columns)
+    m, ordered = len(columns), rules.before.any(axis=0) | rules.before.any(axis=1)
+    mentioned = np.flatnonzero(ordered | ~rules.places.all(axis=1))
     k = len(mentioned)
     before = rules.before[np.ix_(mentioned, mentioned)]
     bits = np.left_shift(np.int64(1), np.arange(k))
@@ -228,8 +214,7 @@ def build_extensions(columns: Ints, rules: OrderRules, most: int = MAX_EDGES) ->
         if len(sets) * (k + 1) > 4 * most:
             raise TooLarge
         allowed = np.empty((len(sets), k + 1), dtype=np.bool_)
-        allowed[:, :k] = (sets[:, None] & bits) == 0
-        allowed[:, :k] &= (sets[:, None] & needs) == needs
+        allowed[:, :k] = (sets[:, None] & (bits | needs)) == needs
         allowed[:, :k] &= rules.places[mentioned, place]
         placed = (sets[:, None] & bits).astype(np.bool_).sum(axis=1)
         allowed[:, k] = place - placed < m - k

@@ -124,9 +124,8 @@ class FeasibleSet:
     def single_rows(self) -> SingleRows | None:
         """Operations on single rows, or None if a parameter is not a scalar of a few values."""
         steps = [steps for factor in self.factors if (steps := factor.steps()) is not None]
-        if len(steps) < len(self.factors):
-            return None
-        return SingleRows.of(steps, self.uses_every_value)
+        few_values = len(steps) == len(self.factors)
+        return SingleRows(steps, self.uses_every_value) if few_values else None
 
     def contains_few(self, codes: Codes) -> Mask:
         """Return `contains`, faster for up to 24 rows; the first call prepares `single_rows`."""
@@ -248,22 +247,20 @@ class FeasibleSet:
 
         For a feasible row one factor changes; for an infeasible row, all of its infeasible factors.
         """
-        n = len(codes)
         good = [factor.contains(codes[:, factor.columns]) for factor in self.factors]
-        found = [factor.closest_others(codes[:, factor.columns]) for factor in self.factors]
+        closest = [factor.closest_others(codes[:, factor.columns]) for factor in self.factors]
         feasible = np.logical_and.reduce(good)
-        least = np.min([distance for _, _, distance in found], axis=0)
+        least = np.min([distance for _, _, distance in closest], axis=0)
         rows, owners = [codes[:0]], [np.empty(0, dtype=np.int64)]
         repaired, repaired_owner = codes[~feasible], np.flatnonzero(~feasible)
-        for factor, ok, (others, owner, distance) in zip(self.factors, good, found, strict=True):
+        for factor, ok, (others, owner, distance) in zip(self.factors, good, closest, strict=True):
             chosen = feasible[owner] & (distance == least)[owner]
             rows.append(replace_columns(codes, owner[chosen], factor.columns, others[chosen]))
             owners.append(owner[chosen])
             rest = ~ok[owner]
-            others, owner = others[rest], owner[rest]
-            left, right = pair_by_owner(repaired_owner, owner, n)
+            left, right = pair_by_owner(repaired_owner, owner[rest], len(codes))
             same = np.flatnonzero(ok[repaired_owner])
-            changed = replace_columns(repaired, left, factor.columns, others[right])
+            changed = replace_columns(repaired, left, factor.columns, others[rest][right])
             repaired = np.concatenate([repaired[same], changed])
             repaired_owner = np.concatenate([repaired_owner[same], repaired_owner[left]])
         return sort_by_owner(

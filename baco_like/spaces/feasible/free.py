@@ -11,13 +11,8 @@ import numpy as np
 from typing_extensions import override
 
 from baco_like._typing import Array, Codes, Ints, Mask, Rng
-from baco_like.parameters.permutation_codes import (
-    Ranks,
-    adjacent_swaps,
-    is_permutation,
-    permutation_ranks,
-    permutations_from_ranks,
-)
+from baco_like.parameters import permutation_codes
+from baco_like.parameters.permutation_codes import Ranks, is_permutation
 from baco_like.parameters.protocol import Parameter
 from baco_like.spaces.feasible.feasible_set import Factor, FactorDefaults
 from baco_like.spaces.feasible.group import ListedValues
@@ -74,25 +69,20 @@ class FreeScalar(FactorDefaults):
             return None
         return np.arange(self.count, dtype=np.float64)
 
-    def nearest(self, codes: Codes, rng: Rng) -> Codes:
+    def nearest(self, codes: Codes, rng: Rng | None = None) -> Codes:
         """Return the closest code."""
-        return self._closest(codes)
+        return np.clip(codes if self.count is None else np.rint(codes), *self.parameter.code_range)
 
     def closest_others(self, codes: Codes) -> tuple[Codes, Ints, Array]:
         """Return the neighbours of a legal code (a real has none), or the closest code to another number."""
-        legal, closest = self.contains(codes), self._closest(codes)
+        legal, closest = self.contains(codes), self.nearest(codes)
         rows, owner = self.parameter.neighbours(codes[legal])
         owner = np.flatnonzero(legal)[owner]
         distance = np.where(legal, np.inf, np.abs(codes - closest).sum(axis=1))
         distance[owner] = 1.0
-        rows, owner = sort_by_owner(
-            np.concatenate([rows, closest[~legal]]),
-            np.concatenate([owner, np.flatnonzero(~legal)]),
-        )
-        return rows, owner, distance
-
-    def _closest(self, codes: Codes) -> Codes:
-        return np.clip(codes if self.count is None else np.rint(codes), *self.parameter.code_range)
+        rows = np.concatenate([rows, closest[~legal]])
+        owner = np.concatenate([owner, np.flatnonzero(~legal)])
+        return *sort_by_owner(rows, owner), distance
 
 
 class PermutationFactor(FactorDefaults):
@@ -101,7 +91,7 @@ class PermutationFactor(FactorDefaults):
     def closest_others(self: Factor, codes: Codes) -> tuple[Codes, Ints, Array]:
         """Return the adjacent swaps that satisfy the rules; rows that are no permutations have none."""
         legal = np.flatnonzero(is_permutation(codes))
-        rows, owner = adjacent_swaps(codes[legal])
+        rows, owner = permutation_codes.adjacent_swaps(codes[legal])
         good = self.contains(rows)
         owner = legal[owner[good]]
         distance = np.full(len(codes), np.inf)
@@ -130,11 +120,13 @@ class FreePermutation(PermutationFactor):
 
     def rank(self, codes: Codes) -> Ranks:
         """Return lexicographic ranks, or -1."""
-        return np.where(is_permutation(codes), permutation_ranks(codes), -1)
+        return np.where(is_permutation(codes), permutation_codes.permutation_ranks(codes), -1)
 
     def unrank(self, ranks: Ranks) -> Codes:
         """Return the rows with these ranks."""
-        return permutations_from_ranks(ranks, len(self.columns)).astype(np.float64)
+        return permutation_codes.permutations_from_ranks(ranks, len(self.columns)).astype(
+            np.float64
+        )
 
     def used(self, column: int) -> Array:
         """Return all positions."""

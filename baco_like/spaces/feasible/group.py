@@ -91,20 +91,10 @@ class TreeGroup:
         """Return the levels of the tree as steps, or None for permutations or parameters of too many values."""
         if not all(d.width == 1 and is_small(d.size, d.ordered) for d in self.domains):
             return None
-        return tuple(
-            ValueStep(
-                int(column),
-                domain.ordered,
-                domain.codes[:, 0],
-                level.start,
-                level.value,
-                level.child.astype(np.intp),  # `take` reads this type without conversion
-                tuple(used.tolist()),
-            )
-            for column, domain, level, used in zip(
-                self.columns, self.domains, self.tree.levels, self._used, strict=True
-            )
-        )
+        levels = zip(self.columns, self.domains, self.tree.levels, self._used, strict=True)
+        return [
+            ValueStep(int(column), domain, level, used) for column, domain, level, used in levels
+        ]
 
     def nearest(self, codes: Codes, rng: Rng) -> Codes:
         """Return for each row, legal or not, a feasible row at the least distance."""
@@ -129,10 +119,8 @@ class TreeGroup:
 
     def codes(self, positions: Ints) -> Codes:
         """Return the codes at these positions, ``(n, d)`` -> ``(n, w)``."""
-        rows = np.empty((len(positions), len(self.columns)), dtype=np.float64)
-        for domain, at, position in zip(self.domains, self.slices, positions.T, strict=True):
-            rows[:, at] = domain.codes[position]
-        return rows
+        chosen = zip(self.domains, positions.T, strict=True)
+        return np.concatenate([domain.codes[position] for domain, position in chosen], axis=1)
 
     def positions(self, codes: Codes) -> Ints:
         """Return positions in the domains, ``(n, w)`` -> ``(n, d)``, or -1."""
@@ -140,10 +128,8 @@ class TreeGroup:
             low, span, start, table = self._lookup
             whole = whole_numbers(codes - low, span)
             return np.asarray(table[np.where(whole >= 0, whole + start, -1)])
-        rows = np.empty((len(codes), len(self.domains)), dtype=np.int64)
-        for i, (domain, at) in enumerate(zip(self.domains, self.slices, strict=True)):
-            rows[:, i] = domain.positions(codes[:, at])
-        return rows
+        own = zip(self.domains, self.slices, strict=True)
+        return np.stack([domain.positions(codes[:, at]) for domain, at in own], axis=1)
 
     @cached_property
     def _lookup(self) -> tuple[Array, Ints, Ints, Ints] | None:
@@ -157,11 +143,9 @@ class TreeGroup:
         keys = [domain.keys for domain in self.domains]
         low = np.array([key[0] for key in keys])
         spans = np.array([key[-1] - key[0] + 1 for key in keys])
-        if (
-            any(domain.width > 1 for domain in self.domains)
-            or spans.sum() > _LOOKED_UP
-            or any((key != np.rint(key)).any() for key in keys)
-        ):
+        scalars = all(domain.width == 1 for domain in self.domains)
+        whole = all((key == np.rint(key)).all() for key in keys)
+        if not (scalars and whole and spans.sum() <= _LOOKED_UP):
             return None
         span = spans.astype(np.int64)
         start = np.cumsum(span) - span

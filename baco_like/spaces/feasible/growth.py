@@ -11,13 +11,7 @@ import numpy as np
 
 from baco_like._typing import Ints, Mask
 from baco_like.spaces.feasible.residue import number_futures
-from baco_like.spaces.feasible.rules import (
-    Domain,
-    Rule,
-    from_mixed_radix,
-    mixed_radix,
-    number_keys,
-)
+from baco_like.spaces.feasible.rules import Domain, Rule, from_mixed_radix, mixed_radix, number_keys
 from baco_like.spaces.feasible.tree import Edges, Tree, finish_tree
 
 MAX_EDGES = 2**24
@@ -196,13 +190,11 @@ def choose_order(sizes: Sequence[int], rules: Sequence[Rule]) -> list[int]:
     return min((_greedy(logs, weighed, first) for first in starts), key=lambda order: order[0])[1]
 
 
-_Weighed = tuple[int, float, bool]
-"""The members of a rule as a bit set, the log of its share, and whether it has a table."""
+_Weighed = Sequence[tuple[int, float, bool]]
+"""For each rule its members as a bit set, the log of its share, and whether it has a table."""
 
 
-def _greedy(
-    logs: Sequence[float], rules: Sequence[_Weighed], first: int
-) -> tuple[float, list[int]]:
+def _greedy(logs: Sequence[float], rules: _Weighed, first: int) -> tuple[float, list[int]]:
     """Return the cost and the order that always binds the parameter with the fewest resulting nodes."""
     chosen: list[int] = []
     total, placed, nodes = 0.0, 0, 0.0
@@ -223,7 +215,7 @@ def _greedy(
 
 
 def _step(
-    logs: Sequence[float], rules: Sequence[_Weighed], placed: int, nodes: float, new: int
+    logs: Sequence[float], rules: _Weighed, placed: int, nodes: float, new: int
 ) -> tuple[float, float]:
     """Return the log of the nodes after binding a parameter, and the cost of binding it."""
     bound = placed | 1 << new

@@ -41,12 +41,11 @@ class Interleaved(PermutationFactor):
 
     @property
     def _interleavings(self) -> int:
-        shared = math.prod(math.factorial(size) for size in self._sizes.tolist())
-        return math.factorial(len(self.columns)) // shared
+        return math.factorial(len(self._label)) // math.prod(map(math.factorial, self._sizes))
 
     @property
-    def _sizes(self) -> Ints:
-        return np.array([len(group.columns) for group in self.groups])
+    def _sizes(self) -> list[int]:
+        return [len(group.columns) for group in self.groups]
 
     @cached_property
     def _label(self) -> Ints:
@@ -93,7 +92,9 @@ class Interleaved(PermutationFactor):
         for group in reversed(self.groups):
             owns.append(group.unrank((ranks % group.count).astype(rank_dtype(group.count))))
             ranks = ranks // group.count
-        return self._join(self._interleavings_from_ranks(ranks), owns[::-1])
+        labels = np.empty((len(ranks), len(self.columns)), dtype=np.int64)
+        self._interleaving_ranks(labels, ranks)
+        return self._join(labels, owns[::-1])
 
     def used(self, column: int) -> Array | None:
         """Return the positions of an element in all rows: other groups may come before or after it."""
@@ -139,39 +140,26 @@ class Interleaved(PermutationFactor):
             codes[:, group.columns] = np.take_along_axis(places, own.astype(np.int64), axis=1)
         return codes
 
-    def _start(self, n: int) -> tuple[Ints, Ranks]:
-        """Return the number of remaining elements of each group and of interleavings, for n rows."""
-        dtype = rank_dtype(max(self.count, self._interleavings * len(self.columns)))
-        return np.tile(self._sizes, (n, 1)), np.full(n, self._interleavings, dtype=dtype)
+    def _interleaving_ranks(self, labels: Ints, ranks: Ranks | None = None) -> Ranks:
+        """Return the lexicographic ranks of groups by position, ``(n, m)`` -> ``(n,)``.
 
-    def _interleaving_ranks(self, labels: Ints) -> Ranks:
-        """Return the lexicographic ranks of groups by position, ``(n, m)`` -> ``(n,)``."""
-        rows = np.arange(len(labels))
-        left, ways = self._start(len(labels))
-        ranks = np.zeros_like(ways)
-        for place, label in enumerate(labels.T):
-            to_come = labels.shape[1] - place
-            smaller = np.where(np.arange(left.shape[1]) < label[:, None], left, 0).sum(axis=1)
-            ranks = ranks + ways * smaller.astype(ways.dtype) // to_come
-            ways = ways * left[rows, label].astype(ways.dtype) // to_come
+        With ranks given, the labels are filled in first, position by position.
+        """
+        n, m = labels.shape
+        rows, left = np.arange(n), np.tile(self._sizes, (n, 1))
+        dtype = rank_dtype(max(self.count, self._interleavings * m))
+        ways: Ranks = np.full(n, self._interleavings, dtype=dtype)
+        before = np.zeros_like(ways)
+        for place in range(m):
+            ends = ways[:, None] * np.cumsum(left, axis=1).astype(dtype) // (m - place)
+            if ranks is not None:
+                rest: Ranks = ranks.astype(dtype) - before
+                labels[:, place] = (ends <= rest[:, None]).sum(axis=1)
+            label = labels[:, place]
+            ways = ways * left[rows, label].astype(dtype) // (m - place)
+            before = before + (ends[rows, label] - ways)
             left[rows, label] -= 1
-        return ranks
-
-    def _interleavings_from_ranks(self, ranks: Ranks) -> Ints:
-        """Return the groups by position with these ranks; the inverse of `_interleaving_ranks`."""
-        rows = np.arange(len(ranks))
-        left, ways = self._start(len(ranks))
-        ranks = ranks.astype(ways.dtype)
-        labels = np.empty((len(ranks), len(self.columns)), dtype=np.int64)
-        for place in range(labels.shape[1]):
-            to_come = labels.shape[1] - place
-            ends = ways[:, None] * np.cumsum(left, axis=1).astype(ways.dtype) // to_come
-            label = (ends <= ranks[:, None]).sum(axis=1)
-            own = ways * left[rows, label].astype(ways.dtype) // to_come
-            ranks, ways = ranks - (ends[rows, label] - own), own
-            left[rows, label] -= 1
-            labels[:, place] = label
-        return labels
+        return before
 
 
 def interleave(columns: Ints, rules: OrderRules) -> Interleaved | Extensions | None:

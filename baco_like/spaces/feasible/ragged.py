@@ -9,9 +9,8 @@ from baco_like._typing import Codes, Ints, Rng
 
 def concatenate_ranges(start: Ints, length: Ints) -> Ints:
     """Return the concatenation of ``arange(start[i], start[i] + length[i])``."""
-    ends = np.cumsum(length)
-    total = int(ends[-1]) if len(ends) else 0
-    return np.asarray(np.arange(total) + np.repeat(start - (ends - length), length))
+    before = np.cumsum(length) - length
+    return np.asarray(np.arange(length.sum()) + np.repeat(start - before, length))
 
 
 def pair_by_owner(left: Ints, right: Ints, n: int) -> tuple[Ints, Ints]:
@@ -26,15 +25,12 @@ def pair_by_owner(left: Ints, right: Ints, n: int) -> tuple[Ints, Ints]:
         Indices into the left and into the right entries; the left ones are increasing.
     """
     if n == 1:  # many strategies ask for one row at a time
-        return (
-            np.repeat(np.arange(len(left)), len(right)),
-            np.tile(np.arange(len(right)), len(left)),
-        )
+        indices = np.arange(len(left)), np.arange(len(right))
+        return np.repeat(indices[0], len(right)), np.tile(indices[1], len(left))
     length = np.bincount(right, minlength=n)
     start = np.cumsum(length) - length
-    return np.repeat(np.arange(len(left)), length[left]), concatenate_ranges(
-        start[left], length[left]
-    )
+    pairs = length[left]
+    return np.repeat(np.arange(len(left)), pairs), concatenate_ranges(start[left], pairs)
 
 
 def sort_by_owner(rows: Codes, owner: Ints) -> tuple[Codes, Ints]:

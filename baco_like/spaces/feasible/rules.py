@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -26,14 +27,12 @@ _PROBES = 256
 
 @dataclass(frozen=True, eq=False)
 class Domain:
-    """Some values of one parameter, in the order of their keys.
+    """Some values of one parameter, in the order of their `keys`.
 
     Attributes:
         name: The parameter.
         codes: Their codes, ``(size, width)``.
         column: Their values as constraints see them, ``(size,)`` or ``(size, m)``.
-        keys: Increasing numbers that identify them, ``(size,)``: the code of a scalar, the lexicographic rank of a
-            permutation.
         ordered: Whether neighbouring codes are similar values.
         total: Number of the parameter's values before constraints removed some.
     """
@@ -41,23 +40,27 @@ class Domain:
     name: str
     codes: Codes
     column: Column
-    keys: Array
     ordered: bool
     total: int
 
     @property
     def size(self) -> int:
         """Number of values."""
-        return len(self.keys)
+        return len(self.codes)
 
     @property
     def width(self) -> int:
         """Number of code columns."""
         return int(self.codes.shape[1])
 
+    @cached_property
+    def keys(self) -> Array:
+        """Increasing numbers of the values, ``(size,)``: the code of a scalar, the rank of a permutation."""
+        return permutation_ranks(self.codes) if self.width > 1 else self.codes[:, 0]
+
     def subset(self, mask: Mask) -> Domain:
         """Return the domain of the values where ``mask``, ``(size,)``, is True."""
-        return replace(self, codes=self.codes[mask], column=self.column[mask], keys=self.keys[mask])
+        return replace(self, codes=self.codes[mask], column=self.column[mask])
 
     def positions(self, codes: Codes) -> Ints:
         """Return the position of each row of codes, ``(n, width)`` -> ``(n,)``, or -1 if it has none."""
@@ -81,14 +84,12 @@ def whole_numbers(numbers: Array, size: int | Ints) -> Ints:
 def list_domain(name: str, parameter: Parameter) -> Domain:
     """Return all values of a parameter with a finite cardinality (a permutation's are listed)."""
     count = int(parameter.cardinality)
-    keys = np.arange(count, dtype=np.float64)
     if parameter.width > 1:
         codes = permutations_from_ranks(np.arange(count), parameter.width).astype(np.float64)
     else:
-        keys += parameter.code_range[0]
-        codes = keys[:, None]
+        codes = parameter.code_range[0] + np.arange(count, dtype=np.float64)[:, None]
     ordered = parameter.kind is not ParameterKind.UNORDERED
-    return Domain(name, codes, parameter.column(codes), keys, ordered, count)
+    return Domain(name, codes, parameter.column(codes), ordered, count)
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,17 +117,10 @@ class Rule:
         return [domain.size for domain in self.domains]
 
     def holds(self, positions: Mapping[int, Ints]) -> Mask:
-        """Return whether it holds on n rows of positions, one ``(n,)`` array for each member, without the table."""
+        """Return whether it holds on n rows of positions, one ``(n,)`` array for each member."""
         members = zip(self.members, self.domains, strict=True)
         columns = {domain.name: domain.column[positions[i]] for i, domain in members}
         return np.asarray(self.constraint.holds(columns), dtype=np.bool_)
-
-    def evaluate(self, positions: Mapping[int, Ints]) -> Mask:
-        """Return the same as `holds`, by the table if there is one."""
-        if self.table is None:
-            return self.holds(positions)
-        key = mixed_radix([positions[i] for i in self.members], self.sizes)
-        return np.asarray(self.table.ravel()[key])
 
     def tabulated(self) -> Rule:
         """Return the rule with its table, or with an estimated share if it has too many combinations."""

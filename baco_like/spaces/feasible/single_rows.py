@@ -12,20 +12,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from itertools import accumulate
 from operator import itemgetter
 from typing import final
 
 import numpy as np
 
-from baco_like._typing import Array, Codes, Ints, Mask, Rng
+from baco_like._typing import Array, Codes, Mask, Rng
+from baco_like.spaces.feasible.rules import Domain
+from baco_like.spaces.feasible.tree import Level
 
 Row = Sequence[float]
 """One row of codes of the space."""
-
-Choice = tuple[float, float]
-"""A code and its cost."""
 
 _ORDERED_VALUES = 1024
 """Most values of an ordered parameter that is walked in dictionaries."""
@@ -46,9 +44,8 @@ def is_small(count: int, ordered: bool) -> bool:
 
 
 @final
-@dataclass(frozen=True, eq=False)
 class ValueStep:
-    """The choice of one parameter's value: a level of a tree, or all values of a parameter without constraints.
+    """The choice of one parameter's value: a level of a tree.
 
     Attributes:
         column: The parameter's code column in the space.
@@ -61,14 +58,13 @@ class ValueStep:
         known: The children of nodes that were visited.
     """
 
-    column: int
-    ordered: bool
-    codes: Array
-    starts: Ints
-    values: Ints
-    nodes: Ints
-    used: tuple[float, ...]
-    known: dict[int, dict[float, int]] = field(default_factory=dict, repr=False)
+    def __init__(self, column: int, domain: Domain, level: Level, used: Array) -> None:
+        self.column, self.ordered = column, domain.ordered
+        self.codes = domain.codes[:, 0]
+        self.starts, self.values = level.start, level.value
+        self.nodes = level.child.astype(np.intp)  # `take` reads this type without conversion
+        self.used = tuple(used.tolist())
+        self.known: dict[int, dict[float, int]] = {}
 
     def children(self, node: int) -> dict[float, int]:
         """Return the codes that may be chosen at a node, increasing by value, and the node that each leads to."""
@@ -98,7 +94,6 @@ Definition = Callable[[ValueStep, float], Sequence[float]]
 
 
 @final
-@dataclass(frozen=True, eq=False)
 class FactorWalk:
     """The steps of one factor, from the root of its tree down, with the values that occur below each node.
 
@@ -113,35 +108,23 @@ class FactorWalk:
         rests: Their other bits.
     """
 
-    steps: tuple[ValueStep, ...]
-    bits: Sequence[dict[float, int]]
-    masks: Sequence[Sequence[int]]
-    carries: Sequence[int]
-    rests: Sequence[int]
-
-    @classmethod
-    def of(cls, steps: Sequence[ValueStep]) -> FactorWalk:
-        """Return the walk of some steps."""
+    def __init__(self, steps: Sequence[ValueStep]) -> None:
+        self.steps = steps
         ends = [*accumulate((len(step.codes) + 1 for step in steps), initial=0)]
-        bits = [
+        self.bits = [
             {code: 1 << bit for bit, code in enumerate(step.codes.tolist(), begin)}
             for step, begin in zip(steps, ends, strict=False)
         ]
-        masks = [np.array([0], dtype=object)]
-        for step, own in zip(reversed(steps), reversed(bits), strict=True):
-            values = np.array([*own.values()], dtype=object)[step.values]
-            reached = values | masks[-1][step.nodes]
-            masks.append(np.bitwise_or.reduceat(reached, step.starts[:-1]))
+        below = np.array([0], dtype=object)
+        self.masks: list[list[int]] = [below.tolist()]
+        for step, bits in zip(reversed(steps), reversed(self.bits), strict=True):
+            own = np.array([*bits.values()], dtype=object)[step.values]
+            below = np.bitwise_or.reduceat(own | below[step.nodes], step.starts[:-1])
+            self.masks.insert(0, below.tolist())
         tops = [1 << (end - 1) for end in ends[1:]]
         rests = [top - (1 << begin) for top, begin in zip(tops, ends, strict=False)]
-        numbers = range(len(steps) + 1)
-        return cls(
-            tuple(steps),
-            bits,
-            [mask.tolist() for mask in reversed(masks)],
-            [sum(tops[number:]) for number in numbers],
-            [sum(rests[number:]) for number in numbers],
-        )
+        self.carries = [sum(tops[number:]) for number in range(len(steps) + 1)]
+        self.rests = [sum(rests[number:]) for number in range(len(steps) + 1)]
 
     def allowed(self, choices: Sequence[Row]) -> int:
         """Return the bits of the codes that may be chosen at every step; unknown codes are ignored."""
@@ -164,21 +147,20 @@ class FactorWalk:
     def single_changes(self, row: Row) -> list[tuple[int, float]]:
         """Return the columns and codes of the single changes after which this factor's part of a row is feasible."""
         changes: list[tuple[int, float]] = []
-        node: int | None = 0
+        node = 0
         for number, step in enumerate(self.steps, 1):
-            assert node is not None
             children, own = step.children(node), row[step.column]
             changes += [
                 (step.column, code)
                 for code, child in children.items()
                 if code != own and self.is_feasible(row, number, child)
             ]
-            node = children.get(own)
-            if node is None:
+            if own not in children:
                 break
+            node = children[own]
         return changes
 
-    def cheapest(self, choices: Sequence[Sequence[Choice]]) -> Row | None:
+    def cheapest(self, choices: Sequence[Sequence[tuple[float, float]]]) -> Row | None:
         """Return the codes of the feasible path with the least total cost, or None.
 
         Expensive choices are followed only while the path may still become the cheapest one.
@@ -230,20 +212,17 @@ class FactorWalk:
                 children = step.children(before)
                 for code in offered:
                     child = children.get(code)
-                    if child in reached:
-                        reached[child] += count
-                        ways[child].append((before, code, count))
-                    elif child is not None and self.may_continue(number, child, allowed):
-                        reached[child] = count
-                        ways[child] = [(before, code, count)]
+                    if child is None:
+                        continue
+                    if child in ways or self.may_continue(number, child, allowed):
+                        reached[child] = reached.get(child, 0) + count
+                        ways.setdefault(child, []).append((before, code, count))
             counts = reached
             layers.append(ways)
         if not counts:
             return None
-        node, rank = (
-            0,
-            min(int(rng.random() * counts[0]), counts[0] - 1),
-        )  # rounding, for huge counts
+        node = 0
+        rank = min(int(rng.random() * counts[0]), counts[0] - 1)  # rounding, for huge counts
         path: list[float] = []
         for ways in reversed(layers):
             options = iter(ways[node])
@@ -279,7 +258,6 @@ class FactorWalk:
 
 
 @final
-@dataclass(frozen=True, eq=False)
 class SingleRows:
     """A feasible set in which every parameter is a scalar of a few values: at most 1,024, an unordered one 64.
 
@@ -291,22 +269,14 @@ class SingleRows:
         repaired: The replacements of rows without neighbours; only a cache.
     """
 
-    walks: tuple[FactorWalk, ...]
-    definitions: Sequence[Definition]
-    values: Sequence[tuple[FactorWalk, int, float]]
-    repaired: dict[Row, Row] = field(default_factory=dict, repr=False)
-
-    @classmethod
-    def of(cls, factors: Sequence[Sequence[ValueStep]], every_value_used: bool) -> SingleRows:
-        """Return the walks of some factors."""
-        walks = tuple(FactorWalk.of(steps) for steps in factors)
-        definitions: list[Definition] = [ValueStep.adjacent]
+    def __init__(self, factors: Sequence[Sequence[ValueStep]], every_value_used: bool) -> None:
+        self.walks = [FactorWalk(steps) for steps in factors]
+        self.definitions: list[Definition] = [ValueStep.adjacent]
         if not every_value_used:
-            definitions.append(ValueStep.nearest_used)
-        values = [
-            (walk, step.column, code) for walk in walks for step in walk.steps for code in step.used
-        ]
-        return cls(walks, definitions, values)
+            self.definitions.append(ValueStep.nearest_used)
+        steps = [(walk, step) for walk in self.walks for step in walk.steps]
+        self.values = [(walk, step.column, code) for walk, step in steps for code in step.used]
+        self.repaired: dict[Row, Row] = {}
 
     def contains(self, codes: Codes) -> Mask:
         """Whether each row is feasible, ``(n, w)`` -> ``(n,)``."""
@@ -339,14 +309,11 @@ class SingleRows:
 
     def random_neighbour(self, row: Row, rng: Rng) -> Row | None:
         """Return a random neighbour of an infeasible row, each as likely, by the first definition that has any."""
-        for definition in self.definitions:
-            new = self.join(
-                walk.random([definition(step, row[step.column]) for step in walk.steps], rng)
-                for walk in self.walks
-            )
-            if new is not None:
-                return new
-        return self.random_change(row, rng)
+
+        def choose(walk: FactorWalk, definition: Definition) -> Row | None:
+            return walk.random([definition(step, row[step.column]) for step in walk.steps], rng)
+
+        return self._first_neighbour(choose) or self.random_change(row, rng)
 
     def nearest_neighbour(self, row: Row, distance: Callable[[int, float], float]) -> Row | None:
         """Return the neighbour of an infeasible row nearest to a point, by the first definition that has any, or None.
@@ -356,43 +323,42 @@ class SingleRows:
             distance: Squared distance of a code of a column from the point. Distances of columns add up, so each factor
                 is minimised separately, and feasible factors keep the codes of the row.
         """
-        for definition in self.definitions:
-            neighbour = self.join(
-                [row[step.column] for step in walk.steps]
-                if walk.is_feasible(row)
-                else walk.cheapest(
-                    [
-                        [
-                            (code, distance(step.column, code))
-                            for code in definition(step, row[step.column])
-                        ]
-                        for step in walk.steps
-                    ]
-                )
-                for walk in self.walks
-            )
-            if neighbour is not None:
-                return neighbour
+
+        def choose(walk: FactorWalk, definition: Definition) -> Row | None:
+            own = [(step, row[step.column]) for step in walk.steps]
+            if walk.is_feasible(row):
+                return [code for _, code in own]
+            choices = [(step.column, definition(step, code)) for step, code in own]
+            return walk.cheapest([[(c, distance(at, c)) for c in codes] for at, codes in choices])
+
+        neighbour = self._first_neighbour(choose)
+        if neighbour is not None:
+            return neighbour
         changes = self.single_changes(row)
-        if not changes:
-            return None
-        return change_code(
-            row, *min(changes, key=lambda c: distance(*c) - distance(c[0], row[c[0]]))
+        nearest = min(changes, key=lambda c: distance(*c) - distance(c[0], row[c[0]]), default=None)
+        return None if nearest is None else change_code(row, *nearest)
+
+    def _first_neighbour(
+        self, choose: Callable[[FactorWalk, Definition], Row | None]
+    ) -> Row | None:
+        """Return the choices of all factors by the first definition with which each of them has one, or None."""
+        neighbours = (
+            self.join(choose(walk, definition) for walk in self.walks)
+            for definition in self.definitions
         )
+        return next((new for new in neighbours if new is not None), None)
 
     def repair(self, row: Row, find_neighbour: Callable[[], Row | None]) -> Row:
         """Return a neighbour of an infeasible row, or the nearest feasible row if it has none."""
         key = tuple(row)
-        repaired = self.repaired.get(key)
-        if repaired is None:
+        if key not in self.repaired:
             neighbour = find_neighbour()
             if neighbour is not None:
                 return neighbour
-            repaired = self.nearest(row)
             if len(self.repaired) >= _REPAIRED_ROWS:
                 self.repaired.clear()
-            self.repaired[key] = repaired
-        return repaired
+            self.repaired[key] = self.nearest(row)
+        return self.repaired[key]
 
     def nearest(self, row: Row) -> Row:
         """Return a feasible row at the least index-distance; ties are broken by the row's own bits."""

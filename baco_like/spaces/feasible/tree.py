@@ -227,11 +227,16 @@ def _merge(level: Edges) -> tuple[Edges, Ints]:
     first = np.flatnonzero(np.diff(level.node, prepend=-1))
     length = np.diff(first, append=len(level.node))
     mixed = scramble(level.value.astype(np.uint64) + scramble(level.child.astype(np.uint64)))
-    _, chosen, group = np.unique(
-        np.add.reduceat(mixed, first), return_index=True, return_inverse=True
-    )
-    if not _same_edges(level, first, length, chosen[group]):
-        chosen = group = np.arange(len(first))  # two hashes collided: keep all
+    keys = np.add.reduceat(mixed, first)
+    _, chosen, group = np.unique(keys, return_index=True, return_inverse=True)
+    twin = chosen[group]
+    edges = concatenate_ranges(first[twin], length[twin])
+    if not (
+        np.array_equal(length, length[twin])
+        and np.array_equal(level.value, level.value[edges])
+        and np.array_equal(level.child, level.child[edges])
+    ):  # two hashes collided: keep all
+        chosen = group = np.arange(len(first))
     order = np.argsort(chosen)  # number nodes in the order of their first appearance
     rank = np.empty(len(order), dtype=np.int64)
     rank[order] = np.arange(len(order))
@@ -240,14 +245,3 @@ def _merge(level: Edges) -> tuple[Edges, Ints]:
     edges = concatenate_ranges(first[chosen[order]], length[chosen[order]])
     node = np.repeat(np.arange(len(order)), length[chosen[order]])
     return Edges(len(order), level.size, node, level.value[edges], level.child[edges]), kept
-
-
-def _same_edges(level: Edges, first: Ints, length: Ints, twin: Ints) -> bool:
-    """Whether every node has exactly the edges of its twin."""
-    if not np.array_equal(length, length[twin]):
-        return False
-    other = concatenate_ranges(first[twin], length[twin])
-    return bool(
-        np.array_equal(level.value, level.value[other])
-        and np.array_equal(level.child, level.child[other])
-    )
