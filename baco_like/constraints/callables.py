@@ -19,8 +19,7 @@ import numpy as np
 from baco_like._typing import Column, Mask
 from baco_like.constraints.language.exact import Arrangement, row_values
 from baco_like.exceptions import SpaceError
-from baco_like.parameters.extent import ColumnKind
-from baco_like.parameters.protocol import Parameter
+from baco_like.parameters import ColumnKind, Parameter
 
 _REMEMBERED = 2**17
 """Most combinations whose answers are kept between calls."""
@@ -54,7 +53,7 @@ class CallableConstraint:
         values, keys = [], []
         for name, parameter in self._read.items():
             column = row_values(parameter, columns[name])
-            column = [one.order if isinstance(one, Arrangement) else one for one in column]
+            column = [v.order if isinstance(v, Arrangement) else v for v in column]
             mixed = parameter.extent.kind is ColumnKind.OBJECT  # keeps 1, 1.0 and True apart
             keys.append([(type(value), value) for value in column] if mixed else column)
             values.append(column)
@@ -105,7 +104,7 @@ def from_callable(
     """
     text = describe_callable(function)
     arguments = _arguments(function, text, parameters)
-    needed = [one.name for one in arguments if one.default is inspect.Parameter.empty]
+    needed = [a.name for a in arguments if a.default is inspect.Parameter.empty]
     mapping = len(needed) == 1 and needed[0] not in parameters
     if mapping:
         (argument,) = needed
@@ -124,7 +123,7 @@ def from_callable(
                     f"constraint {text!r} has the argument {name!r}, which is not a parameter; "
                     f"the parameters are {', '.join(parameters)}"
                 )
-        names = tuple(one.name for one in arguments if one.name in parameters)
+        names = tuple(a.name for a in arguments if a.name in parameters)
         if not names:
             raise SpaceError(
                 f"constraint {text!r} has no argument; name the parameters that it reads"
@@ -143,14 +142,15 @@ def _arguments(
         raise SpaceError(
             f"the arguments of constraint {text!r} cannot be inspected; wrap it in a lambda that names them"
         ) from None
-    for one in arguments:
-        if one.kind in (one.VAR_POSITIONAL, one.VAR_KEYWORD):
+    for argument in arguments:
+        if argument.kind in (argument.VAR_POSITIONAL, argument.VAR_KEYWORD):
             raise SpaceError(
-                f"constraint {text!r} takes '*{one.name}'; name the parameters that it reads"
+                f"constraint {text!r} takes '*{argument.name}'; name the parameters that it reads"
             )
-        if one.kind is one.POSITIONAL_ONLY and (len(arguments) > 1 or one.name in known):
+        ambiguous = len(arguments) > 1 or argument.name in known
+        if ambiguous and argument.kind is argument.POSITIONAL_ONLY:
             raise SpaceError(
-                f"constraint {text!r} takes {one.name!r} by position only; remove the '/'"
+                f"constraint {text!r} takes {argument.name!r} by position only; remove the '/'"
             )
     return arguments
 

@@ -151,9 +151,9 @@ def _digits(parameter: Parameter, column: Column) -> Sequence[Ints]:
     count = int(parameter.cardinality)
     domain = parameter.column(np.arange(count, dtype=np.float64)[:, None])
     if domain.dtype == object or column.dtype == object:
-        numbers = {(type(one), one): i for i, one in enumerate(row_values(parameter, domain))}
+        numbers = {(type(value), value): i for i, value in enumerate(row_values(parameter, domain))}
         values = row_values(parameter, column)
-        indices = [numbers.get((type(one), one), -1) for one in values]
+        indices = [numbers.get((type(value), value), -1) for value in values]
         return [np.array(indices, dtype=np.int64)]
     order = np.argsort(domain)
     at = order[np.minimum(np.searchsorted(domain, column, sorter=order), count - 1)]

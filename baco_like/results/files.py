@@ -76,7 +76,7 @@ def json_bytes(document: Any, what: str) -> bytes:
 def _lines(part: Any) -> str:
     """Return JSON with one line per element of a list of objects, or of an object of objects."""
     inner = list(part.values()) if isinstance(part, dict) else part
-    if not isinstance(inner, list) or not inner or not all(isinstance(one, dict) for one in inner):
+    if not isinstance(inner, list) or not inner or not all(isinstance(row, dict) for row in inner):
         return _dumped(part)
     if isinstance(part, dict):
         return "{\n" + ",\n".join(f"{json.dumps(k)}:{_dumped(v)}" for k, v in part.items()) + "\n}"

@@ -54,32 +54,32 @@ def read(path: str | os.PathLike[str], objective: str | None = None) -> Recordin
             lacks the measurement.
         JournalError: The file is a damaged journal.
     """
-    place = Path(path)
-    text = read_text(place)
+    file = Path(path)
+    text = read_text(file)
     try:
         if text.startswith('{"crc":"'):
-            if is_packed(place):
+            if is_packed(file):
                 raise RunFileError("it is a compressed journal; unpack it first")
-            recorded = from_journal(place)
+            recorded = from_journal(file)
         else:
             recorded = _read(text, objective)
     except RunFileError as error:
-        raise RunFileError(f"{place}: {_line(error)}") from None
+        raise RunFileError(f"{file}: {_line(error)}") from None
     except (LookupError, TypeError, ValueError, AttributeError, csv.Error) as error:
         reason = f"{type(error).__name__}: {_line(error)}"
-        raise RunFileError(f"{place}: a damaged file of results ({reason})") from None
+        raise RunFileError(f"{file}: a damaged file of results ({reason})") from None
     if objective in (None, recorded.objective):
         return recorded
-    return _change_objective(place, recorded, objective)
+    return _change_objective(file, recorded, objective)
 
 
-def _change_objective(place: Path, recorded: Recording, objective: str) -> Recording:
+def _change_objective(file: Path, recorded: Recording, objective: str) -> Recording:
     """Return a recording with another measurement as the value."""
     pairs = zip(recorded.configs, recorded.outcomes, strict=True)
     kept = by_measurement(pairs, objective, recorded.objective)
     if not any(outcome.status is Status.OK for _, outcome in kept):
         raise RunFileError(
-            f"{place}: its objective is {recorded.objective!r}, and it has no measurement {objective!r}"
+            f"{file}: its objective is {recorded.objective!r}, and it has no measurement {objective!r}"
         )
     left_out = len(recorded) - len(kept)
     note = f"rows without the measurement {objective!r} that were left out: {left_out}"

@@ -13,13 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from baco_like.exceptions import ConfigError, SpaceError
+from baco_like.parameters import Categorical, Integer, Ordinal, Parameter, Permutation, Real
 from baco_like.parameters.bases import first_own_value
-from baco_like.parameters.categorical import Categorical
-from baco_like.parameters.integer import Integer
-from baco_like.parameters.ordinal import Ordinal
-from baco_like.parameters.permutation import Permutation
-from baco_like.parameters.protocol import Parameter
-from baco_like.parameters.real import Real
 from baco_like.records.reading import number_in
 from baco_like.records.trial import Outcome
 
@@ -96,7 +91,7 @@ class Layout:
 
     def write(self, config: Mapping[str, Any]) -> list[str]:
         """Return the cells of a configuration, in order."""
-        return [write_value(one, config[name]) for name, one in self.parameters.items()]
+        return [write_value(p, config[name]) for name, p in self.parameters.items()]
 
     def read(self, cells: Cells) -> dict[str, Any]:
         """Return the configuration of a row.

@@ -80,8 +80,8 @@ def read_csv(
         RunFileError: The file cannot be read, or lacks a column; a row has a wrong number of cells, or a value that
             its parameter cannot have. The message names the line.
     """
-    place = Path(path)
-    text = read_text(place)
+    file = Path(path)
+    text = read_text(file)
     whole = text[: text.rfind("\n") + 1]
     lines = csv.reader(io.StringIO(whole), skipinitialspace=True)
     configs: list[dict[str, Any]] = []
@@ -97,7 +97,7 @@ def read_csv(
             configs.append(layout.read(row))
             outcomes.append(layout.outcome(len(outcomes), row, row.get(stamp, "")))
     except (csv.Error, ValueError) as error:  # csv.Error: a cell of more than 128 KiB
-        raise RunFileError(f"{place}, line {lines.line_num}: {error}") from None
+        raise RunFileError(f"{file}, line {lines.line_num}: {error}") from None
     return configs, outcomes
 
 

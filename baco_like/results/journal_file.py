@@ -8,11 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from baco_like.exceptions import JournalError, RunFileError
-from baco_like.journal.events import START, config_from_json, read_outcome
-from baco_like.journal.header import Header, Options
-from baco_like.journal.json_lines import JsonlJournal
-from baco_like.parameters.integer import Integer
-from baco_like.parameters.protocol import Parameter
+from baco_like.journal import START, Header, JsonlJournal, Options
+from baco_like.journal.events import config_from_json, read_outcome
+from baco_like.parameters import Integer, Parameter
 from baco_like.records.trial import Trial
 from baco_like.results.recording import Recording, recorded_trials
 

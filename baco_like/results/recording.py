@@ -9,8 +9,7 @@ from typing import Any
 
 from baco_like.exceptions import RunFileError
 from baco_like.journal.events import config_from_json, outcome_row, read_outcome
-from baco_like.parameters.protocol import Parameter
-from baco_like.parameters.registry import parameter_from_dict
+from baco_like.parameters import Parameter, parameter_from_dict
 from baco_like.records.direction import Direction
 from baco_like.records.reading import number_in, unbounded
 from baco_like.records.trial import Outcome, Status, Trial, median, standard_error
@@ -326,7 +325,7 @@ def write_attributes(recorded: Recording, unit: str) -> dict[str, Any]:
     if recorded.unit != unit:
         attributes["unit"] = recorded.unit
     if recorded.domains != occurring(recorded.names, recorded.rows):
-        attributes["domains"] = {name: list(one) for name, one in recorded.domains.items()}
+        attributes["domains"] = {k: list(values) for k, values in recorded.domains.items()}
     return {OWN: attributes} if attributes else {}
 
 

@@ -16,8 +16,7 @@ import numpy as np
 from baco_like._typing import Column
 from baco_like.constraints.language import tree
 from baco_like.constraints.language.tree import Node
-from baco_like.parameters.extent import ColumnKind
-from baco_like.parameters.protocol import Parameter, is_permutation
+from baco_like.parameters import ColumnKind, Parameter, is_permutation
 from baco_like.parameters.values import is_number
 
 MAX_BITS = 4096

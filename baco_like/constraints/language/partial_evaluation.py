@@ -13,8 +13,7 @@ from functools import reduce
 from baco_like.constraints.language import tree
 from baco_like.constraints.language.tree import Node, Operation
 from baco_like.constraints.language.vectorised import Inexact, Vector, compile_node, vectorise
-from baco_like.parameters.extent import ColumnKind
-from baco_like.parameters.protocol import Parameter
+from baco_like.parameters import ColumnKind, Parameter
 
 _WHOLE = {ColumnKind.INT, ColumnKind.BOOL}
 
@@ -67,12 +66,12 @@ def _parts(node: Node, known: frozenset[str], parameters: Mapping[str, Parameter
         return [node]
     if isinstance(node, Operation) and node.operator in ("+", "-", "*"):
         operands = _product(node) if node.operator == "*" else _sum(node)
-        mine = [one for one in operands if tree.names(one) and known.issuperset(tree.names(one))]
-        if len(mine) > 1 and all(vectorise(one, parameters).kind in _WHOLE for one in operands):
+        mine = [o for o in operands if tree.names(o) and known.issuperset(tree.names(o))]
+        if len(mine) > 1 and all(vectorise(o, parameters).kind in _WHOLE for o in operands):
             sign = "*" if node.operator == "*" else "+"
             together = reduce(lambda left, right: Operation(sign, (left, right)), mine)
-            rest = [one for one in operands if one not in mine]
-            return [together, *(part for one in rest for part in _parts(one, known, parameters))]
+            rest = [operand for operand in operands if operand not in mine]
+            return [together, *(part for o in rest for part in _parts(o, known, parameters))]
     return [part for child in tree.children(node) for part in _parts(child, known, parameters)]
 
 

@@ -23,8 +23,7 @@ from baco_like.constraints.language.source import (
 from baco_like.constraints.language.tree import Node
 from baco_like.constraints.language.writer import write_name
 from baco_like.exceptions import ExpressionError
-from baco_like.parameters.extent import ColumnKind
-from baco_like.parameters.protocol import Parameter, is_permutation
+from baco_like.parameters import ColumnKind, Parameter, is_permutation
 
 _BITWISE: Mapping[type[ast.operator], tuple[str, str]] = {
     ast.BitAnd: ("&", "and"),
@@ -242,7 +241,7 @@ class _Reader:
         name = node.func.id
         if name not in (*_CALLS, "where"):
             self.refuse(node, f"unknown function {name!r:.40}; there are {listed}")
-        if node.keywords or any(isinstance(one, ast.Starred) for one in node.args):
+        if node.keywords or any(isinstance(a, ast.Starred) for a in node.args):
             self.refuse(node, f"{name} takes plain arguments only")
         match name, node.args:
             case "range", _:
