@@ -19,10 +19,9 @@ from baco_like.optimizer import Optimizer
 from baco_like.optimizer.setup import read_records
 from baco_like.running import AnyOf, MaxEvals, MaxTime, plot_convergence
 from baco_like.running.lock import sole_runner
-from baco_like.running.loop import run_locked
 from baco_like.running.progress import show_progress
 from baco_like.running.summary import format_summary, summarise, write_best
-from baco_like.running.tuner import confirm_best_trials
+from baco_like.running.tuner import confirm_best_trials, run_locked
 from baco_like.spaces.space import in_words
 from baco_like.strategies import create_strategy, default_settings
 

@@ -1,6 +1,5 @@
 """Run an optimizer: `tune` for a Python function, `run` for any evaluator, and the rules that end a run."""
 
-from baco_like.running.loop import run
 from baco_like.running.progress import Progress
 from baco_like.running.stopping import (
     AllOf,
@@ -13,7 +12,7 @@ from baco_like.running.stopping import (
     Target,
 )
 from baco_like.running.summary import best_so_far, plot_convergence
-from baco_like.running.tuner import Result, tune
+from baco_like.running.tuner import Result, run, tune
 
 __all__ = [
     "AllOf",
