@@ -1,11 +1,18 @@
-"""Print to streams that may be closed: a closed pipe or terminal must never end a run."""
+"""Print to streams that may be closed, and explain errors of files.
+
+A closed pipe or terminal must never end a run.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TextIO
+
+from baco_like.exceptions import BacoError
 
 
 def print_line(text: str) -> None:
@@ -22,3 +29,25 @@ def silence(stream: TextIO) -> None:
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, stream.fileno())
         os.close(null)
+
+
+@contextmanager
+def explain_os_error(
+    error_type: type[BacoError], action: str, path: Path, hint: str = ""
+) -> Iterator[None]:
+    """Turn an `OSError` within the ``with`` block into an error that names the file.
+
+    Args:
+        error_type: Type of the error.
+        action: What cannot be done with the file, such as ``write``.
+        path: The file, unless the `OSError` names another one.
+        hint: End of the message, such as how to go on.
+
+    Raises:
+        BacoError: The block raised an `OSError`.
+    """
+    try:
+        yield
+    except OSError as error:
+        reason = f"{error.strerror}; {hint}" if hint else error.strerror
+        raise error_type(f"cannot {action} {error.filename or path}: {reason}") from error

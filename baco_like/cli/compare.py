@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from baco_like._output import print_line
+from baco_like._output import explain_os_error, print_line
 from baco_like.benchmarking.comparison.figures import compute_figures
 from baco_like.benchmarking.comparison.plan import ComparisonPlan, run_missing
 from baco_like.benchmarking.comparison.plots import plot_scores, plot_wins
@@ -29,12 +29,8 @@ def run(args: argparse.Namespace) -> None:
         print_line(note)
     seeds = range(args.seed, args.seed + args.repeats)
     plan = ComparisonPlan(spaces, args.strategies, seeds, args.budget, args.draw)
-    try:
+    with explain_os_error(JournalError, "make", args.out, "choose another folder by --out"):
         args.out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise JournalError(
-            f"cannot make the folder {args.out}: {error.strerror}; choose another by --out"
-        ) from None
     path = args.out / "runs.jsonl"
     with sole_runner(path):
         store = RunStore.open(path, plan.specification)
@@ -61,17 +57,14 @@ def _write_report(plan: ComparisonPlan, runs: Sequence[StrategyRun], path: Path)
             f"{error}; give another --budget or leave such a space out, the runs are in {path}"
         ) from None
     text, folder = to_markdown(figures), path.parent
-    try:
+    with explain_os_error(JournalError, "write", folder, f"the runs are in {path}"):
         (folder / "table.md").write_text(text, encoding="utf-8")
         (folder / "scores.csv").write_text(to_csv(figures), encoding="utf-8")
-        plot_scores(figures.evaluations, "evaluations", folder / "evaluations.png")
-        if figures.time:
-            plot_scores(figures.time, "simulated time", folder / "time.png")
-        plot_wins(figures, folder / "wins.png")
-    except MissingExtra as error:
-        print_line(f"the plots are not written: {error}")
-    except OSError as error:
-        raise JournalError(
-            f"cannot write {error.filename}: {error.strerror}; the runs are in {path}"
-        ) from error
+        try:
+            plot_scores(figures.evaluations, "evaluations", folder / "evaluations.png")
+            if figures.time:
+                plot_scores(figures.time, "simulated time", folder / "time.png")
+            plot_wins(figures, folder / "wins.png")
+        except MissingExtra as error:
+            print_line(f"the plots are not written: {error}")
     print_line(f"{text}\nresults are in {folder}")

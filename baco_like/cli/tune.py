@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from baco_like._output import print_line
+from baco_like._output import explain_os_error, print_line
 from baco_like.cli.run_file import RunFile, read
 from baco_like.evaluators import Confirmation, Evaluator, SourceProvider, unwrap
 from baco_like.exceptions import BacoError, JournalError, MissingExtra, RunFileError
@@ -129,7 +129,7 @@ def _create_folder(out: Path | None, stem: str) -> Path:
     Raises:
         JournalError: The folder has a journal already, or cannot be created.
     """
-    try:
+    with explain_os_error(JournalError, "make", out or _RUNS, "choose another folder by --out"):
         if out is not None:
             _check_no_journal(out)
             out.mkdir(parents=True, exist_ok=True)
@@ -139,10 +139,6 @@ def _create_folder(out: Path | None, stem: str) -> Path:
             with contextlib.suppress(FileExistsError):
                 candidate.mkdir()  # fails if another process has just created the same folder
                 return candidate
-    except OSError as error:
-        raise JournalError(
-            f"cannot make the folder {error.filename}: {error.strerror}; choose another by --out"
-        ) from None
     raise AssertionError("the numbers are infinite")
 
 
@@ -188,15 +184,12 @@ def _write_results(
         summary = summary.with_confirmation(confirmation.winner, confirmation.candidates)
     print_line("\n" + format_summary(summary))
     evaluator = unwrap(evaluator)
-    try:
+    with explain_os_error(JournalError, "write", folder, f"the run is in {folder / _JOURNAL}"):
         write_best(summary, folder / "best.json", seed=optimizer.options.seed)
         if summary.best is not None and isinstance(evaluator, SourceProvider):
             source = evaluator.source(summary.best.config)
             (folder / evaluator.source_name).write_text(source)
-        plot_convergence(optimizer.history, run_file.objective, folder / "convergence.png")
-    except MissingExtra as error:
-        print_line(f"convergence.png is not written: {error}")
-    except OSError as error:
-        raise JournalError(
-            f"cannot write {error.filename}: {error.strerror}; the run itself is in {folder / _JOURNAL}"
-        ) from error
+        try:
+            plot_convergence(optimizer.history, run_file.objective, folder / "convergence.png")
+        except MissingExtra as error:
+            print_line(f"convergence.png is not written: {error}")

@@ -13,6 +13,7 @@ import threading
 import warnings
 import weakref
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -254,9 +255,11 @@ class BacoSampler(BaseSampler):
                 return to_optuna(state.complete(trial.number, fixed), self._space)
             try:
                 config = state.suggest(trial.number)
-            except SpaceExhausted:
-                if not _stop(study):
-                    raise
+            except SpaceExhausted as exhausted:
+                try:
+                    study.stop()  # after its running trials
+                except RuntimeError:  # study.optimize is not running
+                    raise exhausted from None
                 config = state.optimizer.best_config or self._space.sample(1)[0]
             return to_optuna(config, self._space)
 
@@ -276,24 +279,15 @@ class BacoSampler(BaseSampler):
         self, study: Study, trial: FrozenTrial, state: TrialState, values: Sequence[float] | None
     ) -> None:
         """End ``study.optimize`` when no configuration is left."""
-        with self._lock:
+        with self._lock, suppress(RuntimeError):  # of study.stop outside study.optimize
             study_state = self._studies.get(study)
             if study_state is not None and study_state.is_exhausted():
-                _stop(study)
+                study.stop()
 
     @override
     def reseed_rng(self) -> None:
         """Reseed the independent sampler; suggestions of workers differ because of their pending trials."""
         self._independent.reseed_rng()
-
-
-def _stop(study: Study) -> bool:
-    """End ``study.optimize`` after its running trials; return False if it is not running."""
-    try:
-        study.stop()
-    except RuntimeError:
-        return False
-    return True
 
 
 # Conversion -----------------------------------------------------------------------------------------------------------

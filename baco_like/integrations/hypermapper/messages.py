@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
+from baco_like._output import explain_os_error
 from baco_like.exceptions import ConfigError, RunFileError
 from baco_like.parameters import Parameter, Real
 from baco_like.results.hypermapper_columns import Cells, Layout, number, read_value
@@ -150,7 +151,7 @@ def report_to_log(log: Path | None, report: Report) -> Iterator[Report]:
     if log is None:
         yield report
         return
-    with name_file_in_errors(log):
+    with explain_os_error(RunFileError, "write", log):
         log.parent.mkdir(parents=True, exist_ok=True)
         file = log.open("w", encoding="utf-8", buffering=1)
 
@@ -161,16 +162,3 @@ def report_to_log(log: Path | None, report: Report) -> Iterator[Report]:
 
     with file:
         yield report_and_log
-
-
-@contextlib.contextmanager
-def name_file_in_errors(path: Path) -> Iterator[None]:
-    """Turn an `OSError` within the ``with`` block into an error that names the file.
-
-    Raises:
-        RunFileError: The block raised an `OSError`.
-    """
-    try:
-        yield
-    except OSError as error:
-        raise RunFileError(f"cannot write {error.filename or path}: {error.strerror}") from error

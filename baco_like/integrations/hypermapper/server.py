@@ -10,9 +10,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TextIO
 
+from baco_like._output import explain_os_error
 from baco_like.exceptions import EvaluatorError, RunFileError, SpaceExhausted
 from baco_like.integrations.hypermapper import messages
-from baco_like.integrations.hypermapper.messages import Report, name_file_in_errors
+from baco_like.integrations.hypermapper.messages import Report
 from baco_like.integrations.hypermapper.scenario import Scenario, read_scenario
 from baco_like.optimizer import Optimizer
 from baco_like.optimizer.setup import default_points
@@ -73,7 +74,7 @@ def serve(
         earlier = read_csv(scenario.resume, scenario.layout)
     _create_optimizer(scenario, seed, None)  # its checks, before anything is written
     with contextlib.ExitStack() as stack:
-        with name_file_in_errors(scenario.output):
+        with explain_os_error(RunFileError, "write", scenario.output):
             scenario.output.parent.mkdir(parents=True, exist_ok=True)
         stack.enter_context(sole_runner(scenario.output))
         stack.enter_context(sole_runner(journal))
@@ -123,7 +124,7 @@ def _open_samples(scenario: Scenario, trials: Sequence[Trial], report: Report) -
         RunFileError: The file cannot be written.
     """
     path = scenario.output
-    with name_file_in_errors(path):
+    with explain_os_error(RunFileError, "write", path):
         text = csv_text(trials, scenario.layout).encode()
         earlier = path.read_bytes() if path.exists() else b""
         if not text.startswith(earlier[: earlier.rfind(b"\n") + 1]):  # its complete lines
@@ -226,7 +227,7 @@ class _Session:
                 trial = waiting.pop(self._find_trial(cells, waiting))
                 outcome = layout.outcome(trial.id, cells, str(time.time_ns() // 10**6))
             self.optimizer.complete([outcome])
-            with name_file_in_errors(self.scenario.output):
+            with explain_os_error(RunFileError, "write", self.scenario.output):
                 table = csv.writer(self.samples, lineterminator="\n")
                 table.writerow(row(layout, trial.with_outcome(outcome)))
                 self.samples.flush()
