@@ -398,11 +398,11 @@ class DualAnnealing(MinimisingStrategy[Annealing]):
     ) -> Annealing:
         """Return the checkpoint after a visit without improvement, which may still become the current point.
 
-        The probability is (1 - (1 - q_a) (new - old) / T)^(1 / (1 - q_a)), or 0 if the base is negative.
+        The probability is (1 - (1 - q_a) (new - old) / T)^(1 / (1 - q_a)), or 0 if that base is negative.
         """
         rest = 1.0 - self.acceptance
-        base = 1.0 - rest * (visited[1] - at.current[1]) / temperature
-        if rng.uniform() <= (base ** (1.0 / rest) if base > 0 else 0.0):
+        factor = 1.0 - rest * (visited[1] - at.current[1]) / temperature
+        if rng.uniform() <= (factor ** (1.0 / rest) if factor > 0 else 0.0):
             # Scipy, too, moves the chain's minimum here but keeps its cost.
             at = replace(at, current=visited, chain=(visited[0], at.chain[1]))
         if at.idle >= at.patience and (at.visit == 0 or at.current[1] < at.chain[1]):
