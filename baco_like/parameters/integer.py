@@ -16,7 +16,7 @@ from baco_like.parameters import distances, priors
 from baco_like.parameters.bases import IndexedParameter, check_bounds, checked_default
 from baco_like.parameters.extent import Extent, extent_of
 from baco_like.parameters.protocol import ParameterKind
-from baco_like.parameters.values import INT64, indices, is_number, number, plain
+from baco_like.parameters.values import INT64, indices, is_number, number, plain, real_number
 
 MAX_VALUES = 2**53
 """Codes count from the lower bound, and doubles are exact up to here."""
@@ -184,10 +184,7 @@ class Integer(IndexedParameter):
 
 def _whole(value: Any, what: str) -> int:
     value = number(value, what)
+    real_number(value, what)  # refuses numbers beyond the largest double
     if value != int(value):
         raise SpaceError(f"{what} must be a whole number, got {value!r}; use Real")
-    try:
-        float(int(value))
-    except OverflowError:
-        raise SpaceError(f"{what} is beyond the largest double") from None
     return int(value)

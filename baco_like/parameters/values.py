@@ -107,7 +107,7 @@ def real_number(value: Any, what: str) -> float:
     try:
         return float(number(value, what))
     except OverflowError:
-        raise SpaceError(f"{what} is too large for a double") from None
+        raise SpaceError(f"{what} is too large: beyond the largest double") from None
 
 
 class Lookup:

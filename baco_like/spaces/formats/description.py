@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from baco_like.constraints.protocol import Constraint
 from baco_like.constraints.table import table_from_dict
@@ -51,8 +51,7 @@ def with_default(name: str, parameter: Any, default: Any, notes: list[str]) -> P
             f"parameter {name!r}: the default {default!r:.60} is not among its values and was left out"
         )
         default = None
-    changed: Parameter = replace(parameter, default=default)
-    return changed
+    return cast("Parameter", replace(parameter, default=default))
 
 
 def json_object(source: str | Path | Mapping[str, Any], what: str) -> Mapping[str, Any]:

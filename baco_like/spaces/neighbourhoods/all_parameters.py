@@ -9,12 +9,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from baco_like._typing import Codes, Ints, Mask, Rng
+from baco_like._typing import Codes, Ints, Rng
 from baco_like.spaces.feasible.feasible_set import Factor
 from baco_like.spaces.feasible.group import TreeGroup
 from baco_like.spaces.feasible.ragged import pair_by_owner, replace_columns, thin
 from baco_like.spaces.neighbourhoods import proposals
 from baco_like.spaces.neighbourhoods.proposals import Neighbours, ParameterLocation, Propose
+from baco_like.spaces.rows import find_first_rows
 from baco_like.spaces.space import Space
 
 JOINT_LIMIT = 256
@@ -168,17 +169,6 @@ def _combine(owners: Sequence[Ints], n: int, rng: Rng, cap: int) -> tuple[list[I
         chosen.append(start[owner] + digit)
     if not too_many.any():
         return chosen, owner
-    fresh = ~too_many | _is_first(owner, chosen)  # random combinations may repeat
+    fresh = ~too_many  # random combinations may repeat
+    fresh[find_first_rows(np.stack([owner, *chosen], axis=1))] = True
     return [entries[fresh] for entries in chosen], owner[fresh]
-
-
-def _is_first(owner: Ints, chosen: Sequence[Ints]) -> Mask:
-    """Whether each combination is the first of its owner that has the same entries."""
-    order = np.lexsort([*chosen, owner])
-    same = np.ones(len(order), dtype=np.bool_)
-    for entries in (owner, *chosen):
-        same[1:] &= entries[order][1:] == entries[order][:-1]
-    same[:1] = False
-    fresh = np.empty(len(order), dtype=np.bool_)
-    fresh[order] = ~same
-    return fresh

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Literal
 
 import numpy as np
 
@@ -162,10 +161,10 @@ def _find_next_value(
     listed = location.used_codes()
     count = int(location.parameter.cardinality) if listed is None else len(listed)
     own = codes[changeable, location.columns.start]
-    side: Literal["left", "right"] = "left" if sign < 0 else "right"
-    first = (
-        np.floor(own) + (sign > 0) if listed is None else np.searchsorted(listed, own, side=side)
-    )
+    if listed is None:
+        first = np.floor(own) + (sign > 0)
+    else:
+        first = np.searchsorted(listed, own, side="left" if sign < 0 else "right")
     position = first.astype(np.int64) - (sign < 0)
     parts = []
     length, reached = 4, 0
