@@ -89,6 +89,8 @@ class Optimizer:
         JournalError: The journal is damaged, or was written with another space or other options.
     """
 
+    _announcing = False
+
     def __init__(
         self,
         space: Space | Mapping[str, Any],
@@ -113,16 +115,9 @@ class Optimizer:
             direction, seed, objective, budget, noise, description, dict(context or {})
         )
         points = first_configs(space, initial)
-        lease = check_lease(lease)
-        journal = resolve_journal(storage)
-        run = JournaledState(space, options, resolved, journal, points, warm_starts(warm_start))
-        self._start(run, lease, tuple(callbacks))
-
-    def _start(
-        self, run: JournaledState, lease: float | None, callbacks: tuple[Callback, ...] = ()
-    ) -> None:
-        self._run, self._lease, self._callbacks = run, lease, callbacks
-        self._announcing = False
+        self._callbacks, self._lease = tuple(callbacks), check_lease(lease)
+        journal, warm = resolve_journal(storage), warm_starts(warm_start)
+        self._run = JournaledState(space, options, resolved, journal, points, warm)
 
     @classmethod
     def load(
@@ -145,12 +140,12 @@ class Optimizer:
         """
         path = Path(path)
         header = with_default_settings(read_records(path)[0])
-        lease = check_lease(lease)
+        optimizer = cls.__new__(cls)
+        optimizer._callbacks, optimizer._lease = (), check_lease(lease)
         restored = restore_strategy(header.options.strategy, strategy, path)
         space = Space.from_dict(header.space) if space is None else space
-        optimizer = cls.__new__(cls)
-        run = JournaledState(space, header.options, restored, JsonlJournal(path), None)
-        optimizer._start(run, lease)
+        journal = JsonlJournal(path)
+        optimizer._run = JournaledState(space, header.options, restored, journal, None)
         return optimizer
 
     # Suggest ---------------------------------------------------------------------------------------------------
@@ -207,7 +202,7 @@ class Optimizer:
             if state.is_excluded(code):
                 raise ConfigError(f"{plain_config} is already observed; it cannot be claimed")
             trial = Trial(state.history.next_id, plain_config, None, "enqueued")
-            is_next = bool(state.history.queue) and dict(state.history.queue[0]) == plain_config
+            is_next = plain_config in state.history.queue[:1]
             until = None if self._lease is None else time.time() + self._lease
             return Draft(suggested_event([trial], int(is_next), until=until), code)
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import torch
 
-from baco_like.surrogates.gp.evidence import Evidence, Hyperparameters
+from baco_like.surrogates.gp.fit import Evidence, Hyperparameters
 from baco_like.surrogates.gp.gpytorch_definition import (
     DTYPE,
     GroupedKernel,

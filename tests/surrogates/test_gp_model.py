@@ -9,8 +9,15 @@ from scipy import stats
 
 from baco_like import Integer, Ordinal, Space
 from baco_like.acquisitions.functions import condition_on_pending
-from baco_like.surrogates.gp.evidence import Evidence, Hyperparameters
-from baco_like.surrogates.gp.fit import Effort, chosen_rows, from_json, maximise_evidence, to_json
+from baco_like.surrogates.gp.fit import (
+    Effort,
+    Evidence,
+    Hyperparameters,
+    chosen_rows,
+    from_json,
+    maximise_evidence,
+    to_json,
+)
 from baco_like.surrogates.gp.gaussian_process import FixedGaussianProcess, GaussianProcess
 from baco_like.surrogates.gp.kernel import (
     KERNELS,

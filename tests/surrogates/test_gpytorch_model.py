@@ -7,8 +7,7 @@ import torch
 
 from baco_like.exceptions import StrategyError
 from baco_like.surrogates.gp.devices import resolve_device
-from baco_like.surrogates.gp.evidence import Evidence, Hyperparameters
-from baco_like.surrogates.gp.fit import Effort
+from baco_like.surrogates.gp.fit import Effort, Evidence, Hyperparameters
 from baco_like.surrogates.gp.gaussian_process import FixedGaussianProcess, GaussianProcess
 from baco_like.surrogates.gp.gpytorch_definition import (
     GroupedKernel,

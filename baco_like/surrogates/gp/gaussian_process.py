@@ -13,8 +13,14 @@ from typing_extensions import override
 from baco_like._typing import Rng
 from baco_like.exceptions import StrategyError
 from baco_like.surrogates.gp.devices import has_gpu
-from baco_like.surrogates.gp.evidence import Evidence, Hyperparameters, Mean
-from baco_like.surrogates.gp.fit import Effort, chosen_rows, maximise_evidence
+from baco_like.surrogates.gp.fit import (
+    Effort,
+    Evidence,
+    Hyperparameters,
+    Mean,
+    chosen_rows,
+    maximise_evidence,
+)
 from baco_like.surrogates.gp.kernel import MATERN32, MATERN52, Kernel, squared_distances
 from baco_like.surrogates.gp.model import GPModel, fit_posterior, impute
 from baco_like.surrogates.gp.prior import Priors

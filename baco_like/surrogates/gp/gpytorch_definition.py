@@ -24,8 +24,7 @@ from torch import Tensor
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 from baco_like._typing import Array, Ints, Rng
-from baco_like.surrogates.gp.evidence import Hyperparameters
-from baco_like.surrogates.gp.fit import NOISES
+from baco_like.surrogates.gp.fit import NOISES, Hyperparameters
 from baco_like.surrogates.gp.prior import Prior, Priors
 
 DTYPE = torch.float64

@@ -17,8 +17,7 @@ from typing_extensions import override
 
 from baco_like._typing import Array, Codes, Ints, Rng
 from baco_like.surrogates.gp.devices import resolve_device
-from baco_like.surrogates.gp.evidence import Hyperparameters
-from baco_like.surrogates.gp.fit import chosen_rows, from_json
+from baco_like.surrogates.gp.fit import Hyperparameters, chosen_rows, from_json
 from baco_like.surrogates.gp.gpytorch_definition import (
     DTYPE,
     LogPosterior,

@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from baco_like._typing import Array, Codes, Features, Rng
-from baco_like.surrogates.gp.evidence import Hyperparameters, Mean, cho_solve, solve_mean
-from baco_like.surrogates.gp.fit import to_json
+from baco_like.surrogates.gp.fit import Hyperparameters, Mean, cho_solve, solve_mean, to_json
 from baco_like.surrogates.gp.kernel import (
     Kernel,
     cross_squared_distances,
