@@ -56,6 +56,16 @@ class AcquisitionRecord:
         """The score per unit of weight; infinity without an observation."""
         return self.score / self.weight if self.weight else float("inf")
 
+    def add_cost(self, cost: float, discount: float) -> AcquisitionRecord:
+        """Return the record after one more observation."""
+        score, weight = self.score * discount + cost, self.weight * discount + 1.0
+        return replace(self, score=score, weight=weight, observed=self.observed + 1)
+
+    def compare(self, low: float, high: float) -> AcquisitionRecord:
+        """Return the record after a round in which costs below ``low`` or above ``high`` are clearly different."""
+        above, below = self.above + (self.mean > high), self.below + (self.mean < low)
+        return replace(self, above=above, below=below)
+
 
 @dataclass(frozen=True)
 class Turns:
@@ -85,17 +95,7 @@ class Turns:
 
     def add_cost(self, name: str, cost: float, discount: float) -> Turns:
         """Return the state after an observation; a function no longer in use changes nothing."""
-        records = tuple(
-            replace(
-                record,
-                score=record.score * discount + cost,
-                weight=record.weight * discount + 1.0,
-                observed=record.observed + 1,
-            )
-            if record.name == name
-            else record
-            for record in self.records
-        )
+        records = tuple(r.add_cost(cost, discount) if r.name == name else r for r in self.records)
         return Turns(records, self.taken + (name in self.names))
 
 
@@ -166,14 +166,7 @@ class AdvancedMulti:
             return turns
         mean = sum(r.mean for r in turns.records) / len(turns.records)
         margin = self.improvement * abs(mean)
-        compared = tuple(
-            replace(
-                r,
-                above=r.above + (r.mean > mean + margin),
-                below=r.below + (r.mean < mean - margin),
-            )
-            for r in turns.records
-        )
+        compared = tuple(r.compare(mean - margin, mean + margin) for r in turns.records)
         for record in compared:
             if record.below >= self.skip_threshold:
                 return replace(turns, records=(record,))

@@ -1,6 +1,6 @@
 """The Gaussian process in GPyTorch: kernel, model and the log posterior of the hyperparameters.
 
-This is the definition of what `evidence` and `posterior` compute in closed form; tests compare the two. Import this
+This is the definition of what `Evidence` and `GPModel` compute in closed form; tests compare the two. Import this
 module only where it is used, because it loads torch.
 """
 

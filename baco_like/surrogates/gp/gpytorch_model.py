@@ -183,7 +183,7 @@ class GPyTorchModel:
         return replace(self, rows=torch.cat([self.rows, x]), factor=factor, y=values)
 
     def leave_one_out(self) -> tuple[Array, Array]:
-        """Return mean and standard deviation at every observation given the others; see `Posterior.leave_one_out`."""
+        """Return mean and standard deviation at every observation given the others; see `GPModel.leave_one_out`."""
         inverse = torch.cholesky_inverse(self.factor)
         precision = torch.diagonal(inverse)
         mean = self.y - inverse @ self.y / precision
