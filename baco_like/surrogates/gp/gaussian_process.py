@@ -22,7 +22,7 @@ from baco_like.surrogates.gp.fit import (
     maximise_evidence,
 )
 from baco_like.surrogates.gp.kernel import MATERN32, MATERN52, Kernel, squared_distances
-from baco_like.surrogates.gp.model import GPModel, fit_posterior, impute
+from baco_like.surrogates.gp.model import GPModel, fit_imputed
 from baco_like.surrogates.gp.prior import Priors
 from baco_like.surrogates.protocol import Data, Featured, GaussianModel, GaussianSurrogate
 
@@ -71,8 +71,7 @@ class GaussianProcess(GaussianSurrogate):
             self.kernel, self.priors, squares, data.y[rows], data.variance[rows], self.mean
         )
         fitted = maximise_evidence(evidence, self.effort, rng, start, count)
-        data = impute(space, self.kernel, features, data, fitted, self.mean)
-        return fit_posterior(space, self.kernel, features, data, fitted, self.mean)
+        return fit_imputed(space, self.kernel, features, data, fitted, self.mean)
 
     def to_gpytorch(self, device: str = "auto") -> GPyTorchGP:
         """Return the surrogate in GPyTorch with the same kernel and priors; it has its own effort.
@@ -109,8 +108,7 @@ class FixedGaussianProcess(GaussianSurrogate):
         features = space.features(data.codes)
         lengthscales = np.full(len(space.active), self.lengthscale)
         fixed = Hyperparameters(lengthscales, self.outputscale, self.noise)
-        data = impute(space, self.kernel, features, data, fixed, self.mean)
-        return fit_posterior(space, self.kernel, features, data, fixed, self.mean)
+        return fit_imputed(space, self.kernel, features, data, fixed, self.mean)
 
     def to_gpytorch(self, device: str = "auto") -> GPyTorchGP:
         """Return the surrogate in GPyTorch with the same kernel and hyperparameters.

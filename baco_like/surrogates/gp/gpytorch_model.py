@@ -153,8 +153,7 @@ class GPyTorchModel:
         for at in range(0, len(codes), size):
             block = slice(at, at + size)
             with torch.no_grad():
-                x = self._features(codes[block])
-                block_mean, solved = self._solve(x)
+                x, block_mean, solved = self._solve(codes[block])
                 block_variance = self.kernel(x, diag=True) - (solved**2).sum(0)
             mean[block] = block_mean.cpu().numpy()
             variance[block] = block_variance.cpu().numpy()
@@ -163,16 +162,14 @@ class GPyTorchModel:
     def predict_joint(self, codes: Codes) -> tuple[Array, Array]:
         """Return mean ``(n,)`` and covariance ``(n, n)`` of the noise-free values."""
         with torch.no_grad():
-            x = self._features(codes)
-            mean, solved = self._solve(x)
+            x, mean, solved = self._solve(codes)
             covariance = self.kernel(x).to_dense() - solved.T @ solved
         return mean.cpu().numpy(), covariance.cpu().numpy()
 
     def condition(self, codes: Codes, y: Array) -> GPyTorchModel:
         """Return the model that also uses these values, with the same hyperparameters."""
         with torch.no_grad():
-            x = self._features(codes)
-            _, solved = self._solve(x)
+            x, _, solved = self._solve(codes)
             corner = self.kernel(x).to_dense() - solved.T @ solved
             corner = corner + self.noise * torch.eye(len(x), dtype=DTYPE, device=x.device)
         n, m = len(self.rows), len(x)
@@ -190,15 +187,13 @@ class GPyTorchModel:
         deviation = (1.0 / precision - self.noise).clamp_min(0.0).sqrt()
         return mean.cpu().numpy(), deviation.cpu().numpy()
 
-    def _features(self, codes: Codes) -> Tensor:
-        return torch.as_tensor(self.space.features(codes)).to(self.rows)
-
-    def _solve(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the posterior mean at ``x`` and L^-1 times the covariance (Rasmussen and Williams, Alg. 2.1)."""
+    def _solve(self, codes: Codes) -> tuple[Tensor, Tensor, Tensor]:
+        """Return features, posterior mean and L^-1 times the covariance (Rasmussen and Williams, Alg. 2.1)."""
+        x = torch.as_tensor(self.space.features(codes)).to(self.rows)
         cross = self.kernel(self.rows, x).to_dense()
         solved = torch.linalg.solve_triangular(self.factor, cross, upper=False)
         alpha = torch.cholesky_solve(self.y[:, None], self.factor)[:, 0]
-        return cross.T @ alpha, solved
+        return x, cross.T @ alpha, solved
 
 
 def _cholesky(matrix: Tensor) -> Tensor:

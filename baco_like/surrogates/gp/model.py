@@ -218,10 +218,10 @@ def fit_posterior(
     return GPModel(space, kernel, h, scales, level, rows, factor, data.y - level)
 
 
-def impute(
+def fit_imputed(
     space: Featured, kernel: Kernel, features: Features, data: Data, h: Hyperparameters, mean: Mean
-) -> Data:
-    """Return the data with every censored value replaced by its expectation above its bound.
+) -> GPModel:
+    """Return the model like `fit_posterior`, with every censored value replaced by its expectation above its bound.
 
     The first pass predicts the censored rows from the uncensored ones. The second pass predicts each from all others,
     imputed ones included (leave-one-out prediction: Rasmussen and Williams 2006, Eq. 5.12). The expectation is
@@ -229,7 +229,7 @@ def impute(
     """
     censored = data.censored
     if censored.all() or not censored.any():
-        return data
+        return fit_posterior(space, kernel, features, data, h, mean)
     y, bound, known = data.y.copy(), data.y[censored], np.flatnonzero(~censored)
     uncensored = fit_posterior(space, kernel, features[known], data.rows(known), h, mean)
     centre, variance = uncensored.predict(data.codes[censored])
@@ -238,7 +238,7 @@ def impute(
     precision = (imputed.inverse_factor**2).sum(axis=0)[censored]
     centre = y[censored] - imputed.alpha[censored] / precision
     y[censored] = truncated_mean(centre, 1.0 / precision, bound)
-    return replace(data, y=y)
+    return fit_posterior(space, kernel, features, replace(data, y=y), h, mean)
 
 
 def truncated_mean(mean: Array, variance: Array, bound: Array) -> Array:
