@@ -6,8 +6,5 @@ from baco_like.benchmarking import landscape, score
 
 __all__ = ["landscape", "score"]
 
-warnings.warn(
-    "baco_like.analysis is now baco_like.benchmarking; import score and landscape from there",
-    DeprecationWarning,
-    stacklevel=2,
-)
+message = "baco_like.analysis is now baco_like.benchmarking; import score and landscape there"
+warnings.warn(message, DeprecationWarning, stacklevel=2)

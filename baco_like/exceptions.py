@@ -74,9 +74,7 @@ class MissingExtra(BacoError, ImportError):
     """An optional package is not installed."""
 
     def __init__(self, module: str, extra: str) -> None:
-        super().__init__(
-            f"{module} is not installed; install it with: pip install 'baco-like[{extra}]'"
-        )
+        super().__init__(f"{module} is not installed; run: pip install 'baco-like[{extra}]'")
         self.module = module
         self.extra = extra
 

@@ -74,6 +74,7 @@ class Header:
 
     def event(self) -> Event:
         """Return the ``opened`` event, which also has library versions, machine and time."""
+        machine = platform.machine()
         return {
             "event": "opened",
             "schema": SCHEMA,
@@ -82,11 +83,7 @@ class Header:
             "queue": [dict(config) for config in self.queue],
             **({"warm_start": [part.event() for part in self.earlier]} if self.earlier else {}),
             "versions": _find_versions(),
-            "host": {
-                "name": platform.node(),
-                "machine": platform.machine(),
-                "cpus": os.cpu_count(),
-            },
+            "host": {"name": platform.node(), "machine": machine, "cpus": os.cpu_count()},
             "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         }
 
@@ -98,9 +95,7 @@ class Header:
             JournalError: It is another event, malformed, or of a newer schema.
         """
         if event.get("event") != "opened":
-            raise JournalError(
-                f"{path}: record 0 is not a header; the file is not a baco_like journal", 0
-            )
+            raise JournalError(f"{path}: record 0 is not a header of a baco_like journal", 0)
         schema = event.get("schema")
         if schema != SCHEMA:
             raise JournalError(
@@ -128,9 +123,7 @@ class Header:
             JournalError: There are differences; the message lists them.
         """
         differences = describe_differences(self.space, space.to_dict())
-        remedy = (
-            ", or baco_like.migrate(OLD, NEW, space) for a changed space" if differences else ""
-        )
+        remedy = ", or migrate it: baco_like.migrate(OLD, NEW, space)" if differences else ""
         # Compare JSON values: a tuple in the settings or the context is a list in the journal.
         old, new = (
             normalise({"event": "opened", **asdict(options), "budget": None})

@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from baco_like.exceptions import JournalError
-from baco_like.journal.events import Event
+from baco_like.journal.events import Event, suggested_event
 from baco_like.journal.header import Header
 from baco_like.journal.json_lines import decode_record, write_journal
+from baco_like.records import Trial
 
 _BEGINNING = re.compile(rb'\{"crc":"[0-9a-f]{8}","n":(\d{1,15}),')
 """Start of a record. It cannot occur within a record, because JSON escapes the quotes in texts."""
@@ -148,7 +149,7 @@ class _Adapter:
         for number in sorted(events)[1:]:
             try:
                 adapted = list(self._adapt(number, events[number]))
-            except (LookupError, TypeError, AttributeError):
+            except (LookupError, TypeError, ValueError, AttributeError):
                 adapted = []
                 self.notes.append(f"record {number} is not a known event; dropped")
             self.dropped += not adapted
@@ -193,17 +194,13 @@ class _Adapter:
     def _suggest_lost(self, before: int) -> Iterator[Event]:
         """Yield a suggestion of the lost trials with ids below ``before``, taken from their observations."""
         ids = sorted(i for i in self.lost if self.next_id <= i < before)
-        if ids:
-            self._add_pending(ids)
-            shown = ", ".join(map(str, ids))
-            self.notes.append(
-                f"the suggestion of trial {shown} is reconstructed from its observation"
-            )
-            rows = [
-                {"id": i, "config": self.lost.pop(i), "origin": "strategy", "tag": None}
-                for i in ids
-            ]
-            yield {"event": "suggested", "trials": rows, "dequeued": 0}
+        if not ids:
+            return
+        self._add_pending(ids)
+        shown = ", ".join(map(str, ids))
+        self.notes.append(f"the suggestion of trial {shown} is reconstructed from its observation")
+        trials = [Trial(i, self.lost.pop(i)) for i in ids]
+        yield suggested_event(trials, dequeued=0)
 
     def _add_pending(self, ids: Sequence[int]) -> None:
         self.pending.update(ids)

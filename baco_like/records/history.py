@@ -185,11 +185,9 @@ class History:
 
         These are pending and failed configurations and, unless ``noise="repeat"``, all observed ones.
         """
-        return np.fromiter(
-            (key in self._pending_keys or self._blocks(key, noise) for key in row_keys(codes)),
-            bool,
-            len(codes),
-        )
+        pending = self._pending_keys
+        excluded = (key in pending or self._blocks(key, noise) for key in row_keys(codes))
+        return np.fromiter(excluded, bool, len(codes))
 
     @cached_property
     def _pending_keys(self) -> frozenset[bytes]:

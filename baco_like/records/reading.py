@@ -57,7 +57,7 @@ def outcome_from(
     if word is not None or bound is not None:
         if value is not None:
             raise TrialError(
-                f"trial {trial_id}: give a value or a failure, not both: {_shown(value)}"
+                f"trial {trial_id}: give a value or failure, not both: {_shown(value)}"
             )
         if bound is None:
             return Outcome.failure(trial_id, word or "runtime", text, extra=notes)
@@ -115,9 +115,8 @@ def unbounded(outcome: Outcome) -> Outcome:
     """Return a failure instead of a censored outcome, and all other outcomes unchanged."""
     if outcome.bound is None:
         return outcome
-    return Outcome.failure(
-        outcome.trial_id, outcome.failed or "timeout", outcome.message, extra=outcome.extra
-    )
+    word = outcome.failed or "timeout"
+    return Outcome.failure(outcome.trial_id, word, outcome.message, extra=outcome.extra)
 
 
 def _text(message: object) -> str:

@@ -229,12 +229,8 @@ class Trial(Mapping[str, Any]):
 
     @property
     def failed(self) -> str | None:
-        """Deprecated spelling of `failure`."""
-        warnings.warn(
-            "Trial.failed is deprecated and goes in the next release; use Trial.failure",
-            DeprecationWarning,
-            stacklevel=2,
-        )
+        """Deprecated spelling of `failure`; removed in the next release."""
+        warnings.warn("deprecated; use Trial.failure", DeprecationWarning, stacklevel=2)
         return self.failure
 
     @property

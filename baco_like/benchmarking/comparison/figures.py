@@ -112,9 +112,7 @@ def compute_figures(
     for label, by_space in grouped.items():
         for name, group in by_space.items():
             if len(group) < 2:
-                raise ValueError(
-                    f"{label} has {len(group)} runs on {name}; intervals need two or more"
-                )
+                raise ValueError(f"{label} has {len(group)} runs on {name}; give two or more")
     curves = {
         label: {name: curves_of(group, spaces[name]) for name, group in by_space.items()}
         for label, by_space in grouped.items()
@@ -124,15 +122,13 @@ def compute_figures(
     time: dict[str, Standing] = {}
     if not any(np.isnan(space.baseline.median_seconds) for space in recorded):
         with suppress(score.NothingToScore):
-            time = {
-                label: compute_standing(
-                    curves[label],
-                    spaces,
-                    cutoffs,
-                    rng,
-                    {name: clock(group, spaces[name]) for name, group in by_space.items()},
-                )
+            seconds = {
+                label: {name: clock(group, spaces[name]) for name, group in by_space.items()}
                 for label, by_space in grouped.items()
+            }
+            time = {
+                label: compute_standing(c, spaces, cutoffs, rng, seconds[label])
+                for label, c in curves.items()
             }
     fractions = [
         [_mean_fraction(curves[label][n], s, budgets[n]) for n, s in spaces.items()]
@@ -142,7 +138,6 @@ def compute_figures(
         n: score.significant_wins([final_costs(c[n], s, budgets[n]) for c in curves.values()])
         for n, s in spaces.items()
     }
-    suggestions = {label: [run for run in runs if run.label == label] for label in labels}
     return ComparisonFigures(
         labels=labels,
         spaces=list(spaces),
@@ -152,7 +147,7 @@ def compute_figures(
         time=time,
         fractions=np.array(fractions),
         contests=contests,
-        milliseconds={label: _milliseconds(own) for label, own in suggestions.items()},
+        milliseconds={label: _milliseconds(label, runs) for label in labels},
     )
 
 
@@ -226,8 +221,9 @@ def _mean_fraction(curves: Array, recorded: RecordedSpace, evaluations: int) -> 
     return float(score.fraction_of_optimum(last, optimum).mean())
 
 
-def _milliseconds(runs: Sequence[StrategyRun]) -> float:
-    return 1e3 * sum(run.cpu for run in runs) / max(1, sum(len(run.rows) for run in runs))
+def _milliseconds(label: str, runs: Sequence[StrategyRun]) -> float:
+    own = [run for run in runs if run.label == label]
+    return 1e3 * sum(run.cpu for run in own) / max(1, sum(len(run.rows) for run in own))
 
 
 def compute_standing(

@@ -147,13 +147,10 @@ def run_strategy(space: RecordedSpace, job: RunJob) -> StrategyRun:
         if isinstance(trial.tag, Mapping) and "penalised" in trial.tag:
             penalised.append(trial.tag["penalised"])
         clock += float(np.nan_to_num(space.seconds[row]))
-    return StrategyRun(
-        *job.key,
-        np.array(rows, dtype=np.int64),
-        time.process_time() - start,
-        sign_of(direction) * np.array(values) if job.draw else None,
-        np.array(penalised) if any(penalised) and len(penalised) == len(rows) else None,
-    )
+    seconds, all_rows = time.process_time() - start, np.array(rows, dtype=np.int64)
+    drawn = sign_of(direction) * np.array(values) if job.draw else None
+    counts = np.array(penalised) if any(penalised) and len(penalised) == len(rows) else None
+    return StrategyRun(*job.key, all_rows, seconds, drawn, counts)
 
 
 def _look_up(space: RecordedSpace, trial: Trial, row: int, job: RunJob) -> Outcome:

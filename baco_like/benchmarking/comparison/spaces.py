@@ -83,9 +83,8 @@ class RecordedSpace:
     def costs(self) -> Array:
         """Costs by row, ``(n + 1,)``; NaN for failures, and in the last position for `OUTSIDE`."""
         sign = sign_of(self.source.direction)
-        return np.array(
-            [*(math.nan if e.value is None else sign * e.value for e in self.entries), math.nan]
-        )
+        costs = [math.nan if e.value is None else sign * e.value for e in self.entries]
+        return np.array([*costs, math.nan])
 
     @cached_property
     def seconds(self) -> Array:
@@ -113,9 +112,7 @@ def read_space(source: SpaceSource) -> RecordedSpace:
     """
     recorded = load(source.path)
     if len({e.value for e in recorded.entries.values() if e.value is not None}) < 2:
-        raise EvaluatorError(
-            f"{source.path}: there are no two different values; there is nothing to find"
-        )
+        raise EvaluatorError(f"{source.path}: no two values differ; there is nothing to find")
     if recorded.direction not in (None, source.direction):
         raise EvaluatorError(
             f"{source.path}: its values are to {recorded.direction}, not to {source.direction}; compare it "
@@ -131,9 +128,8 @@ def read_space(source: SpaceSource) -> RecordedSpace:
     recorded_space = RecordedSpace(source, space, recorded)
     baseline = recorded_space.baseline
     try:
-        score(
-            baseline.costs[None, :1], baseline
-        )  # any run shows whether there is something to score
+        # Any run shows whether there is something to score.
+        score(baseline.costs[None, :1], baseline)
     except NothingToScore as error:
         raise EvaluatorError(f"{source.path}: {error}") from None
     return recorded_space

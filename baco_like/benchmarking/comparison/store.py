@@ -41,9 +41,8 @@ class ComparisonSpecification:
 
     def event(self) -> Event:
         """Return the specification as a record."""
-        return normalise(
-            {"event": "specified", **{part: dict(getattr(self, part)) for part in _PARTS}}
-        )
+        parts = {part: dict(getattr(self, part)) for part in _PARTS}
+        return normalise({"event": "specified", **parts})
 
 
 @final
@@ -83,14 +82,9 @@ class RunStore:
         Raises:
             JournalError: It cannot be written.
         """
-        event = {
-            "event": "finished",
-            "space": run.space,
-            "label": run.label,
-            "seed": run.seed,
-            "cpu": round(run.cpu, 6),
-            "rows": run.rows.tolist(),
-        }
+        event: dict[str, Any] = {"event": "finished"}
+        event |= {"space": run.space, "label": run.label, "seed": run.seed}
+        event |= {"cpu": round(run.cpu, 6), "rows": run.rows.tolist()}
         if run.drawn is not None:
             event["drawn"] = [None if np.isnan(cost) else cost for cost in run.drawn.tolist()]
         if run.penalised is not None:

@@ -73,17 +73,14 @@ def estimate_centrality_curve(
     space, ran = history.space, history.where(Status.OK)
     codes = _list_configurations(space)
     if ran.sum() < MIN_SUCCESSES:
-        raise ValueError(
-            f"{ran.sum()} configurations have run; an estimate needs {MIN_SUCCESSES} or more"
-        )
+        raise ValueError(f"{ran.sum()} successes; an estimate needs {MIN_SUCCESSES} or more")
     table = read_space_columns(space, codes, neighbourhood)
     scale = fit_transform(history.costs[ran])
     y = scale.forward(history.costs[ran])
     data = Data(history.codes[ran], y, np.zeros(len(y)), np.zeros(len(y), dtype=bool))
     known = ran | history.where(Status.FAILED)  # neither censored nor abandoned
-    feasibility = ForestFeasibility().fit(
-        space, history.codes[known], ran[known], int(rng.integers(2**31))
-    )
+    seed = int(rng.integers(2**31))
+    feasibility = ForestFeasibility().fit(space, history.codes[known], ran[known], seed)
     blocks = np.split(codes, range(_CHUNK, len(codes), _CHUNK))
     fails = np.concatenate([feasibility.probability(block) for block in blocks]) < 0.5
     inside = space.feasible.contains(history.codes[known])
@@ -105,9 +102,7 @@ def _list_configurations(space: Space) -> Codes:
     count = space.feasible.count
     if count is None or count > _MAX_CONFIGURATIONS:
         size = "cannot be counted" if count is None else f"has {count:,} configurations"
-        raise ValueError(
-            f"the space {size}; an estimate lists them, at most {_MAX_CONFIGURATIONS:,}"
-        )
+        raise ValueError(f"the space {size}; an estimate lists at most {_MAX_CONFIGURATIONS:,}")
     return np.concatenate(list(space.feasible.iterate()))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import cycle
 from pathlib import Path
 
 import numpy as np
@@ -32,9 +33,7 @@ def plot_flow_graph(graph: FlowGraph, path: Path) -> None:
         MissingExtra: matplotlib is not installed.
     """
     if len(graph.costs) > MAX_NODES:
-        raise ValueError(
-            f"the graph has {len(graph.costs)} nodes; a plot shows at most {MAX_NODES}"
-        )
+        raise ValueError(f"{len(graph.costs)} nodes are too many; a plot shows up to {MAX_NODES}")
     with open_plot(path, 8, 5) as axes:
         from matplotlib.collections import LineCollection
 
@@ -72,12 +71,10 @@ def plot_centrality_curves(
     Raises:
         MissingExtra: matplotlib is not installed.
     """
+    percent = 100 * np.asarray(shares)
     with open_plot(path, 7, 4) as axes:
-        marks = "osD^v<>pP*X"
-        for number, (name, curve) in enumerate(curves.items()):
-            axes.plot(
-                100 * np.asarray(shares), curve, marks[number % len(marks)] + "-", ms=4, label=name
-            )
+        for mark, (name, curve) in zip(cycle("osD^v<>pP*X"), curves.items(), strict=False):
+            axes.plot(percent, curve, mark + "-", ms=4, label=name)
         axes.set_xlabel("p: largest distance of a good minimum to the optimum, %")
         axes.set_ylabel("proportion of centrality")
         axes.set_ylim(0, 1.02)

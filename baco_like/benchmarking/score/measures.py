@@ -63,9 +63,7 @@ def mean_absolute_error(
         ValueError: The curves end before the last checkpoint.
     """
     if max(checkpoints) > curves.shape[1]:
-        raise ValueError(
-            f"curves have {curves.shape[1]} evaluations; give checkpoints below {max(checkpoints)}"
-        )
+        raise ValueError(f"curves have {curves.shape[1]} evaluations; give checkpoints within them")
     errors: Array = np.abs(at_budgets(curves, checkpoints) - optimum).mean(axis=1)
     return errors
 
@@ -107,11 +105,10 @@ def significant_wins(samples: Sequence[npt.ArrayLike], alpha: float = 0.05) -> M
     from scipy.stats import ttest_ind
 
     costs = [np.asarray(sample, dtype=float) for sample in samples]
-    for number, sample in enumerate(costs):
+    for i, sample in enumerate(costs):
         if len(sample) < 2 or not np.isfinite(sample).all():
-            raise ValueError(
-                f"samples[{number}] needs two finite costs or more; use the worst cost for a run without a success"
-            )
+            remedy = "use the worst cost for a run without a success"
+            raise ValueError(f"samples[{i}] needs two finite costs or more; {remedy}")
     wins = np.zeros((len(costs), len(costs)), dtype=bool)
     with warnings.catch_warnings():
         # Constant samples: equal means give NaN (no win), different means give p = 0 (a win).
@@ -150,11 +147,10 @@ def bootstrap_interval(
         ValueError: The level is not between 0 and 1, or ``resamples`` is below 1.
     """
     if not 0 < level < 1 or resamples < 1:
-        raise ValueError(
-            f"level = {level}, resamples = {resamples}; give 0 < level < 1, resamples > 0"
-        )
-    statistics = [
-        statistic([s[rng.integers(len(s), size=len(s))] for s in samples]) for _ in range(resamples)
-    ]
-    low, high = np.quantile(statistics, [(1 - level) / 2, (1 + level) / 2])
+        raise ValueError(f"{level=}, {resamples=}; give 0 < level < 1 and resamples > 0")
+
+    def draw() -> float:
+        return statistic([s[rng.integers(len(s), size=len(s))] for s in samples])
+
+    low, high = np.quantile([draw() for _ in range(resamples)], [(1 - level) / 2, (1 + level) / 2])
     return float(low), float(high)

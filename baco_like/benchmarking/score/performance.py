@@ -145,9 +145,7 @@ def _performance(at: Array, costs: Array, random: Array, baseline: Baseline) -> 
     left = random - baseline.optimum
     counts = left > 0
     if not counts.any():
-        raise NothingToScore(
-            "random search finds the optimum at once; the space is too small to score"
-        )
+        raise NothingToScore("random search finds the optimum at once; the space is too small")
     return Performance(at[counts], (random - costs)[counts] / left[counts], costs[counts])
 
 
