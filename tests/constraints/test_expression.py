@@ -354,6 +354,16 @@ def test_writing_a_tree_and_reading_it_gives_the_tree(text):
     assert read(write(node, elements), PARAMETERS) == node
 
 
+def test_a_negative_zero_keeps_its_parentheses():
+    node = read("(-0.0) ** y > 0", PARAMETERS)
+    assert read(write(node, {}), PARAMETERS) == node
+
+
+def test_a_constant_condition_holds_for_every_row():
+    columns, configs = rows(["x", "y"])
+    assert Expression("2 ** 90", PARAMETERS).holds(columns).shape == (len(configs),)
+
+
 @settings(max_examples=100, deadline=None)
 @given(st.lists(texts, min_size=1, max_size=4), st.integers(0, 99))
 def test_conjuncts_say_the_same_together(parts, seed):
