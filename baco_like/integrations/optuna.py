@@ -279,10 +279,11 @@ class BacoSampler(BaseSampler):
         self, study: Study, trial: FrozenTrial, state: TrialState, values: Sequence[float] | None
     ) -> None:
         """End ``study.optimize`` when no configuration is left."""
-        with self._lock, suppress(RuntimeError):  # of study.stop outside study.optimize
+        with self._lock:
             study_state = self._studies.get(study)
             if study_state is not None and study_state.is_exhausted():
-                study.stop()
+                with suppress(RuntimeError):  # study.optimize is not running
+                    study.stop()
 
     @override
     def reseed_rng(self) -> None:

@@ -19,8 +19,8 @@ from baco_like.records import History, Trial
 class Display:
     """Shows how many steps of a task are done: a tqdm bar on a terminal if tqdm is installed, otherwise plain lines.
 
-    A plain line estimates the remaining time by the mean time of a step so far. After its stream is closed (a pipe or
-    a terminal), nothing is shown.
+    A plain line estimates the remaining time by the mean time of a step so far. The output ends when its
+    stream is closed (a pipe or a terminal).
 
     Args:
         stream: Output.

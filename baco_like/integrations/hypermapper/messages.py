@@ -1,4 +1,4 @@
-"""Write and parse the messages of HyperMapper's and BaCO's client-server protocol, on streams of their own.
+"""Write and parse the messages of HyperMapper's and BaCO's client-server protocol, and open its streams.
 
 The server writes ``Request k``, a line with the parameters' names, and k rows. The client answers with one line of
 names, in any order and with any additional columns, and k rows. The last line of the server is ``End of HyperMapper``.
