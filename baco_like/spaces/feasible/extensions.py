@@ -18,8 +18,9 @@ from typing_extensions import override
 from baco_like._typing import Array, Codes, Ints, Mask, Rng
 from baco_like.constraints.expression import Expression
 from baco_like.constraints.protocol import Constraint
-from baco_like.parameters import permutation_codes, protocol
-from baco_like.parameters.permutation_codes import Ranks, is_permutation
+from baco_like.parameters import permutation_codes
+from baco_like.parameters.permutation_codes import Ranks
+from baco_like.parameters.protocol import Parameter, is_permutation
 from baco_like.spaces.feasible.distance import nearest_paths
 from baco_like.spaces.feasible.free import PermutationFactor
 from baco_like.spaces.feasible.growth import TooLarge
@@ -43,7 +44,7 @@ class OrderRules:
 
 
 def find_order_rules(
-    name: str, parameter: protocol.Parameter, constraints: Sequence[Constraint]
+    name: str, parameter: Parameter, constraints: Sequence[Constraint]
 ) -> tuple[OrderRules, list[Constraint]]:
     """Return the rules on single elements and pairs of one permutation, and the constraints that are not such rules.
 
@@ -55,14 +56,12 @@ def find_order_rules(
     return rules, [c for c in constraints if not _add_rule(rules, name, parameter, c)]
 
 
-def _add_rule(
-    rules: OrderRules, name: str, parameter: protocol.Parameter, constraint: Constraint
-) -> bool:
+def _add_rule(rules: OrderRules, name: str, parameter: Parameter, constraint: Constraint) -> bool:
     """Add the constraint to the rules if it is a rule on order or position; otherwise return False."""
     read = constraint.elements(name) if isinstance(constraint, Expression) else None
     if read is None or not 1 <= len(read) <= 2:
         return False
-    assert protocol.is_permutation(parameter)
+    assert is_permutation(parameter)
     elements = [parameter.elements.index(element) for element in read]
     rows = _all_places(elements, parameter.width)
     held = np.asarray(constraint.holds({name: parameter.column(rows.astype(np.float64))}))
@@ -180,7 +179,7 @@ class Extensions(PermutationFactor):
 
         The first array tells which rows are permutations; other rows have the symbols of the identity.
         """
-        good = is_permutation(codes)
+        good = permutation_codes.is_permutation(codes)
         m, k = codes.shape[1], len(self.mentioned)
         elements = np.argsort(np.where(good[:, None], codes, np.arange(m)), axis=1)
         # Symbols 0 to k - 1, then k, k + 1, ... for the other elements until their order is known.

@@ -78,7 +78,7 @@ class Factor(Protocol):
 
 
 class FactorDefaults:
-    """Members of factors that are drawn directly, keep every value and are treated with arrays only."""
+    """Members of factors that are drawn directly and keep every value."""
 
     acceptance = 1.0
     uses_every_value = True
@@ -86,10 +86,6 @@ class FactorDefaults:
     def walk(self: Factor, n: int, rng: Rng) -> Codes:
         """Return n uniform rows: the tree has one level, or equally many children at every node."""
         return self.sample(n, rng)
-
-    def steps(self) -> Sequence[ValueStep] | None:
-        """Return None: the factor is treated with arrays only."""
-        return None
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from typing_extensions import override
 
 from baco_like._typing import Array, Codes, Ints, Mask, Rng
 from baco_like.parameters import permutation_codes
@@ -39,7 +38,6 @@ class FreeScalar(FactorDefaults):
         """Number of values, or None for a real."""
         return None if self.parameter.cardinality == math.inf else int(self.parameter.cardinality)
 
-    @override
     def steps(self) -> Sequence[ValueStep] | None:
         """Return the step of the parameter, or None if it has too many values."""
         if self.count is None or not is_small(self.count, ordered=True):
@@ -87,6 +85,9 @@ class FreeScalar(FactorDefaults):
 
 class PermutationFactor(FactorDefaults):
     """Members of factors of a single permutation."""
+
+    def steps(self) -> None:
+        """Return None: permutations are treated with arrays only."""
 
     def closest_others(self: Factor, codes: Codes) -> tuple[Codes, Ints, Array]:
         """Return the adjacent swaps that satisfy the rules; rows that are no permutations have none."""

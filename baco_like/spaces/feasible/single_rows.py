@@ -325,11 +325,13 @@ class SingleRows:
         """
 
         def choose(walk: FactorWalk, definition: Definition) -> Row | None:
-            own = [(step, row[step.column]) for step in walk.steps]
             if walk.is_feasible(row):
-                return [code for _, code in own]
-            choices = [(step.column, definition(step, code)) for step, code in own]
-            return walk.cheapest([[(c, distance(at, c)) for c in codes] for at, codes in choices])
+                return [row[step.column] for step in walk.steps]
+            choices = [
+                [(code, distance(step.column, code)) for code in definition(step, row[step.column])]
+                for step in walk.steps
+            ]
+            return walk.cheapest(choices)
 
         neighbour = self._first_neighbour(choose)
         if neighbour is not None:
