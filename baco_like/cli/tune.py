@@ -67,8 +67,7 @@ def _run_and_confirm(
     run_file: RunFile, optimizer: Optimizer, evaluator: Evaluator, folder: Path
 ) -> str | None:
     """Return why the run ended, or None after Ctrl-C; the results are written in any case."""
-    limits: list[tuple[Any, Any]]
-    limits = [(MaxEvals, run_file.evaluations), (MaxTime, run_file.seconds)]
+    limits: Any = ((MaxEvals, run_file.evaluations), (MaxTime, run_file.seconds))
     stop = AnyOf(tuple(rule(limit) for rule, limit in limits if limit is not None))
     progress = show_progress(sys.stdout, run_file.evaluations, run_file.objective.unit)
     confirmation = None

@@ -59,9 +59,8 @@ class BacoTechnique(SearchTechnique1D):  # type: ignore[misc]  # pyATF has no ty
         budget: int | None = None,
     ) -> None:
         self._listed, self._indices = _read_search_space(search_space)
-        self._options: dict[str, Any] = dict(
-            seed=seed, strategy=strategy, settings=settings, budget=budget
-        )
+        self._options: dict[str, Any] = {"seed": seed, "strategy": strategy, "settings": settings}
+        self._options["budget"] = budget
         self._start_run()
 
     def _start_run(self) -> None:
