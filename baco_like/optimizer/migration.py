@@ -19,8 +19,7 @@ from baco_like.journal.json_lines import write_journal
 from baco_like.journal.warm_start_results import numbered
 from baco_like.optimizer.setup import Config, default_points, read_records
 from baco_like.optimizer.state import apply_events, initial_state
-from baco_like.optimizer.warm_start import default_values
-from baco_like.parameters.bases import first_own_value
+from baco_like.optimizer.warm_start import default_values, map_config
 from baco_like.records.trial import Status, Trial
 from baco_like.spaces.inputs import GivenParameter, describe_differences
 from baco_like.spaces.space import Space
@@ -130,11 +129,8 @@ def _config_move(old_space: Space, space: Space) -> _ConfigMove:
             return None
         if any(config[n] != value for n, value in removed.items() if n in config):
             return None
-        moved = {
-            name: first_own_value(parameter, [config[name]]) if name in config else defaults[name]
-            for name, parameter in space.parameters.items()
-        }
-        return moved if None not in moved.values() and space.contains(moved) else None
+        moved, _ = map_config(config, space, defaults.get, exact=True)
+        return moved if moved is not None and space.contains(moved) else None
 
     return move
 

@@ -21,6 +21,7 @@ from baco_like.optimizer.warm_start_sources import (
     WarmStart,
     read_source,
 )
+from baco_like.parameters.bases import first_own_value
 from baco_like.records import Direction, Outcome, Status, sign_of
 from baco_like.records.reading import without_bound
 from baco_like.results.recording import by_measurement
@@ -151,41 +152,20 @@ def _match_rows(
     Raises:
         ConfigError: No result belongs to the space; the message says why.
     """
-    if not rows:
-        raise ConfigError("it has no results")
-    if not names & set(space.names):
-        raise ConfigError(
-            f"none of its parameters ({_join(names)}) is one of the space ({_join(space.names)})"
-        )
-    for name in sorted(names - set(space.names)) if start.mode == "data" else ():
-        if len({repr(config.get(name)) for config, _ in rows}) > 1:
-            raise ConfigError(
-                f"its results differ in {name!r}, which the space lacks, so they are not of this task; "
-                "add the parameter, or use mode='configs' or 'prior'"
-            )
     missing = [name for name in space.names if name not in names]
     defaults = default_values(space)
-    for name in missing if start.mode != "prior" else ():
-        if defaults[name] is None:
-            raise ConfigError(
-                f"it lacks the parameter {name!r}, which has no default; set the default to the value that "
-                "these results had, or use mode='prior'"
-            )
+    _check_parameters(start, space, names, rows, [n for n in missing if defaults[n] is None])
 
     def fill(name: str) -> Any:
-        parameter = space.parameters[name]
-        if name not in missing:
-            return None
-        return (
-            parameter.decode(parameter.sample(1, rng))[0]
-            if start.mode == "prior"
-            else defaults[name]
-        )
+        if start.mode == "prior" and name in missing:
+            parameter = space.parameters[name]
+            return parameter.decode(parameter.sample(1, rng))[0]
+        return defaults[name] if name in missing else None
 
     reasons: Counter[str] = Counter()
     matched: list[ConfigOutcome] = []
     for config, outcome in rows:
-        mapped, reason = _map_config(config, space, fill)
+        mapped, reason = map_config(config, space, fill)
         if mapped is None:
             reasons[reason] += 1
         else:
@@ -200,14 +180,55 @@ def _match_rows(
     return matched, dict(reasons), missing
 
 
-def _map_config(
-    config: Mapping[str, Any], space: Space, fill: Callable[[str], Any]
+def _check_parameters(
+    start: WarmStart,
+    space: Space,
+    names: set[str],
+    rows: Sequence[ConfigOutcome],
+    unknown: Sequence[str],
+) -> None:
+    """Check that the parameters of a source fit the space; ``unknown`` are those that it lacks and without default.
+
+    Raises:
+        ConfigError: They do not fit.
+    """
+    if not rows:
+        raise ConfigError("it has no results")
+    if not names & set(space.names):
+        raise ConfigError(
+            f"none of its parameters ({_join(names)}) is one of the space ({_join(space.names)})"
+        )
+    for name in sorted(names - set(space.names)) if start.mode == "data" else ():
+        if len({repr(config.get(name)) for config, _ in rows}) > 1:
+            raise ConfigError(
+                f"its results differ in {name!r}, which the space lacks, so they are not of this task; "
+                "add the parameter, or use mode='configs' or 'prior'"
+            )
+    if unknown and start.mode != "prior":
+        raise ConfigError(
+            f"it lacks the parameter {unknown[0]!r}, which has no default; set the default to the value that "
+            "these results had, or use mode='prior'"
+        )
+
+
+def map_config(
+    config: Mapping[str, Any], space: Space, fill: Callable[[str], Any], exact: bool = False
 ) -> tuple[dict[str, Any] | None, str]:
-    """Return a configuration, whose numbers may be texts, in the values of a space, or None with the reason."""
+    """Return a configuration in the values of a space, or None with the reason.
+
+    Args:
+        config: The configuration. Parameters that the space lacks are left out.
+        space: The space.
+        fill: Returns the value of a parameter that the configuration lacks, or None.
+        exact: Whether only equal values are accepted, not texts for numbers as files have them.
+    """
     mapped: dict[str, Any] = {}
     for name, parameter in space.parameters.items():
         if name in config:
-            value = parameter.value_from_text(config[name])
+            value = config[name]
+            value = (
+                first_own_value(parameter, [value]) if exact else parameter.value_from_text(value)
+            )
             reason = f"they have another value of {name!r} than the space"
         else:
             value, reason = fill(name), f"they lack {name!r}"
