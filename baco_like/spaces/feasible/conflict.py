@@ -13,7 +13,7 @@ from baco_like.exceptions import SpaceError
 from baco_like.parameters.protocol import Parameter
 from baco_like.spaces.feasible.extensions import build_extensions, find_order_rules
 from baco_like.spaces.feasible.growth import TooLarge, choose_order
-from baco_like.spaces.feasible.rules import Domain, Rule, bind, list_domain, tighten
+from baco_like.spaces.feasible.rules import ParameterDomain, Rule, bind, list_domain, tighten
 
 _BLOCK = 2**12
 """Rows that are extended at a time: depth first, so that a configuration is found soon if there are many."""
@@ -92,7 +92,7 @@ def _has_no_order(name: str, parameter: Parameter, constraints: Sequence[Constra
         return False
 
 
-def _has_no_row(domains: Sequence[Domain], rules: Sequence[Rule], work: list[int]) -> bool:
+def _has_no_row(domains: Sequence[ParameterDomain], rules: Sequence[Rule], work: list[int]) -> bool:
     """Whether no combination satisfies the rules; False also if the remaining work is used up before."""
     read = {i for rule in rules for i in rule.members}
     sizes = [domain.size for domain in domains]

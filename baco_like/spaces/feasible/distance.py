@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from baco_like._typing import Array, Codes, Ints, Rng
-from baco_like.spaces.feasible.rules import Domain
+from baco_like.spaces.feasible.rules import ParameterDomain
 from baco_like.spaces.feasible.tree import Tree
 
 EdgeCosts = Callable[[Codes], Sequence[Array]]
@@ -22,7 +22,7 @@ _CELLS = 2**22
 """Most numbers in one array; rows are treated in blocks of this size."""
 
 
-def value_costs(domain: Domain, codes: Codes) -> Array:
+def value_costs(domain: ParameterDomain, codes: Codes) -> Array:
     """Return the distance of each row of (not necessarily legal) codes to each value, ``(n, w)`` -> ``(n, size)``."""
     if domain.width == 1:
         difference = np.abs(codes - domain.codes.T)

@@ -18,7 +18,7 @@ from baco_like.spaces.feasible.distance import (
     value_costs,
 )
 from baco_like.spaces.feasible.ragged import thin
-from baco_like.spaces.feasible.rules import Domain, whole_numbers
+from baco_like.spaces.feasible.rules import ParameterDomain, whole_numbers
 from baco_like.spaces.feasible.single_rows import ValueStep, is_small
 from baco_like.spaces.feasible.tree import Level, Tree, random_ranks
 
@@ -40,7 +40,7 @@ class TreeGroup:
     """
 
     columns: Ints
-    domains: tuple[Domain, ...]
+    domains: tuple[ParameterDomain, ...]
     tree: Tree
     acceptance = 1.0
 
@@ -208,7 +208,7 @@ class ListedValues(TreeGroup):
     """The listed values of one parameter: a constant, or the values that constraints on it alone allow."""
 
     @classmethod
-    def of(cls, columns: Ints, domain: Domain) -> ListedValues:
+    def of(cls, columns: Ints, domain: ParameterDomain) -> ListedValues:
         """Return the factor of all values of a domain: a tree of one level."""
         edges, leaves = np.arange(domain.size), np.zeros(domain.size, dtype=np.int64)
         level = Level(domain.size, edges, leaves, np.array([0, domain.size]), before=None)

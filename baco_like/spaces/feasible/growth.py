@@ -11,7 +11,13 @@ import numpy as np
 
 from baco_like._typing import Ints, Mask
 from baco_like.spaces.feasible.residue import number_futures
-from baco_like.spaces.feasible.rules import Domain, Rule, from_mixed_radix, mixed_radix, number_keys
+from baco_like.spaces.feasible.rules import (
+    ParameterDomain,
+    Rule,
+    from_mixed_radix,
+    mixed_radix,
+    number_keys,
+)
 from baco_like.spaces.feasible.tree import Edges, Tree, finish_tree
 
 MAX_EDGES = 2**24
@@ -48,7 +54,7 @@ class TooLarge(Exception):
 
 
 def grow_tree(
-    domains: Sequence[Domain], rules: Sequence[Rule], order: Sequence[int]
+    domains: Sequence[ParameterDomain], rules: Sequence[Rule], order: Sequence[int]
 ) -> Tree | None:
     """Return the tree of the combinations that satisfy every rule, or None if there are none.
 
@@ -81,7 +87,11 @@ def grow_tree(
 
 
 def _extend(
-    domains: Sequence[Domain], ready: Sequence[Rule], columns: _Columns, nodes: int, new: int
+    domains: Sequence[ParameterDomain],
+    ready: Sequence[Rule],
+    columns: _Columns,
+    nodes: int,
+    new: int,
 ) -> tuple[Ints, Ints]:
     """Return node and value of the edges that bind one more parameter."""
     size = domains[new].size
@@ -153,7 +163,7 @@ def _evaluate(
 
 
 def _children(
-    domains: Sequence[Domain], pending: Sequence[Rule], below: _Columns, n: int
+    domains: Sequence[ParameterDomain], pending: Sequence[Rule], below: _Columns, n: int
 ) -> tuple[Ints, _Columns, int]:
     """Return each edge's child, the columns of the children, and their number.
 

@@ -16,7 +16,7 @@ import numpy as np
 from baco_like._typing import Column, Ints, Mask
 from baco_like.constraints.expression import Expression
 from baco_like.constraints.language.partial_evaluation import Term
-from baco_like.spaces.feasible.rules import Domain, Rule, mixed_radix, number_keys
+from baco_like.spaces.feasible.rules import ParameterDomain, Rule, mixed_radix, number_keys
 
 Numbering = tuple[Ints, int]
 """Numbers in ``range(k)``, ``(n,)``, and k."""
@@ -32,7 +32,10 @@ _BY_ROW = 2**16
 
 
 def number_futures(
-    domains: Sequence[Domain], pending: Sequence[Rule], positions: Mapping[int, Ints], n: int
+    domains: Sequence[ParameterDomain],
+    pending: Sequence[Rule],
+    positions: Mapping[int, Ints],
+    n: int,
 ) -> Numbering:
     """Number n partial configurations: those with the same number have the same feasible completions.
 

@@ -26,7 +26,7 @@ _PROBES = 256
 
 
 @dataclass(frozen=True, eq=False)
-class Domain:
+class ParameterDomain:
     """Some values of one parameter, in the order of their `keys`.
 
     Attributes:
@@ -58,7 +58,7 @@ class Domain:
         """Increasing numbers of the values, ``(size,)``: the code of a scalar, the rank of a permutation."""
         return permutation_ranks(self.codes) if self.width > 1 else self.codes[:, 0]
 
-    def subset(self, mask: Mask) -> Domain:
+    def subset(self, mask: Mask) -> ParameterDomain:
         """Return the domain of the values where ``mask``, ``(size,)``, is True."""
         return replace(self, codes=self.codes[mask], column=self.column[mask])
 
@@ -81,7 +81,7 @@ def whole_numbers(numbers: Array, size: int | Ints) -> Ints:
     return np.where(whole == numbers, whole, -1)
 
 
-def list_domain(name: str, parameter: Parameter) -> Domain:
+def list_domain(name: str, parameter: Parameter) -> ParameterDomain:
     """Return all values of a parameter with a finite cardinality (a permutation's are listed)."""
     count = int(parameter.cardinality)
     if parameter.width > 1:
@@ -89,7 +89,7 @@ def list_domain(name: str, parameter: Parameter) -> Domain:
     else:
         codes = parameter.code_range[0] + np.arange(count, dtype=np.float64)[:, None]
     ordered = parameter.kind is not ParameterKind.UNORDERED
-    return Domain(name, codes, parameter.column(codes), ordered, count)
+    return ParameterDomain(name, codes, parameter.column(codes), ordered, count)
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +107,7 @@ class Rule:
 
     constraint: Constraint
     members: tuple[int, ...]
-    domains: tuple[Domain, ...]
+    domains: tuple[ParameterDomain, ...]
     share: float = 1.0
     table: Mask | None = None
 
@@ -132,13 +132,15 @@ class Rule:
         return replace(self, share=float(table.mean()), table=table.reshape(self.sizes))
 
 
-def bind(constraint: Constraint, domains: Sequence[Domain]) -> Rule:
+def bind(constraint: Constraint, domains: Sequence[ParameterDomain]) -> Rule:
     """Return the rule of a constraint over these domains, without its table and share."""
     members = [i for i, domain in enumerate(domains) if domain.name in constraint.parameters]
     return Rule(constraint, tuple(members), tuple(domains[i] for i in members))
 
 
-def tighten(domains: Sequence[Domain], rules: Sequence[Rule]) -> tuple[list[Domain], list[Rule]]:
+def tighten(
+    domains: Sequence[ParameterDomain], rules: Sequence[Rule]
+) -> tuple[list[ParameterDomain], list[Rule]]:
     """Drop values that some table never allows, until every value is allowed by every table; merge tables.
 
     Returns:

@@ -19,7 +19,7 @@ from typing import final
 import numpy as np
 
 from baco_like._typing import Array, Codes, Mask, Rng
-from baco_like.spaces.feasible.rules import Domain
+from baco_like.spaces.feasible.rules import ParameterDomain
 from baco_like.spaces.feasible.tree import Level
 
 Row = Sequence[float]
@@ -58,7 +58,7 @@ class ValueStep:
         known: The children of nodes that were visited.
     """
 
-    def __init__(self, column: int, domain: Domain, level: Level, used: Array) -> None:
+    def __init__(self, column: int, domain: ParameterDomain, level: Level, used: Array) -> None:
         self.column, self.ordered = column, domain.ordered
         self.codes = domain.codes[:, 0]
         self.starts, self.values = level.start, level.value

@@ -29,7 +29,7 @@ def list_of(text: str) -> list[Any]:
     """
     try:
         body, _ = source.parse_expression(text)
-        values = _Reader().value(body, {}, 0)
+        values = _LiteralReader().value(body, {}, 0)
         if not isinstance(values, list | range):
             raise Refused("not a list")
         if not all(isinstance(value, bool | int | float | str) for value in values):
@@ -48,7 +48,7 @@ Bound = Mapping[str, Any]
 """The variables of the comprehensions around a node."""
 
 
-class _Reader:
+class _LiteralReader:
     """Evaluates nodes until `MAX_STEPS` are used up."""
 
     def __init__(self) -> None:

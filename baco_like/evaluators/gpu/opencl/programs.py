@@ -40,7 +40,7 @@ def serve(settings: Mapping[str, Any]) -> KernelServer:
         nonlocal session
         # After a failed launch the context may be unusable.
         if session is None or session.failed:
-            session = _Session(device, arrays, expected)
+            session = _OpenCLSession(device, arrays, expected)
         macros = {name: to_text(value) for name, value in config.items()}
         macros |= {name: str(value) for name, value in problem.macros(size).items()}
         options = [*settings["options"], *(f"-D{name}={text}" for name, text in macros.items())]
@@ -90,7 +90,7 @@ def find_device(platform: str, device: int) -> Any:
     return devices[device]
 
 
-class _Session:
+class _OpenCLSession:
     """A context with its queue and its buffers."""
 
     def __init__(
@@ -112,7 +112,7 @@ class _Session:
 class _OpenCLKernel:
     """A built kernel. Its buffers are filled again, as an earlier kernel may have written to the wrong place."""
 
-    session: _Session
+    session: _OpenCLSession
     kernel: Any
     global_size: tuple[int, ...]
     local_size: tuple[int, ...]
