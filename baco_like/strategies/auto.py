@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, final
 
+from baco_like._random import Purpose, generator
 from baco_like._typing import Codes, Rng
 from baco_like.parameters.protocol import ParameterKind
 from baco_like.records.history import History
 from baco_like.records.trial import Observation, Proposal
-from baco_like.spaces.design import distinct_middle, middle
+from baco_like.spaces.design import distinct_middle, has_distinct_middle, middle
 from baco_like.spaces.space import Space, in_words
 from baco_like.strategies.bayesian.bayesian import Bayesian, TransferLearning, with_quantities
 from baco_like.strategies.composite.adaptive_design import AdaptiveDesign
@@ -40,19 +41,19 @@ PRIORS = Priors(lengthscale=LogNormal(4.0, 1.0))
 """Prior of the lengthscales, chosen by measurement (benchmarks/quality/log/priors.md). Its mode, 1.5, is near the mode
 of the default `Priors`, but long lengthscales are more probable (half are above 4) and short ones less."""
 
-TRIALS_BEFORE_MODEL = (3, 10)
-"""Smallest and largest number of trials before the model is used."""
+OTHER_DESIGN_SIZES = (3, 10)
+"""Smallest and largest size of a design that the user chose; the default design decides its size by its results."""
 
 
-def trials_before_model(space: Space) -> int:
-    """Return the number of trials before the model is used: 3, or up to 10 if permutations have many orders.
+def size_of_other_design(space: Space) -> int:
+    """Return the size of a design that the user chose: 3, or up to 10 if permutations have many orders.
 
-    The number is log2 of the number of orders, rounded down (9 for six loops). After only three trials a model would
-    stay near the best order for a long time.
+    It does not apply to the default, whose size `AdaptiveDesign` decides. The size is log2 of the number of orders,
+    rounded down (9 for six loops). After only three trials a model would stay near the best order for a long time.
     """
     active = (space.parameters[name] for name in space.active)
     bits = sum(math.log2(p.cardinality) for p in active if p.kind is ParameterKind.PERMUTATION)
-    fewest, most = TRIALS_BEFORE_MODEL
+    fewest, most = OTHER_DESIGN_SIZES
     return min(most, max(fewest, int(bits)))
 
 
@@ -65,7 +66,7 @@ class Auto:
 
     Attributes:
         initial: Number of trials before the model is used, 0 or more; the model needs two successes. None lets the
-            first trials decide (`AdaptiveDesign`); with another design than the middle, `trials_before_model` decides.
+            first trials decide (`AdaptiveDesign`); for another design than the middle, `size_of_other_design` decides.
         design: Chooses the configurations of these trials.
         surrogate: "gp" (closed form), "gpytorch" or "forest".
         device: Torch device of "gpytorch": "auto" (the GPU if there is one), "cpu", "cuda" or "cuda:N".
@@ -92,7 +93,7 @@ class Auto:
         return replace(self, tasks=tuple(tasks))
 
     def choice(self, problem: Problem) -> tuple[Strategy[Any], str]:
-        """Return the strategy for a problem, and the reason in one line."""
+        """Return the strategy for a problem, and the reason in one line; `ask` adds the size of the default design."""
         size = problem.space.feasible_size
         shown = in_words(size)
         if size is not None and size <= FEW:
@@ -104,12 +105,8 @@ class Auto:
             reason = f"{reason} and those of related tasks, after 1 of the design"
             return Phased(TransferLearning(bayesian, self.tasks), 1, self.design), reason
         if self.initial is None and self.design is middle:
-            adaptive = AdaptiveDesign(bayesian)
-            number = (
-                f"{adaptive.middles + 1} of the design, up to {adaptive.most} if the middle loses"
-            )
-            return adaptive, f"{reason} after {number}"
-        initial = trials_before_model(problem.space) if self.initial is None else self.initial
+            return AdaptiveDesign(bayesian), reason
+        initial = size_of_other_design(problem.space) if self.initial is None else self.initial
         before_success = distinct_middle if self.design is middle else None
         phased = Phased(bayesian, initial, self.design, before_success=before_success)
         return phased, f"{reason} after {initial} of the design"
@@ -129,6 +126,8 @@ class Auto:
         proposals = strategy.ask(problem, history, state, n, rng)
         if len(history):
             return proposals
+        if isinstance(strategy, AdaptiveDesign):
+            reason = f"{reason} after {_describe_size(strategy, problem.space, state.seed)}"
         return [replace(p, tag={**(p.tag or {}), "auto": reason}) for p in proposals]
 
     def tell(self, problem: Problem, state: Any, observation: Observation, rng: Rng) -> Any:
@@ -145,3 +144,10 @@ class Auto:
         """
         strategy, _ = self.choice(problem)
         return require_predictive(strategy).predict(problem, history, state, codes, rng)
+
+
+def _describe_size(design: AdaptiveDesign, space: Space, seed: int) -> str:
+    """Return how many trials the default design has; ``seed`` is the one by which it looks for a middle."""
+    if has_distinct_middle(space, generator(seed, Purpose.MODEL)):
+        return f"{design.middles + 1} of the design, up to {design.most} if the middle loses"
+    return f"{design.most} of the design, as the space has no distinct middle"

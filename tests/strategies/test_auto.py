@@ -5,7 +5,7 @@ import pytest
 
 from baco_like import Optimizer, Permutation, Space
 from baco_like.exceptions import TrialError
-from baco_like.strategies.auto import trials_before_model
+from baco_like.strategies.auto import size_of_other_design
 from baco_like.strategies.bayesian.bayesian import Bayesian, with_quantities
 from baco_like.strategies.composite.wrappers import Phased
 
@@ -21,6 +21,27 @@ def test_the_first_tags_name_the_choice_and_its_reason():
     assert trial.tag["auto"].startswith(f"bayesian: {KERNEL.feasible_size} configurations")
     opt.observe(trial, 1.0)
     assert "auto" not in opt.suggest().tag
+
+
+FLAGS = Space({f"flag{i}": ["off", "on"] for i in range(6)})
+
+
+@pytest.mark.parametrize(
+    ("space", "size", "designs"),
+    [
+        (KERNEL, "after 3 of the design, up to 8 if the middle loses", ["middle"] * 2),
+        (
+            FLAGS,
+            "after 8 of the design, as the space has no distinct middle",
+            ["latin_hypercube"] * 8,
+        ),
+    ],
+)
+def test_the_reason_has_the_number_of_first_trials(space, size, designs):
+    opt = Optimizer(space, seed=1)
+    trials = opt.suggest(len(designs))
+    assert [trial.tag["design"] for trial in trials] == designs
+    assert opt.why(trials[0])["auto"].endswith(f" by the model {size}")
 
 
 def test_hardly_any_configurations_are_run_through():
@@ -84,7 +105,7 @@ def test_more_are_asked_for_than_there_are():
 def test_many_orders_are_given_more_first_points(loops, points):
     orders = {"order": Permutation(range(loops))} if loops else {}
     space = Space({"tile": [1, 2, 4, 8, 16], **orders})
-    assert trials_before_model(space) == points
+    assert size_of_other_design(space) == points
     opt = Optimizer(space, seed=1, settings={"design": "uniform"})
     for cost in range(1, points + 1):
         trial = opt.suggest()
