@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -25,6 +25,9 @@ _DTYPES: Mapping[ColumnKind, type] = {
 }
 """Types of the arrays of listed values; those of other kinds hold Python objects."""
 
+TYPE_NAMES: dict[Callable[..., Any], str] = {}
+"""Name of each built-in or registered type; `baco_like.parameters.registry` fills it."""
+
 
 class ParameterDefaults:
     """Members of parameters without intervals whose constructor arguments describe them completely."""
@@ -38,10 +41,20 @@ class ParameterDefaults:
         return None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return a JSON description: the name of the type and the arguments of the constructor."""
-        arguments = inspect.signature(type(self)).parameters
+        """Return a JSON description: the registered name of the type and the arguments of the constructor.
+
+        Raises:
+            SpaceError: The type is not registered, so that no reader would know its name.
+        """
+        own_type = type(self)
+        if own_type not in TYPE_NAMES:
+            raise SpaceError(
+                f"the parameter type {own_type.__name__} is not registered; "
+                f"call register_parameter('a_name', {own_type.__name__}) first, or define its to_dict"
+            )
+        arguments = inspect.signature(own_type).parameters
         described = {name: priors.to_json(getattr(self, name)) for name in arguments}
-        return {"type": type(self).__name__.lower(), **described}
+        return {"type": TYPE_NAMES[own_type], **described}
 
 
 def first_own_value(parameter: Parameter, readings: Iterable[Any]) -> Any | None:
@@ -151,8 +164,9 @@ class IndexedParameter(ParameterDefaults):
 class ListedParameter(IndexedParameter):
     """A parameter whose code is the index in its list of values.
 
-    Subclasses set `kind`, `values` and, if they have them, `default` and `prior`; they define ``distance``,
-    ``features`` and ``to_dict``.
+    Subclasses set `kind`, `values` and, if they have them, `default` and `prior`; they define ``distance`` and
+    ``features``. The inherited ``to_dict`` suits a registered type whose attributes have the names of the constructor's
+    arguments; other types define their own.
 
     Attributes:
         kind: `ParameterKind.ORDERED` or `ParameterKind.UNORDERED`.

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from baco_like.exceptions import SpaceError
+from baco_like.parameters.bases import TYPE_NAMES
 from baco_like.parameters.categorical import Categorical
 from baco_like.parameters.integer import Integer
 from baco_like.parameters.ordinal import Ordinal
@@ -25,9 +26,11 @@ PARAMETER_TYPES: dict[str, Callable[..., Parameter]] = {
     "categorical": Categorical,
     "permutation": Permutation,
 }
-"""The built-in and registered types by name; change it by `register_parameter` only."""
+"""The types by name. A type of this package is an entry here; `register_parameter` adds all others."""
 
 _BUILT_IN = frozenset(PARAMETER_TYPES)
+
+TYPE_NAMES.update({make: name for name, make in PARAMETER_TYPES.items()})
 
 
 def register_parameter(type_name: str, make: Callable[..., Parameter]) -> None:
@@ -36,7 +39,7 @@ def register_parameter(type_name: str, make: Callable[..., Parameter]) -> None:
     A second call with the same name replaces the class, as when a notebook cell runs again.
 
     Args:
-        type_name: The ``type`` that the parameter's ``to_dict`` writes.
+        type_name: The ``type`` that the parameter's ``to_dict`` writes; an inherited ``to_dict`` writes this name.
         make: The class; its constructor accepts the other fields of ``to_dict`` as keyword arguments.
 
     Raises:
@@ -45,6 +48,7 @@ def register_parameter(type_name: str, make: Callable[..., Parameter]) -> None:
     if type_name in _BUILT_IN:
         raise SpaceError(f"parameter type {type_name!r} is built in; choose another name")
     PARAMETER_TYPES[type_name] = make
+    TYPE_NAMES[make] = type_name
 
 
 def parameter_to_dict(parameter: Parameter) -> dict[str, Any]:

@@ -10,7 +10,14 @@ import pytest
 
 from baco_like import Categorical, Gaussian, Integer, Ordinal, Permutation, Real
 from baco_like.exceptions import SpaceError
-from baco_like.parameters import ListedParameter, ParameterKind, register_parameter
+from baco_like.parameters import (
+    ListedParameter,
+    ParameterKind,
+    parameter_from_dict,
+    parameter_to_dict,
+    register_parameter,
+    registry,
+)
 from baco_like.testing.parameters import CHECKS, features_measure_the_distance
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "parameter_type.py"
@@ -96,3 +103,40 @@ def test_built_in_names_are_not_replaced():
     with pytest.raises(SpaceError, match="'real' is built in"):
         register_parameter("real", Integer)
     register_parameter("subset", type(SUBSET))  # registering again is fine
+
+
+def define_three_sizes():
+    """Return a new type that inherits `to_dict`."""
+
+    @final
+    @dataclass(frozen=True)
+    class ThreeSizes(ListedParameter):
+        unit: int
+        kind = ParameterKind.ORDERED
+
+        @property
+        def values(self):
+            return (self.unit, 2 * self.unit, 3 * self.unit)
+
+        def distance(self, a, b):
+            return np.abs(a - b.T)
+
+        def features(self, codes):
+            return codes / 2
+
+    return ThreeSizes
+
+
+def test_an_inherited_description_has_the_registered_name(monkeypatch):
+    monkeypatch.setattr(registry, "PARAMETER_TYPES", dict(registry.PARAMETER_TYPES))
+    sizes = define_three_sizes()(8)
+    with pytest.raises(SpaceError, match=r"ThreeSizes is not registered; call register_parameter"):
+        parameter_to_dict(sizes)
+    register_parameter("three_sizes", type(sizes))
+    assert parameter_to_dict(sizes) == {"version": 1, "type": "three_sizes", "unit": 8}
+    assert parameter_from_dict(parameter_to_dict(sizes)) == sizes
+    for check in CHECKS:
+        check(sizes)
+    # A notebook cell that runs again defines another class; objects of the first one keep their name.
+    register_parameter("three_sizes", define_three_sizes())
+    assert parameter_to_dict(sizes)["type"] == "three_sizes"
