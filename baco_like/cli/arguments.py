@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -84,10 +84,18 @@ def _add_export(commands: Any) -> None:
     add = commands.add_parser("export", help=summary).add_argument
     add("source", type=Path, metavar="SOURCE", help="a journal, T4, Kernel Tuner, KTT, CSV")
     add("target", type=Path, metavar="TARGET", help="new file; must not exist")
-    formats = ("t4", "kernel_tuner", "ktt", "baco", "csv")
-    target = "of the target; a name that ends in .gz is compressed"
-    add("--format", required=True, choices=formats, help=target)
+    target = "of the target: %(choices)s; a name that ends in .gz is compressed"
+    add("--format", required=True, choices=_ResultFormats(), metavar="FORMAT", help=target)
     add("--objective", metavar="NAME", help="the measurement to optimize (default: the file's)")
+
+
+class _ResultFormats:
+    """The names of the formats of results, imported when they are needed: ``baco-like --help`` loads no NumPy."""
+
+    def __iter__(self) -> Iterator[str]:
+        from baco_like.results import FORMATS
+
+        return iter(FORMATS)
 
 
 def _whole(least: int, why: str = "") -> Callable[[str], int]:

@@ -61,3 +61,16 @@ def test_a_mistake_is_one_line(
     (line,) = capsys.readouterr().err.splitlines()
     assert message in line
     assert not Path("new").exists()
+
+
+def test_the_formats_are_those_of_the_results(
+    journal: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        cli.main(["export", "--help"])
+    assert ", ".join(FORMATS) in " ".join(capsys.readouterr().out.split())
+    with pytest.raises(SystemExit):
+        cli.main(["export", "old", "new", "--format", "t5"])
+    error = capsys.readouterr().err
+    assert "invalid choice: 't5'" in error
+    assert all(name in error for name in FORMATS)
