@@ -22,7 +22,7 @@ from baco_like.records.trial import Observation, Outcome, Status, Trial
 from baco_like.spaces.space import Space
 
 SCHEMA = 1
-"""Version of the event format; readers refuse newer versions."""
+"""Version of the event format; readers refuse all other versions."""
 
 Event = Mapping[str, Any]
 

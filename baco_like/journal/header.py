@@ -25,7 +25,7 @@ _LIBRARIES = ("baco-like", "numpy", "scipy", "torch", "gpytorch", "scikit-learn"
 
 @dataclass(frozen=True)
 class Options:
-    """Options of a run; fixed when its journal is created.
+    """Options of a run, fixed when its journal is created; only the budget may differ on a resume.
 
     Attributes:
         direction: ``minimize`` or ``maximize``.
@@ -92,7 +92,7 @@ class Header:
         """Return the header in an ``opened`` event.
 
         Raises:
-            JournalError: It is another event, malformed, or of a newer schema.
+            JournalError: It is another event, malformed, or of another schema.
         """
         if event.get("event") != "opened":
             raise JournalError(f"{path}: record 0 is not a header of a baco_like journal", 0)

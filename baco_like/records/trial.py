@@ -17,7 +17,16 @@ from baco_like._typing import Array
 from baco_like.exceptions import TrialError
 
 FAILURE_WORDS = ("compile", "runtime", "correctness", "timeout", "constraints")
-"""The failure words of the T4 result format. Free text is allowed as well."""
+"""The failure words of the T4 result format. Free text is allowed as well.
+
+* ``compile``: the build failed.
+* ``runtime``: the program crashed, ended with a nonzero exit code, or gave no finite number; also the word of
+  `Infeasible` and of ``failed=True`` if no other is given.
+* ``correctness``: the program ran, and a check found its result wrong.
+* ``timeout``: a build, run or check took longer than its limit; also the word of censored outcomes.
+* ``constraints``: the configuration violates a constraint that the space does not contain: one of another tool, one
+  that excluded it from a recording, or one in code that raises `Infeasible` with this word.
+"""
 
 
 JsonObject = Mapping[str, Any]

@@ -69,8 +69,8 @@ class CKernelSettings(KernelSettings):
 class CKernelBench:
     """Compiles kernels.
 
-    Failures: ``constraints`` (or another word) if the problem raises `Infeasible`, ``compile`` if the compiler fails,
-    ``timeout`` if it takes too long. For failures of the run see `CProgram`.
+    Failures: if the problem raises `Infeasible`, its word (``runtime`` unless it names another); ``compile`` if the
+    compiler fails, ``timeout`` if it takes too long. For failures of the run see `CProgram`.
 
     Args:
         problem: The problem file.
