@@ -1,6 +1,10 @@
 """The Python examples of the documentation run when pasted, those of one page together and in order."""
 
+import json
 import re
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -41,6 +45,39 @@ def test_the_examples_of_a_page_run(page, tmp_path):
         pytest.importorskip(package)
     done = run(DOCS / f"{page}.md", tmp_path)
     assert done.returncode == 0, done.stderr
+
+
+RUN_FILES = [
+    (str(page.relative_to(DOCS)), text)
+    for page in sorted(DOCS.rglob("*.md"))
+    for text in re.findall(r"```toml\n(.*?)```", page.read_text(), re.S)
+    if "[budget]" in text
+]
+BLUR = '#include <stdio.h>\nint main(void) { return printf("time: %d.5\\n", TILE) < 0; }'
+
+
+def test_complete_run_files_are_found():
+    assert {page for page, _ in RUN_FILES} == {
+        "reference/run_file.md",
+        "tutorials/tune_a_program.md",
+    }
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
+@pytest.mark.parametrize(("page", "text"), RUN_FILES, ids=[page for page, _ in RUN_FILES])
+def test_a_complete_run_file_runs(page, text, tmp_path):
+    (tmp_path / "blur.c").write_text(BLUR)
+    kernel = tmp_path / "kernel"
+    kernel.write_text("#!/bin/sh\n")
+    kernel.chmod(0o755)
+    (tmp_path / "run.toml").write_text(text)
+    out = tmp_path / "out"
+    command = [sys.executable, "-m", "baco_like", "tune", "run.toml", "--budget", "3", "--out", out]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    records = [json.loads(line) for line in (out / "run.jsonl").read_text().splitlines()]
+    outcomes = [row for record in records for row in record.get("outcomes", [])]
+    assert [row["status"] for row in outcomes] == ["ok"] * 3
 
 
 def named_paths(text):
