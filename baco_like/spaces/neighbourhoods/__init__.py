@@ -1,17 +1,17 @@
 """Neighbours of configurations: which ones there are by each definition, for many rows at once."""
 
-from baco_like.spaces.neighbourhoods.all_parameters import (
+from baco_like.spaces.neighbourhoods.joint_change import (
     index_distance,
     jointly_adjacent,
     strictly_adjacent,
 )
-from baco_like.spaces.neighbourhoods.one_parameter import adjacent, hamming
 from baco_like.spaces.neighbourhoods.proposals import (
     DRAWS,
     Neighbours,
     ParameterLocation,
     locate_parameters,
 )
+from baco_like.spaces.neighbourhoods.single_change import adjacent, hamming
 
 __all__ = [
     "DRAWS",

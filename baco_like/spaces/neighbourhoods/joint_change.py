@@ -1,6 +1,6 @@
 """Neighbours in which several parameters may differ (Willemsen et al., section IV-A), for many rows at once.
 
-As in `baco_like.spaces.neighbourhoods.one_parameter`, every function returns feasible rows and their owners.
+As in `baco_like.spaces.neighbourhoods.single_change`, every function returns feasible rows and their owners.
 """
 
 from __future__ import annotations
