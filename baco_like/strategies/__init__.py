@@ -20,12 +20,9 @@ from baco_like.strategies.evolutionary.swarms import Firefly, ParticleSwarm
 from baco_like.strategies.exhaustive import Exhaustive
 from baco_like.strategies.local.base import Climber, LocalSearchStrategy
 from baco_like.strategies.local.genetic_local_search import GeneticLocalSearch
-from baco_like.strategies.local.local_search import (
-    IteratedLocalSearch,
-    MultiStartLocalSearch,
-    SimulatedAnnealing,
-    TabuSearch,
-)
+from baco_like.strategies.local.local_search import IteratedLocalSearch, MultiStartLocalSearch
+from baco_like.strategies.local.simulated_annealing import SimulatedAnnealing
+from baco_like.strategies.local.tabu_search import TabuSearch
 from baco_like.strategies.moves import BetaRank, Crossover, Selection, Tournament
 from baco_like.strategies.protocol import (
     Prediction,

@@ -23,7 +23,12 @@ from baco_like.strategies.composite.wrappers import Design, Phased, RandomInterl
 from baco_like.strategies.direct import global_minimisers, pattern_search
 from baco_like.strategies.evolutionary import differential_evolution, genetic_algorithm, swarms
 from baco_like.strategies.exhaustive import Exhaustive
-from baco_like.strategies.local import genetic_local_search, local_search
+from baco_like.strategies.local import (
+    genetic_local_search,
+    local_search,
+    simulated_annealing,
+    tabu_search,
+)
 from baco_like.strategies.protocol import Strategy
 from baco_like.strategies.racing.iterated_racing import Racing
 from baco_like.strategies.random_search import RandomSearch
@@ -55,7 +60,7 @@ def _after_design(then: Strategy[Any], initial: int, design: str) -> Phased:
 def _bayesian(
     initial: int = 10, design: str = "uniform", surrogate: str = "gp", device: str = "auto"
 ) -> Phased:
-    """Bayesian optimization as in BaCO: Gaussian process, model of failures, complete scan or local search."""
+    """BaCO's Bayesian optimization: ten uniform draws, then Gaussian process, failure model, scan or local search."""
     then = Bayesian(create_surrogate(surrogate, GaussianProcess(), device))
     return _after_design(then, initial, design)
 
@@ -164,8 +169,8 @@ STRATEGIES: Mapping[str, Maker] = {
     "firefly": swarms.Firefly,
     "multi_start_local_search": local_search.MultiStartLocalSearch,
     "iterated_local_search": local_search.IteratedLocalSearch,
-    "tabu_search": local_search.TabuSearch,
-    "simulated_annealing": local_search.SimulatedAnnealing,
+    "tabu_search": tabu_search.TabuSearch,
+    "simulated_annealing": simulated_annealing.SimulatedAnnealing,
     "genetic_local_search": genetic_local_search.GeneticLocalSearch,
     "basin_hopping": global_minimisers.BasinHopping,
     "dual_annealing": global_minimisers.DualAnnealing,
