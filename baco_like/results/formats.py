@@ -151,7 +151,8 @@ def _read(text: str, objective: str | None) -> Recording:
             if key in document:
                 raise RunFileError(f"it describes a space, {what}, and holds no results")
     first_line = text.partition("\n")[0]
-    if document is None and "," in first_line and text.lstrip()[0] not in "{[":
+    is_text = "\0" not in first_line  # a database begins with a name and a zero byte
+    if document is None and is_text and "," in first_line and text.lstrip()[0] not in "{[":
         return _read_csv(text, objective)
     raise RunFileError(f"unknown format; known formats are {_TRIED}")
 
@@ -167,6 +168,8 @@ def _read_csv(text: str, objective: str | None) -> Recording:
     """Read a CSV file; an incomplete last line is left out."""
     whole = text[: text.rfind("\n") + 1]
     lines = list(filter(None, csv.reader(io.StringIO(whole, newline=""), skipinitialspace=True)))
+    if not lines:
+        raise RunFileError("a CSV file without a complete line; a line ends with a line break")
     if is_table(lines[0]):
         return from_table(lines)
     return from_frame(lines) if is_frame(lines[0]) else from_samples(lines, objective)
