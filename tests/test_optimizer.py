@@ -467,7 +467,7 @@ def test_load_without_a_journal(tmp_path):
     with pytest.raises(JournalError, match="does not exist"):
         Optimizer.load(tmp_path / "none.jsonl")
     (tmp_path / "other.jsonl").write_text('{"hello": 1}\n')
-    with pytest.raises(JournalError, match="record 0"):
+    with pytest.raises(JournalError, match="event 0"):
         Optimizer.load(tmp_path / "other.jsonl")
 
 
@@ -693,7 +693,7 @@ def test_forged_records_are_refused_with_their_number(space, tmp_path, forged):
     with (tmp_path / "j").open("ab") as file:
         rest = json.dumps({"n": len(lines), **forged})[1:].encode()
         file.write(b'{"crc":"%08x",' % zlib.crc32(rest) + rest + b"\n")
-    with pytest.raises(JournalError, match="record 2") as caught:
+    with pytest.raises(JournalError, match="event 2") as caught:
         Optimizer.load(tmp_path / "j")
     assert caught.value.record == 2
 
@@ -719,7 +719,7 @@ def test_forged_headers_are_refused(space, tmp_path, part, value):
     header[part] = {**header[part], **value} if part == "options" and value else value
     rest = json.dumps(header)[1:].encode()
     (tmp_path / "j").write_bytes(b'{"crc":"%08x",' % zlib.crc32(rest) + rest + b"\n")
-    with pytest.raises(JournalError, match=r"record 0|schema 2"):
+    with pytest.raises(JournalError, match=r"event 0|schema 2"):
         Optimizer.load(tmp_path / "j")
 
 

@@ -1,4 +1,4 @@
-"""``baco-like repair``: recover the undamaged records of a journal."""
+"""``baco-like repair``: recover the undamaged events of a journal."""
 
 from __future__ import annotations
 
@@ -11,4 +11,4 @@ from baco_like.journal import repair
 def run(args: argparse.Namespace) -> None:
     """Write the new journal and print the losses."""
     result = repair(args.old, args.new, args.header)
-    print_line("\n".join([*result.notes, f"kept {result.kept} records in {args.new}"]))
+    print_line("\n".join([*result.notes, f"kept {result.kept} events in {args.new}"]))

@@ -16,7 +16,7 @@ from baco_like.cli.run_file import RunFile, read
 from baco_like.evaluators import Confirmation, Evaluator, SourceProvider, unwrap
 from baco_like.exceptions import BacoError, JournalError, MissingExtra, RunFileError
 from baco_like.optimizer import Optimizer
-from baco_like.optimizer.setup import read_records
+from baco_like.optimizer.setup import read_events
 from baco_like.running import AnyOf, MaxEvals, MaxTime, plot_convergence
 from baco_like.running.lock import sole_runner
 from baco_like.running.progress import show_progress
@@ -94,7 +94,7 @@ def _create_optimizer(run_file: RunFile, journal: Path | None, seed: int | None)
     """
     context = run_file.context
     if journal is not None and journal.exists():
-        options = read_records(journal)[0].options
+        options = read_events(journal)[0].options
         context = run_file.context_on_resume(options.context)
         seed = options.seed if seed is None else seed
     initial = {} if run_file.initial is None else {"initial": run_file.initial}

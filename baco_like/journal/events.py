@@ -1,4 +1,4 @@
-"""The events of a journal, made from records and turned back into them.
+"""The events of a journal, made from trials and outcomes and turned back into them.
 
 A run is the fold of its events, so resuming means reading them again. Events are plain dictionaries with an ``event``
 word: ``opened`` (the header), ``suggested``, ``observed``, ``abandoned`` or ``enqueued``.
@@ -31,12 +31,12 @@ _LARGEST = sys.float_info.max
 
 @dataclass(frozen=True)
 class Mark:
-    """A position between two records of a journal.
+    """A position between two events of a journal.
 
     Attributes:
-        number: Number of records before it.
+        number: Number of events before it.
         place: The offset in the journal's own unit (bytes of a file).
-        closed: Whether the record before it is complete, including its line end.
+        closed: Whether the event before it is complete, including its line end.
     """
 
     number: int = 0
@@ -58,7 +58,7 @@ class Journal(Protocol):
         """Return the events after a position, each with the position behind it.
 
         Raises:
-            JournalError: A record is damaged; the message has its number.
+            JournalError: An event is damaged; the message has its number.
         """
 
     def append(self, event: Event, after: Mark) -> Mark:
@@ -145,7 +145,7 @@ def suggested_event(
 def observed_event(trials: Sequence[Trial]) -> Event:
     """Return the event of one report of trials with outcomes.
 
-    Every row has its configuration, so that an observation survives even if the record of its suggestion is damaged.
+    Every row has its configuration, so that an observation survives even if the event of its suggestion is damaged.
     Rows of trials that were not suggested also have their origin.
     """
     rows = [outcome_row(trial, trial.outcome) for trial in trials if trial.outcome is not None]

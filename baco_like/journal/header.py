@@ -1,4 +1,4 @@
-"""The header of a journal, its first record: space, options, library versions and machine."""
+"""The header of a journal, its first event: space, options, library versions and machine."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class Header:
             JournalError: It is another event, malformed, or of another schema.
         """
         if event.get("event") != "opened":
-            raise JournalError(f"{path}: record 0 is not a header of a baco_like journal", 0)
+            raise JournalError(f"{path}: event 0 is not a header of a baco_like journal", 0)
         schema = event.get("schema")
         if schema != SCHEMA:
             raise JournalError(
@@ -112,7 +112,7 @@ class Header:
             earlier = tuple(map(WarmStartResults.read, event.get("warm_start", ())))
             return cls(dict(space), options, tuple(map(config_from_json, event["queue"])), earlier)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise JournalError(f"{path}: record 0 is not a header: {error!r}", 0) from error
+            raise JournalError(f"{path}: event 0 is not a header: {error!r}", 0) from error
 
     def check(
         self, space: Space, options: Options, points: Sequence[Any] | None, path: str

@@ -1,11 +1,11 @@
 """A journal in a file: JSON lines, appended under a lock, each with its number and a checksum.
 
-A record is one line::
+An event is one line::
 
     {"crc":"9ae0daaf","n":12,"event":"observed",...}
 
 where ``crc`` is the CRC-32 of every byte after its own field up to the line end. A flipped byte is therefore detected
-and reported with the record's number. A last line without a line end comes from a crash during a write; it was never
+and reported with the event's number. A last line without a line end comes from a crash during a write; it was never
 acknowledged, and the next writer removes it. The journal object has no state: readers keep their position.
 """
 
@@ -27,10 +27,10 @@ from baco_like.journal.lock import locked
 
 _HEAD = len('{"crc":"01234567",')
 _BEGINNING = '{"crc":"########","n":'
-"""Start of every record, with # for a hexadecimal digit."""
+"""Start of every line, with # for a hexadecimal digit."""
 
 
-def encode_record(number: int, event: Event) -> bytes:
+def encode_line(number: int, event: Event) -> bytes:
     """Return the line of one event, including its line end.
 
     Raises:
@@ -40,8 +40,8 @@ def encode_record(number: int, event: Event) -> bytes:
     return b'{"crc":"%08x",' % zlib.crc32(rest) + rest + b"\n"
 
 
-def decode_record(line: bytes, number: int) -> Event | None:
-    """Return the event in a line without its line end, or None if the line is not record ``number``."""
+def decode_line(line: bytes, number: int) -> Event | None:
+    """Return the event in a line without its line end, or None if the line is not event ``number``."""
     head, rest = line[:_HEAD], line[_HEAD:]
     if head != b'{"crc":"%08x",' % zlib.crc32(rest):
         return None
@@ -59,30 +59,30 @@ def _no_number(text: str) -> Any:
 _DECODER = json.JSONDecoder(parse_constant=_no_number)
 
 
-def _records(data: bytes, after: Mark, path: Path) -> Iterator[tuple[Event, Mark]]:
-    """Yield the records in the bytes after a position, one at a time to save memory.
+def _read_events(data: bytes, after: Mark, path: Path) -> Iterator[tuple[Event, Mark]]:
+    """Yield the events in the bytes after a position, one at a time to save memory.
 
     Raises:
-        JournalError: A record is damaged, or the file is not a journal.
+        JournalError: An event is damaged, or the file is not a journal.
     """
     place, at, number = after.place, _missing_end(data, after), after.number
     while (end := data.find(b"\n", at)) >= 0:
-        event = decode_record(data[at:end], number)
+        event = decode_line(data[at:end], number)
         if event is None:
             raise _damaged(path, number, data[at:])
         at, number = end + 1, number + 1
         yield event, Mark(number, place + at)
     rest = data[at:]
     whole = rest.rstrip(b"\0") if number else rest
-    event = decode_record(whole, number)
-    if event is not None:  # only the newline is missing: the record is complete
+    event = decode_line(whole, number)
+    if event is not None:  # only the newline is missing: the event is complete
         yield event, Mark(number + 1, place + at + len(whole), closed=False)
-    elif decode_record(rest[:-1], number) is not None or not _could_be_torn(rest, number):
+    elif decode_line(rest[:-1], number) is not None or not _could_be_torn(rest, number):
         raise _damaged(path, number, rest)
 
 
 def _missing_end(data: bytes, after: Mark) -> int:
-    """Return 1 if the data starts with the line end that the record before the position lacked, else 0."""
+    """Return 1 if the data starts with the line end that the line before the position lacked, else 0."""
     return int(not after.closed and data.startswith(b"\n"))
 
 
@@ -95,7 +95,7 @@ def write_journal(path: Path, events: Iterable[Event]) -> None:
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
         with part.open("xb") as file:
-            file.writelines(encode_record(number, event) for number, event in enumerate(events))
+            file.writelines(encode_line(number, event) for number, event in enumerate(events))
             file.flush()
             os.fsync(file.fileno())
         os.link(part, path)  # unlike a rename, it never replaces a file
@@ -110,7 +110,7 @@ def write_journal(path: Path, events: Iterable[Event]) -> None:
 
 
 def _could_be_torn(rest: bytes, number: int) -> bool:
-    """Return whether a crash can have left these bytes: the start of a record, zeros, or both."""
+    """Return whether a crash can have left these bytes: the start of a line, zeros, or both."""
     rest = rest.rstrip(b"\0") if number else rest
     begin = (_BEGINNING + f"{number},").encode()[: len(rest)]
     pattern = re.escape(begin).replace(rb"\#", b"[0-9a-f]")
@@ -119,9 +119,9 @@ def _could_be_torn(rest: bytes, number: int) -> bool:
 
 def _damaged(path: Path, number: int, line: bytes) -> JournalError:
     if number == 0 and not line.startswith(b'{"crc":"'):
-        return JournalError(f"{path} is not a baco_like journal; choose another file (record 0)", 0)
+        return JournalError(f"{path} is not a baco_like journal; choose another file (event 0)", 0)
     return JournalError(
-        f"{path}: record {number} is damaged (its checksum does not fit); "
+        f"{path}: event {number} is damaged (its checksum does not fit); "
         "keep the others with: baco-like repair OLD NEW",
         number,
     )
@@ -142,13 +142,13 @@ class JsonlJournal:
         """Return the events after a position, each with the position behind it.
 
         Raises:
-            JournalError: The file cannot be read; or, during the iteration, a record is damaged.
+            JournalError: The file cannot be read; or, during the iteration, an event is damaged.
         """
         if not self.path.exists() and not after.number:
             return iter(())
         with locked(self.path, os.O_RDONLY, fcntl.LOCK_SH) as fd:
             data = self._bytes(fd, after)
-        return _records(data, after, self.path)
+        return _read_events(data, after, self.path)
 
     def append(self, event: Event, after: Mark) -> Mark:
         """Write one event, wait until it is on the disk, and return the position behind it.
@@ -157,14 +157,14 @@ class JsonlJournal:
             JournalConflict: The journal has events after that position.
             JournalError: The event could not be written; the file is unchanged.
         """
-        line = encode_record(after.number, event)
+        line = encode_line(after.number, event)
         data = line if after.closed else b"\n" + line
         flags = os.O_RDWR if after.number else os.O_RDWR | os.O_CREAT
         with locked(self.path, flags, fcntl.LOCK_EX) as fd:
             tail = self._bytes(fd, after)
-            if next(_records(tail, after, self.path), None) is not None:
+            if next(_read_events(tail, after, self.path), None) is not None:
                 raise JournalConflict(f"{self.path} has grown")
-            if len(tail) > _missing_end(tail, after):  # an incomplete record, never acknowledged
+            if len(tail) > _missing_end(tail, after):  # an incomplete line, never acknowledged
                 os.ftruncate(fd, after.place)
             self._write(fd, data, after.place)
             if not after.number:

@@ -1,7 +1,7 @@
-"""Repair a damaged journal: write every record with a valid checksum to a new file that can be resumed.
+"""Repair a damaged journal: write every event with a valid checksum to a new file that can be resumed.
 
-Damaged records are left out and listed in the report. Every observation has its configuration, so it is kept even if
-the record of its suggestion is damaged.
+Damaged events are left out and listed in the report. Every observation has its configuration, so it is kept even if
+the event of its suggestion is damaged.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 from baco_like.exceptions import JournalError
 from baco_like.journal.events import Event, suggested_event
 from baco_like.journal.header import Header
-from baco_like.journal.json_lines import decode_record, write_journal
+from baco_like.journal.json_lines import decode_line, write_journal
 from baco_like.records import Trial
 
 _BEGINNING = re.compile(rb'\{"crc":"[0-9a-f]{8}","n":(\d{1,15}),')
-"""Start of a record. It cannot occur within a record, because JSON escapes the quotes in texts."""
+"""Start of a line. It cannot occur within an event, because JSON escapes the quotes in texts."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Repair:
     """Report of a repair.
 
     Attributes:
-        kept: Number of records of the old file that are in the new one.
+        kept: Number of events of the old file that are in the new one.
         notes: One line per change.
     """
 
@@ -35,8 +35,8 @@ class Repair:
     notes: tuple[str, ...]
 
 
-class _Record(NamedTuple):
-    """A valid record and its position in the file."""
+class _ValidLine(NamedTuple):
+    """A line with a valid checksum, its event and its position in the file."""
 
     number: int
     event: Event
@@ -45,26 +45,26 @@ class _Record(NamedTuple):
 
 
 def repair(old: Path, new: Path, header: Path | None = None) -> Repair:
-    """Write every valid record of a damaged journal to a new one; the old file is not changed.
+    """Write every valid event of a damaged journal to a new one; the old file is not changed.
 
     Args:
         old: The damaged journal.
         new: The new journal; the file must not exist.
-        header: A journal whose record 0 is used if the old one's is damaged.
+        header: A journal whose event 0 is used if the old one's is damaged.
 
     Raises:
         JournalError: A file cannot be read or written, or both headers are damaged.
     """
     data = _read_file(old)
-    records = list(_valid_records(data))
-    notes = list(_describe_damages(data, records))
-    events = {record.number: record.event for record in reversed(records)}  # of two, the first
+    lines = list(_find_valid_lines(data))
+    notes = list(_describe_damages(data, lines))
+    events = {line.number: line.event for line in reversed(lines)}  # of two, the first
     if header is not None and 0 not in events:
-        events |= {r.number: r.event for r in _valid_records(_read_file(header)) if not r.number}
-        notes.append(f"record 0 comes from {header}")
+        events |= {v.number: v.event for v in _find_valid_lines(_read_file(header)) if not v.number}
+        notes.append(f"event 0 comes from {header}")
     if 0 not in events:
         raise JournalError(
-            f"{old}: record 0 is damaged, which has the space and the options; start the same run on a new file and "
+            f"{old}: event 0 is damaged, which has the space and the options; start the same run on a new file and "
             "give that one by --header FILE",
             0,
         )
@@ -81,32 +81,32 @@ def _read_file(path: Path) -> bytes:
         raise JournalError(f"cannot read {path}: {error.strerror}") from error
 
 
-def _valid_records(data: bytes) -> Iterator[_Record]:
-    """Yield the records with a valid checksum, even if the line end between two is damaged."""
+def _find_valid_lines(data: bytes) -> Iterator[_ValidLine]:
+    """Yield the lines with a valid checksum, even if the line end between two is damaged."""
     begins = [(match.start(), int(match[1])) for match in _BEGINNING.finditer(data)]
     after = [*(start for start, _ in begins), len(data) + 1][1:]
     for (start, number), following in zip(begins, after, strict=True):
         line = data.find(b"\n", start)
         for end in {line, following - 1, min(following, len(data)) - 1} - {-1}:
-            event = decode_record(data[start:end], number)
+            event = decode_line(data[start:end], number)
             if event is not None:
-                yield _Record(number, event, start, end)
+                yield _ValidLine(number, event, start, end)
                 break
 
 
-def _describe_damages(data: bytes, records: Iterable[_Record]) -> Iterator[str]:
+def _describe_damages(data: bytes, lines: Iterable[_ValidLine]) -> Iterator[str]:
     """Yield one line per damaged part of the file."""
     place, number = 0, 0
-    for record in records:
-        if record.number < number:
-            yield f"record {record.number} occurs twice; the first is kept"
-        elif record.number > number:
-            last = record.number - 1
-            lost = f"record {number} is" if last == number else f"records {number} to {last} are"
-            yield f"{lost} damaged and dropped ({record.start - place} bytes)"
-        place, number = record.end + 1, max(number, record.number + 1)
+    for line in lines:
+        if line.number < number:
+            yield f"event {line.number} occurs twice; the first is kept"
+        elif line.number > number:
+            last = line.number - 1
+            lost = f"event {number} is" if last == number else f"events {number} to {last} are"
+            yield f"{lost} damaged and dropped ({line.start - place} bytes)"
+        place, number = line.end + 1, max(number, line.number + 1)
     if data[place:].strip(b"\0\n"):
-        yield f"record {number} is damaged or cut off and dropped ({len(data) - place} bytes at the end)"
+        yield f"event {number} is damaged or cut off and dropped ({len(data) - place} bytes at the end)"
 
 
 def _find_lost_trials(events: Collection[Event]) -> dict[int, Mapping[str, Any]]:
@@ -128,14 +128,14 @@ def _rows(event: Event, name: str) -> list[Any]:
 
 @dataclass
 class _Adapter:
-    """Adapts records to each other if records between them are lost.
+    """Adapts events to each other if events between them are lost.
 
     Attributes:
         lost: Configurations of observed trials whose suggestion is lost, by id.
         notes: One line per change.
         pending: Ids of pending trials.
         next_id: As in `History`.
-        dropped: Number of records that were left out.
+        dropped: Number of events that were left out.
     """
 
     lost: dict[int, Mapping[str, Any]]
@@ -151,7 +151,7 @@ class _Adapter:
                 adapted = list(self._adapt(number, events[number]))
             except (LookupError, TypeError, ValueError, AttributeError):
                 adapted = []
-                self.notes.append(f"record {number} is not a known event; dropped")
+                self.notes.append(f"event {number} has an unknown kind or lacks a part; dropped")
             self.dropped += not adapted
             yield from adapted
 
@@ -169,14 +169,14 @@ class _Adapter:
                 for row in event["outcomes"]:
                     i, is_new = row["id"], "origin" in row
                     yield from self._suggest_lost(i if is_new else i + 1)
-                    if is_new or self._is_pending(i, f"record {number}", "its outcome is dropped"):
+                    if is_new or self._is_pending(i, f"event {number}", "its outcome is dropped"):
                         self._add_pending([i])
                         self.pending.remove(i)
                         rows.append(row)
                 if rows:
                     yield {**event, "outcomes": rows}
             case "abandoned":
-                if self._is_pending(event["id"], f"record {number}", "dropped"):
+                if self._is_pending(event["id"], f"event {number}", "dropped"):
                     self.pending.remove(event["id"])
                     yield event
             case "enqueued":
@@ -184,11 +184,11 @@ class _Adapter:
             case kind:
                 raise KeyError(kind)
 
-    def _is_pending(self, trial_id: int, record: str, consequence: str) -> bool:
+    def _is_pending(self, trial_id: int, where: str, consequence: str) -> bool:
         """Return whether a trial is pending; note the consequence if it is not."""
         if trial_id in self.pending:
             return True
-        self.notes.append(f"{record}: trial {trial_id} is unknown; {consequence}")
+        self.notes.append(f"{where}: trial {trial_id} is unknown; {consequence}")
         return False
 
     def _suggest_lost(self, before: int) -> Iterator[Event]:

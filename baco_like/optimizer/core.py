@@ -1,4 +1,7 @@
-"""The Optimizer: suggests configurations and learns from their outcomes. The only mutable object of the core."""
+"""The Optimizer: suggests configurations and learns from their outcomes.
+
+It changes; spaces, histories, models and strategies do not. Journals and evaluators change too.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ from baco_like.optimizer.setup import (
     check_lease,
     encode_feasible,
     first_configs,
-    read_records,
+    read_events,
     resolve_journal,
     resolve_strategy,
     restore_strategy,
@@ -139,7 +142,7 @@ class Optimizer:
             JournalError: The file is missing or damaged, or the space or the strategy is not the journal's.
         """
         path = Path(path)
-        header = with_default_settings(read_records(path)[0])
+        header = with_default_settings(read_events(path)[0])
         optimizer = cls.__new__(cls)
         optimizer._callbacks, optimizer._lease = (), check_lease(lease)
         restored = restore_strategy(header.options.strategy, strategy, path)
@@ -275,7 +278,7 @@ class Optimizer:
     def refresh(self) -> None:
         """Apply the events that other writers have added to the journal; all recording methods do so by themselves."""
         with self._run.lock:
-            self._run.follow()
+            self._run.replay_new_events()
             self._announce()
 
     def _commit(self, make: Callable[[OptimizerState], Draft]) -> Draft:
@@ -373,7 +376,7 @@ class Optimizer:
         return recommend(self.state)
 
     def predict(self, configs: Sequence[Config]) -> tuple[Array, Array, Array]:
-        """Return mean, standard deviation (user's unit) and probability of feasibility, each (n,).
+        """Return mean, standard deviation (user's unit) and the probability that it runs, each (n,).
 
         The probability is 0 where a known constraint excludes the configuration.
 

@@ -17,7 +17,7 @@ from baco_like.journal import Header, WarmStartResults
 from baco_like.journal.events import Event, enqueued_event, observed_event, suggested_event
 from baco_like.journal.json_lines import write_journal
 from baco_like.journal.warm_start_results import numbered
-from baco_like.optimizer.setup import Config, default_points, read_records
+from baco_like.optimizer.setup import Config, default_points, read_events
 from baco_like.optimizer.state import apply_events, initial_state
 from baco_like.optimizer.warm_start import default_values, map_config
 from baco_like.records.trial import Status, Trial
@@ -70,10 +70,10 @@ def migrate(
         JournalError: The old journal cannot be read, or the new one cannot be written.
     """
     space = space if isinstance(space, Space) else Space(space)
-    header, _, records = read_records(Path(old))
+    header, _, old_events = read_events(Path(old))
     old_space = Space.from_dict({**header.space, "constraints": []})  # callables are not written
     strategy = RandomSearch()  # its state is empty, so replaying is quick
-    past = apply_events(initial_state(header, old_space, strategy), records, str(old))[0].history
+    past = apply_events(initial_state(header, old_space, strategy), old_events, str(old))[0].history
     move = _config_move(old_space, space)
     results = [_move_warm_start(part, move) for part in header.earlier]
     warm = tuple(part for part in results if part is not None)

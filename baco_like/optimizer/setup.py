@@ -1,4 +1,4 @@
-"""Resolve the arguments of a new or resumed run: strategy, first points, journal, lease."""
+"""Resolve the arguments of `Optimizer`: strategy, first points, journal, lease; `state.py` replays the journal."""
 
 from __future__ import annotations
 
@@ -90,31 +90,31 @@ def check_lease(seconds: float | None) -> float | None:
     return number
 
 
-def read_records(path: Path) -> tuple[Header, Mark, Iterator[tuple[Event, Mark]]]:
-    """Return the header of a journal, the position behind it, and the records after it.
+def read_events(path: Path) -> tuple[Header, Mark, Iterator[tuple[Event, Mark]]]:
+    """Return the header of a journal, the position behind it, and the events after it.
 
     Raises:
         JournalError: The file is missing, empty or damaged.
     """
     if not path.exists():
         raise JournalError(f"{path} does not exist; start a run with Optimizer(storage=...)")
-    header, mark, records = split_header(JsonlJournal(path), str(path))
+    header, mark, events = split_header(JsonlJournal(path), str(path))
     if header is None:
-        raise JournalError(f"{path} holds no record; start a run with Optimizer(storage=...)")
-    return header, mark, records
+        raise JournalError(f"{path} holds no event; start a run with Optimizer(storage=...)")
+    return header, mark, events
 
 
 def split_header(
     journal: Journal, name: str
 ) -> tuple[Header | None, Mark, Iterator[tuple[Event, Mark]]]:
-    """Return the header of a journal (None for an empty one), the position behind it, and the records after it.
+    """Return the header of a journal (None for an empty one), the position behind it, and the events after it.
 
     Raises:
-        JournalError: Record 0 is not a header.
+        JournalError: Event 0 is not a header.
     """
-    records = iter(journal.read(START))
-    event, mark = next(records, (None, START))
-    return None if event is None else Header.read(event, name), mark, records
+    events = iter(journal.read(START))
+    event, mark = next(events, (None, START))
+    return None if event is None else Header.read(event, name), mark, events
 
 
 def resolve_strategy(
@@ -182,7 +182,7 @@ def restore_strategy(
         try:
             named = create_strategy(description["name"], description["settings"])
         except (ValueError, TypeError, KeyError) as error:
-            raise JournalError(f"{path}: record 0 names an unknown strategy: {error}", 0) from error
+            raise JournalError(f"{path}: event 0 names an unknown strategy: {error}", 0) from error
         if given is None:
             return named
         recorded = describe(named)

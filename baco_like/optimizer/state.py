@@ -1,4 +1,7 @@
-"""The state of an optimizer as a value, how events change it, and a holder that keeps it in step with a journal."""
+"""The state of an optimizer as a value, and how events change it.
+
+`JournaledState` holds the state, writes every event to the journal, and replays a journal to resume its run.
+"""
 
 from __future__ import annotations
 
@@ -26,19 +29,19 @@ from baco_like.records import History, Observation, Outcome
 from baco_like.spaces.space import Space
 from baco_like.strategies.protocol import Problem, Strategy, use_related_tasks
 
-_INVALID_RECORD = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError)
-"""Errors that a malformed record can cause; `TrialError` and `ConfigError` are value errors."""
+_INVALID_EVENT = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError)
+"""Errors that a malformed event can cause; `TrialError` and `ConfigError` are value errors."""
 
 _BATCH = 500
-"""Number of records whose configurations are encoded together, several times as fast as separately."""
+"""Number of events whose configurations are encoded together, several times as fast as separately."""
 
 
 class Draft(NamedTuple):
-    """An event that is not recorded yet.
+    """An event that is not written yet.
 
     Attributes:
         event: The event.
-        codes: Codes of the configurations that it adds, see `baco_like.journal.events.encode_new`; None if unknown.
+        codes: Codes of the configurations that it adds, see `baco_like.journal.events.new_configs`; None if unknown.
         outcomes: The reported outcomes, in the order of the event.
     """
 
@@ -98,9 +101,9 @@ def initial_state(header: Header, space: Space, strategy: Strategy[Any]) -> Opti
     try:
         space.encode(first)
         history, observations = History.start(space, options.direction).add_warm_start(warm)
-    except _INVALID_RECORD as error:
+    except _INVALID_EVENT as error:
         raise JournalError(
-            f"the warm start of record 0 does not fit its space: {error}", 0
+            f"the warm start of event 0 does not fit its space: {error}", 0
         ) from error
     history = history.enqueue([*header.queue, *first])
     own = strategy.init(problem, generator(options.seed, Purpose.INIT))
@@ -108,26 +111,26 @@ def initial_state(header: Header, space: Space, strategy: Strategy[Any]) -> Opti
 
 
 def apply_events(
-    state: OptimizerState, records: Iterable[tuple[Event, Mark]], name: str
+    state: OptimizerState, events: Iterable[tuple[Event, Mark]], name: str
 ) -> tuple[OptimizerState, list[Observation]]:
-    """Return the state after some records of a journal, and the observations that they add.
+    """Return the state after some events of a journal, and the observations that they add.
 
     Args:
         state: The state before.
-        records: Events, each with the position behind it.
+        events: Events, each with the position behind it.
         name: The journal's name, for messages.
 
     Raises:
-        JournalError: A record does not fit those before it.
+        JournalError: An event does not fit those before it.
     """
     added: list[Observation] = []
-    for event, mark, codes in _with_codes(records, state.problem.space):
+    for event, mark, codes in _with_codes(events, state.problem.space):
         try:
             history, observations = apply(event, state.history, codes)
-        except _INVALID_RECORD as error:
+        except _INVALID_EVENT as error:
             number = mark.number - 1
             raise JournalError(
-                f"{name}: record {number} does not fit those before it: {error}", number
+                f"{name}: event {number} does not fit those before it: {error}", number
             ) from error
         state = replace(state.tell(history, observations), mark=mark)
         added += observations
@@ -135,13 +138,13 @@ def apply_events(
 
 
 def _with_codes(
-    records: Iterable[tuple[Event, Mark]], space: Space
+    events: Iterable[tuple[Event, Mark]], space: Space
 ) -> Iterator[tuple[Event, Mark, Codes | None]]:
-    """Yield records with the codes of the configurations that they add, encoded in batches."""
-    remaining = iter(records)
+    """Yield events with the codes of the configurations that they add, encoded in batches."""
+    remaining = iter(events)
     while batch := list(islice(remaining, _BATCH)):
         parts: Sequence[Codes | None] = [None] * len(batch)
-        with suppress(*_INVALID_RECORD):  # the wrong record is found when it is applied alone
+        with suppress(*_INVALID_EVENT):  # the wrong event is found when it is applied alone
             configs = [new_configs(event) for event, _ in batch]
             codes = space.encode([config for few in configs for config in few])
             parts = np.split(codes, np.cumsum([len(few) for few in configs])[:-1])
@@ -186,26 +189,26 @@ class JournaledState:
         self.opened = time.monotonic()
         self.unannounced: deque[Observation] = deque()
         self._name = str(getattr(journal, "path", "journal"))
-        header, mark, records = split_header(journal, self._name)
+        header, mark, events = split_header(journal, self._name)
         if header is None:
             results = read_all(warm, space, options)
             created = Header(space.to_dict(), options, tuple(points or ()), results)
-            state = _open_state(created, space, strategy)  # all checks come before the write
+            state = _state_from_header(created, space, strategy)  # all checks come before the write
             try:
                 self.state = replace(state, mark=journal.append(created.event(), START))
                 self.warm_start = results
             except JournalConflict:  # another process has created the same file at the same moment
-                header, mark, records = split_header(journal, self._name)
+                header, mark, events = split_header(journal, self._name)
         if header is not None:
             with_default_settings(header).check(space, options, points, self._name)
             check_same(warm, header.earlier, self._name)
-            self.state = replace(_open_state(header, space, strategy), mark=mark)
+            self.state = replace(_state_from_header(header, space, strategy), mark=mark)
             with collector_paused():
-                self._take(records)
+                self._replay(events)
             self.unannounced.clear()
             self.warm_start = header.earlier
 
-    def commit(self, make: Callable[[OptimizerState], Draft]) -> Draft:
+    def commit(self, make_draft: Callable[[OptimizerState], Draft]) -> Draft:
         """Make an event from the current state, try it, write it, and only then let it take effect.
 
         If another writer was faster, the event is made again from the new state. The new state replaces the old one in
@@ -213,8 +216,8 @@ class JournaledState:
         """
         with self.lock:
             while True:
-                self.follow()
-                draft = make(self.state)
+                self.replay_new_events()
+                draft = make_draft(self.state)
                 event = normalise(draft.event)
                 history, observations = apply(event, self.state.history, draft.codes)
                 state = self.state.tell(history, observations)
@@ -226,15 +229,15 @@ class JournaledState:
                 self.unannounced.extend(observations)
                 return draft
 
-    def follow(self) -> None:
-        """Apply the events that other writers, or an interrupted call of this one, have added to the journal."""
-        self._take(self.journal.read(self.state.mark))
+    def replay_new_events(self) -> None:
+        """Apply the events that other writers, or an interrupted call of this one, have added since the last event."""
+        self._replay(self.journal.read(self.state.mark))
 
-    def _take(self, records: Iterable[tuple[Event, Mark]]) -> None:
-        self.state, observations = apply_events(self.state, records, self._name)
+    def _replay(self, events: Iterable[tuple[Event, Mark]]) -> None:
+        self.state, observations = apply_events(self.state, events, self._name)
         self.unannounced.extend(observations)
 
 
-def _open_state(header: Header, space: Space, strategy: Strategy[Any]) -> OptimizerState:
+def _state_from_header(header: Header, space: Space, strategy: Strategy[Any]) -> OptimizerState:
     tasks = tasks_of(header.earlier, space, header.options.direction)
     return initial_state(header, space, use_related_tasks(strategy, tasks))

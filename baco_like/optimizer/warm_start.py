@@ -309,10 +309,10 @@ def tasks_of(
             codes = space.encode([trial.config for trial in part.trials])
         except (TypeError, ValueError, AttributeError) as error:
             raise JournalError(
-                f"the warm start of record 0 does not fit its space: {error}", 0
+                f"the warm start of event 0 does not fit its space: {error}", 0
             ) from error
         if np.isinf(costs).all():
-            raise JournalError(f"the warm start {part.source!r:.80} of record 0 has no success", 0)
+            raise JournalError(f"the warm start {part.source!r:.80} of event 0 has no success", 0)
         is_new = part.source not in [task.name for task in tasks]
         name = part.source if is_new else f"{part.source} ({len(tasks) + 1})"
         tasks.append(RelatedTask(name, codes, np.where(np.isinf(costs), np.nan, costs)))

@@ -24,11 +24,11 @@ def from_journal(path: Path) -> Recording:
         JournalError: The journal is damaged.
         RunFileError: The journal has no observations.
     """
-    records = iter(JsonlJournal(path).read(START))
-    header = Header.read(next(records)[0], str(path))
+    events = iter(JsonlJournal(path).read(START))
+    header = Header.read(next(events)[0], str(path))
     asked: dict[int, dict[str, Any]] = {}
     trials = [trial for part in header.earlier if part.mode == "data" for trial in part.trials]
-    for event, mark in records:
+    for event, mark in events:
         try:
             if event["event"] == "suggested":
                 asked |= {row["id"]: config_from_json(row["config"]) for row in event["trials"]}
@@ -39,7 +39,7 @@ def from_journal(path: Path) -> Recording:
                     trials.append(Trial(row["id"], config, outcome=read_outcome(row)))
         except (LookupError, TypeError, ValueError, AttributeError) as error:
             number = mark.number - 1
-            raise JournalError(f"{path}: record {number} is wrong: {error!r}", number) from error
+            raise JournalError(f"{path}: event {number} is wrong: {error!r}", number) from error
     if not trials:
         raise RunFileError(f"{path}: this run has no observations")
     return run_recording(trials, header.space, header.options)

@@ -58,10 +58,10 @@ def check_append_and_read(open_journal: Callable[[], Journal]) -> None:
     for event in EVENTS:
         mark = open_journal().append(event, mark)
         marks.append(mark)
-    records = list(open_journal().read(START))[-len(EVENTS) :]
-    assert [event for event, _ in records] == list(EVENTS), "events are read back in order"
+    entries = list(open_journal().read(START))[-len(EVENTS) :]
+    assert [event for event, _ in entries] == list(EVENTS), "events are read back in order"
     numbers = [mark.number for mark in marks]
-    assert [mark.number for _, mark in records] == numbers, "read gives the marks of append"
+    assert [mark.number for _, mark in entries] == numbers, "read gives the marks of append"
     for i, mark in enumerate(marks, 1):
         later = [event for event, _ in open_journal().read(mark)]
         assert later == list(EVENTS[i:]), "read returns the events after a mark, and only these"

@@ -43,7 +43,7 @@ def repaired(report: Report, folder: Path, whole: dict, number: int, what: str) 
     report.check(seen.items() <= whole.items(), f"{what}: repair has changed a result")
     report.check(len(seen) >= len(whole) - 1, f"{what}: repair has lost more than one result")
     ends = what.endswith("end of a line")
-    told = any(f"record {number}" in note or f"to {number} " in note for note in found.notes)
+    told = any(f"event {number}" in note or f"to {number} " in note for note in found.notes)
     report.check(ends or told, f"{what}: repair has not reported record {number}: {found.notes}")
     return len(whole) - len(seen)
 

@@ -1,4 +1,4 @@
-"""A repair keeps every valid record of a damaged journal and lists the others."""
+"""A repair keeps every valid event of a damaged journal and lists the others."""
 
 from pathlib import Path
 
@@ -42,7 +42,7 @@ def repaired(tmp_path, data, header):
 
 def test_one_damaged_byte_anywhere_costs_at_most_its_record(journal, tmp_path):
     data, whole = journal.read_bytes(), known(Optimizer.load(journal))
-    records = len(list(JsonlJournal(journal).read(START)))
+    events = len(list(JsonlJournal(journal).read(START)))
     ends = [place for place, byte in enumerate(data) if byte == ord("\n")]
     for place in sorted({*range(0, len(data), 17), *ends}):
         bad = bytearray(data)
@@ -53,9 +53,9 @@ def test_one_damaged_byte_anywhere_costs_at_most_its_record(journal, tmp_path):
         assert kept.items() <= whole.items()
         assert len(whole) - len(kept) <= 1
         assert (
-            found.kept >= records - 2
-        )  # the damaged record, and perhaps the abandonment of its trial
-        assert line_end or any(f"record {number} is damaged" in note for note in found.notes)
+            found.kept >= events - 2
+        )  # the damaged event, and perhaps the abandonment of its trial
+        assert line_end or any(f"event {number} is damaged" in note for note in found.notes)
 
 
 def test_an_observation_outlives_the_record_of_its_suggestion(journal, tmp_path):
@@ -86,14 +86,14 @@ def test_a_damaged_header_needs_another(journal, tmp_path):
     Optimizer(SPACE, strategy="random_search", storage=fresh)
     found, opt = repaired(tmp_path, data, fresh)
     assert known(opt) == known(Optimizer.load(journal))
-    assert f"record 0 comes from {fresh}" in found.notes
+    assert f"event 0 comes from {fresh}" in found.notes
 
 
 @pytest.mark.parametrize(
     "content", [b"", b"hello", b"\0" * 99, b'{"crc":"00000000","n":0,"x":1}\n']
 )
 def test_no_journal_is_told(tmp_path, content):
-    with pytest.raises(JournalError, match="record 0"):
+    with pytest.raises(JournalError, match="event 0"):
         repaired(tmp_path, content, None)
 
 
@@ -102,7 +102,7 @@ def test_the_command(journal, tmp_path, capsys):
     words = ["repair", str(tmp_path / "bad"), str(tmp_path / "new")]
     assert main(words) == 0
     shown = capsys.readouterr().out
-    assert "kept 9 records" in shown
+    assert "kept 9 events" in shown
     assert "cut off" in shown
     assert main(words) == 2
     assert "exists" in capsys.readouterr().err

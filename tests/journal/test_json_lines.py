@@ -9,7 +9,7 @@ import pytest
 
 from baco_like.exceptions import JournalConflict, JournalError
 from baco_like.journal.events import START
-from baco_like.journal.json_lines import JsonlJournal, decode_record, encode_record
+from baco_like.journal.json_lines import JsonlJournal, decode_line, encode_line
 
 EVENTS = [
     {"event": "opened", "k": 1.5},
@@ -70,13 +70,13 @@ def test_cut_at_every_byte_loses_at_most_the_cut_record(tmp_path):
         path = tmp_path / "cut"
         path.write_bytes(data[:cut])
         journal = Reader(path)
-        whole = sum(end <= cut for end in ends)  # a record without its newline is whole
+        whole = sum(end <= cut for end in ends)  # a line without its newline is whole
         assert journal.read() == EVENTS[:whole]
         journal.append({"event": "next"})
         assert Reader(path).read() == [*EVENTS[:whole], {"event": "next"}]
 
 
-def test_every_flipped_bit_is_refused_with_the_records_number(tmp_path):
+def test_every_flipped_bit_is_refused_with_the_events_number(tmp_path):
     write(tmp_path / "whole")
     data = (tmp_path / "whole").read_bytes()
     for place in range(len(data)):
@@ -90,9 +90,9 @@ def test_every_flipped_bit_is_refused_with_the_records_number(tmp_path):
 
 
 def test_a_record_in_the_wrong_place_is_refused():
-    line = encode_record(3, {"event": "x"})[:-1]
-    assert decode_record(line, 3) == {"event": "x"}
-    assert decode_record(line, 2) is None
+    line = encode_line(3, {"event": "x"})[:-1]
+    assert decode_line(line, 3) == {"event": "x"}
+    assert decode_line(line, 2) is None
 
 
 def test_somebody_elses_record_is_a_conflict_until_it_is_read(tmp_path):
@@ -175,11 +175,11 @@ def test_a_whole_record_before_zeros_is_read(tmp_path):
 
 
 @pytest.mark.parametrize("begun", range(0, 40, 3))
-def test_zeros_behind_the_last_record_are_what_a_power_cut_leaves(tmp_path, begun):
+def test_zeros_behind_the_last_event_are_what_a_power_cut_leaves(tmp_path, begun):
     write(tmp_path / "j")
     data = (tmp_path / "j").read_bytes()
-    record = encode_record(len(EVENTS), EVENTS[0])
-    (tmp_path / "j").write_bytes(data + record[:begun] + b"\0" * 40)
+    line = encode_line(len(EVENTS), EVENTS[0])
+    (tmp_path / "j").write_bytes(data + line[:begun] + b"\0" * 40)
     journal = Reader(tmp_path / "j")
     assert journal.read() == EVENTS
     journal.append({"event": "x"})
@@ -192,8 +192,8 @@ def test_a_folder_is_an_error_of_ours(tmp_path):
 
 
 @pytest.mark.parametrize("text", ["{}", '{"n":"0"}', "[", "{" + '"a":[' * 5000])
-def test_a_forged_record_is_refused(tmp_path, text):
+def test_a_forged_event_is_refused(tmp_path, text):
     rest = text[1:].encode()
     (tmp_path / "j").write_bytes(b'{"crc":"%08x",' % zlib.crc32(rest) + rest + b"\n")
-    with pytest.raises(JournalError, match="record 0"):
+    with pytest.raises(JournalError, match="event 0"):
         Reader(tmp_path / "j").read()
