@@ -50,7 +50,7 @@ class JournalError(BacoError):
     """A journal cannot be read or belongs to another run.
 
     Attributes:
-        record: Number of the damaged record (0 is the header), or None.
+        record: Number of the damaged event (0 is the header), or None.
     """
 
     def __init__(self, message: str, record: int | None = None) -> None:
@@ -80,7 +80,7 @@ class MissingExtra(BacoError, ImportError):
 
 
 class Infeasible(BacoError):
-    """Raise it in an objective to report that the configuration cannot run.
+    """Raise it in an objective to report that the configuration cannot run: it violates a hidden constraint.
 
     Args:
         message: The reason.

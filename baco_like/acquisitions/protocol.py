@@ -10,20 +10,26 @@ from baco_like.spaces.space import Space
 from baco_like.surrogates.protocol import Model
 
 Score = Callable[[Codes], Array]
-"""Maps codes ``(n, w)`` to scores ``(n,)``; higher is better, on a log scale where possible."""
+"""Maps codes ``(n, w)`` to scores ``(n,)``; higher is better.
+
+A score should be a logarithm, such as the log of the expected improvement: the Bayesian strategies add the log of the
+probability of running, and a share of the log of the user's prior. They accept a score in the model's units, such as a
+confidence bound, but these terms then outweigh it.
+"""
 
 IsExcluded = Callable[[Codes], Mask]
 """Says which rows may not be returned because they are observed or pending, ``(n, w)`` -> ``(n,)``."""
 
 
 class AcquisitionFunction(Protocol):
-    """Says how promising a configuration is, given a model of the minimised values."""
+    """Says how promising a configuration is, given a model; the values of the model are minimised."""
 
     def bind(self, model: Model, incumbent: float, rng: Rng) -> Score:
         """Return the score of configurations under a fitted model.
 
         Args:
-            model: Predicts values on the model's scale.
+            model: Predicts mean and variance on the scale of `Data.y`: standardised, with the Bayesian strategies after
+                a logarithm (of positive costs) or an asinh.
             incumbent: The lowest value so far, on the same scale.
             rng: Random generator, for functions that draw; the returned score is deterministic.
         """

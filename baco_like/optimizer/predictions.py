@@ -16,7 +16,7 @@ from baco_like.surrogates.transform import fit_transform
 
 
 def predict(state: OptimizerState, configs: Sequence[Mapping[str, Any]]) -> Prediction:
-    """Return the prediction of the cost; the probability of feasibility is 0 where a known constraint is violated.
+    """Return the prediction of the cost; the probability of running is 0 where a known constraint is violated.
 
     Raises:
         TrialError: The strategy has no model, or too few trials are observed.

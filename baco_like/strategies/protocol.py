@@ -80,7 +80,7 @@ class Prediction(NamedTuple):
     Attributes:
         mean: Expected cost in the user's unit, ``(n,)``.
         std: Standard deviation of the cost, ``(n,)``.
-        feasible: Probability of feasibility, ``(n,)``.
+        feasible: Probability that the configuration runs, from the feasibility model, ``(n,)``.
         median: Median of the cost in the user's unit, ``(n,)``. Rank configurations by it: if logarithms of the values
             are modelled, the mean also grows with the uncertainty.
     """

@@ -1,6 +1,6 @@
-"""Settings of strategies: choices by name, ranges of numbers, and settings that follow the budget.
+"""Settings of strategies: their checks, and below these the survey's defaults by budget (from `BASIN_HOPPING` on).
 
-The defaults by budget are Table III of a survey: Schoonhoven, van Werkhoven and Batenburg 2022, "Benchmarking
+The defaults are Table III of a survey: Schoonhoven, van Werkhoven and Batenburg 2022, "Benchmarking
 optimization algorithms for auto-tuning GPU kernels". Each row maps a setting to its values for the seven budgets in
 `BUDGETS`. A strategy takes the settings that the user left open from its row when a run starts.
 """

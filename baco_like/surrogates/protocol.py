@@ -119,18 +119,24 @@ class GaussianSurrogate(ABC):
 
 
 class FeasibilityModel(Protocol):
-    """Predicts whether configurations run at all."""
+    """Predicts whether feasible configurations run, that is, whether they meet the hidden constraints."""
 
     def probability(self, codes: Codes) -> Array:
-        """Return the probability of feasibility in [0, 1], ``(n, w)`` -> ``(n,)``."""
+        """Return the probability that each configuration runs, in [0, 1], ``(n, w)`` -> ``(n,)``."""
 
 
 class FeasibilitySurrogate(Protocol):
     """A frozen recipe for feasibility models."""
 
     def fit(self, space: Featured, codes: Codes, feasible: Mask, seed: int) -> FeasibilityModel:
-        """Return a model of which rows ran, ``(n, w)`` and ``(n,)`` in order of arrival.
+        """Return a model of which rows ran.
 
         The result depends on these arguments alone, so that a resumed run has the same model. If all rows have the same
         label, it is the constant model with probability 0 or 1.
+
+        Args:
+            space: Gives the features.
+            codes: Observed rows that satisfy the known constraints, in order of arrival, ``(n, w)``.
+            feasible: Whether each row ran, ``(n,)``; "feasible" here means the hidden constraints.
+            seed: Seed of the random numbers.
         """

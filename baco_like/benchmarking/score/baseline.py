@@ -1,8 +1,8 @@
 """Calculate random search without replacement on a recorded space.
 
 It follows the community's methodology (Willemsen et al., "A methodology for comparing optimization algorithms for
-auto-tuning", 2024; PyPI package ``autotuning-methodology``), on which the score of "Constraint-aware Optimization in
-Auto-Tuning" (section V-A) is based.
+auto-tuning", 2024; PyPI package ``autotuning-methodology``), on which the score of Willemsen et al. 2025,
+"Constraint-aware Optimization in Auto-Tuning" (section V-A), is based.
 """
 
 from __future__ import annotations

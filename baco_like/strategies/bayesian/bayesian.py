@@ -72,8 +72,10 @@ class _Fitted(NamedTuple):
 class Bayesian:
     """Bayesian optimization as in BaCO: proposes where the feasibility-weighted acquisition function is highest.
 
-    Use it inside `Phased`, which makes the first observations, if an evaluation takes tens of milliseconds or more.
-    Source: Hellsten et al., ASPLOS 2023, sections 3 and 4. The state is the seed of the feasibility model.
+    It has no initial design: until two trials have succeeded, it proposes uniform draws. `Phased` adds a design. The
+    strategy with the name "bayesian" makes ten uniform draws, then uses this class. Use it if an evaluation takes tens
+    of milliseconds or more. Source: Hellsten et al., ASPLOS 2023, sections 3 and 4. The state is the seed of the
+    feasibility model.
 
     Attributes:
         surrogate: Models the transformed values; also by name: "gp", "gpytorch" or "forest".
