@@ -71,17 +71,26 @@ def _acquire(fd: int, path: Path, kind: int) -> None:
 
 
 def _refuse_stopped(fd: int, path: Path) -> None:
-    """Raise an error if a holder of the lock is stopped; do nothing on systems without /proc/locks."""
-    inode = str(os.fstat(fd).st_ino)
-    with suppress(OSError):  # also of a holder that has just ended
-        for line in Path("/proc/locks").read_text().splitlines():
-            words = line.split()  # 1: FLOCK ADVISORY WRITE <process> <device>:<inode> 0 EOF
-            if words[1] != "FLOCK" or words[5].rpartition(":")[2] != inode:
-                continue
-            process = words[4]
+    """Raise an error if a holder of the lock is stopped."""
+    for process in find_holders(fd):
+        with suppress(OSError):  # it has just ended
             status = Path(f"/proc/{process}/stat").read_text()
             if status.rpartition(")")[2].split()[0] in ("T", "t"):
                 raise JournalError(
                     f"{path} is locked by process {process}, which is stopped; "
                     f"resume it (kill -CONT {process}) or end it, and try again"
                 )
+
+
+def find_holders(fd: int) -> list[int]:
+    """Return the processes that hold the ``flock`` of an open file; none on systems without /proc/locks."""
+    inode = str(os.fstat(fd).st_ino)
+    with suppress(OSError):
+        # 1: FLOCK ADVISORY WRITE <process> <device>:<inode> 0 EOF
+        locks = [line.split() for line in Path("/proc/locks").read_text().splitlines()]
+        return [
+            int(words[4])
+            for words in locks
+            if words[1] == "FLOCK" and words[5].rpartition(":")[2] == inode
+        ]
+    return []

@@ -10,6 +10,20 @@ from pathlib import Path
 from typing import Any
 
 from baco_like.exceptions import JournalError
+from baco_like.journal.lock import find_holders
+
+_HELD: set[int] = set()
+"""Descriptors of the locks of this process."""
+
+
+def _release_in_child() -> None:
+    # A worker that was forked while the lock is held shares it. If the run is killed and the worker survives it for a
+    # moment, the journal would stay in use.
+    while _HELD:
+        os.close(_HELD.pop())
+
+
+os.register_at_fork(after_in_child=_release_in_child)
 
 
 def journal_file(storage: Any) -> Path | None:
@@ -33,9 +47,11 @@ def sole_runner(journal: Path | None) -> Iterator[None]:
         return
     lock = journal.with_name(journal.name + ".lock")
     fd = _open_locked(journal, lock)
+    _HELD.add(fd)
     try:
         yield
     finally:
+        _HELD.discard(fd)
         # The file is removed while it is locked. A process that has opened it meanwhile notices that and retries.
         with suppress(OSError):
             lock.unlink()
@@ -55,9 +71,11 @@ def _open_locked(journal: Path, lock: Path) -> int:
                 if os.path.samestat(os.fstat(fd), os.stat(lock)):
                     return fd
         except BlockingIOError:
+            processes = ", ".join(map(str, find_holders(fd)))
             os.close(fd)
+            holder = f"another run (process {processes})" if processes else "another run"
             raise JournalError(
-                f"{journal} is in use by another run; wait for its end, or use another file"
+                f"{journal} is in use by {holder}; wait for its end, or use another file"
             ) from None
         except OSError as error:
             os.close(fd)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeAlias, TypeVar
+from unicodedata import normalize
 
 from baco_like.constraints.callables import from_callable
 from baco_like.constraints.expression import Expression, parse
@@ -34,6 +35,22 @@ def make_parameter(name: str, given: GivenParameter) -> Parameter:
     if not isinstance(name, str) or not name:
         raise SpaceError(f"the name of a parameter must be a non-empty string, got {name!r}")
     return given if isinstance(given, Parameter) else parameter_from_values(name, given)
+
+
+def check_names(names: Iterable[str]) -> None:
+    """Check that constraints can tell the parameters apart: Python reads names in Unicode's normal form NFKC.
+
+    Raises:
+        SpaceError: Two names have the same normal form.
+    """
+    spelled: dict[str, str] = {}
+    for name in names:
+        other = spelled.setdefault(normalize("NFKC", name), name)
+        if other != name:
+            raise SpaceError(
+                f"the parameters {other!a} and {name!a} are the same name in a constraint (Unicode's normal form "
+                f"NFKC: {normalize('NFKC', name)!r}); rename one"
+            )
 
 
 def parameter_from_values(name: str, values: Iterable[Any], default: Any = None) -> Parameter:

@@ -76,6 +76,7 @@ class Space:
         if not self.parameters:
             raise SpaceError("a space needs at least one parameter")
         self.names = tuple(self.parameters)
+        inputs.check_names(self.names)
         ends = np.cumsum([p.width for p in self.parameters.values()]).tolist()
         starts = [0, *ends[:-1]]
         self.columns = dict(zip(self.names, map(slice, starts, ends), strict=True))

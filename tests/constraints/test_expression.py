@@ -632,3 +632,17 @@ def test_names_that_python_does_not_have(text, holds):
 def test_how_to_write_such_names_is_told(text, hint):
     with pytest.raises(ExpressionError, match=hint):
         parse(text, ODD)
+
+
+@pytest.mark.parametrize(
+    "name", ["\N{MICRO SIGN}", "\N{LATIN SMALL LIGATURE FI}", "x\N{SUBSCRIPT TWO}"]
+)
+def test_names_that_python_normalises_keep_their_spelling(name: str) -> None:
+    space = Space({name: Integer(0, 9), "y": Integer(0, 9)}, [f"{name} <= 3 and y > {name}"])
+    assert space.feasible_size == sum(y > x for x in range(4) for y in range(10))
+    assert Space.from_dict(space.to_dict()).feasible_size == space.feasible_size
+
+
+def test_names_that_are_the_same_to_python_are_refused() -> None:
+    with pytest.raises(SpaceError, match=r"'\\ufb01' and 'fi' are the same name .* rename one"):
+        Space({"\N{LATIN SMALL LIGATURE FI}": Integer(0, 9), "fi": Integer(0, 9)})

@@ -1,5 +1,6 @@
 """The loop: what it keeps when it breaks off, what it refuses before any effect, and one run per journal."""
 
+import contextlib
 import json
 import multiprocessing
 import os
@@ -9,6 +10,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -260,7 +262,8 @@ def test_a_second_run_on_a_journal_is_refused(tmp_path):
 
     def fn(trial):
         opt = Optimizer(Space(SPACE), strategy="random_search", storage=path)
-        with pytest.raises(JournalError, match="in use by another run") as caught:
+        holder = rf"in use by another run \(process {os.getpid()}\)"
+        with pytest.raises(JournalError, match=holder) as caught:
             run(opt, Scripted(fine), MaxEvals(5))
         assert "\n" not in str(caught.value)
         with pytest.raises(JournalError, match="in use by another run"):
@@ -269,6 +272,56 @@ def test_a_second_run_on_a_journal_is_refused(tmp_path):
 
     assert tune(fn, SPACE, stop=MaxEvals(2), storage=path, **QUIET).reason == "2 evaluations"
     assert [p.name for p in tmp_path.iterdir()] == ["run.jsonl"]
+
+
+POOL = """
+import sys, time
+from concurrent.futures import ProcessPoolExecutor
+from baco_like import MaxEvals, tune
+
+def fn(trial):
+    time.sleep(0.05)
+    return float(trial["x"])
+
+if __name__ == "__main__":
+    with ProcessPoolExecutor(2) as pool:
+        tune(fn, {"x": list(range(1, 400))}, stop=MaxEvals(300), strategy="random_search", storage=sys.argv[1],
+             executor=pool, progress=False)
+"""
+
+
+def children_of(process):
+    """Return the living processes of a process group."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            words = path.read_text().rpartition(")")[2].split()
+            if int(words[2]) == process and words[0] != "Z":
+                found.append(int(path.parent.name))
+    return found
+
+
+@pytest.mark.skipif(not Path("/proc/locks").exists(), reason="reads /proc")
+def test_a_killed_run_with_a_process_pool_can_be_resumed_at_once_and_leaves_no_workers(tmp_path):
+    path = tmp_path / "run.jsonl"
+    program = subprocess.Popen([sys.executable, "-c", POOL, path], start_new_session=True)
+    end = time.monotonic() + 60
+    while not (path.exists() and path.read_text().count('"observed"') >= 3):
+        assert program.poll() is None
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    assert len(children_of(program.pid)) >= 3
+    program.kill()
+    program.wait()
+    resumed = tune(fine_value, {"x": list(range(1, 400))}, stop=MaxEvals(20), storage=path, **QUIET)
+    assert len(resumed.trials) >= 20
+    while children_of(program.pid):
+        assert time.monotonic() < end, "a worker has outlived the run"
+        time.sleep(0.05)
+
+
+def fine_value(trial):
+    return float(trial["x"])
 
 
 TWICE = """

@@ -12,6 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NoReturn
+from unicodedata import normalize
 
 from baco_like.constraints.language import exact, tree
 from baco_like.constraints.language.source import (
@@ -66,6 +67,12 @@ def read(
         body, shift = parse_expression(text)
     except Refused as error:
         raise ExpressionError(error.message, str(text), error.position) from None
+    if not text.isascii():
+        # Python reads names in Unicode's normal form NFKC; parameters keep their spelling.
+        spelled = {normalize("NFKC", name): name for name in parameters}
+        for named in ast.walk(body):
+            if isinstance(named, ast.Name):
+                named.id = spelled.get(named.id, named.id)
     breaks = re.finditer(r"\r\n|\r|\n", text[shift:])
     lines = (shift, *(shift + line_break.end() for line_break in breaks))
     node = _Reader(text, parameters, aliases, lines).read(body, 0)

@@ -21,6 +21,7 @@ from baco_like._checks import whole_number
 from baco_like.evaluators.executors.futures import (
     FuturesEvaluator,
     SubmitsCalls,
+    call_in_worker,
     count_workers,
     is_lost,
     without_tag,
@@ -106,7 +107,9 @@ class ExecutorEvaluator(FuturesEvaluator):
 
     def _send(self, trial: Trial, number: int) -> None:
         try:
-            future = self._executor.submit(evaluate, self._token, self._make, trial)
+            future = self._executor.submit(
+                call_in_worker, os.getpid(), evaluate, self._token, self._make, trial
+            )
         except (BrokenExecutor, RuntimeError) as error:
             raise EvaluatorError(
                 f"the executor accepts no more calls ({error}); ProcessLanes survives the death of a worker"

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import concurrent.futures
+import multiprocessing
 import os
+import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from multiprocessing.connection import wait
 from typing import Any, Protocol
 
 from baco_like.exceptions import EvaluatorError
@@ -27,6 +30,29 @@ class SubmitsCalls(Protocol):
 
     def submit(self, fn: Callable[..., Any], /, *args: Any) -> Any:
         """Start a call and return its future."""
+
+
+_watching: set[int] = set()
+"""The process that ends with its parent; after a fork it is the parent's number, so the child starts its own watch."""
+
+
+def call_in_worker(owner: int, call: Callable[..., Any], *args: Any) -> Any:
+    """Call a function in a worker, which from then on ends when the process ``owner`` ends.
+
+    Workers of a process pool outlive a run that was killed: they wait for calls that never come.
+    """
+    parent = multiprocessing.parent_process()
+    if parent is not None and parent.pid == owner and os.getpid() not in _watching:
+        _watching.clear()
+        _watching.add(os.getpid())
+        threading.Thread(target=_exit_after, args=(parent.sentinel,), daemon=True).start()
+    return call(*args)
+
+
+def _exit_after(sentinel: int) -> None:
+    """End this process at once when the process of a sentinel has ended."""
+    wait([sentinel])
+    os._exit(1)
 
 
 def count_workers(executor: Any) -> int:

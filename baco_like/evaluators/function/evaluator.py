@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import os
 import subprocess
 import time
 from collections import deque
@@ -17,6 +18,7 @@ from baco_like._checks import whole_number
 from baco_like.evaluators.executors.futures import (
     FuturesEvaluator,
     SubmitsCalls,
+    call_in_worker,
     count_workers,
     lost_worker,
     without_tag,
@@ -228,7 +230,9 @@ class FunctionEvaluator(FuturesEvaluator):
             self._queue.append(without_tag(trial))
             return
         try:
-            self._pending[trial.id] = self._executor.submit(self._call, without_tag(trial))
+            self._pending[trial.id] = self._executor.submit(
+                call_in_worker, os.getpid(), self._call, without_tag(trial)
+            )
         except concurrent.futures.BrokenExecutor as error:
             raise lost_worker(error) from error
 
