@@ -635,7 +635,7 @@ def test_how_to_write_such_names_is_told(text, hint):
 
 
 @pytest.mark.parametrize(
-    "name", ["\N{MICRO SIGN}", "\N{LATIN SMALL LIGATURE FI}", "x\N{SUBSCRIPT TWO}"]
+    "name", ["\N{MICRO SIGN}", "\N{LATIN SMALL LIGATURE FI}", "\N{FULLWIDTH LATIN SMALL LETTER X}"]
 )
 def test_names_that_python_normalises_keep_their_spelling(name: str) -> None:
     space = Space({name: Integer(0, 9), "y": Integer(0, 9)}, [f"{name} <= 3 and y > {name}"])
