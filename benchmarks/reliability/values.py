@@ -34,7 +34,7 @@ POISONS: dict[str, Any] = {
     "complex": 1j,
     "numpy nan": np.float64("nan"),
     "numpy float32 inf": np.float32("inf"),
-    "NaT": np.datetime64("NaT"),
+    "NaT": np.datetime64("NaT", "s"),
     "an object": object(),
     "repeats with nan": [1.0, math.nan],
     "no repeats": [],

@@ -69,7 +69,10 @@ def read_matrix(path):
     from scipy.io import mmread
     from scipy.sparse import coo_array
 
-    matrix = coo_array(mmread(path))
+    try:
+        matrix = coo_array(mmread(path, spmatrix=False))
+    except TypeError:  # an older SciPy, without this argument
+        matrix = coo_array(mmread(path))
     places = np.stack([matrix.row, matrix.col], axis=1)
     return from_entries(matrix.shape, places, np.asarray(matrix.data))
 

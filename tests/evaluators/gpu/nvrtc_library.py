@@ -12,7 +12,7 @@ class NVRTCError(RuntimeError):
 def _opened():
     spec = importlib.util.find_spec("nvidia")
     for folder in spec.submodule_search_locations if spec else ():
-        for file in sorted(Path(folder).glob("*/lib/libnvrtc.so.*")):
+        for file in sorted(Path(folder).glob("cuda_nvrtc/lib/libnvrtc.so.*")):
             if not file.name.endswith(".alt"):
                 return ctypes.CDLL(str(file))
     return None
