@@ -163,12 +163,12 @@ class ConstantFeasibility:
 
 @dataclass(frozen=True, eq=False)
 class ForestFeasibilityModel:
-    """A fitted forest of feasibility labels.
+    """A fitted forest of labels: whether each row ran (the hidden constraints).
 
     Attributes:
         space: Gives the features.
         trees: The forest.
-        tables: Smoothed share of feasible rows in every node of every tree.
+        tables: Smoothed share of the rows that ran, in every node of every tree.
     """
 
     space: Featured
@@ -187,7 +187,7 @@ class ForestFeasibility:
 
     Attributes:
         growth: Settings of the trees.
-        smoothing: Number of imaginary rows, with the overall share of feasible rows, that are added to every leaf; 3
+        smoothing: Number of imaginary rows, with the overall share of rows that ran, that are added to every leaf; 3
             and 8 rows were not better than 1 (benchmarks/quality/log/exploration.md and failures.md).
         every: See `refit_point`.
     """
