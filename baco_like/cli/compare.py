@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import sys
-from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
-
 from baco_like._output import explain_os_error, print_line
-from baco_like.benchmarking.comparison.figures import compute_figures
-from baco_like.benchmarking.comparison.plan import ComparisonPlan, run_missing
+from baco_like.benchmarking.comparison.figures import ComparisonFigures
+from baco_like.benchmarking.comparison.plan import ComparisonPlan, compare
 from baco_like.benchmarking.comparison.plots import plot_scores, plot_wins
 from baco_like.benchmarking.comparison.report import to_csv, to_markdown
-from baco_like.benchmarking.comparison.runs import StrategyRun
 from baco_like.benchmarking.comparison.spaces import find_spaces
-from baco_like.benchmarking.comparison.store import RunStore
 from baco_like.benchmarking.score import NothingToScore
 from baco_like.exceptions import EvaluatorError, JournalError, MissingExtra
-from baco_like.running.lock import sole_runner
 
 
 def run(args: argparse.Namespace) -> None:
@@ -32,30 +25,24 @@ def run(args: argparse.Namespace) -> None:
     with explain_os_error(JournalError, "make", args.out, "choose another folder by --out"):
         args.out.mkdir(parents=True, exist_ok=True)
     path = args.out / "runs.jsonl"
-    with sole_runner(path):
-        store = RunStore.open(path, plan.specification)
-        try:
-            runs = run_missing(plan.jobs, store, args.jobs, sys.stderr)
-        except KeyboardInterrupt:
-            print_line(f"interrupted; the same command continues, its finished runs are in {path}")
-            raise
-    _write_report(plan, runs, path)
-
-
-def _write_report(plan: ComparisonPlan, runs: Sequence[StrategyRun], path: Path) -> None:
-    """Write the tables and the plots into the folder of the runs' file, and print the table.
-
-    Raises:
-        JournalError: A file cannot be written.
-        EvaluatorError: A space cannot be scored with this budget.
-    """
-    budgets = {name: budget.evaluations for name, budget in plan.budgets.items()}
     try:
-        figures = compute_figures(runs, plan.spaces, budgets, np.random.default_rng(0))
+        figures = compare(plan, path, args.jobs)
+    except KeyboardInterrupt:
+        print_line(f"interrupted; the same command continues, its finished runs are in {path}")
+        raise
     except NothingToScore as error:
         raise EvaluatorError(
             f"{error}; give another --budget or leave such a space out, the runs are in {path}"
         ) from None
+    _write_report(figures, path)
+
+
+def _write_report(figures: ComparisonFigures, path: Path) -> None:
+    """Write the tables and the plots into the folder of the runs' file, and print the table.
+
+    Raises:
+        JournalError: A file cannot be written.
+    """
     text, folder = to_markdown(figures), path.parent
     with explain_os_error(JournalError, "write", folder, f"the runs are in {path}"):
         (folder / "table.md").write_text(text, encoding="utf-8")

@@ -26,6 +26,7 @@ from baco_like.benchmarking.comparison.figures import (
 from baco_like.benchmarking.comparison.plan import (
     ComparisonPlan,
     budget_on,
+    compare,
     run_missing,
     run_parallel,
 )
@@ -444,6 +445,23 @@ def test_only_missing_runs_are_run(
     stream = Recorder()
     assert len(run_missing(fewer.jobs, RunStore.open(path, fewer.specification), 1, stream)) == 4
     assert stream.text == ""
+
+
+def test_a_comparison_from_python_keeps_its_runs_and_continues(
+    tmp_path: Path, recorded: list[RecordedSpace]
+) -> None:
+    path = tmp_path / "runs.jsonl"
+    fewer = compare(plan_of(recorded, evaluations=6, seeds=range(2)), path)
+    assert fewer.counts.tolist() == [[2, 2], [2, 2]]
+    first = path.read_bytes()
+    plan = plan_of(recorded, evaluations=6)
+    figures = compare(plan, path)
+    assert path.read_bytes().startswith(first)
+    assert figures.counts.tolist() == [[3, 3], [3, 3]]
+    runs = list(RunStore.open(path, plan.specification).runs.values())
+    budgets = {space.name: 6 for space in recorded}
+    again = compute_figures(runs, recorded, budgets, np.random.default_rng(0))
+    assert to_markdown(again) == to_markdown(figures)
 
 
 def test_parallel_processes_give_the_same_runs(

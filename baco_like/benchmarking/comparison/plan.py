@@ -7,20 +7,24 @@ import multiprocessing
 import multiprocessing.connection
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from itertools import islice
+from pathlib import Path
 from typing import TextIO, TypeVar
 
 import numpy as np
 
 from baco_like.benchmarking.comparison import runs
+from baco_like.benchmarking.comparison.figures import ComparisonFigures, compute_figures
 from baco_like.benchmarking.comparison.runs import Contender, RunBudget, RunJob, StrategyRun
 from baco_like.benchmarking.comparison.spaces import RecordedSpace
 from baco_like.benchmarking.comparison.store import ComparisonSpecification, RunStore
+from baco_like.running.lock import sole_runner
 from baco_like.running.progress import Display
 
 J = TypeVar("J")
@@ -93,6 +97,29 @@ def budget_on(space: RecordedSpace, evaluations: int | None) -> RunBudget:
     if np.isnan(baseline.median_seconds):
         return RunBudget(last)
     return RunBudget(last, baseline.time_range()[1])
+
+
+def compare(plan: ComparisonPlan, path: Path, processes: int = 1) -> ComparisonFigures:
+    """Run a comparison, or the part of it that a file does not have yet, and return its figures.
+
+    Progress is shown on the standard error. A second call with the same file continues; its plan may have more spaces,
+    contenders or seeds.
+
+    Args:
+        plan: The requested runs, at least two seeds.
+        path: A journal that keeps each run as it ends; created if it does not exist.
+        processes: Number of parallel processes. A script that uses several needs ``if __name__ == "__main__":``.
+
+    Raises:
+        JournalError: The file is damaged, its runs differ from the plan, or another process uses it.
+        NothingToScore: A space cannot be scored with this budget.
+        ValueError: The plan has fewer than two seeds.
+    """
+    with sole_runner(path):
+        store = RunStore.open(path, plan.specification)
+        finished = run_missing(plan.jobs, store, processes, sys.stderr)
+    evaluations = {name: budget.evaluations for name, budget in plan.budgets.items()}
+    return compute_figures(finished, plan.spaces, evaluations, np.random.default_rng(0))
 
 
 def run_missing(
