@@ -1,7 +1,11 @@
 """The distances of the BaCO paper between one parameter's values (Hellsten et al. 2023, section 4.1).
 
 Every function takes n and m rows and returns all pairs, ``(n, m)``. Permutations come as rank vectors: column j is
-the position of element j, so that rows are compared position by position and never order by order.
+the position of element j, so that rows are compared position by position and never order by order. `hamming` is for
+categorical values, `permutation_hamming` for permutations.
+
+The Gaussian process does not call these functions. It sees features; those of a permutation have a Euclidean distance
+that is the square root of its metric over the largest value (`baco_like.parameters.permutation`).
 """
 
 from __future__ import annotations
@@ -17,7 +21,10 @@ def absolute(a: Array, b: Array) -> Array:
 
 
 def hamming(a: Array, b: Array) -> Array:
-    """Return 1 where the values differ and 0 where they are the same, ``(n,)`` and ``(m,)`` -> ``(n, m)``."""
+    """Return 1 where categorical values differ, else 0, ``(n,)`` and ``(m,)`` -> ``(n, m)``.
+
+    For permutations use `permutation_hamming`.
+    """
     return np.asarray((a[:, None] != b[None, :]).astype(np.float64))
 
 
@@ -40,7 +47,7 @@ def kendall(a: Codes, b: Codes) -> Array:
 
 
 def permutation_hamming(a: Codes, b: Codes) -> Array:
-    """Return the number of elements at another position, ``(n, w)`` and ``(m, w)`` -> ``(n, m)``."""
+    """Return the number of a permutation's elements at another position, ``(n, w)`` and ``(m, w)`` -> ``(n, m)``."""
     moved = np.zeros((len(a), len(b)))
     for column in range(a.shape[1]):
         moved += a[:, column, None] != b[None, :, column]

@@ -8,8 +8,8 @@ each of them. Without DIR, only the spaces that need no such files are used.
 
 `--out` (JSONL, one row for each run) keeps every finished run. A later call continues it and may request more peers,
 seeds or evaluations. A run makes `--budget` evaluations, or the methodology's budget of the space if that is larger.
-`--table` writes tables and plots from all rows of the file; `--seeds 0` skips the runs. Peers whose package is not
-installed are left out.
+`--table` writes tables and plots from all rows of the file; without it only the rows are written. `--seeds 0` skips the
+runs. Peers whose package is not installed are left out.
 """
 
 import argparse
@@ -27,7 +27,7 @@ from peers import problems
 
 
 def arguments() -> argparse.Namespace:
-    parser = runs.arguments(__doc__)
+    parser = runs.arguments(__doc__, "without it only the rows are written")
     parser.set_defaults(budget=220)
     parser.add_argument("--data", type=Path, default=os.environ.get("BACO_LIKE_DATA"))
     parser.add_argument("--peers", help=f"separated by commas, of {', '.join(peers.PEERS)}")

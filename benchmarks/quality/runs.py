@@ -112,7 +112,9 @@ def commit() -> str:
         return "unknown"
 
 
-def arguments(doc: str | None) -> argparse.ArgumentParser:
+def arguments(
+    doc: str | None, without_table: str = "standard output otherwise"
+) -> argparse.ArgumentParser:
     """Return a parser with the options that every script has."""
     parser = argparse.ArgumentParser(
         description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -123,9 +125,7 @@ def arguments(doc: str | None) -> argparse.ArgumentParser:
     parser.add_argument(
         "--out", type=Path, help="JSONL file of the rows; an existing one is continued"
     )
-    parser.add_argument(
-        "--table", type=Path, help="Markdown file to write; standard output otherwise"
-    )
+    parser.add_argument("--table", type=Path, help=f"Markdown file to write; {without_table}")
     return parser
 
 

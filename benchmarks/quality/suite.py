@@ -2,8 +2,9 @@
 
     OMP_NUM_THREADS=1 python benchmarks/quality/suite.py --data DIR --out rows.jsonl --peers auto,bayesian --seeds 20
 
-The figure of merit of a run is its area: the mean over the evaluations of log(best cost so far / least cost), divided
-by the expectation of uniform random search. 1 is as good as random search, 0 finds the optimum at once. Before the
+The figure of merit of a run is its relative log regret (its area): the mean over the evaluations of log(best cost so
+far / least cost), divided by the expectation of uniform random search. Lower is better: 1 is as good as random search,
+0 finds the optimum at once. Before the
 first success the worst cost counts. `--out` (JSONL, one row per run) keeps every run; a later call continues it and
 may ask for more peers, spaces or seeds. `--seeds 0` only reports. DIR as in `compare.py`, with the folder `compilers`
 (see `peers/compilers.py`); without it the spaces made in code and recorded here are left.
@@ -119,9 +120,9 @@ def report(table: Table, groups: Mapping[str, str], evaluations: int) -> str:
     spaces = [one for one in groups if any((name, one) in table for name in names)]
     return "\n\n".join(
         [
-            f"Area of the log regret over {evaluations} evaluations, relative to random search (1):",
+            f"Relative log regret over {evaluations} evaluations (lower is better; random search is 1):",
             _summary(table, names, spaces),
-            "Mean log regret after so many evaluations, by kind of space:",
+            "Mean log regret (not relative) after so many evaluations, by kind of space:",
             _by_group(table, names, spaces, groups, evaluations),
             "Area by space, with the half width of the 95 % interval:",
             _by_space(table, names, spaces),

@@ -1,4 +1,4 @@
-"""11. Values that look like shell commands, and paths that lead elsewhere: no command runs, no file is written outside.
+"""12. Values that look like shell commands, and paths that lead elsewhere: no command runs, no file is written outside.
 
     python benchmarks/reliability/injection.py [--quick] [--values 2000]
 

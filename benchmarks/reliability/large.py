@@ -1,4 +1,4 @@
-"""12. Open and continue runs of 10,000 and 100,000 trials.
+"""13. Open and continue runs of 10,000 and 100,000 trials.
 
     python benchmarks/reliability/large.py [--quick] [--trials 10000]
 

@@ -120,7 +120,9 @@ class Flat:
 
 @dataclass(frozen=True)
 class Priors:
-    """The priors of a Gaussian process whose features lie in [0, 1] and whose values are standardised.
+    """Priors of a Gaussian process. Used by ``bayesian`` and ``baco``; ``auto`` has others in ``strategies/auto.py``.
+
+    Features lie in [0, 1], and values are standardised.
 
     A parameter that has not varied gets the most probable lengthscale, 1.2: its values are assumed to be alike until
     observations show a difference. With a shorter one, every change of a flag that never changed before seems highly
