@@ -71,11 +71,11 @@ def _add_compare(commands: Any) -> None:
 
 
 def _add_repair(commands: Any) -> None:
-    summary = "write the undamaged records of a journal into a new one"
+    summary = "write the undamaged events of a journal into a new one"
     add = commands.add_parser("repair", help=summary).add_argument
     add("old", type=Path, metavar="OLD", help="damaged journal; it is not changed")
     add("new", type=Path, metavar="NEW", help="new journal; must not exist")
-    header = "another journal of the same run, if record 0 is damaged"
+    header = "another journal of the same run, if event 0 is damaged"
     add("--header", type=Path, metavar="FILE", help=header)
 
 

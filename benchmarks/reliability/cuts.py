@@ -1,4 +1,4 @@
-"""2. Cut the journal at every byte of its last three records: it opens and loses at most the cut record.
+"""2. Cut the journal at every byte of its last three events: it opens and loses at most the cut event.
 
     python benchmarks/reliability/cuts.py [--quick]
 
@@ -45,7 +45,7 @@ def main() -> None:
             for tail, what in ((b"", "cut"), (b"\0" * (len(data) - cut), "zeros")):
                 (folder / "cut").write_bytes(data[:cut] + tail)
                 check(report, folder / "cut", whole, len(records), f"{what} at byte {cut}")
-    report.figure(f"{len(cuts)} cuts and as many zeroed ends, in the last 3 of {len(ends)} records")
+    report.figure(f"{len(cuts)} cuts and as many zeroed ends, in the last 3 of {len(ends)} events")
     report.end()
 
 

@@ -1,9 +1,9 @@
-"""3. Flip one byte anywhere: rejected with the record's number, and `baco-like repair` keeps all other records.
+"""3. Flip one byte anywhere: rejected with the event's number, and `baco-like repair` keeps all other events.
 
     python benchmarks/reliability/flips.py [--quick]
 
 Each byte of a journal is replaced by up to three others, one of them the end of a line. Opening must fail and name the
-record. The repaired journal must open and hold every unchanged result except the damaged one. A damaged header is taken
+event. The repaired journal must open and hold every unchanged result except the damaged one. A damaged header is taken
 from a new journal of the same run.
 """
 
@@ -31,7 +31,7 @@ def refused(report: Report, path: Path, number: int, what: str) -> None:
     try:
         Optimizer.load(path)
     except JournalError as error:
-        report.check(error.record == number, f"{what}: refused as record {error.record}")
+        report.check(error.record == number, f"{what}: refused as event {error.record}")
     else:
         report.check(False, f"{what}: not refused")
 
@@ -44,7 +44,7 @@ def repaired(report: Report, folder: Path, whole: dict, number: int, what: str) 
     report.check(len(seen) >= len(whole) - 1, f"{what}: repair has lost more than one result")
     ends = what.endswith("end of a line")
     told = any(f"event {number}" in note or f"to {number} " in note for note in found.notes)
-    report.check(ends or told, f"{what}: repair has not reported record {number}: {found.notes}")
+    report.check(ends or told, f"{what}: repair has not reported event {number}: {found.notes}")
     return len(whole) - len(seen)
 
 
@@ -59,14 +59,14 @@ def main() -> None:
             old, number = data[place], data[:place].count(b"\n")
             others = {old ^ (1 << rng.randrange(8)), rng.randrange(256), ord("\n")} - {old}
             if place == len(data) - 1:
-                others -= {0}  # a power cut leaves this too: the record is complete and is read
+                others -= {0}  # a power cut leaves this too: the event is complete and is read
             for other in sorted(others):
                 (folder / "bad").write_bytes(data[:place] + bytes([other]) + data[place + 1 :])
                 what = f"byte {place} {'end of a line' if old == 10 else ''}"
                 refused(report, folder / "bad", number, what)
                 lost += repaired(report, folder, whole, number, what)
                 flips += 1
-    report.figure(f"{flips} flips over {len(data)} bytes: rejected with the record's number")
+    report.figure(f"{flips} flips over {len(data)} bytes: rejected with the event's number")
     report.figure(f"{lost / flips:.2f} results lost on average by a repair, never more than 1")
     report.end()
 

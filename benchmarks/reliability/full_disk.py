@@ -3,7 +3,7 @@
     python benchmarks/reliability/full_disk.py [--quick]
 
 A child limits the size of its files (RLIMIT_FSIZE) to the size of the journal plus 0, 1, 2, ... bytes, up to the size
-of the next record, and calls each method. Then it removes the limit and repeats the call.
+of the next event, and calls each method. Then it removes the limit and repeats the call.
 """
 
 import os

@@ -2,7 +2,7 @@
 
     python benchmarks/reliability/fuzz.py [--quick] [--seconds 120] [--target NAME] [--keep DIR]
 
-Targets: journals (changed bytes, and changed records with a correct checksum; they are opened, continued and repaired),
+Targets: journals (changed bytes, and changed events with a correct checksum; they are opened, continued and repaired),
 TOML files of `tune`, T1 and BaCO space files and scenarios, T4 and Kernel Tuner results, the CSV files, and the replies
 of the client-server protocol. An input with a new outcome (another error, or from another line) is mutated again. Each
 target runs in a separate process, whose memory is measured. A file that ran a command or wrote elsewhere would leave a
@@ -231,7 +231,7 @@ def journal() -> bytes:
 
 
 def forged(data: bytes, others: list[bytes], rng: random.Random) -> bytes:
-    """Change the content of a record and recompute its checksum."""
+    """Change the content of an event and recompute its checksum."""
     lines = data.split(b"\n")[:-1]
     at = rng.randrange(len(lines)) if lines else 0
     try:
@@ -275,7 +275,7 @@ def targets() -> dict[str, Target]:
     layout = Layout(SPACE.parameters, "time")
     return {
         "journal bytes": Target([journal()], bytes_changed, read_journal),
-        "journal records": Target([journal()], forged, read_journal),
+        "journal events": Target([journal()], forged, read_journal),
         "toml": Target([TOML.encode()], bytes_changed, read_run),
         "t1": Target([json.dumps(T1).encode()], json_changed, partial(read_space, Space.from_t1)),
         "baco": Target(
