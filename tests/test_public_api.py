@@ -8,9 +8,12 @@ import importlib
 import inspect
 import warnings
 from pathlib import Path
+from typing import get_origin
 
 import pytest
 from pasted import blocks
+
+from baco_like import MissingExtra
 
 ROOT = Path(__file__).parents[1]
 
@@ -375,8 +378,12 @@ def test_every_public_name_can_be_imported_and_is_documented(package):
     for name in PUBLIC[package]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # other packages' own, of those that adapters import
-            value = getattr(module, name)
-        if inspect.isclass(value) or inspect.isfunction(value):
+            try:
+                value = getattr(module, name)
+            except MissingExtra:  # Ax needs Python 3.11
+                continue
+        # Python 3.10 takes an alias such as list[Proposal] for a class.
+        if get_origin(value) is None and (inspect.isclass(value) or inspect.isfunction(value)):
             assert inspect.getdoc(value), f"{package}.{name} has no docstring"
 
 

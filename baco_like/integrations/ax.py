@@ -220,8 +220,7 @@ def _parameter(name: str, parameter: Any) -> Parameter:
     if isinstance(parameter, ChoiceParameter) and not parameter.is_hierarchical:
         if not (parameter.is_ordered and all(map(is_number, parameter.values))):
             return Categorical(parameter.values)
-        log = bool(getattr(parameter, "log_scale", False))  # older versions of Ax lack it
-        return Ordinal(parameter.values, log=log)
+        return Ordinal(parameter.values, log=bool(parameter.log_scale))
     raise SpaceError(
         f"parameter {name!r}: this {type(parameter).__name__} cannot be converted; pass a Space to BacoNode"
     )
