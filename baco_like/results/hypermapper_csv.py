@@ -167,8 +167,12 @@ def _ran_column(header: Sequence[str], lines: Sequence[Sequence[str]], stamp: st
 def literal(text: str) -> Any:
     """Return the value in a cell: an integer, a number, a permutation such as ``(0, 1, 2)``, or the text."""
     if text[:1] == "(" and text[-1:] == ")":
-        inner = text[1:-1].rstrip(",")
-        return tuple(literal(part.strip()) for part in inner.split(","))
+        # Elements are not read as permutations, so nested brackets cannot exhaust the stack.
+        return tuple(_scalar(part.strip()) for part in text[1:-1].rstrip(",").split(","))
+    return _scalar(text)
+
+
+def _scalar(text: str) -> Any:
     try:
         return int(text) if "_" not in text else text
     except ValueError:

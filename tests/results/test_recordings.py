@@ -428,6 +428,16 @@ def test_files_that_are_none(tmp_path: Path, content: Any, message: str) -> None
     assert str(caught.value).startswith(str(path))
 
 
+@pytest.mark.parametrize(
+    "header",
+    ["x,v\n{},2\n", "x,v,status,failed,message,bound,sem,repeats,metrics,extra\n{},2,ok,,,,,,,\n"],
+)
+def test_brackets_in_a_cell_cannot_exhaust_the_stack(tmp_path: Path, header: str) -> None:
+    cell = "(" * 20_000 + ")" * 20_000
+    path = saved(tmp_path, header.format(cell))
+    assert len(read(path)) == 1
+
+
 def test_outcomes_as_users_tell_them_survive(tmp_path: Path) -> None:
     told = outcome_from(0, {"time": [1.0, 2.0], "energy": 3.0, "note": "x"}, "time")
     found = Recording(("x",), ((1,),), (told,), "time", "s")
