@@ -8,6 +8,7 @@ error.
 from __future__ import annotations
 
 import inspect
+import re
 import sys
 import warnings
 from collections.abc import Callable, Mapping
@@ -32,6 +33,11 @@ else:
 
 _REQUIRED = ("space", "evaluator", "budget")
 _TABLES = (*_REQUIRED, "constraints", "objective", "optimizer", "confirmation", "warm_start")
+_MAX_DOTS = 32
+_KEY_PART = r"""(?:[\w-]+|"[^"\n]*"|'[^'\n]*')"""
+# A key with thousands of dots takes the parser minutes and gigabytes: its tables are copied for each dot.
+_DEEP_KEY = re.compile(rf"(?<![\w-]){_KEY_PART}(?:[ \t]*\.[ \t]*{_KEY_PART}){{{_MAX_DOTS + 1}}}")
+
 _MAX_MIB = 16
 
 _READERS: Mapping[str, Callable[[Table, str], Any]] = {
@@ -145,7 +151,10 @@ def _parse_toml(path: Path) -> dict[str, Any]:
     try:
         if path.stat().st_size > _MAX_MIB * 2**20:
             raise RunFileError(f"{path} is larger than {_MAX_MIB} MiB; is it a TOML file?")
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        if _DEEP_KEY.search(text):
+            raise RunFileError(f"{path}: a key has more than {_MAX_DOTS} dots")
+        return tomllib.loads(text)
     except OSError as error:
         raise RunFileError(f"{path}: {error.strerror or error}") from None
     except UnicodeDecodeError as error:

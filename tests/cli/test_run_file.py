@@ -253,6 +253,23 @@ def test_a_missing_compiler_is_reported(tmp_path: Path) -> None:
         runfile.read(write(tmp_path, text))
 
 
+@pytest.mark.parametrize("part", ["a", '"a b"', "'a'", "a "])
+@pytest.mark.parametrize("form", ["{} = 1", "[{}]", "x = {{ {} = 1 }}"])
+def test_keys_with_thousands_of_dots_are_refused(tmp_path: Path, part: str, form: str) -> None:
+    path = tmp_path / "run.toml"
+    path.write_text(form.format(".".join([part] * 30_000)))
+    with pytest.raises(RunFileError, match="a key has more than 32 dots"):
+        runfile.read(path)
+
+
+@pytest.mark.parametrize("text", ["x = [" + "1.5, " * 1000 + "]", "x = '" + "a" * 300_000 + "'"])
+def test_many_numbers_or_a_long_text_are_no_deep_key(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "run.toml"
+    path.write_text(text)
+    with pytest.raises(RunFileError, match=r"there is no table \[x\]"):
+        runfile.read(path)
+
+
 def test_files_that_are_not_toml(tmp_path: Path) -> None:
     with pytest.raises(RunFileError, match="No such file"):
         runfile.read(tmp_path / "absent.toml")
