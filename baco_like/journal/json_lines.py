@@ -11,6 +11,7 @@ acknowledged, and the next writer removes it. The journal object has no state: r
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
@@ -25,6 +26,7 @@ from baco_like.exceptions import JournalConflict, JournalError
 from baco_like.journal.events import Event, Mark, to_json
 from baco_like.journal.lock import locked
 
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _HEAD = len('{"crc":"01234567",')
 _BEGINNING = '{"crc":"########","n":'
 """Start of every line, with # for a hexadecimal digit."""
@@ -144,7 +146,7 @@ class JsonlJournal:
         Raises:
             JournalError: The file cannot be read; or, during the iteration, an event is damaged.
         """
-        if not self.path.exists() and not after.number:
+        if not os.path.exists(self.path) and not after.number:
             return iter(())
         with locked(self.path, os.O_RDONLY, fcntl.LOCK_SH) as fd:
             data = self._bytes(fd, after)
@@ -186,8 +188,9 @@ class JsonlJournal:
             os.fsync(fd)
         except OSError as error:
             os.ftruncate(fd, place)
+            remedy = "make room and try again" if error.errno in _FULL else "try again"
             raise JournalError(
-                f"cannot write to {self.path}: {error.strerror}; the event is not recorded, make room and try again"
+                f"cannot write to {self.path}: {error.strerror}; the event is not recorded, {remedy}"
             ) from error
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -38,8 +39,11 @@ def locked(path: Path, flags: int, kind: int) -> Iterator[int]:
         JournalError: The file cannot be opened or locked, or the block raises an `OSError`.
     """
     try:
-        fd = os.open(path, flags | os.O_CLOEXEC, 0o644)
+        # Without O_NONBLOCK, opening a named pipe would wait for its other end.
+        fd = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK, 0o644)
         try:
+            if not stat.S_ISREG(os.fstat(fd).st_mode):
+                raise JournalError(f"{path} is not a file that can hold a journal")
             _acquire(fd, path, kind)
             try:
                 yield fd
@@ -48,8 +52,9 @@ def locked(path: Path, flags: int, kind: int) -> Iterator[int]:
                 fcntl.flock(fd, fcntl.LOCK_UN)
         finally:
             os.close(fd)
-    except OSError as error:
-        raise JournalError(f"cannot use {path}: {error.strerror}") from error
+    except (OSError, ValueError) as error:  # ValueError: a null character in the name
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise JournalError(f"cannot use {str(path)!r:.300}: {reason}") from error
 
 
 def _acquire(fd: int, path: Path, kind: int) -> None:

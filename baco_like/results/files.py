@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import secrets
 from pathlib import Path
 from typing import Any
 
@@ -48,9 +49,14 @@ def replace_file(path: Path, data: bytes) -> None:
         OSError: The file cannot be written; an existing file is unchanged.
     """
     packed = gzip.compress(data, mtime=0) if path.suffix == ".gz" else data
-    other = path.with_name(f"{path.name}.{os.getpid()}.part")
+    # A new file of a random name: "x" follows no link that somebody has put there.
+    other = path.with_name(f"{path.name}.{secrets.token_hex(8)}.part")
+    file = other.open("xb")
     try:
-        other.write_bytes(packed)
+        with file:
+            file.write(packed)
+            file.flush()
+            os.fsync(file.fileno())
         os.replace(other, path)
     finally:
         other.unlink(missing_ok=True)

@@ -1,12 +1,15 @@
 """The journal file: what is acknowledged stays, what is damaged is refused with its number."""
 
+import errno
 import json
 import multiprocessing
+import os
 import resource
 import zlib
 
 import pytest
 
+from baco_like import MaxEvals, Optimizer, Space, tune
 from baco_like.exceptions import JournalConflict, JournalError
 from baco_like.journal.events import START
 from baco_like.journal.json_lines import JsonlJournal, decode_line, encode_line
@@ -197,3 +200,31 @@ def test_a_forged_event_is_refused(tmp_path, text):
     (tmp_path / "j").write_bytes(b'{"crc":"%08x",' % zlib.crc32(rest) + rest + b"\n")
     with pytest.raises(JournalError, match="event 0"):
         Reader(tmp_path / "j").read()
+
+
+@pytest.mark.parametrize("name", ["a" * 300, "run\0.jsonl", "missing/run.jsonl"])
+def test_a_name_that_no_file_can_have_is_an_error_that_shows_it(tmp_path, name):
+    with pytest.raises(JournalError, match=name[:7].replace("\0", ".*")):
+        Optimizer(Space({"x": [1, 2]}), storage=tmp_path / name).suggest()
+    with pytest.raises(JournalError, match=name[:7].replace("\0", ".*")):
+        tune(
+            lambda t: 1.0, {"x": [1, 2]}, stop=MaxEvals(1), storage=tmp_path / name, progress=False
+        )
+
+
+def test_a_named_pipe_is_refused_without_waiting_for_its_other_end(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(JournalError, match="pipe is not a file that can hold a journal"):
+        Optimizer(Space({"x": [1, 2]}), storage=tmp_path / "pipe").suggest()
+
+
+@pytest.mark.parametrize(("number", "room"), [(errno.ENOSPC, True), (errno.EIO, False)])
+def test_only_a_full_disk_asks_for_room(tmp_path, monkeypatch, number, room):
+    def fail(*_):
+        raise OSError(number, os.strerror(number))
+
+    optimizer = Optimizer(Space({"x": [1, 2]}), storage=tmp_path / "run.jsonl")
+    monkeypatch.setattr(os, "pwrite", fail)
+    with pytest.raises(JournalError, match="not recorded") as caught:
+        optimizer.suggest()
+    assert ("make room" in str(caught.value)) is room

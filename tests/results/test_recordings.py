@@ -6,6 +6,7 @@ import gzip
 import json
 import math
 import re
+import secrets
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from baco_like.exceptions import RunFileError, SpaceError
 from baco_like.records.reading import outcome_from
 from baco_like.records.trial import FAILURE_WORDS, Outcome, Status
 from baco_like.results import FORMATS, Recording, read, recorded_trials, write
+from baco_like.results.files import replace_file
 
 SPACE = Space(
     {"tile": Ordinal([1, 2, 4], log=True), "loops": Permutation(["i", "j"])},
@@ -426,6 +428,17 @@ def test_files_that_are_none(tmp_path: Path, content: Any, message: str) -> None
     with pytest.raises(RunFileError, match=message) as caught:
         read(path)
     assert str(caught.value).startswith(str(path))
+
+
+def test_writing_a_file_follows_no_link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(secrets, "token_hex", lambda _: "0")
+    other = tmp_path / "other"
+    other.write_text("kept")
+    (tmp_path / "results.csv.0.part").symlink_to(other)
+    with pytest.raises(FileExistsError):
+        replace_file(tmp_path / "results.csv", b"new")
+    assert other.read_text() == "kept"
+    assert not (tmp_path / "results.csv").exists()
 
 
 @pytest.mark.parametrize(
