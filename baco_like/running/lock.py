@@ -51,11 +51,12 @@ def sole_runner(journal: Path | None) -> Iterator[None]:
     try:
         yield
     finally:
-        _HELD.discard(fd)
-        # The file is removed while it is locked. A process that has opened it meanwhile notices that and retries.
-        with suppress(OSError):
-            lock.unlink()
-        os.close(fd)
+        if fd in _HELD:  # not in a forked child, which has given up the lock
+            _HELD.discard(fd)
+            # The file is removed while it is locked. A process that has opened it meanwhile notices that and retries.
+            with suppress(OSError):
+                lock.unlink()
+            os.close(fd)
 
 
 def _open_locked(journal: Path, lock: Path) -> int:
