@@ -41,7 +41,7 @@ def explain_os_error(
         error_type: Type of the error.
         action: What cannot be done with the file, such as ``write``.
         path: The file, unless the `OSError` names another one.
-        hint: End of the message, such as how to go on.
+        hint: End of the message, such as the way to continue.
 
     Raises:
         BacoError: The block raised an `OSError`.

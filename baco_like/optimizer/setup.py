@@ -72,7 +72,7 @@ def first_configs(space: Space, initial: int | Sequence[Config] | None) -> list[
 
 
 def default_points(space: Space) -> list[dict[str, Any]]:
-    """Return the default configuration in a list if it is feasible, else []; constants alone are no default."""
+    """Return the default configuration in a list if it is feasible, else []; constants alone do not count."""
     config = space.default_config
     has_default = any(parameter.default is not None for parameter in space.parameters.values())
     return [config] if has_default and config is not None and space.contains(config) else []

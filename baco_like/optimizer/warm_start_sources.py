@@ -142,7 +142,7 @@ def _rows_of_trials(trials: Iterable[Trial]) -> list[ConfigOutcome]:
 def _rows_of_table(
     table: Any, space: Space, objective: str
 ) -> tuple[list[ConfigOutcome], list[str]]:
-    """Return the rows of a DataFrame, such as `Optimizer.to_dataframe` makes it, and texts that are no numbers.
+    """Return the rows of a DataFrame, such as `Optimizer.to_dataframe` makes it, and the texts among its numbers.
 
     Further columns are ignored.
     """
@@ -165,7 +165,7 @@ def _rows_of_table(
 
 
 def _rows_of_pairs(pairs: Sequence[Any], objective: str) -> tuple[list[ConfigOutcome], list[str]]:
-    """Return the rows of a list of trials or of (configuration, value), and texts that are no numbers."""
+    """Return the rows of a list of trials or of (configuration, value), and the texts among its numbers."""
     if pairs and all(isinstance(pair, Trial) for pair in pairs):
         return _rows_of_trials(pairs), []
     for pair in pairs:

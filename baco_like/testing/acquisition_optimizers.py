@@ -88,7 +88,7 @@ def rows_are_distinct_feasible_free_and_sorted(
 def nothing_free_gives_nothing(optimizer: AcquisitionOptimizer, space: Space) -> None:
     """If every row is excluded, the result has no row."""
     rows = _maximise(optimizer, space, 2, exclude_all)
-    assert rows.shape == (0, space.width), "nothing is returned if every row is excluded"
+    assert rows.shape == (0, space.width), "no row is returned if every row is excluded"
 
 
 def generator_decides(optimizer: AcquisitionOptimizer, space: Space) -> None:

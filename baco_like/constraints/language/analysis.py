@@ -1,4 +1,4 @@
-"""What can be read off a condition without evaluating it: bounds, products, comparisons with unknown values."""
+"""Properties of a condition, found without evaluating it: bounds, products, comparisons with unknown values."""
 
 from __future__ import annotations
 

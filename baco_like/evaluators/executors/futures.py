@@ -67,7 +67,7 @@ def count_workers(executor: Any) -> int:
 
 
 def without_tag(trial: Trial) -> Trial:
-    """Return a trial as it is sent to workers: they need only the configuration, and a tag may not be picklable."""
+    """Return a trial for the workers: they need only the configuration, and a tag may not be picklable."""
     return replace(trial, config=dict(trial.config), tag=None, outcome=None)
 
 

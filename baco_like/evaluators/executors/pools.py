@@ -1,4 +1,4 @@
-"""Executors with the interface of `concurrent.futures`: processes that may die one by one, and Ray.
+"""Executors with the interface of `concurrent.futures`: processes that are replaced when they die, and Ray.
 
 `concurrent.futures.ProcessPoolExecutor` breaks as a whole when one of its processes dies, and loses all running calls.
 In `ProcessLanes` every process is a separate pool with one worker (a lane), and a broken lane is replaced.

@@ -90,7 +90,7 @@ class PermutationFactor(FactorDefaults):
         """Return None: permutations are treated with arrays only."""
 
     def closest_others(self: Factor, codes: Codes) -> tuple[Codes, Ints, Array]:
-        """Return the adjacent swaps that satisfy the rules; rows that are no permutations have none."""
+        """Return the adjacent swaps that satisfy the rules; other rows than permutations have none."""
         legal = np.flatnonzero(is_permutation(codes))
         rows, owner = permutation_codes.adjacent_swaps(codes[legal])
         good = self.contains(rows)

@@ -1,4 +1,4 @@
-"""Builds the tree of one group: chooses the order of its parameters and binds one after the other."""
+"""Builds the tree of one group: chooses the order of its parameters and binds them in this order."""
 
 from __future__ import annotations
 
