@@ -6,7 +6,8 @@ An event is one line::
 
 where ``crc`` is the CRC-32 of every byte after its own field up to the line end. A flipped byte is therefore detected
 and reported with the event's number. A last line without a line end comes from a crash during a write; it was never
-acknowledged, and the next writer removes it. The journal object has no state: readers keep their position.
+acknowledged, and the next writer removes it. Files are read in blocks, whatever their size. The journal object has no
+state: readers keep their position.
 """
 
 from __future__ import annotations
@@ -20,13 +21,19 @@ import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, final
+from typing import Any, BinaryIO, final
 
 from baco_like.exceptions import JournalConflict, JournalError
 from baco_like.journal.events import Event, Mark, to_json
 from baco_like.journal.lock import locked
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_BLOCK = 2**20
+"""Bytes that are read at once."""
+
+LONGEST_LINE = 64 * 2**20
+"""Most bytes of an event; it bounds the memory for reading a damaged file."""
+
 _HEAD = len('{"crc":"01234567",')
 _BEGINNING = '{"crc":"########","n":'
 """Start of every line, with # for a hexadecimal digit."""
@@ -36,9 +43,15 @@ def encode_line(number: int, event: Event) -> bytes:
     """Return the line of one event, including its line end.
 
     Raises:
-        JournalError: The event holds a value that JSON cannot represent exactly (NaN, an object).
+        JournalError: The event holds a value that JSON cannot represent exactly (NaN, an object), or is longer than
+            `LONGEST_LINE`.
     """
     rest = to_json({"n": number, **event})[1:].encode("ascii")
+    if _HEAD + len(rest) >= LONGEST_LINE:
+        raise JournalError(
+            f"an {event['event']} event of {len(rest) / 2**20:.0f} MiB cannot be written, the limit is "
+            f"{LONGEST_LINE // 2**20} MiB; give fewer results of earlier runs, or shorter texts"
+        )
     return b'{"crc":"%08x",' % zlib.crc32(rest) + rest + b"\n"
 
 
@@ -61,31 +74,71 @@ def _no_number(text: str) -> Any:
 _DECODER = json.JSONDecoder(parse_constant=_no_number)
 
 
-def _read_events(data: bytes, after: Mark, path: Path) -> Iterator[tuple[Event, Mark]]:
-    """Yield the events in the bytes after a position, one at a time to save memory.
+def _read_new(fd: int, after: Mark, path: Path) -> Iterator[tuple[Event, Mark]]:
+    """Yield the events in a locked file after a position; after the first one, the lock is not needed.
+
+    Lines up to the last line end never change. What follows it, an incomplete event, may be replaced by another writer;
+    it is read before the first event is returned.
 
     Raises:
-        JournalError: An event is damaged, or the file is not a journal.
+        JournalError: An event is damaged or longer than `LONGEST_LINE`, or the file is not a journal.
     """
-    place, at, number = after.place, _missing_end(data, after), after.number
-    while (end := data.find(b"\n", at)) >= 0:
-        event = decode_line(data[at:end], number)
-        if event is None:
-            raise _damaged(path, number, data[at:])
-        at, number = end + 1, number + 1
-        yield event, Mark(number, place + at)
-    rest = data[at:]
+    start, size = _unread(fd, after, path)
+    if start == size:
+        return
+    end = _end_of_lines(fd, start, size)
+    rest = os.pread(fd, size - end, end)
+    place, number = start, after.number
+    with open(os.dup(fd), "rb", buffering=_BLOCK) as file:
+        file.seek(start)
+        while place < end:
+            line = _read_line(file)
+            event = decode_line(line[:-1], number) if line.endswith(b"\n") else None
+            if event is None:
+                raise _damaged(path, number, line)
+            place, number = place + len(line), number + 1
+            yield event, Mark(number, place)
     whole = rest.rstrip(b"\0") if number else rest
     event = decode_line(whole, number)
     if event is not None:  # only the newline is missing: the event is complete
-        yield event, Mark(number + 1, place + at + len(whole), closed=False)
+        yield event, Mark(number + 1, place + len(whole), closed=False)
     elif decode_line(rest[:-1], number) is not None or not _could_be_torn(rest, number):
         raise _damaged(path, number, rest)
 
 
-def _missing_end(data: bytes, after: Mark) -> int:
-    """Return 1 if the data starts with the line end that the line before the position lacked, else 0."""
-    return int(not after.closed and data.startswith(b"\n"))
+def _unread(fd: int, after: Mark, path: Path) -> tuple[int, int]:
+    """Return where the events after a position begin, behind the line end that the last one lacked, and the size.
+
+    Raises:
+        JournalError: The file is shorter than before.
+    """
+    size = os.fstat(fd).st_size
+    if size < after.place:
+        raise JournalError(f"{path} is shorter than before; restore it from a copy")
+    has_end = not after.closed and os.pread(fd, 1, after.place) == b"\n"
+    return after.place + has_end, size
+
+
+def _end_of_lines(fd: int, start: int, size: int) -> int:
+    """Return the position behind the last line end; the end of the file if what follows is too long for an event."""
+    at = size
+    while at > start:
+        if size - at > LONGEST_LINE:
+            return size
+        begin = max(start, at - _BLOCK)
+        found = os.pread(fd, at - begin, begin).rfind(b"\n")
+        if found >= 0:
+            return begin + found + 1
+        at = begin
+    return start
+
+
+def _read_line(file: BinaryIO) -> bytes:
+    """Return the next line; only the beginning if it is too long, or too long for a block and no event."""
+    line = file.readline(_BLOCK)
+    if len(line) == _BLOCK and not line.endswith(b"\n") and line.startswith(b'{"crc":"'):
+        line += file.readline(LONGEST_LINE - _BLOCK)
+    return line
 
 
 def write_journal(path: Path, events: Iterable[Event]) -> None:
@@ -141,16 +194,25 @@ class JsonlJournal:
     path: Path
 
     def read(self, after: Mark) -> Iterator[tuple[Event, Mark]]:
-        """Return the events after a position, each with the position behind it.
+        """Yield the events after a position, each with the position behind it.
+
+        Events that are written during the iteration are not among them.
 
         Raises:
-            JournalError: The file cannot be read; or, during the iteration, an event is damaged.
+            JournalError: The file cannot be read, or an event is damaged.
         """
         if not os.path.exists(self.path) and not after.number:
-            return iter(())
+            return
         with locked(self.path, os.O_RDONLY, fcntl.LOCK_SH) as fd:
-            data = self._bytes(fd, after)
-        return _read_events(data, after, self.path)
+            events = _read_new(fd, after, self.path)
+            first = next(events, None)
+        if first is None:
+            return
+        yield first
+        try:
+            yield from events
+        except OSError as error:
+            raise JournalError(f"cannot read {self.path}: {error.strerror}") from error
 
     def append(self, event: Event, after: Mark) -> Mark:
         """Write one event, wait until it is on the disk, and return the position behind it.
@@ -163,22 +225,15 @@ class JsonlJournal:
         data = line if after.closed else b"\n" + line
         flags = os.O_RDWR if after.number else os.O_RDWR | os.O_CREAT
         with locked(self.path, flags, fcntl.LOCK_EX) as fd:
-            tail = self._bytes(fd, after)
-            if next(_read_events(tail, after, self.path), None) is not None:
+            if next(_read_new(fd, after, self.path), None) is not None:
                 raise JournalConflict(f"{self.path} has grown")
-            if len(tail) > _missing_end(tail, after):  # an incomplete line, never acknowledged
+            start, size = _unread(fd, after, self.path)
+            if size > start:  # an incomplete line, never acknowledged
                 os.ftruncate(fd, after.place)
             self._write(fd, data, after.place)
             if not after.number:
                 sync_folder(self.path.parent)
         return Mark(after.number + 1, after.place + len(data))
-
-    def _bytes(self, fd: int, after: Mark) -> bytes:
-        if os.fstat(fd).st_size < after.place:
-            raise JournalError(f"{self.path} is shorter than before; restore it from a copy")
-        with open(fd, "rb", closefd=False) as file:
-            file.seek(after.place)
-            return file.read()
 
     def _write(self, fd: int, data: bytes, place: int) -> None:
         try:

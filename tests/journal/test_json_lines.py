@@ -5,12 +5,14 @@ import json
 import multiprocessing
 import os
 import resource
+import tracemalloc
 import zlib
 
 import pytest
 
 from baco_like import MaxEvals, Optimizer, Space, tune
 from baco_like.exceptions import JournalConflict, JournalError
+from baco_like.journal import json_lines
 from baco_like.journal.events import START
 from baco_like.journal.json_lines import JsonlJournal, decode_line, encode_line
 
@@ -228,3 +230,70 @@ def test_only_a_full_disk_asks_for_room(tmp_path, monkeypatch, number, room):
     with pytest.raises(JournalError, match="not recorded") as caught:
         optimizer.suggest()
     assert ("make room" in str(caught.value)) is room
+
+
+def _peak_memory(work):
+    """Return the error of some work and the MiB that Python had in use at most."""
+    tracemalloc.start()
+    try:
+        with pytest.raises(JournalError) as caught:
+            work()
+        return caught.value, tracemalloc.get_traced_memory()[1] / 2**20
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("events", [0, len(EVENTS)])
+def test_a_sparse_file_is_refused_in_little_memory(tmp_path, events):
+    path = tmp_path / "j"
+    path.touch()
+    journal = write(path, EVENTS[:events])
+    os.truncate(path, 1_200_000_000)
+    for use in (Reader(path).read, lambda: journal.append({"event": "x"})):
+        error, peak = _peak_memory(use)
+        assert error.record == events
+        assert peak < 16
+    assert path.stat().st_size == 1_200_000_000
+
+
+def test_a_line_without_end_is_refused_in_little_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr(json_lines, "LONGEST_LINE", 2**22)
+    write(tmp_path / "j")
+    with (tmp_path / "j").open("ab") as file:
+        file.write(b'{"crc":"01234567","n":%d,' % len(EVENTS) + b" " * 2**26 + b"\n")
+    error, peak = _peak_memory(lambda: Reader(tmp_path / "j").read())
+    assert error.record == len(EVENTS)
+    assert peak < 20
+
+
+def test_an_event_that_could_not_be_read_is_not_written(tmp_path, monkeypatch):
+    monkeypatch.setattr(json_lines, "LONGEST_LINE", 1000)
+    journal = write(tmp_path / "j")
+    room = 1000 - len(encode_line(len(EVENTS), {"event": "x", "text": ""}))
+    before = (tmp_path / "j").read_bytes()
+    with pytest.raises(JournalError, match="give fewer results"):
+        journal.append({"event": "x", "text": "y" * (room + 1)})
+    assert (tmp_path / "j").read_bytes() == before
+    journal.append({"event": "x", "text": "y" * room})
+    assert Reader(tmp_path / "j").read()[-1] == {"event": "x", "text": "y" * room}
+
+
+def test_blocks_do_not_change_what_is_read(tmp_path, monkeypatch):
+    write(tmp_path / "j")
+    data = (tmp_path / "j").read_bytes()
+    for block in range(8, 60, 7):
+        monkeypatch.setattr(json_lines, "_BLOCK", block)
+        for cut in range(len(data) - 40, len(data) + 1):
+            (tmp_path / "cut").write_bytes(data[:cut])
+            whole = data[: cut + 1].count(b"\n")
+            assert Reader(tmp_path / "cut").read() == EVENTS[:whole]
+
+
+def test_a_reader_sees_the_events_of_the_moment_it_began(tmp_path):
+    journal = write(tmp_path / "j")
+    with (tmp_path / "j").open("ab") as file:
+        file.write(b'{"crc":"0')  # an incomplete event, which the next writer replaces
+    reading = JsonlJournal(tmp_path / "j").read(START)
+    first = [next(reading)[0]]
+    journal.append({"event": "later"})
+    assert first + [event for event, _ in reading] == EVENTS
