@@ -6,20 +6,33 @@ the event of its suggestion is damaged.
 
 from __future__ import annotations
 
+import itertools
+import os
 import re
+from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
+from typing_extensions import override
+
+from baco_like._output import explain_os_error
 from baco_like.exceptions import JournalError
 from baco_like.journal.events import Event, suggested_event
 from baco_like.journal.header import Header
-from baco_like.journal.json_lines import decode_line, write_journal
+from baco_like.journal.json_lines import LONGEST_LINE, decode_line, write_journal
 from baco_like.records import Trial
 
 _BEGINNING = re.compile(rb'\{"crc":"[0-9a-f]{8}","n":(\d{1,15}),')
 """Start of a line. It cannot occur within an event, because JSON escapes the quotes in texts."""
+
+_LONGEST_BEGINNING = 48
+"""More bytes than a start of a line has."""
+
+_BLOCK = 2**20
+"""Bytes that are read at once."""
 
 
 @dataclass(frozen=True)
@@ -36,12 +49,36 @@ class Repair:
 
 
 class _ValidLine(NamedTuple):
-    """A line with a valid checksum, its event and its position in the file."""
+    """The number of a line with a valid checksum, and its position in the file."""
 
     number: int
-    event: Event
     start: int
     end: int
+
+
+@dataclass(frozen=True)
+class _StoredEvents(Mapping[int, Event]):
+    """Events by number. They are read again each time, so that a long journal needs little memory."""
+
+    file: BinaryIO
+    lines: Mapping[int, _ValidLine]
+
+    @override
+    def __getitem__(self, number: int) -> Event:
+        line = self.lines[number]
+        self.file.seek(line.start)
+        event = decode_line(self.file.read(line.end - line.start), number)
+        if event is None:
+            raise JournalError("the journal has changed during its repair; try again", number)
+        return event
+
+    @override
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.lines)
+
+    @override
+    def __len__(self) -> int:
+        return len(self.lines)
 
 
 def repair(old: Path, new: Path, header: Path | None = None) -> Repair:
@@ -55,46 +92,75 @@ def repair(old: Path, new: Path, header: Path | None = None) -> Repair:
     Raises:
         JournalError: A file cannot be read or written, or both headers are damaged.
     """
-    data = _read_file(old)
-    lines = list(_find_valid_lines(data))
-    notes = list(_describe_damages(data, lines))
-    events = {line.number: line.event for line in reversed(lines)}  # of two, the first
-    if header is not None and 0 not in events:
-        events |= {v.number: v.event for v in _find_valid_lines(_read_file(header)) if not v.number}
-        notes.append(f"event 0 comes from {header}")
-    if 0 not in events:
-        raise JournalError(
-            f"{old}: event 0 is damaged, which has the space and the options; start the same run on a new file and "
-            "give that one by --header FILE",
-            0,
-        )
-    Header.read(events[0], str(old))
-    adapter = _Adapter(_find_lost_trials(events.values()), notes)
-    write_journal(new, [events[0], *adapter.adapt_all(events)])
-    return Repair(len(events) - adapter.dropped, tuple(notes))
+    with explain_os_error(JournalError, "read", old), old.open("rb") as file:
+        lines = list(_find_valid_lines(file))
+        notes = list(_describe_damages(file, lines))
+        events = _StoredEvents(file, {line.number: line for line in reversed(lines)})
+        first = events.get(0)
+        if first is None and header is not None:
+            first = _read_header(header)
+            notes.append(f"event 0 comes from {header}")
+        if first is None:
+            raise JournalError(
+                f"{old}: event 0 is damaged, which has the space and the options; start the same run on a new file "
+                "and give that one by --header FILE",
+                0,
+            )
+        Header.read(first, str(old))
+        adapter = _Adapter(_find_lost_trials(events.values()), notes)
+        numbers = sorted(set(events) - {0})
+        adapted = adapter.adapt_all((number, events[number]) for number in numbers)
+        write_journal(new, itertools.chain([first], adapted))
+        return Repair(1 + len(numbers) - adapter.dropped, tuple(notes))
 
 
-def _read_file(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise JournalError(f"cannot read {path}: {error.strerror}") from error
+def _read_header(path: Path) -> Event | None:
+    """Return event 0 of a journal, or None if it is damaged."""
+    with explain_os_error(JournalError, "read", path), path.open("rb") as file:
+        first = next((line for line in _find_valid_lines(file) if not line.number), None)
+        return None if first is None else _StoredEvents(file, {0: first})[0]
 
 
-def _find_valid_lines(data: bytes) -> Iterator[_ValidLine]:
+def _find_valid_lines(file: BinaryIO) -> Iterator[_ValidLine]:
     """Yield the lines with a valid checksum, even if the line end between two is damaged."""
-    begins = [(match.start(), int(match[1])) for match in _BEGINNING.finditer(data)]
-    after = [*(start for start, _ in begins), len(data) + 1][1:]
-    for (start, number), following in zip(begins, after, strict=True):
-        line = data.find(b"\n", start)
-        for end in {line, following - 1, min(following, len(data)) - 1} - {-1}:
-            event = decode_line(data[start:end], number)
-            if event is not None:
-                yield _ValidLine(number, event, start, end)
-                break
+    for place, part in _split(file):
+        stop = len(part)
+        found: list[_ValidLine] = []
+        for match in reversed(list(_BEGINNING.finditer(part))):
+            start, number = match.start(), int(match[1])
+            for end in (stop - 1, stop):  # the last line may lack its line end
+                if decode_line(part[start:end], number) is not None:
+                    found.append(_ValidLine(number, place + start, place + end))
+                    break
+            stop = start
+        yield from reversed(found)
 
 
-def _describe_damages(data: bytes, lines: Iterable[_ValidLine]) -> Iterator[str]:
+def _split(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
+    """Yield the parts of a file that hold whole lines, each with its position.
+
+    A part ends behind a line end, before the beginning of another line, or at the end of the file. Bytes that belong to
+    no line come in blocks, so that any amount of them needs little memory.
+    """
+    place, part = 0, b""
+    while block := file.readline(_BLOCK):
+        part += block
+        if block.endswith(b"\n"):
+            cut = len(part)
+        else:
+            clear = part.rfind(b"\0") + 1  # no event has a zero byte
+            starts = [match.start() for match in _BEGINNING.finditer(part, clear)]
+            # The beginning of a line may be cut by the end of the block.
+            cut = starts[-1] if starts else max(clear, len(part) - _LONGEST_BEGINNING)
+            cut = cut if len(part) - cut <= LONGEST_LINE else len(part)
+        if cut:
+            yield place, part[:cut]
+            place, part = place + cut, part[cut:]
+    if part:
+        yield place, part
+
+
+def _describe_damages(file: BinaryIO, lines: Iterable[_ValidLine]) -> Iterator[str]:
     """Yield one line per damaged part of the file."""
     place, number = 0, 0
     for line in lines:
@@ -105,8 +171,10 @@ def _describe_damages(data: bytes, lines: Iterable[_ValidLine]) -> Iterator[str]
             lost = f"event {number} is" if last == number else f"events {number} to {last} are"
             yield f"{lost} damaged and dropped ({line.start - place} bytes)"
         place, number = line.end + 1, max(number, line.number + 1)
-    if data[place:].strip(b"\0\n"):
-        yield f"event {number} is damaged or cut off and dropped ({len(data) - place} bytes at the end)"
+    size = file.seek(0, os.SEEK_END)
+    file.seek(min(place, size))
+    if any(block.strip(b"\0\n") for block in iter(partial(file.read, _BLOCK), b"")):
+        yield f"event {number} is damaged or cut off and dropped ({size - place} bytes at the end)"
 
 
 def _find_lost_trials(events: Collection[Event]) -> dict[int, Mapping[str, Any]]:
@@ -143,12 +211,16 @@ class _Adapter:
     pending: set[int] = field(default_factory=set)
     next_id: int = 0
     dropped: int = 0
+    _lost_ids: deque[int] = field(init=False)
 
-    def adapt_all(self, events: Mapping[int, Event]) -> Iterator[Event]:
-        """Yield the adapted events in order, without the header."""
-        for number in sorted(events)[1:]:
+    def __post_init__(self) -> None:
+        self._lost_ids = deque(sorted(self.lost))
+
+    def adapt_all(self, events: Iterable[tuple[int, Event]]) -> Iterator[Event]:
+        """Yield the adapted events in order; they come with their numbers, without the header."""
+        for number, event in events:
             try:
-                adapted = list(self._adapt(number, events[number]))
+                adapted = list(self._adapt(number, event))
             except (LookupError, TypeError, ValueError, AttributeError):
                 adapted = []
                 self.notes.append(f"event {number} has an unknown kind or lacks a part; dropped")
@@ -193,7 +265,11 @@ class _Adapter:
 
     def _suggest_lost(self, before: int) -> Iterator[Event]:
         """Yield a suggestion of the lost trials with ids below ``before``, taken from their observations."""
-        ids = sorted(i for i in self.lost if self.next_id <= i < before)
+        ids = []
+        while self._lost_ids and self._lost_ids[0] < before:
+            i = self._lost_ids.popleft()
+            if i >= self.next_id:
+                ids.append(i)
         if not ids:
             return
         self._add_pending(ids)

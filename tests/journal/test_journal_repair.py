@@ -1,5 +1,8 @@
 """A repair keeps every valid event of a damaged journal and lists the others."""
 
+import os
+import sys
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -108,3 +111,33 @@ def test_the_command(journal, tmp_path, capsys):
     assert "exists" in capsys.readouterr().err
     assert main(["repair", str(tmp_path / "none"), str(tmp_path / "newer")]) == 2
     assert Path(tmp_path / "bad").read_bytes() == journal.read_bytes()[:-40]
+
+
+@pytest.mark.parametrize("torn", [b"", b'{"crc":"01234567","n":1,'])
+def test_zeros_between_events_take_little_memory(journal, tmp_path, torn):
+    head, *rest = journal.read_bytes().splitlines(keepends=True)
+    with (tmp_path / "bad").open("wb") as file:
+        file.write(head + torn)
+        file.seek(60_000_000, os.SEEK_CUR)
+        file.write(b"".join(rest))
+    tracemalloc.start()
+    try:
+        found = repair(tmp_path / "bad", tmp_path / "new")
+        assert tracemalloc.get_traced_memory()[1] < 2**24
+    finally:
+        tracemalloc.stop()
+    assert found.kept == 1 + len(rest)
+    assert known(Optimizer.load(tmp_path / "new")) == known(Optimizer.load(journal))
+
+
+def test_blocks_do_not_change_a_repair(journal, tmp_path, monkeypatch):
+    data = bytearray(journal.read_bytes())
+    data[data.index(b"\n")] ^= 1
+    data[len(data) // 2] ^= 1
+    expected, _ = repaired(tmp_path, data, None)
+    written = (tmp_path / "new").read_bytes()
+    for block in (64, 100, 1000):
+        monkeypatch.setattr(sys.modules["baco_like.journal.repair"], "_BLOCK", block)
+        found, _ = repaired(tmp_path, data, None)
+        assert found == expected
+        assert (tmp_path / "new").read_bytes() == written
