@@ -7,20 +7,26 @@ was answered; by the number such a line is not taken for a part of the next repl
 from __future__ import annotations
 
 import json
+import math
 import os
 import selectors
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from baco_like._checks import is_whole
 from baco_like.evaluators._processes import group
 from baco_like.evaluators._processes.process import OutputBuffer
+from baco_like.records.reading import finite_number
 from baco_like.records.trial import Outcome
 
-_MAX_LINE = 64 << 20
-"""Bytes of a line; a process that writes a longer line is ended."""
+_MAX_REPLY = 64 << 20
+"""Bytes of all messages of one request; a process that writes more is ended."""
+
+_WORD_LENGTH = _MAX_STAGES = 100
+"""Longest name of a stage in characters, and the largest number of names; the journal keeps the seconds of each."""
 
 START = "start"
 """The stage before the first named stage; its time counts only if no other stage follows."""
@@ -76,6 +82,11 @@ class Reply:
         last = f": {lines[-1][:300]}" if self.ended is not None and lines else ""
         return f"{self.stage}: {self.ended or 'done'}{last}"
 
+    def reject(self, problem: str) -> None:
+        """Drop the value and the notes because they are not of the expected form; the process has to end."""
+        self.value, self.error, self.notes, self.place = None, None, (), ""
+        self.ended = describe_invalid(problem)
+
     def failure(self, trial_id: int, words: Mapping[str, str] = STAGE_WORDS) -> Outcome:
         """Return the failed outcome of a request that is not `ok`.
 
@@ -89,6 +100,74 @@ class Reply:
         if repeats:
             extra["repeats"] = repeats
         return Outcome.failure(trial_id, word, self.describe(), extra=extra)
+
+
+def describe_invalid(problem: str) -> str:
+    """Return how a process has ended that did not keep to the protocol."""
+    return f"it wrote something else than an answer into its pipe ({problem})"
+
+
+def read_message(line: bytes) -> dict[str, Any]:
+    """Return the message in a line, one of those that `worker_main` writes.
+
+    A kernel may write into the pipe, by a bug or on purpose, so no message is trusted: names and types are as expected,
+    and all numbers are finite.
+
+    Raises:
+        ValueError: It is no such message; the text says why.
+    """
+    try:
+        message = json.loads(line, parse_constant=_read_number, parse_float=_read_number)
+    except RecursionError:
+        raise ValueError("its JSON is nested too deeply") from None
+    if not isinstance(message, dict):
+        raise ValueError("it is not a JSON object")
+    kinds = [kind for kind in _CHECKS if kind in message]
+    if len(kinds) != 1:
+        raise ValueError(f"expected one of the keys {', '.join(_CHECKS)}, not {kinds or 'none'}")
+    if not is_whole(message.get("number")):
+        raise ValueError("'number' is not the number of a request")
+    if finite_number(message.get("at")) is None:
+        raise ValueError(f"'at' is not a time: {message.get('at')!r:.80}")
+    _CHECKS[kinds[0]](message)
+    return message
+
+
+def _read_number(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text:.40} is not a finite number")
+    return number
+
+
+def _check_stage(message: Mapping[str, Any]) -> None:
+    stage, limit = message["stage"], message.get("limit")
+    if not isinstance(stage, str) or not 0 < len(stage) <= _WORD_LENGTH:
+        raise ValueError(
+            f"the stage is {stage!r:.80}, not a name of 1 to {_WORD_LENGTH} characters"
+        )
+    if limit is not None and finite_number(limit) is None:
+        raise ValueError(f"the limit of stage {stage!r} is {limit!r:.80}, not a number of seconds")
+
+
+def _check_error(message: Mapping[str, Any]) -> None:
+    error = message["error"]
+    parts = error.values() if isinstance(error, dict) else (None,)
+    if not all(isinstance(part, str) for part in parts) or not {"kind", "message"} <= set(error):
+        raise ValueError(f"the error is {error!r:.80}, not its class and message")
+
+
+def _accept(message: Mapping[str, Any]) -> None:
+    """Accept any JSON value: only the sender of the request knows the form of notes and of the answer."""
+
+
+_CHECKS: Mapping[str, Callable[[Mapping[str, Any]], None]] = {
+    "stage": _check_stage,
+    "note": _accept,
+    "answer": _accept,
+    "error": _check_error,
+}
+"""The kinds of messages, each with its check."""
 
 
 class _Exchange:
@@ -123,21 +202,24 @@ class _Exchange:
 
     def read_line(self, line: bytes) -> None:
         """Read one line; lines of other requests are ignored."""
+        if not self.is_open:
+            return
         try:
-            message = json.loads(line)
-            number, at = message["number"], float(message["at"])
-        except (ValueError, TypeError, KeyError, RecursionError):
-            self.end("it wrote something else than an answer into its pipe")
+            message = read_message(line)
+        except ValueError as problem:
+            self.end(describe_invalid(str(problem)))
             return
-        if number != self._number or not self.is_open:
+        if message["number"] != self._number:
             return
-        reply = self.reply
+        reply, at = self.reply, float(message["at"])
         if "stage" in message:
             self._end_stage(at)
-            reply.stage, limit = message["stage"], message["limit"]
+            reply.stage, limit = message["stage"], message.get("limit")
             reply.seconds.pop(START, None)
+            if len(reply.seconds) > _MAX_STAGES:
+                self.end(f"it named more than {_MAX_STAGES} stages")
             if limit is not None:
-                self._limit, self._deadline = limit, self._entered + limit
+                self._limit, self._deadline = float(limit), self._entered + float(limit)
         elif "note" in message:
             self._notes.append(message["note"])
         else:
@@ -184,14 +266,14 @@ class Channel:
         self._child, self._requests, self._replies = child, requests, replies
         self._output = child.stdout.fileno()
         os.set_blocking(self._output, False)
-        self._count = 0
-        self._unsent = self._partial = b""
+        self._count = self._received = 0
+        self._unsent, self._partial = b"", bytearray()
 
     def ask(self, content: Any, timeout: float) -> Reply:
         """Send a request and read until its answer, the end of the process or the end of the time."""
         self._unsent = json.dumps({"number": self._count, "content": content}).encode() + b"\n"
         exchange = _Exchange(self._count, timeout)
-        self._count += 1
+        self._count, self._received = self._count + 1, len(self._partial)
         with group.end_selector(self._child) as (selector, longest_wait):
             selector.register(self._requests, selectors.EVENT_WRITE, self._send)
             selector.register(self._replies, selectors.EVENT_READ, self._receive)
@@ -245,13 +327,15 @@ class Channel:
             chunk = _read(self._replies)
             if not chunk:
                 return chunk is None
+            self._received += len(chunk)
+            if self._received > _MAX_REPLY:
+                exchange.end(f"its answer has more than {_MAX_REPLY >> 20} MiB")
+                break
             *lines, rest = chunk.split(b"\n")
             for line in lines:
-                exchange.read_line(self._partial + line)
-                self._partial = b""
+                exchange.read_line(bytes(self._partial) + line)
+                self._partial.clear()
             self._partial += rest
-            if len(self._partial) > _MAX_LINE:
-                exchange.end(f"its answer has more than {_MAX_LINE >> 20} MiB")
         return True
 
     def _read_output(self, exchange: _Exchange) -> bool:

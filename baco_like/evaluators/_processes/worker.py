@@ -30,7 +30,8 @@ and in the evaluator::
 The process starts with the first request, and again with the first request after it has ended. An exception of the
 handler is an answer too (`Reply.error`), and the process continues. An exit, a signal or a limit ends the process with
 its whole group. The ends of its standard output and standard error are kept in `Reply.output`. Its temporary files go
-to a folder (``TMPDIR``) that is removed with the process. Nothing is pickled.
+to a folder (``TMPDIR``) that is removed with the process. Nothing is pickled, and no message is trusted: a line that is
+not a message of this protocol ends the process, and ``check=`` does the same for answers of another form.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -95,12 +96,17 @@ class Worker:
         self._process: _WorkerProcess | None = None
         self.starts = 0  # number of processes started so far
 
-    def request(self, request: Any, *, timeout: float) -> Reply:
+    def request(
+        self, request: Any, *, timeout: float, check: Callable[[Reply], object] | None = None
+    ) -> Reply:
         """Send a request and wait for the reply; starts the process if it is not running.
 
         Args:
             request: Any JSON value.
             timeout: Seconds until the handler answers or enters a stage with its own limit.
+            check: Raises a `ValueError`, `TypeError`, `LookupError`, `AttributeError` or `ArithmeticError` if the value
+                or the notes are not of the expected form. A kernel may write such messages into the pipe; the process
+                is then ended, and the reply says why.
 
         Raises:
             EvaluatorError: The process cannot be started, or its target raises or dies before any request.
@@ -108,6 +114,8 @@ class Worker:
         with self._lock:
             try:
                 reply = self._ensure_started().channel.ask(request, timeout)
+                if check is not None:
+                    _apply_check(check, reply)
             except BaseException:  # Ctrl-C, too: the next request must not read this one's reply
                 self._end()
                 raise
@@ -144,6 +152,13 @@ class Worker:
         if self._process is not None:
             self._process.end()
         self._process = None
+
+
+def _apply_check(check: Callable[[Reply], object], reply: Reply) -> None:
+    try:
+        check(reply)
+    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError) as error:
+        reply.reject(" ".join(f"{type(error).__name__}: {error}".split())[:300])
 
 
 class _WorkerProcess:

@@ -40,8 +40,13 @@ class Report:
         self.send({"note": value})
 
     def send(self, message: Mapping[str, Any]) -> None:
-        """Write a line."""
-        line = json.dumps({"number": self._number, "at": time.perf_counter(), **message})
+        """Write a line.
+
+        Raises:
+            TypeError, ValueError: The message is not JSON: it holds an object, NaN or an infinity.
+        """
+        fields = {"number": self._number, "at": time.perf_counter(), **message}
+        line = json.dumps(fields, allow_nan=False)
         self._replies.write(line.encode("ascii") + b"\n")
         self._replies.flush()
 

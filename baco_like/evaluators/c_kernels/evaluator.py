@@ -31,9 +31,11 @@ from baco_like.evaluators.kernels.problems import (
     load_problem,
 )
 from baco_like.evaluators.kernels.settings import KERNEL_KEYS, KernelSettings, read_settings
+from baco_like.evaluators.kernels.timing import is_seconds
 from baco_like.evaluators.settings_table import Table
 from baco_like.evaluators.staged import StagedEvaluator, StageFailure
 from baco_like.exceptions import EvaluatorError, Infeasible
+from baco_like.records.reading import finite_number
 from baco_like.records.trial import Trial
 from baco_like.spaces.space import Space
 
@@ -254,18 +256,23 @@ class HarnessReport:
 
 
 def read_report(out: str) -> HarnessReport:
-    """Read the lines that the harness has printed; a line cut off by a crash is skipped."""
+    """Read the lines that the harness has printed; all other lines are skipped.
+
+    A crash may cut a line off, and a kernel may print lines of its own.
+    """
     seconds: list[float] = []
     error: float | None = None
     for line in out.splitlines():
         try:
             entry = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
-        if isinstance(entry, dict) and isinstance(entry.get("seconds"), float):
+        if not isinstance(entry, dict):
+            continue
+        if is_seconds(entry.get("seconds")):
             seconds.append(entry["seconds"])
-        elif isinstance(entry, dict) and isinstance(entry.get("error"), (int, float)):
-            error = float(entry["error"])
+        elif (number := finite_number(entry.get("error"))) is not None:
+            error = number
     return HarnessReport(tuple(seconds), error)
 
 

@@ -22,6 +22,7 @@ from baco_like.evaluators.executors.futures import (
     FuturesEvaluator,
     SubmitsCalls,
     call_in_worker,
+    check_outcome,
     count_workers,
     is_lost,
     without_tag,
@@ -150,7 +151,7 @@ class ExecutorEvaluator(FuturesEvaluator):
         if attempt is None:
             return None  # another attempt was faster, or the trial was cancelled
         try:
-            outcome: Outcome = future.result()
+            outcome = check_outcome(trial_id, future.result())
         except BaseException as error:  # also a KeyboardInterrupt in a worker
             if attempt.number != number:
                 return None  # the trial was sent again meanwhile

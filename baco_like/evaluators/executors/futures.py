@@ -164,12 +164,23 @@ class FuturesEvaluator:
                 continue
             del self._pending[trial_id]
             try:
-                outcomes.append(future.result())
+                outcomes.append(check_outcome(trial_id, future.result()))
             except concurrent.futures.BrokenExecutor as error:
                 self._error = self._error or lost_worker(error)
             except BaseException as error:  # also a KeyboardInterrupt in a worker
                 self._error = self._error or error
         return outcomes
+
+
+def check_outcome(trial_id: int, answer: Any) -> Outcome:
+    """Return a worker's answer if it is an outcome of this trial, otherwise a failure that says what it is."""
+    if isinstance(answer, Outcome) and answer.trial_id == trial_id:
+        return answer
+    return Outcome.failure(
+        trial_id,
+        "runtime",
+        f"its worker answered {answer!r:.200}, not an outcome of trial {trial_id}",
+    )
 
 
 def lost_worker(error: Exception) -> EvaluatorError:

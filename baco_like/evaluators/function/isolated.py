@@ -28,7 +28,7 @@ from baco_like.evaluators.settings_table import Table
 from baco_like.evaluators.wrappers.repeated import RepeatedEvaluator
 from baco_like.exceptions import EvaluatorError
 from baco_like.journal.events import config_from_json, observed_event, read_outcome
-from baco_like.records.trial import Outcome, Trial
+from baco_like.records.trial import Outcome, Status, Trial
 from baco_like.spaces.space import Space
 
 KEYS = ("kind", "function", "metric", "timeout", "memory", "workers", *REPEATS_KEYS)
@@ -103,7 +103,11 @@ class IsolatedEvaluator(FuturesEvaluator):
         idle, worker = self._idle, self._idle.get()
         try:
             request = {"id": trial.id, "config": dict(trial.config)}
-            reply = worker.request(request, timeout=self._timeout)
+            reply = worker.request(
+                request,
+                timeout=self._timeout,
+                check=lambda reply: reply.ok and _read_answer(trial, reply.value),
+            )
         finally:
             idle.put(worker)
         if reply.error is not None:
@@ -113,8 +117,21 @@ class IsolatedEvaluator(FuturesEvaluator):
             )
         if not reply.ok:
             return reply.failure(trial.id)
-        outcome = read_outcome({**reply.value["outcome"], "id": trial.id})
-        return replace(outcome, problem=reply.value["problem"])
+        return _read_answer(trial, reply.value)
+
+
+def _read_answer(trial: Trial, answer: Any) -> Outcome:
+    """Return the outcome in a worker's answer; the function may have written it past its handler.
+
+    Raises:
+        LookupError, TypeError, ValueError: The answer holds no outcome of an evaluation.
+    """
+    outcome = read_outcome({**answer["outcome"], "id": trial.id})
+    if outcome.status is Status.PENDING or (outcome.status is Status.OK) == bool(outcome.failed):
+        raise ValueError(f"the outcome is {answer['outcome']!r:.80}")
+    if not isinstance(answer["problem"], str):
+        raise ValueError(f"the problem is {answer['problem']!r:.80}")
+    return replace(outcome, problem=answer["problem"])
 
 
 def isolated_function(

@@ -25,6 +25,15 @@ _SHIFT = 320
 """Bytes by which the start of each array is shifted within its page, see `copy_aligned`."""
 
 
+LONGEST = 1e9
+"""Seconds, 30 years; JSON has no infinity."""
+
+
+def is_seconds(value: Any) -> bool:
+    """Whether a value that a kernel's process has sent is a possible duration in seconds."""
+    return isinstance(value, float) and 0 <= value <= LONGEST
+
+
 class CompiledKernel(Protocol):
     """A compiled kernel with its inputs."""
 

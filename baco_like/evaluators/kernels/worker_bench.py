@@ -14,7 +14,7 @@ from baco_like.evaluators._processes.exchange import Reply
 from baco_like.evaluators._processes.worker import Worker
 from baco_like.evaluators.kernels.problems import Complete, completion, find_problem
 from baco_like.evaluators.kernels.settings import KernelSettings
-from baco_like.evaluators.kernels.timing import KernelLimits
+from baco_like.evaluators.kernels.timing import LONGEST, KernelLimits, is_seconds
 from baco_like.evaluators.staged import StageFailure
 from baco_like.records.trial import Trial
 from baco_like.spaces.space import Space
@@ -170,9 +170,8 @@ class _WorkerKernel:
 
     def _request_measurement(self, count: int, enough: float, timeout: float) -> Reply:
         for _ in range(2):
-            # JSON has no infinity; 1e9 seconds are 30 years.
             reply = self._request(
-                key=self.key, count=count, enough=min(enough, 1e9), timeout=timeout
+                key=self.key, count=count, enough=min(enough, LONGEST), timeout=timeout
             )
             if not reply.ok or reply.value is not None:
                 break
@@ -180,14 +179,34 @@ class _WorkerKernel:
             compilation = self._request_compilation()
             if not compilation.ok:
                 return compilation
+        if reply.ok and reply.value is None:
+            # Not the server's answer: the kernel was compiled just before.
+            self.bench.worker.close()
+            reply.reject("an answer without a measurement")
         self.bench.used = self.bench.worker.starts
         return reply
 
     def _request(self, **content: Any) -> Reply:
-        reply = self.bench.worker.request(content, timeout=_START_TIMEOUT)
+        reply = self.bench.worker.request(content, timeout=_START_TIMEOUT, check=self._check)
         for stage, seconds in reply.seconds.items():
             self.seconds[stage] = self.seconds.get(stage, 0.0) + seconds
         return reply
+
+    def _check(self, reply: Reply) -> None:
+        """Refuse an answer or times that a `KernelServer` does not send; the kernel itself may have written them."""
+        if not all(
+            is_seconds(note) and math.isfinite(note * self.bench.scale) for note in reply.notes
+        ):
+            raise ValueError(f"the times are {reply.notes!r:.80}")
+        if reply.value is None:  # a compilation, or a kernel that is gone with its process
+            return
+        if not isinstance(reply.value, dict) or reply.value.keys() != {"problem"}:
+            raise ValueError(f"the answer is {reply.value!r:.80}")
+        problem = reply.value["problem"]
+        if problem is not None and not isinstance(problem, str):
+            raise ValueError(f"the problem is {problem!r:.80}")
+        if problem is None and not reply.notes:
+            raise ValueError("a correct kernel without a time")
 
     def _read(self, reply: Reply, timeout: float = 0.0) -> tuple[float, ...]:
         """Return the measured values, or raise the failure.

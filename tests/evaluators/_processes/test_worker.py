@@ -15,12 +15,14 @@ from pathlib import Path
 
 import pytest
 
-from baco_like.evaluators._processes import guardian
+from baco_like.evaluators._processes import exchange, guardian
+from baco_like.evaluators._processes.exchange import Reply
 from baco_like.evaluators._processes.worker import Worker
 from baco_like.exceptions import EvaluatorError
 from baco_like.records.trial import Status
 
 LIMIT = 0.3
+INVALID = "it wrote something else than an answer into its pipe"
 
 
 @pytest.fixture(autouse=True)
@@ -106,7 +108,7 @@ def test_an_exception_is_an_answer_and_the_process_goes_on(worker: Worker) -> No
         (["die", "SIGKILL"], "ended by SIGKILL"),
         (["exit", 3], "exit code 3"),
         (["exit", 0], "exit code 0"),
-        (["scribble"], "it wrote something else than an answer into its pipe"),
+        (["scribble"], f"{INVALID} (Expecting value: line 1 column 1 (char 0))"),
     ],
 )
 def test_a_death_is_told_and_the_next_request_starts_another(
@@ -119,6 +121,84 @@ def test_a_death_is_told_and_the_next_request_starts_another(
     assert ended in reply.failure(1).message
     assert ask(worker, "echo", 1) == [1]
     assert worker.starts == 2
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ("[1]", "not a JSON object"),
+        ("[" * 100_000, "nested too deeply"),
+        ("{}", "expected one of the keys"),
+        ('{@, "stage": "run", "answer": 1}', "expected one of the keys"),
+        ('{"number": true, "at": 1, "answer": 1}', "'number' is not"),
+        ('{"at": 1, "answer": 1}', "'number' is not"),
+        ('{"number": 1, "at": "soon", "answer": 1}', "'at' is not a time: 'soon'"),
+        ('{"number": 1, "at": 1' + 400 * "0" + ', "answer": 1}', "'at' is not a time"),
+        ('{@, "stage": 3, "limit": 1}', "the stage is 3"),
+        ('{@, "stage": ["run"], "limit": 1}', r"the stage is \['run'\]"),
+        ('{@, "stage": "' + 101 * "x" + '"}', "1 to 100 characters"),
+        ('{@, "stage": "run", "limit": "long"}', "the limit of stage 'run' is 'long'"),
+        ('{@, "stage": "run", "limit": 1e999}', "1e999 is not a finite number"),
+        ('{@, "stage": "run", "limit": NaN}', "NaN is not a finite number"),
+        ('{@, "note": -Infinity}', "-Infinity is not a finite number"),
+        ('{@, "error": "bad"}', "the error is 'bad'"),
+        ('{@, "error": {"kind": 1, "message": "x"}}', "the error is"),
+        ('{@, "error": {"kind": "x"}}', "the error is"),
+    ],
+)
+def test_a_message_of_another_form_is_refused(line: str, problem: str) -> None:
+    with pytest.raises(ValueError, match=problem):
+        exchange.read_message(line.replace("@", '"number": 1, "at": 1.5').encode())
+
+
+@pytest.mark.parametrize("line", ['{@, "stage": "run"}{}', '{@, "stage": "run", "limit": "long"}'])
+def test_a_forged_message_ends_the_process_and_not_the_run(worker: Worker, line: str) -> None:
+    """A kernel shares the process with its handler, and can write into the pipe of replies."""
+    reply = worker.request(["forge", line], timeout=5.0)
+    assert reply.notes == (0.5,)
+    outcome = reply.failure(1)
+    assert outcome.failed == "runtime"
+    assert outcome.message.startswith(f"run: {INVALID} (")
+    assert ask(worker, "echo", 1) == [1]
+    assert worker.starts == 2
+
+
+def test_a_stage_without_a_limit_keeps_the_deadline(worker: Worker) -> None:
+    """The first of the two forged lines that once ended a run, with a KeyError."""
+    reply = worker.request(["forge", '{@, "stage": "other"}', '{@, "answer": 1}'], timeout=5.0)
+    assert (reply.value, reply.stage) == (1, "other")
+
+
+def test_forged_messages_cannot_fill_the_memory_or_the_journal(
+    worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stages = [f'{{@, "stage": "{number}"}}' for number in range(200)]
+    reply = worker.request(["forge", *stages], timeout=5.0)
+    assert "it named more than 100 stages" in reply.describe()
+    assert len(reply.seconds) < 110
+    monkeypatch.setattr(exchange, "_MAX_REPLY", 1000)
+    reply = worker.request(["forge", *60 * ['{@, "note": 1}']], timeout=5.0)
+    assert "more than" in reply.describe()
+    assert len(reply.notes) < 60
+
+
+def test_a_reply_of_another_form_is_refused_by_the_caller(worker: Worker) -> None:
+    def check(reply: Reply) -> None:
+        if reply.value != [1]:
+            raise TypeError("no list of 1")
+
+    assert worker.request(["echo", 1], timeout=5.0, check=check).ok
+    reply = worker.request(["echo", 2], timeout=5.0, check=check)
+    assert (reply.ok, reply.value, reply.notes) == (False, None, ())
+    assert reply.ended == f"{INVALID} (TypeError: no list of 1)"
+    assert ask(worker, "echo", 1) == [1]
+    assert worker.starts == 2
+
+
+def test_an_answer_that_is_not_json_is_an_error(worker: Worker) -> None:
+    assert "not JSON compliant" in worker.request(["not_finite"], timeout=5.0).describe()
+    assert "not JSON serializable" in worker.request(["object"], timeout=5.0).describe()
+    assert worker.starts == 1
 
 
 def test_the_last_words_are_in_the_message(worker: Worker) -> None:

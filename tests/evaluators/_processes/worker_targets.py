@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import os
 import signal
 import subprocess
@@ -24,6 +25,8 @@ def misbehaving(settings: Any) -> Callable[[Any, Report], Any]:
         report.stage("compile", settings.get("compile"))
         report.stage("run", settings["limit"])
         report.note(0.5)
+        if request[0] == "forge":
+            return _forge(report, *request[1:])
         return ACTIONS[request[0]](*request[1:])
 
     return handle
@@ -96,6 +99,14 @@ def _scribble() -> None:
     time.sleep(60)
 
 
+def _forge(report: Report, *lines: str) -> None:
+    """Write lines into the pipe of replies, with the number of the request for @."""
+    for line in lines:
+        text = line.replace("@", f'"number": {report._number}, "at": {time.perf_counter()}')
+        os.write(report._replies.fileno(), text.encode() + b"\n")
+    time.sleep(60)
+
+
 def _long() -> str:
     return "x" * (1 << 20)
 
@@ -130,6 +141,8 @@ ACTIONS: dict[str, Callable[..., Any]] = {
     "file": _file,
     "file_and_die": _file_and_die,
     "scribble": _scribble,
+    "not_finite": lambda: math.nan,
+    "object": object,
     "allocate": _allocate,
 }
 

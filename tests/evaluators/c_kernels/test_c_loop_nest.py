@@ -325,6 +325,10 @@ def test_a_torn_report_is_read_as_far_as_it_goes() -> None:
     report = read_report('{"seconds": 1.5e-3}\n{"seconds": 2.0e\nnoise\n{"error": 4}\n[1]\n')
     assert report.seconds == (0.0015,)
     assert report.error == 4.0
+    forged = ["NaN", "Infinity", "1e999", "-1.0", "true", '"x"', "[" * 10_000]
+    for line in [f'{{"seconds": {text}' for text in forged] + ['{"error": 1' + 400 * "0" + "}"]:
+        report = read_report(f"{line}\n{line}}}")
+        assert (report.seconds, report.error) == ((), None)
 
 
 @needs_cc

@@ -243,6 +243,16 @@ def test_outcomes_come_as_they_are_done() -> None:
         evaluator.wait()
 
 
+@pytest.mark.parametrize("answer", [None, Outcome.success(7, (1.0,))])
+def test_an_answer_that_is_no_outcome_of_the_trial_is_a_failure(answer: Any) -> None:
+    executor, evaluator = by_hand()
+    evaluator.submit(Trial(0, {"x": 1}))
+    executor.calls[0][1].set_result(answer)
+    (outcome,) = evaluator.wait()
+    assert (outcome.trial_id, outcome.failed) == (0, "runtime")
+    assert "not an outcome of trial 0" in outcome.message
+
+
 def test_a_lost_trial_is_handed_out_again_and_given_up_in_the_end() -> None:
     executor, evaluator = by_hand(attempts=3)
     for number in range(2):

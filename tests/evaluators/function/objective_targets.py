@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import json
 import os
 import signal
 import subprocess
@@ -31,6 +33,23 @@ def mistaken(trial: Any) -> float:
 
 def not_a_number(trial: Any) -> float:
     return float("nan")
+
+
+def forging(trial: Any) -> float:
+    """For 2 to 5, write messages into every descriptor, as a hostile function may."""
+    messages = {
+        2: [{"stage": "run"}, {"stage": "run", "limit": "long"}],
+        3: [{"answer": {"outcome": {"status": "ok", "value": "x"}, "problem": ""}}],
+        4: [{"answer": {"outcome": {"status": "pending"}, "problem": ""}}],
+        5: [{"answer": {"outcome": {"status": "ok", "value": 0.5}, "problem": 7}}],
+    }
+    for message in messages.get(trial["x"], ()):
+        for number in range(20):  # the function does not know the number of the request
+            line = json.dumps({"number": number, "at": time.perf_counter(), **message})
+            for descriptor in range(3, 30):
+                with contextlib.suppress(OSError):
+                    os.write(descriptor, line.encode() + b"\n")
+    return float(trial["x"])
 
 
 def slow(trial: Any) -> float:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from baco_like import MaxEvals, Optimizer, run
 from baco_like.evaluators import Evaluator, isolated_evaluator, isolated_function, registry
 from baco_like.evaluators.function.isolated import IsolatedEvaluator
 from baco_like.evaluators.settings_table import Table
@@ -48,6 +49,19 @@ def test_values_failures_and_metrics() -> None:
     found = evaluate(make("metrics", objective="time"), order=("i", "j"))
     assert (found.value, found.repeats, found.metrics["order"]) == (2.0, (1.0, 2.0, 3.0), 2.0)
     assert found.extra["seconds"]["run"] >= 0
+
+
+def test_forged_messages_of_a_function_fail_its_evaluation_and_the_run_goes_on() -> None:
+    space = Space({"x": [1, 2, 3, 4, 5, 6]})
+    evaluator = make("forging")
+    optimizer = Optimizer(space, strategy="random_search")
+    run(optimizer, evaluator, MaxEvals(6))
+    evaluator.close()
+    trials = {trial["x"]: trial for trial in optimizer.trials}
+    assert (trials[1].value, trials[6].value) == (1.0, 6.0)
+    for x in (2, 3, 4, 5):
+        assert trials[x].failure == "runtime", x
+        assert "something else than an answer" in trials[x].message
 
 
 def test_what_is_no_number_is_told_as_a_problem() -> None:

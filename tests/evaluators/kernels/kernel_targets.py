@@ -14,9 +14,15 @@ EXPECTED = np.arange(1.0, 7.0, dtype=np.float32).reshape(2, 3)
 
 def serve(settings):
     state = {"corrupted": False}
-    return KernelServer(
+    server = KernelServer(
         lambda config: compile_kernel(config, state), EXPECTED, KernelLimits(**settings)
     )
+
+    def handle(request, report):
+        state["report"] = report  # a hostile kernel would find the pipe and the number by itself
+        return server(request, report)
+
+    return handle
 
 
 def compile_kernel(config, state):
@@ -59,6 +65,9 @@ class Double:
             raise RuntimeError("out of resources")
         if fault == "hang":
             time.sleep(60)
+        if fault == "forge":
+            for message in self.config["messages"]:
+                self.state["report"].send(message)
         if fault == "corrupt":
             self.state["corrupted"] = True
 

@@ -77,6 +77,26 @@ def test_failures(
     assert message in outcome.message
 
 
+@pytest.mark.parametrize(
+    "messages",
+    [
+        [{"answer": 3}],
+        [{"answer": {"problem": 3}}],
+        [{"answer": {"problem": None}}],
+        [{"answer": None}],
+        [{"note": "x"}, {"answer": {"problem": None}}],
+        [{"note": 1e308}, {"answer": {"problem": None}}],
+    ],
+)
+def test_forged_messages_of_a_kernel_are_failures_of_this_kernel(
+    evaluator: StagedEvaluator, messages: list[Any]
+) -> None:
+    outcome = evaluate(evaluator, fault="forge", at=1, messages=messages)
+    assert (outcome.status, outcome.failed) == (Status.FAILED, "runtime")
+    assert "something else than an answer" in outcome.message
+    assert evaluate(evaluator).value == 250.0
+
+
 @pytest.mark.parametrize("at", [0, 1])
 def test_a_kernel_that_was_stopped_before_it_was_timed_is_censored(
     evaluator: StagedEvaluator, at: int

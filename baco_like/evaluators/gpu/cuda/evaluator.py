@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from typing_extensions import override
 
 from baco_like._optional import require_installed
+from baco_like.evaluators._processes.exchange import Reply
 from baco_like.evaluators._processes.worker import Worker
 from baco_like.evaluators.kernels.settings import KERNEL_KEYS, KernelSettings, read_settings
 from baco_like.evaluators.kernels.worker_bench import make_bench
@@ -15,6 +17,7 @@ from baco_like.evaluators.protocol import WrappingEvaluator
 from baco_like.evaluators.settings_table import Table
 from baco_like.evaluators.staged import StagedEvaluator
 from baco_like.exceptions import EvaluatorError
+from baco_like.records.reading import finite_number
 from baco_like.records.trial import Outcome, Status, Trial, median
 from baco_like.spaces.space import Space
 
@@ -89,7 +92,7 @@ class MeteredEvaluator(WrappingEvaluator):
         if outcome.status is not Status.OK:
             return outcome
         request = {"meter": metering.seconds, "count": metering.count}
-        reply = self._worker.request(request, timeout=_START_TIMEOUT)
+        reply = self._worker.request(request, timeout=_START_TIMEOUT, check=self._check_reply)
         if not reply.ok:
             return outcome if metering.scale is None else reply.failure(outcome.trial_id)
         measured = reply.value
@@ -105,6 +108,20 @@ class MeteredEvaluator(WrappingEvaluator):
         values = tuple(joules * metering.scale for joules in measured["energy"])
         extra = {**outcome.extra, "times": list(outcome.repeats)}
         return Outcome.success(outcome.trial_id, values, metrics=metrics, extra=extra)
+
+    def _check_reply(self, reply: Reply) -> None:
+        """Refuse an answer that `Programs.read_metrics` does not give; the kernel itself may have written it."""
+        if not reply.ok:
+            return
+        numbers = list(reply.value["metrics"].values())
+        for name in ("energy", "power"):
+            readings = reply.value[name]
+            if not isinstance(readings, list) or bool(readings) != (self._metering.seconds > 0):
+                raise ValueError(f"the {name} is {readings!r:.80}")
+            numbers += readings
+        scale = self._metering.scale or 1.0
+        if not all(finite_number(n) is not None and math.isfinite(n * scale) for n in numbers):
+            raise ValueError(f"the metrics are {reply.value!r:.200}")
 
 
 def cupy_evaluator(space: Space, settings: CudaSettings, folder: Path = Path()) -> MeteredEvaluator:
