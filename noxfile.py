@@ -13,6 +13,7 @@ MINIMUM = [
     "scipy==1.10.*",
     "gpytorch==1.11",
     "scikit-learn==1.3.*",
+    "threadpoolctl==3.2.*",
     "typing-extensions==4.8.*",
     "tomli==2.0.*",
 ]

@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 from baco_like.evaluators import Evaluator, registry
 from baco_like.evaluators.settings_table import Table, suggestion
@@ -23,7 +23,7 @@ from baco_like.journal.warm_start_results import MODES, Mode
 from baco_like.optimizer import WarmStart
 from baco_like.parameters import Parameter, parameter_from_dict
 from baco_like.parameters.registry import PARAMETER_TYPES
-from baco_like.records import Direction, Objective
+from baco_like.records import Direction, Noise, Objective
 from baco_like.spaces import Space
 
 if sys.version_info >= (3, 11):
@@ -65,6 +65,8 @@ class RunFile:
         seed: The run's only seed.
         initial: Size of the initial design, or None for the strategy's default.
         settings: Settings of the strategy.
+        noise: Whether observed configurations may be suggested again.
+        threads: Largest number of threads during a suggestion, or None for `Optimizer`'s default.
         top: Number of best configurations to measure again at the end; 0 measures none.
         rounds: Largest number of these measurements per configuration.
         warm_start: Sources of earlier results.
@@ -80,6 +82,8 @@ class RunFile:
     seed: int = 0
     initial: int | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
+    noise: Noise = "none"
+    threads: int | None = None
     top: int = 0
     rounds: int = 5
     warm_start: tuple[WarmStart, ...] = ()
@@ -194,12 +198,14 @@ def _read_budget(table: Table) -> dict[str, Any]:
 
 
 def _read_optimizer(table: Table) -> dict[str, Any]:
-    """Return strategy, seed, size of the initial design and, as settings, all other keys."""
-    common = ("strategy", "seed", "initial")
+    """Return the keys of every strategy and, as settings, all other keys."""
+    common = ("strategy", "seed", "initial", "noise", "threads")
     return {
         "strategy": table.text("strategy", "auto"),
         "seed": table.whole("seed", 0),
         "initial": table.whole("initial", low=1) if table.has("initial") else None,
+        "noise": table.choice("noise", get_args(Noise), "none"),
+        "threads": table.whole("threads") if table.has("threads") else None,
         "settings": {key: value for key, value in table.entries.items() if key not in common},
     }
 

@@ -113,6 +113,8 @@ def _create_optimizer(run_file: RunFile, journal: Path | None, seed: int | None)
         strategy=run_file.strategy,
         settings=settings,
         initial=[default] if default is not None else None,
+        noise=run_file.noise,
+        threads=run_file.threads,
         storage=journal,
         warm_start=run_file.warm_start or None,
         context=context,

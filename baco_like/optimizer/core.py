@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from baco_like._checks import whole_number
 from baco_like._optional import require
+from baco_like._threads import resolve_threads, thread_limit
 from baco_like._typing import Array
 from baco_like.exceptions import BacoWarning, ConfigError, FailureWarning, TrialError
 from baco_like.journal import Journal, JsonlJournal, Options, WarmStartResults
@@ -83,10 +84,13 @@ class Optimizer:
         lease: Seconds, longer than any evaluation. A trial that is not reported by then, because its worker died, is
             suggested again with the same number. The first reported outcome counts; a second one is refused. None:
             trials stay pending until they are observed or abandoned.
+        threads: Largest number of threads that NumPy, SciPy, scikit-learn and PyTorch may use while they compute a
+            suggestion or a prediction; 0 sets no limit. Default: the environment variable ``BACO_LIKE_THREADS``, or 1.
 
     Raises:
         ValueError: An argument has a wrong value.
-        ConfigError: An initial configuration, or every result of a warm start, does not belong to the space.
+        ConfigError: An initial configuration, or every result of a warm start, does not belong to the space; or
+            ``BACO_LIKE_THREADS`` is not a number.
         RunFileError: The file of a warm start cannot be read.
         StrategyError: The strategy cannot use results of a related task.
         JournalError: The journal is damaged, or was written with another space or other options.
@@ -111,6 +115,7 @@ class Optimizer:
         callbacks: Iterable[Callback] = (),
         context: Mapping[str, Any] | None = None,
         lease: float | None = None,
+        threads: int | None = None,
     ) -> None:
         space = space if isinstance(space, Space) else Space(space)
         resolved, description = resolve_strategy(strategy, settings or {}, initial)
@@ -119,8 +124,10 @@ class Optimizer:
         )
         points = first_configs(space, initial)
         self._callbacks, self._lease = tuple(callbacks), check_lease(lease)
+        self._threads = resolve_threads(threads)
         journal, warm = resolve_journal(storage), warm_starts(warm_start)
-        self._run = JournaledState(space, options, resolved, journal, points, warm)
+        with thread_limit(self._threads):
+            self._run = JournaledState(space, options, resolved, journal, points, warm)
 
     @classmethod
     def load(
@@ -129,6 +136,7 @@ class Optimizer:
         space: Space | None = None,
         strategy: Strategy[Any] | None = None,
         lease: float | None = None,
+        threads: int | None = None,
     ) -> Optimizer:
         """Return the optimizer that a journal describes; it appends to the same file.
 
@@ -137,6 +145,7 @@ class Optimizer:
             space: Needed only if the journal's space has Python callables as constraints.
             strategy: Needed only if the run was made with a strategy object.
             lease: As for `Optimizer`.
+            threads: As for `Optimizer`.
 
         Raises:
             JournalError: The file is missing or damaged, or the space or the strategy is not the journal's.
@@ -145,10 +154,12 @@ class Optimizer:
         header = with_default_settings(read_events(path)[0])
         optimizer = cls.__new__(cls)
         optimizer._callbacks, optimizer._lease = (), check_lease(lease)
+        optimizer._threads = resolve_threads(threads)
         restored = restore_strategy(header.options.strategy, strategy, path)
         space = Space.from_dict(header.space) if space is None else space
         journal = JsonlJournal(path)
-        optimizer._run = JournaledState(space, header.options, restored, journal, None)
+        with thread_limit(optimizer._threads):
+            optimizer._run = JournaledState(space, header.options, restored, journal, None)
         return optimizer
 
     # Suggest ---------------------------------------------------------------------------------------------------
@@ -278,13 +289,15 @@ class Optimizer:
     def refresh(self) -> None:
         """Apply the events that other writers have added to the journal; all recording methods do so by themselves."""
         with self._run.lock:
-            self._run.replay_new_events()
+            with thread_limit(self._threads):
+                self._run.replay_new_events()
             self._announce()
 
     def _commit(self, make: Callable[[OptimizerState], Draft]) -> Draft:
         with self._run.lock:
-            draft = self._run.commit(make)
-            self._announce()
+            with thread_limit(self._threads):
+                draft = self._run.commit(make)
+            self._announce()  # callbacks are the user's code and use all threads
         for outcome in draft.outcomes:
             if (
                 outcome.problem
@@ -373,7 +386,8 @@ class Optimizer:
         Without a model, or with too few observations for one, use repeated measurements, see
         `baco_like.optimizer.predictions.best_by_repeats`; without repeats, return `best`.
         """
-        return recommend(self.state)
+        with thread_limit(self._threads):
+            return recommend(self.state)
 
     def predict(self, configs: Sequence[Config]) -> tuple[Array, Array, Array]:
         """Return mean, standard deviation (user's unit) and the probability that it runs, each (n,).
@@ -384,7 +398,8 @@ class Optimizer:
             TrialError: The strategy has no model, or too few trials are observed.
             ConfigError: A value is not in its parameter's domain, or ``configs`` is a single configuration.
         """
-        prediction = predict(self.state, configs)
+        with thread_limit(self._threads):
+            prediction = predict(self.state, configs)
         sign = sign_of(self.options.direction)
         return sign * prediction.mean, prediction.std, prediction.feasible
 

@@ -97,6 +97,7 @@ def tune(
     warm_start: Any = None,
     callbacks: Iterable[Callback] = (),
     confirm_best: int = 0,
+    threads: int | None = None,
 ) -> Result:
     """Tune a Python function.
 
@@ -127,6 +128,8 @@ def tune(
         callbacks: Called with the optimizer and each trial after it is observed.
         confirm_best: Number of best configurations to measure again at the end, up to five times each; only these
             measurements decide `Result.winner`. 0 measures none.
+        threads: Largest number of threads of the numerical libraries during a suggestion; see `Optimizer`. Calls of
+            ``fn`` are not limited.
 
     Returns:
         The best configuration and all trials.
@@ -169,6 +172,7 @@ def tune(
             storage=storage,
             warm_start=warm_start,
             callbacks=callbacks,
+            threads=threads,
         )
         display = show_progress(sys.stderr, budget) if progress else None
         return _run(optimizer, evaluator, stop, display, confirm_best)

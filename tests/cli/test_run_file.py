@@ -398,3 +398,14 @@ def test_any_value_anywhere_gives_only_documented_errors(
         told = refusal(tmp_path / "run.toml")
     assert "\n" not in told
     assert len(told) < 600
+
+
+def test_racing_with_repeats_as_documented(tmp_path: Path) -> None:
+    text = GOOD.replace('strategy = "random_search"', 'strategy = "racing"\nnoise = "repeat"')
+    path = write(
+        tmp_path, text.replace('improvement = "first"\n', "").replace("initial = 12\n", "")
+    )
+    assert runfile.read(path).noise == "repeat"
+    path.write_text(path.read_text().replace('"repeat"', '"often"'))
+    with pytest.raises(RunFileError, match=r"\[optimizer\] noise = 'often'; one of none, repeat"):
+        runfile.read(path)

@@ -1,0 +1,98 @@
+"""Limit the threads of numerical libraries within a ``with`` block.
+
+The matrices of a suggestion are small. With many threads, BLAS spends most of its time waiting: on a busy machine a
+suggestion takes several times the CPU time, and it disturbs the evaluations that run beside it
+(`benchmarks/speed/results/threads.md`).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from functools import lru_cache
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+from baco_like._checks import whole_number
+from baco_like.exceptions import ConfigError
+
+if TYPE_CHECKING:
+    from threadpoolctl import ThreadpoolController
+
+VARIABLE = "BACO_LIKE_THREADS"
+"""Environment variable with the number of threads where none is given."""
+
+_LOADERS = ("scipy.linalg", "sklearn", "torch")
+"""Modules that load numerical libraries when they are imported, besides NumPy."""
+
+
+def resolve_threads(threads: int | None) -> int:
+    """Return the number of threads: the argument, else the environment variable, else 1; 0 means no limit.
+
+    Raises:
+        ValueError: The argument is not a whole number from 0.
+        ConfigError: The environment variable is not a whole number from 0.
+    """
+    if threads is not None:
+        return whole_number("threads", threads, 0)
+    text = os.environ.get(VARIABLE, "").strip() or "1"
+    if not (text.isascii() and text.isdigit()):
+        raise ConfigError(
+            f"the environment variable {VARIABLE} is {text!r}; set a whole number, 1 by default, 0 for no limit"
+        )
+    return int(text)
+
+
+@contextmanager
+def thread_limit(threads: int) -> Iterator[None]:
+    """Let the numerical libraries use at most this number of threads within the ``with`` block; 0 sets no limit.
+
+    It takes less than 0.1 ms. Most libraries have one number of threads for the whole process, so the limit holds for
+    other threads too. If another thread, or an outer block, has set its limit already, this block changes nothing.
+    """
+    if not threads or not _LOCK.acquire(blocking=False):
+        yield
+        return
+    lock = _LOCK
+    try:
+        with ExitStack() as limits:
+            torch: Any = sys.modules.get("torch")
+            # Not yet there while another thread imports PyTorch.
+            number = torch.get_num_threads() if hasattr(torch, "get_num_threads") else 0
+            if number > threads:  # restored last, because it also sets OpenMP's number
+                limits.callback(torch.set_num_threads, number)
+                torch.set_num_threads(threads)
+            loaded = _find_libraries(tuple(name in sys.modules for name in _LOADERS))
+            files = [lib.filepath for lib in loaded.lib_controllers if lib.num_threads > threads]
+            if files:
+                limits.enter_context(loaded.select(filepath=files).limit(limits=threads))
+            yield
+    finally:
+        lock.release()
+
+
+_LOCK = Lock()
+
+
+def _forget_blocks() -> None:
+    # Another thread may have held the lock at the fork; that thread does not exist in the child.
+    global _LOCK
+    _LOCK = Lock()
+
+
+os.register_at_fork(after_in_child=_forget_blocks)
+
+
+@lru_cache(maxsize=1)
+def _find_libraries(loaded: tuple[bool, ...]) -> ThreadpoolController:
+    """Return the loaded numerical libraries.
+
+    Args:
+        loaded: Which modules of `_LOADERS` are imported. Finding the libraries takes milliseconds, so they are kept
+            until another of these modules is imported.
+    """
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
