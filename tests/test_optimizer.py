@@ -691,7 +691,8 @@ def test_forged_records_are_refused_with_their_number(space, tmp_path, forged):
     opt.suggest()
     lines = (tmp_path / "j").read_bytes().splitlines()
     with (tmp_path / "j").open("ab") as file:
-        rest = json.dumps({"n": len(lines), **forged})[1:].encode()
+        before = json.loads(lines[-1])["crc"]
+        rest = json.dumps({"n": len(lines), "prev": before, **forged})[1:].encode()
         file.write(b'{"crc":"%08x",' % zlib.crc32(rest) + rest + b"\n")
     with pytest.raises(JournalError, match="event 2") as caught:
         Optimizer.load(tmp_path / "j")
@@ -709,7 +710,8 @@ def test_forged_records_are_refused_with_their_number(space, tmp_path, forged):
         ("options", {"strategy": {"name": []}}),
         ("options", {"context": None}),
         ("queue", [5]),
-        ("schema", 2),
+        ("schema", 3),
+        ("schema", True),
     ],
 )
 def test_forged_headers_are_refused(space, tmp_path, part, value):
@@ -719,7 +721,7 @@ def test_forged_headers_are_refused(space, tmp_path, part, value):
     header[part] = {**header[part], **value} if part == "options" and value else value
     rest = json.dumps(header)[1:].encode()
     (tmp_path / "j").write_bytes(b'{"crc":"%08x",' % zlib.crc32(rest) + rest + b"\n")
-    with pytest.raises(JournalError, match=r"event 0|schema 2"):
+    with pytest.raises(JournalError, match=r"event 0|schema (3|True)"):
         Optimizer.load(tmp_path / "j")
 
 

@@ -7,8 +7,7 @@ word: ``opened`` (the header), ``suggested``, ``observed``, ``abandoned`` or ``e
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any, Protocol, final, runtime_checkable
@@ -16,17 +15,19 @@ from typing import Any, Protocol, final, runtime_checkable
 import numpy as np
 
 from baco_like._typing import Array, Codes
-from baco_like.exceptions import ConfigError, JournalConflict, JournalError
+from baco_like.exceptions import BacoError, ConfigError, JournalConflict, JournalError, TrialError
+from baco_like.journal.fields import PARTS, check_event
 from baco_like.records.history import History
 from baco_like.records.trial import Observation, Outcome, Status, Trial
 from baco_like.spaces.space import Space
 
-SCHEMA = 1
-"""Version of the event format; readers refuse all other versions."""
+SCHEMA = 2
+"""Version of new journals. Since version 2, each line of a file also has the checksum of the line before it."""
+
+READABLE_SCHEMAS = (1, SCHEMA)
+"""Versions that can be read and continued; a journal keeps its version."""
 
 Event = Mapping[str, Any]
-
-_LARGEST = sys.float_info.max
 
 
 @dataclass(frozen=True)
@@ -37,11 +38,13 @@ class Mark:
         number: Number of events before it.
         place: The offset in the journal's own unit (bytes of a file).
         closed: Whether the event before it is complete, including its line end.
+        anchor: What the journal needs to see that the events before the position are still the same, or None.
     """
 
     number: int = 0
     place: int = 0
     closed: bool = True
+    anchor: Any = None
 
 
 START = Mark()
@@ -118,6 +121,11 @@ def normalise(event: Event) -> dict[str, Any]:
     return normalised
 
 
+def describe_error(error: Exception) -> str:
+    """Return the message of one of our errors, or type and message of another one."""
+    return str(error) if isinstance(error, BacoError) else repr(error)
+
+
 def config_from_json(config: Mapping[str, Any]) -> dict[str, Any]:
     """Return a configuration that was read from JSON, with tuples instead of lists."""
     return {name: tuple(v) if isinstance(v, list) else v for name, v in config.items()}
@@ -155,7 +163,7 @@ def observed_event(trials: Sequence[Trial]) -> Event:
 def outcome_row(trial: Trial, outcome: Outcome) -> dict[str, Any]:
     """Return the row of an ``observed`` event for one trial and its outcome."""
     row: dict[str, Any] = {"id": trial.id, "status": outcome.status.value}
-    for name in _PARTS:
+    for name in PARTS:
         value = getattr(outcome, name)
         if value not in (None, (), "", {}):
             row[name] = dict(value) if isinstance(value, Mapping) else value
@@ -176,45 +184,11 @@ def enqueued_event(configs: Sequence[Mapping[str, Any]]) -> Event:
 
 
 def read_outcome(row: Mapping[str, Any]) -> Outcome:
-    """Return the outcome in a row of an ``observed`` event; the inverse of `outcome_row`.
-
-    Raises:
-        KeyError: The row has no id or status.
-        ValueError: A part has the wrong type.
-    """
-    parts = {name: row[name] for name in _PARTS if name in row}
-    for name, value in parts.items():
-        if not _PARTS[name](value):
-            raise ValueError(f"{name} of trial {row['id']!r} is {value!r:.80}")
+    """Return the outcome in a checked row of an ``observed`` event; the inverse of `outcome_row`."""
+    parts = {name: row[name] for name in PARTS if name in row}
     if "repeats" in parts:
         parts["repeats"] = tuple(parts["repeats"])
     return Outcome(row["id"], Status(row["status"]), **parts)
-
-
-def _is_number(value: Any) -> bool:
-    """Whether a JSON value is a number within the range of floats; bools are rejected."""
-    return type(value) in (float, int) and -_LARGEST <= value <= _LARGEST
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
-
-
-def _is_mapping(value: Any) -> bool:
-    return isinstance(value, dict)
-
-
-_PARTS: Mapping[str, Callable[[Any], bool]] = {
-    "value": _is_number,
-    "repeats": lambda value: isinstance(value, list) and all(map(_is_number, value)),
-    "sem": _is_number,
-    "failed": _is_text,
-    "message": _is_text,
-    "bound": _is_number,
-    "metrics": lambda value: _is_mapping(value) and all(map(_is_number, value.values())),
-    "extra": _is_mapping,
-}
-"""The parts of an outcome that a row has besides trial and status, with the check of each when it is read."""
 
 
 def new_configs(event: Event) -> list[dict[str, Any]]:
@@ -238,10 +212,11 @@ def apply(
             that cannot be encoded.
 
     Raises:
-        TrialError: The event does not fit the history.
+        TrialError: A field is missing or wrong, or the event does not fit the history.
         ConfigError: A configuration is not in the space.
         LookupError, TypeError, ValueError, AttributeError: The event is malformed.
     """
+    check_event(event)
     match event["event"]:
         case "suggested":
             return _apply_suggested(event, history, codes), ()
@@ -259,8 +234,6 @@ def apply(
 
 def _apply_suggested(event: Event, history: History, codes: Codes | None) -> History:
     until = event.get("until")
-    if until is not None and not _is_number(until):
-        raise ValueError(f"until is {until!r:.80}")
     codes = history.space.encode(new_configs(event)) if codes is None else codes
     trials = [
         Trial(row["id"], config_from_json(row["config"]), row["tag"], row["origin"], until=until)
@@ -277,6 +250,12 @@ def _apply_observed(
     event: Event, history: History, codes: Codes | None
 ) -> tuple[History, tuple[Observation, ...]]:
     rows, space = event["outcomes"], history.space
+    for i, row in enumerate(rows):
+        known = history.find(row["id"]) if "origin" not in row and "config" in row else None
+        if known is not None and config_from_json(row["config"]) != known.config:
+            raise TrialError(
+                f"outcomes[{i}].config is {row['config']!r:.80}, but trial {known.id} is {dict(known.config)!r:.80}"
+            )
     added = [row for row in rows if "origin" in row]
     unsuggested = {}
     for i, row in enumerate(added):

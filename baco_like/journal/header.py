@@ -13,7 +13,15 @@ from typing import Any, get_args
 
 from baco_like._checks import whole_number
 from baco_like.exceptions import JournalError
-from baco_like.journal.events import SCHEMA, Event, config_from_json, normalise
+from baco_like.journal.events import (
+    READABLE_SCHEMAS,
+    SCHEMA,
+    Event,
+    config_from_json,
+    describe_error,
+    normalise,
+)
+from baco_like.journal.fields import check_event
 from baco_like.journal.warm_start_results import WarmStartResults
 from baco_like.records.direction import Direction
 from baco_like.records.history import Noise
@@ -97,22 +105,24 @@ class Header:
         if event.get("event") != "opened":
             raise JournalError(f"{path}: event 0 is not a header of a baco_like journal", 0)
         schema = event.get("schema")
-        if schema != SCHEMA:
+        if type(schema) is not int or schema not in READABLE_SCHEMAS:
+            known = " and ".join(map(str, READABLE_SCHEMAS))
             raise JournalError(
-                f"{path} was written with schema {schema!r}, this version knows {SCHEMA}; upgrade baco-like",
+                f"{path} was written with schema {schema!r:.40}, this version knows {known}; upgrade baco-like",
                 0,
             )
         try:
+            check_event(event)
             options, space = Options(**event["options"]), event["space"]
-            for part in (options.strategy, options.context, space["parameters"]):
-                if not isinstance(part, dict):
-                    raise TypeError(f"{part!r:.80} is not a dict")
-            if not isinstance(space["constraints"], list):
-                raise TypeError(f"{space['constraints']!r:.80} is not a list")
-            earlier = tuple(map(WarmStartResults.read, event.get("warm_start", ())))
+            earlier = tuple(
+                WarmStartResults.read(part, f"warm_start[{i}].")
+                for i, part in enumerate(event.get("warm_start", ()))
+            )
             return cls(dict(space), options, tuple(map(config_from_json, event["queue"])), earlier)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise JournalError(f"{path}: event 0 is not a header: {error!r}", 0) from error
+            raise JournalError(
+                f"{path}: event 0 (line 1) is not a header: {describe_error(error)}", 0
+            ) from error
 
     def check(
         self, space: Space, options: Options, points: Sequence[Any] | None, path: str

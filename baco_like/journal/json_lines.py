@@ -2,12 +2,15 @@
 
 An event is one line::
 
-    {"crc":"9ae0daaf","n":12,"event":"observed",...}
+    {"crc":"9ae0daaf","n":12,"prev":"06c1a3e5","event":"observed",...}
 
 where ``crc`` is the CRC-32 of every byte after its own field up to the line end. A flipped byte is therefore detected
-and reported with the event's number. A last line without a line end comes from a crash during a write; it was never
-acknowledged, and the next writer removes it. Files are read in blocks, whatever their size. The journal object has no
-state: readers keep their position.
+and reported with the event's number. ``prev`` is the checksum of the line before. The checksum of a line therefore
+depends on all lines before it: two journals that differ anywhere before a position differ in the checksum there.
+Journals of schema 1 have no ``prev``; they are continued without it.
+
+A last line without a line end comes from a crash during a write; it was never acknowledged, and the next writer removes
+it. Files are read in blocks, whatever their size. The journal object has no state: readers keep their position.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, final
+from typing import Any, BinaryIO, NamedTuple, final
 
 from baco_like.exceptions import JournalConflict, JournalError
 from baco_like.journal.events import Event, Mark, to_json
@@ -35,18 +38,47 @@ LONGEST_LINE = 64 * 2**20
 """Most bytes of an event; it bounds the memory for reading a damaged file."""
 
 _HEAD = len('{"crc":"01234567",')
+_CRC_AT = len('{"crc":"')
+_CHAINED_SCHEMA = 2
 _BEGINNING = '{"crc":"########","n":'
 """Start of every line, with # for a hexadecimal digit."""
 
 
-def encode_line(number: int, event: Event) -> bytes:
+class _Anchor(NamedTuple):
+    """By what the events before a position are recognised when the file is opened again.
+
+    Attributes:
+        file: Device and inode.
+        start: Offset of the last line.
+        crc: Its checksum.
+        is_chained: Whether lines have the checksum of the line before them.
+    """
+
+    file: tuple[int, int]
+    start: int
+    crc: str
+    is_chained: bool
+
+    @property
+    def previous(self) -> str | None:
+        """The field ``prev`` of the next line, or None if it has none."""
+        return self.crc if self.is_chained else None
+
+
+def encode_line(number: int, event: Event, previous: str | None = None) -> bytes:
     """Return the line of one event, including its line end.
+
+    Args:
+        number: The number of the event.
+        event: The event.
+        previous: The checksum of the line before, or None in the first line and in journals of schema 1.
 
     Raises:
         JournalError: The event holds a value that JSON cannot represent exactly (NaN, an object), or is longer than
             `LONGEST_LINE`.
     """
-    rest = to_json({"n": number, **event})[1:].encode("ascii")
+    chain = {} if previous is None else {"prev": previous}
+    rest = to_json({"n": number, **chain, **event})[1:].encode("ascii")
     if _HEAD + len(rest) >= LONGEST_LINE:
         raise JournalError(
             f"an {event['event']} event of {len(rest) / 2**20:.0f} MiB cannot be written, the limit is "
@@ -55,8 +87,22 @@ def encode_line(number: int, event: Event) -> bytes:
     return b'{"crc":"%08x",' % zlib.crc32(rest) + rest + b"\n"
 
 
-def decode_line(line: bytes, number: int) -> Event | None:
-    """Return the event in a line without its line end, or None if the line is not event ``number``."""
+def encode_lines(events: Iterable[Event]) -> Iterator[bytes]:
+    """Return the lines of a new journal.
+
+    Raises:
+        JournalError: An event cannot be written; see `encode_line`.
+    """
+    previous, is_chained = None, False
+    for number, event in enumerate(events):
+        is_chained = is_chained or (number == 0 and _starts_chain(event))
+        line = encode_line(number, event, previous)
+        previous = checksum(line) if is_chained else None
+        yield line
+
+
+def decode_line(line: bytes, number: int) -> tuple[Event, str | None] | None:
+    """Return the event in a line without its line end, and its ``prev``; None if it is not event ``number``."""
     head, rest = line[:_HEAD], line[_HEAD:]
     if head != b'{"crc":"%08x",' % zlib.crc32(rest):
         return None
@@ -64,7 +110,19 @@ def decode_line(line: bytes, number: int) -> Event | None:
         event: dict[str, Any] = _DECODER.decode("{" + rest.decode("ascii"))
     except (ValueError, RecursionError):
         return None
-    return event if event.pop("n", None) == number else None
+    n, previous = event.pop("n", None), event.pop("prev", None)
+    return (event, previous) if type(n) is int and n == number else None
+
+
+def checksum(line: bytes) -> str:
+    """Return the checksum field of a line."""
+    return line[_CRC_AT : _CRC_AT + 8].decode("ascii")
+
+
+def _starts_chain(event: Event) -> bool:
+    """Whether the lines after this first event have the checksum of the line before them."""
+    schema = event.get("schema")
+    return type(schema) is int and schema >= _CHAINED_SCHEMA
 
 
 def _no_number(text: str) -> Any:
@@ -83,40 +141,81 @@ def _read_new(fd: int, after: Mark, path: Path) -> Iterator[tuple[Event, Mark]]:
     Raises:
         JournalError: An event is damaged or longer than `LONGEST_LINE`, or the file is not a journal.
     """
-    start, size = _unread(fd, after, path)
+    start, size, identity = _unread(fd, after, path)
     if start == size:
         return
     end = _end_of_lines(fd, start, size)
     rest = os.pread(fd, size - end, end)
-    place, number = start, after.number
+    place, mark = start, after
     with open(os.dup(fd), "rb", buffering=_BLOCK) as file:
         file.seek(start)
         while place < end:
             line = _read_line(file)
-            event = decode_line(line[:-1], number) if line.endswith(b"\n") else None
-            if event is None:
-                raise _damaged(path, number, line)
-            place, number = place + len(line), number + 1
-            yield event, Mark(number, place)
+            entry = None
+            if line.endswith(b"\n"):
+                entry = _read_event(line[:-1], mark, place, identity, path)
+            if entry is None:
+                raise _damaged(path, mark.number, line)
+            event, anchor = entry
+            place += len(line)
+            mark = Mark(mark.number + 1, place, anchor=anchor)
+            yield event, mark
+    number = mark.number
     whole = rest.rstrip(b"\0") if number else rest
-    event = decode_line(whole, number)
-    if event is not None:  # only the newline is missing: the event is complete
-        yield event, Mark(number + 1, place + len(whole), closed=False)
+    entry = _read_event(whole, mark, place, identity, path)
+    if entry is not None:  # only the newline is missing: the event is complete
+        event, anchor = entry
+        yield event, Mark(number + 1, place + len(whole), closed=False, anchor=anchor)
     elif decode_line(rest[:-1], number) is not None or not _could_be_torn(rest, number):
         raise _damaged(path, number, rest)
 
 
-def _unread(fd: int, after: Mark, path: Path) -> tuple[int, int]:
-    """Return where the events after a position begin, behind the line end that the last one lacked, and the size.
+def _read_event(
+    line: bytes, after: Mark, start: int, identity: tuple[int, int], path: Path
+) -> tuple[Event, _Anchor] | None:
+    """Return the event in a line and the anchor behind it, or None if the line is damaged.
+
+    Args:
+        line: The line without its line end.
+        after: The position behind the line before.
+        start: Offset of the line.
+        identity: Device and inode of the file.
+        path: The file, for the message.
 
     Raises:
-        JournalError: The file is shorter than before.
+        JournalError: The line does not continue the line before.
     """
-    size = os.fstat(fd).st_size
-    if size < after.place:
+    decoded = decode_line(line, after.number)
+    if decoded is None:
+        return None
+    event, previous = decoded
+    anchor: _Anchor | None = after.anchor
+    if previous != (None if anchor is None else anchor.previous):
+        raise _out_of_place(path, after.number)
+    is_chained = _starts_chain(event) if anchor is None else anchor.is_chained
+    return event, _Anchor(identity, start, checksum(line), is_chained)
+
+
+def _unread(fd: int, after: Mark, path: Path) -> tuple[int, int, tuple[int, int]]:
+    """Return where the events after a position begin, the size of the file, and its device and inode.
+
+    The events begin behind the line end that the last one lacked.
+
+    Raises:
+        JournalError: The bytes before the position are not those that were read or written before.
+    """
+    status = os.fstat(fd)
+    anchor: _Anchor | None = after.anchor
+    if status.st_size < after.place:
         raise JournalError(f"{path} is shorter than before; restore it from a copy")
+    # Another file has another inode; a file that was overwritten in place has another checksum in its last line.
+    if anchor is not None and (
+        _identity(status) != anchor.file
+        or os.pread(fd, 8, anchor.start + _CRC_AT) != anchor.crc.encode("ascii")
+    ):
+        raise _replaced(path)
     has_end = not after.closed and os.pread(fd, 1, after.place) == b"\n"
-    return after.place + has_end, size
+    return after.place + has_end, status.st_size, _identity(status)
 
 
 def _end_of_lines(fd: int, start: int, size: int) -> int:
@@ -150,7 +249,7 @@ def write_journal(path: Path, events: Iterable[Event]) -> None:
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
         with part.open("xb") as file:
-            file.writelines(encode_line(number, event) for number, event in enumerate(events))
+            file.writelines(encode_lines(events))
             file.flush()
             os.fsync(file.fileno())
         os.link(part, path)  # unlike a rename, it never replaces a file
@@ -179,6 +278,21 @@ def _damaged(path: Path, number: int, line: bytes) -> JournalError:
         f"{path}: event {number} is damaged (its checksum does not fit); "
         "keep the others with: baco-like repair OLD NEW",
         number,
+    )
+
+
+def _out_of_place(path: Path, number: int) -> JournalError:
+    return JournalError(
+        f"{path}: event {number} (line {number + 1}) was not written after the line before it (prev is not its "
+        "checksum); the lines come from two journals, or one was edited; restore the file from a copy",
+        number,
+    )
+
+
+def _replaced(path: Path) -> JournalError:
+    return JournalError(
+        f"{path} was replaced by another file while it was open; nothing was written to it. Put the right file there "
+        "and resume from it"
     )
 
 
@@ -221,19 +335,25 @@ class JsonlJournal:
             JournalConflict: The journal has events after that position.
             JournalError: The event could not be written; the file is unchanged.
         """
-        line = encode_line(after.number, event)
+        anchor: _Anchor | None = after.anchor
+        line = encode_line(after.number, event, None if anchor is None else anchor.previous)
         data = line if after.closed else b"\n" + line
         flags = os.O_RDWR if after.number else os.O_RDWR | os.O_CREAT
         with locked(self.path, flags, fcntl.LOCK_EX) as fd:
-            if next(_read_new(fd, after, self.path), None) is not None:
+            start, size, identity = _unread(fd, after, self.path)
+            if size > start and next(_read_new(fd, after, self.path), None) is not None:
                 raise JournalConflict(f"{self.path} has grown")
-            start, size = _unread(fd, after, self.path)
+            if _identity(os.stat(self.path)) != identity:  # replaced after it was opened here
+                raise _replaced(self.path)
             if size > start:  # an incomplete line, never acknowledged
                 os.ftruncate(fd, after.place)
             self._write(fd, data, after.place)
             if not after.number:
                 sync_folder(self.path.parent)
-        return Mark(after.number + 1, after.place + len(data))
+        is_chained = _starts_chain(event) if anchor is None else anchor.is_chained
+        end = after.place + len(data)
+        last = _Anchor(identity, end - len(line), checksum(line), is_chained)
+        return Mark(after.number + 1, end, anchor=last)
 
     def _write(self, fd: int, data: bytes, place: int) -> None:
         try:
@@ -247,6 +367,10 @@ class JsonlJournal:
             raise JournalError(
                 f"cannot write to {self.path}: {error.strerror}; the event is not recorded, {remedy}"
             ) from error
+
+
+def _identity(status: os.stat_result) -> tuple[int, int]:
+    return status.st_dev, status.st_ino
 
 
 def sync_folder(folder: Path) -> None:

@@ -20,9 +20,10 @@ from typing_extensions import override
 
 from baco_like._output import explain_os_error
 from baco_like.exceptions import JournalError
-from baco_like.journal.events import Event, suggested_event
+from baco_like.journal.events import Event, describe_error, suggested_event
+from baco_like.journal.fields import check_event
 from baco_like.journal.header import Header
-from baco_like.journal.json_lines import LONGEST_LINE, decode_line, write_journal
+from baco_like.journal.json_lines import LONGEST_LINE, checksum, decode_line, write_journal
 from baco_like.records import Trial
 
 _BEGINNING = re.compile(rb'\{"crc":"[0-9a-f]{8}","n":(\d{1,15}),')
@@ -49,11 +50,13 @@ class Repair:
 
 
 class _ValidLine(NamedTuple):
-    """The number of a line with a valid checksum, and its position in the file."""
+    """A line with a valid checksum: its number, its position in the file, its checksum and that of the line before."""
 
     number: int
     start: int
     end: int
+    crc: str
+    previous: str | None
 
 
 @dataclass(frozen=True)
@@ -67,10 +70,10 @@ class _StoredEvents(Mapping[int, Event]):
     def __getitem__(self, number: int) -> Event:
         line = self.lines[number]
         self.file.seek(line.start)
-        event = decode_line(self.file.read(line.end - line.start), number)
-        if event is None:
+        decoded = decode_line(self.file.read(line.end - line.start), number)
+        if decoded is None:
             raise JournalError("the journal has changed during its repair; try again", number)
-        return event
+        return decoded[0]
 
     @override
     def __iter__(self) -> Iterator[int]:
@@ -129,8 +132,10 @@ def _find_valid_lines(file: BinaryIO) -> Iterator[_ValidLine]:
         for match in reversed(list(_BEGINNING.finditer(part))):
             start, number = match.start(), int(match[1])
             for end in (stop - 1, stop):  # the last line may lack its line end
-                if decode_line(part[start:end], number) is not None:
-                    found.append(_ValidLine(number, place + start, place + end))
+                line = part[start:end]
+                if (decoded := decode_line(line, number)) is not None:
+                    crc, previous = checksum(line), decoded[1]
+                    found.append(_ValidLine(number, place + start, place + end, crc, previous))
                     break
             stop = start
         yield from reversed(found)
@@ -162,15 +167,19 @@ def _split(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
 
 def _describe_damages(file: BinaryIO, lines: Iterable[_ValidLine]) -> Iterator[str]:
     """Yield one line per damaged part of the file."""
-    place, number = 0, 0
+    place, number, before = 0, 0, None
     for line in lines:
+        if line.number == number > 0 and line.previous not in (None, before):
+            yield f"event {number} was not written after event {number - 1} of this file; kept"
         if line.number < number:
             yield f"event {line.number} occurs twice; the first is kept"
         elif line.number > number:
             last = line.number - 1
             lost = f"event {number} is" if last == number else f"events {number} to {last} are"
             yield f"{lost} damaged and dropped ({line.start - place} bytes)"
-        place, number = line.end + 1, max(number, line.number + 1)
+        if line.number >= number:
+            number, before = line.number + 1, line.crc
+        place = line.end + 1
     size = file.seek(0, os.SEEK_END)
     file.seek(min(place, size))
     if any(block.strip(b"\0\n") for block in iter(partial(file.read, _BLOCK), b"")):
@@ -220,10 +229,13 @@ class _Adapter:
         """Yield the adapted events in order; they come with their numbers, without the header."""
         for number, event in events:
             try:
+                check_event(event)
                 adapted = list(self._adapt(number, event))
-            except (LookupError, TypeError, ValueError, AttributeError):
+            except (LookupError, TypeError, ValueError, AttributeError) as error:
                 adapted = []
-                self.notes.append(f"event {number} has an unknown kind or lacks a part; dropped")
+                self.notes.append(
+                    f"event {number} has an unknown kind or a wrong field ({describe_error(error)}); dropped"
+                )
             self.dropped += not adapted
             yield from adapted
 

@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from baco_like.exceptions import TrialError
 from baco_like.journal.events import Event, config_from_json, observed_event, read_outcome
+from baco_like.journal.fields import check_warm_start
 from baco_like.records.trial import Outcome, Trial
 
 Mode = Literal["data", "configs", "prior"]
@@ -47,20 +49,22 @@ class WarmStartResults:
         }
 
     @classmethod
-    def read(cls, part: Mapping[str, Any]) -> WarmStartResults:
+    def read(cls, part: Mapping[str, Any], where: str = "") -> WarmStartResults:
         """Return the results in the JSON values that `event` has returned.
 
+        Args:
+            part: The JSON values.
+            where: What stands before the name of a wrong field in messages.
+
         Raises:
-            LookupError, TypeError, ValueError, AttributeError: The values are malformed.
+            TrialError: A field is missing or has a wrong value.
         """
-        if part["mode"] not in MODES:
-            raise ValueError(f"unknown mode of a warm start: {part['mode']!r:.40}")
+        if part.get("mode") not in MODES:
+            raise TrialError(f"{where}mode is {part.get('mode')!r:.40}; expected one of {MODES}")
+        check_warm_start(part, where)
         rows = [(config_from_json(row["config"]), read_outcome(row)) for row in part["rows"]]
-        found, left_out = part["found"], dict(part["left_out"])
-        if not all(type(count) is int for count in (found, *left_out.values())):
-            raise ValueError(f"counts are {found!r:.40} and {left_out!r:.80}")
-        notes = tuple(map(str, part["notes"]))
-        return cls(part["mode"], str(part["source"]), numbered(rows), found, left_out, notes)
+        left_out, notes = dict(part["left_out"]), tuple(part["notes"])
+        return cls(part["mode"], part["source"], numbered(rows), part["found"], left_out, notes)
 
 
 def numbered(

@@ -28,6 +28,7 @@ from baco_like.optimizer.setup import (
     encode_feasible,
     first_configs,
     read_events,
+    read_space,
     resolve_journal,
     resolve_strategy,
     restore_strategy,
@@ -149,6 +150,7 @@ class Optimizer:
 
         Raises:
             JournalError: The file is missing or damaged, or the space or the strategy is not the journal's.
+            SpaceError: The journal's space cannot be built, or has Python callables as constraints.
         """
         path = Path(path)
         header = with_default_settings(read_events(path)[0])
@@ -156,7 +158,7 @@ class Optimizer:
         optimizer._callbacks, optimizer._lease = (), check_lease(lease)
         optimizer._threads = resolve_threads(threads)
         restored = restore_strategy(header.options.strategy, strategy, path)
-        space = Space.from_dict(header.space) if space is None else space
+        space = read_space(header, path) if space is None else space
         journal = JsonlJournal(path)
         with thread_limit(optimizer._threads):
             optimizer._run = JournaledState(space, header.options, restored, journal, None)

@@ -13,7 +13,7 @@ from typing import Any
 
 from baco_like._checks import whole_number
 from baco_like._typing import Codes
-from baco_like.exceptions import ConfigError, JournalError, SpaceWarning
+from baco_like.exceptions import ConfigError, JournalError, SpaceError, SpaceWarning
 from baco_like.journal import START, Event, Header, Journal, JsonlJournal, Mark, MemoryJournal
 from baco_like.journal.header import describe
 from baco_like.records.reading import finite_number
@@ -102,6 +102,18 @@ def read_events(path: Path) -> tuple[Header, Mark, Iterator[tuple[Event, Mark]]]
     if header is None:
         raise JournalError(f"{path} holds no event; start a run with Optimizer(storage=...)")
     return header, mark, events
+
+
+def read_space(header: Header, path: Path) -> Space:
+    """Return the space that the header of a journal describes.
+
+    Raises:
+        SpaceError: It describes none, or one of its constraints is a Python callable.
+    """
+    try:
+        return Space.from_dict(header.space)
+    except SpaceError as error:
+        raise SpaceError(f"{path}: event 0 (line 1): space: {error}") from error
 
 
 def split_header(

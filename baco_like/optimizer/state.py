@@ -19,7 +19,16 @@ import numpy as np
 from baco_like._random import Purpose, generator
 from baco_like._typing import Codes, Rng
 from baco_like.exceptions import JournalConflict, JournalError
-from baco_like.journal.events import START, Event, Journal, Mark, apply, new_configs, normalise
+from baco_like.journal.events import (
+    START,
+    Event,
+    Journal,
+    Mark,
+    apply,
+    describe_error,
+    new_configs,
+    normalise,
+)
 from baco_like.journal.header import Header, Options
 from baco_like.journal.warm_start_results import numbered
 from baco_like.optimizer.setup import collector_paused, split_header, with_default_settings
@@ -99,11 +108,13 @@ def initial_state(header: Header, space: Space, strategy: Strategy[Any]) -> Opti
     first = [t.config for part in header.earlier if part.mode == "configs" for t in part.trials]
     warm = numbered([(t.config, t.outcome) for t in known if t.outcome is not None])
     try:
-        space.encode(first)
+        space.encode([*header.queue, *first])
         history, observations = History.start(space, options.direction).add_warm_start(warm)
     except _INVALID_EVENT as error:
         raise JournalError(
-            f"the warm start of event 0 does not fit its space: {error}", 0
+            "the first configurations or the warm start in event 0 (line 1) do not fit its space: "
+            f"{describe_error(error)}",
+            0,
         ) from error
     history = history.enqueue([*header.queue, *first])
     own = strategy.init(problem, generator(options.seed, Purpose.INIT))
@@ -127,12 +138,14 @@ def apply_events(
     for event, mark, codes in _with_codes(events, state.problem.space):
         try:
             history, observations = apply(event, state.history, codes)
+            # A strategy may fail on a tag that it has not written itself.
+            state = replace(state.tell(history, observations), mark=mark)
         except _INVALID_EVENT as error:
             number = mark.number - 1
             raise JournalError(
-                f"{name}: event {number} does not fit those before it: {error}", number
+                f"{name}: event {number} (line {number + 1}) does not fit those before it: {describe_error(error)}",
+                number,
             ) from error
-        state = replace(state.tell(history, observations), mark=mark)
         added += observations
     return state, added
 

@@ -9,7 +9,8 @@ from typing import Any
 
 from baco_like.exceptions import JournalError, RunFileError
 from baco_like.journal import START, Header, JsonlJournal, Options
-from baco_like.journal.events import config_from_json, read_outcome
+from baco_like.journal.events import config_from_json, describe_error, read_outcome
+from baco_like.journal.fields import check_event
 from baco_like.parameters import Integer, Parameter
 from baco_like.records.trial import Trial
 from baco_like.results.recording import Recording, recorded_trials
@@ -30,6 +31,7 @@ def from_journal(path: Path) -> Recording:
     trials = [trial for part in header.earlier if part.mode == "data" for trial in part.trials]
     for event, mark in events:
         try:
+            check_event(event)
             if event["event"] == "suggested":
                 asked |= {row["id"]: config_from_json(row["config"]) for row in event["trials"]}
             elif event["event"] == "observed":
@@ -39,7 +41,10 @@ def from_journal(path: Path) -> Recording:
                     trials.append(Trial(row["id"], config, outcome=read_outcome(row)))
         except (LookupError, TypeError, ValueError, AttributeError) as error:
             number = mark.number - 1
-            raise JournalError(f"{path}: event {number} is wrong: {error!r}", number) from error
+            raise JournalError(
+                f"{path}: event {number} (line {number + 1}) is wrong: {describe_error(error)}",
+                number,
+            ) from error
     if not trials:
         raise RunFileError(f"{path}: this run has no observations")
     return run_recording(trials, header.space, header.options)

@@ -231,17 +231,21 @@ def journal() -> bytes:
 
 
 def forged(data: bytes, others: list[bytes], rng: random.Random) -> bytes:
-    """Change the content of an event and recompute its checksum."""
+    """Change the content of an event and recompute its checksum, and those of the lines behind it."""
     lines = data.split(b"\n")[:-1]
     at = rng.randrange(len(lines)) if lines else 0
     try:
-        record = json.loads(lines[at])
-        record.pop("crc", None)
-        changed = document_changed(record, rng)
-        text = json.dumps({"n": at, **changed})[1:].encode()
-    except (ValueError, TypeError, IndexError, RecursionError):
+        events = [json.loads(line) for line in lines]
+        events[at] = document_changed({k: events[at][k] for k in events[at] if k != "crc"}, rng)
+        for number, event in enumerate(events[at:], at):
+            # A changed prev is left as it is, and so is one of a journal without a chain.
+            chain = {"prev": events[number - 1]["crc"]} if number > at and "prev" in event else {}
+            rest = {k: v for k, v in event.items() if k != "crc"}
+            text = json.dumps({"n": number, **rest, **chain}, separators=(",", ":"))[1:].encode()
+            events[number] = {"crc": f"{zlib.crc32(text):08x}"}
+            lines[number] = b'{"crc":"%08x",' % zlib.crc32(text) + text
+    except (ValueError, TypeError, AttributeError, KeyError, IndexError, RecursionError):
         return bytes_changed(data, others, rng)
-    lines[at] = b'{"crc":"%08x",' % zlib.crc32(text) + text
     return b"\n".join(lines) + b"\n"
 
 

@@ -12,12 +12,18 @@ import pytest
 
 from baco_like import MaxEvals, Optimizer, Space, tune
 from baco_like.exceptions import JournalConflict, JournalError
-from baco_like.journal import json_lines
+from baco_like.journal import json_lines, lock
 from baco_like.journal.events import START
-from baco_like.journal.json_lines import JsonlJournal, decode_line, encode_line
+from baco_like.journal.json_lines import (
+    JsonlJournal,
+    checksum,
+    decode_line,
+    encode_line,
+    encode_lines,
+)
 
 EVENTS = [
-    {"event": "opened", "k": 1.5},
+    {"event": "opened", "schema": 2, "k": 1.5},
     {"event": "observed", "k": "ü\n\"'"},
     {"event": "abandoned", "k": [2**60]},
 ]
@@ -96,7 +102,7 @@ def test_every_flipped_bit_is_refused_with_the_events_number(tmp_path):
 
 def test_a_record_in_the_wrong_place_is_refused():
     line = encode_line(3, {"event": "x"})[:-1]
-    assert decode_line(line, 3) == {"event": "x"}
+    assert decode_line(line, 3) == ({"event": "x"}, None)
     assert decode_line(line, 2) is None
 
 
@@ -122,6 +128,75 @@ def test_a_conflict_is_seen_after_a_record_cut_at_its_newline(tmp_path):
     assert two.read() == [{"event": "a"}]
     two.append({"event": "b"})
     assert Reader(tmp_path / "j").read() == [*EVENTS, {"event": "a"}, {"event": "b"}]
+
+
+def overwrite(path, data):
+    path.write_bytes(data)
+
+
+def put_another_file(path, data):
+    new = path.with_name("new")
+    new.write_bytes(data)
+    new.replace(path)
+
+
+@pytest.mark.parametrize("schema", [1, 2])
+@pytest.mark.parametrize("replace", [overwrite, put_another_file])
+def test_a_journal_replaced_by_a_twin_of_equal_length_is_refused(tmp_path, replace, schema):
+    space = Space({"x": [1, 2, 3, 4]})
+    paths = [tmp_path / name for name in ("j", "twin")]
+    for path, value in zip(paths, (1.5, 2.5), strict=True):
+        opt = Optimizer(space, strategy="random_search", storage=path)
+        as_schema(path, schema)
+        opt = Optimizer.load(path)
+        opt.observe(opt.suggest(), value)
+        if schema == 2:  # the last lines are equal but for the chain
+            opt.abandon(opt.suggest())
+    path, twin = paths
+    opt, data = Optimizer.load(path), twin.read_bytes()
+    assert len(data) == len(path.read_bytes())
+    replace(path, data)
+    for use in (opt.refresh, opt.suggest):
+        with pytest.raises(JournalError, match="was replaced by another file while it was open"):
+            use()
+    assert path.read_bytes() == data
+    assert Optimizer.load(path).trials[0].value == 2.5
+
+
+def as_schema(path, schema):
+    """Rewrite a journal that has only a header."""
+    header, _ = decode_line(path.read_bytes()[:-1], 0)
+    path.write_bytes(encode_line(0, {**header, "schema": schema, "created": "then"}))
+
+
+def test_a_file_that_is_replaced_between_opening_and_locking_is_not_written(tmp_path, monkeypatch):
+    journal = write(tmp_path / "j")
+    acquire, data = lock._acquire, (tmp_path / "j").read_bytes()
+
+    def acquire_late(fd, path, kind):
+        put_another_file(path, data)
+        acquire(fd, path, kind)
+
+    monkeypatch.setattr(lock, "_acquire", acquire_late)
+    with pytest.raises(JournalError, match="replaced"):
+        journal.append({"event": "x"})
+    assert (tmp_path / "j").read_bytes() == data
+
+
+def test_a_line_of_another_journal_is_refused_with_its_number(tmp_path):
+    write(tmp_path / "j", [EVENTS[0], {"event": "a"}, *EVENTS[2:]])
+    ours = (tmp_path / "j").read_bytes().splitlines(keepends=True)
+    theirs = list(encode_lines(EVENTS))
+    assert theirs[2] != ours[2]
+    for lines, number in (([*ours[:2], theirs[2]], 2), ([ours[0], theirs[1], ours[2]], 2)):
+        (tmp_path / "j").write_bytes(b"".join(lines))
+        with pytest.raises(
+            JournalError, match=rf"event {number} \(line {number + 1}\) was not written after"
+        ):
+            Reader(tmp_path / "j").read()
+        (tmp_path / "j").write_bytes(b"".join(lines)[:-1])  # also without its line end
+        with pytest.raises(JournalError, match=f"event {number}"):
+            Reader(tmp_path / "j").read()
 
 
 def test_a_shortened_file_is_refused(tmp_path):
@@ -183,7 +258,7 @@ def test_a_whole_record_before_zeros_is_read(tmp_path):
 def test_zeros_behind_the_last_event_are_what_a_power_cut_leaves(tmp_path, begun):
     write(tmp_path / "j")
     data = (tmp_path / "j").read_bytes()
-    line = encode_line(len(EVENTS), EVENTS[0])
+    line = encode_line(len(EVENTS), EVENTS[0], checksum(data.splitlines()[-1]))
     (tmp_path / "j").write_bytes(data + line[:begun] + b"\0" * 40)
     journal = Reader(tmp_path / "j")
     assert journal.read() == EVENTS
@@ -269,7 +344,7 @@ def test_a_line_without_end_is_refused_in_little_memory(tmp_path, monkeypatch):
 def test_an_event_that_could_not_be_read_is_not_written(tmp_path, monkeypatch):
     monkeypatch.setattr(json_lines, "LONGEST_LINE", 1000)
     journal = write(tmp_path / "j")
-    room = 1000 - len(encode_line(len(EVENTS), {"event": "x", "text": ""}))
+    room = 1000 - len(encode_line(len(EVENTS), {"event": "x", "text": ""}, "01234567"))
     before = (tmp_path / "j").read_bytes()
     with pytest.raises(JournalError, match="give fewer results"):
         journal.append({"event": "x", "text": "y" * (room + 1)})

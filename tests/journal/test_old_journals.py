@@ -1,11 +1,13 @@
 """Journals of version 0.1.0 resume, and the next suggestions are those of version 0.1.0."""
 
+import json
 import shutil
 from pathlib import Path
 
 import pytest
 
 from baco_like import Optimizer, Status
+from baco_like.journal import repair
 
 DATA = Path(__file__).parent / "data"
 
@@ -55,3 +57,25 @@ def test_settings_that_are_younger_than_the_journal_have_their_defaults(resume):
     assert opt.options.strategy["settings"] == {"initial": 10, "design": "uniform"}
     opt.observe(opt.suggest(), 1.0)
     assert opt.suggest().tag["phase"] == "model"
+
+
+@pytest.mark.parametrize("name", ["bayesian", "genetic_algorithm"])
+def test_an_old_journal_keeps_its_version_when_it_is_continued_or_repaired(resume, tmp_path, name):
+    opt = resume(name)
+    before = len(opt.trials)
+    opt.observe(opt.suggest(), 1.0)
+    lines = [json.loads(line) for line in (tmp_path / "run.jsonl").read_bytes().splitlines()]
+    assert lines[0]["schema"] == 1
+    assert not any("prev" in line for line in lines)
+    repair(tmp_path / "run.jsonl", tmp_path / "new.jsonl")
+    assert (tmp_path / "new.jsonl").read_bytes() == (tmp_path / "run.jsonl").read_bytes()
+    assert len(Optimizer.load(tmp_path / "new.jsonl").trials) == before + 1
+
+
+def test_a_new_journal_chains_its_lines(tmp_path):
+    opt = Optimizer({"x": [1, 2, 3]}, strategy="random_search", storage=tmp_path / "j")
+    opt.observe(opt.suggest(), 1.0)
+    Optimizer.load(tmp_path / "j").suggest()
+    lines = [json.loads(line) for line in (tmp_path / "j").read_bytes().splitlines()]
+    assert lines[0]["schema"] == 2
+    assert [line.get("prev") for line in lines] == [None, *(line["crc"] for line in lines[:-1])]

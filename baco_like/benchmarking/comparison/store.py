@@ -16,7 +16,7 @@ import numpy as np
 
 from baco_like.benchmarking.comparison.runs import StrategyRun
 from baco_like.exceptions import JournalError
-from baco_like.journal.events import START, Event, Mark, normalise
+from baco_like.journal.events import SCHEMA, START, Event, Mark, normalise
 from baco_like.journal.json_lines import JsonlJournal
 
 RunKey = tuple[str, str, int]
@@ -42,7 +42,7 @@ class ComparisonSpecification:
     def event(self) -> Event:
         """Return the specification as a record."""
         parts = {part: dict(getattr(self, part)) for part in _PARTS}
-        return normalise({"event": "specified", **parts})
+        return normalise({"event": "specified", "schema": SCHEMA, **parts})
 
 
 @final

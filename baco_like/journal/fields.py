@@ -1,0 +1,225 @@
+"""Types and ranges of the fields of events.
+
+A checksum shows that a line is what was written. It does not show that a run has written it: programs and people edit
+journals and compute the checksum again. Therefore every field that a reader uses is checked here, before an event takes
+effect and before it is written. Unknown fields are ignored.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from baco_like.exceptions import TrialError
+
+_LARGEST = sys.float_info.max
+
+
+class Field(NamedTuple):
+    """The rule of one field.
+
+    Attributes:
+        is_valid: Whether a JSON value is allowed.
+        expected: The allowed values in words.
+        required: Whether the field must be present.
+    """
+
+    is_valid: Callable[[Any], bool]
+    expected: str
+    required: bool = True
+
+    def optional(self) -> Field:
+        """Return the same rule for a field that may be missing."""
+        return self._replace(required=False)
+
+
+def is_number(value: Any) -> bool:
+    """Whether a JSON value is a number within the range of floats; bools are rejected."""
+    return type(value) in (float, int) and -_LARGEST <= value <= _LARGEST
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and value >= 0
+
+
+def _is_object(value: Any) -> bool:
+    return isinstance(value, dict)
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, list)
+
+
+def _list_of(is_valid: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, list) and all(map(is_valid, value))
+
+
+def _object_of(is_valid: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, dict) and all(map(is_valid, value.values()))
+
+
+def _one_of(*words: str) -> Field:
+    return Field(
+        lambda value: isinstance(value, str) and value in words,
+        f"one of {', '.join(map(repr, words))}",
+    )
+
+
+_COUNT = Field(_is_count, "a whole number from 0")
+_NUMBER = Field(is_number, "a finite number")
+_POSITIVE = Field(lambda value: is_number(value) and value >= 0, "a finite number from 0")
+_TEXT = Field(lambda value: isinstance(value, str), "a text")
+_OBJECT = Field(_is_object, "a JSON object")
+_OBJECTS = Field(_list_of(_is_object), "a list of JSON objects")
+_NUMBERS = Field(_list_of(is_number), "a list of finite numbers")
+
+_EVENTS: Mapping[str, Mapping[str, Field]] = {
+    "opened": {
+        "space": _OBJECT,
+        "options": _OBJECT,
+        "queue": _OBJECTS,
+        "warm_start": _OBJECTS.optional(),
+        "versions": Field(_object_of(_TEXT.is_valid), "texts by name", required=False),
+        "host": _OBJECT.optional(),
+        "created": _TEXT.optional(),
+    },
+    "suggested": {
+        "trials": _OBJECTS,
+        # It may exceed the queue: a repair drops damaged "enqueued" events.
+        "dequeued": _COUNT,
+        "again": Field(_list_of(_is_count), "a list of whole numbers from 0", required=False),
+        "until": Field(
+            lambda value: value is None or _POSITIVE.is_valid(value),
+            "seconds from 0, or null",
+            required=False,
+        ),
+    },
+    "observed": {"outcomes": _OBJECTS},
+    "abandoned": {"id": _COUNT, "reason": _TEXT.optional()},
+    "enqueued": {"configs": _OBJECTS},
+}
+"""The fields of each kind of event."""
+
+_TRIAL: Mapping[str, Field] = {
+    "id": _COUNT,
+    "config": _OBJECT,
+    "origin": _one_of("strategy", "fill", "enqueued"),
+    "tag": Field(lambda value: True, "a JSON value"),
+}
+"""The fields of a row of a ``suggested`` event."""
+
+PARTS: Mapping[str, Field] = {
+    "value": _NUMBER,
+    "repeats": _NUMBERS,
+    "sem": _POSITIVE,
+    "failed": _TEXT,
+    "message": _TEXT,
+    "bound": _NUMBER,
+    "metrics": Field(_object_of(is_number), "finite numbers by name"),
+    "extra": _OBJECT,
+}
+"""The parts of an outcome that a row has besides trial and status."""
+
+_OPTIONS: Mapping[str, Field] = {"strategy": _OBJECT, "context": _OBJECT}
+"""The fields of the options that `Options` does not check."""
+
+_SPACE: Mapping[str, Field] = {"parameters": _OBJECT, "constraints": Field(_is_list, "a list")}
+"""The fields of the space that `Space.from_dict` expects."""
+
+_OUTCOME: Mapping[str, Field] = {
+    "id": _COUNT,
+    "status": _one_of("ok", "failed", "censored"),
+    **{name: field.optional() for name, field in PARTS.items()},
+    "config": _OBJECT.optional(),  # some journals of other writers have it for unsuggested trials only
+    "origin": _one_of("told", "imported").optional(),
+}
+"""The fields of a row of an ``observed`` event."""
+
+_PARTS_OF_OTHERS = {"ok": ("failed", "bound"), "failed": ("value", "bound"), "censored": ("value",)}
+"""The parts that an outcome with a status cannot have."""
+
+_WARM_START: Mapping[str, Field] = {
+    "source": _TEXT,
+    "found": _COUNT,
+    "left_out": Field(_object_of(_is_count), "whole numbers from 0 by name"),
+    "notes": Field(_list_of(_TEXT.is_valid), "a list of texts"),
+    "rows": _OBJECTS,
+}
+"""The fields of a warm start in the header, besides its mode."""
+
+
+def check_event(event: Mapping[str, Any]) -> None:
+    """Check all fields of an event except those that need the space, the history or `Options`.
+
+    Raises:
+        KeyError: The kind of the event is unknown.
+        TrialError: A field is missing or has a wrong value; the message names it.
+    """
+    kind = event["event"]
+    _check_fields(event, _EVENTS[kind])
+    if kind == "opened":
+        _check_fields(event["options"], _OPTIONS, "options.")
+        _check_fields(event["space"], _SPACE, "space.")
+    elif kind == "suggested":
+        for i, row in enumerate(event["trials"]):
+            _check_fields(row, _TRIAL, f"trials[{i}].")
+    elif kind == "observed":
+        check_outcomes(event["outcomes"], "outcomes")
+
+
+def check_outcomes(rows: list[Any], name: str) -> None:
+    """Check the rows of an ``observed`` event or a warm start.
+
+    Args:
+        rows: JSON objects.
+        name: Name of the list, for messages.
+
+    Raises:
+        TrialError: A field is missing or has a wrong value; the message names it.
+    """
+    for i, row in enumerate(rows):
+        where = f"{name}[{i}]."
+        _check_fields(row, _OUTCOME, where)
+        status = row["status"]
+        for part in _PARTS_OF_OTHERS[status]:
+            if part in row:
+                raise TrialError(
+                    f"{where}{part} is {row[part]!r:.80}, but its status is {status!r}"
+                )
+        if status == "ok" and "value" not in row:
+            raise TrialError(f"{where}value is missing, but its status is 'ok'")
+        if "origin" in row and "config" not in row:
+            raise TrialError(f"{where}config is missing, but it was not suggested")
+
+
+def check_warm_start(part: Mapping[str, Any], where: str) -> None:
+    """Check the fields of a warm start except its mode.
+
+    Raises:
+        TrialError: A field is missing or has a wrong value; the message names it after ``where``.
+    """
+    _check_fields(part, _WARM_START, where)
+    check_outcomes(part["rows"], f"{where}rows")
+    for i, row in enumerate(part["rows"]):
+        if "config" not in row:
+            raise TrialError(f"{where}rows[{i}].config is missing")
+
+
+def _check_fields(values: Mapping[str, Any], fields: Mapping[str, Field], where: str = "") -> None:
+    """Check the fields of a JSON object; unknown fields are ignored.
+
+    Args:
+        values: The object.
+        fields: The rules by name.
+        where: What stands before the name of the field in messages.
+
+    Raises:
+        TrialError: A field is missing or has a wrong value; the message names it.
+    """
+    for name, field in fields.items():
+        if name not in values:
+            if field.required:
+                raise TrialError(f"{where}{name} is missing; expected {field.expected}")
+        elif not field.is_valid(values[name]):
+            raise TrialError(f"{where}{name} is {values[name]!r:.80}; expected {field.expected}")
