@@ -35,7 +35,7 @@ def silence(stream: TextIO) -> None:
 def explain_os_error(
     error_type: type[BacoError], action: str, path: Path, hint: str = ""
 ) -> Iterator[None]:
-    """Turn an `OSError` within the ``with`` block into an error that names the file.
+    """Turn an `OSError`, or a null character in the file's name, into an error that names the file.
 
     Args:
         error_type: Type of the error.
@@ -44,10 +44,14 @@ def explain_os_error(
         hint: End of the message, such as the way to continue.
 
     Raises:
-        BacoError: The block raised an `OSError`.
+        BacoError: The block raised an `OSError`, or the name is impossible.
     """
     try:
         yield
     except OSError as error:
         reason = f"{error.strerror}; {hint}" if hint else error.strerror
         raise error_type(f"cannot {action} {error.filename or path}: {reason}") from error
+    except ValueError as error:
+        if "\0" not in str(path):
+            raise
+        raise error_type(f"cannot {action} {str(path)!r}: its name has a null character") from error

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from typing_extensions import override
 
+from baco_like._forks import renew_lock_in_child
 from baco_like._optional import needs_extra
 from baco_like.exceptions import BacoWarning, ConfigError, SpaceError, SpaceExhausted
 from baco_like.integrations._shared import order_texts, read_permutations, write_permutations
@@ -183,6 +184,7 @@ class BacoSampler(BaseSampler):
         self._independent = RandomSampler(self._seed)
         self._studies: weakref.WeakKeyDictionary[Study, _StudyState] = weakref.WeakKeyDictionary()
         self._lock = threading.RLock()
+        renew_lock_in_child(self, "_lock")
 
     @override
     def __getstate__(self) -> dict[str, Any]:

@@ -7,6 +7,7 @@ word: ``opened`` (the header), ``suggested``, ``observed``, ``abandoned`` or ``e
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
@@ -73,13 +74,24 @@ class Journal(Protocol):
         """
 
 
+_append_lock = Lock()
+"""Held while an event is added to a journal in memory."""
+
+
+def _renew_lock() -> None:
+    global _append_lock
+    _append_lock = Lock()  # another thread of the parent may have held the lock during the fork
+
+
+os.register_at_fork(after_in_child=_renew_lock)
+
+
 @final
 @dataclass(frozen=True)
 class MemoryJournal:
     """A journal in memory, for runs that need not survive the process."""
 
     events: list[Event] = field(default_factory=list)
-    _lock: Lock = field(default_factory=Lock, repr=False, compare=False)
 
     def read(self, after: Mark) -> Iterator[tuple[Event, Mark]]:
         """Return the events after a position, each with the position behind it."""
@@ -91,7 +103,7 @@ class MemoryJournal:
         Raises:
             JournalConflict: The journal has events after that position.
         """
-        with self._lock:
+        with _append_lock:
             if len(self.events) > after.number:
                 raise JournalConflict("the journal has grown")
             self.events.append(event)

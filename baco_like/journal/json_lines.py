@@ -26,11 +26,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, final
 
+from baco_like._output import explain_os_error
 from baco_like.exceptions import JournalConflict, JournalError
 from baco_like.journal.events import Event, Mark, to_json
 from baco_like.journal.lock import locked
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+_CANNOT_SYNC = (errno.EINVAL, errno.EOPNOTSUPP)
+"""Some file systems of networks and virtual machines cannot write a folder to the disk; they keep names themselves."""
+
 _BLOCK = 2**20
 """Bytes that are read at once."""
 
@@ -247,20 +252,21 @@ def write_journal(path: Path, events: Iterable[Event]) -> None:
         JournalError: The file exists already or cannot be written.
     """
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
-    try:
-        with part.open("xb") as file:
-            file.writelines(encode_lines(events))
-            file.flush()
-            os.fsync(file.fileno())
-        os.link(part, path)  # unlike a rename, it never replaces a file
-        sync_folder(path.parent)
-    except FileExistsError as error:
-        taken = error.filename2 or error.filename
-        raise JournalError(f"{taken} exists; name another file") from error
-    except OSError as error:
-        raise JournalError(f"cannot write {path}: {error.strerror}") from error
-    finally:
-        part.unlink(missing_ok=True)
+    with explain_os_error(JournalError, "write", path):
+        try:
+            file = part.open("xb")
+            try:
+                with file:
+                    file.writelines(encode_lines(events))
+                    file.flush()
+                    os.fsync(file.fileno())
+                os.link(part, path)  # unlike a rename, it never replaces a file
+                sync_folder(path.parent)
+            finally:
+                part.unlink(missing_ok=True)
+        except FileExistsError as error:
+            taken = error.filename2 or error.filename
+            raise JournalError(f"{taken} exists; name another file") from error
 
 
 def _could_be_torn(rest: bytes, number: int) -> bool:
@@ -378,5 +384,8 @@ def sync_folder(folder: Path) -> None:
     fd = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(fd)
+    except OSError as error:
+        if error.errno not in _CANNOT_SYNC:
+            raise
     finally:
         os.close(fd)

@@ -6,6 +6,7 @@ keeps it, possibly forever; then others raise an error after half a second inste
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import stat
@@ -16,6 +17,9 @@ from pathlib import Path
 
 from baco_like.exceptions import JournalError
 
+NO_LOCKS = (errno.ENOLCK, errno.EINVAL, errno.EOPNOTSUPP, errno.ENOSYS)
+"""Errors of ``flock`` on a file system without locks, such as some network disks."""
+
 _FIRST_NAP, _LONGEST_NAP = 0.0002, 0.005
 """Seconds between two attempts; the pause doubles."""
 
@@ -24,6 +28,18 @@ _LOOK = 0.5
 
 _PATIENCE = 60.0
 """Maximum seconds of waiting; a lock is normally held for one write only."""
+
+HELD: set[int] = set()
+"""Descriptors of locked files of this process."""
+
+
+def _close_in_child() -> None:
+    # A process that was forked in the meantime shares the lock. If this process is killed, it would keep it.
+    while HELD:
+        os.close(HELD.pop())
+
+
+os.register_at_fork(after_in_child=_close_in_child)
 
 
 @contextmanager
@@ -36,11 +52,13 @@ def locked(path: Path, flags: int, kind: int) -> Iterator[int]:
         kind: ``fcntl.LOCK_SH`` or ``fcntl.LOCK_EX``.
 
     Raises:
-        JournalError: The file cannot be opened or locked, or the block raises an `OSError`.
+        JournalError: The file cannot be opened or locked, its file system has no locks, or the block raises an
+            `OSError`.
     """
     try:
         # Without O_NONBLOCK, opening a named pipe would wait for its other end.
         fd = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK, 0o644)
+        HELD.add(fd)
         try:
             if not stat.S_ISREG(os.fstat(fd).st_mode):
                 raise JournalError(f"{path} is not a file that can hold a journal")
@@ -48,10 +66,13 @@ def locked(path: Path, flags: int, kind: int) -> Iterator[int]:
             try:
                 yield fd
             finally:
-                # A process that was forked in the meantime has the file open, too.
-                fcntl.flock(fd, fcntl.LOCK_UN)
+                if fd in HELD:
+                    # Copies of the descriptor, in a reader or in a process that is just being forked, share the lock.
+                    fcntl.flock(fd, fcntl.LOCK_UN)
         finally:
-            os.close(fd)
+            if fd in HELD:  # not in a forked child, which has closed it
+                HELD.discard(fd)
+                os.close(fd)
     except (OSError, ValueError) as error:  # ValueError: a null character in the name
         reason = error.strerror if isinstance(error, OSError) else error
         raise JournalError(f"cannot use {str(path)!r:.300}: {reason}") from error
@@ -64,6 +85,10 @@ def _acquire(fd: int, path: Path, kind: int) -> None:
             return fcntl.flock(fd, kind | fcntl.LOCK_NB)
         except BlockingIOError:
             waited = time.monotonic() - started
+        except OSError as error:
+            if error.errno in NO_LOCKS:
+                raise no_locks(path, error) from error
+            raise
         if waited > look:
             look = waited + _LOOK
             _refuse_stopped(fd, path)
@@ -73,6 +98,14 @@ def _acquire(fd: int, path: Path, kind: int) -> None:
             )
         time.sleep(nap)
         nap = min(2 * nap, _LONGEST_NAP)
+
+
+def no_locks(path: Path, error: OSError) -> JournalError:
+    """Return the error for a file whose file system has no locks."""
+    return JournalError(
+        f"the file system of {path} has no locks ({error.strerror}), so two processes could write at once; "
+        "keep the journal on a local disk, and copy it afterwards"
+    )
 
 
 def _refuse_stopped(fd: int, path: Path) -> None:

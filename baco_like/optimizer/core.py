@@ -6,6 +6,7 @@ It changes; spaces, histories, models and strategies do not. Journals and evalua
 from __future__ import annotations
 
 import os
+import threading
 import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -97,7 +98,8 @@ class Optimizer:
         JournalError: The journal is damaged, or was written with another space or other options.
     """
 
-    _announcing = False
+    _announcer: tuple[int, int] | None = None
+    """The process and thread that calls the callbacks; another one than the present was lost in a fork."""
 
     def __init__(
         self,
@@ -313,9 +315,10 @@ class Optimizer:
 
         A callback may itself observe trials: these are announced by the outermost call, after the current ones.
         """
-        if self._announcing:
+        present = (os.getpid(), threading.get_ident())
+        if self._announcer == present:
             return
-        self._announcing = True
+        self._announcer = present
         try:
             while self._run.unannounced:
                 trial = self._run.unannounced.popleft()
@@ -323,7 +326,7 @@ class Optimizer:
                     for callback in reversed(self._callbacks):
                         callbacks.callback(callback, self, trial)
         finally:
-            self._announcing = False
+            self._announcer = None
 
     # Look up ---------------------------------------------------------------------------------------------------
 

@@ -96,7 +96,7 @@ def read_events(path: Path) -> tuple[Header, Mark, Iterator[tuple[Event, Mark]]]
     Raises:
         JournalError: The file is missing, empty or damaged.
     """
-    if not path.exists():
+    if not os.path.exists(path):  # `Path.exists` raises an error for a name that is too long
         raise JournalError(f"{path} does not exist; start a run with Optimizer(storage=...)")
     header, mark, events = split_header(JsonlJournal(path), str(path))
     if header is None:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from baco_like._forks import renew_lock_in_child
 from baco_like._random import Purpose, generator
 from baco_like._typing import Codes, Rng
 from baco_like.exceptions import JournalConflict, JournalError
@@ -199,6 +200,7 @@ class JournaledState:
     ) -> None:
         self.journal = journal
         self.lock = threading.RLock()
+        renew_lock_in_child(self, "lock")
         self.opened = time.monotonic()
         self.unannounced: deque[Observation] = deque()
         self._name = str(getattr(journal, "path", "journal"))

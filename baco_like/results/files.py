@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import json
 import os
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from baco_like.exceptions import RunFileError
+from baco_like.journal.json_lines import sync_folder
 
 _LARGEST = 2**30
 
@@ -33,7 +35,7 @@ def read_text(path: Path) -> str:
     try:
         with gzip.open(path) if is_packed(path) else path.open("rb") as stream:
             data = stream.read(_LARGEST + 1)
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, ValueError) as error:  # ValueError: a null character in the name
         raise RunFileError(f"{path}: cannot be read: {error}") from None
     if len(data) > _LARGEST:
         raise RunFileError(f"{path} has more than {_LARGEST // 2**20} MiB")
@@ -41,7 +43,7 @@ def read_text(path: Path) -> str:
 
 
 def replace_file(path: Path, data: bytes) -> None:
-    """Write a temporary file in the same folder, then rename it.
+    """Write a temporary file in the same folder, write it to the disk, then rename it.
 
     A file whose name ends in ``.gz`` is compressed; equal data gives equal bytes.
 
@@ -50,6 +52,8 @@ def replace_file(path: Path, data: bytes) -> None:
     """
     packed = gzip.compress(data, mtime=0) if path.suffix == ".gz" else data
     # A new file of a random name: "x" follows no link that somebody has put there.
+    if "\0" in str(path):
+        raise OSError(errno.EINVAL, "its name has a null character", str(path))
     other = path.with_name(f"{path.name}.{secrets.token_hex(8)}.part")
     file = other.open("xb")
     try:
@@ -58,6 +62,7 @@ def replace_file(path: Path, data: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.replace(other, path)
+        sync_folder(path.parent)
     finally:
         other.unlink(missing_ok=True)
 

@@ -10,20 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from baco_like.exceptions import JournalError
-from baco_like.journal.lock import find_holders
-
-_HELD: set[int] = set()
-"""Descriptors of the locks of this process."""
-
-
-def _release_in_child() -> None:
-    # A worker that was forked while the lock is held shares it. If the run is killed and the worker survives it for a
-    # moment, the journal would stay in use.
-    while _HELD:
-        os.close(_HELD.pop())
-
-
-os.register_at_fork(after_in_child=_release_in_child)
+from baco_like.journal.lock import HELD, NO_LOCKS, find_holders, no_locks
 
 
 def journal_file(storage: Any) -> Path | None:
@@ -40,19 +27,19 @@ def sole_runner(journal: Path | None) -> Iterator[None]:
     crash.
 
     Raises:
-        JournalError: Another run holds the lock, or its file cannot be created.
+        JournalError: Another run holds the lock, its file cannot be created, or its file system has no locks.
     """
     if journal is None:
         yield
         return
     lock = journal.with_name(journal.name + ".lock")
     fd = _open_locked(journal, lock)
-    _HELD.add(fd)
+    HELD.add(fd)
     try:
         yield
     finally:
-        if fd in _HELD:  # not in a forked child, which has given up the lock
-            _HELD.discard(fd)
+        if fd in HELD:  # not in a forked child, which has given up the lock
+            HELD.discard(fd)
             # The file is removed while it is locked. A process that has opened it meanwhile notices that and retries.
             with suppress(OSError):
                 lock.unlink()
@@ -81,5 +68,7 @@ def _open_locked(journal: Path, lock: Path) -> int:
             ) from None
         except OSError as error:
             os.close(fd)
+            if error.errno in NO_LOCKS:
+                raise no_locks(journal, error) from error
             raise JournalError(f"cannot lock {lock}: {error.strerror}") from None
         os.close(fd)  # its last holder has removed the file

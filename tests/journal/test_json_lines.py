@@ -10,8 +10,8 @@ import zlib
 
 import pytest
 
-from baco_like import MaxEvals, Optimizer, Space, tune
-from baco_like.exceptions import JournalConflict, JournalError
+from baco_like import MaxEvals, Optimizer, Space, migrate, tune
+from baco_like.exceptions import JournalConflict, JournalError, RunFileError
 from baco_like.journal import json_lines, lock
 from baco_like.journal.events import START
 from baco_like.journal.json_lines import (
@@ -21,6 +21,7 @@ from baco_like.journal.json_lines import (
     encode_line,
     encode_lines,
 )
+from baco_like.journal.repair import repair
 
 EVENTS = [
     {"event": "opened", "schema": 2, "k": 1.5},
@@ -287,6 +288,27 @@ def test_a_name_that_no_file_can_have_is_an_error_that_shows_it(tmp_path, name):
         tune(
             lambda t: 1.0, {"x": [1, 2]}, stop=MaxEvals(1), storage=tmp_path / name, progress=False
         )
+
+
+@pytest.mark.parametrize("name", ["a" * 300, "run\0.jsonl"])
+def test_no_function_of_journals_and_results_raises_a_raw_error_for_such_a_name(tmp_path, name):
+    space, good, bad = Space({"x": [1, 2]}), tmp_path / "good", tmp_path / name
+    optimizer = Optimizer(space, strategy="random_search", storage=good)
+    optimizer.observe({"x": 1}, 1.0)
+    for call in (
+        lambda: Optimizer.load(bad),
+        lambda: migrate(bad, tmp_path / "new", space),
+        lambda: migrate(good, bad, space),
+        lambda: repair(bad, tmp_path / "new"),
+        lambda: repair(good, bad),
+    ):
+        with pytest.raises(JournalError):
+            call()
+    with pytest.raises(RunFileError):
+        Optimizer(space, warm_start=bad)
+    with pytest.raises(OSError, match=r"too long|null character"):
+        optimizer.export("csv", bad)
+    assert os.listdir(tmp_path) == ["good"]
 
 
 def test_a_named_pipe_is_refused_without_waiting_for_its_other_end(tmp_path):

@@ -1,17 +1,21 @@
 """The journal's lock: free when its holder is gone, and no endless waiting for one that is stopped."""
 
+import errno
 import fcntl
 import os
 import signal
+import stat
 import subprocess
 import sys
 import time
 
 import pytest
 
+from baco_like import Optimizer
 from baco_like.exceptions import JournalError
 from baco_like.journal import lock
 from baco_like.journal.lock import locked
+from baco_like.running.lock import sole_runner
 
 HOLD = """
 import fcntl, os, sys, time
@@ -77,6 +81,47 @@ def test_a_process_forked_meanwhile_holds_nothing(path):
     finally:
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
+
+
+def test_a_process_that_a_killed_holder_has_forked_holds_nothing(path):
+    forking = HOLD.replace('print("held"', 'child = os.fork()\n    child and print("held", child')
+    holder = subprocess.Popen([sys.executable, "-c", forking, str(path)], stdout=subprocess.PIPE)
+    child = int(holder.stdout.readline().split()[1])
+    holder.kill()
+    holder.wait()
+    try:
+        os.kill(child, 0)
+        assert take(path)
+    finally:
+        os.kill(child, signal.SIGKILL)
+        holder.stdout.close()
+
+
+@pytest.mark.parametrize("number", [errno.ENOLCK, errno.EINVAL, errno.EOPNOTSUPP])
+def test_a_file_system_without_locks_is_named(path, monkeypatch, number):
+    def refuse(fd, kind):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    for call in (lambda: take(path), lambda: sole_runner(path).__enter__()):
+        with pytest.raises(
+            JournalError, match=r"has no locks .* keep the journal on a local disk"
+        ) as e:
+            call()
+        assert "make room" not in str(e.value)
+
+
+def test_a_file_system_that_cannot_sync_a_folder_is_usable(tmp_path, monkeypatch):
+    sync = os.fsync
+
+    def fsync(fd):
+        if stat.S_ISDIR(os.fstat(fd).st_mode):
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+        sync(fd)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    Optimizer({"x": [1, 2]}, strategy="random_search", storage=tmp_path / "j").suggest()
+    assert len(Optimizer.load(tmp_path / "j").pending) == 1
 
 
 def test_readers_do_not_wait_for_each_other(path):

@@ -5,8 +5,10 @@ from __future__ import annotations
 import gzip
 import json
 import math
+import os
 import re
 import secrets
+import stat
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -428,6 +430,28 @@ def test_files_that_are_none(tmp_path: Path, content: Any, message: str) -> None
     with pytest.raises(RunFileError, match=message) as caught:
         read(path)
     assert str(caught.value).startswith(str(path))
+
+
+def test_a_file_is_on_the_disk_before_it_gets_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a power cut, the name stands for the old content or for the whole new one."""
+    calls = []
+    sync, rename = os.fsync, os.replace
+
+    def fsync(fd: int) -> None:
+        calls.append("sync folder" if stat.S_ISDIR(os.fstat(fd).st_mode) else "sync file")
+        sync(fd)
+
+    def replace(old: Path, new: Path) -> None:
+        calls.append("rename")
+        rename(old, new)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    monkeypatch.setattr(os, "replace", replace)
+    replace_file(tmp_path / "results.csv", b"new")
+    assert calls == ["sync file", "rename", "sync folder"]
+    assert os.listdir(tmp_path) == ["results.csv"]
 
 
 def test_writing_a_file_follows_no_link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -190,6 +190,15 @@ class ExecutorEvaluator(FuturesEvaluator):
 # The worker's side: it makes an evaluator once, and evaluates one trial after another.
 
 _lock = threading.Lock()
+
+
+def _renew_lock() -> None:
+    global _lock
+    _lock = threading.Lock()  # another thread of the parent may have held the lock during the fork
+
+
+os.register_at_fork(after_in_child=_renew_lock)
+
 _evaluators: dict[tuple[int, str, int], Evaluator] = {}
 """By process, owner and thread. An evaluator is used by one thread. After a fork the child inherits the entries of its
 parent; the process number keeps it from using evaluators whose threads and pipes belong to the parent."""

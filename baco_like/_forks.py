@@ -1,0 +1,47 @@
+"""Make locks usable in a forked child.
+
+A fork copies the locks of all threads, but only one thread. A lock that another thread held at that moment is never
+released in the child, which would wait for it forever. The data that our locks protect is replaced in one assignment.
+It is valid at any moment, so that a new lock is enough.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+import threading
+import weakref
+
+_owners: weakref.WeakKeyDictionary[object, str] = weakref.WeakKeyDictionary()
+"""Objects with a reentrant lock, each with the name of its attribute."""
+
+
+def renew_lock_in_child(owner: object, name: str) -> None:
+    """Give an object a new lock in every child that is forked from now on.
+
+    Args:
+        owner: The object; it is not kept alive.
+        name: Name of the attribute, a `threading.RLock`.
+    """
+    _owners[owner] = name
+
+
+def _renew_locks() -> None:
+    for owner, name in list(_owners.items()):
+        setattr(owner, name, threading.RLock())
+    # Before Python 3.12, each cached property has a lock, which all objects of the class share.
+    if sys.version_info < (3, 12):
+        for module_name, module in list(sys.modules.items()):
+            if module_name.partition(".")[0] == __package__:
+                _renew_property_locks(list(vars(module).values()))
+
+
+def _renew_property_locks(values: list[object]) -> None:
+    classes = [value for value in values if isinstance(value, type)]
+    for attribute in [attribute for cls in classes for attribute in vars(cls).values()]:
+        if isinstance(attribute, functools.cached_property):
+            setattr(attribute, "lock", threading.RLock())  # noqa: B010  # not in the type stubs
+
+
+os.register_at_fork(after_in_child=_renew_locks)
