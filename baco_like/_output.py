@@ -31,6 +31,16 @@ def silence(stream: TextIO) -> None:
         os.close(null)
 
 
+def escape_control_characters(text: str) -> str:
+    """Return a text in one line, with line ends, control characters and invalid characters written as escapes.
+
+    For texts from files of other people, which could otherwise add lines to a log or change a terminal.
+    """
+    return "".join(
+        c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text
+    )
+
+
 @contextmanager
 def explain_os_error(
     error_type: type[BacoError], action: str, path: Path, hint: str = ""

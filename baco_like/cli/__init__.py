@@ -12,6 +12,7 @@ import signal
 import sys
 from collections.abc import Sequence
 
+from baco_like._output import escape_control_characters
 from baco_like.cli.arguments import build_parser
 from baco_like.exceptions import BacoError
 
@@ -34,7 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         importlib.import_module(f"baco_like.cli.{args.command}").run(args)
     except BacoError as error:
-        print(f"baco-like: error: {error}", file=sys.stderr)
+        print(f"baco-like: error: {escape_control_characters(str(error))}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         return _INTERRUPTED

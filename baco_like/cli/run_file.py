@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast, get_args
 
+from baco_like._checks import nesting_depth
 from baco_like.evaluators import Evaluator, registry
 from baco_like.evaluators.settings_table import Table, suggestion
 from baco_like.exceptions import RunFileError, SpaceError
@@ -33,12 +34,14 @@ else:
 
 _REQUIRED = ("space", "evaluator", "budget")
 _TABLES = (*_REQUIRED, "constraints", "objective", "optimizer", "confirmation", "warm_start")
-_MAX_DOTS = 32
+_MAX_DEPTH = 16
+"""Most dots of a key and deepest nesting of brackets; a run file needs about 3."""
+
 _KEY_PART = r"""(?:[\w-]+|"[^"\n]*"|'[^'\n]*')"""
 # A key with thousands of dots takes the parser minutes and gigabytes: its tables are copied for each dot.
-_DEEP_KEY = re.compile(rf"(?<![\w-]){_KEY_PART}(?:[ \t]*\.[ \t]*{_KEY_PART}){{{_MAX_DOTS + 1}}}")
+_DEEP_KEY = re.compile(rf"(?<![\w-]){_KEY_PART}(?:[ \t]*\.[ \t]*{_KEY_PART}){{{_MAX_DEPTH + 1}}}")
 
-_MAX_MIB = 16
+_MAX_MIB = 1
 
 _READERS: Mapping[str, Callable[[Table, str], Any]] = {
     "bool": Table.flag,
@@ -153,17 +156,23 @@ def read(path: str | Path) -> RunFile:
 
 def _parse_toml(path: Path) -> dict[str, Any]:
     try:
-        if path.stat().st_size > _MAX_MIB * 2**20:
-            raise RunFileError(f"{path} is larger than {_MAX_MIB} MiB; is it a TOML file?")
-        text = path.read_text(encoding="utf-8")
-        if _DEEP_KEY.search(text):
-            raise RunFileError(f"{path}: a key has more than {_MAX_DOTS} dots")
-        return tomllib.loads(text)
+        with path.open("rb") as file:
+            content = file.read(_MAX_MIB * 2**20 + 1)
+        text = content.decode("utf-8")
     except OSError as error:
         raise RunFileError(f"{path}: {error.strerror or error}") from None
     except UnicodeDecodeError as error:
         raise RunFileError(f"{path}: not UTF-8 text (byte {error.start})") from None
-    except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
+    if len(content) > _MAX_MIB * 2**20:
+        raise RunFileError(f"{path} is larger than {_MAX_MIB} MiB; is it a TOML file?")
+    text = text.replace("\r\n", "\n")
+    if _DEEP_KEY.search(text):
+        raise RunFileError(f"{path}: a key has more than {_MAX_DEPTH} dots")
+    if nesting_depth(text) > _MAX_DEPTH:
+        raise RunFileError(f"{path}: brackets are nested more than {_MAX_DEPTH} deep")
+    try:
+        return tomllib.loads(text)
+    except (RecursionError, ValueError) as error:
         raise RunFileError(f"{path}: not a TOML file: {_one_line(error)}") from None
 
 

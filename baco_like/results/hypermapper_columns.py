@@ -21,6 +21,9 @@ from baco_like.records.trial import Outcome
 Cells = Mapping[str, str]
 """Cells of a row by column name."""
 
+_MAX_OBJECTIVE = 1000
+"""Most characters of the cell of an objective; the journal and every history keep the cells of failed rows."""
+
 _SINGLE = 1e-6
 """Relative error of numbers in single precision, in which BaCO keeps its data."""
 
@@ -69,7 +72,8 @@ class Layout:
         timestamp: Name of the column of time stamps; readers find it in any case.
 
     Raises:
-        SpaceError: Two columns have the same name, or a name or value contains characters with a meaning in CSV.
+        SpaceError: Two columns have the same name, or a name or value contains characters with a meaning in CSV; UTF-8
+            cannot encode a name.
     """
 
     parameters: Mapping[str, Parameter]
@@ -80,7 +84,13 @@ class Layout:
     def __post_init__(self) -> None:
         names = [*self.parameters, self.objective, self.feasibility.name, self.timestamp]
         for name in names:
-            if not name or name != name.strip() or set(name) & set(",\r\n") or name[0] in '("':
+            if (
+                not name
+                or name != name.strip()
+                or set(name) & set(",\r\n")
+                or name[0] in '("'
+                or not _is_encodable(name)
+            ):
                 raise SpaceError(
                     f"the name {name!r} cannot be written to a line of the protocol; leave out commas"
                 )
@@ -121,9 +131,11 @@ class Layout:
             stamp: Its time stamp, or an empty text.
 
         Raises:
-            ValueError: The word in the feasibility column is unknown.
+            ValueError: The word in the feasibility column is unknown, or the objective's cell is too long.
         """
         text, ran = cells[self.objective], cells.get(self.feasibility.name)
+        if len(text) > _MAX_OBJECTIVE:
+            raise ValueError(f"{self.objective} = {text[:20]!r}... has {len(text)} characters")
         extra = {"timestamp": stamp} if stamp else {}
         value = number(text)
         if ran is not None and not self.feasibility.read(ran):
@@ -150,6 +162,11 @@ def _check_texts(name: str, parameter: Parameter) -> None:
             )
         if times > 1:
             raise SpaceError(f"parameter {name!r}: two values are written {text!r}; rename one")
+
+
+def _is_encodable(text: str) -> bool:
+    """Return whether UTF-8 can encode a text; JSON may contain halves of characters (surrogates)."""
+    return text.encode("utf-8", "ignore").decode("utf-8") == text
 
 
 def number(text: str) -> float | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -50,10 +51,17 @@ def _open_locked(journal: Path, lock: Path) -> int:
     """Return the descriptor of the lock file, locked."""
     while True:
         try:
-            fd = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+            fd = os.open(lock, flags, 0o644)
         except (OSError, ValueError) as error:  # ValueError: a null character in the name
             reason = error.strerror if isinstance(error, OSError) else error
             raise JournalError(f"cannot open {str(lock)!r:.300}: {reason}") from error
+        status = os.fstat(fd)
+        if status.st_size or not stat.S_ISREG(status.st_mode):
+            os.close(fd)  # a lock is empty, and would be removed at the end
+            raise JournalError(
+                f"{lock} exists and is not a lock of a run; move it, or use another file"
+            )
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             with suppress(FileNotFoundError):

@@ -127,9 +127,9 @@ class Client:
     def flush(self) -> None:
         pass
 
-    def readline(self) -> str:
+    def readline(self, size: int = -1) -> str:
         if self._script and self._rng.random() < 0.3:
-            return self._script.pop(0)
+            return self._script.pop(0)[:size]
         return self._replies.pop(0) if self._replies else ""
 
 
@@ -137,7 +137,8 @@ def converse(path: Path) -> None:
     scenario = json.loads(json.dumps(SCENARIO))
     scenario["run_directory"] = str(path.parent / "out")
     client: Any = Client(path)
-    serve(read_scenario(scenario), client, client, lambda text: None)
+    allowed = {"allow_dirs": [path.parent / "out"]}
+    serve(read_scenario(scenario), client, client, lambda text: None, **allowed)
 
 
 # The valid inputs --------------------------------------------------------------------------------------------------

@@ -1,5 +1,7 @@
 """The lines of the protocol."""
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -53,6 +55,8 @@ def test_a_request_word_for_word():
         ("(a,b", ["(a", "b"]),
         ("tile,run time(ms)", ["tile", "run time(ms)"]),
         ('"a""b",c', ['a"b', "c"]),
+        ('"a"b,"c', ['"a"b', '"c']),
+        ('"a" , (1) ,(1)x,((1,2)', ["a", "(1)", "(1)x", "((1", "2)"]),
         ("", [""]),
         (",,", ["", "", ""]),
     ],
@@ -64,6 +68,31 @@ def test_split(line, cells):
 @given(st.text(alphabet='(),"a1 \t', max_size=30))
 def test_split_takes_any_line(line):
     assert 1 <= len(split_cells(line)) <= line.count(",") + 1
+
+
+_CELL = re.compile(r'\s*(?:("(?:[^"]|"")*")|(\([^()]*\)|[^,]*?))\s*(,|$)')
+
+
+@given(st.text(alphabet='(),"a1 \t', max_size=30))
+def test_split_agrees_with_a_regular_expression(line):
+    """The expression defines the cells; its time is quadratic in the blanks of a line."""
+    cells, position = [], 0
+    while True:
+        match = _CELL.match(line, position)
+        quoted, plain, separator = match.groups()
+        cells.append(plain if quoted is None else quoted[1:-1].replace('""', '"'))
+        if not separator:
+            break
+        position = match.end()
+    assert split_cells(line) == cells
+
+
+@pytest.mark.parametrize(
+    "unit", [" ", "1,2,1" + " " * 1000, "(a,", '"a,', '""x,', '"" ', '"a" ', "(1) ", '"(,', ") ("]
+)
+def test_split_takes_linear_time(unit):
+    """100,000 characters; scanning the rest of the line for each cell or blank would take minutes."""
+    assert split_cells(unit * (100_000 // len(unit)) + "x")[-1].endswith("x")
 
 
 def test_names_in_any_order_with_additional_columns():

@@ -169,6 +169,67 @@ def test_a_wrong_value_is_named_in_the_error(fields, named):
         scenario(**fields)
 
 
+@pytest.mark.parametrize("name", ["output_data_file", "log_file"])
+@pytest.mark.parametrize(
+    "text", ["../x", "/tmp/x", "a/../../x", "link/x", "a/../link/x", "..", "a\0b", "\ud800"]
+)
+def test_files_outside_the_run_directory_are_rejected(tmp_path, name, text):
+    folder, other = tmp_path / "run", tmp_path / "other"
+    folder.mkdir()
+    other.mkdir()
+    (folder / "link").symlink_to(other)
+    with pytest.raises(RunFileError, match=f"{name} must be a path within run_directory"):
+        scenario(run_directory=str(folder), **{name: text})
+    if text == "link/x":
+        source = {**copy.deepcopy(SMALL), "run_directory": str(folder), name: text}
+        assert (folder / text) in vars(read_scenario(source, [other])).values()
+        with pytest.raises(RunFileError, match=name):
+            read_scenario(source, [other / "x"])
+
+
+def test_files_inside_the_run_directory_may_have_any_spelling(tmp_path):
+    (tmp_path / "here").symlink_to(tmp_path)
+    found = scenario(
+        run_directory=str(tmp_path / "here"),
+        output_data_file="a/../b.csv",
+        log_file=str(tmp_path / "x.log"),
+    )
+    assert found.output == tmp_path / "here" / "a" / ".." / "b.csv"
+    assert found.log == tmp_path / "x.log"
+    with pytest.raises(RunFileError, match="log_file must be another file than output_data_file"):
+        scenario(output_data_file="a.csv", log_file="./a.csv")
+    with pytest.raises(RunFileError, match="run_directory must be a path"):
+        scenario(run_directory="a\0b")
+
+
+def test_hostile_json_is_refused_before_it_is_parsed(tmp_path, monkeypatch):
+    monkeypatch.setattr(json, "loads", None)
+    path = tmp_path / "x.json"
+    for text in ["[" * 50_000, '{"a":' * 50_000, '["]", "\\"]", ' * 40]:
+        path.write_text(text)
+        with pytest.raises(SpaceError, match="brackets are nested more than 32 deep"):
+            read_scenario(path)
+    with path.open("wb") as file:
+        file.truncate(2**40)  # a sparse file of one tebibyte
+    with pytest.raises(SpaceError, match="more than 8 MiB"):
+        read_scenario(path)
+
+
+def test_brackets_in_texts_are_not_nested(tmp_path):
+    path = tmp_path / "x.json"
+    path.write_text(json.dumps({**SMALL, "comment": '\\"[{' * 100, "more": "#'[" * 100}))
+    assert read_scenario(path).space.parameters
+
+
+@pytest.mark.parametrize("text", ["\ud800", "a\nb", "a,b"])
+def test_names_that_no_line_can_contain_are_rejected(text):
+    with pytest.raises(SpaceError, match="cannot be written to a line"):
+        scenario(optimization_objectives=[text])
+    one = {"parameter_type": "categorical", "values": ["x", text]}
+    with pytest.raises(SpaceError, match="cannot be written"):
+        scenario(input_parameters={"x": one})
+
+
 def test_missing_and_invalid_files_are_rejected(tmp_path):
     with pytest.raises(RunFileError, match="No such file"):
         read_scenario(tmp_path / "none.json")

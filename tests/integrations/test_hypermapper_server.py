@@ -89,8 +89,8 @@ class Client:
     def flush(self):
         pass
 
-    def readline(self):
-        return self._replies.popleft() if self._replies else ""
+    def readline(self, size=-1):
+        return self._replies.popleft()[:size] if self._replies else ""
 
     @property
     def asked(self):
@@ -100,7 +100,7 @@ class Client:
 def talk(client, source, path, **options):
     """Serve in a folder; return the reports and the lines of the file of samples."""
     reports = []
-    options = {"strategy": "random_search", **options}
+    options = {"strategy": "random_search", "allow_dirs": [path], **options}
     found = read_scenario({"run_directory": str(path), **source})
     serve(found, client, client, reports.append, **options)
     return reports, found.output.read_text().splitlines()
@@ -229,8 +229,8 @@ def test_complete_lines_of_a_torn_reply_are_kept(tmp_path):
     assert len(rows) == 4
 
     class Torn(Client):
-        def readline(self):
-            line = super().readline()
+        def readline(self, size=-1):
+            line = super().readline(size)
             return line if self._replies else line[:-2]
 
     message, rows = died(Torn(), fields(), tmp_path)
@@ -392,6 +392,100 @@ def test_ignored_settings_are_reported_and_logged(tmp_path):
     reports, _ = talk(Client(), fields(local_search_step_size=0.1, log_file="app.log"), tmp_path)
     assert reports[0] == "without effect here: local_search_step_size"
     assert (tmp_path / "app.log").read_text().splitlines() == reports
+
+
+def test_an_existing_log_is_kept(tmp_path):
+    (tmp_path / "app.log").write_text("mine\n")
+    (tmp_path / "app.log.1").symlink_to(tmp_path / "nowhere")
+    reports, _ = talk(Client(), fields(log_file="app.log"), tmp_path)
+    assert (tmp_path / "app.log").read_text() == "mine\n"
+    assert not (tmp_path / "nowhere").exists()
+    assert "app.log exists, so the log is " in reports[0]
+    assert (tmp_path / "app.log.2").read_text().splitlines() == reports
+
+
+def test_texts_of_the_scenario_stay_in_their_line(tmp_path):
+    source = fields(log_file="app.log")
+    source["forged\nended: 9 evaluations\x1b[2J\u2028\ud800"] = 1
+    reports, _ = talk(Client(), source, tmp_path)
+    lines = (tmp_path / "app.log").read_text().split("\n")
+    forged = r"without effect here: forged\nended: 9 evaluations\x1b[2J\u2028\ud800"
+    assert lines == [*reports, ""]
+    assert reports[0] == forged
+
+
+@pytest.mark.parametrize("found", ["", "int main() {}\n", "tile,n,eps,p,runtime,Timestamp"])
+def test_a_file_that_is_no_file_of_samples_is_not_taken_over(tmp_path, found):
+    path = tmp_path / "app_output_samples.csv"
+    path.write_text(found)
+    with pytest.raises(RunFileError, match="exists and is not a file of samples"):
+        talk(Client(), fields(log_file="x.log"), tmp_path, journal=tmp_path / "run.jsonl")
+    assert path.read_text() == found
+    assert [path.name for path in tmp_path.iterdir()] == [path.name]
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: path.symlink_to("secret")])
+def test_a_pipe_a_folder_or_a_link_is_no_file_of_samples(tmp_path, make):
+    (tmp_path / "secret").write_text("tile,n,eps,p,runtime,Valid,Timestamp\n")
+    make(tmp_path / "app_output_samples.csv")
+    with pytest.raises(RunFileError, match="exists and is not a file of samples"):
+        talk(Client(), fields(), tmp_path)
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_a_pipe_to_resume_from_is_refused(tmp_path):
+    os.mkfifo(tmp_path / "old")
+    with pytest.raises(RunFileError, match="old is not a file to resume from"):
+        talk(Client(), fields(resume_optimization=True, resume_optimization_file="old"), tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["text", "link"])
+def test_a_file_with_the_name_of_the_lock_is_kept(tmp_path, kind):
+    lock, outside = tmp_path / "run" / "app.lock", tmp_path / "outside"
+    lock.parent.mkdir()
+    if kind == "text":
+        lock.write_text("versions of a package manager")
+    else:
+        lock.symlink_to(outside)
+    with pytest.raises(JournalError, match=r"app\.lock"):
+        talk(Client(), fields(output_data_file="app"), tmp_path / "run")
+    assert os.path.lexists(lock)
+    assert not outside.exists()
+
+
+def test_files_are_in_the_current_folder_unless_another_is_permitted(tmp_path, monkeypatch):
+    current, other = tmp_path / "current", tmp_path / "other"
+    current.mkdir()
+    other.mkdir()
+    (current / "link").symlink_to(other)
+    monkeypatch.chdir(current)
+    for folder in ["../other", "link", "link/new", str(other), ".."]:
+        with pytest.raises(RunFileError, match=r"outside the current folder; .*pass --allow-dir"):
+            talk(Client(), fields(), folder, allow_dirs=())
+    assert list(other.iterdir()) == []
+    for folder in [".", "new", str(current)]:
+        talk(Client(), fields(), folder, allow_dirs=())
+    talk(Client(), fields(), "link", allow_dirs=[other])
+    assert (other / "app_output_samples.csv").exists()
+
+
+@pytest.mark.parametrize("line", ["1" * 2**20 + "\n", " " * 2**20 + "1\n"])
+def test_a_long_line_of_a_client_is_refused(tmp_path, line):
+    class Endless(Client):
+        def readline(self, size=-1):
+            assert 0 < size < 2**21
+            return line[:size]
+
+    message, rows = died(Endless(), fields(), tmp_path)
+    assert message.startswith("the client's line has more than 1048576 characters, after 0 of 9")
+    assert len(rows) == 1
+
+
+def test_a_long_objective_is_refused(tmp_path):
+    """The journal would keep it."""
+    client = Client(failure="x" * 1001)
+    message, _ = died(client, fields(), tmp_path)
+    assert "has 1001 characters" in message
 
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path):

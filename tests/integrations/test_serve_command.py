@@ -139,6 +139,25 @@ def test_a_client_that_stops_reading(scenario, tmp_path):
     server.stderr.close()
 
 
+def test_another_folder_needs_permission(tmp_path):
+    current, other = tmp_path / "current", tmp_path / "other"
+    current.mkdir()
+    source = {**FIELDS, "run_directory": str(other), "optimization_iterations": 0}
+    (current / "grid.json").write_text(json.dumps(source))
+    server = [*SERVE, "grid.json", "--strategy", "random_search"]
+    done = subprocess.run(
+        [*server, "--allow-dir", "x", "--allow-dir", "../other"],
+        cwd=current,
+        input="",
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stderr.startswith("baco-like: error: the client has closed its end")
+    assert sorted(path.name for path in other.iterdir()) == ["grid.log", "grid_output_samples.csv"]
+    assert [path.name for path in current.iterdir()] == ["grid.json"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [

@@ -12,21 +12,21 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any, TextIO
 
-from baco_like._output import explain_os_error
-from baco_like.exceptions import ConfigError, RunFileError
+from baco_like.exceptions import ConfigError
 from baco_like.parameters import Parameter, Real
 from baco_like.results.hypermapper_columns import Cells, Layout, number, read_value
 
 END = "End of HyperMapper\n"
 
+MAX_LINE = 2**20
+"""Most characters of a client's line; a permutation of 1,000 elements takes about 5,000."""
+
 Report = Callable[[str], None]
 """Writes one line that is not part of the protocol."""
 
-_CELL = re.compile(r'\s*("(?:[^"]|"")*"|\([^()]*\)|[^,]*?)\s*(,|$)')
-"""A quoted cell, a cell in brackets (commas inside belong to it), or any text up to the next comma."""
+_BRACKET = re.compile(r"[()]")
 
 _PRINT_ERROR = 1e-5
 """Relative error of a real number that a client prints with six digits."""
@@ -44,16 +44,45 @@ def format_best(names: Sequence[str], cells: Sequence[str]) -> str:
 
 
 def split_cells(line: str) -> list[str]:
-    """Return the cells of a line without surrounding blanks; a permutation is one cell, quoted or not."""
-    cells, position = [], 0
+    """Return the cells of a line without surrounding blanks; a permutation is one cell, quoted or not.
+
+    A cell is quoted, or in brackets (commas inside belong to it), or any text up to the next comma. Takes linear time.
+    """
+    cells, start = [], 0
     while True:
-        match = _CELL.match(line, position)
-        assert match is not None  # the last alternative matches any text
-        cell, separator = match.groups()
-        cells.append(cell[1:-1].replace('""', '"') if cell.startswith('"') else cell)
-        if not separator:
+        start = _skip_blanks(line, start)
+        end = _end_of_enclosed(line, start)
+        after = _skip_blanks(line, end)
+        if end == start or (after < len(line) and line[after] != ","):
+            comma = line.find(",", start)
+            after = comma if comma >= 0 else len(line)
+            cells.append(line[start:after].rstrip())
+        elif line[start] == '"':
+            cells.append(line[start + 1 : end - 1].replace('""', '"'))
+        else:
+            cells.append(line[start:end])
+        if after == len(line):
             return cells
-        position = match.end()
+        start = after + 1
+
+
+def _skip_blanks(line: str, start: int) -> int:
+    while start < len(line) and line[start].isspace():
+        start += 1
+    return start
+
+
+def _end_of_enclosed(line: str, start: int) -> int:
+    """Return the end of the quoted text, or text in brackets, at a position; the position itself if there is none."""
+    if line.startswith('"', start):
+        end = line.find('"', start + 1)
+        while end >= 0 and line.startswith('""', end):  # a quote inside the text is doubled
+            end = line.find('"', end + 2)
+        return end + 1 or start
+    if line.startswith("(", start):
+        bracket = _BRACKET.search(line, start + 1)
+        return bracket.end() if bracket and bracket[0] == ")" else start
+    return start
 
 
 def parse_names(line: str, layout: Layout) -> list[str]:
@@ -139,26 +168,3 @@ def report_to_stderr(text: str) -> None:
     """
     with contextlib.suppress(OSError):  # a closed terminal must not end the run
         print(f"baco-like: warning: {text}", file=sys.stderr, flush=True)
-
-
-@contextlib.contextmanager
-def report_to_log(log: Path | None, report: Report) -> Iterator[Report]:
-    """Provide a function that reports a line and also appends it to a new log file, if there is one.
-
-    Raises:
-        RunFileError: The file cannot be created.
-    """
-    if log is None:
-        yield report
-        return
-    with explain_os_error(RunFileError, "write", log):
-        log.parent.mkdir(parents=True, exist_ok=True)
-        file = log.open("w", encoding="utf-8", buffering=1)
-
-    def report_and_log(text: str) -> None:
-        report(text)
-        with contextlib.suppress(OSError):  # a full disk must not end the run
-            file.write(text + "\n")
-
-    with file:
-        yield report_and_log

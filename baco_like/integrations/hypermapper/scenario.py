@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from baco_like.exceptions import RunFileError
+from baco_like.integrations.hypermapper.files import is_inside, is_valid
 from baco_like.records.reading import finite_number
 from baco_like.results.hypermapper_columns import Feasibility, Layout
 from baco_like.spaces.formats.baco import read_baco
@@ -82,15 +83,19 @@ class Scenario:
     notes: tuple[str, ...]
 
 
-def read_scenario(source: str | Path | Mapping[str, Any]) -> Scenario:
+def read_scenario(
+    source: str | Path | Mapping[str, Any], allow_dirs: Sequence[Path] = ()
+) -> Scenario:
     """Read a scenario. Nothing is written or run; files that it names are not read.
 
     Args:
         source: The path of a file, or its parsed contents.
+        allow_dirs: Folders besides ``run_directory`` in which the scenario's files may be.
 
     Raises:
         SpaceError: The space is invalid.
-        RunFileError: The file cannot be read, a field has a wrong value, or there is not exactly one objective.
+        RunFileError: The file cannot be read, a field has a wrong value, a file to be written is outside
+            ``run_directory``, or there is not exactly one objective.
     """
     try:
         description = read_baco(source)
@@ -112,7 +117,7 @@ def read_scenario(source: str | Path | Mapping[str, Any]) -> Scenario:
     minutes = finite_number(fields.take("time_budget", -1))
     if minutes is None or (minutes <= 0 and minutes != -1):
         raise fields.error("time_budget", "a number of minutes above 0, or -1 for no limit")
-    files = _read_files(fields)
+    files = _read_files(fields, allow_dirs)
     print_best = fields.take("print_best", "auto") is True
     for name in ("baco_mode", "hypermapper_mode"):
         _note_mode(fields.inner(name))
@@ -248,29 +253,30 @@ def _read_design(fields: _Fields) -> tuple[int, str]:
     return size, sampling
 
 
-def _read_files(fields: _Fields) -> dict[str, Any]:
+def _read_files(fields: _Fields, allow_dirs: Sequence[Path]) -> dict[str, Any]:
     """Return the file of samples, the log file and the file to resume from.
 
-    Files that are written must be inside ``run_directory``; a path that leads out of it is an error.
+    Files that are written must be inside ``run_directory`` or a permitted folder, also after links are followed.
     """
     folder = Path(fields.text("run_directory", "."))
+    if not is_valid(folder):
+        raise fields.error("run_directory", "a path")
     application = fields.text("application_name", "application")
     key, name = "output_data_file", fields.text("output_data_file", _OUTPUT)
     if name == _OUTPUT:
         key, name = "application_name", f"{application}_{_OUTPUT}"
-    output = _path_inside(fields, key, folder, name)
     log = fields.take("log_file", "")
+    written = {key: folder / name} | ({"log_file": folder / str(log)} if log else {})
+    for field_name, path in written.items():
+        if not is_inside(path, (folder, *allow_dirs)):
+            raise fields.error(field_name, "a path within run_directory")
+    if written.get("log_file") == written[key]:
+        raise fields.error("log_file", f"another file than {key}")
     keys = ("resume_optimization_file", "resume_optimization_data")
     sources = [fields.text(key, _OUTPUT) for key in keys]
-    source = next((folder / name for name in sources if name != _OUTPUT), output)
+    source = next((folder / name for name in sources if name != _OUTPUT), written[key])
     return {
-        "output": output,
-        "log": _path_inside(fields, "log_file", folder, str(log)) if log else None,
+        "output": written[key],
+        "log": written.get("log_file"),
         "resume": source if fields.flag("resume_optimization") else None,
     }
-
-
-def _path_inside(fields: _Fields, name: str, folder: Path, text: str) -> Path:
-    if Path(text).is_absolute() or ".." in Path(text).parts:
-        raise fields.error(name, "a path within run_directory")
-    return folder / text

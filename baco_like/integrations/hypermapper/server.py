@@ -12,32 +12,39 @@ from typing import Any, TextIO
 
 from baco_like._output import explain_os_error
 from baco_like.exceptions import EvaluatorError, RunFileError, SpaceExhausted
-from baco_like.integrations.hypermapper import messages
+from baco_like.integrations.hypermapper import files, messages
 from baco_like.integrations.hypermapper.messages import Report
 from baco_like.integrations.hypermapper.scenario import Scenario, read_scenario
 from baco_like.optimizer import Optimizer
 from baco_like.optimizer.setup import default_points
 from baco_like.records import Outcome, Trial
 from baco_like.results.hypermapper_columns import Cells
-from baco_like.results.hypermapper_csv import csv_text, header, read_csv, row, write_csv
+from baco_like.results.hypermapper_csv import header, read_csv, row
 from baco_like.running import AnyOf, MaxEvals, MaxTime
 from baco_like.running.lock import sole_runner
 from baco_like.strategies import default_settings
 
 
-def serve_stdio(source: Path, seed: int, strategy: str | None, journal: Path | None) -> None:
+def serve_stdio(
+    source: Path,
+    seed: int,
+    strategy: str | None,
+    journal: Path | None,
+    allow_dirs: Sequence[Path] = (),
+) -> None:
     """Serve a scenario over standard input and output.
 
     Raises:
         BacoError: As for `serve` and `read_scenario`; also if ``strategy`` is unknown.
     """
     with messages.open_protocol_streams() as (incoming, outgoing):
-        scenario = read_scenario(source)
+        scenario = read_scenario(source, allow_dirs)
         try:
             default_settings(strategy or scenario.strategy)
         except ValueError as error:
             raise RunFileError(f"--strategy: {error}") from None
         options: dict[str, Any] = {"seed": seed, "strategy": strategy, "journal": journal}
+        options["allow_dirs"] = allow_dirs
         serve(scenario, incoming, outgoing, messages.report_to_stderr, **options)
 
 
@@ -50,6 +57,7 @@ def serve(
     seed: int = 0,
     strategy: str | None = None,
     journal: Path | None = None,
+    allow_dirs: Sequence[Path] = (),
 ) -> str:
     """Request evaluations from the client until the budget is spent; return the reason of the end.
 
@@ -61,24 +69,30 @@ def serve(
         seed: The run's only seed.
         strategy: A strategy's name, in place of the scenario's.
         journal: Also keep the run in this journal; an existing one is resumed, its pending trials first.
+        allow_dirs: Folders besides the current one in which the scenario's files may be.
 
     Raises:
         EvaluatorError: The client has ended, or its reply is invalid.
-        RunFileError: A file of the scenario cannot be read or written.
+        RunFileError: A file of the scenario cannot be read or written, or is outside the permitted folders.
         JournalError: The journal belongs to another run, or is in use.
         ValueError: The strategy does not exist.
     """
     scenario = replace(scenario, strategy=strategy or scenario.strategy)
+    log = [] if scenario.log is None else [scenario.log]
+    files.check_permitted([scenario.output, *log], allow_dirs)
     earlier: tuple[list[dict[str, Any]], list[Outcome]] = ([], [])
     if scenario.resume is not None:
+        if scenario.resume.exists() and not scenario.resume.is_file():  # a pipe would wait
+            raise RunFileError(f"{scenario.resume} is not a file to resume from")
         earlier = read_csv(scenario.resume, scenario.layout)
+    files.check_samples(scenario.output, scenario.layout)
     _create_optimizer(scenario, seed, None)  # its checks, before anything is written
     with contextlib.ExitStack() as stack:
         with explain_os_error(RunFileError, "write", scenario.output):
             scenario.output.parent.mkdir(parents=True, exist_ok=True)
         stack.enter_context(sole_runner(scenario.output))
         stack.enter_context(sole_runner(journal))
-        report = stack.enter_context(messages.report_to_log(scenario.log, report))
+        report = stack.enter_context(files.report_to_log(scenario.log, report))
         for note in scenario.notes:
             report(note)
         optimizer = _create_optimizer(scenario, seed, journal)
@@ -88,7 +102,9 @@ def serve(
                 report(
                     f"{outside} of {len(earlier[0])} rows of {scenario.resume} are outside the space"
                 )
-        samples = stack.enter_context(_open_samples(scenario, optimizer.trials, report))
+        samples = stack.enter_context(
+            files.open_samples(scenario.output, scenario.layout, optimizer.trials, report)
+        )
         reason = _Session(scenario, optimizer, incoming, outgoing, samples, report).run()
         best_text, best = "no evaluation succeeded", optimizer.best
         if best is not None:
@@ -112,31 +128,6 @@ def _create_optimizer(scenario: Scenario, seed: int, journal: Path | None) -> Op
         initial=default_points(scenario.space),  # the scenario's notes report an infeasible default
         storage=journal,
     )
-
-
-@contextlib.contextmanager
-def _open_samples(scenario: Scenario, trials: Sequence[Trial], report: Report) -> Iterator[TextIO]:
-    """Write the observed trials to the file of samples and open it for appending.
-
-    An existing file with rows of another run is renamed, never overwritten.
-
-    Raises:
-        RunFileError: The file cannot be written.
-    """
-    path = scenario.output
-    with explain_os_error(RunFileError, "write", path):
-        text = csv_text(trials, scenario.layout).encode()
-        earlier = path.read_bytes() if path.exists() else b""
-        if not text.startswith(earlier[: earlier.rfind(b"\n") + 1]):  # its complete lines
-            number = 1
-            while (free := path.with_name(f"{path.name}.{number}")).exists():
-                number += 1
-            path.rename(free)
-            report(f"{path} of an earlier run is now {free}")
-        write_csv(path, trials, scenario.layout)
-        file = path.open("a", encoding="utf-8", newline="", buffering=1)
-    with file:
-        yield file
 
 
 @dataclass
@@ -201,7 +192,9 @@ class _Session:
     def _read_line(self) -> str:
         """Return the client's next line that is not blank."""
         while True:
-            line = self.incoming.readline()
+            line = self.incoming.readline(messages.MAX_LINE + 1)
+            if len(line) > messages.MAX_LINE:
+                raise self._error(f"the client's line has more than {messages.MAX_LINE} characters")
             if not line.endswith("\n"):  # the stream ended, perhaps in the middle of a number
                 cut = f", after {line!r:.60}, which is not recorded" if line else ""
                 raise self._error(f"the client has closed its end{cut}")

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol, cast
 
+from baco_like._checks import nesting_depth
 from baco_like.constraints.protocol import Constraint
 from baco_like.constraints.table import table_from_dict
 from baco_like.exceptions import SpaceError
@@ -16,8 +17,11 @@ from baco_like.parameters.registry import VERSION, parameter_from_dict
 from baco_like.spaces import inputs
 from baco_like.spaces.inputs import GivenConstraint
 
-MAX_FILE = 64 * 2**20
-"""Most bytes of a space file."""
+MAX_FILE = 8 * 2**20
+"""Most bytes of a space file. Parsed JSON takes up to 30 times the memory of its text."""
+
+_MAX_DEPTH = 32
+"""Deepest nesting of brackets; scenarios and T1 files need less than 8."""
 
 
 @dataclass(frozen=True)
@@ -58,18 +62,26 @@ def json_object(source: str | Path | Mapping[str, Any], what: str) -> Mapping[st
     """Return the given mapping, or the contents of the JSON file at a path.
 
     Raises:
-        SpaceError: The file is too large, is not JSON, or does not contain an object.
+        SpaceError: The file is too large, is not JSON, is nested too deep, or does not contain an object.
         OSError: The file cannot be read.
     """
     if isinstance(source, Mapping):
         return source
     path = Path(source)
-    if path.stat().st_size > MAX_FILE:
-        raise SpaceError(f"{what} {path.name!r} has more than {MAX_FILE} bytes")
+    with path.open("rb") as file:
+        content = file.read(MAX_FILE + 1)
+    if len(content) > MAX_FILE:
+        raise SpaceError(
+            f"{what} {path.name!r} has more than {MAX_FILE // 2**20} MiB; parse it yourself, and pass the dictionary"
+        )
     try:
-        data = json.loads(path.read_bytes())
-    except (ValueError, RecursionError) as error:
+        text = content.decode(json.detect_encoding(content), "surrogatepass")
+        is_too_deep = nesting_depth(text) > _MAX_DEPTH
+        data = None if is_too_deep else json.loads(text)
+    except ValueError as error:
         raise SpaceError(f"{what} {path.name!r} is not JSON: {error}") from None
+    if is_too_deep:
+        raise SpaceError(f"{what} {path.name!r}: brackets are nested more than {_MAX_DEPTH} deep")
     if not isinstance(data, dict):
         raise SpaceError(f"{what} {path.name!r} does not contain a JSON object")
     return data
