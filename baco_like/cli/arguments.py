@@ -34,6 +34,7 @@ def _add_tune(commands: Any) -> None:
     add("--seed", type=_whole(0), metavar="S", help="the only seed (default: the file's, else 0)")
     add("--out", type=Path, metavar="DIR", help="for the results (default: a new one in runs/)")
     add("--resume", action="store_true", help="continue the run in --out (default: the newest)")
+    _add_large(add)
 
 
 def _add_serve(commands: Any) -> None:
@@ -70,6 +71,7 @@ def _add_compare(commands: Any) -> None:
     add("--draw", action="store_true", help=draw)
     out = Path("runs/compare")
     add("--out", type=Path, default=out, metavar="DIR", help=f"for the results (default: {out})")
+    _add_large(add)
 
 
 def _add_repair(commands: Any) -> None:
@@ -89,6 +91,11 @@ def _add_export(commands: Any) -> None:
     target = "of the target: %(choices)s; a name that ends in .gz is compressed"
     add("--format", required=True, choices=_ResultFormats(), metavar="FORMAT", help=target)
     add("--objective", metavar="NAME", help="the measurement to optimize (default: the file's)")
+    _add_large(add)
+
+
+def _add_large(add: Callable[..., Any]) -> None:
+    add("--large", action="store_true", help="read files of results with more than 64 MiB unpacked")
 
 
 class _ResultFormats:

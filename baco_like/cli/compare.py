@@ -17,7 +17,7 @@ from baco_like.exceptions import EvaluatorError, JournalError, MissingExtra
 
 def run(args: argparse.Namespace) -> None:
     """Run the comparison and write its results."""
-    spaces, notes = find_spaces(args.spaces, args.direction)
+    spaces, notes = find_spaces(args.spaces, args.direction, large=args.large)
     for note in notes:
         print_line(note)
     seeds = range(args.seed, args.seed + args.repeats)

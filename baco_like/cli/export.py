@@ -11,7 +11,7 @@ from baco_like.results import read, write
 
 def run(args: argparse.Namespace) -> None:
     """Write the results and print their number."""
-    recording = read(args.source, args.objective)
+    recording = read(args.source, args.objective, large=args.large)
     if args.target.exists():
         raise RunFileError(f"{args.target} exists; name another file")
     try:

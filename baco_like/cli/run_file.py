@@ -118,8 +118,12 @@ class RunFile:
         return registry.create(self.evaluator_table, self.space, self.objective.unit, self.folder)
 
 
-def read(path: str | Path) -> RunFile:
+def read(path: str | Path, *, large: bool = False) -> RunFile:
     """Read and check a file without writing, running or changing anything.
+
+    Args:
+        path: The file.
+        large: Whether files of results that it names may have more than 64 MiB, unpacked.
 
     Raises:
         RunFileError: The file cannot be read, is not TOML, or has an unknown key or a wrong value.
@@ -142,11 +146,13 @@ def read(path: str | Path) -> RunFile:
         path=path,
         space=_read_space(top.table("space"), top.table("constraints")),
         objective=_read_objective(top.table("objective")),
-        evaluator_table=top.table("evaluator"),
+        evaluator_table=_permit_large(top.table("evaluator"), large),
         **_read_budget(top.table("budget")),
         **_read_optimizer(top.table("optimizer")),
         **_read_confirmation(top),
-        warm_start=_read_warm_starts(top.entries.get("warm_start", []), path.resolve().parent),
+        warm_start=_read_warm_starts(
+            top.entries.get("warm_start", []), path.resolve().parent, large
+        ),
     )
     _check_slow_ratio(run_file)
     _check_default(run_file.space)
@@ -238,16 +244,23 @@ def _check_slow_ratio(run_file: RunFile) -> None:
         )
 
 
-def _read_warm_starts(entries: Any, folder: Path) -> tuple[WarmStart, ...]:
+def _read_warm_starts(entries: Any, folder: Path, large: bool) -> tuple[WarmStart, ...]:
     """Return the sources of earlier results; relative paths start at the file's folder."""
     tables = entries if isinstance(entries, list) else [entries]
     if not all(isinstance(table, dict) for table in tables):
         raise RunFileError("warm_start must be a table [warm_start], or several [[warm_start]]")
-    return tuple(_read_warm_start(Table("warm_start", table), folder) for table in tables)
+    return tuple(_read_warm_start(Table("warm_start", table), folder, large) for table in tables)
 
 
-def _read_warm_start(table: Table, folder: Path) -> WarmStart:
-    table.only(("file", "mode", "best", "rows", "objective"))
+def _permit_large(table: Table, large: bool) -> Table:
+    """Return the evaluator's table with the permission to read large recordings, which only ``replay`` reads."""
+    if not large or table.entries.get("kind") != "replay":
+        return table
+    return Table(table.name, {**table.entries, "large": True})
+
+
+def _read_warm_start(table: Table, folder: Path, large: bool) -> WarmStart:
+    table.only(("file", "mode", "best", "rows", "objective", "large"))
     counts = {
         key: table.whole(key, low=low) for key, low in (("best", 1), ("rows", 3)) if table.has(key)
     }
@@ -255,6 +268,7 @@ def _read_warm_start(table: Table, folder: Path) -> WarmStart:
         folder / table.text("file"),
         cast(Mode, table.choice("mode", MODES, "data")),
         objective=table.text("objective") if table.has("objective") else None,
+        large=large or table.flag("large", False),
         **counts,
     )
 

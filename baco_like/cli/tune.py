@@ -35,7 +35,7 @@ def run(args: argparse.Namespace) -> None:
     Raises:
         KeyboardInterrupt: The user interrupted the run; its results are written.
     """
-    run_file = read(args.file)
+    run_file = read(args.file, large=args.large)
     if args.budget is not None:
         run_file = replace(run_file, evaluations=args.budget)
     with contextlib.ExitStack() as stack:

@@ -22,8 +22,8 @@ from baco_like.spaces.space import Space
 CACHE_KEYS = ("cache", "cache_files")
 """Keys of every kind: a file of results, and files that the results depend on (sources, inputs)."""
 
-ORGANISING = ("ahead", "workers", "cache")
-"""Keys that do not change measured values: they set the number of parallel evaluations, and the cache."""
+ORGANISING = ("ahead", "workers", "cache", "large")
+"""Keys that do not change measured values: number of parallel evaluations, cache, limit of a file's size."""
 
 Factory = Callable[[Table, Space, str, Path], Evaluator]
 """Makes an evaluator from its table, the space, the objective's unit and the folder of the TOML file.
@@ -71,7 +71,8 @@ def create(table: Table, space: Space, unit: str, folder: Path) -> Evaluator:
     if table.has("cache"):
         # Results depend on all other keys and on the listed files.
         files = {name: digest(folder / name) for name in table.texts("cache_files", [])}
-        context = {**own.entries, "[objective] unit": unit, **files}
+        settings = {k: v for k, v in own.entries.items() if k != "large"}
+        context = {**settings, "[objective] unit": unit, **files}
         return CachedEvaluator(evaluator, ResultCache(folder / table.text("cache"), context))
     if table.has("cache_files"):
         raise table.error("cache_files", table.entries["cache_files"], "cache = FILE besides")

@@ -19,21 +19,22 @@ from baco_like.spaces.space import Space
 
 __all__ = ["KEYS", "MaxSimulatedTime", "ReplayEvaluator", "load"]
 
-KEYS = ("kind", "file", "objective", "draw", "draw_seed", "capacity")
+KEYS = ("kind", "file", "objective", "draw", "draw_seed", "capacity", "large")
 
 
-def load(path: str | Path, objective: str | None = None) -> Recording:
+def load(path: str | Path, objective: str | None = None, *, large: bool = False) -> Recording:
     """Read recorded results in any format that `baco_like.results` reads.
 
     Args:
         path: The file.
         objective: Name of the measurement to use as the value; None uses the one that the file names.
+        large: Whether the file may have more than 64 MiB, unpacked.
 
     Raises:
-        EvaluatorError: The file cannot be read, has an unknown format, or lacks the measurement.
+        EvaluatorError: The file cannot be read, is too large, has an unknown format, or lacks the measurement.
     """
     try:
-        return read(path, objective)
+        return read(path, objective, large=large)
     except (RunFileError, JournalError) as error:
         raise EvaluatorError(str(error)) from None
 
@@ -72,7 +73,7 @@ class ReplayEvaluator:
 
         Args:
             table: Keys as in `KEYS`; ``file`` is a path relative to ``folder``, in any format that `baco_like.results`
-                reads; ``objective`` names the measurement to use as the value.
+                reads; ``objective`` names the measurement to use as the value; ``large`` permits more than 64 MiB.
             space: The space of the run; it has the parameters of the recording.
             unit: The objective's unit; not used.
             folder: The folder of the TOML file.
@@ -83,7 +84,8 @@ class ReplayEvaluator:
         """
         table.only(KEYS)
         objective = table.text("objective") if table.has("objective") else None
-        recording = load(folder / table.text("file"), objective)
+        large = table.flag("large", False)
+        recording = load(folder / table.text("file"), objective, large=large)
         _check_parameters(recording, space)
         return cls(
             recording,

@@ -10,7 +10,6 @@ import fcntl
 import json
 import os
 from collections.abc import Mapping
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from baco_like.exceptions import EvaluatorError, JournalError
 from baco_like.journal.events import normalise, observed_event, read_outcome
 from baco_like.journal.lock import locked
 from baco_like.records.trial import Outcome, Status, Trial
+from baco_like.results.files import hash_of_files
 
 _VERSION = 1
 
@@ -122,7 +122,7 @@ def digest(path: Path) -> str:
         EvaluatorError: The file cannot be read.
     """
     try:
-        return sha256(path.read_bytes()).hexdigest()[:16]
+        return hash_of_files([path])
     except OSError as error:
         raise EvaluatorError(f"{path} cannot be read: {error}") from None
 

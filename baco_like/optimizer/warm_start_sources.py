@@ -41,6 +41,7 @@ class WarmStart:
         objective: Name of the measurement to use as the value, if the source has several. None uses the run's
             objective. If the source has no such measurement, either the source or the run must have the unspecific
             objective ``value``.
+        large: Whether the file may have more than 64 MiB, unpacked.
 
     Raises:
         ValueError: An argument has a wrong value.
@@ -51,6 +52,7 @@ class WarmStart:
     best: int = 5
     rows: int = 300
     objective: str | None = None
+    large: bool = False
 
     def __post_init__(self) -> None:
         if self.mode not in MODES:
@@ -97,7 +99,7 @@ def read_source(start: WarmStart, space: Space, objective: str) -> SourceResults
     """
     data = start.data
     if isinstance(data, str | os.PathLike):
-        data = _read_file(data, start.objective, objective)
+        data = _read_file(data, start, objective)
     if isinstance(data, Recording):
         recorded: list[ConfigOutcome] = list(zip(data.configs, data.outcomes, strict=True))
         return SourceResults(set(data.names), recorded, data.direction, data.objective)
@@ -125,14 +127,14 @@ def read_source(start: WarmStart, space: Space, objective: str) -> SourceResults
     return SourceResults({parameter for config, _ in rows for parameter in config}, rows)
 
 
-def _read_file(path: str | os.PathLike[str], given: str | None, objective: str) -> Recording:
+def _read_file(path: str | os.PathLike[str], start: WarmStart, objective: str) -> Recording:
     """Read a file by the user's measurement, else by the run's objective, else by the file's own."""
-    if given is not None:
-        return read(path, given)
+    if start.objective is not None:
+        return read(path, start.objective, large=start.large)
     try:
-        return read(path, objective)
+        return read(path, objective, large=start.large)
     except RunFileError:
-        return read(path)
+        return read(path, large=start.large)
 
 
 def _rows_of_trials(trials: Iterable[Trial]) -> list[ConfigOutcome]:

@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import errno
 import gzip
+import hashlib
 import json
 import os
 import secrets
+import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
 from baco_like.exceptions import RunFileError
 from baco_like.journal.json_lines import sync_folder
 
-_LARGEST = 2**30
+LARGEST = 64 * 2**20
+"""Most bytes of a file, unpacked, unless the user allows more with ``large``."""
+
+_BLOCK = 2**20
 
 
 def is_packed(path: Path) -> bool:
@@ -26,20 +34,69 @@ def is_packed(path: Path) -> bool:
         return file.read(2) == b"\x1f\x8b"
 
 
-def read_text(path: Path) -> str:
-    """Return the text of a file, unpacked where it is compressed by gzip.
-
-    Raises:
-        RunFileError: The file cannot be read, or is larger than 1 GiB.
-    """
+@contextmanager
+def _open_unpacked(path: Path) -> Iterator[BufferedReader | gzip.GzipFile]:
+    """Open a file that may be compressed by gzip, and explain errors within the ``with`` block."""
     try:
         with gzip.open(path) if is_packed(path) else path.open("rb") as stream:
-            data = stream.read(_LARGEST + 1)
-    except (OSError, EOFError, ValueError) as error:  # ValueError: a null character in the name
+            yield stream
+    except (OSError, EOFError, ValueError, zlib.error) as error:  # ValueError: a null in the name
         raise RunFileError(f"{path}: cannot be read: {error}") from None
-    if len(data) > _LARGEST:
-        raise RunFileError(f"{path} has more than {_LARGEST // 2**20} MiB")
-    return data.decode("utf-8-sig", errors="replace")
+
+
+def read_beginning(path: Path, size: int) -> bytes:
+    """Return the first bytes of a file, unpacked if it is compressed by gzip.
+
+    Raises:
+        RunFileError: The file cannot be read or unpacked.
+    """
+    with _open_unpacked(path) as stream:
+        return stream.read(size)
+
+
+def read_bytes(path: Path, large: bool = False) -> bytes:
+    """Return the content of a file, unpacked if it is compressed by gzip.
+
+    A packed file is unpacked in blocks. The memory is therefore bounded by the limit, whatever the file unpacks to.
+
+    Args:
+        path: The file.
+        large: Whether it may have more than `LARGEST` bytes.
+
+    Raises:
+        RunFileError: The file cannot be read or unpacked, or is too large.
+    """
+    with _open_unpacked(path) as stream:
+        data = stream.read(-1 if large else LARGEST + 1)
+    if not large and len(data) > LARGEST:
+        raise RunFileError(
+            f"{path} has more than {LARGEST // 2**20} MiB (unpacked); if it is the right file, allow it: --large on "
+            "the command line, large=True in Python, large = true in the table of a run file"
+        )
+    return data
+
+
+def read_text(path: Path, large: bool = False) -> str:
+    """Return the text of a file, unpacked if it is compressed by gzip.
+
+    Raises:
+        RunFileError: The file cannot be read or unpacked, or has more than `LARGEST` bytes and is not ``large``.
+    """
+    return read_bytes(path, large).decode("utf-8-sig", errors="replace")
+
+
+def hash_of_files(paths: Iterable[Path], prefix: str = "") -> str:
+    """Return 16 hexadecimal digits of the SHA-256 of a text and the contents of files, which are read in blocks.
+
+    Raises:
+        OSError: A file cannot be read.
+    """
+    digest = hashlib.sha256(prefix.encode())
+    for path in paths:
+        with path.open("rb") as file:
+            while block := file.read(_BLOCK):
+                digest.update(block)
+    return digest.hexdigest()[:16]
 
 
 def replace_file(path: Path, data: bytes) -> None:

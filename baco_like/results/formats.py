@@ -18,7 +18,7 @@ from typing import Any
 
 from baco_like.exceptions import BacoWarning, RunFileError
 from baco_like.records.trial import Status
-from baco_like.results.files import is_packed, read_text, replace_file
+from baco_like.results.files import is_packed, read_beginning, read_text, replace_file
 from baco_like.results.hypermapper_csv import from_samples, samples_bytes, writable
 from baco_like.results.journal_file import from_journal
 from baco_like.results.kernel_tuner_cache import cache_bytes, cut_off_cache, from_cache
@@ -36,33 +36,37 @@ FORMATS: Mapping[str, Callable[..., bytes]] = {
 }
 """Writers of the formats, by name."""
 
+_JOURNAL = b'{"crc":"'
+"""The first bytes of every journal."""
+
 _TRIED = (
     "a journal of baco-like, T4 results (JSON with 'results'), a cache of Kernel Tuner's (JSON with 'cache'), "
     "results of KTT's (JSON with 'Results'), a CSV file (a line of names with commas)"
 )
 
 
-def read(path: str | os.PathLike[str], objective: str | None = None) -> Recording:
+def read(
+    path: str | os.PathLike[str], objective: str | None = None, *, large: bool = False
+) -> Recording:
     """Read a file of results. The format is recognised by the content, plain or compressed by gzip.
 
     Args:
         path: The file.
         objective: Name of the measurement to use as the value; None uses the one that the file names.
+        large: Whether the file may have more than 64 MiB, unpacked. Journals may in any case.
 
     Raises:
-        RunFileError: The file cannot be read, has an unknown format (the message lists the known ones), is damaged, or
-            lacks the measurement.
+        RunFileError: The file cannot be read, is too large, has an unknown format (the message lists the
+            known ones), is damaged, or lacks the measurement.
         JournalError: The file is a damaged journal.
     """
     file = Path(path)
-    text = read_text(file)
+    is_journal = read_beginning(file, len(_JOURNAL)) == _JOURNAL
+    text = "" if is_journal else read_text(file, large)
     try:
-        if text.startswith('{"crc":"'):
-            if is_packed(file):
-                raise RunFileError("it is a compressed journal; unpack it first")
-            recorded = from_journal(file)
-        else:
-            recorded = _read(text, objective)
+        if is_journal and is_packed(file):
+            raise RunFileError("it is a compressed journal; unpack it first")
+        recorded = from_journal(file) if is_journal else _read(text, objective)
     except RunFileError as error:
         raise RunFileError(f"{file}: {_line(error)}") from None
     except (LookupError, TypeError, ValueError, AttributeError, csv.Error) as error:

@@ -70,18 +70,23 @@ def _is_writable(trial: Trial, layout: Layout) -> bool:
 
 
 def read_csv(
-    path: str | os.PathLike[str], layout: Layout
+    path: str | os.PathLike[str], layout: Layout, *, large: bool = False
 ) -> tuple[list[dict[str, Any]], list[Outcome]]:
     """Return the configurations of a file and their outcomes, which are numbered from 0.
 
     The columns may have any order, and additional columns are ignored. An incomplete last line is left out.
 
+    Args:
+        path: The file.
+        layout: The columns.
+        large: Whether the file may have more than 64 MiB, unpacked.
+
     Raises:
-        RunFileError: The file cannot be read, or lacks a column; a row has a wrong number of cells, or a value that
-            its parameter cannot have. The message names the line.
+        RunFileError: The file cannot be read, is too large, or lacks a column; a row has a wrong number of cells,
+            or a value that its parameter cannot have. The message names the line.
     """
     file = Path(path)
-    text = read_text(file)
+    text = read_text(file, large)
     whole = text[: text.rfind("\n") + 1]
     lines = csv.reader(io.StringIO(whole), skipinitialspace=True)
     configs: list[dict[str, Any]] = []

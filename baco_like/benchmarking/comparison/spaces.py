@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 from collections import Counter
 from collections.abc import Mapping
@@ -19,7 +17,9 @@ from baco_like.benchmarking.score import Baseline, NothingToScore, score
 from baco_like.evaluators.replay import load
 from baco_like.exceptions import BacoError, EvaluatorError
 from baco_like.records import Direction, Outcome, sign_of
+from baco_like.results.files import hash_of_files
 from baco_like.results.recording import Recording
+from baco_like.spaces.formats.description import json_object
 from baco_like.spaces.space import Space
 
 OUTSIDE = -1
@@ -38,12 +38,14 @@ class SpaceSource:
         path: The file of the table.
         direction: Direction of its values; most files do not contain it.
         digest: Digest of the direction and the contents; runs on other contents are not comparable.
+        large: Whether the file may have more than 64 MiB, unpacked.
     """
 
     name: str
     path: Path
     direction: Direction
     digest: str
+    large: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +112,7 @@ def read_space(source: SpaceSource) -> RecordedSpace:
             small that random search finds the optimum at once.
         SpaceError: The description of the space is wrong.
     """
-    recorded = load(source.path)
+    recorded = load(source.path, large=source.large)
     if len({e.value for e in recorded.entries.values() if e.value is not None}) < 2:
         raise EvaluatorError(f"{source.path}: no two values differ; there is nothing to find")
     if recorded.direction not in (None, source.direction):
@@ -120,7 +122,7 @@ def read_space(source: SpaceSource) -> RecordedSpace:
         )
     description = _description_of(source.path)
     if description.exists():
-        space = Space.from_dict(json.loads(description.read_text(encoding="utf-8")))
+        space = Space.from_dict(json_object(description, "description of a space"))
     else:
         # Without the configurations that a known constraint excluded during the recording.
         kept = [row for row, entry in recorded.entries.items() if entry.failed != "constraints"]
@@ -135,12 +137,15 @@ def read_space(source: SpaceSource) -> RecordedSpace:
     return recorded_space
 
 
-def find_spaces(root: Path, direction: Direction) -> tuple[list[RecordedSpace], list[str]]:
+def find_spaces(
+    root: Path, direction: Direction, *, large: bool = False
+) -> tuple[list[RecordedSpace], list[str]]:
     """Read all recorded spaces of a folder and its subfolders.
 
     Args:
         root: The folder, or a single table.
         direction: Direction of all their values.
+        large: Whether files may have more than 64 MiB, unpacked.
 
     Returns:
         The spaces, and one line for each file that is not a recorded space.
@@ -154,7 +159,7 @@ def find_spaces(root: Path, direction: Direction) -> tuple[list[RecordedSpace], 
     notes: list[str] = []
     for path in paths:
         try:
-            spaces.append(read_space(_source_of(path, base, direction)))
+            spaces.append(read_space(_source_of(path, base, direction, large)))
         except BacoError as error:
             notes.append(f"left out: {error}")
     if not spaces:
@@ -173,15 +178,14 @@ def _is_table(path: Path) -> bool:
     return path.is_file() and name.endswith(_TABLE_SUFFIXES) and not name.endswith(_SPACE_SUFFIX)
 
 
-def _source_of(path: Path, base: Path, direction: Direction) -> SpaceSource:
+def _source_of(path: Path, base: Path, direction: Direction, large: bool) -> SpaceSource:
     description = _description_of(path)
     try:
-        content = path.read_bytes() + (description.read_bytes() if description.exists() else b"")
+        digest = hash_of_files([path, *([description] if description.exists() else [])], direction)
     except OSError as error:
         raise EvaluatorError(f"{path}: cannot be read: {error}") from None
-    digest = hashlib.sha256(direction.encode() + content).hexdigest()[:16]
     name = _remove_suffix(path.relative_to(base).as_posix())
-    return SpaceSource(name, path, direction, digest)
+    return SpaceSource(name, path, direction, digest, large)
 
 
 def _description_of(path: Path) -> Path:

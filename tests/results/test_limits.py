@@ -1,0 +1,138 @@
+"""Files of results are read up to 64 MiB, unpacked, unless the user allows more."""
+
+import gzip
+import json
+import os
+import tracemalloc
+from pathlib import Path
+
+import pytest
+
+from baco_like import Optimizer, Space, WarmStart
+from baco_like.benchmarking.comparison.spaces import find_spaces
+from baco_like.cli import main
+from baco_like.cli.run_file import read as read_run_file
+from baco_like.evaluators.replay import load
+from baco_like.exceptions import EvaluatorError, RunFileError
+from baco_like.integrations import read_samples
+from baco_like.results import files, read
+from baco_like.results.hypermapper_columns import Layout
+
+SPACE = Space({"x": list(range(40))})
+RUN_FILE = """
+[space.x]
+type = "integer"
+low = 0
+high = 39
+[evaluator]
+kind = "replay"
+file = "table.json.gz"
+[budget]
+evaluations = 2
+[[warm_start]]
+file = "table.json.gz"
+mode = "configs"
+"""
+
+
+@pytest.fixture
+def table(tmp_path, monkeypatch):
+    """A table that is larger than a reduced limit."""
+    cache = {
+        "tune_params_keys": ["x"],
+        "tune_params": {"x": list(range(40))},
+        "cache": {str(x): {"x": x, "time": 1.0 + x} for x in range(40)},
+    }
+    path = tmp_path / "table.json.gz"
+    path.write_bytes(gzip.compress(json.dumps(cache).encode() + b" " * 1000))
+    monkeypatch.setattr(files, "LARGEST", 1000)
+    return path
+
+
+def bomb(path: Path, packed: bool) -> Path:
+    """Write 600 MB of zeros, packed into 600 kB or sparse."""
+    if packed:
+        path.write_bytes(gzip.compress(bytes(2**20)) * 600)
+    else:
+        path.touch()
+        os.truncate(path, 600_000_000)
+    return path
+
+
+@pytest.mark.parametrize("packed", [True, False])
+def test_a_bomb_is_refused_in_bounded_memory(tmp_path, packed):
+    path = bomb(tmp_path / "results.json", packed)
+    tracemalloc.start()
+    try:
+        with pytest.raises(RunFileError, match=r"more than 64 MiB .unpacked.*--large.*large=True"):
+            read(path)
+        assert tracemalloc.get_traced_memory()[1] < 1.2 * 2**26
+    finally:
+        tracemalloc.stop()
+
+
+def test_every_reader_has_the_limit_and_the_argument(table):
+    message = "more than 0 MiB"
+    with pytest.raises(RunFileError, match=message):
+        read(table)
+    assert len(read(table, large=True)) == 40
+    with pytest.raises(EvaluatorError, match=message):
+        load(table)
+    assert len(load(table, large=True)) == 40
+    with pytest.raises(EvaluatorError, match=message):
+        find_spaces(table.parent, "minimize")
+    (found,), _ = find_spaces(table.parent, "minimize", large=True)
+    assert found.source.large
+    with pytest.raises(RunFileError, match=message):
+        Optimizer(SPACE, objective="time", warm_start=table)
+    start = WarmStart(table, large=True)
+    assert len(Optimizer(SPACE, objective="time", warm_start=start).trials) == 40
+
+
+def test_samples_have_the_limit_and_the_argument(tmp_path, monkeypatch):
+    path, layout = tmp_path / "samples.csv", Layout(SPACE.parameters, "time")
+    path.write_text("x,time,Valid,timestamp\n" + "1,2.0,True,0\n" * 100)
+    monkeypatch.setattr(files, "LARGEST", 1000)
+    with pytest.raises(RunFileError, match="--large"):
+        read_samples(path, layout)
+    assert len(read_samples(path, layout, large=True)[0]) == 100
+
+
+def test_the_command_line_has_the_option(table, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("run.toml").write_text(RUN_FILE)
+    commands = [
+        ["export", str(table), "out.csv", "--format", "csv"],
+        ["tune", "run.toml", "--out", "run"],
+    ]
+    for command in commands:
+        assert main(command) == 2
+        assert "--large" in capsys.readouterr().err
+        assert main([*command, "--large"]) == 0
+    assert main(["tune", "run.toml", "--out", "run", "--resume", "--large", "--budget", "3"]) == 0
+
+
+def test_a_run_file_has_the_keys(table, tmp_path):
+    run_file = tmp_path / "run.toml"
+    run_file.write_text(RUN_FILE.replace('json.gz"', 'json.gz"\nlarge = true'))
+    (start,) = read_run_file(run_file).warm_start
+    assert start.large
+
+
+def test_a_long_journal_is_no_large_file(tmp_path, monkeypatch):
+    path = tmp_path / "run.jsonl"
+    opt = Optimizer(SPACE, strategy="exhaustive", storage=path)
+    opt.observe(opt.suggest(), 1.0)
+    monkeypatch.setattr(files, "LARGEST", 100)
+    assert len(read(path)) == 1
+
+
+@pytest.mark.parametrize("cut", [15, 30, -5])
+def test_a_damaged_packed_file_is_refused(tmp_path, cut):
+    data = bytearray(gzip.compress(json.dumps({"results": list(range(500))}).encode()))
+    data[cut] ^= 0xFF
+    path = tmp_path / "damaged.json.gz"
+    for content in (data, data[: len(data) // 2]):
+        path.write_bytes(content)
+        with pytest.raises(RunFileError, match=r"cannot be read|damaged"):
+            read(path)
