@@ -7,9 +7,10 @@ import re
 import sys
 from pathlib import Path
 
-from baco_like import Categorical, MaxEvals, Optimizer, Ordinal, Space, run
+from baco_like import MaxEvals, Optimizer, Ordinal, Space, run
 from baco_like.evaluators import (
     Commands,
+    Flags,
     Measure,
     Repeats,
     Template,
@@ -18,20 +19,26 @@ from baco_like.evaluators import (
 )
 
 BUILD = (
-    "cc {level} -march=native -DTILE_Y={tile} -DTILE_X=256 -DORDER=y,x,v,u -DUNROLL={unroll} "
+    "cc {flags} -DTILE_Y={tile} -DTILE_X=256 -DORDER=y,x,v,u -DUNROLL={unroll} "
     "convolution.c -lm -o {workdir}/convolution"
 )
 
 
 def main(evaluations):
+    # The compiler is asked for its own choices: with all flags at their defaults, {flags} is -O2.
+    flags = Flags(
+        on_off=["-funroll-loops", "-ftree-loop-vectorize", "-march=native"],
+        params={"max-unroll-times": [2, 4, 16]},
+        level=["-O2", "-O1", "-O3", "-Ofast"],
+    )
     space = Space(
         {
             "tile": Ordinal([8, 16, 32, 64, 128, 256], log=True, default=256),
             "unroll": Ordinal([1, 2, 4, 8], log=True, default=1),
-            "level": Categorical(["-O1", "-O2", "-O3", "-Ofast"], default="-O2"),
+            **flags.parameters,
         }
     )
-    names = (*space.names, "workdir")
+    names = (*space.names, "workdir", "flags")
     commands = Commands(
         build=Template.parse(BUILD, names, "build"),
         run=Template.parse("{workdir}/convolution time", names, "run"),
@@ -40,6 +47,7 @@ def main(evaluations):
         variables=variable_names(names),
         folder=Path(__file__).parent,
         timeout=5.0,
+        flags=flags,
     )
     evaluator = command_evaluator(commands, Repeats(3, 3))
     optimizer = Optimizer(space, seed=1, objective="time")
@@ -49,6 +57,7 @@ def main(evaluations):
         evaluator.close()
     plain = optimizer.trials[0]
     print(f"default {plain.value:.3f} ms, best {optimizer.best_value:.3f} ms")
+    print("cc", flags.text(optimizer.best_config), "...")
     print(optimizer.best_config)
 
 

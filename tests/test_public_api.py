@@ -267,6 +267,7 @@ PUBLIC = {
         "DEFAULT_FAILURES",
         "Evaluator",
         "ExecutorEvaluator",
+        "Flags",
         "FunctionEvaluator",
         "HalideSettings",
         "KernelSettings",

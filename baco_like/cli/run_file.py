@@ -1,8 +1,8 @@
 """Read the TOML file of ``baco-like tune``; it is checked as a whole before anything is run or written.
 
 Its tables are ``[space.NAME]`` (one per parameter), ``[constraints]``, ``[objective]``, ``[evaluator]``, ``[budget]``,
-``[optimizer]``, ``[confirmation]`` and ``[warm_start]`` (or ``[[warm_start]]``, one per source). An unknown key is an
-error.
+``[optimizer]``, ``[flags]``, ``[confirmation]`` and ``[warm_start]`` (or ``[[warm_start]]``, one per source). An
+unknown key is an error.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, cast, get_args
 
 from baco_like._checks import nesting_depth
-from baco_like.evaluators import Evaluator, registry
+from baco_like.evaluators import Evaluator, Flags, registry
 from baco_like.evaluators.settings_table import Table, suggestion
 from baco_like.exceptions import RunFileError, SpaceError
 from baco_like.journal.warm_start_results import MODES, Mode
@@ -33,7 +33,10 @@ else:
     import tomli as tomllib
 
 _REQUIRED = ("space", "evaluator", "budget")
-_TABLES = (*_REQUIRED, "constraints", "objective", "optimizer", "confirmation", "warm_start")
+_TABLES = (
+    *(*_REQUIRED, "flags", "constraints", "objective"),
+    *("optimizer", "confirmation", "warm_start"),
+)
 _MAX_DEPTH = 16
 """Most dots of a key and deepest nesting of brackets; a run file needs about 3."""
 
@@ -136,7 +139,7 @@ def read(path: str | Path, *, large: bool = False) -> RunFile:
         if key not in _TABLES:
             raise RunFileError(f"{path}: there is no table [{key}]; {suggestion(key, _TABLES)}")
     for key in _REQUIRED:
-        if not top.has(key):
+        if not top.has(key) and not (key == "space" and top.has("flags")):
             raise RunFileError(f"{path}: the table [{key}] is missing")
     if isinstance(top.entries.get("objective"), list):
         raise RunFileError(
@@ -144,9 +147,9 @@ def read(path: str | Path, *, large: bool = False) -> RunFile:
         )
     run_file = RunFile(
         path=path,
-        space=_read_space(top.table("space"), top.table("constraints")),
+        space=_read_space(top.table("space"), top.table("constraints"), _read_flags(top)),
         objective=_read_objective(top.table("objective")),
-        evaluator_table=_permit_large(top.table("evaluator"), large),
+        evaluator_table=_permit_large(_evaluator_table(top), large),
         **_read_budget(top.table("budget")),
         **_read_optimizer(top.table("optimizer")),
         **_read_confirmation(top),
@@ -273,12 +276,37 @@ def _read_warm_start(table: Table, folder: Path, large: bool) -> WarmStart:
     )
 
 
-def _read_space(table: Table, constraints: Table) -> Space:
-    if not table.entries:
+def _read_flags(top: Table) -> Mapping[str, Parameter]:
+    """Return the parameters of the table ``[flags]``."""
+    if not top.has("flags"):
+        return {}
+    if top.table("evaluator").entries.get("kind") != "command":
+        raise RunFileError(
+            '[flags] belongs to [evaluator] kind = "command", whose {flags} they are'
+        )
+    try:
+        return Flags.from_table(top.table("flags")).parameters
+    except SpaceError as error:
+        raise SpaceError(f"[flags] {str(error).removeprefix('flags: ')}") from None
+
+
+def _evaluator_table(top: Table) -> Table:
+    """Return the table of the evaluator, which also gets the flags."""
+    table = top.table("evaluator")
+    if table.has("flags"):
+        raise RunFileError("[evaluator] has no key 'flags'; write a table [flags]")
+    flags = {"flags": top.entries["flags"]} if top.has("flags") else {}
+    return Table(table.name, {**table.entries, **flags})
+
+
+def _read_space(table: Table, constraints: Table, flags: Mapping[str, Parameter]) -> Space:
+    if not table.entries and not flags:
         raise RunFileError("[space] has no parameter; write one table [space.NAME] per parameter")
     constraints.only(("known",))
     parameters = {name: _read_parameter(table.table(name)) for name in table.entries}
-    return Space(parameters, constraints=constraints.texts("known", []))
+    if twice := next((name for name in parameters if name in flags), None):
+        raise RunFileError(f"[space.{twice}]: [flags] has this parameter too; rename or remove one")
+    return Space({**parameters, **flags}, constraints=constraints.texts("known", []))
 
 
 def _check_default(space: Space) -> None:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from baco_like.evaluators.command import (
         CommandBench,
         Commands,
+        Flags,
         Measure,
         Reference,
         Template,
@@ -90,6 +91,7 @@ __all__ = [
     "CudaSettings",
     "Evaluator",
     "ExecutorEvaluator",
+    "Flags",
     "FunctionEvaluator",
     "HalideSettings",
     "KernelSettings",

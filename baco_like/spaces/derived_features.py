@@ -22,7 +22,7 @@ from baco_like.constraints.protocol import Constraint
 from baco_like.parameters.protocol import Parameter, ParameterKind
 from baco_like.parameters.values import is_number
 from baco_like.spaces.feasible.feasible_set import FeasibleSet
-from baco_like.spaces.feature_table import FeatureTable
+from baco_like.spaces.feature_table import FeatureTable, feature_column
 from baco_like.spaces.order_features import order_features
 
 _ALIKE = 0.95
@@ -75,8 +75,13 @@ class DerivedFeatures:
         products = _products(space, logs)
         self._halved = _join_tables(space, halvings, halvings)
         self._multiplied = tuple(products.values())
-        listed = all(name in self._units for name in space.active)
-        self._all_own = _join_tables(space, self._units, space.active) if listed else None
+        tables = {
+            name: self._units[name] if name in self._units else feature_column(parameter)
+            for name, parameter in ((name, space.parameters[name]) for name in space.active)
+        }
+        known = {name: table for name, table in tables.items() if table is not None}
+        listed = len(known) == len(tables)
+        self._all_own = _join_tables(space, known, space.active) if listed else None
         own = np.asarray(space.feature_owner)
         additional = [f"halvings of {name}" for name in halvings]
         additional += [" * ".join(factors) for factors in products]

@@ -7,6 +7,19 @@ from collections.abc import Sequence
 import numpy as np
 
 from baco_like._typing import Array, Codes
+from baco_like.parameters.protocol import Parameter
+
+_TABLED = 4096
+"""Most values of a parameter for which its features are tabulated."""
+
+
+def feature_column(parameter: Parameter) -> Array | None:
+    """Return the feature of each code, or None if there are many codes or several columns of features."""
+    if parameter.width > 1 or parameter.cardinality > _TABLED:
+        return None
+    every = np.arange(parameter.cardinality, dtype=np.float64)[:, None]
+    table = parameter.features(every)
+    return table[:, 0] if table.shape[1] == 1 else None
 
 
 class FeatureTable:

@@ -22,7 +22,7 @@ from baco_like.spaces import inputs
 from baco_like.spaces.derived_features import DerivedFeatures
 from baco_like.spaces.feasible.build import build
 from baco_like.spaces.feasible.feasible_set import FeasibleSet
-from baco_like.spaces.feature_table import FeatureTable
+from baco_like.spaces.feature_table import FeatureTable, feature_column
 from baco_like.spaces.formats import description
 from baco_like.spaces.formats.baco import read_baco
 from baco_like.spaces.formats.configspace import read_configspace
@@ -40,9 +40,6 @@ Config = Mapping[str, Any]
 _ROWS_OF_A_FRAME = 1_000_000
 
 _LEAST_DRAWN = 64
-
-_TABLED = 4096
-"""Most values of a parameter for which its features are tabulated."""
 
 
 class Space:
@@ -217,14 +214,10 @@ class Space:
         """One table of all features, or None unless every parameter has few values and one column of features."""
         tables = []
         for name in self.active:
-            parameter = self.parameters[name]
-            if parameter.width > 1 or parameter.cardinality > _TABLED:
+            table = feature_column(self.parameters[name])
+            if table is None:
                 return None
-            every = np.arange(parameter.cardinality, dtype=np.float64)[:, None]
-            table = parameter.features(every)
-            if table.shape[1] != 1:
-                return None
-            tables.append((self.columns[name].start, table[:, 0]))
+            tables.append((self.columns[name].start, table))
         return FeatureTable(tables)
 
     @cached_property

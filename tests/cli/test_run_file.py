@@ -447,3 +447,54 @@ def test_racing_with_repeats_as_documented(tmp_path: Path) -> None:
     path.write_text(path.read_text().replace('"repeat"', '"often"'))
     with pytest.raises(RunFileError, match=r"\[optimizer\] noise = 'often'; one of none, repeat"):
         runfile.read(path)
+
+
+FLAGS = """
+[flags]
+compiler = ""
+level = ["-O2", "-O3"]
+on_off = ["-funroll-loops"]
+params = { n = [4, 8], m = { low = 1, high = 9, default = 3 } }
+groups = { model = ["", "-fa -fb"] }
+[evaluator]
+kind = "command"
+run = "echo {flags} {order:-}"
+measure = "wall"
+[objective]
+unit = "ms"
+[budget]
+evaluations = 3
+[space.order]
+type = "permutation"
+elements = ["i", "j"]
+default = ["i", "j"]
+"""
+
+
+def test_flags_are_parameters_and_belong_to_the_context(tmp_path):
+    run = runfile.read(write(tmp_path, FLAGS))
+    names = ["order", "level", "model", "funroll_loops", "n", "m"]
+    assert list(run.space.parameters) == names
+    assert run.space.default_config == {
+        **dict(zip(names, [("i", "j"), "-O2", "", False, "unset", 3], strict=True)),
+    }
+    assert run.context["[evaluator] flags"]["on_off"] == ["-funroll-loops"]
+    alone = FLAGS[: FLAGS.index("[space.order]")].replace(" {order:-}", "")
+    assert list(runfile.read(write(tmp_path, alone)).space.parameters) == names[1:]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("{flags} ", "", r"\[flags\]: no command has the placeholder \{flags\}"),
+        ("[space.order]", "[space.n]", r"\[space.n\]: \[flags\] has this parameter too"),
+        ('["-funroll-loops"]', '["-fx", "-fno-x"]', r"\[flags\] -fx and -fno-x are the same"),
+        ('kind = "command"', 'kind = "function"', r"\[flags\] belongs to \[evaluator\] kind"),
+        ('compiler = ""', 'compiler = "no-such"', "compiler = 'no-such' cannot be asked"),
+        ('measure = "wall"', 'measure = "wall"\nflags = 1', "write a table"),
+        ("on_off", "onoff", "did you mean 'on_off'"),
+    ],
+)
+def test_wrong_flags_are_errors(tmp_path, old, new, message):
+    with pytest.raises(BacoError, match=message):
+        runfile.read(write(tmp_path, FLAGS.replace(old, new)))

@@ -13,6 +13,7 @@ from baco_like.parameters.integer import Integer
 from baco_like.parameters.permutation import Permutation
 from baco_like.parameters.real import Real
 from baco_like.spaces.neighbourhoods import (
+    RandomChanges,
     adjacent,
     hamming,
     jointly_adjacent,
@@ -217,3 +218,30 @@ def test_adjacent_passes_over_infeasible_values_far_away() -> None:
     codes = space.encode([{"n": 50_000, "k": 0}])
     rows, _ = adjacent(space, codes, RNG(0))
     assert sorted(config["n"] for config in space.decode(rows)) == [45_000, 55_000]
+
+
+@pytest.mark.parametrize("count", [1, 4, 100])
+def test_random_changes_are_feasible_and_change_one_parameter(count: int) -> None:
+    space = Space(
+        {
+            "flag": [False, True],
+            "tile": [8, 16, 32, 64],
+            "unroll": Integer(1, 32),
+            "wide": Integer(1, 10**9),
+            "eps": Real(0.0, 1.0),
+            "order": Permutation(["i", "j", "k"]),
+            "constant": [1],
+        },
+        ["tile % unroll == 0", "pos(order, 'k') > pos(order, 'i')"],
+    )
+    rows = space.feasible.sample(40, RNG(0))
+    changes = RandomChanges(space)
+    near, owner = changes.draw(rows, RNG(1), count)
+    assert space.feasible.contains(near).all()
+    assert (np.diff(owner) >= 0).all()
+    differing = [changed(space, a, rows[i]) for a, i in zip(near, owner, strict=True)]
+    assert all(len(names) == 1 for names in differing)
+    assert np.bincount(owner, minlength=40).max() <= min(count, 6)
+    assert count < 4 or {name for (name,) in differing} == set(space.active)
+    again = changes.draw(rows, RNG(1), count)
+    np.testing.assert_array_equal(again[0], near)

@@ -1,10 +1,13 @@
 """The closed form against GPyTorch, which defines the model, and against differences."""
 
+from dataclasses import replace
+
 import gpytorch
 import numpy as np
 import pytest
 import torch
 
+from baco_like.surrogates.gp.distances import DistanceTable, FeatureDistances, squared_distances
 from baco_like.surrogates.gp.fit import Evidence, Hyperparameters
 from baco_like.surrogates.gp.gpytorch_definition import (
     DTYPE,
@@ -12,7 +15,7 @@ from baco_like.surrogates.gp.gpytorch_definition import (
     LogPosterior,
     make_process,
 )
-from baco_like.surrogates.gp.kernel import KERNELS, MATERN52, squared_distances
+from baco_like.surrogates.gp.kernel import KERNELS, MATERN52
 from baco_like.surrogates.gp.model import fit_posterior
 from baco_like.surrogates.gp.prior import FLAT_PRIORS, Gamma, Priors
 
@@ -34,7 +37,7 @@ def draw(groups, seed):
 
 def evidence_of(space, data, kernel=MATERN52, priors=PRIORS, mean="zero"):
     squares = squared_distances(space.features(data.codes), space.feature_owner, len(space.active))
-    return Evidence(kernel, priors, squares, data.y, data.variance, mean)
+    return Evidence(kernel, priors, DistanceTable(squares), data.y, data.variance, mean)
 
 
 def gpytorch_of(space, data, kernel, h):
@@ -47,6 +50,22 @@ def gpytorch_of(space, data, kernel, h):
     scaled.base_kernel.lengthscale = torch.tensor(h.lengthscales, dtype=DTYPE)
     process.likelihood.second_noise_covar.noise = torch.tensor(h.noise, dtype=DTYPE)
     return process, LogPosterior(process, PRIORS)
+
+
+@pytest.mark.parametrize("mean", ["zero", "constant"])
+def test_distances_from_features_equal_those_from_a_table(problem, mean):
+    space, data = problem
+    from_table = evidence_of(space, data, mean=mean)
+    features = FeatureDistances(space.features(data.codes), space.feature_owner, len(space.active))
+    from_features = replace(from_table, squares=features)
+    h = draw(len(space.active), 0)
+    value, gradient = from_table(h.logs)
+    assert from_features(h.logs)[0] == pytest.approx(value, rel=1e-9)
+    np.testing.assert_allclose(from_features(h.logs)[1], gradient, rtol=1e-7, atol=1e-9)
+    rows, thetas = np.arange(3, 30, 2), np.stack([h.logs, h.logs + 0.3])
+    np.testing.assert_allclose(
+        from_features.subset(rows).scores(thetas), from_table.subset(rows).scores(thetas), rtol=1e-9
+    )
 
 
 @pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)

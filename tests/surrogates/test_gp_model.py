@@ -9,6 +9,7 @@ from scipy import stats
 
 from baco_like import Integer, Ordinal, Space
 from baco_like.acquisitions.functions import condition_on_pending
+from baco_like.surrogates.gp.distances import parameter_distances
 from baco_like.surrogates.gp.fit import (
     Effort,
     Evidence,
@@ -23,7 +24,6 @@ from baco_like.surrogates.gp.kernel import (
     KERNELS,
     MATERN52,
     cross_squared_distances,
-    squared_distances,
 )
 from baco_like.surrogates.gp.model import GPModel, safe_cholesky, truncated_mean
 from baco_like.surrogates.gp.prior import Priors
@@ -169,7 +169,7 @@ def test_fits_follow_an_earlier_optimum_and_sometimes_try_fresh_starts(count, ha
     space = Space({"a": Integer(0, 300), "b": Integer(0, 300)})
     codes = space.feasible.sample(20, rng(1))
     features = space.features(codes)
-    squares = squared_distances(features, space.feature_owner, 2)
+    squares = parameter_distances(features, space.feature_owner, 2)
     y = np.sin(features @ np.array([4.0, 2.0]))
     evidence = Evidence(MATERN52, Priors(), squares, y, np.zeros(20))
     first = to_json(maximise_evidence(evidence, Effort(), rng(1)))

@@ -7,6 +7,7 @@ import torch
 
 from baco_like.exceptions import StrategyError
 from baco_like.surrogates.gp.devices import resolve_device
+from baco_like.surrogates.gp.distances import DistanceTable, squared_distances
 from baco_like.surrogates.gp.fit import Effort, Evidence, Hyperparameters
 from baco_like.surrogates.gp.gaussian_process import FixedGaussianProcess, GaussianProcess
 from baco_like.surrogates.gp.gpytorch_definition import (
@@ -16,7 +17,7 @@ from baco_like.surrogates.gp.gpytorch_definition import (
     make_process,
 )
 from baco_like.surrogates.gp.gpytorch_model import GPyTorchGP, GPyTorchModel
-from baco_like.surrogates.gp.kernel import KERNELS, MATERN52, squared_distances
+from baco_like.surrogates.gp.kernel import KERNELS, MATERN52
 from baco_like.surrogates.gp.model import fit_posterior
 from baco_like.surrogates.gp.prior import Gamma, Priors
 from baco_like.surrogates.protocol import Data
@@ -180,7 +181,7 @@ def test_the_log_posterior_of_many_rows_is_exact(mixed, make_data):
     h = Hyperparameters(np.full(groups, 0.8), 1.5, 0.02)
     objective.set_hyperparameters(h)
     squares = squared_distances(features, np.asarray(owner), groups)
-    evidence = Evidence(MATERN52, PRIORS, squares, data.y, data.variance)
+    evidence = Evidence(MATERN52, PRIORS, DistanceTable(squares), data.y, data.variance)
     assert objective().item() == pytest.approx(evidence(h.logs)[0], rel=1e-9)
     assert objective().item() == objective().item()
 

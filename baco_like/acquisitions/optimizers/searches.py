@@ -27,12 +27,18 @@ from baco_like.acquisitions.optimizers.best_rows import (
 )
 from baco_like.acquisitions.optimizers.gradient import GradientAscent
 from baco_like.acquisitions.protocol import IsExcluded, Score
-from baco_like.spaces.neighbourhoods import Neighbours, hamming
+from baco_like.spaces.neighbourhoods import Neighbours, RandomChanges, hamming
 from baco_like.spaces.rows import drop_duplicates, find_first_rows
 from baco_like.spaces.space import Space
 
 _FEWEST_CLIMBERS = 3
 """This number of climbers is always kept."""
+
+_MANY = 64
+"""With more parameters than this, a step scores random changes instead of all neighbours."""
+
+_DRAWN = 96
+"""Number of random changes of a climber in a step."""
 
 _DUPLICATES = 4
 """Expected copies of each distinct row: several climbers may have reached it."""
@@ -180,6 +186,7 @@ class Climbers:
     ) -> None:
         self._score, self._space, self._rng = score, space, rng
         self._n, self._is_excluded = n, is_excluded
+        self._changes = RandomChanges(space) if len(space.active) > _MANY else None
         self.best: Codes = np.empty((0, space.width))
         self._best_scores: Array = np.empty(0)
 
@@ -225,7 +232,10 @@ class Climbers:
         Returns:
             Whether any climber could improve.
         """
-        rows, owner = hamming(self._space, self.rows, self._rng, limit=values)
+        if self._changes is None:
+            rows, owner = hamming(self._space, self.rows, self._rng, limit=values)
+        else:
+            rows, owner = self._changes.draw(self.rows, self._rng, _DRAWN)
         scores = self._scores_of(rows)
         better = np.flatnonzero(scores > self.heights[owner])
         rows, owner, scores = rows[better], owner[better], scores[better]

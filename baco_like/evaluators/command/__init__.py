@@ -1,6 +1,7 @@
 """Any program as an objective: commands that build, run and check it."""
 
 from baco_like.evaluators.command.evaluator import CommandBench, Commands, command_evaluator
+from baco_like.evaluators.command.flags import Flags
 from baco_like.evaluators.command.measure import Measure
 from baco_like.evaluators.command.reference import Reference
 from baco_like.evaluators.command.template import Template, variable_names
@@ -8,6 +9,7 @@ from baco_like.evaluators.command.template import Template, variable_names
 __all__ = [
     "CommandBench",
     "Commands",
+    "Flags",
     "Measure",
     "Reference",
     "Template",

@@ -19,20 +19,22 @@ from baco_like.evaluators._processes.process import (
     run_command,
 )
 from baco_like.evaluators._processes.temporary import LazyFolder, require_program
+from baco_like.evaluators.command.flags import Flags
 from baco_like.evaluators.command.measure import Measure
 from baco_like.evaluators.command.reference import REFERENCE_KEYS, Reference
-from baco_like.evaluators.command.template import Template, to_text, variable_names
+from baco_like.evaluators.command.template import Template, Text, to_text, variable_names
 from baco_like.evaluators.repeats import REPEATS_KEYS, Repeats
 from baco_like.evaluators.settings_table import Table, per_second
 from baco_like.evaluators.staged import StagedEvaluator, StageFailure
 from baco_like.exceptions import BacoWarning, EvaluatorError, RunFileError
+from baco_like.parameters import Permutation
 from baco_like.records.trial import Trial
 from baco_like.spaces.space import Space
 
 KEYS = (
     *("kind", "build", "run", "check"),
     *("measure", "pattern", "key", *REPEATS_KEYS, *REFERENCE_KEYS),
-    *("build_timeout", "timeout", "memory", "cpus", "warmup", "ahead"),
+    *("build_timeout", "timeout", "memory", "cpus", "warmup", "ahead", "flags"),
 )
 
 _WORDS = {"build": "compile", "run": "runtime", "check": "correctness"}
@@ -59,6 +61,7 @@ class Commands:
         warmup: Number of runs before the measured ones.
         memory: Limit of the address space of run and check in bytes, or None.
         cpus: Numbers of the CPUs that runs may use (builds may use all); None for all.
+        flags: Replace the placeholder ``{flags}``; or None.
     """
 
     run: Template
@@ -73,6 +76,7 @@ class Commands:
     warmup: int = 0
     memory: int | None = None
     cpus: frozenset[int] | None = None
+    flags: Flags | None = None
 
     def by_stage(self) -> dict[str, Template]:
         """Return the commands by stage: ``build``, ``run`` and ``check``; commands that are not given are left out."""
@@ -164,10 +168,19 @@ def from_table(table: Table, space: Space, unit: str, folder: Path) -> StagedEva
         raise RunFileError("[space.workdir]: {workdir} is the trial's folder; rename the parameter")
     _check_texts(space)
     repeats = Repeats.from_table(table, 1)
-    placeholders = (*names, "workdir")
+    # The run file's table [flags], which also belongs to what the measured values depend on.
+    flags = (
+        Flags.from_table(Table("flags", table.table("flags").entries))
+        if table.has("flags")
+        else None
+    )
+    if flags is not None and "flags" in names:
+        raise RunFileError("[space.flags]: {flags} is the text of [flags]; rename the parameter")
+    placeholders = (*names, "workdir", *(("flags",) if flags is not None else ()))
+    orders = {n: len(p.elements) for n, p in space.parameters.items() if isinstance(p, Permutation)}
 
     def template(key: str) -> Template:
-        return Template.parse(table.text(key), placeholders, table.label(key))
+        return Template.parse(table.text(key), placeholders, table.label(key), orders)
 
     commands = Commands(
         run=template("run"),
@@ -182,6 +195,7 @@ def from_table(table: Table, space: Space, unit: str, folder: Path) -> StagedEva
         warmup=table.whole("warmup", 0),
         memory=table.bytes("memory") if table.has("memory") else None,
         cpus=cpus_from_table(table),
+        flags=flags,
     )
     evaluator = command_evaluator(commands, repeats, table.whole("ahead", 0))
     _warn_of_unused(commands, space.active)
@@ -189,9 +203,19 @@ def from_table(table: Table, space: Space, unit: str, folder: Path) -> StagedEva
 
 
 def _warn_of_unused(commands: Commands, parameters: Sequence[str]) -> None:
-    """Warn about a parameter that no command names while others are named, such as a forgotten ``-DTILE={tile}``."""
+    """Warn about a parameter that no command names while others are named, such as a forgotten ``-DTILE={tile}``.
+
+    Raises:
+        RunFileError: There are flags, and no command names them.
+    """
     templates = commands.by_stage().values()
     named = frozenset(name for template in templates for name in template.placeholders)
+    if commands.flags is not None:
+        if "flags" not in named:
+            raise RunFileError(
+                "[flags]: no command has the placeholder {flags}; write it into build or run"
+            )
+        named |= frozenset(commands.flags.parameters)
     text = " ".join(template.literal for template in templates)
     unused = [p for p in parameters if p not in named and commands.variables[p] not in text]
     if unused and named.intersection(parameters):
@@ -229,11 +253,18 @@ class BuiltProgram:
         self, commands: Commands, trial: Trial, seconds: dict[str, float], stop: Stop
     ) -> None:
         self._folder = LazyFolder()
-        self._texts = {name: to_text(value) for name, value in trial.items()}
-        self._texts["workdir"] = str(self._folder.path)
-        variables = {commands.variables[name]: text for name, text in self._texts.items()}
+        folder = str(self._folder.path)
+        values = {**trial, "workdir": folder}
+        self._texts: dict[str, Text] = {
+            name: tuple(map(to_text, value)) if isinstance(value, tuple) else to_text(value)
+            for name, value in values.items()
+        }
+        variables = {commands.variables[name]: to_text(value) for name, value in values.items()}
+        if commands.flags is not None:
+            self._texts["flags"] = commands.flags.words(trial)
+            variables["BACO_FLAGS"] = commands.flags.text(trial)
         # With TMPDIR, the files that a killed tool leaves are removed with the folder.
-        self._environment = {"TMPDIR": self._texts["workdir"], **variables}
+        self._environment = {"TMPDIR": folder, **variables}
         self._commands, self._seconds, self._stop = commands, seconds, stop
         self._is_checked = False
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from baco_like.evaluators.command.template import Template
+from baco_like.evaluators.command.template import Template, Text
 from baco_like.evaluators.settings_table import Table
 from baco_like.exceptions import EvaluatorError
 
@@ -103,7 +103,7 @@ class Reference:
             raise EvaluatorError(f"{table.label('reference')} cannot be read: {error}") from None
         return reference
 
-    def check(self, texts: dict[str, str]) -> str | None:
+    def check(self, texts: Mapping[str, Text]) -> str | None:
         """Return one line that describes the error of a trial's output, or None.
 
         Args:

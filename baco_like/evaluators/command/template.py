@@ -8,16 +8,43 @@ from __future__ import annotations
 
 import re
 import shlex
-import string
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from baco_like.evaluators.settings_table import shown, suggestion
 from baco_like.exceptions import EvaluatorError, RunFileError
 
-_Part = tuple[str, str | None]
-"""A literal text and the name of the placeholder after it, or None at the end of a word."""
+Text = str | tuple[str, ...] | list[str]
+"""The text of a placeholder, the texts of an order's elements (a tuple), or words such as compiler flags (a list)."""
+
+
+@dataclass(frozen=True)
+class _Placeholder:
+    """A placeholder: all of a value, one element of an order, or its elements with a separator of their own."""
+
+    name: str
+    position: int | None = None
+    separator: str = ","
+
+    def fill(self, text: Text) -> str:
+        """Return the text that replaces it within a word."""
+        if isinstance(text, str):
+            return text
+        if isinstance(text, list):
+            return shlex.join(text)
+        return self.separator.join(text) if self.position is None else text[self.position]
+
+
+_Part = tuple[str, _Placeholder | None]
+"""A literal text and the placeholder after it, or None at the end of a word."""
+
+_TOKEN = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
+"""A doubled brace, a placeholder, or a brace without its partner."""
+
+_ORDER = re.compile(r"([^\[\]:]+)(?:\[(\d{1,4})\]|:(.*))", re.DOTALL)
+"""The placeholder of one element of an order, or of its elements with a separator."""
 
 _SHELL_SYNTAX = re.compile(r"&&|\|\||[0-9&]?>>?(?:&[0-9])?|[|&;<`]|\$[\w({]")
 """Characters that a shell would interpret, outside of quotes."""
@@ -41,14 +68,22 @@ class Template:
     optional: frozenset[int] = frozenset()
 
     @classmethod
-    def parse(cls, text: str, names: Iterable[str], where: str) -> Template:
+    def parse(
+        cls,
+        text: str,
+        names: Iterable[str],
+        where: str,
+        orders: Mapping[str, int] = MappingProxyType({}),
+    ) -> Template:
         """Read a command line.
 
         Args:
             text: Quotes and backslashes as in a shell; ``{name}`` is a placeholder, ``{{`` and ``}}`` are braces. A
-                word ``{name?}`` is left out if its text is empty.
+                word ``{name?}`` is left out if its text is empty. Of an order, ``{name[0]}`` is the first element and
+                ``{name:-}`` joins the elements by ``-`` instead of a comma; ``{name:}`` joins them by nothing.
             names: The allowed placeholders.
             where: Start of messages, such as ``[evaluator] build``.
+            orders: Number of elements of each placeholder that is an order.
 
         Raises:
             RunFileError: A quote or brace is not closed, a placeholder is unknown, there is no word, or there is
@@ -69,51 +104,92 @@ class Template:
             )
         optional = frozenset(i for i, word in enumerate(words) if _OPTIONAL.fullmatch(word))
         words = [word.replace("?}", "}") if i in optional else word for i, word in enumerate(words)]
-        return cls(tuple(_parse_word(word, known, where) for word in words), optional)
+        return cls(tuple(_parse_word(word, known, where, orders) for word in words), optional)
 
     @property
     def program(self) -> str | None:
         """The first word, or None if it has a placeholder."""
         parts = self.words[0]
-        has_placeholder = any(name is not None for _, name in parts)
+        has_placeholder = any(place is not None for _, place in parts)
         return None if has_placeholder else "".join(text for text, _ in parts)
 
     @property
     def placeholders(self) -> frozenset[str]:
         """Names of the placeholders."""
-        return frozenset(name for word in self.words for _, name in word if name is not None)
+        return frozenset(
+            place.name for word in self.words for _, place in word if place is not None
+        )
 
     @property
     def literal(self) -> str:
         """The text without the placeholders."""
         return " ".join(text for word in self.words for text, _ in word)
 
-    def fill(self, texts: Mapping[str, str]) -> list[str]:
-        """Return the words with every placeholder replaced by its text, without empty optional words."""
-        filled = (
-            "".join(text + (texts[name] if name is not None else "") for text, name in word)
-            for word in self.words
-        )
-        return [text for i, text in enumerate(filled) if text or i not in self.optional]
+    def fill(self, texts: Mapping[str, Text]) -> list[str]:
+        """Return the words with every placeholder replaced by its text, without empty optional words.
+
+        A word that is only the placeholder of a list of words becomes these words; within another word, such as a
+        script for ``sh -c``, they are quoted and joined by spaces.
+        """
+        filled: list[str] = []
+        for i, word in enumerate(self.words):
+            _, only = word[0]
+            if len(word) == 1 and not word[0][0] and only is not None:
+                words = texts[only.name]
+                if isinstance(words, list):
+                    filled += words
+                    continue
+            parts = (text + ("" if p is None else p.fill(texts[p.name])) for text, p in word)
+            joined = "".join(parts)
+            if joined or i not in self.optional:
+                filled.append(joined)
+        return filled
 
 
-def _parse_word(word: str, known: Sequence[str], where: str) -> tuple[_Part, ...]:
-    try:
-        parsed = list(string.Formatter().parse(word))
-    except ValueError as error:
-        raise RunFileError(
-            f"{where}, word {shown(word)}: {error}; a brace is written {{{{ or }}}}"
-        ) from None
+def _parse_word(
+    word: str, known: Sequence[str], where: str, orders: Mapping[str, int]
+) -> tuple[_Part, ...]:
     parts: list[_Part] = []
-    for text, name, form, conversion in parsed:
-        if name is not None and name not in known:
+    literal, begin = "", 0
+    for token in _TOKEN.finditer(word):
+        literal += word[begin : token.start()]
+        begin = token.end()
+        if token[0] in ("{{", "}}"):
+            literal += token[0][0]
+        elif token[1] is None:
             raise RunFileError(
-                f"{where}: unknown placeholder {{{name}}}; {suggestion(name, known)}"
+                f"{where}, word {shown(word)}: {token[0]!r} has no partner; a brace is written {{{{ or }}}}"
             )
-        if form or conversion:
-            raise RunFileError(f"{where}: a placeholder is a name alone: {{{name}}}")
-        parts.append((text, name))
-    return tuple(parts) or (("", None),)
+        else:
+            parts.append((literal, _read_placeholder(token[1], known, where, orders)))
+            literal = ""
+    literal += word[begin:]
+    if literal or not parts:
+        parts.append((literal, None))
+    return tuple(parts)
+
+
+def _read_placeholder(
+    field: str, known: Sequence[str], where: str, orders: Mapping[str, int]
+) -> _Placeholder:
+    if field in known:
+        return _Placeholder(field)
+    match = _ORDER.fullmatch(field)
+    if match is not None and match[1] in orders:
+        name, position, separator = match.groups()
+        if position is None:
+            return _Placeholder(name, separator=separator)
+        if int(position) < orders[name]:
+            return _Placeholder(name, int(position))
+        raise RunFileError(
+            f"{where}: {{{field}}}: the order {name!r} has the positions 0 to {orders[name] - 1}"
+        )
+    name = re.split("[!:]", field, maxsplit=1)[0]
+    if name in known and name != field:
+        raise RunFileError(
+            f"{where}: a placeholder is a name alone: {{{name}}}; only an order has a separator, as in {{{name}:-}}"
+        )
+    raise RunFileError(f"{where}: unknown placeholder {{{field}}}; {suggestion(field, known)}")
 
 
 def to_text(value: Any) -> str:

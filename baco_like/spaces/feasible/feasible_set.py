@@ -131,10 +131,26 @@ class FeasibleSet:
 
     def contains(self, codes: Codes) -> Mask:
         """Whether each row, ``(n, w)``, is a legal code and satisfies every constraint."""
-        good = np.ones(len(codes), dtype=np.bool_)
-        for factor in self.factors:
+        columns, counts, others = self._whole_numbers
+        free = codes[:, columns]
+        good = ((free >= 0) & (free < counts) & (free == np.floor(free))).all(axis=1)
+        for factor in others:
             good &= factor.contains(codes[:, factor.columns])
-        return good
+        return np.asarray(good)
+
+    @cached_property
+    def _whole_numbers(self) -> tuple[Ints, Array, tuple[Factor, ...]]:
+        """Columns and counts of the factors whose rows are all whole numbers below a count, and the other factors.
+
+        `contains` checks the former in one pass: with hundreds of flags, calls for each took most of its time.
+        """
+        counts = [getattr(factor, "whole_numbers", None) for factor in self.factors]
+        columns = [
+            f.columns for f, count in zip(self.factors, counts, strict=True) if count is not None
+        ]
+        known = np.array([count for count in counts if count is not None], dtype=np.float64)
+        others = tuple(f for f, count in zip(self.factors, counts, strict=True) if count is None)
+        return np.concatenate([np.empty(0, dtype=np.int64), *columns]), known, others
 
     def sample(self, n: int, rng: Rng) -> Codes:
         """Return n rows drawn independently and uniformly over the feasible configurations."""

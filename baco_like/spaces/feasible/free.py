@@ -11,6 +11,7 @@ import numpy as np
 
 from baco_like._typing import Array, Codes, Ints, Mask, Rng
 from baco_like.parameters import permutation_codes
+from baco_like.parameters.bases import IndexedParameter
 from baco_like.parameters.permutation_codes import Ranks, is_permutation
 from baco_like.parameters.protocol import Parameter
 from baco_like.spaces.feasible.feasible_set import Factor, FactorDefaults
@@ -37,6 +38,12 @@ class FreeScalar(FactorDefaults):
     def count(self) -> int | None:
         """Number of values, or None for a real."""
         return None if self.parameter.cardinality == math.inf else int(self.parameter.cardinality)
+
+    @cached_property
+    def whole_numbers(self) -> int | None:
+        """`count`, unless it is very large or the parameter's type has its own rule for legal codes."""
+        has_own_rule = getattr(type(self.parameter), "legal", None) is not IndexedParameter.legal
+        return None if has_own_rule or (self.count or math.inf) > _LISTED else self.count
 
     def steps(self) -> Sequence[ValueStep] | None:
         """Return the step of the parameter, or None if it has too many values."""

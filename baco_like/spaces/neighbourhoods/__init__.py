@@ -11,12 +11,13 @@ from baco_like.spaces.neighbourhoods.proposals import (
     ParameterLocation,
     locate_parameters,
 )
-from baco_like.spaces.neighbourhoods.single_change import adjacent, hamming
+from baco_like.spaces.neighbourhoods.single_change import RandomChanges, adjacent, hamming
 
 __all__ = [
     "DRAWS",
     "Neighbours",
     "ParameterLocation",
+    "RandomChanges",
     "adjacent",
     "hamming",
     "index_distance",

@@ -14,6 +14,7 @@ import numpy as np
 
 from baco_like._typing import Codes, Ints, Mask, Rng
 from baco_like.spaces.feasible.feasible_set import Factor
+from baco_like.spaces.feasible.free import FreeScalar
 from baco_like.spaces.feasible.group import TreeGroup
 from baco_like.spaces.feasible.ragged import replace_columns, sort_by_owner
 from baco_like.spaces.neighbourhoods import proposals
@@ -52,6 +53,69 @@ def hamming(space: Space, codes: Codes, rng: Rng, limit: int | None = None) -> N
         rows, owner = _complete_rows(space.feasible.factors, block, parts)
         blocks.append((rows, owner + begin))
     return join_neighbours(blocks, space.width)
+
+
+class RandomChanges:
+    """Draws a few changes of one parameter for each row, in the time of a few array operations.
+
+    With hundreds of parameters `hamming` returns thousands of neighbours for a row.
+
+    Args:
+        space: The space.
+    """
+
+    def __init__(self, space: Space) -> None:
+        locations = proposals.locate_parameters(space)
+        used = [location.used_codes() for location in locations]
+        self._locations = locations
+        self._listed = np.array([codes is not None for codes in used])
+        tables = [np.empty(0) if codes is None else codes for codes in used]
+        self._sizes = np.array([len(table) for table in tables])
+        self._starts = np.cumsum(self._sizes) - self._sizes
+        self._codes = np.concatenate([np.empty(0), *tables])
+        self._columns = np.array([location.columns.start for location in locations])
+        unlisted = {
+            loc.factor for loc, known in zip(locations, self._listed, strict=True) if not known
+        }
+        self._checked = [
+            factor
+            for factor in space.feasible.factors
+            if not isinstance(factor, FreeScalar) or factor in unlisted
+        ]
+
+    def draw(self, codes: Codes, rng: Rng, count: int) -> Neighbours:
+        """Return one random other value for each of ``count`` random parameters of each row, if that is feasible.
+
+        Args:
+            codes: Feasible rows of codes, ``(n, w)``.
+            rng: Random numbers.
+            count: Number of parameters.
+        """
+        n, total = len(codes), len(self._locations)
+        count = min(count, total)
+        parameter = rng.permuted(np.tile(np.arange(total), (n, 1)), axis=1)[:, :count].ravel()
+        owner = np.repeat(np.arange(n), count)
+        rows = codes[owner]
+        place = np.flatnonzero(self._listed[parameter])
+        which = parameter[place]
+        size, column = self._sizes[which], self._columns[which]
+        index = (rng.random(len(place)) * size).astype(np.int64)
+        start = self._starts[which]
+        own = self._codes[start + index] == rows[place, column]
+        index = np.where(own, (index + 1) % size, index)
+        rows[place, column] = self._codes[start + index]
+        for i in np.flatnonzero(~self._listed):
+            self._change_unlisted(rows, np.flatnonzero(parameter == i), self._locations[i], rng)
+        changed = (rows != codes[owner]).any(axis=1)
+        for factor in self._checked:
+            changed &= factor.contains(rows[:, factor.columns])
+        return rows[changed], owner[changed]
+
+    @staticmethod
+    def _change_unlisted(rows: Codes, place: Ints, location: ParameterLocation, rng: Rng) -> None:
+        """Change a parameter without a list of values, such as a permutation, in some of the rows."""
+        values, own = proposals.propose_values(location, rows[place], rng, 1)
+        rows[place[own, None], np.arange(rows.shape[1])[location.columns]] = values
 
 
 def _change_factor(

@@ -26,6 +26,7 @@ from typing import Any, Literal
 import numpy as np
 
 from baco_like._typing import Array, Ints, Rng
+from baco_like.surrogates.gp.distances import SquaredDistances
 from baco_like.surrogates.gp.kernel import Kernel
 from baco_like.surrogates.gp.prior import Prior, Priors
 
@@ -73,7 +74,7 @@ class Evidence:
     Attributes:
         kernel: The correlation.
         priors: Densities of the hyperparameters.
-        squares: Squared distance of the rows in every parameter, ``(p, n, n)``.
+        squares: Squared distance of the rows in every parameter.
         y: Values, ``(n,)``.
         variance: Known variance of every value, ``(n,)``.
         mean: The prior mean: zero, or a constant. The constant is its generalised least squares estimate
@@ -82,20 +83,15 @@ class Evidence:
 
     kernel: Kernel
     priors: Priors
-    squares: Array
+    squares: SquaredDistances
     y: Array
     variance: Array
     mean: Mean = "zero"
 
     @cached_property
-    def _flat(self) -> Array:
-        p, n, _ = self.squares.shape
-        return np.ascontiguousarray(self.squares.reshape(p, n * n))
-
-    @cached_property
     def prior(self) -> Prior:
         """The prior of the vector of all hyperparameters, ``(..., p + 2)``."""
-        return self.priors.joint(len(self.squares))
+        return self.priors.joint(self.squares.groups)
 
     @cached_property
     def _workspace(self) -> Array:
@@ -117,7 +113,7 @@ class Evidence:
         h = Hyperparameters.from_logs(theta)
         n = len(self.y)
         squared, *spare = self._workspace
-        np.dot(h.lengthscales**-2.0, self._flat, out=squared.reshape(-1))
+        self.squares.weighted_sum(h.lengthscales**-2.0, squared)
         covariance, slope = self.kernel.slope(squared, *spare)
         covariance *= h.outputscale
         covariance.flat[:: n + 1] += h.noise + self.variance
@@ -151,14 +147,14 @@ class Evidence:
         weights = inverse.T
         weights += np.multiply.outer(alpha, alpha)
         weights *= slope
-        by_lengthscale = (self._flat @ weights.ravel()) * (-h.outputscale * h.lengthscales**-2.0)
+        by_lengthscale = self.squares.contract(weights) * (-h.outputscale * h.lengthscales**-2.0)
         signal = float(alpha @ (residual - noises * alpha)) - (n - float(diagonal @ noises))
         noise = h.noise * float(alpha @ alpha - diagonal.sum())
         return np.concatenate([by_lengthscale, [0.5 * signal, 0.5 * noise]])
 
     def subset(self, rows: Ints) -> Evidence:
         """Return the evidence of some rows only."""
-        squares = self.squares[:, rows[:, None], rows]
+        squares = self.squares.subset(rows)
         return replace(self, squares=squares, y=self.y[rows], variance=self.variance[rows])
 
     def scores(self, thetas: Array) -> Array:
@@ -169,7 +165,7 @@ class Evidence:
         """
         values = np.exp(thetas)
         n = len(self.y)
-        squared = (values[:, :-2] ** -2.0) @ self._flat
+        squared = self.squares.weighted_sums(values[:, :-2] ** -2.0)
         bordered = np.zeros((len(thetas), n + 2, n + 2))
         bordered[:, :n, :n] = self.kernel.value(squared, np.empty_like(squared)).reshape(-1, n, n)
         bordered *= values[:, -2, None, None]
@@ -273,7 +269,7 @@ def maximise_evidence(
         count: Number of all observations; by default those in ``evidence``.
     """
     count = len(evidence.y) if count is None else count
-    groups = evidence.squares.shape[0]
+    groups = evidence.squares.groups
     earlier = from_json(start, groups)
     starts = [] if earlier is None else [earlier.logs]
     if earlier is not None and count % effort.fresh_every:
@@ -287,7 +283,7 @@ def maximise_evidence(
 
 def _best_draws(evidence: Evidence, effort: Effort, count: int, rng: Rng) -> list[Array]:
     """Return the logarithms of the best of many prior draws, scored on a subset of the rows."""
-    groups = evidence.squares.shape[0]
+    groups = evidence.squares.groups
     low, high = np.array(_bounds(groups)).T
     draws = np.log(evidence.prior.sample((effort.draws, groups + 2), rng)).clip(low, high)
     scored = evidence.subset(chosen_rows(evidence.y, effort.scored_rows, rng))
@@ -343,7 +339,7 @@ def _refine(evidence: Evidence, starts: Sequence[Array], steps: int, tolerance: 
         # L-BFGS-B shortens its step when it meets a large finite value, but not when it meets an infinite one.
         return (-value, -gradient) if math.isfinite(value) else (1e25, np.zeros_like(theta))
 
-    bounds = _bounds(evidence.squares.shape[0])
+    bounds = _bounds(evidence.squares.groups)
     factor = tolerance / np.finfo(float).eps
     best, lowest = starts[0], math.inf
     for start in starts:

@@ -13,6 +13,7 @@ from typing_extensions import override
 from baco_like._typing import Rng
 from baco_like.exceptions import StrategyError
 from baco_like.surrogates.gp.devices import has_gpu
+from baco_like.surrogates.gp.distances import parameter_distances
 from baco_like.surrogates.gp.fit import (
     Effort,
     Evidence,
@@ -21,7 +22,7 @@ from baco_like.surrogates.gp.fit import (
     chosen_rows,
     maximise_evidence,
 )
-from baco_like.surrogates.gp.kernel import MATERN32, MATERN52, Kernel, squared_distances
+from baco_like.surrogates.gp.kernel import MATERN32, MATERN52, Kernel
 from baco_like.surrogates.gp.model import GPModel, fit_imputed
 from baco_like.surrogates.gp.prior import Priors
 from baco_like.surrogates.protocol import Data, Featured, GaussianModel, GaussianSurrogate
@@ -66,7 +67,7 @@ class GaussianProcess(GaussianSurrogate):
         features = space.features(data.codes)
         owner = np.asarray(space.feature_owner)
         rows = chosen_rows(data.y, self.effort.fitted_rows, rng)
-        squares = squared_distances(features[rows], owner, len(space.active))
+        squares = parameter_distances(features[rows], owner, len(space.active))
         evidence = Evidence(
             self.kernel, self.priors, squares, data.y[rows], data.variance[rows], self.mean
         )

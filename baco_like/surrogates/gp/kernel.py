@@ -16,13 +16,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from baco_like._typing import Array, Features, Ints, Rng
+from baco_like._typing import Array, Features, Rng
 
 SQRT3 = float(np.sqrt(3.0))
 SQRT5 = float(np.sqrt(5.0))
-
-WIDE = 8
-"""Distances in a parameter with more feature columns are computed by one matrix product instead of column by column."""
 
 
 @dataclass(frozen=True)
@@ -117,36 +114,6 @@ RBF = Kernel("rbf", _rbf, _rbf_slope, _normal_frequencies)
 """exp(-r^2 / 2)."""
 
 KERNELS = {kernel.name: kernel for kernel in (MATERN52, MATERN32, RBF)}
-
-
-def squared_distances(features: Features, owner: Ints, groups: int) -> Array:
-    """Return the squared distance of all rows in every parameter, ``(groups, n, n)``.
-
-    Args:
-        features: ``(n, k)``.
-        owner: Index of the parameter that each column belongs to, ``(k,)``, in ``range(groups)``.
-        groups: Number of parameters.
-    """
-    n = len(features)
-    if np.array_equal(
-        owner, np.arange(groups)
-    ):  # one column per parameter, the usual case: no loop
-        columns = np.ascontiguousarray(features.T)
-        squared = columns[:, :, None] - columns[:, None, :]
-        squared *= squared
-        return squared
-    squared = np.zeros((groups, n, n))
-    sizes = np.bincount(owner, minlength=groups)
-    for group in np.flatnonzero(sizes > WIDE):
-        columns = features[:, owner == group]
-        squared[group] = cross_squared_distances(columns, columns)
-        np.fill_diagonal(squared[group], 0.0)
-    for column in np.flatnonzero(sizes[owner] <= WIDE):
-        x = features[:, column]
-        difference = np.subtract.outer(x, x)
-        difference *= difference
-        squared[owner[column]] += difference
-    return squared
 
 
 def cross_squared_distances(a: Features, b: Features) -> Array:

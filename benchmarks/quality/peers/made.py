@@ -140,6 +140,41 @@ def _flipped(cost: Callable[[np.ndarray], float], x: np.ndarray) -> float:
     return best
 
 
+def wide(seed: int = 0, flags: int = 150, numbers: int = 37) -> ValuedProblem:
+    """All flags and numbers of a compiler at once, with the compiler's own choices as defaults.
+
+    A fifth of the flags and a quarter of the numbers matter, and 60 pairs of flags interact. As in a real compiler most
+    defaults are right: a flip of a flag that matters costs 2 % on average.
+    """
+    rng = np.random.default_rng(300 + seed)
+    on = rng.random(flags) < 0.5
+    space = Space(
+        {f"flag_{i}": Categorical([False, True], default=bool(on[i])) for i in range(flags)}
+        | {f"number_{i}": Integer(1, 1000, log=True, default=30) for i in range(numbers)}
+    )
+    single = rng.normal(0.02, 0.06, flags) * (rng.random(flags) < 0.2)
+    pairs = rng.integers(0, flags, (60, 2))
+    both = rng.normal(0.0, 0.05, len(pairs))
+    weights = rng.gamma(2.0, 0.01, numbers) * (rng.random(numbers) < 0.25)
+    best = np.log(30.0) + rng.normal(0.0, 1.2, numbers)
+
+    def log_time(flipped: np.ndarray, logs: np.ndarray) -> float:
+        interacting = flipped[pairs[:, 0]] * flipped[pairs[:, 1]]
+        return float(flipped @ single + interacting @ both + weights @ (logs - best) ** 2)
+
+    least = min(
+        _flipped(lambda x: log_time(x, best), rng.integers(0, 2, flags).astype(float))
+        for _ in range(RESTARTS // 10)
+    )
+
+    def evaluate(config: Mapping[str, Any]) -> float:
+        values = list(config.values())
+        flipped = (np.array(values[:flags]) != on).astype(float)
+        return math.exp(log_time(flipped, np.log(np.array(values[flags:], dtype=float))))
+
+    return valued(f"wide_{seed}", "wide", space, evaluate, math.exp(least))
+
+
 def mixed(seed: int = 0) -> ValuedProblem:
     """Numbers, choices and an order of four loops; about 40 % of the configurations fail, and nothing says which."""
     rng = np.random.default_rng(200 + seed)
@@ -190,9 +225,16 @@ MADE: Mapping[str, Callable[[], ValuedProblem]] = {
     **{f"tour_{n}": partial(tour, n) for n in (8, 12, 15)},
     **{f"assignment_{n}": partial(assignment, n) for n in (8, 10, 15)},
     "flags_24": flags,
+    **{f"wide_{seed}": partial(wide, seed) for seed in range(3)},
     "mixed_0": mixed,
     "mixed_1": partial(mixed, 1),
 }
 
-GROUPS = {"tour": "orders", "assignment": "orders", "flags": "flags", "mixed": "mixed"}
+GROUPS = {
+    "tour": "orders",
+    "assignment": "orders",
+    "flags": "flags",
+    "wide": "wide",
+    "mixed": "mixed",
+}
 """The kind of space, by the first word of the name."""

@@ -132,3 +132,19 @@ def test_ties_are_broken_at_random_and_nan_is_last():
         0
     ][:, 0]
     assert list(order[:4]) == [1, 2, 3, 4]
+
+
+def test_the_search_of_a_wide_space_scores_few_rows_and_finds_the_best():
+    space = Space({f"flag_{i}": [False, True] for i in range(150)} | {"tile": [1, 2, 4, 8]})
+    _, bowl_score = bowl(space)
+    scored = []
+
+    def score(codes):
+        scored.append(len(codes))
+        return bowl_score(codes)
+
+    start = space.feasible.sample(3, np.random.default_rng(1))
+    search = LocalSearch(candidates=200)
+    found = search.maximise(score, space, 1, np.random.default_rng(2), start, nothing)
+    assert bowl_score(found)[0] == 0.0  # of random rows it is near -75
+    assert sum(scored) < 9_000  # with all neighbours in every step it would be more than 15,000

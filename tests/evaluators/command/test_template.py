@@ -63,7 +63,7 @@ def test_empty_words_stay() -> None:
         ("cc {0}", "unknown placeholder"),
         ("cc {tile!r}", "a name alone"),
         ("cc {tile:>5}", "a name alone"),
-        ("cc {tile:{order}}", "a name alone"),
+        ("cc {tile:{order}}", "a brace is written"),
         ("cc {tile", "a brace is written"),
         ("cc tile}", "a brace is written"),
         ("cc 'x", "No closing quotation"),
@@ -139,3 +139,28 @@ def test_what_only_a_shell_understands_is_refused(text: str) -> None:
     assert Template.parse(f"sh -c '{text}'", [], "run").fill({})[2] == text
     assert Template.parse("awk -F '|' x", [], "run").fill({}) == ["awk", "-F", "|", "x"]
     assert Template.parse('x "a > $b" c\\;d', [], "run").fill({}) == ["x", "a > $b", "c;d"]
+
+
+def test_an_order_has_elements_and_a_separator_of_its_own() -> None:
+    def fill(text: str) -> list[str]:
+        template = Template.parse(text, ["order", "tile"], "run", {"order": 3})
+        assert template.placeholders <= {"order", "tile"}
+        return template.fill({"order": ("i", "j", "k"), "tile": "8"})
+
+    assert fill("k {order} {order:-} {order:} '{order: }' {order:::}") == [
+        *("k", "i,j,k", "i-j-k", "ijk", "i j k", "i::j::k"),
+    ]
+    assert fill("k -o{order[2]}{order[0]} {order[1]}") == ["k", "-oki", "j"]
+    assert Template.parse("k 'a;b' {order:;}", ["order"], "run", {"order": 2}).words
+    with pytest.raises(
+        RunFileError, match=r"\{order\[3\]\}: the order 'order' has the positions 0 to 2"
+    ):
+        fill("k {order[3]}")
+    with pytest.raises(RunFileError, match="unknown placeholder"):
+        fill("k {tile[0]}")
+
+
+def test_a_list_of_words_becomes_words() -> None:
+    template = Template.parse("cc {flags} -o x{flags}", ["flags"], "build")
+    assert template.fill({"flags": ["-O2", "-f x"]}) == ["cc", "-O2", "-f x", "-o", "x-O2 '-f x'"]
+    assert template.fill({"flags": []}) == ["cc", "-o", "x"]

@@ -1,0 +1,199 @@
+"""Ask a compiler for its options: switches, numbers and choices, with its own defaults at one optimization level.
+
+GCC prints them by ``-Q --help=optimizers`` and ``-Q --help=params``, LLVM's tools by ``--help-list-hidden`` (the types)
+and ``--print-all-options`` (the defaults). Clang has switches of its own (``--help-hidden``, without defaults) and
+passes LLVM's options on (``-mllvm``).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+
+from baco_like.exceptions import EvaluatorError
+
+_SECONDS = 60.0
+
+_GCC_SWITCH = re.compile(r"^  (-[fm][\w-]+)\s+\[(enabled|disabled)\]", re.MULTILINE)
+_GCC_NUMBER = re.compile(
+    r"^  --param=([\w-]+)=(?:<(-?\d+),(-?\d+)>)?[ \t]+(-?\d+)[ \t]*$", re.MULTILINE
+)
+_GCC_CHOICE = re.compile(
+    r"^  (-[fm][\w-]+|--param=[\w-]+)=\[([^\]\n]+)\][ \t]+(\S+)[ \t]*$", re.MULTILINE
+)
+_CLANG_SWITCH = re.compile(r"^  (-[fm][a-z][\w-]*)(?=[ \t]|$)", re.MULTILINE)
+_LLVM_OPTION = re.compile(r"^  --?([\w-]+)(?:=<(\w+)>)?[ \t]+-[ \t]", re.MULTILINE)
+_LLVM_CHOICE = re.compile(r"^    =([\w-]+)", re.MULTILINE)
+_LLVM_DEFAULT = re.compile(r"^  --?([\w-]+)[ \t]+= .*?\(default: ([^)\n]*)\)[ \t]*$", re.MULTILINE)
+_WHOLE_NUMBERS = ("int", "uint", "long", "ulong", "number", "unsigned")
+
+_LARGEST = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class NumberOption:
+    """An option that takes a whole number.
+
+    Attributes:
+        default: The compiler's own value.
+        low: Smallest allowed value, or None if the compiler does not say.
+        high: Largest allowed value, or None.
+    """
+
+    default: int
+    low: int | None = None
+    high: int | None = None
+
+    def values(self) -> list[int]:
+        """Return values worth trying: all of a small range, else the default times powers of 2 from 1/8 to 8.
+
+        Returns:
+            Increasing values with the default among them; an empty list if the default is 0 or below and the range is
+            not small, because then nothing says which values make sense.
+        """
+        if self.low is not None and self.high is not None and self.high - self.low < 8:
+            return list(range(self.low, self.high + 1))
+        if self.default <= 0:
+            return []
+        low, high = max(self.low or 1, 1), self.high or _LARGEST
+        scaled = (round(self.default * 2.0**power) for power in range(-3, 4))
+        return sorted({value for value in scaled if low <= value <= high} | {self.default})
+
+
+@dataclass(frozen=True)
+class CompilerOptions:
+    """The options of a compiler at one optimization level.
+
+    Attributes:
+        switches: Whether each switch, such as ``-funroll-loops``, is on; None if the compiler does not say.
+        numbers: Options with a whole number, by name: ``max-unroll-times`` for GCC, ``unroll-count`` for LLVM.
+        choices: Options with words, such as ``-fvect-cost-model``: the words, and the compiler's own, or None.
+        number_words: The words of an option with a number, with ``{name}`` and ``{value}``.
+        has_pairs: Whether ``-fno-x`` is the opposite of ``-fx``; otherwise it is ``-fx=0``, as for LLVM's tools.
+    """
+
+    switches: Mapping[str, bool | None] = field(default_factory=dict)
+    numbers: Mapping[str, NumberOption] = field(default_factory=dict)
+    choices: Mapping[str, tuple[tuple[str, ...], str | None]] = field(default_factory=dict)
+    number_words: tuple[str, ...] = ("--param={name}={value}",)
+    has_pairs: bool = True
+
+
+def parse_gcc(text: str) -> CompilerOptions:
+    """Return the options in the output of ``gcc -O2 -Q --help=optimizers`` and ``--help=params``, in any order.
+
+    Options that GCC lists without a value, or only for another language, are left out.
+    """
+    choices = {}
+    for name, words, default in _GCC_CHOICE.findall(text):
+        known = tuple(words.split("|"))
+        choices[name] = (known, default if default in known else None)
+    return CompilerOptions(
+        switches={name: state == "enabled" for name, state in _GCC_SWITCH.findall(text)},
+        numbers={
+            name: NumberOption(int(value), *(int(end) if end else None for end in (low, high)))
+            for name, low, high, value in _GCC_NUMBER.findall(text)
+        },
+        choices=choices,
+    )
+
+
+def parse_llvm(types: str, defaults: str, prefix: str = "") -> CompilerOptions:
+    """Return the options of ``opt``, ``llc`` or, through ``-mllvm``, of clang.
+
+    Args:
+        types: The output of ``--help-list-hidden``.
+        defaults: The output of ``--print-all-options``.
+        prefix: Word before each option: ``-mllvm`` for clang.
+    """
+    values = dict(_LLVM_DEFAULT.findall(defaults))
+    switches: dict[str, bool | None] = {}
+    numbers, choices = {}, {}
+    options = list(_LLVM_OPTION.finditer(types))
+    ends = [option.start() for option in options[1:]] + [len(types)]
+    for option, end in zip(options, ends, strict=True):
+        name, kind = option.groups()
+        value = values.get(name, "").strip()
+        words = _LLVM_CHOICE.findall(types[option.end() : end])
+        if kind is None and value in ("0", "1"):
+            switches[f"-{name}"] = value == "1"
+        elif kind in _WHOLE_NUMBERS and re.fullmatch(r"-?\d{1,10}", value):
+            numbers[name] = NumberOption(int(value), 0 if kind.startswith("u") else None)
+        elif kind == "value" and words:
+            choices[f"-{name}"] = (tuple(words), value if value in words else None)
+    form = (*([prefix] if prefix else []), "-{name}={value}")
+    return CompilerOptions(switches, numbers, choices, form, has_pairs=False)
+
+
+def parse_clang(text: str) -> dict[str, bool | None]:
+    """Return the switches in the output of ``clang --help-hidden``; clang does not say which are on.
+
+    ``-fx`` and ``-fno-x`` are one switch.
+    """
+    listed = dict.fromkeys(_CLANG_SWITCH.findall(text))
+    return {
+        name: None
+        for name in listed
+        if not (name[2:5] == "no-" and f"{name[:2]}{name[5:]}" in listed)
+    }
+
+
+@cache
+def read_options(program: str, level: str = "-O2") -> CompilerOptions:
+    """Ask a compiler for its options.
+
+    Args:
+        program: ``gcc``, ``g++``, ``cc``, ``clang``, ``opt``, ``llc``, or the path of one.
+        level: The optimization level at which the defaults are read.
+
+    Raises:
+        EvaluatorError: There is no such program, or it is not one of these compilers.
+    """
+    version = _run(program, "--version")
+    if "clang" in version:
+        compiled = ("-c", "-x", "c", "/dev/null", "-o", "/dev/null", level)
+        inner = parse_llvm(
+            _run(program, *compiled, "-mllvm", "--help-list-hidden"),
+            _run(program, *compiled, "-mllvm", "--print-all-options"),
+            "-mllvm",
+        )
+        own = parse_clang(_run(program, "--help-hidden"))
+        return CompilerOptions(own, inner.numbers, {}, inner.number_words)
+    if "LLVM version" in version:
+        return parse_llvm(
+            _run(program, "--help-list-hidden"),
+            _run(program, level, "--print-all-options", "/dev/null", "-o", "/dev/null"),
+        )
+    kinds = ("optimizers", "params")
+    text = "\n".join(_run(program, level, "-Q", f"--help={kind}") for kind in kinds)
+    options = parse_gcc(text)
+    if options.switches:
+        return options
+    raise EvaluatorError(
+        f"compiler = {program!r}: it is neither GCC, clang nor a tool of LLVM, so it cannot be asked for its "
+        "defaults; write compiler = '' to ask none"
+    )
+
+
+def _run(program: str, *arguments: str) -> str:
+    try:
+        finished = subprocess.run(
+            [program, *arguments],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_SECONDS,
+            check=False,
+            env={**os.environ, "LC_ALL": "C"},  # English messages
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        reason = getattr(error, "strerror", None) or f"no answer in {_SECONDS:g} s"
+        raise EvaluatorError(
+            f"compiler = {program!r} cannot be asked for its defaults: {reason}; name an installed compiler, or write "
+            'compiler = "" to ask none'
+        ) from None
+    # opt prints its options, then complains about the empty input.
+    return (finished.stdout + b"\n" + finished.stderr).decode(errors="replace")

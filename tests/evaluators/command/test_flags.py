@@ -1,0 +1,239 @@
+"""Flags as parameters, and the options that compilers print."""
+
+from __future__ import annotations
+
+import shutil
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from baco_like import Integer, Space
+from baco_like.evaluators import Flags
+from baco_like.evaluators.command.compilers import (
+    NumberOption,
+    parse_clang,
+    parse_gcc,
+    parse_llvm,
+    read_options,
+)
+from baco_like.evaluators.command.flags import opposite
+from baco_like.evaluators.settings_table import Table
+from baco_like.exceptions import EvaluatorError, RunFileError, SpaceError
+
+GCC_O2 = """The following options control optimizations:
+  -O<number>                  \t\t
+  -faggressive-loop-optimizations \t[enabled]
+  -falign-functions=          \t\t16
+  -ffast-math                 \t\t
+  -finline-functions          \t\t[enabled]
+  -frtti                      \t\t[available in C++, D, ObjC++]
+  -fstack-reuse=[all|named_vars|none] \tall
+  -funroll-loops              \t\t[disabled]
+  -fassociative-math          \t\t[disabled]
+  -fvect-cost-model=[unlimited|dynamic|cheap|very-cheap] \tvery-cheap
+  -fexcess-precision=[fast|standard|16] \t[default]
+The following options control parameters:
+  --param=align-threshold=<1,65536> \t\t100
+  --param=asan-stack=<0,1>    \t\t1
+  --param=logical-op-non-short-circuit=<0,1> \t-1
+  --param=max-unroll-times=   \t\t8
+  --param=ranger-logical-depth=<1,999> \t6
+  --param=evrp-mode=          \t\tranger
+"""
+GCC_O3 = GCC_O2.replace("-funroll-loops              \t\t[disabled]", "-funroll-loops \t[enabled]")
+
+LLVM_TYPES = """OPTIONS:
+  --enable-unroll-and-jam                                       - Enable Unroll And Jam Pass
+  --inline-threshold=<int>                                      - Control the amount of inlining (default = 225)
+  --unroll-count=<uint>                                         - Use this unroll count
+  --accel-tables=<value>                                        - Output dwarf accelerator tables.
+    =Default                                                    -   Default for platform
+    =Disable                                                    -   Disabled.
+  --mcpu=<cpu-name>                                             - Target a specific cpu type
+"""
+LLVM_DEFAULTS = """  --enable-unroll-and-jam            = 0        (default: 0)
+  --inline-threshold                 = 225      (default: 225)
+  --unroll-count                     = 0        (default: 0)
+  --accel-tables                     = Default  (default: Default)
+  --mcpu                             = x86      (default: )
+"""
+
+CLANG = """OPTIONS:
+  -fno-unroll-loops       Turn off loop unroller
+  -funroll-loops          Turn on loop unroller
+  -fslp-vectorize         Enable the superword-level parallelism vectorization passes
+  -fno-plt                Use GOT indirection instead of PLT
+  -fvisibility=<value>    Set the default symbol visibility
+  -g                      Generate source-level debug information
+"""
+
+
+def flags(**settings: Any) -> Flags:
+    options = {"-O2": parse_gcc(GCC_O2), "-O3": parse_gcc(GCC_O3)}
+    return Flags(**{"compiler": "gcc", "options": options, **settings})
+
+
+def test_the_options_of_gcc() -> None:
+    options = parse_gcc(GCC_O2)
+    assert options.switches == {
+        "-faggressive-loop-optimizations": True,
+        "-finline-functions": True,
+        "-funroll-loops": False,
+        "-fassociative-math": False,
+    }
+    assert options.numbers == {
+        "align-threshold": NumberOption(100, 1, 65536),
+        "asan-stack": NumberOption(1, 0, 1),
+        "logical-op-non-short-circuit": NumberOption(-1, 0, 1),
+        "max-unroll-times": NumberOption(8),
+        "ranger-logical-depth": NumberOption(6, 1, 999),
+    }
+    assert options.choices["-fvect-cost-model"][1] == "very-cheap"
+    assert options.choices["-fexcess-precision"] == (("fast", "standard", "16"), None)
+
+
+def test_the_options_of_llvm_and_clang() -> None:
+    options = parse_llvm(LLVM_TYPES, LLVM_DEFAULTS)
+    assert options.switches == {"-enable-unroll-and-jam": False}
+    assert options.numbers == {
+        "inline-threshold": NumberOption(225),
+        "unroll-count": NumberOption(0, 0),
+    }
+    assert options.choices == {"-accel-tables": (("Default", "Disable"), "Default")}
+    assert parse_clang(CLANG) == {"-funroll-loops": None, "-fslp-vectorize": None, "-fno-plt": None}
+    tool = Flags(
+        on_off=["-enable-unroll-and-jam"],
+        params={"inline-threshold": [100]},
+        options={"-O2": options},
+    )
+    config = {"enable_unroll_and_jam": True, "inline_threshold": 100}
+    assert tool.words(config) == ["-O2", "-enable-unroll-and-jam", "-inline-threshold=100"]
+    through_clang = parse_llvm(LLVM_TYPES, LLVM_DEFAULTS, "-mllvm")
+    clang = Flags(params={"inline-threshold": [100]}, options={"-O2": through_clang})
+    assert clang.words(config) == ["-O2", "-mllvm", "-inline-threshold=100"]
+
+
+def test_values_around_a_default() -> None:
+    assert NumberOption(8).values() == [1, 2, 4, 8, 16, 32, 64]
+    assert NumberOption(90, 0, 100).values() == [11, 22, 45, 90]
+    assert NumberOption(1, 0, 1).values() == [0, 1]
+    assert NumberOption(0).values() == []
+
+
+@pytest.mark.parametrize("level", ["-O2", "-O3"])
+def test_the_default_configuration_is_the_compilers_own_choice(level: str) -> None:
+    own = flags(
+        on_off=["-funroll-loops", "-finline-functions", "-march=native"],
+        params={"max-unroll-times": [4, 16], "-falign-loops": [16, 32]},
+        level=level,
+    )
+    default = Space(own.parameters).default_config
+    assert default is not None
+    assert own.words(default) == [level]
+    assert default["funroll_loops"] is (level == "-O3")
+    assert own.parameters["max_unroll_times"].values == (4, 8, 16)
+
+
+def test_words_say_what_differs_from_the_compilers_choice_at_the_level() -> None:
+    own = flags(
+        on_off=["-funroll-loops", "-finline-functions", "-march=native", "-fno-associative-math"],
+        params={"max-unroll-times": [4], "-falign-loops": [16]},
+        groups={"vectors": ["-fvect-cost-model=dynamic", "-fvect-cost-model=very-cheap", ""]},
+        level=["-O2", "-O3"],
+    )
+    config = {
+        "level": "-O2",
+        "vectors": "",
+        "funroll_loops": True,
+        "finline_functions": False,
+        "march_native": True,
+        "fno_associative_math": False,
+        "max_unroll_times": 4,
+        "falign_loops": 16,
+        "another": 1,
+    }
+    words = ["-funroll-loops", "-fno-inline-functions", "-march=native", "-fassociative-math"]
+    numbers = ["--param=max-unroll-times=4", "-falign-loops=16"]
+    assert own.words(config) == ["-O2", *words, *numbers]
+    assert own.words({**config, "level": "-O3"}) == ["-O3", *words[1:], *numbers]
+    assert own.text({**config, "vectors": "-flto 'a b'"}).startswith("-O2 -flto 'a b' -funroll")
+    assert own.parameters["vectors"].default == "-fvect-cost-model=very-cheap"
+
+
+def test_all_flags_of_a_compiler() -> None:
+    own = flags(on_off="all", params="all", exclude=["ranger-logical-depth"])
+    assert list(own.parameters) == [
+        *("faggressive_loop_optimizations", "finline_functions", "funroll_loops"),
+        *("align_threshold", "logical_op_non_short_circuit", "max_unroll_times"),
+    ]
+    assert own.words(Space(own.parameters).default_config or {}) == ["-O2"]
+
+
+def test_without_a_compiler_a_switch_is_off_and_a_number_unset() -> None:
+    own = Flags(on_off=["-fx"], params={"n": [4, 8], "m": Integer(1, 9)}, compiler="", level="-Os")
+    assert own.words({"fx": False, "n": "unset", "m": 3}) == ["-Os", "--param=m=3"]
+    assert own.words({"fx": True, "n": 8, "m": 3}) == ["-Os", "-fx", "--param=n=8", "--param=m=3"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"on_off": ["-fx", "-fno-x"]}, "-fx and -fno-x are the same switch"),
+        ({"on_off": ["x"]}, "a flag is one word that begins with '-'"),
+        ({"on_off": ["-a -b"]}, "one word"),
+        ({"groups": {"g": []}}, "the group 'g' is empty"),
+        ({"groups": {"g": ["O2"]}}, "a flag begins with '-'"),
+        ({"params": {"max-unrol-times": [4]}}, "no parameter 'max-unrol-times'; did you mean"),
+        ({"params": {"align-threshold": [0]}}, "allows 1 to 65536, not 0"),
+        ({"params": {"max-unroll-times": {"low": 1}}}, "give low and high"),
+        ({"params": {"max-unroll-times": {"low": 9, "high": 12}}}, "own value, 8, lies outside"),
+        ({"params": {"max-unroll-times": 4}}, "a list of numbers, or low and high"),
+        ({"params": {"max-unroll-times": ["4"]}}, "a list of numbers, or low and high"),
+        ({"on_off": ["-fx"], "groups": {"fx": ["-fy"]}}, "two of them become the parameter 'fx'"),
+        ({"level": []}, "give one level"),
+        ({"on_off": "all", "options": None, "compiler": ""}, "needs a compiler"),
+    ],
+)
+def test_wrong_flags_are_refused(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(SpaceError, match=message):
+        flags(**settings)
+
+
+@given(st.from_regex(r"-[fmW](no-)?[a-m][a-z0-9-]{0,9}", fullmatch=True))
+def test_the_opposite_of_the_opposite_is_the_flag(flag: str) -> None:
+    other = opposite(flag)
+    assert other is not None
+    assert other != flag
+    assert opposite(other) == flag
+
+
+def test_flags_without_an_opposite() -> None:
+    assert [opposite(flag) for flag in ("-march=native", "-O3", "-s", "--param=x=1")] == [None] * 4
+
+
+def test_a_compiler_that_cannot_be_asked() -> None:
+    with pytest.raises(EvaluatorError, match="cannot be asked for its defaults: No such file"):
+        read_options("no-such-compiler")
+    with pytest.raises(EvaluatorError, match="neither GCC, clang nor a tool of LLVM"):
+        read_options("true")
+    table = Table("flags", {"compiler": "", "onoff": []})
+    with pytest.raises(RunFileError, match=r"\[flags\] has no key 'onoff'"):
+        Flags.from_table(table)
+
+
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
+def test_the_installed_gcc_answers() -> None:
+    slow, fast = (read_options("gcc", level).switches for level in ("-O1", "-O3"))
+    assert len(slow) > 100
+    assert not slow["-ftree-vectorize"]
+    assert fast["-fgcse-after-reload"]
+    assert read_options("gcc").numbers["max-unroll-times"].default == 8
+
+
+@pytest.mark.skipif(shutil.which("opt") is None, reason="needs LLVM's opt")
+def test_the_installed_opt_answers() -> None:
+    options = read_options("opt")
+    assert options.numbers["inline-threshold"].default == 225
+    assert "-enable-unroll-and-jam" in options.switches
