@@ -1,8 +1,14 @@
 """Children that lead a process group: their end, signals to the whole group, and processes that left it.
 
 Each child is started in its own session (``start_new_session=True``). Its process number is then also the number of a
-process group that can be killed as a whole. Its environment carries a mark, which identifies processes that have left
-the group.
+process group that can be killed as a whole.
+
+A mark identifies processes that have left the group, even if all their parents have ended (daemons). A variable of the
+environment carries it; and on Linux also the soft limit of file locks, because a daemon may start with an empty
+environment. Every process inherits this limit, any process may set it, everybody can read it, and it has no other
+effect since Linux 2.4.25 (setrlimit(2), RLIMIT_LOCKS). The alternatives have disadvantages for a library: a process
+that adopts orphans (PR_SET_CHILD_SUBREAPER) also gets those of the user's own code, and cannot tell which of several
+evaluations has started one; a control group needs rights that users and containers rarely have.
 
 A child is not reaped (``waitpid``) before its group has been killed: until then its number cannot be given to another
 process, so that a signal never reaches the group of another program.
@@ -16,6 +22,7 @@ import secrets
 import selectors
 import signal
 import subprocess
+import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -37,6 +44,22 @@ _MAX_PROBED = 256
 def new_mark() -> str:
     """Return a mark that no other process has."""
     return secrets.token_hex(8)
+
+
+def mark_number(mark: str) -> int:
+    """Return the limit of file locks that carries a mark, 60 bits."""
+    return int(mark, 16) >> 4
+
+
+def mark_shell(mark: str) -> list[str]:
+    """Return the commands by which a shell marks itself and what it starts; none on systems without such a limit.
+
+    The letter of the limit depends on the shell. Where it has none, only the environment carries the mark.
+    """
+    if sys.platform != "linux":
+        return []
+    number = mark_number(mark)
+    return [f"{{ ulimit -S -w {number} || ulimit -S -x {number} || :; }} 2>/dev/null"]
 
 
 def mark_variable(mark: str) -> dict[str, str]:
@@ -101,10 +124,10 @@ def reap(child: subprocess.Popen[bytes]) -> None:
 
 
 def kill_marked(mark: str, since: int) -> None:
-    """Kill processes that left the group; they still carry the mark in their environment.
+    """Kill processes that left the group; they still carry the mark in their environment or limits.
 
     Args:
-        mark: The mark in the environment of the child.
+        mark: The mark of the child.
         since: Process number of the child. Numbers are given in ascending order, so only later ones can be its
             descendants.
     """
@@ -117,13 +140,30 @@ def kill_marked(mark: str, since: int) -> None:
 
 def _kill_round(mark: str, since: int, last: int | None) -> int:
     """Kill the processes with a mark; return their number."""
-    variable, count = f"{_MARK}={mark}".encode(), 0
+    variable, limit, count = f"{_MARK}={mark}".encode(), str(mark_number(mark)).encode(), 0
     for number in _candidates(since, last):
+        process = _PROC / str(number)
         with contextlib.suppress(OSError):
-            if variable in (_PROC / str(number) / "environ").read_bytes().split(b"\0"):
+            if _has_variable(process, variable) or _has_limit(process, limit):
                 os.kill(number, signal.SIGKILL)
                 count += 1
     return count
+
+
+def _has_variable(process: Path, variable: bytes) -> bool:
+    try:
+        return variable in (process / "environ").read_bytes().split(b"\0")
+    except PermissionError:  # of another user
+        return False
+
+
+def _has_limit(process: Path, limit: bytes) -> bool:
+    """Whether a process that has not ended yet has this soft limit of file locks."""
+    for line in (process / "limits").read_bytes().splitlines():
+        if line.startswith(b"Max file locks"):
+            is_marked = line.split()[3] == limit
+            return is_marked and b") Z" not in (process / "stat").read_bytes()
+    return False
 
 
 def _candidates(since: int, last: int | None) -> Iterable[int]:

@@ -1,7 +1,8 @@
 """End child processes if this process is killed.
 
 A process that gets SIGKILL cannot end its children. A small shell next to it therefore reads from a pipe which process
-groups are running. When the pipe ends, because its only writer has died, the shell kills the groups that are left.
+groups are running. When the pipe ends, because its only writer has died, the shell kills the groups that are left, and
+the processes that have left these groups with their mark (`group`).
 
 The alternative, the kernel's parent death signal, reaches the direct child only. Also, Python can set it only between
 fork and exec, where running Python code is unsafe in a process with threads.
@@ -17,17 +18,32 @@ import threading
 from collections.abc import Iterator
 
 _SCRIPT = """
-groups=
-while read -r sign group; do
+groups= marks=
+while read -r sign group mark; do
     rest=
     for each in $groups; do
         [ "$each" = "$group" ] || rest="$rest $each"
     done
-    groups=$rest
-    [ "$sign" = + ] && groups="$groups $group"
+    groups=$rest rest=
+    for each in $marks; do
+        [ "$each" = "$mark" ] || rest="$rest $each"
+    done
+    marks=$rest
+    [ "$sign" = + ] && groups="$groups $group" && marks="$marks $mark"
 done
 for group in $groups; do
     kill -s KILL -- "-$group"
+done
+[ "$marks" ] || exit
+pattern=
+for mark in $marks; do
+    pattern="$pattern|$mark"
+done
+for round in 1 2 3; do
+    for limits in $(grep -lsE "^Max file locks +(${pattern#?}) " /proc/[0-9]*/limits); do
+        number=${limits#/proc/}
+        kill -s KILL "${number%/limits}"
+    done
 done
 """
 
@@ -69,14 +85,19 @@ def prepare() -> None:
 
 
 @contextlib.contextmanager
-def guard(group: int) -> Iterator[None]:
-    """Have a process group killed if this process dies within the ``with`` block, in whatever way."""
+def guard(group: int, mark: int) -> Iterator[None]:
+    """Have a process group killed if this process dies within the ``with`` block, in whatever way.
+
+    Args:
+        group: Number of the group.
+        mark: The limit of file locks that its processes have, which may have left the group.
+    """
     prepare()
-    _send(f"+ {group}\n")
+    _send(f"+ {group} {mark}\n")
     try:
         yield
     finally:
-        _send(f"- {group}\n")
+        _send(f"- {group} {mark}\n")
 
 
 def _send(line: str) -> None:

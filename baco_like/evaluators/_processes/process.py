@@ -8,11 +8,13 @@ Ctrl-C), and soon after this process is killed.
 from __future__ import annotations
 
 import contextlib
+import errno
 import math
 import os
 import re
 import resource
 import selectors
+import shutil
 import signal
 import subprocess
 import sys
@@ -155,21 +157,23 @@ def run_command(
         EvaluatorError: It was ended by ``stop``.
     """
     mark = group.new_mark()
+    variables = {**os.environ, **(environment or {}), **group.mark_variable(mark)}
+    _check_program(command[0], folder, variables)
     outputs = (OutputBuffer(), OutputBuffer())
     guardian.prepare()  # before the clock starts
     started = time.perf_counter()
     with restrict_cpus(cpus):
         child = subprocess.Popen(
-            _add_limits(command, memory),
+            _add_limits(command, memory, mark),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             cwd=folder,
-            env={**os.environ, **(environment or {}), **group.mark_variable(mark)},
+            env=variables,
             start_new_session=True,
         )
     try:
-        with guardian.guard(child.pid), contextlib.ExitStack() as stack:
+        with guardian.guard(child.pid, group.mark_number(mark)), contextlib.ExitStack() as stack:
             watch = _Watch(child, outputs, stop, stack)
             timed_out = not watch.wait_for_exit(timeout)
             seconds = time.perf_counter() - started
@@ -249,14 +253,30 @@ class _Watch:
                 self._selector.unregister(key.fileobj)
 
 
-def _add_limits(command: Sequence[str], memory: int | None) -> list[str]:
-    """Return the command, started through ``ulimit`` if it needs limits.
+def _check_program(program: str, folder: Path | None, variables: Mapping[str, str]) -> None:
+    """Raise the error of starting a program that is missing; the shell of `_add_limits` would only print it.
+
+    Raises:
+        OSError: It does not exist or is not executable.
+    """
+    if os.sep in program:
+        path: str | None = os.path.join(folder or "", program)
+    else:
+        path = shutil.which(program, path=variables.get("PATH", os.defpath))
+    if path is None or not os.path.exists(path):
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), program)
+    if os.path.isdir(path) or not os.access(path, os.X_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), program)
+
+
+def _add_limits(command: Sequence[str], memory: int | None, mark: str) -> list[str]:
+    """Return the command, started through ``ulimit`` if it needs limits, or a limit as its mark.
 
     A small shell sets the limits in the child before the program starts. The program and its arguments are positional
     parameters, which the shell never interprets. (`subprocess` can also call Python code between fork and exec, but
     this is unsafe in a process with threads.)
     """
-    limits = []
+    limits = group.mark_shell(mark)
     if resource.getrlimit(resource.RLIMIT_CORE)[0] != 0:
         # A crash is an ordinary outcome, and must not leave a core file.
         limits.append("ulimit -c 0")

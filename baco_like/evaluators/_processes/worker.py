@@ -59,9 +59,10 @@ _EXIT_TIMEOUT = 2.0
 
 _BOOT = (
     "import sys; sys.path[:] = sys.argv[3].split('\\n'); "
-    "from baco_like.evaluators._processes.worker_main import main; main(int(sys.argv[1]), int(sys.argv[2]))"
+    "from baco_like.evaluators._processes.worker_main import main; "
+    "main(int(sys.argv[1]), int(sys.argv[2]), int(sys.argv[4]))"
 )
-"""Program of the process. Its arguments are the two descriptors and this process's import path."""
+"""Program of the process. Its arguments are the two descriptors, this process's import path and the mark."""
 
 
 class Worker:
@@ -170,12 +171,12 @@ class _WorkerProcess:
         folder, mark, owner = LazyFolder(), group.new_mark(), os.getpid()
         child_requests, requests = os.pipe()
         replies, child_replies = os.pipe()
-        ends = (child_requests, child_replies)
+        ends, number = (child_requests, child_replies), str(group.mark_number(mark))
         try:
             variables = {"TMPDIR": str(folder.path), **environment, **group.mark_variable(mark)}
             with restrict_cpus(cpus):
                 child = subprocess.Popen(
-                    [sys.executable, "-c", _BOOT, *map(str, ends), "\n".join(sys.path)],
+                    [sys.executable, "-c", _BOOT, *map(str, ends), "\n".join(sys.path), number],
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.STDOUT,
@@ -196,7 +197,7 @@ class _WorkerProcess:
         for descriptor in (requests, replies):
             os.set_blocking(descriptor, False)
         guard = contextlib.ExitStack()
-        guard.enter_context(guardian.guard(child.pid))
+        guard.enter_context(guardian.guard(child.pid, group.mark_number(mark)))
         channel = Channel(child, requests, replies)
 
         def clean_up() -> None:

@@ -7,10 +7,12 @@ costs no more than the imports of the target.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import json
 import os
 import resource
+import sys
 import time
 import traceback
 from collections.abc import Callable, Mapping
@@ -51,13 +53,23 @@ class Report:
         self._replies.flush()
 
 
-def main(requests: int, replies: int) -> None:
+_FILE_LOCKS = 10
+"""RLIMIT_LOCKS of Linux, which the module `resource` does not name."""
+
+
+def main(requests: int, replies: int, mark: int) -> None:
     """Serve until the pipe of requests ends.
 
     Args:
         requests: Descriptor to read from.
         replies: Descriptor to write to.
+        mark: The soft limit of file locks by which `group` finds what this process leaves behind.
     """
+    if sys.platform == "linux":
+        with contextlib.suppress(
+            ValueError, OSError
+        ):  # an administrator has set a lower hard limit
+            resource.setrlimit(_FILE_LOCKS, (mark, resource.getrlimit(_FILE_LOCKS)[1]))
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
     # Children of the handler must not hold the pipes open after this process has ended.
     for descriptor in (requests, replies):

@@ -28,7 +28,8 @@ from baco_like.evaluators.settings_table import Table
 from baco_like.evaluators.wrappers.repeated import RepeatedEvaluator
 from baco_like.exceptions import EvaluatorError
 from baco_like.journal.events import config_from_json, observed_event, read_outcome
-from baco_like.records.trial import Outcome, Status, Trial
+from baco_like.journal.fields import check_outcomes
+from baco_like.records.trial import Outcome, Trial
 from baco_like.spaces.space import Space
 
 KEYS = ("kind", "function", "metric", "timeout", "memory", "workers", *REPEATS_KEYS)
@@ -126,12 +127,11 @@ def _read_answer(trial: Trial, answer: Any) -> Outcome:
     Raises:
         LookupError, TypeError, ValueError: The answer holds no outcome of an evaluation.
     """
-    outcome = read_outcome({**answer["outcome"], "id": trial.id})
-    if outcome.status is Status.PENDING or (outcome.status is Status.OK) == bool(outcome.failed):
-        raise ValueError(f"the outcome is {answer['outcome']!r:.80}")
+    row = {**answer["outcome"], "id": trial.id}
+    check_outcomes([row], "outcome")
     if not isinstance(answer["problem"], str):
         raise ValueError(f"the problem is {answer['problem']!r:.80}")
-    return replace(outcome, problem=answer["problem"])
+    return replace(read_outcome(row), problem=answer["problem"])
 
 
 def isolated_function(

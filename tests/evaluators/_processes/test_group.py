@@ -36,7 +36,7 @@ def test_a_marked_process_is_killed(
 ) -> None:
     monkeypatch.setattr(group, "_MAX_PROBED", few)
     process, mark = child
-    group.kill_marked("another", since=process.pid - 1)
+    group.kill_marked(group.new_mark(), since=process.pid - 1)
     assert process.poll() is None
     group.kill_marked(mark, since=process.pid - 1)
     assert process.wait(10) == -signal.SIGKILL

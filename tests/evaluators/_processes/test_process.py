@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -137,6 +138,44 @@ def test_a_child_in_a_session_of_its_own_is_found(tag: str) -> None:
     finished = run_command(script(code), timeout=1.0)
     assert finished.out == "started\n"
     assert gone(tag)
+
+
+needs_setsid = pytest.mark.skipif(
+    sys.platform != "linux" or shutil.which("setsid") is None, reason="needs setsid of util-linux"
+)
+
+
+@needs_setsid
+@pytest.mark.parametrize("ending", ["exit 3", "sleep 60", "kill -s SEGV $$"])
+def test_a_daemon_without_environment_is_found(ending: str) -> None:
+    """It has a session of its own, no variables, no open files of ours, and no parent any more."""
+    tag = f"6{uuid.uuid4().int}"
+    daemon = f"env -i {shutil.which('setsid')} -f sleep {tag} </dev/null >/dev/null 2>&1"
+    finished = run_command(["sh", "-c", f"{daemon}; echo started; {ending}"], timeout=1.0)
+    assert finished.out == "started\n"
+    assert gone(tag)
+
+
+@needs_setsid
+def test_a_daemon_of_something_else_is_not_touched() -> None:
+    tag = f"6{uuid.uuid4().int}"
+    with subprocess.Popen(["sleep", tag], start_new_session=True) as other:
+        run_command(["sh", "-c", "sleep 0.01"])
+        assert other.poll() is None
+        other.kill()
+
+
+@pytest.mark.parametrize(("mode", "error"), [(None, FileNotFoundError), (0o644, PermissionError)])
+def test_a_program_that_cannot_start_is_an_error(
+    tmp_path: Path, mode: int | None, error: type[OSError]
+) -> None:
+    program = tmp_path / "program"
+    if mode is not None:
+        program.write_text("#!/bin/sh\n")
+        program.chmod(mode)
+    for name, folder in ((str(program), None), ("./program", tmp_path)):
+        with pytest.raises(error, match="program"):
+            run_command([name], folder=folder)
 
 
 def test_a_flood_is_bounded_and_keeps_both_ends() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -22,6 +23,9 @@ from baco_like.exceptions import EvaluatorError
 from baco_like.records.trial import Status
 
 LIMIT = 0.3
+needs_setsid = pytest.mark.skipif(
+    sys.platform != "linux" or shutil.which("setsid") is None, reason="needs setsid of util-linux"
+)
 INVALID = "it wrote something else than an answer into its pipe"
 
 
@@ -245,6 +249,18 @@ def test_children_go_when_it_is_closed(worker: Worker, away: bool) -> None:
     assert gone(tag)
 
 
+@needs_setsid
+@pytest.mark.parametrize("crash", [False, True])
+def test_a_daemon_without_environment_goes_with_it(worker: Worker, crash: bool) -> None:
+    tag = f"6{uuid.uuid4().int}"
+    if crash:
+        assert not worker.request(["daemon_and_die", tag], timeout=5.0).ok
+    else:
+        ask(worker, "daemon", tag)
+        worker.close()
+    assert gone(tag)
+
+
 def test_temporary_files_go_with_it(worker: Worker, temporary: Path) -> None:
     folder = ask(worker, "file")
     assert Path(str(folder)).parent == temporary
@@ -334,13 +350,17 @@ def test_ctrl_c_ends_it_and_is_raised_again(worker: Worker) -> None:
     patient.close()
 
 
-def test_a_killed_caller_leaves_nothing_running(worker: Worker, temporary: Path) -> None:
-    tag = f"tag-{uuid.uuid4().hex}"
+@pytest.mark.parametrize("daemon", [False, pytest.param(True, marks=needs_setsid)])
+def test_a_killed_caller_leaves_nothing_running(
+    worker: Worker, temporary: Path, daemon: bool
+) -> None:
+    tag = f"6{uuid.uuid4().int}"
+    request = ["daemon", tag] if daemon else ["child", tag, False]
     code = (
         "import os, signal, sys\nfrom baco_like.evaluators._processes.worker import Worker\n"
         f"sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
         "worker = Worker('worker_targets:misbehaving', settings={'limit': 5.0})\n"
-        f"worker.request(['child', {tag!r}, False], timeout=5.0)\n"
+        f"worker.request({request!r}, timeout=5.0)\n"
         "os.kill(os.getpid(), signal.SIGKILL)"
     )
     environment = {**os.environ, "TMPDIR": str(temporary)}

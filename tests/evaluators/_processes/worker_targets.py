@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import math
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -74,6 +75,18 @@ def _child(tag: str, away: bool) -> int:
     ).pid
 
 
+def _daemon(seconds: str) -> None:
+    """Start a daemon: in its own session, without environment, and without a parent."""
+    command = ["env", "-i", shutil.which("setsid") or "", "-f", "sleep", seconds]
+    null = subprocess.DEVNULL
+    subprocess.run(command, stdin=null, stdout=null, stderr=null, check=True)
+
+
+def _daemon_and_die(seconds: str) -> None:
+    _daemon(seconds)
+    _segfault()
+
+
 def _orphan(tag: str, away: bool) -> None:
     _child(tag, away)
     _segfault()
@@ -137,6 +150,8 @@ ACTIONS: dict[str, Callable[..., Any]] = {
     "ignore_sigterm": _ignore_sigterm,
     "flood": _flood,
     "child": _child,
+    "daemon": _daemon,
+    "daemon_and_die": _daemon_and_die,
     "orphan": _orphan,
     "file": _file,
     "file_and_die": _file_and_die,
