@@ -1,7 +1,8 @@
-"""A file of results that several runs may share: one JSON object per line.
+"""A file of results that several runs may share: lines with checksums, as in journals.
 
 The first line lists what the results depend on in addition to the configuration (the context). A run with another
-context is refused. Lines are appended under a file lock, so that several processes may write.
+context is refused. Every other line holds one result and a digest of its context; a damaged line is skipped. Lines are
+appended under a file lock, so that several processes may write.
 """
 
 from __future__ import annotations
@@ -9,24 +10,44 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import warnings
 from collections.abc import Mapping
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from baco_like.exceptions import EvaluatorError, JournalError
-from baco_like.journal.events import normalise, observed_event, read_outcome
+from baco_like.exceptions import BacoWarning, EvaluatorError, JournalError
+from baco_like.journal.events import Event, normalise, observed_event, read_outcome
+from baco_like.journal.json_lines import (
+    LONGEST_LINE,
+    decode_line,
+    encode_line,
+    end_of_lines,
+    sync_folder,
+    write_at,
+)
 from baco_like.journal.lock import locked
 from baco_like.records.trial import Outcome, Status, Trial
 from baco_like.results.files import hash_of_files
 
-_VERSION = 1
+_VERSION = 2
+_HEAD, _RESULT = 0, 1
+"""Numbers of the lines: those of results have one number, because their order does not matter."""
+
+_STARTS = (b'{"crc":"', b'{"cache":')
+"""Beginnings of the first line; files of version 1, without checksums, have the second."""
 
 _LASTING_FAILURES = ("compile", "constraints", "correctness")
 """Failures that would happen again; a crash or a limit may be chance."""
 
+_MALFORMED = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
+
 
 class ResultCache:
     """Known results by configuration.
+
+    A line that is damaged, or cut off by a crash, is skipped with a warning. Files of version 1 are read and continued;
+    their old lines have no checksums.
 
     Args:
         path: The file; the first result creates it.
@@ -38,9 +59,12 @@ class ResultCache:
 
     def __init__(self, path: Path, context: Mapping[str, Any]) -> None:
         self._path = path
-        self._head = {"cache": _VERSION, "context": json.loads(json.dumps(dict(context)))}
+        self._context = json.loads(json.dumps(dict(context)))
+        text = json.dumps(self._context, sort_keys=True)
+        self._digest = sha256(text.encode()).hexdigest()[:16]
         self._rows: dict[str, Mapping[str, Any]] = {}
         self._offset = 0  # in the file, of the first byte not read yet
+        self._has_checksums, self._is_cut = True, False
         self._read_new_lines()
 
     def __len__(self) -> int:
@@ -61,58 +85,128 @@ class ResultCache:
     def keep(self, trial: Trial) -> None:
         """Write the outcome of a trial, if it is a value or a failure that would happen again.
 
+        It is on the disk afterwards.
+
         Raises:
-            EvaluatorError: The file cannot be written.
+            EvaluatorError: The file cannot be written; the outcome is known to this object only.
         """
         if trial.status is not Status.OK and trial.failure not in _LASTING_FAILURES:
             return
         try:
             row = normalise(observed_event([trial]))["outcomes"][0]
-            with locked(self._path, os.O_RDWR | os.O_CREAT, fcntl.LOCK_EX) as fd:
-                head = [] if os.fstat(fd).st_size else [self._head]
-                _append(fd, [*head, row])
+            self._rows[_key(trial.config)] = row
+            entry = {"event": "result", "context": self._digest, **row}
+            self._append(encode_line(_RESULT, entry))
         except (JournalError, ValueError, TypeError) as error:
             raise EvaluatorError(f"the cache {self._path}: {error}") from error
-        self._rows[_key(trial.config)] = row
+
+    def _append(self, line: bytes) -> None:
+        """Write a line at the end of the file, over an incomplete line that a killed writer has left there."""
+        with locked(self._path, os.O_RDWR | os.O_CREAT, fcntl.LOCK_EX) as fd:
+            size = os.fstat(fd).st_size
+            end = end_of_lines(fd, 0, size)
+            if end == 0:
+                self._check_start(os.pread(fd, 64, 0))
+                head = {"event": "cache", "version": _VERSION, "context": self._context}
+                line = encode_line(_HEAD, head) + line
+            elif os.pread(fd, 1, end - 1) != b"\n":  # no line, but too long for an incomplete one
+                line = b"\n" + line
+            if end < size:
+                os.ftruncate(fd, end)
+            write_at(fd, line, end, self._path)
+            if end == 0:
+                sync_folder(self._path.parent)
 
     def _read_new_lines(self) -> None:
         """Read the lines written since the last call, except an incomplete last line."""
+        damaged: list[int] = []
         try:
             with self._path.open("rb") as file:
+                if os.fstat(file.fileno()).st_size < self._offset:
+                    self._offset, self._has_checksums = 0, True  # the file was cut or replaced
                 file.seek(self._offset)
-                data = file.read()
+                while line := file.readline(LONGEST_LINE):
+                    if not line.endswith(b"\n") and len(line) < LONGEST_LINE:
+                        break
+                    if not self._read_line(line[:-1]):
+                        damaged.append(self._offset)
+                    self._offset += len(line)
         except FileNotFoundError:
             return
         except OSError as error:
             raise EvaluatorError(f"the cache {self._path} cannot be read: {error}") from error
-        complete = data[: data.rfind(b"\n") + 1]
-        for line in complete.splitlines():
-            self._read_line(line)
-            self._offset += len(line) + 1
+        if self._offset == 0 and line and not self._is_cut:
+            self._check_start(line[:64])
+            self._is_cut = True  # warn once
+            self._warn("was cut off within its first line; the next result starts it again")
+        if damaged:
+            self._warn(f"has {len(damaged)} damaged lines, the first at byte {damaged[0]}; skipped")
 
-    def _read_line(self, line: bytes) -> None:
+    def _warn(self, problem: str) -> None:
+        warnings.warn(f"the cache {self._path} {problem}", BacoWarning, stacklevel=5)
+
+    def _read_line(self, line: bytes) -> bool:
+        """Read a line without its line end; return whether it is intact."""
+        if self._offset == 0:
+            return self._read_head(line)
+        row: Any = _decode(line, _RESULT)
+        if row is None and not self._has_checksums and not line.startswith(_STARTS[0]):
+            row = _parse(line)
+        elif row is None or row.get("context") != self._digest:
+            return False
         try:
-            row = json.loads(line)
-            if self._offset == 0:
-                return self._check_head(row)
             read_outcome(row)
             self._rows[_key(row["config"])] = row
-        except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
-            raise EvaluatorError(
-                f"the cache {self._path} is damaged at byte {self._offset} "
-                f"({type(error).__name__}: {error}); remove it"
-            ) from None
+        except _MALFORMED:
+            return False
+        return True
 
-    def _check_head(self, head: Any) -> None:
-        if head.get("cache") != _VERSION:
-            raise ValueError(f"not a cache of version {_VERSION}")
-        old, new = head["context"], self._head["context"]
-        for name in (*old, *new):
-            if old.get(name) != new.get(name):
+    def _read_head(self, line: bytes) -> bool:
+        """Read the first line; return whether it is intact.
+
+        Raises:
+            EvaluatorError: The file is not a cache, or has another context.
+        """
+        self._check_start(line[:64])
+        head = _decode(line, _HEAD)
+        old = _parse(line) if head is None else None
+        if isinstance(old, dict) and "cache" in old:
+            head, self._has_checksums = {"event": "cache", "version": old["cache"], **old}, False
+        elif head is None:
+            return False
+        if head.get("event") != "cache":
+            raise self._not_a_cache()
+        if head.get("version") != (_VERSION if self._has_checksums else 1):
+            raise EvaluatorError(
+                f"the cache {self._path} has version {head.get('version')!r:.20}, this program reads 1 and {_VERSION}; "
+                "name another file"
+            )
+        context = head.get("context")
+        if not isinstance(context, dict):
+            raise self._not_a_cache()
+        for name in (*context, *self._context):
+            if context.get(name) != self._context.get(name):
                 raise EvaluatorError(
-                    f"the cache {self._path} has results of another context: {name} was {old.get(name)!r:.80} and is "
-                    f"{new.get(name)!r:.80}; name another file, or remove it"
+                    f"the cache {self._path} has results of another context: {name} was {context.get(name)!r:.80} "
+                    f"and is {self._context.get(name)!r:.80}; name another file, or remove it"
                 )
+        return True
+
+    def _check_start(self, beginning: bytes) -> None:
+        """Refuse a file of another kind; the first line may be incomplete, or have a damaged byte.
+
+        Raises:
+            EvaluatorError: The file is not a cache.
+        """
+        begin = beginning.rstrip(b"\0")
+        for start in _STARTS:
+            pairs = list(zip(begin, start, strict=False))
+            if sum(a != b for a, b in pairs) <= (len(pairs) == len(start)):
+                return
+        raise self._not_a_cache()
+
+    def _not_a_cache(self) -> EvaluatorError:
+        return EvaluatorError(f"{self._path} is not a cache of results; name another file")
 
 
 def digest(path: Path) -> str:
@@ -131,13 +225,15 @@ def _key(config: Mapping[str, Any]) -> str:
     return json.dumps(dict(config), sort_keys=True)
 
 
-def _append(fd: int, rows: list[Any]) -> None:
-    """Write lines at the end of a file, over an incomplete line that a killed writer has left there."""
-    text = b"".join(json.dumps(row, allow_nan=False).encode("ascii") + b"\n" for row in rows)
-    end = os.lseek(fd, 0, os.SEEK_END)
-    if end and os.pread(fd, 1, end - 1) != b"\n":
-        end = os.pread(fd, end, 0).rfind(b"\n") + 1
-        os.ftruncate(fd, end)
-    os.lseek(fd, end, os.SEEK_SET)
-    while text:
-        text = text[os.write(fd, text) :]
+def _decode(line: bytes, number: int) -> Event | None:
+    """Return the content of a line with a valid checksum, or None."""
+    decoded = decode_line(line, number)
+    return None if decoded is None else decoded[0]
+
+
+def _parse(line: bytes) -> Any:
+    """Return the JSON value in a line of version 1, or None."""
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError):
+        return None

@@ -149,7 +149,7 @@ def _read_new(fd: int, after: Mark, path: Path) -> Iterator[tuple[Event, Mark]]:
     start, size, identity = _unread(fd, after, path)
     if start == size:
         return
-    end = _end_of_lines(fd, start, size)
+    end = end_of_lines(fd, start, size)
     rest = os.pread(fd, size - end, end)
     place, mark = start, after
     with open(os.dup(fd), "rb", buffering=_BLOCK) as file:
@@ -223,7 +223,7 @@ def _unread(fd: int, after: Mark, path: Path) -> tuple[int, int, tuple[int, int]
     return after.place + has_end, status.st_size, _identity(status)
 
 
-def _end_of_lines(fd: int, start: int, size: int) -> int:
+def end_of_lines(fd: int, start: int, size: int) -> int:
     """Return the position behind the last line end; the end of the file if what follows is too long for an event."""
     at = size
     while at > start:
@@ -353,7 +353,7 @@ class JsonlJournal:
                 raise _replaced(self.path)
             if size > start:  # an incomplete line, never acknowledged
                 os.ftruncate(fd, after.place)
-            self._write(fd, data, after.place)
+            write_at(fd, data, after.place, self.path)
             if not after.number:
                 sync_folder(self.path.parent)
         is_chained = _starts_chain(event) if anchor is None else anchor.is_chained
@@ -361,18 +361,24 @@ class JsonlJournal:
         last = _Anchor(identity, end - len(line), checksum(line), is_chained)
         return Mark(after.number + 1, end, anchor=last)
 
-    def _write(self, fd: int, data: bytes, place: int) -> None:
-        try:
-            written = 0
-            while written < len(data):
-                written += os.pwrite(fd, data[written:], place + written)
-            os.fsync(fd)
-        except OSError as error:
-            os.ftruncate(fd, place)
-            remedy = "make room and try again" if error.errno in _FULL else "try again"
-            raise JournalError(
-                f"cannot write to {self.path}: {error.strerror}; the event is not recorded, {remedy}"
-            ) from error
+
+def write_at(fd: int, data: bytes, place: int, path: Path) -> None:
+    """Write bytes at a position, the end of the file, and wait until they are on the disk.
+
+    Raises:
+        JournalError: They could not be written; the file ends at the position.
+    """
+    try:
+        written = 0
+        while written < len(data):
+            written += os.pwrite(fd, data[written:], place + written)
+        os.fsync(fd)
+    except OSError as error:
+        os.ftruncate(fd, place)
+        remedy = "make room and try again" if error.errno in _FULL else "try again"
+        raise JournalError(
+            f"cannot write to {path}: {error.strerror}; the event is not recorded, {remedy}"
+        ) from error
 
 
 def _identity(status: os.stat_result) -> tuple[int, int]:

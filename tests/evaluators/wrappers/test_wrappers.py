@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import threading
+import tracemalloc
+import warnings
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -20,11 +23,14 @@ from baco_like.evaluators import (
     Repeats,
     ResultCache,
     registry,
+    result_cache,
     unwrap,
 )
 from baco_like.evaluators.result_cache import digest
 from baco_like.evaluators.settings_table import Table
-from baco_like.exceptions import EvaluatorError, RunFileError
+from baco_like.exceptions import BacoWarning, EvaluatorError, RunFileError
+from baco_like.journal import json_lines
+from baco_like.journal.json_lines import encode_line
 from baco_like.records.trial import Outcome, Status, Trial
 from baco_like.spaces.space import Space
 
@@ -196,16 +202,102 @@ def done(x: int) -> Trial:
     return Trial(x, {"x": x}).with_outcome(Outcome.success(x, (1.0,)))
 
 
-def test_a_torn_line_is_dropped_and_the_rest_is_kept(tmp_path: Path) -> None:
-    path = tmp_path / "results.jsonl"
+def two_results(path: Path) -> bytes:
     for x in (1, 2):
         ResultCache(path, CONTEXT).keep(done(x))
-    os.truncate(path, path.stat().st_size - 5)
-    cache = ResultCache(path, CONTEXT)
-    assert (cache.find(done(1)) is None, cache.find(done(2)) is None) == (False, True)
+    return path.read_bytes()
+
+
+def values(cache: ResultCache) -> list[float | None]:
+    found = [cache.find(done(x)) for x in (1, 2, 3)]
+    return [None if outcome is None else outcome.value for outcome in found]
+
+
+def opened(path: Path) -> tuple[ResultCache, list[str]]:
+    """Return a cache and the warnings of opening it."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        return ResultCache(path, CONTEXT), [str(warning.message) for warning in caught]
+
+
+def test_a_file_that_is_cut_anywhere_stays_usable(tmp_path: Path) -> None:
+    path = tmp_path / "results.jsonl"
+    data = two_results(path)
+    first = data.index(b"\n") + 1
+    for cut in {*range(0, len(data), 5), *range(first - 2, first + 2), len(data) - 1}:
+        path.write_bytes(data[:cut])
+        cache, messages = opened(path)
+        lines = data[:cut].count(b"\n")
+        assert values(cache) == [1.0 if lines > x else None for x in (1, 2, 3)]
+        assert ["cut off within its first line" in m for m in messages] == [True] * (
+            0 < cut < first
+        )
+        cache.keep(done(3))
+        again, messages = opened(path)
+        assert not messages
+        assert values(again) == [*values(cache)[:2], 1.0]
+
+
+def test_a_changed_byte_is_never_read_as_another_value(tmp_path: Path) -> None:
+    path = tmp_path / "results.jsonl"
+    data = two_results(path)
+    for place in range(0, len(data), 3):
+        changed = bytearray(data)
+        changed[place] ^= 0x02
+        path.write_bytes(changed)
+        cache, messages = opened(path)
+        kept = values(cache)[:2]
+        assert set(kept) <= {1.0, None}
+        assert kept.count(None) <= 1 + (data[place : place + 1] == b"\n")
+        assert len(messages) == 1
+        assert "damaged lines" in messages[0] or "cut off" in messages[0]
+        cache.keep(done(3))
+        assert values(opened(path)[0])[2] == 1.0
+
+
+def test_a_changed_first_line_keeps_the_results_of_this_context_only(tmp_path: Path) -> None:
+    path = tmp_path / "results.jsonl"
+    data = bytearray(two_results(path))
+    data[data.index(b"size")] ^= 1
+    path.write_bytes(data)
+    assert values(opened(path)[0]) == [1.0, 1.0, None]
+    with pytest.warns(BacoWarning, match="3 damaged lines"):
+        assert not len(ResultCache(path, {**CONTEXT, "size": 32}))
+
+
+def test_zeros_take_little_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(result_cache, "LONGEST_LINE", 2**20)
+    monkeypatch.setattr(json_lines, "LONGEST_LINE", 2**20)
+    path = tmp_path / "results.jsonl"
+    two_results(path)
+    os.truncate(path, 2**25)
+    tracemalloc.start()
+    try:
+        cache, messages = opened(path)
+        assert tracemalloc.get_traced_memory()[1] < 2**24
+    finally:
+        tracemalloc.stop()
+    assert "damaged lines" in messages[0]
     cache.keep(done(3))
-    assert len(ResultCache(path, CONTEXT)) == 2
-    assert all(json.loads(line) for line in path.read_text().splitlines())
+    assert values(opened(path)[0]) == [1.0, 1.0, 1.0]
+
+
+VERSION_1 = '{"cache": 1, "context": {"size": 64, "flags": ["-O2"]}}\n'
+
+
+def test_a_file_of_version_1_is_read_and_continued(tmp_path: Path) -> None:
+    path = tmp_path / "results.jsonl"
+    rows = [{"id": x, "status": "ok", "value": 1.0 * x, "config": {"x": x}} for x in (1, 2)]
+    path.write_text(VERSION_1 + "".join(json.dumps(row) + "\n" for row in rows))
+    cache = ResultCache(path, CONTEXT)
+    assert values(cache) == [1.0, 2.0, None]
+    cache.keep(done(3))
+    again = ResultCache(path, CONTEXT)
+    assert values(again) == [1.0, 2.0, 1.0]
+    changed = bytearray(path.read_bytes())
+    changed[-3] ^= 1
+    path.write_bytes(changed)
+    assert values(opened(path)[0]) == [1.0, 2.0, None]
 
 
 @pytest.mark.parametrize(
@@ -213,10 +305,11 @@ def test_a_torn_line_is_dropped_and_the_rest_is_kept(tmp_path: Path) -> None:
     [
         ('{"cache": 1, "context": {"size": 32, "flags": ["-O2"]}}\n', "size was 32 and is 64"),
         ('{"cache": 1, "context": {"size": 64}}\n', "flags was None"),
-        ('{"cache": 2}\n', "not a cache of version 1"),
+        ('{"cache": 9}\n', "has version 9, this program reads 1 and 2"),
+        ('{"cache": 1}\n', "not a cache"),
         ('{"event": "opened"}\n', "not a cache"),
-        ("\0\0\n", "damaged at byte 0"),
-        ('{"cache": 1, "context": {"size": 64, "flags": ["-O2"]}}\n{"id": 3}\n', "damaged"),
+        ("int main() { return 0; }", "not a cache"),
+        (encode_line(0, {"event": "opened"}).decode(), "not a cache"),
     ],
 )
 def test_another_file_is_refused(tmp_path: Path, content: str, message: str) -> None:
@@ -227,11 +320,71 @@ def test_another_file_is_refused(tmp_path: Path, content: str, message: str) -> 
     assert path.read_text() == content
 
 
-def test_a_file_that_cannot_be_written_loses_no_outcome(tmp_path: Path) -> None:
-    evaluator = cached(tmp_path / "absent" / "results.jsonl", Told({1: [1.0], 2: [2.0]}))
+def test_another_context_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "results.jsonl"
+    two_results(path)
+    with pytest.raises(EvaluatorError, match="size was 64 and is 32"):
+        ResultCache(path, {**CONTEXT, "size": 32})
+
+
+def test_a_row_of_version_1_that_is_none_is_skipped(tmp_path: Path) -> None:
+    path = tmp_path / "results.jsonl"
+    path.write_text(VERSION_1 + '{"id": 3}\n[]\nnull\n')
+    with pytest.warns(BacoWarning, match="3 damaged lines"):
+        assert not len(ResultCache(path, CONTEXT))
+
+
+def test_a_cache_that_cannot_be_written_is_a_warning(tmp_path: Path) -> None:
+    evaluator = cached(tmp_path / "absent" / "results.jsonl", Told({1: [1.0], 2: [2.0], 3: [3.0]}))
     assert evaluate(evaluator, 1)[0].value == 1.0
-    with pytest.raises(EvaluatorError, match="the cache"):
+    with pytest.warns(BacoWarning, match="absent.*; the run continues without it"):
         evaluator.submit(Trial(1, {"x": 2}))
+    assert [outcome.value for outcome in evaluator.wait()] == [2.0]
+    assert evaluate(evaluator, 3)[0].value == 3.0  # no second warning
+    evaluator.close()
+
+
+def test_a_warning_comes_at_the_end_at_the_latest(tmp_path: Path) -> None:
+    evaluator = cached(tmp_path / "absent" / "results.jsonl", Told({1: [1.0]}))
+    evaluate(evaluator, 1)
+    with pytest.warns(BacoWarning, match="absent"):
+        evaluator.close()
+
+
+def test_a_cache_that_becomes_unreadable_is_a_warning(tmp_path: Path) -> None:
+    evaluator = cached(tmp_path / "results.jsonl", Told({1: [1.0]}))
+    (tmp_path / "results.jsonl").mkdir()
+    with pytest.warns(BacoWarning, match="cannot be read"):
+        evaluator.submit(Trial(0, {"x": 1}))
+    assert [outcome.value for outcome in evaluator.wait()] == [1.0]
+
+
+def test_a_full_disk_leaves_whole_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "results.jsonl"
+    data = two_results(path)
+    write = os.pwrite
+
+    def full(fd: int, text: bytes, place: int) -> int:
+        if len(text) < 50:
+            raise OSError(errno.ENOSPC, "no space")
+        return write(fd, text[:50], place)
+
+    cache = ResultCache(path, CONTEXT)
+    monkeypatch.setattr(os, "pwrite", full)
+    with pytest.raises(EvaluatorError, match=r"no space.*make room"):
+        cache.keep(done(3))
+    assert path.read_bytes() == data
+    assert values(cache) == [1.0, 1.0, 1.0]
+
+
+def test_a_result_is_on_the_disk_when_it_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced = []
+    monkeypatch.setattr(os, "fsync", lambda fd: synced.append(os.readlink(f"/proc/self/fd/{fd}")))
+    path = tmp_path / "results.jsonl"
+    two_results(path)
+    assert synced == [str(path), str(tmp_path), str(path)]
 
 
 def test_the_cache_of_a_toml_file(tmp_path: Path) -> None:
