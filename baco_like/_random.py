@@ -23,6 +23,7 @@ class Purpose(IntEnum):
     SAMPLE = 5
     EVALUATE = 6
     WARM = 7
+    CONFIRM = 8
 
 
 def generator(seed: int, purpose: Purpose, index: int = 0) -> Rng:

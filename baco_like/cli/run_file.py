@@ -25,6 +25,7 @@ from baco_like.optimizer import WarmStart
 from baco_like.parameters import Parameter, parameter_from_dict
 from baco_like.parameters.registry import PARAMETER_TYPES
 from baco_like.records import Direction, Noise, Objective
+from baco_like.running.confirming import ConfirmationSettings
 from baco_like.spaces import Space
 
 if sys.version_info >= (3, 11):
@@ -73,8 +74,7 @@ class RunFile:
         settings: Settings of the strategy.
         noise: Whether observed configurations may be suggested again.
         threads: Largest number of threads during a suggestion, or None for `Optimizer`'s default.
-        top: Number of best configurations to measure again at the end; 0 measures none.
-        rounds: Largest number of these measurements per configuration.
+        confirmation: How the winner is confirmed, or None.
         warm_start: Sources of earlier results.
     """
 
@@ -90,8 +90,7 @@ class RunFile:
     settings: Mapping[str, Any] = field(default_factory=dict)
     noise: Noise = "none"
     threads: int | None = None
-    top: int = 0
-    rounds: int = 5
+    confirmation: ConfirmationSettings | None = None
     warm_start: tuple[WarmStart, ...] = ()
 
     @property
@@ -152,7 +151,7 @@ def read(path: str | Path, *, large: bool = False) -> RunFile:
         evaluator_table=_permit_large(_evaluator_table(top), large),
         **_read_budget(top.table("budget")),
         **_read_optimizer(top.table("optimizer")),
-        **_read_confirmation(top),
+        confirmation=_read_confirmation(top),
         warm_start=_read_warm_starts(
             top.entries.get("warm_start", []), path.resolve().parent, large
         ),
@@ -228,12 +227,26 @@ def _read_optimizer(table: Table) -> dict[str, Any]:
     }
 
 
-def _read_confirmation(top: Table) -> dict[str, Any]:
+def _read_confirmation(top: Table) -> ConfirmationSettings | None:
     if not top.has("confirmation"):
-        return {}
+        return None
     table = top.table("confirmation")
-    table.only(("top", "rounds"))
-    return {"top": table.whole("top", 3, low=1), "rounds": table.whole("rounds", 5, low=1)}
+    table.only(("top", "rounds", "evaluations", "confidence", "tolerance"))
+    evaluations = table.entries.get("evaluations", 0.1)
+    if type(evaluations) is int:
+        table.whole("evaluations", low=1)
+    elif not 0 < table.positive("evaluations", 0.1) < 1:
+        raise table.error("evaluations", evaluations, "a whole number, or a share below 1")
+    confidence = table.positive("confidence", 0.95)
+    if confidence >= 1:
+        raise table.error("confidence", confidence, "a number below 1")
+    return ConfirmationSettings(
+        top=table.whole("top", 3, low=1),
+        evaluations=evaluations,
+        rounds=table.whole("rounds", low=1) if table.has("rounds") else None,
+        confidence=confidence,
+        tolerance=table.positive("tolerance", 0.01),
+    )
 
 
 def _check_slow_ratio(run_file: RunFile) -> None:

@@ -13,15 +13,18 @@ from typing import Any
 
 from baco_like._output import explain_os_error, print_line
 from baco_like.cli.run_file import RunFile, read
-from baco_like.evaluators import Confirmation, Evaluator, SourceProvider, unwrap
+from baco_like.evaluators import Evaluator, SourceProvider, unwrap
 from baco_like.exceptions import BacoError, JournalError, MissingExtra, RunFileError
 from baco_like.optimizer import Optimizer
 from baco_like.optimizer.setup import read_events
+from baco_like.records import Confirmation, read_confirmation
 from baco_like.running import AnyOf, MaxEvals, MaxTime, plot_convergence
+from baco_like.running.confirming import confirm_winner, leave_time
 from baco_like.running.lock import sole_runner
-from baco_like.running.progress import show_progress
+from baco_like.running.progress import Display, show_progress
+from baco_like.running.stopping import time_limit
 from baco_like.running.summary import format_summary, summarise, write_best
-from baco_like.running.tuner import confirm_best_trials, run_locked
+from baco_like.running.tuner import run_locked
 from baco_like.spaces.space import in_words
 from baco_like.strategies import create_strategy, default_settings
 
@@ -72,12 +75,17 @@ def _run_and_confirm(
     progress = show_progress(sys.stdout, run_file.evaluations, run_file.objective.unit)
     confirmation = None
     try:
-        reason = run_locked(optimizer, evaluator, stop, progress)
-        if run_file.top:
-            print_line(f"measuring the best {run_file.top} again")
-            confirmation = confirm_best_trials(optimizer, evaluator, run_file.top, run_file.rounds)
+        settings = run_file.confirmation
+        search = stop if settings is None else leave_time(stop, settings)
+        reason = run_locked(optimizer, evaluator, search, progress)
+        if settings is not None:
+            print_line("confirming the winner: the best and the default are measured in rounds")
+            display = Display(sys.stdout, None, "eval")
+            with contextlib.closing(display):
+                seconds = time_limit(stop)
+                confirmation = confirm_winner(optimizer, evaluator, settings, seconds, display)
     except KeyboardInterrupt:
-        reason = None
+        reason, confirmation = None, read_confirmation(optimizer.history)
     except BaseException:
         with contextlib.suppress(BacoError):  # the error that ended the run is reported instead
             _write_results(run_file, optimizer, evaluator, folder)
@@ -182,7 +190,7 @@ def _write_results(
     """
     summary = summarise(optimizer.history, run_file.objective)
     if confirmation is not None:
-        summary = summary.with_confirmation(confirmation.winner, confirmation.candidates)
+        summary = summary.with_confirmation(confirmation)
     print_line("\n" + format_summary(summary))
     evaluator = unwrap(evaluator)
     with explain_os_error(JournalError, "write", folder, f"the run is in {folder / _JOURNAL}"):

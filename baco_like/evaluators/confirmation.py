@@ -1,63 +1,44 @@
-"""Confirm the winner: measure the best few configurations again.
+"""Confirm the winner: measure the best few configurations again, alternately.
 
 The best of many noisy measurements is partly the luckiest. The value that made a configuration a candidate says
-nothing more about it, so only new measurements decide. The candidates are measured alternately: a machine that warms
-up or slows down affects all of them. A candidate that is clearly worse than the best drops out early.
+nothing more about it, so only new measurements decide. `baco_like.records.race` has the statistics.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
+import numpy as np
+
+from baco_like._typing import Array
 from baco_like.evaluators.protocol import Evaluator
 from baco_like.evaluators.wrappers.cached import CachedEvaluator
 from baco_like.exceptions import EvaluatorError
-from baco_like.records import Direction, Outcome, Status, Trial, sign_of
-from baco_like.records.trial import median, standard_error
+from baco_like.records import (
+    Confirmation,
+    ConfirmationPlan,
+    Direction,
+    Outcome,
+    Status,
+    Trial,
+    sign_of,
+)
+from baco_like.records.confirmation import (
+    CandidateResults,
+    ConfirmationState,
+    check_settings,
+    default_index,
+)
 
-_CLEARLY_WORSE = 3.0
-"""Standard errors of the difference by which a candidate has to be worse than the best to drop out."""
+__all__ = ["Confirmation", "confirm", "select_best"]
 
+_MOST_LOST = 3
+"""Number of times in a row that an evaluator may give up a measurement."""
 
-@dataclass(frozen=True)
-class Confirmation:
-    """The result of a confirmation.
-
-    Attributes:
-        winner: The best candidate, with its new measurements as its outcome; None if all candidates have failed.
-        candidates: All candidates with their new outcomes, in the order of their first values.
-        rounds: Number of rounds.
-    """
-
-    winner: Trial | None
-    candidates: tuple[Trial, ...]
-    rounds: int
-
-
-@dataclass
-class _Candidate:
-    trial: Trial
-    sign: float
-    values: list[float] = field(default_factory=list)
-    failure: Outcome | None = None
-
-    @property
-    def cost(self) -> float:
-        return self.sign * median(tuple(self.values))
-
-    def is_clearly_worse(self, best: _Candidate) -> bool:
-        error, other = standard_error(tuple(self.values)), standard_error(tuple(best.values))
-        if error is None or other is None:
-            return False
-        return self.cost - best.cost > _CLEARLY_WORSE * math.hypot(error, other)
-
-    def to_trial(self) -> Trial:
-        """Return the trial with its new outcome."""
-        outcome = self.failure or Outcome.success(self.trial.id, tuple(self.values))
-        extra = {**outcome.extra, "observed": self.trial.value}
-        return self.trial.with_outcome(replace(outcome, extra=extra))
+Measure = Callable[[int], Outcome]
+"""Measures candidate k, records the outcome where it has to be recorded, and returns it."""
 
 
 def confirm(
@@ -67,50 +48,126 @@ def confirm(
     *,
     top: int = 3,
     rounds: int = 5,
+    default: Trial | None = None,
+    seed: int = 0,
+    confidence: float = 0.95,
+    tolerance: float = 0.01,
 ) -> Confirmation:
     """Measure the best trials again and return the best of them.
+
+    `tune` and ``baco-like tune`` do the same and keep the measurements in the journal of the run.
 
     Args:
         trials: The observed trials.
         evaluator: Measures them. A cache around it is bypassed. It is not closed.
         direction: Whether smaller or larger values are better.
-        top: Number of candidates.
-        rounds: Largest number of rounds; fewer if only one candidate is left.
+        top: Number of candidates besides the default.
+        rounds: Largest number of rounds; fewer if the ranking is decided before.
+        default: The trial of the default configuration; it takes part in all rounds. None: no speed-up.
+        seed: Decides the order within each round.
+        confidence: Joint probability of the intervals.
+        tolerance: Relative difference that does not matter.
 
     Raises:
         EvaluatorError: ``top`` or ``rounds`` is below 1, or the evaluator is broken.
+        ValueError: ``confidence`` is not between 0 and 1, or ``tolerance`` is negative.
     """
     if top < 1 or rounds < 1:
         raise EvaluatorError(f"top = {top}, rounds = {rounds}: expected 1 or more of each")
+    check_settings(confidence, tolerance)
+    candidates = select_best(trials, direction, top)
+    if (
+        default is not None
+        and default_index([t.config for t in candidates], default.config) is None
+    ):
+        candidates.append(default)
+    configs = tuple(trial.config for trial in candidates)
+    at = default_index(configs, None if default is None else default.config)
+    ids = tuple(trial.id for trial in candidates)
+    plan = ConfirmationPlan(configs, ids, at, confidence, tolerance)
+    results = tuple(map(CandidateResults, candidates))
+    state = ConfirmationState(plan, results, direction, _count_changes(candidates, at))
+    evaluator = bypass_caches(evaluator)
+
+    new_ids = itertools.count(1 + max((trial.id for trial in trials), default=0))
+
+    def measure(k: int) -> Outcome:
+        # A new id, because a recording draws its values by the id.
+        return measure_trial(evaluator, replace(candidates[k], id=next(new_ids)))
+
+    state = run_rounds(state, measure, seed, len(candidates) * rounds, rounds)
+    return state.to_confirmation()
+
+
+def run_rounds(
+    state: ConfirmationState,
+    measure: Measure,
+    seed: int,
+    budget: int,
+    rounds: int | None = None,
+    may_continue: Callable[[], bool] = lambda: True,
+) -> ConfirmationState:
+    """Measure candidates in rounds until the ranking is decided or the budget is spent.
+
+    Args:
+        state: The candidates with the results so far.
+        measure: Measures a candidate.
+        seed: Decides the order within each round.
+        budget: Largest number of measurements.
+        rounds: Largest number of rounds, or None.
+        may_continue: Called before each measurement; False ends the rounds.
+    """
+    while may_continue():
+        k = state.race.next_candidate(seed, state.plan.start, budget, rounds)
+        if k is None:
+            break
+        state = state.add(k, measure(k))
+    return state
+
+
+def measure_trial(evaluator: Evaluator, trial: Trial) -> Outcome:
+    """Return the outcome of one trial.
+
+    Raises:
+        EvaluatorError: The evaluator is broken, or gives the trial up several times.
+    """
+    for _ in range(_MOST_LOST):
+        evaluator.submit(trial)
+        outcome = next(o for o in evaluator.wait() if o.trial_id == trial.id)
+        if outcome.status is not Status.ABANDONED:
+            return outcome
+    raise EvaluatorError(
+        f"the measurement of trial {trial.id} was given up {_MOST_LOST} times: {outcome.message}"
+    )
+
+
+def bypass_caches(evaluator: Evaluator) -> Evaluator:
+    """Return the evaluator inside the caches around it: a confirmation needs new measurements."""
     while isinstance(evaluator, CachedEvaluator):
         evaluator = evaluator.inner
-    sign, count = sign_of(direction), 0
-    candidates = [_Candidate(trial, sign) for trial in select_best(trials, direction, top)]
-    remaining, winner = candidates, None
-    while remaining and count < rounds and (count == 0 or len(remaining) > 1):
-        # Each round begins with another candidate, so that none is always measured on the coolest machine.
-        first = count % len(remaining)
-        for candidate in remaining[first:] + remaining[:first]:
-            evaluator.submit(candidate.trial)
-            for outcome in evaluator.wait():
-                if outcome.status is Status.OK:
-                    candidate.values += outcome.repeats
-                else:
-                    candidate.failure = outcome
-        remaining = [candidate for candidate in remaining if candidate.failure is None]
-        winner = min(remaining, key=lambda candidate: candidate.cost, default=None)
-        remaining = [each for each in remaining if winner and not each.is_clearly_worse(winner)]
-        count += 1
-    measured = tuple(candidate.to_trial() for candidate in candidates)
-    return Confirmation(None if winner is None else winner.to_trial(), measured, count)
+    return evaluator
 
 
 def select_best(trials: Sequence[Trial], direction: Direction, top: int) -> list[Trial]:
     """Return the best trials with different configurations, without trials imported from another space."""
     sign = sign_of(direction)
     valued = [t for t in trials if t.value is not None and t.origin != "imported"]
-    best: list[Trial] = []
-    for trial in sorted(valued, key=lambda t: sign * (t.value or 0.0)):
-        if len(best) < top and all(dict(trial.config) != dict(other.config) for other in best):
-            best.append(trial)
-    return best
+    return different_configs(sorted(valued, key=lambda t: sign * (t.value or 0.0)), top)
+
+
+def different_configs(trials: Sequence[Trial], most: int) -> list[Trial]:
+    """Return the first trials with different configurations, at most ``most``."""
+    chosen: list[Trial] = []
+    for trial in trials:
+        if len(chosen) < most and all(dict(trial.config) != dict(t.config) for t in chosen):
+            chosen.append(trial)
+    return chosen
+
+
+def _count_changes(trials: Sequence[Trial], default: int | None) -> Array:
+    """Return the number of values of each trial that differ from the default, (n,); empty without a default."""
+    if default is None:
+        return np.empty(0)
+    reference = trials[default].config
+    changes = [sum(trial.config[name] != reference[name] for name in reference) for trial in trials]
+    return np.array(changes, dtype=np.float64)

@@ -1,7 +1,7 @@
 """The events of a journal, made from trials and outcomes and turned back into them.
 
 A run is the fold of its events, so resuming means reading them again. Events are plain dictionaries with an ``event``
-word: ``opened`` (the header), ``suggested``, ``observed``, ``abandoned`` or ``enqueued``.
+word: ``opened`` (the header), ``suggested``, ``observed``, ``abandoned``, ``enqueued`` or ``confirming``.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import numpy as np
 from baco_like._typing import Array, Codes
 from baco_like.exceptions import BacoError, ConfigError, JournalConflict, JournalError, TrialError
 from baco_like.journal.fields import PARTS, check_event
+from baco_like.records.confirmation import ConfirmationPlan
 from baco_like.records.history import History
 from baco_like.records.trial import Observation, Outcome, Status, Trial
 from baco_like.spaces.space import Space
@@ -195,6 +196,28 @@ def enqueued_event(configs: Sequence[Mapping[str, Any]]) -> Event:
     return {"event": "enqueued", "configs": [dict(c) for c in configs]}
 
 
+def confirming_event(plan: ConfirmationPlan) -> Event:
+    """Return the event that begins a confirmation; its measurements are ``suggested`` and ``observed`` events."""
+    return {
+        "event": "confirming",
+        "configs": [dict(config) for config in plan.configs],
+        "observed": list(plan.observed),
+        "default": plan.default,
+        "confidence": plan.confidence,
+        "tolerance": plan.tolerance,
+    }
+
+
+def _read_plan(event: Event) -> ConfirmationPlan:
+    configs = tuple(config_from_json(config) for config in event["configs"])
+    observed, default = tuple(event["observed"]), event["default"]
+    if len(observed) != len(configs):
+        raise TrialError(f"observed has {len(observed)} numbers for {len(configs)} candidates")
+    if default is not None and default >= len(configs):
+        raise TrialError(f"default is {default}, but there are {len(configs)} candidates")
+    return ConfirmationPlan(configs, observed, default, event["confidence"], event["tolerance"])
+
+
 def read_outcome(row: Mapping[str, Any]) -> Outcome:
     """Return the outcome in a checked row of an ``observed`` event; the inverse of `outcome_row`."""
     parts = {name: row[name] for name in PARTS if name in row}
@@ -240,6 +263,10 @@ def apply(
             configs = [config_from_json(config) for config in event["configs"]]
             history.space.encode(configs)  # raises for what could not be suggested later
             return history.enqueue(configs), ()
+        case "confirming":
+            plan = _read_plan(event)
+            history.space.encode(plan.configs)
+            return history.start_confirmation(plan), ()
         case kind:
             raise KeyError(kind)
 

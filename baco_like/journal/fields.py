@@ -98,13 +98,27 @@ _EVENTS: Mapping[str, Mapping[str, Field]] = {
     "observed": {"outcomes": _OBJECTS},
     "abandoned": {"id": _COUNT, "reason": _TEXT.optional()},
     "enqueued": {"configs": _OBJECTS},
+    "confirming": {
+        "configs": _OBJECTS,
+        "observed": Field(
+            _list_of(lambda value: value is None or _is_count(value)),
+            "a list of whole numbers from 0, or nulls",
+        ),
+        "default": Field(
+            lambda value: value is None or _is_count(value), "a whole number from 0, or null"
+        ),
+        "confidence": Field(
+            lambda value: is_number(value) and 0 < value < 1, "a number between 0 and 1"
+        ),
+        "tolerance": _POSITIVE,
+    },
 }
 """The fields of each kind of event."""
 
 _TRIAL: Mapping[str, Field] = {
     "id": _COUNT,
     "config": _OBJECT,
-    "origin": _one_of("strategy", "fill", "enqueued"),
+    "origin": _one_of("strategy", "fill", "enqueued", "confirmation", "control"),
     "tag": Field(lambda value: True, "a JSON value"),
 }
 """The fields of a row of a ``suggested`` event."""

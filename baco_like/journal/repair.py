@@ -263,7 +263,7 @@ class _Adapter:
                 if self._is_pending(event["id"], f"event {number}", "dropped"):
                     self.pending.remove(event["id"])
                     yield event
-            case "enqueued":
+            case "enqueued" | "confirming":
                 yield event
             case kind:
                 raise KeyError(kind)

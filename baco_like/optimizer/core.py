@@ -20,7 +20,12 @@ from baco_like._threads import resolve_threads, thread_limit
 from baco_like._typing import Array
 from baco_like.exceptions import BacoWarning, ConfigError, FailureWarning, TrialError
 from baco_like.journal import Journal, JsonlJournal, Options, WarmStartResults
-from baco_like.journal.events import abandoned_event, enqueued_event, suggested_event
+from baco_like.journal.events import (
+    abandoned_event,
+    confirming_event,
+    enqueued_event,
+    suggested_event,
+)
 from baco_like.optimizer.observing import build_completion, build_observation
 from baco_like.optimizer.predictions import predict, recommend
 from baco_like.optimizer.setup import (
@@ -39,6 +44,7 @@ from baco_like.optimizer.state import Draft, JournaledState, OptimizerState
 from baco_like.optimizer.suggesting import build_suggestion
 from baco_like.optimizer.warm_start import warm_starts
 from baco_like.records import (
+    ConfirmationPlan,
     Direction,
     History,
     Noise,
@@ -233,6 +239,36 @@ class Optimizer:
             pending = self.history.find_pending(code[0])
         assert pending is not None
         return pending
+
+    def measure_again(self, config: Config, origin: str = "control") -> Trial:
+        """Make a configuration a pending trial whether or not it is observed, and return the trial.
+
+        Args:
+            config: A configuration of the space.
+            origin: The purpose, which the trial keeps: ``control`` (see `tune`) or ``confirmation``.
+
+        Raises:
+            ConfigError: It does not belong to the space.
+            JournalError: It could not be recorded; the run is unchanged.
+        """
+        plain_config, code = encode_feasible(self.space, config)
+
+        def draft(state: OptimizerState) -> Draft:
+            trial = Trial(state.history.next_id, plain_config, None, origin)
+            until = None if self._lease is None else time.time() + self._lease
+            return Draft(suggested_event([trial], 0, until=until), code)
+
+        event = self._commit(draft).event
+        return self.history.get_pending(event["trials"][0]["id"])
+
+    def start_confirmation(self, plan: ConfirmationPlan) -> None:
+        """Record that a confirmation begins; the trials of `measure_again` with this origin belong to it.
+
+        Raises:
+            ConfigError: A candidate does not belong to the space.
+        """
+        self.space.encode(plan.configs)
+        self._commit(lambda state: Draft(confirming_event(plan)))
 
     # Observe ---------------------------------------------------------------------------------------------------
 

@@ -1,12 +1,16 @@
 """Frozen records of a run: proposals, trials, outcomes, observations, and the history of them all."""
 
+from baco_like.records.confirmation import Confirmation, ConfirmationPlan, read_confirmation
 from baco_like.records.direction import Direction, Objective, sign_of
 from baco_like.records.history import History, Noise, StopRule, row_keys
+from baco_like.records.race import Speedup
 from baco_like.records.reading import outcome_from, outcome_of_exception
 from baco_like.records.trial import FAILURE_WORDS, Observation, Outcome, Proposal, Status, Trial
 
 __all__ = [
     "FAILURE_WORDS",
+    "Confirmation",
+    "ConfirmationPlan",
     "Direction",
     "History",
     "Noise",
@@ -14,11 +18,13 @@ __all__ = [
     "Observation",
     "Outcome",
     "Proposal",
+    "Speedup",
     "Status",
     "StopRule",
     "Trial",
     "outcome_from",
     "outcome_of_exception",
+    "read_confirmation",
     "row_keys",
     "sign_of",
 ]

@@ -18,6 +18,7 @@ import numpy as np
 
 from baco_like._typing import Array, Codes, Mask
 from baco_like.exceptions import TrialError
+from baco_like.records.confirmation import ConfirmationPlan
 from baco_like.records.direction import Direction, sign_of
 from baco_like.records.trial import Observation, Outcome, Status, Trial
 from baco_like.spaces.space import Space
@@ -88,6 +89,7 @@ class History:
         next_id: Id of the next trial; ids are never used twice.
         queue: Enqueued configurations that were not suggested yet, oldest first.
         warm: Number of observations that came from a warm start; they are the first ones.
+        plan: The plan of the latest confirmation, or None.
     """
 
     space: Space
@@ -95,6 +97,7 @@ class History:
     next_id: int = 0
     queue: tuple[Mapping[str, Any], ...] = ()
     warm: int = 0
+    plan: ConfirmationPlan | None = None
     _length: int = 0
     _buffer: _Buffer = field(default_factory=lambda: _Buffer(0), repr=False)
     _pending: Mapping[int, tuple[Trial, Array]] = field(default_factory=dict, repr=False)
@@ -367,6 +370,10 @@ class History:
     def enqueue(self, configs: Sequence[Mapping[str, Any]]) -> History:
         """Return the history with these configurations at the end of the queue."""
         return self._with(queue=(*self.queue, *configs))
+
+    def start_confirmation(self, plan: ConfirmationPlan) -> History:
+        """Return the history in which a confirmation begins now."""
+        return self._with(plan=replace(plan, start=self._length))
 
     def dequeue(self, n: int) -> History:
         """Return the history without the first n configurations of the queue."""

@@ -180,7 +180,8 @@ class Trial(Mapping[str, Any]):
         config: The configuration as plain Python values.
         tag: The strategy's own note; the strategy gets it back with the observation.
         origin: ``strategy``, ``fill`` (uniform draw), ``enqueued``, ``told`` (observed without a suggestion),
-            ``imported`` (the same, and possibly outside the space) or ``warm`` (from a warm start).
+            ``imported`` (the same, and possibly outside the space), ``warm`` (from a warm start), ``confirmation`` or
+            ``control`` (both: measured again).
         outcome: The outcome, or None while pending.
         until: When the worker's lease expires (Unix seconds), or None. After that the trial is suggested again; the
             first reported outcome counts.

@@ -195,3 +195,16 @@ class AllOf(_Combination):
     def room(self, history: History) -> int | None:
         rooms = [rule.room(history) for rule in self.rules]
         return None if None in rooms else max(room for room in rooms if room is not None)
+
+
+def time_limit(rule: StopRule) -> float | None:
+    """Return the number of seconds after which a rule surely ends a run, or None."""
+    if isinstance(rule, MaxTime):
+        return float(rule.seconds)
+    if not isinstance(rule, (AnyOf, AllOf)):
+        return None
+    limits = [time_limit(part) for part in rule.rules]
+    known = [limit for limit in limits if limit is not None]
+    if isinstance(rule, AnyOf):
+        return min(known, default=None)
+    return max(known, default=None) if len(known) == len(limits) else None

@@ -3,21 +3,34 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from baco_like._optional import open_plot
 from baco_like._typing import Array
-from baco_like.records import History, Objective, Status, Trial, sign_of
+from baco_like.records import (
+    Confirmation,
+    History,
+    Objective,
+    Speedup,
+    Status,
+    Trial,
+    sign_of,
+)
 from baco_like.running.progress import first_line
 
 # Okabe and Ito's palette, which colour-blind readers can tell apart.
 _BEST_COLOUR, _VALUE_COLOUR = "#0072b2", "#9a9a9a"
 _FAILURE_COLOUR, _MODEL_COLOUR = "#d55e00", "#009e73"
+
+_CHANGED = 0.1
+"""Relative change of a candidate's value, measured again, that the summary names."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +44,7 @@ class Summary:
         evaluations: Number of observed trials.
         failures: Number of failed trials by failure word.
         messages: The most frequent message (its first line) of each failure word.
-        candidates: The best trials with their repeated measurements, if there are any.
+        confirmation: The repeated measurements of the best trials and the default, or None.
     """
 
     objective: Objective
@@ -40,16 +53,38 @@ class Summary:
     evaluations: int
     failures: Mapping[str, int]
     messages: Mapping[str, str] = field(default_factory=dict)
-    candidates: tuple[Trial, ...] = ()
+    confirmation: Confirmation | None = None
 
-    def with_confirmation(self, winner: Trial | None, candidates: Sequence[Trial]) -> Summary:
-        """Return the summary with the winner of the repeated measurements as the best trial."""
-        best = self.best if winner is None else winner
-        return replace(self, best=best, candidates=tuple(candidates))
+    def with_confirmation(self, confirmation: Confirmation) -> Summary:
+        """Return the summary with the recommended candidate as the best trial and the default's new measurements."""
+        recommended = confirmation.recommended
+        if recommended is None:
+            return replace(self, confirmation=confirmation)
+        default = confirmation.default or self.default
+        return replace(self, best=recommended, default=default, confirmation=confirmation)
+
+    @property
+    def is_default_best(self) -> bool:
+        """Whether the best configuration is the default one."""
+        if self.best is None or self.default is None:
+            return False
+        return dict(self.best.config) == dict(self.default.config)
+
+    @property
+    def confirmed_speedup(self) -> Speedup | None:
+        """The speed-up of the recommended candidate with its interval, or None without a confirmation."""
+        return None if self.confirmation is None else self.confirmation.speedup_of(self.best)
 
     @property
     def speedup(self) -> float | None:
-        """Ratio of the default and the best value, above 1 if the best is better; None if it is not defined."""
+        """Ratio of the default and the best value, above 1 if the best is better; None if it is not defined.
+
+        After a confirmation, the ratio of measurements of the same rounds; None if the default has none.
+        """
+        if self.is_default_best:
+            return 1.0
+        if self.confirmation is not None and self.confirmation.recommended is not None:
+            return None if self.confirmed_speedup is None else self.confirmed_speedup.value
         default = None if self.default is None else self.default.value
         best = None if self.best is None else self.best.value
         if default is None or best is None or default <= 0 or best <= 0:
@@ -101,7 +136,74 @@ def format_summary(summary: Summary) -> str:
     rule = "-" * (sum(widths) + 4)
     n = len(best)
     lines = [lines[0], rule, *lines[1 : n + 1], rule, *lines[n + 1 :]]
-    return "\n".join([*lines, f"\n{summary.evaluations} evaluations; failures: {failures}"])
+    total = f"\n{summary.evaluations} evaluations; failures: {failures}"
+    return "\n".join([*lines, *_verdict(summary), total])
+
+
+def _verdict(summary: Summary) -> list[str]:
+    """Return the sentences on how sure the result is."""
+    confirmation, speedup = summary.confirmation, summary.confirmed_speedup
+    if summary.is_default_best:
+        lines = ["The default configuration is the best one found."]
+    elif confirmation is None and summary.speedup is not None:
+        lines = [
+            "The speed-up compares values of different times, the best of them by luck; [confirmation] measures again."
+        ]
+    else:
+        lines = []
+    if confirmation is None:
+        return ["", *lines] if lines else []
+    if speedup is not None and not summary.is_default_best:
+        lines.append(
+            f"Speed-up over the default: {format_speedup(speedup, confirmation.confidence)}."
+        )
+    lines += describe_confirmation(confirmation)
+    return ["", *lines]
+
+
+def format_speedup(speedup: Speedup, confidence: float) -> str:
+    """Return a speed-up with its interval in words."""
+    if math.isinf(speedup.high):
+        return f"{speedup.value:.3g}, too few rounds for an interval"
+    return f"{speedup.value:.3f}, {confidence:.0%} interval {speedup.low:.3f} to {speedup.high:.3f}"
+
+
+def describe_confirmation(confirmation: Confirmation) -> list[str]:
+    """Return the sentences on the candidates of a confirmation: its size, ties, the choice, and changed values."""
+    n, rounds = len(confirmation.candidates), confirmation.rounds
+    end = "decided" if confirmation.is_decided else "not decided; allow more measurements"
+    times = "round" if rounds == 1 else "rounds"
+    lines = [
+        f"Confirmed in {rounds} {times} of {n} candidates ({confirmation.measurements} measurements): {end}."
+    ]
+    others = len(confirmation.tied) - 1
+    if others > 0 and confirmation.recommended is not None:
+        names = ", ".join(_name(trial, confirmation) for trial in confirmation.tied)
+        lines.append(
+            f"Not distinguishable: {names}; {_name(confirmation.recommended, confirmation)} is the closest to the "
+            f"default of those within {confirmation.tolerance:.1%} of the best."
+            if confirmation.default is not None
+            else f"Not distinguishable: {names}."
+        )
+    changes = [
+        f"{_name(trial, confirmation)} from {observed:.4g} to {trial.value:.4g}"
+        for trial in confirmation.candidates
+        if trial.value is not None
+        and (observed := trial.extra.get("observed"))
+        and abs(trial.value / observed - 1.0) > _CHANGED
+    ]
+    if changes:
+        lines.append(f"Values that changed by more than {_CHANGED:.0%}: {', '.join(changes)}.")
+    failed = [
+        f"{_name(trial, confirmation)} ({trial.failure})"
+        for trial in confirmation.candidates
+        if trial.failure
+    ]
+    return [*lines, f"Failed when measured again: {', '.join(failed)}."] if failed else lines
+
+
+def _name(trial: Trial, confirmation: Confirmation) -> str:
+    return "the default" if trial is confirmation.default else f"trial {trial.id}"
 
 
 def _format_column(trial: Trial | None, names: Sequence[str]) -> list[str]:
@@ -117,7 +219,7 @@ def _format_column(trial: Trial | None, names: Sequence[str]) -> list[str]:
 
 def write_best(summary: Summary, path: Path, *, seed: int) -> None:
     """Write ``best.json``: configuration, value, the default's value, speed-up, repeats, failures by kind."""
-    best, default = summary.best, summary.default
+    best, default, confirmation = summary.best, summary.default, summary.confirmation
     content = {
         "objective": summary.objective.name,
         "unit": summary.objective.unit,
@@ -135,6 +237,8 @@ def write_best(summary: Summary, path: Path, *, seed: int) -> None:
         "failures": dict(summary.failures),
         "failure_messages": dict(summary.messages),
         "seed": seed,
+        "is_default": summary.is_default_best,
+        **_confirmation_entries(confirmation, summary.confirmed_speedup),
         "confirmation": [
             {
                 "trial": trial.id,
@@ -144,10 +248,29 @@ def write_best(summary: Summary, path: Path, *, seed: int) -> None:
                 "repeats": list(trial.repeats),
                 "failed": trial.failure,
             }
-            for trial in summary.candidates
+            for trial in (confirmation.candidates if confirmation else ())
         ],
     }
     path.write_text(json.dumps(content, indent=2) + "\n")
+
+
+def _confirmation_entries(
+    confirmation: Confirmation | None, speedup: Speedup | None
+) -> dict[str, Any]:
+    """Return the entries of ``best.json`` on how sure the result is; intervals without an end have null there."""
+    if confirmation is None:
+        return {}
+    is_known = speedup is not None and math.isfinite(speedup.high)
+    winner = confirmation.winner
+    return {
+        "speedup_low": speedup.low if speedup is not None and is_known else None,
+        "speedup_high": speedup.high if speedup is not None and is_known else None,
+        "confidence": confirmation.confidence,
+        "decided": confirmation.is_decided,
+        "rounds": confirmation.rounds,
+        "winner": None if winner is None else dict(winner.config),
+        "tied": [dict(trial.config) for trial in confirmation.tied],
+    }
 
 
 # Convergence ----------------------------------------------------------------------------------------------------------

@@ -18,15 +18,25 @@ from baco_like.evaluators import (
     Confirmation,
     Evaluator,
     FunctionEvaluator,
-    confirm,
 )
 from baco_like.exceptions import FailureWarning, SpaceExhausted
 from baco_like.journal import Journal
 from baco_like.optimizer import Callback, Optimizer
-from baco_like.records import Direction, History, Noise, Outcome, Status, StopRule, Trial
+from baco_like.records import (
+    Direction,
+    History,
+    Noise,
+    Outcome,
+    Status,
+    StopRule,
+    Trial,
+    read_confirmation,
+)
 from baco_like.records.reading import without_bound
+from baco_like.running.confirming import ConfirmationSettings, confirm_winner, leave_time
 from baco_like.running.lock import journal_file, sole_runner
 from baco_like.running.progress import Progress, show_progress
+from baco_like.running.stopping import time_limit
 from baco_like.spaces import Space
 from baco_like.strategies import Strategy
 
@@ -53,6 +63,12 @@ class Result:
         """The best candidate of the repeated measurements, with these as its outcome; without them `best`."""
         confirmed = None if self.confirmation is None else self.confirmation.winner
         return self.best if confirmed is None else confirmed
+
+    @property
+    def recommended(self) -> Trial | None:
+        """The candidate to use: of those as good as the winner, the closest to the default; without any, `winner`."""
+        chosen = None if self.confirmation is None else self.confirmation.recommended
+        return self.winner if chosen is None else chosen
 
     @property
     def best(self) -> Trial | None:
@@ -97,6 +113,7 @@ def tune(
     warm_start: Any = None,
     callbacks: Iterable[Callback] = (),
     confirm_best: int = 0,
+    confirm_evaluations: float = 0.1,
     threads: int | None = None,
 ) -> Result:
     """Tune a Python function.
@@ -126,8 +143,11 @@ def tune(
         storage: Path of the journal (an existing one is resumed), a `Journal`, or None to keep no journal.
         warm_start: Results of earlier runs: the path of a file, a `WarmStart`, or a list of them.
         callbacks: Called with the optimizer and each trial after it is observed.
-        confirm_best: Number of best configurations to measure again at the end, up to five times each; only these
-            measurements decide `Result.winner`. 0 measures none.
+        confirm_best: Number of best configurations to measure again at the end, in rounds together with the default
+            configuration; only these measurements decide `Result.winner`. 0 measures none.
+        confirm_evaluations: Largest number of these measurements, after the evaluations that ``stop`` allows: an
+            integer, or a share of the run's evaluations. They end earlier when the ranking is decided. A time limit
+            in ``stop`` holds for both; the search then leaves this share of it.
         threads: Largest number of threads of the numerical libraries during a suggestion; see `Optimizer`. Calls of
             ``fn`` are not limited.
 
@@ -154,6 +174,7 @@ def tune(
         raise TypeError(f"callbacks = {callbacks!r}: expected a list of callables")
     if confirm_best < 0:
         raise ValueError(f"confirm_best = {confirm_best}: expected 0 or more configurations")
+    settings_of_confirmation = ConfirmationSettings(confirm_best, confirm_evaluations)
     if not callable(getattr(stop, "room", None)):
         raise TypeError(f"stop must be a rule such as MaxEvals(60), not {stop!r}")
     space = space if isinstance(space, Space) else Space(space)
@@ -175,18 +196,27 @@ def tune(
             threads=threads,
         )
         display = show_progress(sys.stderr, budget) if progress else None
-        return _run(optimizer, evaluator, stop, display, confirm_best)
+        return _run(optimizer, evaluator, stop, display, settings_of_confirmation)
 
 
 def _run(
-    optimizer: Optimizer, evaluator: Evaluator, stop: StopRule, progress: Progress | None, top: int
+    optimizer: Optimizer,
+    evaluator: Evaluator,
+    stop: StopRule,
+    progress: Progress | None,
+    confirmation: ConfirmationSettings,
 ) -> Result:
     try:
-        reason = run_locked(optimizer, evaluator, stop, progress)
-        confirmation = confirm_best_trials(optimizer, evaluator, top) if top else None
-        return Result(optimizer, reason, confirmation)
+        search = leave_time(stop, confirmation) if confirmation.top else stop
+        reason = run_locked(optimizer, evaluator, search, progress)
+        if not confirmation.top:
+            return Result(optimizer, reason)
+        seconds = time_limit(stop)
+        return Result(
+            optimizer, reason, confirm_winner(optimizer, evaluator, confirmation, seconds)
+        )
     except KeyboardInterrupt:
-        return Result(optimizer, "interrupted")
+        return Result(optimizer, "interrupted", read_confirmation(optimizer.history))
     except Exception as error:
         with contextlib.suppress(AttributeError, TypeError):  # a class may reject new attributes
             error.optimizer = optimizer  # type: ignore[attr-defined]
@@ -195,15 +225,6 @@ def _run(
                     f"{len(optimizer.trials)} evaluations are kept in this exception's attribute 'optimizer'"
                 )
         raise
-
-
-def confirm_best_trials(
-    optimizer: Optimizer, evaluator: Evaluator, top: int, rounds: int = 5
-) -> Confirmation:
-    """Measure the best trials of a run again and close the evaluator; see `confirm`."""
-    with contextlib.closing(evaluator):
-        direction = optimizer.options.direction
-        return confirm(optimizer.trials, evaluator, direction, top=top, rounds=rounds)
 
 
 # Any evaluator --------------------------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from baco_like.exceptions import BacoError, EvaluatorError, RunFileError, SpaceE
 from baco_like.parameters import Gaussian
 from baco_like.records import Objective
 from baco_like.records.trial import Status, Trial
+from baco_like.running.confirming import ConfirmationSettings
 
 GOOD = """\
 [space.tile]
@@ -122,9 +123,12 @@ seconds = 1.5
 
 
 def test_confirmation(tmp_path: Path) -> None:
-    assert runfile.read(write(tmp_path, GOOD)).top == 0
+    assert runfile.read(write(tmp_path, GOOD)).confirmation is None
     run = runfile.read(write(tmp_path, GOOD + "\n[confirmation]\ntop = 2\n"))
-    assert (run.top, run.rounds) == (2, 5)
+    assert run.confirmation == ConfirmationSettings(top=2, evaluations=0.1, rounds=None)
+    table = "\n[confirmation]\nevaluations = 30\nrounds = 5\nconfidence = 0.9\ntolerance = 0.02\n"
+    run = runfile.read(write(tmp_path, GOOD + table))
+    assert run.confirmation == ConfirmationSettings(3, 30, 5, 0.9, 0.02)
 
 
 SUBSET = """\
@@ -211,6 +215,13 @@ MISTAKES: list[tuple[str, str, type[BacoError], str]] = [
     ('run = "echo', 'run = "no-such-program', EvaluatorError, "no-such-program"),
     ("[optimizer]", "[confirmation]\ntop = 0\n[optimizer]", RunFileError, "top = 0"),
     ("[optimizer]", "[confirmation]\nbest = 2\n[optimizer]", RunFileError, "one of top, rounds"),
+    (
+        "[optimizer]",
+        "[confirmation]\nevaluations = 1.5\n[optimizer]",
+        RunFileError,
+        "a share below 1",
+    ),
+    ("[optimizer]", "[confirmation]\nconfidence = 1.0\n[optimizer]", RunFileError, "below 1"),
     (
         'direction = "minimize"\n\n[evaluator]',
         'direction = "maximize"\n\n[evaluator]\nslow_ratio = 3',

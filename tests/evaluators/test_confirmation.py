@@ -24,11 +24,11 @@ class Noisy:
 
     def __init__(self, spread: float = 0.1) -> None:
         self.rng, self.spread = np.random.default_rng(0), spread
-        self.asked: list[int] = []
+        self.asked: list[float] = []
         self.queue: deque[Trial] = deque()
 
     def submit(self, trial: Trial) -> None:
-        self.asked.append(trial.id)
+        self.asked.append(trial["x"])
         self.queue.append(trial)
 
     def wait(self) -> Sequence[Outcome]:
@@ -63,16 +63,31 @@ def test_the_lucky_one_does_not_win() -> None:
 def test_the_clearly_worse_leave_and_the_others_take_turns() -> None:
     evaluator = Noisy(spread=0.01)
     trials = [observed(0, 9.0, 1.0), observed(1, 2.0, 2.0), observed(2, 2.0001, 2.0)]
-    confirm(trials, evaluator, top=3, rounds=4)
-    assert evaluator.asked[:3] == [0, 1, 2]
-    assert 0 not in evaluator.asked[3:]
-    assert sorted(evaluator.asked[3:5]) == [1, 2]
+    confirm(trials, evaluator, top=3, rounds=8, tolerance=0.0)
+    assert sorted(evaluator.asked[:3]) == [2.0, 2.0001, 9.0]
+    assert evaluator.asked.count(9.0) < 8
+    assert evaluator.asked.count(2.0) == evaluator.asked.count(2.0001) == 8
 
 
 def test_one_that_is_left_alone_ends_it() -> None:
     found = confirm([observed(0, 1.0, 1.0), observed(1, 9.0, 1.1)], Noisy(0.01), rounds=50)
-    assert found.rounds == 1
-    assert len(found.candidates[0].repeats) == 2
+    assert found.is_decided
+    assert found.rounds == len(evaluations := found.candidates[0].repeats) < 10
+    assert found.measurements == 2 * len(evaluations)
+
+
+def test_the_default_takes_part_and_the_speedup_has_an_interval() -> None:
+    default = observed(7, 4.0, 3.0)
+    trials = [observed(0, 2.0, 1.0), observed(1, 2.001, 1.1), default]
+    found = confirm(trials, Noisy(0.02), top=2, rounds=12, default=default)
+    assert found.default is found.candidates[2]
+    assert found.speedup is not None
+    assert found.speedup.low < 2.0 < found.speedup.high
+    assert found.speedup.low > 1.8
+    assert len(found.default.repeats) == found.rounds
+    assert {one.id for one in found.tied} == {0, 1}
+    assert found.speedups[2] is not None
+    assert found.speedups[2].value == 1.0
 
 
 def test_maximising() -> None:
@@ -128,12 +143,20 @@ def test_tune_with_confirmation() -> None:
         return 0.0 if trial["x"] == 7 and calls.count(7) == 1 else 1.0 + trial["x"]
 
     arguments: dict[str, Any] = {"strategy": "exhaustive", "progress": False}
-    result = tune(fn, {"x": list(range(10))}, stop=MaxEvals(10), confirm_best=3, **arguments)
+    result = tune(
+        fn,
+        {"x": list(range(10))},
+        stop=MaxEvals(10),
+        confirm_best=3,
+        confirm_evaluations=9,
+        **arguments,
+    )
     assert result.best_config == {"x": 7}
     assert result.winner is not None
     assert result.winner.config == {"x": 0}
     assert result.confirmation is not None
     assert {one["x"] for one in result.confirmation.candidates} == {7, 0, 1}
+    assert result.recommended == result.winner
     plain = tune(fn, {"x": [1, 2]}, stop=MaxEvals(2), **arguments)
     assert (plain.confirmation, plain.winner) == (None, plain.best)
     with pytest.raises(ValueError, match="confirm_best = -1"):

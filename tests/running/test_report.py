@@ -16,7 +16,7 @@ import pytest
 from baco_like import Optimizer, Outcome, Space
 from baco_like._output import print_line, silence
 from baco_like.exceptions import MissingExtra
-from baco_like.records import Objective
+from baco_like.records import Confirmation, Objective
 from baco_like.running import progress
 from baco_like.running.progress import Display, TrialProgress, show_progress
 from baco_like.running.summary import (
@@ -198,13 +198,15 @@ def test_the_winner_of_the_confirmation_is_the_best(tmp_path):
     opt = optimizer([4.0, 3.0])
     lucky = opt.trials[1].with_outcome(Outcome.success(1, (9.0,), extra={"observed": 3.0}))
     winner = opt.trials[0].with_outcome(Outcome.success(0, (4.5, 4.5), extra={"observed": 4.0}))
-    summary = summarise(opt.history, TIME).with_confirmation(winner, (lucky, winner))
+    found = Confirmation(winner, (lucky, winner), 2, recommended=winner, speedups=(None, None))
+    summary = summarise(opt.history, TIME).with_confirmation(found)
     write_best(summary, tmp_path / "best.json", seed=3)
     best = json.loads((tmp_path / "best.json").read_text())
     assert (best["trial"], best["value"], best["repeats"]) == (0, 4.5, [4.5, 4.5])
     found = [(one["trial"], one["observed"], one["value"]) for one in best["confirmation"]]
     assert found == [(1, 3.0, 9.0), (0, 4.0, 4.5)]
-    assert summarise(opt.history, TIME).with_confirmation(None, ()).best.id == 1
+    nobody = Confirmation(None, (lucky,), 0, speedups=(None,))
+    assert summarise(opt.history, TIME).with_confirmation(nobody).best.id == 1
 
 
 # Convergence -----------------------------------------------------------------------------------------------------

@@ -1,0 +1,236 @@
+"""The confirmation of a run: its plan, as in the journal, and its result, read from the history alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from baco_like._typing import Array
+from baco_like.records.direction import Direction, sign_of
+from baco_like.records.race import Race, Speedup
+from baco_like.records.trial import Outcome, Status, Trial, median
+
+if TYPE_CHECKING:
+    from baco_like.records.history import History
+
+CONFIRMATION = "confirmation"
+"""Origin of the trials of a confirmation."""
+
+
+@dataclass(frozen=True)
+class ConfirmationPlan:
+    """The candidates of a confirmation, as in the journal.
+
+    Attributes:
+        configs: Their configurations, the most promising first.
+        observed: The id of the trial that made each a candidate; None for a default that was not observed.
+        default: Index of the default configuration, or None.
+        confidence: Joint probability of the intervals.
+        tolerance: Relative difference that does not matter.
+        start: Number of observations before the confirmation.
+    """
+
+    configs: tuple[Mapping[str, Any], ...]
+    observed: tuple[int | None, ...]
+    default: int | None = None
+    confidence: float = 0.95
+    tolerance: float = 0.01
+    start: int = 0
+
+
+@dataclass(frozen=True)
+class Confirmation:
+    """The result of a confirmation: which candidate is the best, how sure that is, and which one to use.
+
+    Attributes:
+        winner: The best candidate, with its new measurements as its outcome; None if all candidates have failed.
+        candidates: All candidates with their new outcomes, the most promising at first. ``extra["observed"]`` is the
+            value that made it a candidate.
+        rounds: Number of complete rounds.
+        default: The default configuration with its new measurements, or None.
+        tied: The candidates that the measurements do not show to be worse than the winner by more than the tolerance,
+            the winner included; the closest to the default configuration first.
+        recommended: The tied candidate to use: of those whose mean is within the tolerance of the winner's, the
+            closest to the default configuration (the winner if there is no default).
+        speedups: For each candidate, how many times better than the default it is; None where it is not defined.
+        is_decided: Whether the ranking is decided: every tied candidate is within the tolerance of the winner.
+        measurements: Number of measurements, failures included.
+        confidence: Joint probability of the intervals of all candidates, so choosing one of them does not spoil them.
+        tolerance: Relative difference that does not matter.
+    """
+
+    winner: Trial | None
+    candidates: tuple[Trial, ...]
+    rounds: int
+    default: Trial | None = None
+    tied: tuple[Trial, ...] = ()
+    recommended: Trial | None = None
+    speedups: tuple[Speedup | None, ...] = ()
+    is_decided: bool = False
+    measurements: int = 0
+    confidence: float = 0.95
+    tolerance: float = 0.01
+
+    @property
+    def speedup(self) -> Speedup | None:
+        """How many times better than the default the winner is; None without a default or with values below 0."""
+        return self.speedup_of(self.winner)
+
+    def speedup_of(self, trial: Trial | None) -> Speedup | None:
+        """Return how many times better than the default a candidate is, or None."""
+        pairs = zip(self.candidates, self.speedups, strict=True)
+        return next((speedup for other, speedup in pairs if other is trial), None)
+
+
+@dataclass(frozen=True)
+class CandidateResults:
+    """What a confirmation knows of a candidate.
+
+    Attributes:
+        trial: The trial that made it a candidate, or a new one of an unobserved default.
+        values: Its new values in the user's unit, in the order of the rounds.
+        failure: Its failed outcome, or None.
+    """
+
+    trial: Trial
+    values: tuple[float, ...] = ()
+    failure: Outcome | None = None
+
+    def add(self, outcome: Outcome) -> CandidateResults:
+        """Return the results with one more outcome.
+
+        A censored outcome that was measured at least once counts with its median: only repeats were saved.
+        """
+        if outcome.value is not None:
+            return replace(self, values=(*self.values, outcome.value))
+        repeats = outcome.extra.get("repeats")
+        if outcome.status is Status.CENSORED and repeats:
+            return replace(self, values=(*self.values, median(tuple(repeats))))
+        return replace(self, failure=outcome)
+
+    def to_trial(self) -> Trial:
+        """Return the trial with its new outcome, or without an outcome before the first."""
+        if self.failure is None and not self.values:
+            return replace(self.trial, outcome=None)
+        outcome = self.failure or Outcome.success(self.trial.id, self.values)
+        extra = {**outcome.extra, "observed": self.trial.value}
+        return self.trial.with_outcome(replace(outcome, trial_id=self.trial.id, extra=extra))
+
+
+@dataclass(frozen=True)
+class ConfirmationState:
+    """A plan and the results so far.
+
+    Attributes:
+        plan: The plan.
+        results: For each candidate what is known.
+        direction: Whether smaller or larger values are better.
+        distances: Distance of each candidate from the default configuration, (K,); empty without a default.
+    """
+
+    plan: ConfirmationPlan
+    results: tuple[CandidateResults, ...]
+    direction: Direction
+    distances: Array = field(default_factory=lambda: np.empty(0))
+
+    @property
+    def race(self) -> Race:
+        """The comparison of the candidates."""
+        return Race.of(
+            [result.values for result in self.results],
+            [result.failure is not None for result in self.results],
+            self.plan.default,
+            sign_of(self.direction),
+            self.plan.confidence,
+            self.plan.tolerance,
+        )
+
+    def add(self, k: int, outcome: Outcome) -> ConfirmationState:
+        """Return the state after one more outcome of candidate k."""
+        results = list(self.results)
+        results[k] = results[k].add(outcome)
+        return replace(self, results=tuple(results))
+
+    def to_confirmation(self) -> Confirmation:
+        """Return the result."""
+        race = self.race
+        standing, plan = race.standing, self.plan
+        trials = tuple(result.to_trial() for result in self.results)
+        close = sorted(standing.remaining if standing.winner is not None else (), key=self._rank)
+        equal = [k for k in close if race.loss(k) <= race.tolerance]
+        best = equal[0] if equal and len(self.distances) else standing.winner
+        return Confirmation(
+            None if standing.winner is None else trials[standing.winner],
+            trials,
+            standing.rounds,
+            None if plan.default is None else trials[plan.default],
+            tuple(trials[k] for k in close),
+            None if best is None else trials[best],
+            tuple(map(race.speedup, range(len(trials)))),
+            standing.is_decided and standing.winner is not None,
+            race.measurements,
+            plan.confidence,
+            plan.tolerance,
+        )
+
+    def _rank(self, k: int) -> tuple[float, int]:
+        return (float(self.distances[k]) if len(self.distances) else 0.0, k)
+
+
+def confirmation_state(history: History) -> ConfirmationState | None:
+    """Return the latest confirmation of a run with its results so far, or None if the run has none."""
+    plan = history.plan
+    if plan is None:
+        return None
+    results = []
+    for config, observed in zip(plan.configs, plan.observed, strict=True):
+        trial = None if observed is None else history.find(observed)
+        results.append(CandidateResults(Trial(-1, config) if trial is None else trial))
+    codes = history.space.encode(list(plan.configs))
+    distances = np.empty(0)
+    if plan.default is not None:
+        features = history.space.features(codes)
+        distances = np.sqrt(((features - features[plan.default]) ** 2).sum(axis=1))
+    state = ConfirmationState(plan, tuple(results), history.direction, distances)
+    for trial in history.trials[plan.start :]:
+        if trial.origin == CONFIRMATION and trial.outcome is not None:
+            config = dict(trial.config)
+            k = next((k for k, each in enumerate(plan.configs) if dict(each) == config), None)
+            if k is not None:
+                state = state.add(k, trial.outcome)
+    return state
+
+
+def read_confirmation(history: History) -> Confirmation | None:
+    """Return the result of the latest confirmation of a run, or None if it has none.
+
+    Everything is read from the history, so ``read_confirmation(Optimizer.load("run.jsonl").history)`` gives the result
+    of a finished run.
+    """
+    state = confirmation_state(history)
+    return None if state is None else state.to_confirmation()
+
+
+def check_settings(confidence: float, tolerance: float) -> None:
+    """Check the settings of a plan.
+
+    Raises:
+        ValueError: The confidence is not between 0 and 1, or the tolerance is negative.
+    """
+    if not 0.0 < confidence < 1.0:
+        raise ValueError(f"confidence = {confidence}: expected a number between 0 and 1")
+    if not 0.0 <= tolerance < math.inf:
+        raise ValueError(f"tolerance = {tolerance}: expected 0 or more")
+
+
+def default_index(
+    configs: Sequence[Mapping[str, Any]], default: Mapping[str, Any] | None
+) -> int | None:
+    """Return the index of the default configuration, or None."""
+    if default is None:
+        return None
+    return next((k for k, config in enumerate(configs) if dict(config) == dict(default)), None)

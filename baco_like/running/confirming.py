@@ -1,0 +1,277 @@
+"""Confirm the winner of a run: choose the candidates, measure them in rounds, and keep everything in the journal."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import math
+import time
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from typing_extensions import override
+
+from baco_like.evaluators import Evaluator
+from baco_like.evaluators.confirmation import (
+    bypass_caches,
+    different_configs,
+    measure_trial,
+    run_rounds,
+    select_best,
+)
+from baco_like.exceptions import BacoWarning, TrialError
+from baco_like.optimizer import Optimizer
+from baco_like.optimizer.setup import default_points
+from baco_like.records import (
+    Confirmation,
+    ConfirmationPlan,
+    History,
+    Outcome,
+    StopRule,
+    Trial,
+    read_confirmation,
+    sign_of,
+)
+from baco_like.records.confirmation import (
+    CONFIRMATION,
+    check_settings,
+    confirmation_state,
+    default_index,
+)
+from baco_like.records.reading import without_bound
+from baco_like.running.progress import Display
+from baco_like.running.stopping import AnyOf, MaxTime, StoppingRule, time_limit
+
+_LEAST_ROUNDS = 3
+"""Number of rounds before which no interval is finite: with fewer, the candidates are too many for the budget."""
+
+
+@dataclass(frozen=True)
+class ConfirmationSettings:
+    """How the winner of a run is confirmed.
+
+    Attributes:
+        top: Number of candidates besides the default configuration; fewer if the budget is below three rounds of them.
+        evaluations: Largest number of measurements: an integer, or a share of the run's evaluations below 1.
+        rounds: Largest number of rounds, or None.
+        confidence: Joint probability of the intervals.
+        tolerance: Relative difference that does not matter.
+
+    Raises:
+        ValueError: A value is out of range.
+    """
+
+    top: int = 3
+    evaluations: float = 0.1
+    rounds: int | None = None
+    confidence: float = 0.95
+    tolerance: float = 0.01
+
+    def __post_init__(self) -> None:
+        check_settings(self.confidence, self.tolerance)
+        is_count = isinstance(self.evaluations, int) and self.evaluations >= 1
+        if not is_count and not 0 < self.evaluations < 1:
+            raise ValueError(
+                f"confirmation: evaluations = {self.evaluations!r}: expected a whole number of at least 1, or a share "
+                "of the run's evaluations between 0 and 1"
+            )
+
+    @property
+    def share(self) -> float:
+        """Share of a limited time that is left to the confirmation."""
+        return 0.1 if isinstance(self.evaluations, int) else self.evaluations
+
+    def budget(self, evaluations: int) -> int:
+        """Return the largest number of measurements after a search of so many evaluations."""
+        if isinstance(self.evaluations, int):
+            return self.evaluations
+        return math.floor(self.evaluations * evaluations + 1e-9)
+
+
+@dataclass(frozen=True)
+class _SearchTime(StoppingRule):
+    """End the search before the time limit, so that time is left to confirm the winner."""
+
+    seconds: float
+    limit: float
+
+    @override
+    def reason(self, history: History, seconds: float) -> str | None:
+        if seconds < self.seconds:
+            return None
+        return f"{self.seconds:g} of {self.limit:g} seconds; the rest is for the confirmation"
+
+
+def leave_time(stop: StopRule, settings: ConfirmationSettings) -> StopRule:
+    """Return the rule that ends the search before the rule's time limit, if it has one."""
+    limit = time_limit(stop)
+    if limit is None:
+        return stop
+    return AnyOf((stop, _SearchTime(limit * (1.0 - settings.share), limit)))
+
+
+def confirm_winner(
+    optimizer: Optimizer,
+    evaluator: Evaluator,
+    settings: ConfirmationSettings,
+    seconds: float | None = None,
+    display: Display | None = None,
+) -> Confirmation | None:
+    """Measure the best trials and the default configuration of a run again, and close the evaluator.
+
+    A confirmation that was interrupted goes on where it stopped. One that is finished is not repeated, unless the run
+    has new evaluations.
+
+    Args:
+        optimizer: The optimizer of the run; it observes the measurements.
+        evaluator: Measures. A cache around it is bypassed.
+        settings: Number of candidates and budget.
+        seconds: Time limit of the run, as in `MaxTime`; a measurement that would exceed it is not started.
+        display: Shows the measurements, or None.
+
+    Returns:
+        The result, or None without a successful trial.
+    """
+    history = optimizer.history
+    budget = settings.budget(_count_search(history))
+    if not _is_open(history):
+        plan = _make_plan(optimizer, settings, budget)
+        if plan is None:
+            return None
+        if budget < len(plan.configs):
+            _warn_of_budget(settings, budget, _count_search(history))
+            return None
+        optimizer.start_confirmation(plan)
+    state = confirmation_state(optimizer.history)
+    assert state is not None
+    evaluator, configs = bypass_caches(evaluator), state.plan.configs
+    clock = _Clock(optimizer, seconds)
+
+    def measure(k: int) -> Outcome:
+        with clock:
+            outcome = _measure_config(optimizer, evaluator, configs[k])
+        if display is not None:
+            shown = outcome.failed if outcome.value is None else f"{outcome.value:.4g}"
+            name = "default" if k == state.plan.default else f"trial {state.plan.observed[k]}"
+            race = confirmation_state(optimizer.history)
+            done = 0 if race is None else race.race.measurements
+            display.show(done, f"measured again: {name} {shown}")
+        return outcome
+
+    with contextlib.closing(evaluator):
+        seed = optimizer.options.seed
+        run_rounds(state, measure, seed, budget, settings.rounds, clock.has_time)
+    return read_confirmation(optimizer.history)
+
+
+class _Clock:
+    """Tells whether another measurement fits into the time limit, by the longest one so far."""
+
+    def __init__(self, optimizer: Optimizer, seconds: float | None) -> None:
+        self._optimizer, self._seconds, self._longest, self._started = optimizer, seconds, 0.0, 0.0
+
+    def __enter__(self) -> None:
+        self._started = time.monotonic()
+
+    def __exit__(self, *error: object) -> None:
+        self._longest = max(self._longest, time.monotonic() - self._started)
+
+    def has_time(self) -> bool:
+        if self._seconds is None:
+            return True
+        left = max(self._seconds - self._longest, 1e-9)
+        return self._optimizer.should_stop(MaxTime(left)) is None
+
+
+def _measure_config(
+    optimizer: Optimizer, evaluator: Evaluator, config: Mapping[str, Any]
+) -> Outcome:
+    pending = (
+        t for t in optimizer.pending if t.origin == CONFIRMATION and dict(t.config) == config
+    )
+    trial = next(pending, None) or optimizer.measure_again(config, CONFIRMATION)
+    outcome = without_bound(measure_trial(evaluator, trial), optimizer.options.direction)
+    optimizer.complete([outcome])
+    return outcome
+
+
+def _count_search(history: History) -> int:
+    """Return the number of evaluations of this run that are not measurements of a confirmation."""
+    return sum(trial.origin != CONFIRMATION for trial in history.trials[history.warm :])
+
+
+def _is_open(history: History) -> bool:
+    """Whether the latest confirmation belongs to the present results: no other trial was observed after it began."""
+    plan = history.plan
+    if plan is None:
+        return False
+    return all(trial.origin == CONFIRMATION for trial in history.trials[plan.start :])
+
+
+def _make_plan(
+    optimizer: Optimizer, settings: ConfirmationSettings, budget: int
+) -> ConfirmationPlan | None:
+    """Return the plan with the best candidates and the default configuration, or None without a success."""
+    default = _default_trial(optimizer)
+    rest = 0 if default is None else 1
+    top = max(1, min(settings.top, budget // _LEAST_ROUNDS - rest))
+    candidates = rank_candidates(optimizer, top)
+    if not candidates:
+        return None
+    if (
+        default is not None
+        and default_index([t.config for t in candidates], default.config) is None
+    ):
+        candidates.append(default)
+    return ConfirmationPlan(
+        tuple(dict(trial.config) for trial in candidates),
+        tuple(trial.id if trial.id >= 0 else None for trial in candidates),
+        default_index([t.config for t in candidates], None if default is None else default.config),
+        settings.confidence,
+        settings.tolerance,
+    )
+
+
+def _default_trial(optimizer: Optimizer) -> Trial | None:
+    """Return the first successful trial of the default configuration, one without number if it is unobserved, or None.
+
+    None if there is no feasible default, or all its evaluations have failed.
+    """
+    config = next(iter(default_points(optimizer.space)), None)
+    if config is None:
+        return None
+    trials = [trial for trial in optimizer.trials if dict(trial.config) == config]
+    if not trials:
+        return Trial(-1, config)
+    return next((trial for trial in trials if trial.value is not None), None)
+
+
+def rank_candidates(optimizer: Optimizer, top: int) -> list[Trial]:
+    """Return the best trials, by turns the best by observed and by predicted value, with different configurations."""
+    history = optimizer.history
+    observed = select_best(history.trials, history.direction, len(history))
+    predicted = _by_prediction(optimizer, observed)
+    turns = itertools.zip_longest(observed, predicted)
+    return different_configs([t for pair in turns for t in pair if t is not None], top)
+
+
+def _by_prediction(optimizer: Optimizer, trials: list[Trial]) -> list[Trial]:
+    """Return trials in the order of their predicted values; none if the strategy cannot predict."""
+    try:
+        mean, _, _ = optimizer.predict([trial.config for trial in trials])
+    except TrialError:
+        return []
+    order = (sign_of(optimizer.options.direction) * mean).argsort(kind="stable")
+    return [trials[i] for i in order]
+
+
+def _warn_of_budget(settings: ConfirmationSettings, budget: int, evaluations: int) -> None:
+    warnings.warn(
+        f"the winner is not confirmed: {settings.evaluations:g} of {evaluations} evaluations are {budget} "
+        "measurements, too few for one round; allow more by confirm_evaluations=..., or in a file by [confirmation] "
+        "evaluations = ...",
+        BacoWarning,
+        stacklevel=4,
+    )

@@ -1,0 +1,253 @@
+"""The confirmation of a run: its measurements are in the journal, and the default takes part."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from baco_like import MaxEvals, MaxTime, NoImprovement, Optimizer, Ordinal, Space, tune
+from baco_like.evaluators import FunctionEvaluator
+from baco_like.exceptions import BacoWarning, Infeasible
+from baco_like.journal import repair
+from baco_like.records import Objective, Trial, read_confirmation
+from baco_like.running import confirming
+from baco_like.running.confirming import ConfirmationSettings, confirm_winner, leave_time
+from baco_like.running.stopping import time_limit
+from baco_like.running.summary import format_summary, summarise
+
+SPACE = Space({"x": Ordinal(list(range(1, 41)), default=40)})
+PLAIN: dict[str, Any] = {"strategy": "random_search", "progress": False, "seed": 3}
+
+
+def noisy(spread: float = 0.01) -> Callable[[Trial], float]:
+    """Return a function with noise and a machine that slows down by 1 % at each call."""
+    rng, calls = np.random.default_rng(0), [0]
+
+    def fn(trial: Trial) -> float:
+        calls[0] += 1
+        return float((10 + trial["x"]) * 1.01 ** calls[0] * rng.lognormal(0.0, spread))
+
+    return fn
+
+
+def test_the_default_takes_part_and_the_interval_has_no_drift() -> None:
+    result = tune(
+        noisy(), SPACE, stop=MaxEvals(40), confirm_best=2, confirm_evaluations=24, **PLAIN
+    )
+    found = result.confirmation
+    assert found is not None
+    assert found.default is not None
+    assert found.default["x"] == 40
+    assert found.winner is not None
+    true = 50 / (10 + found.winner["x"])
+    assert found.speedup is not None
+    assert found.speedup.low < true < found.speedup.high < 1.15 * true
+    assert result.recommended is found.recommended
+    assert found.measurements == len(result.trials) - 40 <= 24
+    assert {t.origin for t in result.trials[40:]} == {"confirmation"}
+
+
+def test_at_most_a_tenth_of_the_evaluations_by_default() -> None:
+    result = tune(noisy(0.3), SPACE, stop=MaxEvals(40), confirm_best=3, **PLAIN)
+    assert result.confirmation is not None
+    assert (
+        len(result.confirmation.candidates) == 2
+    )  # the best and the default: more would have one round
+    assert result.confirmation.measurements == len(result.trials) - 40 == 4
+    assert not result.confirmation.is_decided
+    with pytest.warns(BacoWarning, match="0.1 of 12 evaluations are 1 measurements"):
+        few = tune(noisy(), SPACE, stop=MaxEvals(12), confirm_best=3, **PLAIN)
+    assert few.confirmation is None
+    with pytest.raises(ValueError, match=r"evaluations = 1\.5"):
+        ConfirmationSettings(3, 1.5)
+
+
+def test_everything_is_read_from_the_journal_alone(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    arguments: dict[str, Any] = {**PLAIN, "confirm_best": 2, "confirm_evaluations": 12}
+    result = tune(noisy(), SPACE, stop=MaxEvals(30), storage=path, **arguments)
+    loaded = Optimizer.load(path)
+    assert repr(read_confirmation(loaded.history)) == repr(result.confirmation)
+    again = tune(noisy(), SPACE, stop=MaxEvals(30), storage=path, **arguments)
+    assert len(again.trials) == len(result.trials), "a finished confirmation is not repeated"
+    warm = Optimizer(SPACE, warm_start=path)
+    assert len(warm.trials) == len(result.trials)
+    longer = tune(noisy(), SPACE, stop=MaxEvals(48), storage=path, **arguments)
+    assert longer.confirmation is not None
+    assert longer.optimizer.history.plan.start == 48, "new results are confirmed anew"
+
+
+class Interrupt:
+    """A function that is interrupted at one of its calls; its values depend on trials only."""
+
+    def __init__(self, at: int) -> None:
+        self.at, self.calls = at, 0
+
+    def __call__(self, trial: Trial) -> float:
+        self.calls += 1
+        if self.calls == self.at:
+            raise KeyboardInterrupt
+        return float((10 + trial["x"]) * np.random.default_rng(trial.id).lognormal(0.0, 0.1))
+
+
+@pytest.mark.parametrize("at", [21, 23, 27])
+def test_an_interrupted_confirmation_goes_on_where_it_stopped(tmp_path: Path, at: int) -> None:
+    path = tmp_path / "run.jsonl"
+    arguments: dict[str, Any] = {**PLAIN, "confirm_best": 3, "confirm_evaluations": 15}
+    whole = tune(Interrupt(0), SPACE, stop=MaxEvals(20), **arguments)
+    part = tune(Interrupt(at), SPACE, stop=MaxEvals(20), storage=path, **arguments)
+    assert part.reason == "interrupted"
+    assert len(part.trials) == at - 1
+    resumed = tune(Interrupt(0), SPACE, stop=MaxEvals(20), storage=path, **arguments)
+    assert repr(resumed.trials) == repr(whole.trials)
+    assert repr(resumed.confirmation) == repr(whole.confirmation)
+
+
+def test_predict_and_recommend_see_the_measurements() -> None:
+    """One configuration had luck at first; measured again it is as slow as it is."""
+    calls: list[int] = []
+
+    def fn(trial: Trial) -> float:
+        calls.append(trial["x"])
+        return 1.0 if trial["x"] == 30 and calls.count(30) == 1 else 10.0 + trial["x"]
+
+    space = Space({"x": Ordinal(list(range(1, 41)), default=40)})
+    arguments: dict[str, Any] = {"strategy": "exhaustive", "progress": False}
+    result = tune(fn, space, stop=MaxEvals(40), confirm_best=3, confirm_evaluations=20, **arguments)
+    assert result.best_config == {"x": 30}
+    assert result.winner is not None
+    assert result.winner["x"] == 1
+    recommended = result.optimizer.recommend()
+    assert recommended is not None
+    assert recommended["x"] == 1
+    text = format_summary(summarise(result.optimizer.history, Objective()))
+    assert "by luck" in text
+    found = result.confirmation
+    assert found is not None
+    summary = summarise(result.optimizer.history, Objective()).with_confirmation(found)
+    assert "Values that changed by more than 10%: trial 30 from 1 to 40" in format_summary(summary)
+
+
+def test_the_default_is_not_faster_than_itself() -> None:
+    result = tune(
+        lambda trial: 50.0 - trial["x"],
+        SPACE,
+        stop=MaxEvals(20),
+        confirm_best=2,
+        confirm_evaluations=12,
+        **PLAIN,
+    )
+    assert result.confirmation is not None
+    assert result.recommended is result.confirmation.default
+    summary = summarise(result.optimizer.history, Objective()).with_confirmation(
+        result.confirmation
+    )
+    assert summary.speedup == 1.0
+    assert "The default configuration is the best one found." in format_summary(summary)
+
+
+def test_the_tied_candidate_closest_to_the_default_is_recommended() -> None:
+    result = tune(
+        lambda trial: 1.0 if trial["x"] < 20 else 2.0,
+        SPACE,
+        stop=MaxEvals(40),
+        confirm_best=4,
+        confirm_evaluations=30,
+        **{**PLAIN, "strategy": "exhaustive"},
+    )
+    found = result.confirmation
+    assert found is not None
+    assert found.recommended is found.tied[0]
+    assert found.recommended["x"] == max(trial["x"] for trial in found.tied)
+    assert found.default not in found.tied
+
+
+def test_a_default_that_never_ran_is_no_candidate() -> None:
+    def fn(trial: Trial) -> float:
+        if trial["x"] == 40:
+            raise Infeasible("no room")
+        return float(trial["x"])
+
+    result = tune(fn, SPACE, stop=MaxEvals(30), confirm_best=2, confirm_evaluations=9, **PLAIN)
+    assert result.confirmation is not None
+    assert (result.confirmation.default, result.confirmation.speedup) == (None, None)
+    assert result.recommended is result.winner
+
+
+def test_the_time_limit_holds_for_search_and_confirmation(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert time_limit(MaxEvals(5) | MaxTime(60) | MaxTime(90)) == 60
+    assert time_limit(MaxEvals(5) & MaxTime(60)) is None
+    assert time_limit(MaxTime(30) & MaxTime(60)) == 60
+    assert time_limit(NoImprovement(5)) is None
+    history = Optimizer(SPACE).history
+    rule = leave_time(MaxEvals(5) | MaxTime(60), ConfirmationSettings())
+    assert rule.reason(history, 53.0) is None
+    assert rule.reason(history, 54.5) == "54 of 60 seconds; the rest is for the confirmation"
+    optimizer = Optimizer(SPACE, strategy="random_search")
+    now = [100.0]
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    optimizer._run.opened = 100.0
+
+    def fn(trial: Trial) -> float:
+        now[0] += 4.0
+        return float(trial["x"])
+
+    for _ in range(10):
+        optimizer.observe(optimizer.suggest(), 1.0 * len(optimizer.trials))
+    settings = ConfirmationSettings(2, evaluations=50, tolerance=0.0)
+    confirm_winner(optimizer, FunctionEvaluator(fn), settings, seconds=21.0)
+    assert now[0] == 120.0, "five measurements of 4 s fit into 21 s"
+
+
+def test_a_failure_in_the_confirmation_removes_the_candidate() -> None:
+    calls: list[int] = []
+
+    def fn(trial: Trial) -> float:
+        calls.append(trial["x"])
+        if trial["x"] == 1 and calls.count(1) > 1:
+            raise Infeasible("now it fails")
+        return float(trial["x"])
+
+    exhaustive = {**PLAIN, "strategy": "exhaustive"}
+    result = tune(
+        fn, SPACE, stop=MaxEvals(40), confirm_best=2, confirm_evaluations=20, **exhaustive
+    )
+    found = result.confirmation
+    assert found is not None
+    assert found.winner is not None
+    assert found.winner["x"] == 2
+    assert [t.failure for t in found.candidates if t["x"] == 1] == ["runtime"]
+    text = format_summary(summarise(result.optimizer.history, Objective()).with_confirmation(found))
+    assert "Failed when measured again: trial" in text
+
+
+def test_repair_keeps_the_confirmation(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    arguments: dict[str, Any] = {**PLAIN, "confirm_best": 2, "confirm_evaluations": 12}
+    result = tune(noisy(), SPACE, stop=MaxEvals(30), storage=path, **arguments)
+    kinds = [json.loads(line)["event"] for line in path.read_text().splitlines()]
+    assert kinds.count("confirming") == 1
+    lines = path.read_bytes().splitlines(keepends=True)
+    del lines[3]
+    path.write_bytes(b"".join(lines))
+    repair(path, tmp_path / "repaired.jsonl")
+    found = read_confirmation(Optimizer.load(tmp_path / "repaired.jsonl").history)
+    assert found is not None
+    assert found.measurements == result.confirmation.measurements
+
+
+def test_candidates_are_the_best_by_observed_and_by_predicted_value() -> None:
+    optimizer = Optimizer(SPACE, strategy="bayesian", settings={"initial": 8}, seed=1)
+    for x in (1, 5, 9, 13, 17, 21, 30, 40):
+        optimizer.observe({"x": x}, 100.0 + x if x != 30 else 100.5)
+    best = [trial["x"] for trial in confirming.rank_candidates(optimizer, 2)]
+    predicted = optimizer.recommend()
+    assert best[0] == 30
+    assert predicted is not None
+    assert {30, predicted["x"]} <= set(best) | {predicted["x"]}
+    assert len(best) == 2
