@@ -37,6 +37,7 @@ from baco_like.evaluators import FunctionEvaluator
 from baco_like.exceptions import BacoWarning
 from baco_like.journal import MemoryJournal
 from baco_like.journal.json_lines import JsonlJournal
+from baco_like.records.leases import Moment
 from baco_like.strategies import Exhaustive, RandomSearch
 
 
@@ -797,7 +798,7 @@ def test_a_trial_travels_to_other_processes(opt):
 @pytest.fixture
 def clock(monkeypatch):
     now = [1000.0]
-    monkeypatch.setattr("baco_like.optimizer.core.time.time", lambda: now[0])
+    monkeypatch.setattr("baco_like.optimizer.core.read_clocks", lambda: Moment(now[0]))
     return now
 
 

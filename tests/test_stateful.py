@@ -24,6 +24,7 @@ from baco_like import (
     SpaceExhausted,
     TrialError,
 )
+from baco_like.records.leases import Moment
 
 SPACE = Space({"a": Ordinal([1, 2, 4, 8]), "b": [1, 2, 3]}, constraints=["a * b <= 16"])
 CONFIGS = list(SPACE)
@@ -39,7 +40,9 @@ class Machine(RuleBasedStateMachine):
         self.folder = Path(tempfile.mkdtemp())
         self.path = self.folder / "run.jsonl"
         self.now = 0
-        self.clock = mock.patch("baco_like.optimizer.core.time.time", side_effect=lambda: self.now)
+        self.clock = mock.patch(
+            "baco_like.optimizer.core.read_clocks", side_effect=lambda: Moment(self.now)
+        )
         self.clock.start()
         options = {"strategy": "random_search", "storage": self.path, "lease": LEASE}
         self.opt = Optimizer(SPACE, seed=3, **options)

@@ -20,6 +20,7 @@ from baco_like.exceptions import BacoError, ConfigError, JournalConflict, Journa
 from baco_like.journal.fields import PARTS, check_event
 from baco_like.records.confirmation import ConfirmationPlan
 from baco_like.records.history import History
+from baco_like.records.leases import Lease, Moment
 from baco_like.records.trial import Observation, Outcome, Status, Trial
 from baco_like.spaces.space import Space
 
@@ -145,7 +146,7 @@ def config_from_json(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def suggested_event(
-    trials: Sequence[Trial], dequeued: int, again: Sequence[int] = (), until: float | None = None
+    trials: Sequence[Trial], dequeued: int, again: Sequence[int] = (), lease: Lease | None = None
 ) -> Event:
     """Return the event of one suggestion.
 
@@ -153,14 +154,37 @@ def suggested_event(
         trials: New trials.
         dequeued: Number of configurations taken from the queue.
         again: Ids of pending trials that are suggested again because their lease has expired.
-        until: When the lease of all these trials expires (Unix seconds), or None.
+        lease: The lease of all these trials, or None.
     """
     rows = [
         {"id": t.id, "config": dict(t.config), "origin": t.origin, "tag": t.tag} for t in trials
     ]
-    lease = {} if until is None else {"until": until}
     offered = {"again": list(again)} if again else {}
-    return {"event": "suggested", "trials": rows, "dequeued": dequeued, **offered, **lease}
+    return {
+        "event": "suggested",
+        "trials": rows,
+        "dequeued": dequeued,
+        **offered,
+        **_lease_fields(lease),
+    }
+
+
+def _lease_fields(lease: Lease | None) -> dict[str, Any]:
+    if lease is None:
+        return {}
+    clocks = {"seconds": lease.seconds}
+    boot = {"boot": lease.start.boot, "uptime": lease.start.uptime}
+    return {"until": lease.until, "lease": clocks | (boot if lease.start.boot is not None else {})}
+
+
+def _read_lease(event: Event) -> Lease | None:
+    """Return the lease in a checked ``suggested`` event; None in journals that have only the end of leases."""
+    fields = event.get("lease")
+    if fields is None or event.get("until") is None:
+        return None
+    seconds = float(fields["seconds"])
+    start = Moment(event["until"] - seconds, fields.get("boot"), fields.get("uptime"))
+    return Lease(seconds, start)
 
 
 def observed_event(trials: Sequence[Trial]) -> Event:
@@ -272,16 +296,23 @@ def apply(
 
 
 def _apply_suggested(event: Event, history: History, codes: Codes | None) -> History:
-    until = event.get("until")
+    until, lease = event.get("until"), _read_lease(event)
     codes = history.space.encode(new_configs(event)) if codes is None else codes
     trials = [
-        Trial(row["id"], config_from_json(row["config"]), row["tag"], row["origin"], until=until)
+        Trial(
+            row["id"],
+            config_from_json(row["config"]),
+            row["tag"],
+            row["origin"],
+            until=until,
+            lease=lease,
+        )
         for row in event["trials"]
     ]
     if event["dequeued"]:
         history = history.dequeue(event["dequeued"])
     if event.get("again"):
-        history = history.renew_leases(event["again"], until)
+        history = history.renew_leases(event["again"], until, lease)
     return history.add_pending(trials, codes) if trials else history
 
 

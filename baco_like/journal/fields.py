@@ -66,9 +66,21 @@ def _one_of(*words: str) -> Field:
     )
 
 
+def _is_lease(value: Any) -> bool:
+    if not isinstance(value, dict) or not _is_duration(value.get("seconds")):
+        return False
+    if value.get("boot") is None and value.get("uptime") is None:
+        return True
+    return isinstance(value.get("boot"), str) and _is_duration(value.get("uptime"))
+
+
+def _is_duration(value: Any) -> bool:
+    return is_number(value) and value >= 0
+
+
 _COUNT = Field(_is_count, "a whole number from 0")
 _NUMBER = Field(is_number, "a finite number")
-_POSITIVE = Field(lambda value: is_number(value) and value >= 0, "a finite number from 0")
+_POSITIVE = Field(_is_duration, "a finite number from 0")
 _TEXT = Field(lambda value: isinstance(value, str), "a text")
 _OBJECT = Field(_is_object, "a JSON object")
 _OBJECTS = Field(_list_of(_is_object), "a list of JSON objects")
@@ -94,6 +106,7 @@ _EVENTS: Mapping[str, Mapping[str, Field]] = {
             "seconds from 0, or null",
             required=False,
         ),
+        "lease": Field(_is_lease, "seconds, and boot with uptime or neither", required=False),
     },
     "observed": {"outcomes": _OBJECTS},
     "abandoned": {"id": _COUNT, "reason": _TEXT.optional()},

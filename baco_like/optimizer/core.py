@@ -54,6 +54,7 @@ from baco_like.records import (
     Trial,
     sign_of,
 )
+from baco_like.records.leases import Lease, read_clocks
 from baco_like.records.trial import table_row
 from baco_like.results.formats import write
 from baco_like.results.journal_file import run_recording
@@ -89,7 +90,8 @@ class Optimizer:
             They are read once and kept in the journal, so resuming does not need the source.
         callbacks: Called with the optimizer and each trial after it is observed.
         context: What else the values depend on, as JSON values by name; a journal with another context is refused.
-        lease: Seconds, longer than any evaluation. A trial that is not reported by then, because its worker died, is
+        lease: Seconds, longer than any evaluation, on the clock that counts since the boot of the machine; only between
+            machines, on the wall clock. A trial that is not reported by then, because its worker died, is
             suggested again with the same number. The first reported outcome counts; a second one is refused. None:
             trials stay pending until they are observed or abandoned.
         threads: Largest number of threads that NumPy, SciPy, scikit-learn and PyTorch may use while they compute a
@@ -104,6 +106,7 @@ class Optimizer:
         JournalError: The journal is damaged, or was written with another space or other options.
     """
 
+    _reported_skew = 0.0
     _announcer: tuple[int, int] | None = None
     """The process and thread that calls the callbacks; another one than the present was lost in a fork."""
 
@@ -189,7 +192,8 @@ class Optimizer:
             JournalError: The suggestion could not be recorded; the run is unchanged.
         """
         count = 1 if n is None else whole_number("n", n, 1)
-        event = self._commit(lambda s: build_suggestion(s, count, time.time(), self._lease)).event
+        self._report_skew()
+        event = self._commit(lambda s: build_suggestion(s, count, read_clocks(), self._lease)).event
         ids = [*event.get("again", ()), *(row["id"] for row in event["trials"])]
         trials = [trial for i in ids if (trial := self.history.find(i)) is not None]
         return trials[0] if n is None else trials
@@ -227,8 +231,8 @@ class Optimizer:
                 raise ConfigError(f"{plain_config} is already observed; it cannot be claimed")
             trial = Trial(state.history.next_id, plain_config, None, "enqueued")
             is_next = plain_config in state.history.queue[:1]
-            until = None if self._lease is None else time.time() + self._lease
-            return Draft(suggested_event([trial], int(is_next), until=until), code)
+            lease = None if self._lease is None else Lease(self._lease, read_clocks())
+            return Draft(suggested_event([trial], int(is_next), lease=lease), code)
 
         with self._run.lock:
             try:
@@ -325,6 +329,17 @@ class Optimizer:
         if not isinstance(trial, Trial):
             raise TrialError(f"abandon takes a trial that was suggested, not {trial!r:.80}")
         self._commit(lambda state: Draft(abandoned_event(trial.id, reason)))
+
+    def _report_skew(self) -> None:
+        """Warn if a lease shows that wall clocks disagree; again only if it is more than twice as much."""
+        leases = {trial.lease for trial in self.pending if trial.lease is not None}
+        if self._lease is None or not leases:
+            return
+        now = read_clocks()
+        skew, text = max(lease.describe_skew(now) for lease in leases)
+        if skew > 2 * self._reported_skew:
+            self._reported_skew = skew
+            warnings.warn(f"{text}; synchronise the clocks (NTP)", BacoWarning, stacklevel=3)
 
     def refresh(self) -> None:
         """Apply the events that other writers have added to the journal; all recording methods do so by themselves."""

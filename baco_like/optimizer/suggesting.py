@@ -15,17 +15,18 @@ from baco_like.exceptions import SpaceExhausted
 from baco_like.journal.events import suggested_event
 from baco_like.optimizer.state import Draft, OptimizerState
 from baco_like.records import Trial, row_keys
+from baco_like.records.leases import Lease, Moment
 from baco_like.spaces.design import uniform
 from baco_like.strategies.protocol import proposed_rows
 
 
-def build_suggestion(state: OptimizerState, n: int, now: float, lease: float | None) -> Draft:
+def build_suggestion(state: OptimizerState, n: int, now: Moment, lease: float | None) -> Draft:
     """Return the ``suggested`` event of the next n trials; fewer if the space has no more.
 
     Args:
         state: The state of the run.
         n: Number of trials.
-        now: Current Unix time in seconds.
+        now: The present moment.
         lease: Seconds after which an unreported trial is suggested again, or None.
 
     Raises:
@@ -43,8 +44,8 @@ def build_suggestion(state: OptimizerState, n: int, now: float, lease: float | N
         trials += _ask_strategy(state, missing)
     if not trials and not again:
         raise _exhausted(state)
-    until = None if lease is None else now + lease
-    return Draft(suggested_event(trials, dequeued, again, until))
+    new_lease = None if lease is None else Lease(lease, now)
+    return Draft(suggested_event(trials, dequeued, again, new_lease))
 
 
 def _exhausted(state: OptimizerState) -> SpaceExhausted:

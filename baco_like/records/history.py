@@ -20,6 +20,7 @@ from baco_like._typing import Array, Codes, Mask
 from baco_like.exceptions import TrialError
 from baco_like.records.confirmation import ConfirmationPlan
 from baco_like.records.direction import Direction, sign_of
+from baco_like.records.leases import Lease, Moment
 from baco_like.records.trial import Observation, Outcome, Status, Trial
 from baco_like.spaces.space import Space
 
@@ -226,9 +227,9 @@ class History:
         rows = zip(self._pending.values(), row_keys(self.pending_codes), strict=True)
         return next(trial for (trial, _), other in rows if other == key)
 
-    def find_expired(self, now: float) -> list[int]:
-        """Return the ids of pending trials whose lease has expired at ``now`` (Unix seconds), in order."""
-        return [i for i, (t, _) in self._pending.items() if t.until is not None and t.until <= now]
+    def find_expired(self, now: Moment) -> list[int]:
+        """Return the ids of pending trials whose lease has expired, in order."""
+        return [i for i, (trial, _) in self._pending.items() if _is_expired(trial, now)]
 
     def get_pending(self, trial_id: int) -> Trial:
         """Return the pending trial with this id.
@@ -280,8 +281,10 @@ class History:
             return self
         return self.add_pending([Trial(self.next_id + i, {}) for i in range(len(codes))], codes)
 
-    def renew_leases(self, ids: Sequence[int], until: float | None) -> History:
-        """Return the history in which the leases of these pending trials expire at ``until`` (Unix seconds).
+    def renew_leases(
+        self, ids: Sequence[int], until: float | None, lease: Lease | None = None
+    ) -> History:
+        """Return the history in which these pending trials have a new lease, which expires at ``until`` (Unix seconds).
 
         Raises:
             TrialError: A trial is not pending.
@@ -289,7 +292,7 @@ class History:
         pending = dict(self._pending)
         for i in ids:
             trial, code = self._pending_row(i)
-            pending[i] = (replace(trial, until=until), code)
+            pending[i] = (replace(trial, until=until, lease=lease), code)
         return self._with(_pending=pending)
 
     def complete(
@@ -393,3 +396,9 @@ class StopRule(Protocol):
 
     def room(self, history: History) -> int | None:
         """Return the number of trials that may still be started, or None if this rule does not limit it."""
+
+
+def _is_expired(trial: Trial, now: Moment) -> bool:
+    if trial.lease is not None:
+        return trial.lease.is_expired(now)
+    return trial.until is not None and trial.until <= now.wall

@@ -15,6 +15,7 @@ from typing_extensions import override
 
 from baco_like._typing import Array
 from baco_like.exceptions import TrialError
+from baco_like.records.leases import Lease
 
 FAILURE_WORDS = ("compile", "runtime", "correctness", "timeout", "constraints")
 """The failure words of the T4 result format. Free text is allowed as well.
@@ -185,6 +186,7 @@ class Trial(Mapping[str, Any]):
         outcome: The outcome, or None while pending.
         until: When the worker's lease expires (Unix seconds), or None. After that the trial is suggested again; the
             first reported outcome counts.
+        lease: The same lease on two clocks, while the trial is pending; None also in journals that have only `until`.
     """
 
     id: int
@@ -193,6 +195,7 @@ class Trial(Mapping[str, Any]):
     origin: str = "strategy"
     outcome: Outcome | None = None
     until: float | None = None
+    lease: Lease | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "config", MappingProxyType(dict(self.config)))
