@@ -84,6 +84,7 @@ PUBLIC = {
     "baco_like.running": [
         "AllOf",
         "AnyOf",
+        "IdenticalFailures",
         "MaxEvals",
         "MaxFailures",
         "MaxTime",

@@ -10,7 +10,10 @@ from __future__ import annotations
 import importlib
 import signal
 import sys
+import warnings
 from collections.abc import Sequence
+from contextlib import suppress
+from typing import TextIO
 
 from baco_like._output import escape_control_characters
 from baco_like.cli.arguments import build_parser
@@ -25,7 +28,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line.
 
     Returns:
-        The exit code: 0, 2 for a mistake in the input, 130 after Ctrl-C.
+        The exit code: 0, 1 for a run without any success, 2 for a mistake in the input, 130 after Ctrl-C.
     """
     args = build_parser().parse_args(argv)
     # SIGTERM and SIGHUP act like Ctrl-C, which also ends child processes; a signal that nohup ignores stays ignored.
@@ -33,10 +36,24 @@ def main(argv: Sequence[str] | None = None) -> int:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, signal.default_int_handler)
     try:
-        importlib.import_module(f"baco_like.cli.{args.command}").run(args)
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            return importlib.import_module(f"baco_like.cli.{args.command}").run(args) or 0
     except BacoError as error:
         print(f"baco-like: error: {escape_control_characters(str(error))}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         return _INTERRUPTED
-    return 0
+
+
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """Print a warning in one line, without the file and the line of code that raised it."""
+    with suppress(OSError):  # a closed stream must not end a run
+        print(f"baco-like: warning: {' '.join(str(message).split())}", file=sys.stderr, flush=True)

@@ -68,6 +68,7 @@ class RunFile:
         evaluator_table: Settings of the evaluator.
         evaluations: Largest number of evaluations, or None.
         seconds: Limit of wall time in seconds, or None; at least one limit is set.
+        identical_failures: Number of equal failures in a row, before the first success, that end the run; 0: never.
         strategy: Name of the strategy.
         seed: The run's only seed.
         initial: Size of the initial design, or None for the strategy's default.
@@ -84,6 +85,7 @@ class RunFile:
     evaluator_table: Table
     evaluations: int | None = None
     seconds: float | None = None
+    identical_failures: int = 10
     strategy: str = "auto"
     seed: int = 0
     initial: int | None = None
@@ -205,12 +207,13 @@ def _read_objective(table: Table) -> Objective:
 
 
 def _read_budget(table: Table) -> dict[str, Any]:
-    table.only(("evaluations", "seconds"))
-    if not table.entries:
+    table.only(("evaluations", "seconds", "identical_failures"))
+    if not (table.has("evaluations") or table.has("seconds")):
         raise RunFileError("[budget] needs 'evaluations', 'seconds' or both")
     return {
         "evaluations": table.whole("evaluations", low=1) if table.has("evaluations") else None,
         "seconds": table.positive("seconds") if table.has("seconds") else None,
+        "identical_failures": table.whole("identical_failures", 10),
     }
 
 

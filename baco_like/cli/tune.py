@@ -18,7 +18,7 @@ from baco_like.exceptions import BacoError, JournalError, MissingExtra, RunFileE
 from baco_like.optimizer import Optimizer
 from baco_like.optimizer.setup import read_events
 from baco_like.records import Confirmation, read_confirmation
-from baco_like.running import AnyOf, MaxEvals, MaxTime, plot_convergence
+from baco_like.running import AnyOf, IdenticalFailures, MaxEvals, MaxTime, plot_convergence
 from baco_like.running.confirming import confirm_winner, leave_time
 from baco_like.running.lock import sole_runner
 from baco_like.running.progress import Display, show_progress
@@ -32,8 +32,11 @@ _JOURNAL = "run.jsonl"
 _RUNS = Path("runs")
 
 
-def run(args: argparse.Namespace) -> None:
+def run(args: argparse.Namespace) -> int:
     """Run or resume a run.
+
+    Returns:
+        The exit code: 0, or 1 if no evaluation has succeeded.
 
     Raises:
         KeyboardInterrupt: The user interrupted the run; its results are written.
@@ -64,15 +67,27 @@ def run(args: argparse.Namespace) -> None:
         )
         raise KeyboardInterrupt
     print_line(f"ended: {reason}; results are in {folder}")
+    if optimizer.best is not None:
+        return 0
+    print(
+        f"baco-like: no evaluation succeeded: {reason}; correct the cause, then start a new run",
+        file=sys.stderr,
+    )
+    return 1
 
 
 def _run_and_confirm(
     run_file: RunFile, optimizer: Optimizer, evaluator: Evaluator, folder: Path
 ) -> str | None:
     """Return why the run ended, or None after Ctrl-C; the results are written in any case."""
-    limits: Any = ((MaxEvals, run_file.evaluations), (MaxTime, run_file.seconds))
+    limits: Any = (
+        (MaxEvals, run_file.evaluations),
+        (MaxTime, run_file.seconds),
+        (IdenticalFailures, run_file.identical_failures or None),
+    )
     stop = AnyOf(tuple(rule(limit) for rule, limit in limits if limit is not None))
-    progress = show_progress(sys.stdout, run_file.evaluations, run_file.objective.unit)
+    unit = run_file.objective.unit
+    progress = show_progress(sys.stdout, run_file.evaluations, unit, run_file.seconds)
     confirmation = None
     try:
         settings = run_file.confirmation

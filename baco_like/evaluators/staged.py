@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from baco_like.evaluators.executors.futures import end_calls, wait_for_first
 from baco_like.evaluators.repeats import Repeats
 from baco_like.exceptions import EvaluatorError
-from baco_like.records.trial import Outcome, Trial
+from baco_like.records.trial import SLOW, STOPPED, Outcome, Trial
 
 
 class StageFailure(Exception):
@@ -159,20 +159,25 @@ class StagedEvaluator:
 
     def _evaluate(self, job: _Job) -> Outcome:
         trial_id, values = job.trial.id, list[float]()
+        limit = self._repeats.limit(self._best)
         try:
             build = job.build
             built = build.result() if build else self._bench.build(job.trial, job.seconds)
             try:
-                limit = self._repeats.limit(self._best)
                 while (count := self._repeats.missing(values, self._best)) > 0:
                     values += built.measure(count, limit)
             finally:
                 built.discard()
         except StageFailure as failure:
-            return failure.outcome(trial_id, _extra(job, [*values, *failure.repeats]))
+            extra = _extra(job, [*values, *failure.repeats])
+            # A bound below the limit is the time limit of the run. (The bound may differ in the last bits.)
+            if limit is not None and failure.bound is not None and failure.bound > 0.999 * limit:
+                extra[STOPPED] = SLOW
+                failure.message += f", {self._repeats.slow_ratio:g} times the best"
+            return failure.outcome(trial_id, extra)
         message = self._repeats.stopped_early(values, self._best)
         if message is not None:
-            extra = _extra(job, values)
+            extra = {**_extra(job, values), STOPPED: SLOW}
             return Outcome.censored(trial_id, min(values), message=f"run: {message}", extra=extra)
         outcome = Outcome.success(trial_id, tuple(values), extra=_extra(job, ()))
         assert outcome.value is not None

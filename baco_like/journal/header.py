@@ -140,7 +140,12 @@ class Header:
             for options in (self.options, options)
         )
         contexts = old.pop("context"), new.pop("context")
-        differences += [*_describe_changes(old, new), *_describe_changes(*contexts)]
+        differences += [*_describe_changes(old, new), *(changed := _describe_changes(*contexts))]
+        if changed:
+            remedy += (
+                "; a new run with these settings can begin with the old results: "
+                f"[warm_start] file = {os.path.abspath(path)!r} in its run file, or warm_start= in Python"
+            )
         queue = list(map(dict, self.queue))
         if points is not None and queue != list(map(dict, points)):
             differences.append(f"the first points were {queue}, now {list(points)}")

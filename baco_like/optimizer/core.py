@@ -302,8 +302,9 @@ class Optimizer:
 
         Raises:
             TrialError: The trial is not pending or comes from another run; the lists differ in length; a mapping lacks
-                the objective; both a value and a failure are given; the failure word is empty; the bound is not a
-                finite number, or the run maximises; or ``extra`` is not a mapping.
+                the objective; the value of one trial is a list of mappings; both a value and a failure are given; the
+                failure word is empty; the bound is not a finite number, or the run maximises; or ``extra`` is not a
+                mapping.
             ConfigError: A configuration does not belong to the space.
             JournalError: The outcome could not be recorded, or ``extra`` is not JSON; the run is unchanged.
         """

@@ -30,7 +30,8 @@ def outcome_from(
     A value may be
 
     * a finite number (int, float, NumPy scalar, array without dimensions, anything with ``__float__``);
-    * a list, tuple or one-dimensional array of finite numbers: repeats, of which the median counts;
+    * a list, tuple or one-dimensional array of finite numbers: repeats, of which the median counts (a list of mappings
+      is an error);
     * a mapping from names to such values that includes the objective; the others become `Outcome.metrics` (medians), or
       texts in ``extra["metrics"]`` if they are not finite numbers;
     * an exception: a failure with its type and message; `Infeasible` has its own failure word.
@@ -49,8 +50,9 @@ def outcome_from(
         extra: Further JSON values to keep.
 
     Raises:
-        TrialError: The mapping lacks the objective, both a value and a failure are given, the bound is not a finite
-            number, or ``extra["metrics"]`` is not a mapping although texts have to be kept there.
+        TrialError: The value is a list of mappings, the mapping lacks the objective, both a value and a failure are
+            given, the bound is not a finite number, or ``extra["metrics"]`` is not a mapping although texts have to be
+            kept there.
     """
     notes, text = dict(extra or {}), _text(message)
     word = _failure_word(failed)
@@ -68,6 +70,11 @@ def outcome_from(
     if isinstance(value, BaseException):
         return outcome_of_exception(trial_id, value, extra=notes)
     others: dict[str, object] = {}
+    if isinstance(value, (list, tuple)) and any(isinstance(entry, Mapping) for entry in value):
+        raise TrialError(
+            f"trial {trial_id}: the value is a list of mappings; give the repeats of each metric in one mapping: "
+            f"{{{objective!r}: [1.2, 1.3], ...}}"
+        )
     if isinstance(value, Mapping):
         if objective not in value:
             names = ", ".join(map(str, value)) or "none"

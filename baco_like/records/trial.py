@@ -33,6 +33,9 @@ FAILURE_WORDS = ("compile", "runtime", "correctness", "timeout", "constraints")
 JsonObject = Mapping[str, Any]
 """JSON values by name."""
 
+STOPPED, SLOW = "stopped", "slow"
+"""Key in `Outcome.extra` of a censored outcome, and its value if the evaluation was clearly slower than the best."""
+
 
 class Status(str, Enum):
     """State of a trial, or kind of its outcome."""
@@ -134,6 +137,11 @@ class Outcome:
         """Return a CENSORED outcome: the evaluation was stopped, and its value is at least ``bound``."""
         status = Status.CENSORED
         return cls(trial_id, status, failed=failed, message=message, bound=bound, extra=extra or {})
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether it is censored because it was clearly slower than the best, not because it reached a time limit."""
+        return self.status is Status.CENSORED and self.extra.get(STOPPED) == SLOW
 
     @property
     def seconds(self) -> Mapping[str, float]:

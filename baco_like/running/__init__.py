@@ -4,6 +4,7 @@ from baco_like.running.progress import Progress
 from baco_like.running.stopping import (
     AllOf,
     AnyOf,
+    IdenticalFailures,
     MaxEvals,
     MaxFailures,
     MaxTime,
@@ -17,6 +18,7 @@ from baco_like.running.tuner import Result, run, tune
 __all__ = [
     "AllOf",
     "AnyOf",
+    "IdenticalFailures",
     "MaxEvals",
     "MaxFailures",
     "MaxTime",

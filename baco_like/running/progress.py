@@ -5,21 +5,24 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Protocol, TextIO, final
 
 from baco_like._optional import require
 from baco_like._output import silence
 from baco_like.exceptions import MissingExtra
-from baco_like.records import History, Trial
+from baco_like.records import History, Status, Trial
+
+_BAR_WITHOUT_ESTIMATE = "{l_bar}{bar}| {n_fmt}/{total_fmt} [{elapsed}{postfix}]"
+"""A bar of tqdm for tasks with a time limit, which tqdm's estimate of the remaining time would ignore."""
 
 
 @final
 class Display:
     """Shows how many steps of a task are done: a tqdm bar on a terminal if tqdm is installed, otherwise plain lines.
 
-    A plain line estimates the remaining time by the mean time of a step so far. The output ends when its
+    The remaining time is estimated by the mean time of a step so far, up to the time limit. The output ends when its
     stream is closed (a pipe or a terminal).
 
     Args:
@@ -28,6 +31,7 @@ class Display:
         unit: Name of a step, for the bar.
         done: Number of steps that are finished at the start.
         interval: Minimum number of seconds between two plain lines; the last step is always printed.
+        seconds: Seconds from now after which the task ends even if steps are left, or None.
     """
 
     def __init__(
@@ -38,25 +42,35 @@ class Display:
         *,
         done: int = 0,
         interval: float = 0.0,
+        seconds: float | None = None,
     ) -> None:
         self._stream, self._total, self._interval = stream, total, interval
+        self._seconds = seconds
         self._started, self._last_line, self._steps = time.monotonic(), -math.inf, 0
         self._closed = False
         self._bar: Any = None
         if stream.isatty():
             with suppress(MissingExtra):
                 self._bar = require("tqdm", "progress").tqdm(
-                    total=total, initial=done, unit=unit, file=stream, dynamic_ncols=True
+                    total=total,
+                    initial=done,
+                    unit=unit,
+                    file=stream,
+                    dynamic_ncols=True,
+                    bar_format=None if seconds is None else _BAR_WITHOUT_ESTIMATE,
                 )
 
     def show(self, done: int, text: str, notes: Sequence[str] = ()) -> None:
         """Show the number of finished steps with a text, and print each note on its own line."""
         if self._closed:
             return
+        self._steps += 1
         try:
             if self._bar is None:
                 self._print_line(done, text, notes)
                 return
+            if self._seconds is not None:
+                text += self._time_left(done)
             for note in notes:
                 self._bar.write(note, file=self._stream)
             self._bar.set_postfix_str(text, refresh=False)
@@ -67,17 +81,24 @@ class Display:
 
     def _print_line(self, done: int, text: str, notes: Sequence[str]) -> None:
         """Print a line, unless the last one is too recent."""
-        self._steps += 1
         now = time.monotonic()
         if now - self._last_line < self._interval and done != self._total:
             return
         self._last_line = now
-        count, left = str(done), ""
+        count = str(done)
         if self._total is not None:
             count = f"{done:>{len(str(self._total))}}/{self._total}"
-            seconds = (now - self._started) / self._steps * (self._total - done)
-            left = f", {max(0.0, seconds):.0f} s left"
-        print("\n".join([f"{count}  {text}{left}", *notes]), file=self._stream, flush=True)
+        line = f"{count}  {text}{self._time_left(done)}"
+        print("\n".join([line, *notes]), file=self._stream, flush=True)
+
+    def _time_left(self, done: int) -> str:
+        """Return the remaining time as the end of a line; empty if nothing limits the task."""
+        elapsed, limits = time.monotonic() - self._started, []
+        if self._total is not None:
+            limits.append(elapsed / self._steps * (self._total - done))
+        if self._seconds is not None:
+            limits.append(self._seconds - elapsed)
+        return f", {max(0.0, min(limits)):.0f} s left" if limits else ""
 
     def close(self) -> None:
         """Leave a bar on the terminal."""
@@ -100,6 +121,8 @@ class Progress(Protocol):
 class TrialProgress:
     """Shows the best and the latest value, the failures by kind, and a message for the first failure of each kind.
 
+    Censored trials are not failures; they are counted apart, the slow ones and those at a time limit.
+
     Args:
         display: Output.
         unit: Unit of the values; may be empty.
@@ -108,22 +131,25 @@ class TrialProgress:
     def __init__(self, display: Display, unit: str = "") -> None:
         self._display, self._unit = display, f" {unit}" if unit else ""
         self._failures: Counter[str] = Counter()
+        self._censored: Counter[str] = Counter()
         self._counted = 0
 
     def update(self, history: History, trial: Trial) -> None:
         """Show one more observed trial."""
         notes = []
         for new in history.trials[self._counted :]:  # several trials may be observed at once
-            if new.failure:
+            if is_censored(new):
+                self._censored[censoring(new)] += 1
+            elif new.failure:
                 self._failures[new.failure] += 1
                 if self._failures[new.failure] == 1:
                     notes.append(f"first failure of kind {new.failure}: {first_line(new)}")
         self._counted = len(history)
         best = history.best()
         text = f"best {'none' if best is None else self._result(best)}, this {self._result(trial)}"
-        if self._failures:
-            counts = ", ".join(f"{word} {n}" for word, n in self._failures.most_common())
-            text += f", failed: {counts}"
+        for label, counts in (("failed", self._failures), ("censored", self._censored)):
+            if counts:
+                text += f", {label}: {in_words(counts)}"
         self._display.show(history.evaluations, text, notes)
 
     def close(self) -> None:
@@ -131,18 +157,45 @@ class TrialProgress:
         self._display.close()
 
     def _result(self, trial: Trial) -> str:
-        return str(trial.failure) if trial.value is None else f"{trial.value:.4g}{self._unit}"
+        return format_result(trial) + (
+            "" if trial.value is None and trial.bound is None else self._unit
+        )
 
 
-def show_progress(stream: TextIO, total: int | None, unit: str = "") -> TrialProgress:
+def format_result(trial: Trial) -> str:
+    """Return the value of an observed trial, the bound of a censored one, or the failure word."""
+    if trial.value is not None:
+        return f"{trial.value:.4g}"
+    return str(trial.failure) if trial.bound is None else f">= {trial.bound:.4g}"
+
+
+def is_censored(trial: Trial) -> bool:
+    """Return whether the evaluation was stopped at a lower bound of its value."""
+    return trial.status is Status.CENSORED
+
+
+def censoring(trial: Trial) -> str:
+    """Return why a trial is censored; a program that hangs is always at the time limit."""
+    return "slow" if trial.outcome is not None and trial.outcome.is_slow else "at the time limit"
+
+
+def in_words(counts: Mapping[str, int]) -> str:
+    """Return counts by word as a text, the largest first."""
+    return ", ".join(f"{word} {n}" for word, n in Counter(counts).most_common())
+
+
+def show_progress(
+    stream: TextIO, total: int | None, unit: str = "", seconds: float | None = None
+) -> TrialProgress:
     """Return the progress of a run's trials on a stream.
 
     Args:
         stream: Output.
         total: Number of trials, or None if another rule ends the run.
         unit: Unit of the values.
+        seconds: Time limit of the run in seconds, or None.
     """
-    return TrialProgress(Display(stream, total, "eval"), unit)
+    return TrialProgress(Display(stream, total, "eval", seconds=seconds), unit)
 
 
 def first_line(trial: Trial) -> str:

@@ -153,6 +153,33 @@ class MaxFailures(StoppingRule):
         return f"{self.failures} failures" if failed >= self.failures else None
 
 
+@final
+@dataclass(frozen=True)
+class IdenticalFailures(StoppingRule):
+    """End when, before the first success, a number of trials in a row have failed with the same word and message.
+
+    The cause is then the set-up rather than the configurations. The first lines of the messages are compared. The word
+    ``constraints`` is about configurations and does not count.
+    """
+
+    failures: int = 10
+
+    def __post_init__(self) -> None:
+        _check_count(self, "failures")
+
+    @override
+    def reason(self, history: History, seconds: float) -> str | None:
+        last = history.trials[history.warm :][-self.failures :]
+        if len(last) < self.failures or history.where(Status.OK).any():
+            return None
+        if any(t.status is not Status.FAILED or t.failure == "constraints" for t in last):
+            return None
+        if len({(t.failure, t.message.partition("\n")[0]) for t in last}) > 1:
+            return None
+        message = last[-1].message.partition("\n")[0]
+        return f"{self.failures} evaluations in a row failed alike, with {last[-1].failure}: {message:.300}"
+
+
 @dataclass(frozen=True)
 class _Combination(StoppingRule):
     rules: tuple[StopRule, ...]

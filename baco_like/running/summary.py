@@ -23,7 +23,13 @@ from baco_like.records import (
     Trial,
     sign_of,
 )
-from baco_like.running.progress import first_line
+from baco_like.running.progress import (
+    censoring,
+    first_line,
+    format_result,
+    in_words,
+    is_censored,
+)
 
 # Okabe and Ito's palette, which colour-blind readers can tell apart.
 _BEST_COLOUR, _VALUE_COLOUR = "#0072b2", "#9a9a9a"
@@ -42,8 +48,9 @@ class Summary:
         default: The trial of the default configuration, or None if it was not evaluated.
         best: The best trial, or None before the first success.
         evaluations: Number of observed trials.
-        failures: Number of failed trials by failure word.
+        failures: Number of failed trials by failure word; censored trials are not failures.
         messages: The most frequent message (its first line) of each failure word.
+        censored: Number of censored trials by reason: ``slow``, or ``at the time limit``.
         confirmation: The repeated measurements of the best trials and the default, or None.
     """
 
@@ -53,6 +60,7 @@ class Summary:
     evaluations: int
     failures: Mapping[str, int]
     messages: Mapping[str, str] = field(default_factory=dict)
+    censored: Mapping[str, int] = field(default_factory=dict)
     confirmation: Confirmation | None = None
 
     def with_confirmation(self, confirmation: Confirmation) -> Summary:
@@ -98,7 +106,7 @@ def summarise(history: History, objective: Objective) -> Summary:
     defaults = (t for t in history.trials if default is not None and dict(t.config) == default)
     messages: dict[str, Counter[str]] = {}
     for trial in history.trials:
-        if trial.failure:
+        if trial.failure and not is_censored(trial):
             messages.setdefault(trial.failure, Counter())[first_line(trial)] += 1
     failures = Counter({word: counts.total() for word, counts in messages.items()})
     return Summary(
@@ -108,13 +116,16 @@ def summarise(history: History, objective: Objective) -> Summary:
         history.evaluations,
         dict(failures.most_common()),
         {word: counts.most_common(1)[0][0] for word, counts in messages.items()},
+        dict(Counter(censoring(trial) for trial in history.trials if is_censored(trial))),
     )
 
 
 def format_summary(summary: Summary) -> str:
     """Return default against best as a text table: parameters, value, speed-up, repeats and their spread."""
     best, objective = summary.best, summary.objective
-    failures = ", ".join(f"{word} {n}" for word, n in summary.failures.items()) or "none"
+    failures = in_words(summary.failures) or "none"
+    if summary.censored:
+        failures += f"; censored: {in_words(summary.censored)}"
     if best is None:
         messages = [f"  {word}: {message}" for word, message in summary.messages.items()]
         total = f"{summary.evaluations} evaluations, none succeeded: {failures}"
@@ -211,7 +222,7 @@ def _format_column(trial: Trial | None, names: Sequence[str]) -> list[str]:
     if trial is None:
         return ["-"] * (len(names) + 3)
     values = [" ".join(map(str, v)) if isinstance(v := trial[n], tuple) else str(v) for n in names]
-    result = str(trial.failure) if trial.value is None else f"{trial.value:.4g}"
+    result = format_result(trial)
     repeats = trial.repeats
     spread = f"{min(repeats):.4g} - {max(repeats):.4g}" if repeats else "-"
     return [*values, result, str(len(repeats)), spread]
@@ -236,6 +247,7 @@ def write_best(summary: Summary, path: Path, *, seed: int) -> None:
         "evaluations": summary.evaluations,
         "failures": dict(summary.failures),
         "failure_messages": dict(summary.messages),
+        "censored": dict(summary.censored),
         "seed": seed,
         "is_default": summary.is_default_best,
         **_confirmation_entries(confirmation, summary.confirmed_speedup),
@@ -293,7 +305,7 @@ def model_start(trials: Sequence[Trial]) -> int | None:
 
 
 def plot_convergence(history: History, objective: Objective, path: Path) -> None:
-    """Write a plot of all values, the best so far, the failures and the start of the model phase.
+    """Write a plot of all values, the best so far, censored values, failures and the start of the model phase.
 
     Args:
         history: The trials. Results of a warm start have numbers below 1.
@@ -309,7 +321,11 @@ def plot_convergence(history: History, objective: Objective, path: Path) -> None
         axes.plot(numbers, values, "o", ms=4, color=_VALUE_COLOUR, label="evaluation", zorder=1)
         best = {"color": _BEST_COLOUR, "lw": 2, "label": "best so far", "zorder": 3}
         axes.step(numbers, best_so_far(history), where="post", **best)
-        failed = numbers[[bool(t.failure) for t in history.trials]]
+        bounds = np.array([np.nan if t.bound is None else t.bound for t in history.trials])
+        if not np.isnan(bounds).all():
+            style = {"color": _VALUE_COLOUR, "mfc": "none", "label": "censored (at least)"}
+            axes.plot(numbers, bounds, "^", ms=5, zorder=1, **style)
+        failed = numbers[[t.status is Status.FAILED for t in history.trials]]
         if len(failed):
             bottom = {"transform": axes.get_xaxis_transform(), "clip_on": False, "zorder": 4}
             level = np.full(len(failed), 0.02)

@@ -195,7 +195,7 @@ def tune(
             callbacks=callbacks,
             threads=threads,
         )
-        display = show_progress(sys.stderr, budget) if progress else None
+        display = show_progress(sys.stderr, budget, seconds=time_limit(stop)) if progress else None
         return _run(optimizer, evaluator, stop, display, settings_of_confirmation)
 
 
@@ -336,6 +336,7 @@ def _loop(running: _RunningTrials, stop: StopRule) -> str:
     while True:
         reason = optimizer.should_stop(stop)
         if reason is None:
+            checked_failures = checked_failures or _check_first_failures(optimizer.history)
             free = running.evaluator.capacity - len(running.trials)
             trials, exhausted = _next_trials(optimizer, stop, waiting, free)
             running.submit(trials)
@@ -344,7 +345,6 @@ def _loop(running: _RunningTrials, stop: StopRule) -> str:
         if not running.trials:
             return reason or "nothing more may be started"
         running.wait()
-        checked_failures = checked_failures or _check_first_failures(optimizer.history)
 
 
 def _next_trials(
@@ -371,7 +371,7 @@ def _check_first_failures(history: History) -> bool:
     if history.evaluations < _WARN_AFTER:
         return False
     first = history.trials[history.warm :]
-    if len(first) == _WARN_AFTER and all(t.failure for t in first):
+    if len(first) == _WARN_AFTER and all(t.status is Status.FAILED for t in first):
         (failure, message), _ = Counter((t.failure, t.message) for t in first).most_common(1)[0]
         warnings.warn(
             f"the first {_WARN_AFTER} evaluations all failed, mostly with {failure}: {message:.200}; "

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -359,7 +360,7 @@ def test_maximising_a_wall_time_survives_a_timeout(toml, tmp_path):
     text = text.replace("timeout = 20", "timeout = 0.5").replace("repeats = 2", "")
     toml.write_text(text.replace("import os;", "import os, time; time.sleep(9);"))
     done = baco("tune", toml, "--out", tmp_path / "out", "--budget", 2)
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 1, done.stderr
     best = json.loads((tmp_path / "out" / "best.json").read_text())
     assert best["failures"] == {"timeout": 2}
 
@@ -367,9 +368,67 @@ def test_maximising_a_wall_time_survives_a_timeout(toml, tmp_path):
 def test_a_run_with_failures_only_prints_their_messages(toml, tmp_path):
     toml.write_text(toml.read_text().replace("import os;", "import os; os.no_such_thing;"))
     done = baco("tune", toml, "--out", tmp_path / "out", "--budget", 3)
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 1
+    assert done.stderr.startswith("baco-like: no evaluation succeeded: 3 evaluations; ")
     best = json.loads((tmp_path / "out" / "best.json").read_text())
     assert "no_such_thing" in best["failure_messages"]["runtime"]
     progress, summary = done.stdout.split("none succeeded")
     assert progress.count("no_such_thing") == 1
     assert "no_such_thing" in summary
+
+
+def test_ten_identical_failures_end_the_run_with_exit_code_1(toml, tmp_path):
+    text = toml.read_text().replace("import os;", "import os; os.no_such_thing;")
+    toml.write_text(text.replace("[8, 16, 32, 64]", str(list(range(8, 40)))))
+    done = baco("tune", toml, "--out", tmp_path / "out", "--budget", 30)
+    assert done.returncode == 1
+    assert "10 evaluations in a row failed alike, with runtime: run: exit code 1: " in done.stderr
+    assert "no_such_thing" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert json.loads((tmp_path / "out" / "best.json").read_text())["evaluations"] == 10
+    toml.write_text(toml.read_text().replace("[budget]", "[budget]\nidentical_failures = 3"))
+    done = baco("tune", toml, "--out", tmp_path / "three", "--budget", 30)
+    assert done.returncode == 1
+    assert json.loads((tmp_path / "three" / "best.json").read_text())["evaluations"] == 3
+
+
+def test_warnings_are_one_line_without_a_path(toml, tmp_path):
+    toml.write_text(toml.read_text().replace("print(", "print('{tile}',"))
+    done = baco("tune", toml, "--out", tmp_path / "out", "--budget", 1)
+    (line,) = [line for line in done.stderr.splitlines() if "order" in line]
+    assert line.startswith("baco-like: warning: no command names the parameter 'order'")
+    assert ".py" not in done.stderr
+    assert "Warning" not in done.stderr
+
+
+def test_a_changed_time_limit_is_refused_with_the_way_out(toml, tmp_path):
+    assert baco("tune", toml, "--out", tmp_path / "out", "--budget", 3).returncode == 0
+    toml.write_text(toml.read_text().replace("timeout = 20", "timeout = 30"))
+    error = one_line_error(baco("tune", toml, "--out", tmp_path / "out", "--resume"))
+    assert "[evaluator] timeout was 20, now 30" in error
+    way_out = re.search(r"\[warm_start\] file = '(.*?)'", error)
+    assert way_out
+    toml.write_text(f'{toml.read_text()}\n[warm_start]\nfile = "{way_out[1]}"\n')
+    done = baco("tune", toml, "--out", tmp_path / "new", "--budget", 1)
+    assert done.returncode == 0, done.stderr
+
+
+def test_slow_runs_are_told_from_hanging_ones(toml, tmp_path):
+    (tmp_path / "program").write_text("#!/bin/sh\nexec sleep $1\n")
+    (tmp_path / "program").chmod(0o755)
+    toml.write_text(
+        "[space.seconds]\ntype = 'categorical'\nvalues = ['0.1', '98', '99']\ndefault = '0.1'\n"
+        "[objective]\nunit = 's'\n"
+        "[evaluator]\nkind = 'command'\nrun = './program {seconds}'\nmeasure = 'wall'\n"
+        "timeout = 1\n[budget]\nevaluations = 3\n"
+    )
+    done = baco("tune", toml, "--out", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    best = json.loads((tmp_path / "out" / "best.json").read_text())
+    assert best["failures"] == {}
+    assert best["censored"] == {"at the time limit": 2}
+    toml.write_text(toml.read_text().replace("timeout = 1", "timeout = 60\nslow_ratio = 3"))
+    done = baco("tune", toml, "--out", tmp_path / "slow")
+    best = json.loads((tmp_path / "slow" / "best.json").read_text())
+    assert best["censored"] == {"slow": 2}
+    assert "failures: none; censored: slow 2" in done.stdout

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from baco_like import Optimizer, Space
 from baco_like.exceptions import Infeasible, TrialError
 from baco_like.records.reading import finite_number, outcome_from, outcome_of_exception
 from baco_like.records.trial import Outcome, Status, standard_error
@@ -194,6 +195,7 @@ anything = st.recursive(
 
 @given(anything)
 def test_best_is_never_nan_whatever_is_observed(value: Any) -> None:
+    assume(not isinstance(value, list) or not any(isinstance(entry, dict) for entry in value))
     outcome = outcome_from(1, value)
     if outcome.status is Status.OK:
         assert outcome.value is not None
@@ -230,3 +232,15 @@ def test_the_message_for_a_number_in_a_text_has_a_remedy():
     assert (
         outcome_from(0, "1.5").message == "the value '1.5' is a text; convert it with float('1.5')"
     )
+
+
+def test_a_list_of_mappings_is_refused():
+    with pytest.raises(TrialError, match=r"list of mappings.*\{'time': \[1.2, 1.3\], ...\}"):
+        outcome_from(0, [{"time": 1.0, "size": 2.0}, {"time": 1.1, "size": 2.0}], "time")
+    opt = Optimizer(Space({"a": [1, 2]}), strategy="random_search", objective="time")
+    trial = opt.suggest()
+    with pytest.raises(TrialError):
+        opt.observe(trial, [{"time": 1.0}, {"time": 1.1}])
+    assert opt.pending == [trial]
+    opt.observe([trial, opt.suggest()], [{"time": 1.0}, {"time": 1.1}])  # two trials
+    assert [t.value for t in opt.trials] == [1.0, 1.1]

@@ -9,6 +9,7 @@ import select
 import struct
 import sys
 import termios
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -97,6 +98,95 @@ def test_failures_of_a_resumed_run_and_of_a_batch_are_counted_once():
     for trial in trials:
         shown.update(opt.history, opt.history.find(trial.id))
     assert stream.getvalue().splitlines()[-1].endswith("failed: compile 4")
+
+
+def censored(opt, bound, slow):
+    trial = opt.suggest()
+    opt.observe(trial, failed="timeout", bound=bound, extra={"stopped": "slow"} if slow else {})
+    return opt.trials[-1]
+
+
+def test_censored_trials_are_counted_apart_from_failures(tmp_path):
+    opt, stream = optimizer([3.0, ("compile", "no header")]), io.StringIO()
+    shown = show_progress(stream, None, "ms")
+    for slow in (True, True, False):
+        trial = censored(opt, 9.0, slow)
+        shown.update(opt.history, trial)
+    last = stream.getvalue().splitlines()[-1]
+    assert last == (
+        "5  best 3 ms, this >= 9 ms, failed: compile 1, censored: slow 2, at the time limit 1"
+    )
+    assert "first failure of kind timeout" not in stream.getvalue()
+    summary = summarise(opt.history, TIME)
+    assert summary.failures == {"compile": 1}
+    text = format_summary(summary)
+    assert "failures: compile 1; censored: slow 2, at the time limit 1" in text
+    write_best(summary, tmp_path / "best.json", seed=3)
+    best = json.loads((tmp_path / "best.json").read_text())
+    assert best["censored"] == {"slow": 2, "at the time limit": 1}
+    assert best["failures"] == {"compile": 1}
+
+
+def test_a_censored_default_is_shown_by_its_bound():
+    opt = optimizer([])
+    censored(opt, 9.0, False)
+    observe(opt, 3.0)
+    assert ">= 9" in format_summary(replace(summarise(opt.history, TIME), default=opt.trials[0]))
+
+
+def test_the_plot_shows_censored_values_at_their_bounds(monkeypatch, tmp_path):
+    pytest.importorskip("matplotlib")
+    opt, drawn = optimizer([3.0, ("compile", "x")]), {}
+    censored(opt, 9.0, False)
+    from matplotlib.axes import Axes
+
+    real = Axes.plot
+
+    def plot(axes, x, y, *arguments, **settings):
+        drawn[settings["label"]] = list(y)
+        return real(axes, x, y, *arguments, **settings)
+
+    monkeypatch.setattr(Axes, "plot", plot)
+    plot_convergence(opt.history, TIME, tmp_path / "plot.png")
+    assert drawn["censored (at least)"][2:] == [9.0]
+    assert len(drawn["failed"]) == 1
+
+
+def test_the_remaining_time_honours_the_time_limit(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    opt, stream = optimizer([]), io.StringIO()
+    shown = show_progress(stream, 100, "ms", 60.0)
+    for value, now[0] in ((3.0, 10.0), (2.0, 50.0)):
+        trial = observe(opt, value)
+        shown.update(opt.history, trial)
+    first, second = stream.getvalue().splitlines()
+    assert first.endswith(", 50 s left")  # not 990
+    assert second.endswith(", 10 s left")
+
+
+def test_a_time_limit_alone_gives_a_remaining_time(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    opt, stream = optimizer([3.0]), io.StringIO()
+    shown, now[0] = show_progress(stream, None, "ms", 60.0), 10.0
+    shown.update(opt.history, opt.trials[0])
+    assert stream.getvalue() == "1  best 3 ms, this 3 ms, 50 s left\n"
+
+
+def test_a_bar_with_a_time_limit_shows_our_estimate():
+    pytest.importorskip("tqdm")
+
+    def use(stream):
+        opt = optimizer([])
+        shown = show_progress(stream, 1000, "ms", 60.0)
+        trial = observe(opt, 2.0)
+        shown.update(opt.history, trial)
+        shown.close()
+
+    text = on_terminal(use)
+    assert " s left" in text
+    assert "eval/s" not in text
 
 
 def on_terminal(use):

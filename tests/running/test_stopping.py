@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 from baco_like import MaxEvals, MaxFailures, MaxTime, NoImprovement, Optimizer, Space, Target
+from baco_like.running import IdenticalFailures
+from baco_like.running.stopping import time_limit
 
 
 def history(values, direction="minimize", pending=0):
@@ -109,3 +111,33 @@ def test_numpy_integers_are_accepted():
 def test_wrong_types_are_named(make, named):
     with pytest.raises(TypeError, match=named):
         make()
+
+
+def failing(*failures, values=()):
+    opt = Optimizer(Space({"a": list(range(200))}), strategy="random_search")
+    for value in values:
+        opt.observe(opt.suggest(), value)
+    for word, message in failures:
+        opt.observe(opt.suggest(), failed=word, message=message)
+    return opt.history
+
+
+def test_identical_failures_before_the_first_success():
+    rule, same = IdenticalFailures(3), ("compile", "no header\nin /tmp/a")
+    assert rule.reason(failing(same, same), 0) is None
+    reason = rule.reason(failing(same, ("compile", "no header\nin /tmp/b"), same), 0)
+    assert reason == "3 evaluations in a row failed alike, with compile: no header"
+    assert rule.reason(failing(("runtime", "no header"), same, same), 0) is None
+    assert rule.reason(failing(("runtime", "x"), same, same, same), 0) is not None
+    assert rule.reason(failing(*[("compile", str(i)) for i in range(9)]), 0) is None
+    assert rule.reason(failing(same, same, same, values=[1.0]), 0) is None
+    not_recorded = ("constraints", "not in the recorded table")
+    assert rule.reason(failing(*[not_recorded] * 9), 0) is None
+    with pytest.raises(ValueError, match=r"IdenticalFailures\(failures\)"):
+        IdenticalFailures(0)
+
+
+def test_the_seconds_of_a_combined_rule():
+    assert time_limit(MaxEvals(3)) is None
+    assert time_limit(MaxEvals(3) | MaxTime(5) | MaxTime(4)) == 4
+    assert time_limit(MaxEvals(3) & MaxTime(5)) is None

@@ -10,6 +10,7 @@ import pytest
 from kernel_checks import KERNELS, check_refusal, evaluate, load
 
 from baco_like.evaluators import OpenCLSettings, Repeats, opencl_evaluator, registry
+from baco_like.evaluators.gpu.opencl.programs import find_device
 from baco_like.evaluators.kernels import complete_config
 from baco_like.evaluators.settings_table import Table
 from baco_like.exceptions import EvaluatorError
@@ -139,3 +140,15 @@ def test_a_run_file_makes_it() -> None:
 )
 def test_wrong_tables(entries: dict[str, Any], parameters: dict[str, Any], message: str) -> None:
     check_refusal(table(**entries), parameters, message)
+
+
+@pytest.mark.parametrize("answer", ["an error", "an empty list"])
+def test_a_machine_without_a_platform_is_told_of_pocl(monkeypatch, answer):
+    def get_platforms():
+        if answer == "an error":
+            raise cl.Error("PLATFORM_NOT_FOUND_KHR")
+        return []
+
+    monkeypatch.setattr(cl, "get_platforms", get_platforms)
+    with pytest.raises(EvaluatorError, match=r"no OpenCL platform.*apt install pocl-opencl-icd"):
+        find_device("", 0)

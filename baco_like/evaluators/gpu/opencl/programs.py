@@ -67,6 +67,12 @@ def _disable_compiler_caches() -> None:
     warnings.simplefilter("ignore")  # pyopencl turns every message of a compiler into a warning
 
 
+_HOW_TO_GET_ONE = (
+    "install the OpenCL driver of the GPU, or PoCL, which runs kernels on the CPU: "
+    "'apt install pocl-opencl-icd', or 'pip install pocl-binary-distribution'"
+)
+
+
 def find_device(platform: str, device: int) -> Any:
     """Return a device of the first platform whose name or version contains ``platform``, in any case.
 
@@ -78,7 +84,11 @@ def find_device(platform: str, device: int) -> Any:
     try:
         platforms = cl.get_platforms()
     except cl.Error as error:
-        raise EvaluatorError(f"there is no OpenCL platform on this machine ({error})") from None
+        raise EvaluatorError(
+            f"there is no OpenCL platform on this machine ({error}); {_HOW_TO_GET_ONE}"
+        ) from None
+    if not platforms:
+        raise EvaluatorError(f"there is no OpenCL platform on this machine; {_HOW_TO_GET_ONE}")
     names = [f"{each.name}, {each.version}" for each in platforms]
     matches = [platform.lower() in name.lower() for name in names]
     if not any(matches):
