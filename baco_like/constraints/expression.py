@@ -33,7 +33,7 @@ from baco_like.constraints.language.analysis import (
 from baco_like.constraints.language.partial_evaluation import Term, find_known_terms
 from baco_like.constraints.language.reader import read
 from baco_like.constraints.language.tree import Node
-from baco_like.constraints.language.vectorised import Vector, compile_node, to_truth
+from baco_like.constraints.language.vectorised import Vector, compile_node, operations, to_truth
 from baco_like.constraints.language.writer import write, write_comparison
 from baco_like.parameters.protocol import Parameter, is_permutation
 
@@ -75,6 +75,11 @@ class Expression:
     @cached_property
     def _truth(self) -> Vector:
         return to_truth(compile_node(self._tree, self._read))
+
+    @cached_property
+    def cost(self) -> int:
+        """Operations for one row; see `operations`."""
+        return operations(self._tree, compile_node(self._tree, self._read))
 
     def holds(self, columns: Mapping[str, Column]) -> Mask:
         """Return, for n rows, whether the condition is true; False for rows on which it cannot be computed.

@@ -12,7 +12,13 @@ from functools import reduce
 
 from baco_like.constraints.language import tree
 from baco_like.constraints.language.tree import Node, Operation
-from baco_like.constraints.language.vectorised import Inexact, Vector, compile_node, vectorise
+from baco_like.constraints.language.vectorised import (
+    Inexact,
+    Vector,
+    compile_node,
+    operations,
+    vectorise,
+)
 from baco_like.parameters import ColumnKind, Parameter
 
 _WHOLE = {ColumnKind.INT, ColumnKind.BOOL}
@@ -31,6 +37,11 @@ class Term:
     node: Node
     names: frozenset[str]
     vector: Vector
+
+    @property
+    def cost(self) -> int:
+        """Operations for one row; see `operations`."""
+        return operations(self.node, self.vector)
 
     @property
     def by_row(self) -> bool:

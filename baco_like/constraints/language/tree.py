@@ -100,6 +100,11 @@ def walk(node: Node) -> Iterator[Node]:
         yield from walk(child)
 
 
+def size(node: Node) -> int:
+    """Return the number of nodes of a tree."""
+    return sum(1 for _ in walk(node))
+
+
 def names(node: Node) -> tuple[str, ...]:
     """Return the parameters that an expression reads, each once, in the order of the text."""
     return tuple(

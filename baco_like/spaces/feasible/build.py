@@ -20,10 +20,11 @@ from baco_like.spaces.feasible.extensions import Extensions, build_extensions, f
 from baco_like.spaces.feasible.feasible_set import Factor, FeasibleSet
 from baco_like.spaces.feasible.free import FreePermutation, FreeScalar
 from baco_like.spaces.feasible.group import ListedValues, TreeGroup
-from baco_like.spaces.feasible.growth import TooLarge, choose_order, grow_tree
+from baco_like.spaces.feasible.growth import choose_order, grow_tree
 from baco_like.spaces.feasible.interleaved import Interleaved, interleave
 from baco_like.spaces.feasible.rejection import Hopeless, build_rejection
 from baco_like.spaces.feasible.rules import bind, list_domain, tighten
+from baco_like.spaces.feasible.work import BuildWork, TooLarge
 
 LISTED_VALUES = 2**20
 """A constrained parameter with more values is left to rejection instead of listing them.
@@ -53,16 +54,17 @@ def build(parameters: Mapping[str, Parameter], constraints: Sequence[Constraint]
         if not constraint.parameters and not np.all(constraint.holds({})):
             raise SpaceError(f"constraint {constraint.text!r} is never satisfied; remove it")
     columns = _place(parameters)
+    work = BuildWork.full()
     factors: list[Factor] = []
     for members, rules in groups(parameters, constraints):
         try:
-            factor = _factor(members, rules, columns)
+            factor = _factor(members, rules, columns, work)
         except Hopeless:
-            if not is_surely_empty(members, rules):
+            if not is_surely_empty(members, rules, work.explaining):
                 raise
             factor = None
         if factor is None:
-            raise conflict_error(members, rules)
+            raise conflict_error(members, rules, work.explaining)
         factors.append(factor)
     return FeasibleSet(sum(parameter.width for parameter in parameters.values()), tuple(factors))
 
@@ -93,7 +95,10 @@ def groups(
 
 
 def _factor(
-    parameters: Mapping[str, Parameter], constraints: Sequence[Constraint], columns: Columns
+    parameters: Mapping[str, Parameter],
+    constraints: Sequence[Constraint],
+    columns: Columns,
+    work: BuildWork,
 ) -> Factor | None:
     """Return the feasible set of one group, or None if it is empty."""
     name, parameter = next(iter(parameters.items()))
@@ -104,28 +109,33 @@ def _factor(
             return FreePermutation(columns[name])
         return FreeScalar(columns[name], parameter)
     if len(parameters) == 1 and parameter.width > 1:
-        return _permutation(name, parameter, constraints, columns)
+        return _permutation(name, parameter, constraints, columns, work)
     loose = {name for name, p in parameters.items() if p.cardinality > LISTED_VALUES}
     orders = {(name,) for name, p in parameters.items() if p.width > 1}
     tested = [c for c in constraints if loose & set(c.parameters) and c.parameters not in orders]
     if tested:
-        return _reject(parameters, constraints, columns, tested)
+        return _reject(parameters, constraints, columns, tested, work)
     with contextlib.suppress(TooLarge):
-        return _list_group(parameters, constraints, columns)
+        return _list_group(parameters, constraints, columns, work)
     # Outside the handler: the exception would keep the tree that grew too large in memory.
     # The constraint over the most combinations is tested: it prunes least while a tree grows.
     sizes = {name: float(parameter.cardinality) for name, parameter in parameters.items()}
     widest = max(constraints, key=lambda c: math.prod(sizes[name] for name in c.parameters))
-    return _reject(parameters, constraints, columns, [widest])
+    return _reject(parameters, constraints, columns, [widest], work)
 
 
 def _permutation(
-    name: str, parameter: Parameter, constraints: Sequence[Constraint], columns: Columns
+    name: str,
+    parameter: Parameter,
+    constraints: Sequence[Constraint],
+    columns: Columns,
+    work: BuildWork,
 ) -> Factor | None:
     """Return the factor of a permutation whose constraints read nothing else, or None if it is empty."""
     _, others = find_order_rules(name, parameter, constraints)
     if others and parameter.cardinality <= LISTED_VALUES:
-        return _list_group({name: parameter}, constraints, columns)
+        with contextlib.suppress(TooLarge):
+            return _list_group({name: parameter}, constraints, columns, work)
     ordered = _without(constraints, others)
     superset, kept = _orders(name, parameter, ordered)
     if superset is None:
@@ -135,7 +145,7 @@ def _permutation(
         return replace(superset, columns=columns[name])
     places = {name: (parameter, slice(0, parameter.width))}
     inside = FeasibleSet(parameter.width, (superset,))
-    return build_rejection(columns[name], inside, places, tested)
+    return build_rejection(columns[name], inside, places, tested, work.drawing)
 
 
 def _orders(
@@ -161,7 +171,10 @@ def _without(constraints: Sequence[Constraint], removed: Sequence[Constraint]) -
 
 
 def _list_group(
-    parameters: Mapping[str, Parameter], constraints: Sequence[Constraint], columns: Columns
+    parameters: Mapping[str, Parameter],
+    constraints: Sequence[Constraint],
+    columns: Columns,
+    work: BuildWork,
 ) -> Factor | None:
     """Return the listed values or the tree of a group, or None if it is empty.
 
@@ -171,19 +184,21 @@ def _list_group(
     domains = [list_domain(name, parameter) for name, parameter in parameters.items()]
     for constraint in constraints:
         if len(constraint.parameters) == 1:
-            rule = bind(constraint, domains)
+            rule = bind(constraint, domains, work.listing)
             (i,) = rule.members
             domains[i] = domains[i].subset(rule.holds({i: np.arange(domains[i].size)}))
             if domains[i].size == 0:
                 return None
     if len(domains) == 1:
         return ListedValues.of(columns[domains[0].name], domains[0])
-    rules = [bind(c, domains).tabulated() for c in constraints if len(c.parameters) > 1]
+    rules = [
+        bind(c, domains, work.listing).tabulated() for c in constraints if len(c.parameters) > 1
+    ]
     domains, rules = tighten(domains, rules)
     if any(domain.size == 0 for domain in domains):
         return None
     chosen = choose_order([domain.size for domain in domains], rules)
-    tree = grow_tree(domains, rules, chosen)
+    tree = grow_tree(domains, rules, chosen, work.listing)
     if tree is None:
         return None
     levels = tuple(domains[i] for i in chosen)
@@ -195,6 +210,7 @@ def _reject(
     constraints: Sequence[Constraint],
     columns: Columns,
     tested: Sequence[Constraint],
+    work: BuildWork,
 ) -> Factor | None:
     """Return a factor that draws under the other constraints and tests these, or None if it is empty."""
     drawn = dict(parameters)
@@ -212,7 +228,7 @@ def _reject(
     inside = _place(drawn)
     factors: list[Factor] = []
     for members, rules in groups(drawn, _without(constraints, tested)):
-        factor = _factor(members, rules, inside)
+        factor = _factor(members, rules, inside, work)
         if factor is None:
             return None
         factors.append(factor)
@@ -221,4 +237,4 @@ def _reject(
         for name, parameter in parameters.items()
     }
     at = np.concatenate([columns[name] for name in parameters])
-    return build_rejection(at, FeasibleSet(len(at), tuple(factors)), places, tested)
+    return build_rejection(at, FeasibleSet(len(at), tuple(factors)), places, tested, work.drawing)

@@ -12,8 +12,9 @@ from baco_like.constraints.protocol import Constraint
 from baco_like.exceptions import SpaceError
 from baco_like.parameters.protocol import Parameter
 from baco_like.spaces.feasible.extensions import build_extensions, find_order_rules
-from baco_like.spaces.feasible.growth import TooLarge, choose_order
+from baco_like.spaces.feasible.growth import choose_order
 from baco_like.spaces.feasible.rules import ParameterDomain, Rule, bind, list_domain, tighten
+from baco_like.spaces.feasible.work import TooLarge, Work
 
 _BLOCK = 2**12
 """Rows that are extended at a time: depth first, so that a configuration is found soon if there are many."""
@@ -26,11 +27,11 @@ Empty = Callable[[Sequence[Constraint]], bool]
 
 
 def conflict_error(
-    parameters: Mapping[str, Parameter], constraints: Sequence[Constraint]
+    parameters: Mapping[str, Parameter], constraints: Sequence[Constraint], work: Work
 ) -> SpaceError:
     """Return the error for a group without configurations; it names a minimal conflicting set of constraints."""
     core = list(constraints)
-    for empty in _tests(parameters, constraints):
+    for empty in _tests(parameters, constraints, work):
         core = minimal_conflict(core, empty)
     shown = quote(core)
     problem = f"no configuration satisfies {shown} together; change or remove one of them"
@@ -55,15 +56,20 @@ def minimal_conflict(constraints: Sequence[Constraint], empty: Empty) -> list[Co
 
 def quote(constraints: Sequence[Constraint]) -> str:
     """Return the constraints as messages show them."""
-    return " and ".join(repr(constraint.text) for constraint in constraints)
+    texts = (constraint.text for constraint in constraints)
+    return " and ".join(repr(text if len(text) <= 200 else f"{text[:197]}...") for text in texts)
 
 
-def is_surely_empty(parameters: Mapping[str, Parameter], constraints: Sequence[Constraint]) -> bool:
-    """Whether no configuration satisfies the constraints, for certain."""
-    return any(empty(constraints) for empty in _tests(parameters, constraints))
+def is_surely_empty(
+    parameters: Mapping[str, Parameter], constraints: Sequence[Constraint], work: Work
+) -> bool:
+    """Whether no configuration satisfies the constraints, for certain; False also if that needs more work."""
+    return any(empty(constraints) for empty in _tests(parameters, constraints, work))
 
 
-def _tests(parameters: Mapping[str, Parameter], constraints: Sequence[Constraint]) -> list[Empty]:
+def _tests(
+    parameters: Mapping[str, Parameter], constraints: Sequence[Constraint], allowed: Work
+) -> list[Empty]:
     """Return tests for subsets of these constraints; the cheap one comes first and often suffices.
 
     Parameters that cannot be listed leave the question open, except for order rules on a single permutation.
@@ -75,7 +81,10 @@ def _tests(parameters: Mapping[str, Parameter], constraints: Sequence[Constraint
     if any(parameter.cardinality > WORK for parameter in parameters.values()):
         return []
     domains = [list_domain(name, parameter) for name, parameter in parameters.items()]
-    rules = {id(c): bind(c, domains).tabulated() for c in constraints}
+    try:
+        rules = {id(c): bind(c, domains, allowed).tabulated() for c in constraints}
+    except TooLarge:
+        return []
     work = [WORK]
     return [
         # Some parameter has no value that every single table allows.
@@ -110,7 +119,10 @@ def _has_no_row(domains: Sequence[ParameterDomain], rules: Sequence[Rule], work:
         columns[new] = np.tile(np.arange(sizes[new]), rows)
         for rule in rules:
             if new in rule.members and bound.issuperset(rule.members):
-                held = rule.holds(columns)
+                try:
+                    held = rule.holds(columns)
+                except TooLarge:
+                    return False
                 columns = {i: column[held] for i, column in columns.items()}
         for begin in range(0, len(columns[new]), _BLOCK):
             block = {i: column[begin : begin + _BLOCK] for i, column in columns.items()}

@@ -23,8 +23,8 @@ from baco_like.parameters.permutation_codes import Ranks
 from baco_like.parameters.protocol import Parameter, is_permutation
 from baco_like.spaces.feasible.distance import nearest_paths
 from baco_like.spaces.feasible.free import PermutationFactor
-from baco_like.spaces.feasible.growth import TooLarge
 from baco_like.spaces.feasible.tree import Edges, Tree, finish_tree, random_ranks
+from baco_like.spaces.feasible.work import TooLarge
 
 MAX_EDGES = 2**23
 """Most edges of the tree of orders: a few seconds and half a gigabyte."""

@@ -19,6 +19,7 @@ from baco_like.spaces.feasible.rules import (
     number_keys,
 )
 from baco_like.spaces.feasible.tree import Edges, Tree, finish_tree
+from baco_like.spaces.feasible.work import TooLarge, Work, row_cost
 
 MAX_EDGES = 2**24
 """Most edges of one level (about 30 bytes each while the tree grows)."""
@@ -49,12 +50,11 @@ _Lookup = tuple[Mask, Ints]
 ``(k, size)``, and the combination of each node, ``(nodes,)``."""
 
 
-class TooLarge(Exception):
-    """The tree is too large; the group must be handled without listing it."""
-
-
 def grow_tree(
-    domains: Sequence[ParameterDomain], rules: Sequence[Rule], order: Sequence[int]
+    domains: Sequence[ParameterDomain],
+    rules: Sequence[Rule],
+    order: Sequence[int],
+    work: Work | None = None,
 ) -> Tree | None:
     """Return the tree of the combinations that satisfy every rule, or None if there are none.
 
@@ -64,10 +64,12 @@ def grow_tree(
         domains: The domains of the group.
         rules: Rules over these domains, each with at least one member.
         order: Index of the domain that each level binds.
+        work: Work that may be spent; None is no limit.
 
     Raises:
         TooLarge: The tree has too many edges or takes too long.
     """
+    work = Work() if work is None else work
     columns: _Columns = {}
     nodes, pending, bound = 1, list(rules), set[int]()
     levels: list[Edges] = []
@@ -75,12 +77,12 @@ def grow_tree(
         bound.add(new)
         ready = [rule for rule in pending if bound.issuperset(rule.members)]
         pending = [rule for rule in pending if not bound.issuperset(rule.members)]
-        node, value = _extend(domains, ready, columns, nodes, new)
+        node, value = _extend(domains, ready, columns, nodes, new, work)
         if len(node) == 0:
             return None
         still_read = bound.intersection(i for rule in pending for i in rule.members)
         below = {i: value if i == new else columns[i][node] for i in sorted(still_read)}
-        child, columns, after = _children(domains, pending, below, len(node))
+        child, columns, after = _children(domains, pending, below, len(node), work)
         levels.append(Edges(nodes, domains[new].size, node, value, child))
         nodes = after
     return finish_tree(levels)
@@ -92,19 +94,22 @@ def _extend(
     columns: _Columns,
     nodes: int,
     new: int,
+    work: Work,
 ) -> tuple[Ints, Ints]:
     """Return node and value of the edges that bind one more parameter."""
     size = domains[new].size
     if nodes * size > (MAX_CANDIDATES if ready else MAX_EDGES):
         raise TooLarge
+    work.spend(nodes * size)
     lookups: list[_Lookup] = []
     asked: list[Rule] = []
     for rule in sorted(ready, key=lambda rule: rule.share):
-        lookup = _list_answers(rule, columns, nodes, new, size)
+        lookup = _list_answers(rule, columns, nodes, new, size, work)
         if lookup is None:
             asked.append(rule)
         else:
             lookups.append(lookup)
+            work.spend(nodes * size)
     parts: list[tuple[Ints, Ints]] = []
     edges = 0
     for rows in _chunks(nodes, size):
@@ -113,7 +118,7 @@ def _extend(
             allowed &= answers[combination[rows]]
         local, value = np.nonzero(allowed)
         for rule in asked:
-            held = _evaluate(rule, columns, rows, new, local, value)
+            held = _evaluate(rule, columns, rows, new, local, value, work)
             local, value = local[held], value[held]
         node = (local + rows.start).astype(np.int32)
         parts.append((node, value.astype(np.min_scalar_type(size))))
@@ -123,7 +128,9 @@ def _extend(
     return np.concatenate([n for n, _ in parts]), np.concatenate([v for _, v in parts])
 
 
-def _list_answers(rule: Rule, columns: _Columns, nodes: int, new: int, size: int) -> _Lookup | None:
+def _list_answers(
+    rule: Rule, columns: _Columns, nodes: int, new: int, size: int, work: Work
+) -> _Lookup | None:
     """Return the look-up of a rule's table, or of the combinations that the nodes have if these are few."""
     others = [i for i in rule.members if i != new]
     sizes = [domain.size for i, domain in zip(rule.members, rule.domains, strict=True) if i != new]
@@ -141,7 +148,7 @@ def _list_answers(rule: Rule, columns: _Columns, nodes: int, new: int, size: int
     allowed = np.empty((len(distinct), size), dtype=np.bool_)
     for rows in _chunks(len(distinct), size):
         local, value = np.indices((rows.stop - rows.start, size)).reshape(2, -1)
-        allowed[rows] = _evaluate(rule, digits, rows, new, local, value).reshape(-1, size)
+        allowed[rows] = _evaluate(rule, digits, rows, new, local, value, work).reshape(-1, size)
     return allowed, row
 
 
@@ -152,9 +159,10 @@ def _chunks(nodes: int, size: int) -> list[slice]:
 
 
 def _evaluate(
-    rule: Rule, columns: _Columns, rows: slice, new: int, local: Ints, value: Ints
+    rule: Rule, columns: _Columns, rows: slice, new: int, local: Ints, value: Ints, work: Work
 ) -> Mask:
     """Return whether a rule holds on candidates: pairs of a node, counted from the first row, and a value."""
+    work.spend(len(value) * row_cost(rule.constraint))
     values = {
         domain.name: domain.column[value] if i == new else domain.column[columns[i][rows]][local]
         for i, domain in zip(rule.members, rule.domains, strict=True)
@@ -163,7 +171,11 @@ def _evaluate(
 
 
 def _children(
-    domains: Sequence[ParameterDomain], pending: Sequence[Rule], below: _Columns, n: int
+    domains: Sequence[ParameterDomain],
+    pending: Sequence[Rule],
+    below: _Columns,
+    n: int,
+    work: Work,
 ) -> tuple[Ints, _Columns, int]:
     """Return each edge's child, the columns of the children, and their number.
 
@@ -172,12 +184,12 @@ def _children(
     if n > 4 * _SAMPLE:
         some = np.arange(0, n, n // _SAMPLE)
         sampled = {i: column[some] for i, column in below.items()}
-        _, futures = number_futures(domains, pending, sampled, len(some))
+        _, futures = number_futures(domains, pending, sampled, len(some), work)
         # Of m edges with k futures, about m^2 / 2k share their future with another edge. Merging is worth the time
         # if the n edges seem to have fewer than n / 2 futures.
         if (len(some) - futures) * n <= len(some) ** 2:
             return np.arange(n, dtype=np.int32), below, n
-    child, count = number_futures(domains, pending, below, n)
+    child, count = number_futures(domains, pending, below, n, work)
     first = np.empty(count, dtype=np.int64)
     first[child[::-1]] = np.arange(n - 1, -1, -1)
     return child.astype(np.int32), {i: column[first] for i, column in below.items()}, count

@@ -20,11 +20,15 @@ from baco_like.parameters.permutation_codes import Ranks
 from baco_like.parameters.protocol import Parameter
 from baco_like.spaces.feasible.conflict import minimal_conflict, quote
 from baco_like.spaces.feasible.feasible_set import FeasibleSet
+from baco_like.spaces.feasible.work import Work, row_cost
 
 MAX_TRIES = 2**22
 """Consecutive rejected draws after which a space counts as hopeless."""
 
 _BATCH = 2**16
+
+_FEW = 2**6
+"""Draws that explain a failure when the work is used up."""
 
 _MIXTURES = 2**10
 
@@ -33,8 +37,11 @@ class Hopeless(SpaceError):
     """No random configuration satisfies the constraints; it is unknown whether any configuration does."""
 
     def __init__(self, constraints: Sequence[Constraint], tries: int) -> None:
+        found = f"{tries} random configurations all violate {quote(constraints)}"
+        if not tries:
+            found = f"it takes too much work to test {quote(constraints)}"
         super().__init__(
-            f"{tries} random configurations all violate {quote(constraints)}: give the parameters fewer or listed "
+            f"{found}: give the parameters fewer or listed "
             "values, or write an equation as one parameter computed from the others"
         )
 
@@ -62,6 +69,12 @@ class Rejection:
     def acceptance(self) -> float:
         """Share of draws that pass every stage of rejection."""
         return self.passed * self.superset.acceptance
+
+    @property
+    def draw_cost(self) -> float:
+        """Operations for one draw that is tested, on average."""
+        inner = (f.draw_cost / f.passed for f in self.superset.factors if isinstance(f, Rejection))
+        return sum(map(row_cost, self.constraints)) + sum(inner)
 
     @property
     def uses_every_value(self) -> bool:
@@ -171,25 +184,30 @@ def build_rejection(
     superset: FeasibleSet,
     parameters: Mapping[str, tuple[Parameter, slice]],
     constraints: Sequence[Constraint],
+    work: Work,
 ) -> Rejection:
     """Return the factor with its measured acceptance.
 
     Raises:
-        SpaceError: All of `MAX_TRIES` draws were rejected.
+        SpaceError: All draws were rejected: `MAX_TRIES`, or as many as the work allows.
     """
     factor = Rejection(columns, superset, parameters, tuple(constraints), passed=1.0)
     rng = np.random.default_rng(0)  # only the estimate of the acceptance depends on it
     tries = passed = 0
     batch = 2**10
+    cost = factor.draw_cost
     while passed < 64 and tries < MAX_TRIES and not (passed and tries >= 2**18):
+        batch = min(batch, int(work.left / cost))
+        if not batch:
+            break
+        work.spend(batch * cost)
         rows = superset.sample(batch, rng)
         passed += int(factor.passes(rows).sum())
         tries += batch
         batch = min(2 * batch, _BATCH)
     if passed == 0:
-        held = dict(
-            zip(map(id, constraints), factor.held(superset.sample(_BATCH, rng)), strict=True)
-        )
+        few = _BATCH if work.left >= _BATCH * cost else min(tries, _FEW)
+        held = dict(zip(map(id, constraints), factor.held(superset.sample(few, rng)), strict=True))
         core = minimal_conflict(
             constraints,
             lambda some: bool(some) and not np.all([held[id(c)] for c in some], axis=0).any(),

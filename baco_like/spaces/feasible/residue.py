@@ -17,6 +17,7 @@ from baco_like._typing import Column, Ints, Mask
 from baco_like.constraints.expression import Expression
 from baco_like.constraints.language.partial_evaluation import Term
 from baco_like.spaces.feasible.rules import ParameterDomain, Rule, mixed_radix, number_keys
+from baco_like.spaces.feasible.work import Work
 
 Numbering = tuple[Ints, int]
 """Numbers in ``range(k)``, ``(n,)``, and k."""
@@ -27,6 +28,9 @@ _WORTHWHILE = 2**9
 """Fewer partial configurations are distinguished by their values, which is faster."""
 
 
+_SORT_COST = 32
+"""Operations for distinguishing one value among millions by sorting."""
+
 _BY_ROW = 2**16
 """Most partial configurations for which parts of expressions are computed row by row (a few microseconds each)."""
 
@@ -36,6 +40,7 @@ def number_futures(
     pending: Sequence[Rule],
     positions: Mapping[int, Ints],
     n: int,
+    work: Work | None = None,
 ) -> Numbering:
     """Number n partial configurations: those with the same number have the same feasible completions.
 
@@ -44,7 +49,12 @@ def number_futures(
         pending: The rules that are not complete.
         positions: Positions in every bound domain that these rules read, ``(n,)``.
         n: Number of partial configurations.
+        work: Work that may be spent; None is no limit.
+
+    Raises:
+        TooLarge: More work is needed.
     """
+    work = Work() if work is None else work
     if n < _WORTHWHILE:
         return _together([(column, domains[i].size) for i, column in positions.items()], n)
     raw: set[int] = set()
@@ -67,6 +77,8 @@ def number_futures(
     named = {domains[i].name for i in raw}
     for term in terms.values():
         if not term.names <= named:
+            rows = min(len(by_name[name][0]) for name in term.names) if len(term.names) == 1 else n
+            work.spend(rows * term.cost + n * _SORT_COST)
             numberings += _values(term, by_name)
     return _together(numberings, n)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -17,6 +17,7 @@ from baco_like.parameters.permutation_codes import (
     permutations_from_ranks,
 )
 from baco_like.parameters.protocol import Parameter, ParameterKind
+from baco_like.spaces.feasible.work import Work, row_cost
 
 TABLE_LIMIT = 2**15
 """Most combinations of values for which a constraint is evaluated once on all of them."""
@@ -103,6 +104,7 @@ class Rule:
         share: The (estimated) share of all combinations of these domains for which it holds.
         table: Whether it holds for every combination of positions, one axis for each member, or None if there are too
             many.
+        work: Work that `holds` may spend.
     """
 
     constraint: Constraint
@@ -110,6 +112,7 @@ class Rule:
     domains: tuple[ParameterDomain, ...]
     share: float = 1.0
     table: Mask | None = None
+    work: Work = field(default_factory=Work, repr=False)
 
     @property
     def sizes(self) -> list[int]:
@@ -117,7 +120,12 @@ class Rule:
         return [domain.size for domain in self.domains]
 
     def holds(self, positions: Mapping[int, Ints]) -> Mask:
-        """Return whether it holds on n rows of positions, one ``(n,)`` array for each member."""
+        """Return whether it holds on n rows of positions, one ``(n,)`` array for each member.
+
+        Raises:
+            TooLarge: More work is needed than is left.
+        """
+        self.work.spend(len(positions[self.members[0]]) * row_cost(self.constraint))
         members = zip(self.members, self.domains, strict=True)
         columns = {domain.name: domain.column[positions[i]] for i, domain in members}
         return np.asarray(self.constraint.holds(columns), dtype=np.bool_)
@@ -132,10 +140,13 @@ class Rule:
         return replace(self, share=float(table.mean()), table=table.reshape(self.sizes))
 
 
-def bind(constraint: Constraint, domains: Sequence[ParameterDomain]) -> Rule:
+def bind(
+    constraint: Constraint, domains: Sequence[ParameterDomain], work: Work | None = None
+) -> Rule:
     """Return the rule of a constraint over these domains, without its table and share."""
     members = [i for i, domain in enumerate(domains) if domain.name in constraint.parameters]
-    return Rule(constraint, tuple(members), tuple(domains[i] for i in members))
+    bound = Rule(constraint, tuple(members), tuple(domains[i] for i in members))
+    return bound if work is None else replace(bound, work=work)
 
 
 def tighten(

@@ -1,0 +1,72 @@
+"""A bound on the work of building a feasible set.
+
+Work is counted, not timed, so that a space is built in the same way on every machine. The unit is one operation of a
+constraint on one combination of values in a NumPy column; it takes 3 to 5 ns (measured with the products and
+remainders of `tests/spaces/test_work.py`). Without a bound, a condition of 3,000 words whose integers exceed 64 bits
+takes an hour.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from baco_like.constraints.expression import Expression
+from baco_like.constraints.protocol import Constraint
+
+LISTING = 2**30
+"""Most work for listing tables and trees: about 5 s, 190 times the most of the recorded spaces (hotspot)."""
+
+DRAWING = 2**30
+"""Most work for finding random configurations in groups that cannot be listed."""
+
+EXPLAINING = 2**28
+"""Most work for finding out which constraints contradict each other."""
+
+_OTHER_COST = 32
+"""Work of a constraint that is not an expression, per row: a short Python function."""
+
+
+class TooLarge(Exception):
+    """A tree or table is too large or takes too much work; the group must be handled without listing it."""
+
+
+@dataclass
+class Work:
+    """The work that is left in one stage of one build.
+
+    Attributes:
+        left: Operations.
+    """
+
+    left: float = math.inf
+
+    def spend(self, operations: float) -> None:
+        """Count operations before they are done.
+
+        Raises:
+            TooLarge: They are more than are left.
+        """
+        if operations > self.left:
+            self.left = 0
+            raise TooLarge
+        self.left -= operations
+
+
+@dataclass(frozen=True)
+class BuildWork:
+    """The work that is left in the stages of one build."""
+
+    listing: Work
+    drawing: Work
+    explaining: Work
+
+    @classmethod
+    def full(cls) -> BuildWork:
+        """Return the work of a new build."""
+        return cls(Work(LISTING), Work(DRAWING), Work(EXPLAINING))
+
+
+def row_cost(constraint: Constraint) -> int:
+    """Return the operations of a constraint on one row."""
+    return constraint.cost if isinstance(constraint, Expression) else _OTHER_COST
