@@ -24,7 +24,6 @@ from baco_like.journal.events import (
     abandoned_event,
     confirming_event,
     enqueued_event,
-    suggested_event,
 )
 from baco_like.optimizer.observing import build_completion, build_observation
 from baco_like.optimizer.predictions import predict, recommend
@@ -41,7 +40,7 @@ from baco_like.optimizer.setup import (
     with_default_settings,
 )
 from baco_like.optimizer.state import Draft, JournaledState, OptimizerState
-from baco_like.optimizer.suggesting import build_suggestion
+from baco_like.optimizer.suggesting import build_single_suggestion, build_suggestion
 from baco_like.optimizer.warm_start import warm_starts
 from baco_like.records import (
     ConfirmationPlan,
@@ -54,7 +53,7 @@ from baco_like.records import (
     Trial,
     sign_of,
 )
-from baco_like.records.leases import Lease, read_clocks
+from baco_like.records.leases import read_clocks
 from baco_like.records.trial import table_row
 from baco_like.results.formats import write
 from baco_like.results.journal_file import run_recording
@@ -229,10 +228,7 @@ class Optimizer:
         def draft(state: OptimizerState) -> Draft:
             if state.is_excluded(code):
                 raise ConfigError(f"{plain_config} is already observed; it cannot be claimed")
-            trial = Trial(state.history.next_id, plain_config, None, "enqueued")
-            is_next = plain_config in state.history.queue[:1]
-            lease = None if self._lease is None else Lease(self._lease, read_clocks())
-            return Draft(suggested_event([trial], int(is_next), lease=lease), code)
+            return build_single_suggestion(state, plain_config, code, read_clocks(), self._lease)
 
         with self._run.lock:
             try:
@@ -253,17 +249,12 @@ class Optimizer:
 
         Raises:
             ConfigError: It does not belong to the space.
-            JournalError: It could not be recorded; the run is unchanged.
         """
         plain_config, code = encode_feasible(self.space, config)
 
-        def draft(state: OptimizerState) -> Draft:
-            trial = Trial(state.history.next_id, plain_config, None, origin)
-            until = None if self._lease is None else time.time() + self._lease
-            return Draft(suggested_event([trial], 0, until=until), code)
-
-        event = self._commit(draft).event
-        return self.history.get_pending(event["trials"][0]["id"])
+        given = plain_config, code, read_clocks(), self._lease, origin
+        draft = self._commit(lambda state: build_single_suggestion(state, *given))
+        return self.history.get_pending(draft.event["trials"][0]["id"])
 
     def start_confirmation(self, plan: ConfirmationPlan) -> None:
         """Record that a confirmation begins; the trials of `measure_again` with this origin belong to it.

@@ -5,12 +5,15 @@ Pure functions of the state and the time.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from baco_like._random import Purpose
+from baco_like._typing import Codes
 from baco_like.exceptions import SpaceExhausted
 from baco_like.journal.events import suggested_event
 from baco_like.optimizer.state import Draft, OptimizerState
@@ -46,6 +49,21 @@ def build_suggestion(state: OptimizerState, n: int, now: Moment, lease: float | 
         raise _exhausted(state)
     new_lease = None if lease is None else Lease(lease, now)
     return Draft(suggested_event(trials, dequeued, again, new_lease))
+
+
+def build_single_suggestion(
+    state: OptimizerState,
+    config: Mapping[str, Any],
+    code: Codes,
+    now: Moment,
+    lease: float | None,
+    origin: str = "enqueued",
+) -> Draft:
+    """Return the ``suggested`` event of one given configuration, with its codes, (1, w), and the trial's origin."""
+    trial = Trial(state.history.next_id, config, None, origin)
+    is_next = origin == "enqueued" and config in state.history.queue[:1]
+    new_lease = None if lease is None else Lease(lease, now)
+    return Draft(suggested_event([trial], int(is_next), lease=new_lease), code)
 
 
 def _exhausted(state: OptimizerState) -> SpaceExhausted:
