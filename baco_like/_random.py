@@ -24,6 +24,7 @@ class Purpose(IntEnum):
     EVALUATE = 6
     WARM = 7
     CONFIRM = 8
+    EXPLAIN = 9
 
 
 def generator(seed: int, purpose: Purpose, index: int = 0) -> Rng:

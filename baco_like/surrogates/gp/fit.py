@@ -39,6 +39,15 @@ LENGTHSCALES = (1e-2, 1e2)
 OUTPUTSCALES = (1e-3, 1e3)
 NOISES = (1e-6, 1e1)
 
+PROPOSED = 256
+"""Number of hyperparameters that `draw_hyperparameters` proposes."""
+
+LEAST_PRECISION = 0.5
+"""Least precision of a proposal: where the observations say nothing, the priors' spread of 1 is left."""
+
+SCORED_NUMBERS = 2**21
+"""Numbers in the covariance matrices that are scored at once."""
+
 
 @dataclass(frozen=True)
 class Hyperparameters:
@@ -289,6 +298,45 @@ def _best_draws(evidence: Evidence, effort: Effort, count: int, rng: Rng) -> lis
     scored = evidence.subset(chosen_rows(evidence.y, effort.scored_rows, rng))
     order = np.argsort(-scored.scores(draws), kind="stable")
     return [draws[i] for i in order[:count]]
+
+
+def draw_hyperparameters(
+    evidence: Evidence, optimum: Hyperparameters, count: int, rng: Rng
+) -> list[Hyperparameters]:
+    """Return hyperparameters drawn from their posterior, approximately.
+
+    Draws from the Laplace approximation at the optimum (Rasmussen and Williams 2006, section 3.4, here of the
+    logarithms of the hyperparameters) are resampled by their posterior density: sampling importance resampling
+    (Rubin 1988).
+
+    Args:
+        evidence: The observations.
+        optimum: The hyperparameters with the highest density.
+        count: Number of draws; some may be equal.
+        rng: Random generator.
+    """
+    low, high = np.array(_bounds(evidence.squares.shape[0])).T
+    centre = optimum.logs
+    curvature, axes = np.linalg.eigh(_negative_hessian(evidence, centre))
+    precision = np.maximum(curvature, LEAST_PRECISION)
+    normal = rng.standard_normal((PROPOSED, len(centre)))
+    proposed = np.clip(centre + (normal / np.sqrt(precision)) @ axes.T, low, high)
+    size = max(1, SCORED_NUMBERS // len(evidence.y) ** 2)
+    parts = [evidence.scores(proposed[at : at + size]) for at in range(0, PROPOSED, size)]
+    # The density of the logarithms is that of the hyperparameters times their product.
+    weight = np.concatenate(parts) + proposed.sum(axis=1) + 0.5 * (normal**2).sum(axis=1)
+    chance = np.exp(weight - weight.max()) if np.isfinite(weight.max()) else np.ones(PROPOSED)
+    levels = (rng.random() + np.arange(count)) / count
+    chosen = np.searchsorted(np.cumsum(chance) / chance.sum(), levels).clip(max=PROPOSED - 1)
+    return [Hyperparameters.from_logs(proposed[i]) for i in chosen]
+
+
+def _negative_hessian(evidence: Evidence, theta: Array, step: float = 0.05) -> Array:
+    """Return minus the Hessian of the log density by central differences of its gradient, ``(p, p)``."""
+    size = len(theta)
+    rows = [(evidence(theta - e)[1] - evidence(theta + e)[1]) for e in step * np.eye(size)]
+    hessian = np.array(rows) / (2.0 * step)
+    return np.asarray(0.5 * (hessian + hessian.T))
 
 
 def to_json(hyperparameters: Hyperparameters) -> dict[str, Any]:

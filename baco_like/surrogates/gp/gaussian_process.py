@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from typing_extensions import override
 
-from baco_like._typing import Rng
+from baco_like._typing import Features, Rng
 from baco_like.exceptions import StrategyError
 from baco_like.surrogates.gp.devices import has_gpu
 from baco_like.surrogates.gp.distances import parameter_distances
@@ -20,6 +20,7 @@ from baco_like.surrogates.gp.fit import (
     Hyperparameters,
     Mean,
     chosen_rows,
+    draw_hyperparameters,
     maximise_evidence,
 )
 from baco_like.surrogates.gp.kernel import MATERN32, MATERN52, Kernel
@@ -65,14 +66,34 @@ class GaussianProcess(GaussianSurrogate):
             return self.to_gpytorch().fit(space, data, rng, start)
         data = data.rows(chosen_rows(data.y, self.effort.seen_rows, rng))
         features = space.features(data.codes)
-        owner = np.asarray(space.feature_owner)
-        rows = chosen_rows(data.y, self.effort.fitted_rows, rng)
-        squares = parameter_distances(features[rows], owner, len(space.active))
-        evidence = Evidence(
-            self.kernel, self.priors, squares, data.y[rows], data.variance[rows], self.mean
-        )
+        evidence = self._evidence(space, features, data, rng)
         fitted = maximise_evidence(evidence, self.effort, rng, start, count)
         return fit_imputed(space, self.kernel, features, data, fitted, self.mean)
+
+    def fit_draws(self, space: Featured, data: Data, rng: Rng, count: int) -> list[GPModel]:
+        """Return models of ``data`` with hyperparameters drawn from their posterior; see `draw_hyperparameters`.
+
+        Args:
+            space: Gives the features.
+            data: The observations; the models use at most ``effort.fitted_rows`` of them.
+            rng: Random generator.
+            count: Number of models; some may be equal.
+        """
+        data = data.rows(chosen_rows(data.y, self.effort.fitted_rows, rng))
+        features = space.features(data.codes)
+        evidence = self._evidence(space, features, data, rng)
+        optimum = maximise_evidence(evidence, self.effort, rng)
+        drawn = draw_hyperparameters(evidence, optimum, count, rng)
+        return [fit_imputed(space, self.kernel, features, data, h, self.mean) for h in drawn]
+
+    def _evidence(self, space: Featured, features: Features, data: Data, rng: Rng) -> Evidence:
+        """Return the log posterior of the hyperparameters given at most ``effort.fitted_rows`` rows."""
+        rows = chosen_rows(data.y, self.effort.fitted_rows, rng)
+        owner = np.asarray(space.feature_owner)
+        squares = parameter_distances(features[rows], owner, len(space.active))
+        return Evidence(
+            self.kernel, self.priors, squares, data.y[rows], data.variance[rows], self.mean
+        )
 
     def to_gpytorch(self, device: str = "auto") -> GPyTorchGP:
         """Return the surrogate in GPyTorch with the same kernel and priors; it has its own effort.

@@ -174,6 +174,45 @@ class GPModel:
 
         return drawn
 
+    def draw_several(self, count: int, waves: int, rng: Rng) -> Callable[[Codes], Array]:
+        """Return functions drawn from the posterior together, ``(m, w)`` -> ``(count, m)``.
+
+        They are drawn as by `draw`, but share their random Fourier features: the features of a candidate, which take
+        most of the time, are computed once for all functions.
+
+        Args:
+            count: Number of functions.
+            waves: Number of random Fourier features.
+            rng: Random generator.
+        """
+        # Cosines of single precision take an eighth of the time; their error is far below that of the features.
+        frequencies = self.kernel.frequencies(waves, self.rows.shape[1], rng).astype(np.float32)
+        phases = rng.uniform(0.0, 2.0 * np.pi, waves).astype(np.float32)
+        size = np.sqrt(2.0 * self.fitted.outputscale / waves)
+        weights = (rng.standard_normal((waves, count)) * size).astype(np.float32)
+
+        def prior(scaled: Features) -> Array:
+            angles = scaled.astype(np.float32) @ frequencies.T
+            angles += phases
+            return np.asarray(np.cos(angles, out=angles) @ weights, dtype=np.float64)
+
+        noises = np.einsum("ij,ij->i", self.factor, self.factor) - self.fitted.outputscale
+        spread = np.sqrt(np.maximum(noises, 0.0))[:, None]
+        noise = spread * rng.standard_normal((len(self.rows), count))
+        missing = cho_solve(self.factor, self.residual[:, None] - prior(self.rows) - noise)
+
+        def drawn(codes: Codes) -> Array:
+            values = np.empty((count, len(codes)))
+            step = max(1, 8 * BLOCK // waves)
+            for at in range(0, len(codes), step):
+                block = slice(at, at + step)
+                scaled = self.scaled_features(codes[block])
+                correction = self.covariance(scaled, self.rows) @ missing
+                values[:, block] = (self.mean + prior(scaled) + correction).T
+            return values
+
+        return drawn
+
     def condition(self, codes: Codes, y: Array) -> GPModel:
         """Return the model that also uses these values, ``(m, w)``, ``(m,)``, with the same hyperparameters.
 

@@ -1,0 +1,1 @@
+"""What a run tells: importance, ablation, partial dependence, outlook."""

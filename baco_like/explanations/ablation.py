@@ -1,0 +1,259 @@
+"""The path from one configuration to another by single changes, and what each change brings.
+
+At every step, of the changes that are left, the one with the lowest predicted cost is made (ablation: Fawcett and Hoos,
+Journal of Heuristics 2016; with predictions instead of new measurements: Biedenkapp et al., AAAI 2017). Where a
+configuration on the path was measured, its measurement is shown instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from typing_extensions import override
+
+from baco_like._optional import require
+from baco_like._typing import Array
+from baco_like.exceptions import ConfigError, TrialError
+from baco_like.explanations.importance import LEVEL
+from baco_like.explanations.models import HistoryModels, fit_models
+from baco_like.records import History, Status, sign_of
+from baco_like.records.history import row_keys
+from baco_like.spaces import Space
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MOST_PATH_PREDICTIONS = 4096
+"""Pairs of changes are tried together only while there are no more than this; then all remaining changes are."""
+
+
+@dataclass(frozen=True)
+class AblationStep:
+    """One change, and the value after it, in the user's unit.
+
+    Attributes:
+        parameters: Names of the changed parameters; several only if constraints forbid every single change.
+        before: Their values before the change.
+        after: Their values after it.
+        value: Value of the configuration after the change: the median of its measurements, or predicted; NaN if it
+            was measured and failed.
+        low: Lower end of the 90 % interval of a predicted value; a measured value otherwise.
+        high: Upper end.
+        measured: Whether the configuration was measured.
+        change: ``value`` minus the value before the change.
+        runs: Probability that the configuration runs; 0 or 1 if it was measured.
+    """
+
+    parameters: tuple[str, ...]
+    before: tuple[Any, ...]
+    after: tuple[Any, ...]
+    value: float
+    low: float
+    high: float
+    measured: bool
+    change: float
+    runs: float
+
+
+@dataclass(frozen=True, repr=False)
+class Ablation:
+    """The path between two configurations; an iterable of `AblationStep`.
+
+    Attributes:
+        start: The first configuration.
+        end: The last configuration.
+        origin: `AblationStep` of the first configuration, without changes.
+        steps: The changes, in the order in which they are made.
+    """
+
+    start: Mapping[str, Any]
+    end: Mapping[str, Any]
+    origin: AblationStep
+    steps: tuple[AblationStep, ...]
+
+    def __iter__(self) -> Iterator[AblationStep]:
+        return iter(self.steps)
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+    def to_dataframe(self) -> pd.DataFrame:
+        """Return one row per step, the first configuration included; the columns are the attributes of `AblationStep`.
+
+        Raises:
+            MissingExtra: pandas is not installed.
+        """
+        names = [field.name for field in fields(AblationStep)]
+        rows = [[getattr(step, name) for name in names] for step in (self.origin, *self.steps)]
+        frame: pd.DataFrame = require("pandas", "dataframe").DataFrame(rows, columns=names)
+        return frame
+
+    @override
+    def __repr__(self) -> str:
+        lines = [("change", "value", "90 % interval", "step")]
+        value = self.origin.value
+        for step in (self.origin, *self.steps):
+            pairs = zip(step.parameters, step.before, step.after, strict=True)
+            text = ", ".join(f"{n}: {_shown(a)} -> {_shown(b)}" for n, a, b in pairs) or "start"
+            known = "measured" if step.measured else f"{step.low:.4g} to {step.high:.4g}"
+            relative = f"{100.0 * step.change / abs(value):+.1f} %" if value else ""
+            result = "fails" if np.isnan(step.value) else f"{step.value:.4g}"
+            lines.append((text, result, known, relative if step.parameters else ""))
+            value = step.value
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        return "\n".join(
+            "  ".join([line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])])
+            for line in lines
+        )
+
+
+def _shown(value: Any) -> str:
+    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+
+def ablation(
+    history: History,
+    seed: int = 0,
+    *,
+    start: Mapping[str, Any] | None = None,
+    end: Mapping[str, Any] | None = None,
+    models: HistoryModels | None = None,
+) -> Ablation:
+    """Return the path between two configurations; the same history and seed give the same path.
+
+    Args:
+        history: The observations.
+        seed: Seed of the run.
+        start: First configuration; by default the space's default configuration, or if a parameter has no default, the
+            first successful trial of the run.
+        end: Last configuration; by default the best observed one.
+        models: Models of the history, if they are fitted already.
+
+    Raises:
+        ConfigError: A configuration does not belong to the space.
+        TrialError: Fewer than five trials have succeeded.
+    """
+    models = fit_models(history, seed) if models is None else models
+    space = history.space
+    start = _first(history) if start is None else dict(start)
+    if end is None:
+        best = history.best()
+        assert best is not None  # `fit_models` has found successes
+        end = dict(best.config)
+    for name, config in (("start", start), ("end", end)):
+        reasons = space.explain(config)
+        if reasons:
+            raise ConfigError(f"{name}: {'; '.join(reasons)}; give another configuration")
+    valued = _ValuedPath(history, models)
+    codes = space.encode([start, end])
+    row, target = codes[0].copy(), codes[1]
+    differing = [
+        n for n in space.active if (row[space.columns[n]] != target[space.columns[n]]).any()
+    ]
+    origin = valued.step(row, (), space, row, np.nan)
+    steps: list[AblationStep] = []
+    value = origin.value
+    while differing:
+        changed, following = _best_change(valued, space, row, target, differing)
+        step = valued.step(following, changed, space, row, value)
+        steps.append(step)
+        differing = [name for name in differing if name not in changed]
+        row, value = following, step.value
+    return Ablation(start, end, origin, tuple(steps))
+
+
+def _first(history: History) -> dict[str, Any]:
+    default = history.space.default_config
+    if default is not None and history.space.contains(default):
+        return default
+    rows = np.flatnonzero(history.where(Status.OK)[history.warm :]) + history.warm
+    if not len(rows):
+        raise TrialError("no trial of this run has succeeded; give start=, a configuration")
+    return dict(history.trials[int(rows[0])].config)
+
+
+def _best_change(
+    valued: _ValuedPath, space: Space, row: Array, target: Array, differing: Sequence[str]
+) -> tuple[tuple[str, ...], Array]:
+    """Return the parameters that are changed next, several only if constraints ask for it, and the row after."""
+    groups: list[list[tuple[str, ...]]] = [[(name,) for name in differing]]
+    if len(differing) > 2 and len(differing) ** 2 <= 2 * MOST_PATH_PREDICTIONS:
+        groups.append(list(combinations(differing, 2)))
+    groups.append([tuple(differing)])
+    for changes in groups:
+        rows = np.repeat(row[None, :], len(changes), axis=0)
+        for following, names in zip(rows, changes, strict=True):
+            for name in names:
+                following[space.columns[name]] = target[space.columns[name]]
+        allowed = np.flatnonzero(space.feasible.contains(rows))
+        if len(allowed):
+            best = allowed[np.argmin(valued.expected(rows[allowed]))]
+            return changes[best], rows[best]
+    raise AssertionError("the last group ends at the target, which is feasible")
+
+
+class _ValuedPath:
+    """Measured or predicted values of configurations.
+
+    Args:
+        history: The measurements.
+        models: Predict the others.
+    """
+
+    def __init__(self, history: History, models: HistoryModels) -> None:
+        self._models, self._sign = models, sign_of(history.direction)
+        self._measured: dict[bytes, list[float]] = {}
+        known = history.where(Status.OK) | history.where(Status.FAILED)
+        keys = row_keys(history.codes[known])
+        for key, cost in zip(keys, history.costs[known], strict=True):
+            self._measured.setdefault(key, []).append(float(cost))
+
+    def expected(self, codes: Array) -> Array:
+        """Return the costs to compare on the models' scale; configurations that probably fail come last, ``(m,)``."""
+        costs = np.median(self._models.costs(codes), axis=0)
+        failing = self._models.failure(codes).mean(axis=0)
+        for i, key in enumerate(row_keys(codes)):
+            if key in self._measured:
+                cost = _median(self._measured[key])
+                failing[i] = float(np.isnan(cost))
+                costs[i] = (
+                    costs[i] if np.isnan(cost) else self._models.scale.forward(np.array(cost))
+                )
+        return np.asarray(costs + np.where(failing > 0.5, 1e6, 0.0))
+
+    def step(
+        self, code: Array, changed: tuple[str, ...], space: Space, row: Array, value: float
+    ) -> AblationStep:
+        """Return the step from a row to the row ``code``, ``(w,)`` each; ``value`` is the value before it."""
+        (before,), (after,) = space.decode(row[None, :]), space.decode(code[None, :])
+        measured = self._measured.get(row_keys(code[None, :])[0])
+        if measured is None:
+            tail = 0.5 * (1.0 - LEVEL)
+            drawn = self._models.costs(code[None, :])[:, 0]
+            ends = self._models.scale.backward(np.quantile(drawn, [tail, 0.5, 1.0 - tail]))
+            low, cost, high = sorted(self._sign * ends)
+            runs = 1.0 - float(self._models.failure(code[None, :]).mean())
+        else:
+            low = cost = high = self._sign * _median(measured)
+            runs = float(not np.isnan(cost))
+        return AblationStep(
+            changed,
+            tuple(before[name] for name in changed),
+            tuple(after[name] for name in changed),
+            float(cost),
+            float(low),
+            float(high),
+            measured is not None,
+            float(cost - value),
+            runs,
+        )
+
+
+def _median(costs: Sequence[float]) -> float:
+    """Return the median of the costs that are not NaN, or NaN if all are."""
+    good = [cost for cost in costs if not np.isnan(cost)]
+    return float(np.median(good)) if good else float("nan")

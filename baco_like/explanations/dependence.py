@@ -1,0 +1,256 @@
+"""Partial dependence: how the cost changes with one parameter, or with two, while the others stay as they are.
+
+Friedman's partial dependence (Annals of Statistics 2001, section 8.2) averages over all configurations with each value
+in turn. Known constraints forbid some of these, and a plain average would then compare different configurations. So
+the averages come from a two-way fit, cost = configuration + value, to the feasible ones; without constraints the two
+are equal.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from typing_extensions import override
+
+from baco_like._optional import require
+from baco_like._random import Purpose, generator
+from baco_like._typing import Array, Codes, Ints, Rng
+from baco_like.explanations.importance import LEVEL, Importance, importance
+from baco_like.explanations.models import HistoryModels, fit_models
+from baco_like.explanations.variations import sums
+from baco_like.parameters.protocol import is_permutation
+from baco_like.records import History, sign_of
+from baco_like.spaces import Space
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SHOWN_VALUES = (16, 6)
+"""Most values of a single parameter, and of each parameter of a pair."""
+
+AVERAGED = (96, 48)
+"""Number of random configurations that the dependence on one parameter, and on a pair, is averaged over."""
+
+STRONGEST = 4
+"""The strongest pairs are looked for among this many most important parameters."""
+
+SWEEPS = 12
+"""Alternating sweeps of the two-way fit."""
+
+
+@dataclass(frozen=True)
+class DependencePoint:
+    """The expected value where some parameters have given values.
+
+    Attributes:
+        values: The values of the parameters.
+        value: Typical value (geometric mean, if logarithms are modelled), in the user's unit.
+        low: Lower end of its 90 % interval.
+        high: Upper end.
+        runs: Mean probability that a configuration with these values runs.
+    """
+
+    values: tuple[Any, ...]
+    value: float
+    low: float
+    high: float
+    runs: float
+
+
+@dataclass(frozen=True, repr=False)
+class Dependence:
+    """Partial dependence on one parameter, on a pair, or on the position of an element of a permutation.
+
+    Attributes:
+        names: Names of the parameters.
+        points: One for each value, or combination of values, of which a feasible configuration was found.
+    """
+
+    names: tuple[str, ...]
+    points: tuple[DependencePoint, ...]
+
+    def to_dataframe(self) -> pd.DataFrame:
+        """Return one row per point: a column for each parameter, then value, low, high and runs.
+
+        Raises:
+            MissingExtra: pandas is not installed.
+        """
+        rows = [[*p.values, p.value, p.low, p.high, p.runs] for p in self.points]
+        columns = [*self.names, "value", "low", "high", "runs"]
+        frame: pd.DataFrame = require("pandas", "dataframe").DataFrame(rows, columns=columns)
+        return frame
+
+    @override
+    def __repr__(self) -> str:
+        lines = [(*self.names, "value", "90 % interval", "runs")]
+        for p in self.points:
+            ends = f"{p.low:.4g} to {p.high:.4g}"
+            lines.append((*map(str, p.values), f"{p.value:.4g}", ends, f"{100.0 * p.runs:.0f} %"))
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        return "\n".join("  ".join(map(str.rjust, line, widths)) for line in lines)
+
+
+def partial_dependence(
+    history: History,
+    seed: int = 0,
+    *,
+    pairs: int = 2,
+    models: HistoryModels | None = None,
+    ranking: Importance | None = None,
+) -> tuple[Dependence, ...]:
+    """Return the dependence on every parameter, the most important first, and on the pairs that interact most.
+
+    A permutation has one entry for the position of each element.
+
+    Args:
+        history: The observations.
+        seed: Seed of the run.
+        pairs: Number of pairs.
+        models: Models of the history, if they are fitted already.
+        ranking: The importance, if it is computed already.
+
+    Raises:
+        TrialError: Fewer than five trials have succeeded.
+    """
+    models = fit_models(history, seed) if models is None else models
+    ranking = importance(history, seed, models=models) if ranking is None else ranking
+    rng = generator(seed, Purpose.EXPLAIN, len(history) + 2)
+    space, sign = history.space, sign_of(history.direction)
+    names = [effect.name for effect in ranking]
+    result: list[Dependence] = []
+    for name in names:
+        if is_permutation(space.parameters[name]):
+            result += _positions(models, space, name, sign, rng)
+        else:
+            result.append(_Grid(models, space, (name,), rng).dependence(sign))
+    scalar = [name for name in names if not is_permutation(space.parameters[name])][:STRONGEST]
+    tried = [_Grid(models, space, pair, rng) for pair in combinations(scalar, 2)] if pairs else []
+    tried.sort(key=lambda grid: -grid.interaction())
+    return (*result, *(grid.dependence(sign) for grid in tried[:pairs]))
+
+
+def grid_codes(space: Space, name: str, most: int) -> Codes:
+    """Return at most so many codes of a scalar parameter, evenly spaced among those that are feasible, ``(g, 1)``."""
+    used = space.feasible.used(space.columns[name].start)
+    if used is None:
+        parameter = space.parameters[name]
+        return np.unique(parameter.from_unit(np.linspace(0.0, 1.0, most)[:, None]), axis=0)
+    at = np.unique(np.linspace(0, len(used) - 1, min(most, len(used))).round().astype(int))
+    return np.asarray(used[at][:, None], dtype=np.float64)
+
+
+class _Grid:
+    """Predictions for random configurations with every combination of values of some parameters.
+
+    Args:
+        models: Predict.
+        space: The space.
+        names: One or two scalar parameters.
+        rng: Draws the configurations.
+    """
+
+    def __init__(
+        self, models: HistoryModels, space: Space, names: tuple[str, ...], rng: Rng
+    ) -> None:
+        self._models, self._space, self.names = models, space, names
+        kind = len(names) - 1
+        rows = space.feasible.sample(AVERAGED[kind], rng)
+        axes = [grid_codes(space, name, SHOWN_VALUES[kind])[:, 0] for name in names]
+        self._cells = np.stack([g.reshape(-1) for g in np.meshgrid(*axes, indexing="ij")], axis=1)
+        self._shape = tuple(map(len, axes))
+        codes = np.repeat(rows, len(self._cells), axis=0)
+        for i, name in enumerate(names):
+            codes[:, space.columns[name].start] = np.tile(self._cells[:, i], len(rows))
+        keep = space.feasible.contains(codes)
+        self._owner = np.repeat(np.arange(len(rows)), len(self._cells))[keep]
+        self._cell: Ints = np.tile(np.arange(len(self._cells)), len(rows))[keep]
+        self._codes = codes[keep]
+
+    def means(self) -> Array:
+        """Return drawn means of the cost, ``(draws, cells)``; NaN for a cell without feasible configurations."""
+        return _two_way(self._models.costs(self._codes), self._owner, self._cell, len(self._cells))
+
+    def interaction(self) -> float:
+        """Return the variance that the sum of the two parameters' own effects does not explain."""
+        table = self.means().mean(axis=0).reshape(self._shape)
+        with np.errstate(invalid="ignore"):
+            rows, columns = np.nanmean(table, axis=1, keepdims=True), np.nanmean(table, axis=0)
+            return float(np.nanvar(table - rows - columns)) if np.isfinite(table).any() else 0.0
+
+    def dependence(self, sign: float) -> Dependence:
+        """Return the table in the user's unit."""
+        failing = self._models.failure(self._codes).mean(axis=0)
+        values = [
+            self._space.parameters[name].decode(self._cells[:, i : i + 1])
+            for i, name in enumerate(self.names)
+        ]
+        return _table(
+            self.names,
+            list(zip(*values, strict=True)),
+            self.means(),
+            failing,
+            self._cell,
+            self._models,
+            sign,
+        )
+
+
+def _positions(
+    models: HistoryModels, space: Space, name: str, sign: float, rng: Rng
+) -> list[Dependence]:
+    """Return the dependence on the position of each element of a permutation, counted from 0, the outermost."""
+    parameter = space.parameters[name]
+    assert is_permutation(parameter)
+    rows = space.feasible.sample(AVERAGED[0] * 4, rng)
+    costs, failing = models.costs(rows), models.failure(rows).mean(axis=0)
+    codes = rows[:, space.columns[name]].astype(np.int64)
+    result = []
+    for element, position in zip(parameter.elements, codes.T, strict=True):
+        size = np.bincount(position, minlength=len(parameter.elements))
+        means = np.full((len(costs), len(size)), np.nan)
+        seen = size > 0
+        means[:, seen] = sums(costs, np.searchsorted(np.flatnonzero(seen), position)) / size[seen]
+        label = (f"{name}: position of {element}",)
+        values = [(i,) for i in range(len(size))]
+        result.append(_table(label, values, means, failing, position, models, sign))
+    return result
+
+
+def _table(
+    names: tuple[str, ...],
+    values: list[tuple[Any, ...]],
+    means: Array,
+    failing: Array,
+    cell: Ints,
+    models: HistoryModels,
+    sign: float,
+) -> Dependence:
+    tail = 0.5 * (1.0 - LEVEL)
+    size = np.bincount(cell, minlength=len(values))
+    fails = np.bincount(cell, failing, minlength=len(values)) / np.maximum(size, 1)
+    points = []
+    for i in np.flatnonzero(size):
+        ends = models.scale.backward(np.quantile(means[:, i], [tail, 0.5, 1.0 - tail]))
+        low, value, high = sorted((sign * ends).tolist())
+        points.append(DependencePoint(values[i], value, low, high, float(1.0 - fails[i])))
+    return Dependence(names, tuple(points))
+
+
+def _two_way(costs: Array, owner: Ints, cell: Ints, cells: int) -> Array:
+    """Return the cell means of the least-squares fit cost = owner + cell, ``(draws, m)`` -> ``(draws, cells)``."""
+    present, cell = np.unique(cell, return_inverse=True)
+    cell = cell.reshape(-1)
+    _, owner = np.unique(owner, return_inverse=True)
+    owner = owner.reshape(-1)
+    by_cell, by_owner = np.bincount(cell), np.bincount(owner)
+    effect = np.zeros((len(costs), len(present)))
+    level = np.zeros((len(costs), len(by_owner)))
+    for _ in range(SWEEPS):
+        level = sums(costs - effect[:, cell], owner) / by_owner
+        effect = sums(costs - level[:, owner], cell) / by_cell
+    table = np.full((len(costs), cells), np.nan)
+    table[:, present] = effect + level.mean(axis=1, keepdims=True)
+    return table

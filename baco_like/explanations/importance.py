@@ -1,0 +1,275 @@
+"""Importance of parameters: the share of the variance of the cost, and of failures, that each one causes.
+
+The variance is taken over all feasible configurations, not over the evaluated ones, which crowd around the best: models
+of the history predict the others. Two shares are given. The *total* effect of a parameter is the variance that is left
+when all other parameters are fixed, E[Var(y | others)] / Var(y); the effect *alone* is Var(E[y | parameter]) / Var(y)
+(Sobol' indices of total and first order: Saltelli et al., Computer Physics Communications 2010, section 2; functional
+ANOVA: Hutter et al., ICML 2014). Known constraints are respected: only feasible configurations are compared.
+
+The cost is the logarithm (or the scale that `fit_transform` chooses), cut off at a quantile of the feasible
+configurations: differences between bad configurations do not matter. (Hutter et al. cut off in the same way, at the
+default's cost.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+import numpy as np
+from typing_extensions import override
+
+from baco_like._optional import require
+from baco_like._random import Purpose, generator
+from baco_like._typing import Array, Codes, Ints
+from baco_like.explanations.models import HistoryModels, fit_models
+from baco_like.explanations.variations import base_rows, variance_between, variance_within, vary
+from baco_like.parameters.protocol import is_permutation
+from baco_like.records import History
+from baco_like.spaces import Space
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+QUANTILE = 0.5
+"""Costs above this quantile of the feasible configurations count as the quantile. Of 0.25, 0.5, 0.75 and 1 it gave the
+highest rank correlation with the exact values (benchmarks/quality/results/importance.md)."""
+
+LEVEL = 0.9
+"""Probability that an interval covers the value."""
+
+STRETCH, MARGIN = 1.5, 0.02
+"""The drawn intervals are stretched from the median by this factor and widened by this share. Models that are fitted to
+few observations agree too much, above all on parameters that hardly varied: without it the intervals covered 78 % of
+the exact values (benchmarks/quality/results/importance.md)."""
+
+PAIRED_ELEMENTS = 8
+"""Permutations with more elements are not explained by pairwise orders: there are too many pairs."""
+
+BINS = 16
+"""Groups of the values of a parameter with many values, for its effect alone."""
+
+
+@dataclass(frozen=True)
+class Effect:
+    """Shares of variance that a parameter, or one feature of a permutation, causes; intervals cover 90 %.
+
+    Attributes:
+        name: Name of the parameter; of a feature of a permutation, such as ``order: position of k``.
+        share: Total effect on the cost, from 0 to 1; of a feature, its effect alone.
+        low: Lower end of the interval of `share`.
+        high: Upper end.
+        alone: Effect on the cost without interactions.
+        failing: Total effect on the probability of failing; NaN if all or no trials failed.
+        failing_low: Lower end of the interval of `failing`.
+        failing_high: Upper end.
+    """
+
+    name: str
+    share: float
+    low: float
+    high: float
+    alone: float
+    failing: float
+    failing_low: float
+    failing_high: float
+
+
+@dataclass(frozen=True, repr=False)
+class Importance:
+    """The importance of all parameters, the most important first; an iterable of `Effect`.
+
+    Attributes:
+        effects: One for each parameter that is not a constant, ordered by `Effect.share`.
+        features: Positions of elements and orders of pairs of elements of permutations, ordered by `Effect.share`.
+        trials: Number of observed trials.
+        failed: Share of them that failed.
+        quantile: Costs above this quantile of the feasible configurations count as the quantile.
+    """
+
+    effects: tuple[Effect, ...]
+    features: tuple[Effect, ...]
+    trials: int
+    failed: float
+    quantile: float
+
+    def __iter__(self) -> Iterator[Effect]:
+        return iter(self.effects)
+
+    def __len__(self) -> int:
+        return len(self.effects)
+
+    def __getitem__(self, name: str) -> Effect:
+        for effect in (*self.effects, *self.features):
+            if effect.name == name:
+                return effect
+        raise KeyError(name)
+
+    def to_dataframe(self) -> pd.DataFrame:
+        """Return one row per effect, features of permutations last; the columns are the attributes of `Effect`.
+
+        Raises:
+            MissingExtra: pandas is not installed.
+        """
+        names = [field.name for field in fields(Effect)]
+        rows = [[getattr(e, name) for name in names] for e in (*self.effects, *self.features)]
+        frame: pd.DataFrame = require("pandas", "dataframe").DataFrame(rows, columns=names)
+        return frame
+
+    @override
+    def __repr__(self) -> str:
+        head = ("parameter", "share", "90 % interval", "alone", "of failures", "90 % interval")
+        lines = [head, *(_cells(effect) for effect in (*self.effects, *self.features))]
+        if not self.failed:
+            lines = [line[:4] for line in lines]
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        return "\n".join(
+            "  ".join([line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])])
+            for line in lines
+        )
+
+
+def _cells(effect: Effect) -> tuple[str, ...]:
+    cost = (_percent(effect.share), _range(effect.low, effect.high), _percent(effect.alone))
+    failing = (_percent(effect.failing), _range(effect.failing_low, effect.failing_high))
+    return effect.name, *cost, *failing
+
+
+def _percent(share: float) -> str:
+    return "-" if np.isnan(share) else f"{100.0 * share:.0f} %"
+
+
+def _range(low: float, high: float) -> str:
+    return "-" if np.isnan(low) else f"{100.0 * low:.0f} to {100.0 * high:.0f} %"
+
+
+def importance(
+    history: History,
+    seed: int = 0,
+    *,
+    quantile: float = QUANTILE,
+    models: HistoryModels | None = None,
+) -> Importance:
+    """Return the importance of every parameter; the same history and seed give the same result.
+
+    Args:
+        history: The observations.
+        seed: Seed of the run.
+        quantile: Costs above this quantile of the feasible configurations count as the quantile; 1: none.
+        models: Models of the history, if they are fitted already.
+
+    Raises:
+        TrialError: Fewer than five trials have succeeded.
+        ValueError: ``quantile`` is not above 0 and at most 1.
+    """
+    if not 0.0 < quantile <= 1.0:
+        raise ValueError(f"quantile = {quantile!r}: expected a number above 0 and at most 1")
+    models = fit_models(history, seed) if models is None else models
+    rng = generator(seed, Purpose.EXPLAIN, len(history) + 1)
+    space = history.space
+    rows = base_rows(space, rng)
+    costs, failing = models.costs(rows), models.failure(rows)
+    cutoffs = _cutoffs(costs, 1.0 - failing.mean(axis=0), quantile)
+    base = _Predicted(np.minimum(costs, cutoffs), failing, bool(models.failures))
+    effects, features = [], []
+    for name in space.active:
+        variation = vary(space, name, rows, rng)
+        varied = np.minimum(models.costs(variation.codes), cutoffs)
+        total = base.share_of_costs(variance_within(varied, variation))
+        failed = base.share_of_failures(variance_within(models.failure(variation.codes), variation))
+        alone = base.share_of_costs(variance_between(base.costs, value_groups(space, name, rows)))
+        effects.append(_effect(name, total, alone, failed))
+        for feature, group in order_groups(space, name, rows):
+            alone = base.share_of_costs(variance_between(base.costs, group))
+            failed = base.share_of_failures(variance_between(base.failing, group))
+            features.append(_effect(feature, alone, alone, failed))
+    effects.sort(key=_order)
+    features.sort(key=_order)
+    return Importance(tuple(effects), tuple(features), len(history), models.failed, quantile)
+
+
+@dataclass(frozen=True, eq=False)
+class _Predicted:
+    """Predictions for random configurations.
+
+    Attributes:
+        costs: Drawn costs, ``(draws, n)``.
+        failing: Drawn probabilities of failing, ``(draws, n)``.
+        fails: Whether failing is modelled.
+    """
+
+    costs: Array
+    failing: Array
+    fails: bool
+
+    def share_of_costs(self, part: Array) -> Array:
+        return _shares(part, self.costs.var(axis=1))
+
+    def share_of_failures(self, part: Array) -> Array:
+        """Return the shares, or NaN if failing is not modelled."""
+        return _shares(part, self.failing.var(axis=1)) if self.fails else np.full(1, np.nan)
+
+
+def _cutoffs(costs: Array, runs: Array, quantile: float) -> Array:
+    """Return the quantile of each drawn function over rows that run with some probability, ``(draws, 1)``."""
+    order = np.argsort(costs, axis=1)
+    cumulated = np.cumsum(runs[order], axis=1) / runs.sum()
+    at = np.minimum((cumulated < quantile - 1e-12).sum(axis=1), costs.shape[1] - 1)
+    rows = np.arange(len(costs))
+    return np.asarray(costs[rows, order[rows, at]])[:, None]
+
+
+def _order(effect: Effect) -> tuple[float, float]:
+    return -effect.share, -effect.alone
+
+
+def _shares(part: Array, whole: Array) -> Array:
+    return np.divide(part, whole, out=np.zeros_like(part), where=whole > 1e-24).clip(0.0, 1.0)
+
+
+def _effect(name: str, total: Array, alone: Array, failing: Array) -> Effect:
+    low, share, high = _interval(total)
+    failing_low, fails, failing_high = _interval(failing)
+    return Effect(name, share, low, high, float(np.median(alone)), fails, failing_low, failing_high)
+
+
+def _interval(drawn: Array) -> tuple[float, float, float]:
+    """Return lower end, median and upper end of drawn shares; NaN if they are NaN."""
+    if np.isnan(drawn).any():
+        return float("nan"), float("nan"), float("nan")
+    tail = 0.5 * (1.0 - LEVEL)
+    low, middle, high = np.quantile(drawn, [tail, 0.5, 1.0 - tail]).tolist()
+    ends = middle + STRETCH * (low - middle) - MARGIN, middle + STRETCH * (high - middle) + MARGIN
+    return max(0.0, ends[0]), middle, min(1.0, ends[1])
+
+
+def order_groups(space: Space, name: str, rows: Codes) -> Iterator[tuple[str, Ints]]:
+    """Yield the features of a permutation that vary, each with the group of every row by it, ``(n,)``."""
+    parameter = space.parameters[name]
+    if not is_permutation(parameter):
+        return
+    codes = rows[:, space.columns[name]].astype(np.int64)
+    elements = parameter.elements
+    for element, positions in zip(elements, codes.T, strict=True):
+        found, group = np.unique(positions, return_inverse=True)
+        if len(found) > 1:
+            yield f"{name}: position of {element}", group.reshape(-1)
+    if len(elements) > PAIRED_ELEMENTS:
+        return
+    for (one, first), (two, second) in combinations(zip(elements, codes.T, strict=True), 2):
+        before = (first < second).astype(np.int64)
+        if 0 < before.sum() < len(before):
+            yield f"{name}: {one} before {two}", before
+
+
+def value_groups(space: Space, name: str, rows: Codes) -> Ints:
+    """Return the group of each row by the value of a parameter; many values are joined to `BINS` groups, ``(n,)``."""
+    codes = rows[:, space.columns[name]]
+    _, group = np.unique(codes, axis=0, return_inverse=True)
+    group = group.reshape(-1)
+    if codes.shape[1] == 1 and group.max() >= BINS:
+        edges = np.quantile(codes[:, 0], np.linspace(0.0, 1.0, BINS + 1)[1:-1])
+        _, group = np.unique(np.searchsorted(edges, codes[:, 0]), return_inverse=True)
+    return np.asarray(group, dtype=np.int64)

@@ -1,0 +1,145 @@
+"""Functions drawn from models of a history: what the observations say about every configuration, and how surely.
+
+The cost is modelled twice: by the Gaussian process of the default strategy, whose functions are drawn from the
+posterior of its hyperparameters and values, and by random forests, each grown from its own bootstrap sample. The two
+err in different ways, so their draws together cover the truth more often than those of either. The strategy of the run
+does not matter: a run by random search or a genetic algorithm is explained by the same models.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from baco_like._random import Purpose, generator
+from baco_like._typing import Array, Codes, Mask
+from baco_like.exceptions import TrialError
+from baco_like.records import History, Status
+from baco_like.spaces import Space
+from baco_like.strategies.auto import PRIORS
+from baco_like.surrogates.forest import Growth, Tree, grow_trees, predict_by_tree
+from baco_like.surrogates.gp.fit import Effort
+from baco_like.surrogates.gp.gaussian_process import GaussianProcess
+from baco_like.surrogates.protocol import Data
+from baco_like.surrogates.transform import Scale, fit_transform
+
+LEAST_SUCCESSES = 5
+"""Fewest successful trials that are explained: fewer say nothing about most parameters."""
+
+MODELS = 8
+"""Number of Gaussian processes, each with its own hyperparameters."""
+
+DRAWS = 8
+"""Number of functions that are drawn from each Gaussian process."""
+
+FORESTS = 32
+"""Number of forests of the cost, and of failures: half as many draws as from the Gaussian processes."""
+
+WAVES = 512
+"""Random Fourier features of a drawn function; 1,024 gave the same importance to two digits."""
+
+FITTED_ROWS = 300
+"""Most observations that the models use, one half of them the best: time grows with the cube of their number."""
+
+COST_FOREST = Growth(trees=10, max_features=5 / 6)
+FAILURE_FOREST = Growth(trees=10)
+
+DrawnFunctions = Callable[[Codes], Array]
+"""Functions of configurations, ``(m, w)`` -> ``(draws, m)``."""
+
+
+@dataclass(frozen=True, eq=False)
+class HistoryModels:
+    """Models of the cost and of failures, fitted to a history.
+
+    Attributes:
+        space: The space of the run.
+        scale: Converts between costs and the models' scale.
+        processes: Functions drawn from Gaussian processes of the cost.
+        forests: Bootstrapped random forests of the cost, each a tuple of trees; empty if they were not asked for.
+        failures: Bootstrapped random forests of whether a configuration fails; empty if all or no trials failed.
+        failed: Share of the observed trials that failed.
+    """
+
+    space: Space
+    scale: Scale
+    processes: tuple[DrawnFunctions, ...]
+    forests: tuple[tuple[Tree, ...], ...]
+    failures: tuple[tuple[Tree, ...], ...]
+    failed: float
+
+    def costs(self, codes: Codes) -> Array:
+        """Return drawn costs on the models' scale, ``(m, w)`` -> ``(draws, m)``."""
+        drawn = [draw(codes) for draw in self.processes]
+        return np.concatenate([*drawn, *self._forest_means(self.forests, codes)])
+
+    def failure(self, codes: Codes) -> Array:
+        """Return drawn probabilities of failing, ``(m, w)`` -> ``(draws, m)``; one row if there are no forests."""
+        if not self.failures:
+            return np.full((1, len(codes)), self.failed)
+        return np.concatenate(self._forest_means(self.failures, codes))
+
+    def _forest_means(self, forests: tuple[tuple[Tree, ...], ...], codes: Codes) -> list[Array]:
+        """Return the mean of the trees of each forest, ``(1, m)`` each."""
+        if not forests:
+            return []
+        features = self.space.derived_features.features(codes)
+        means = []
+        for trees in forests:
+            tables = [tree.value[:, 0, 0] for tree in trees]
+            means.append(predict_by_tree(trees, tables, features).mean(axis=0, keepdims=True))
+        return means
+
+
+def fit_models(
+    history: History, seed: int, *, count: int | None = None, forests: bool = True
+) -> HistoryModels:
+    """Return models of the first observations of a history.
+
+    Args:
+        history: The observations.
+        seed: Seed of the run.
+        count: Number of observations to use, in order of arrival; None: all.
+        forests: Whether to model the cost by forests too.
+
+    Raises:
+        TrialError: Fewer than `LEAST_SUCCESSES` of them succeeded.
+    """
+    count = len(history) if count is None else count
+    ok = history.where(Status.OK)[:count]
+    if ok.sum() < LEAST_SUCCESSES:
+        raise TrialError(
+            f"an explanation needs {LEAST_SUCCESSES} successful trials, there are {ok.sum()}; observe more first"
+        )
+    rng = generator(seed, Purpose.EXPLAIN, count)
+    scale, data = _training_data(history, ok, count)
+    space = history.space.derived_features
+    surrogate = GaussianProcess(priors=PRIORS, effort=Effort(fitted_rows=FITTED_ROWS))
+    models = surrogate.fit_draws(space, data, rng, MODELS)
+    processes = tuple(model.draw_several(DRAWS, WAVES, rng) for model in models)
+    features = space.features(data.codes)
+    grown = tuple(
+        grow_trees(features, data.y, COST_FOREST, rng) for _ in range(FORESTS if forests else 0)
+    )
+    inside, failed = history.inside[:count], history.where(Status.FAILED)[:count]
+    labels = failed[inside]
+    failing: tuple[tuple[Tree, ...], ...] = ()
+    if labels.any() and not labels.all():
+        seen = space.features(history.codes[:count][inside])
+        y = labels.astype(np.float64)
+        failing = tuple(grow_trees(seen, y, FAILURE_FOREST, rng) for _ in range(FORESTS))
+    return HistoryModels(history.space, scale, processes, grown, failing, float(labels.mean()))
+
+
+def _training_data(history: History, ok: Mask, count: int) -> tuple[Scale, Data]:
+    """Return the scale of the costs and the modelled rows; a bound counts as a value unless it is below the best."""
+    costs, bounds = history.costs[:count], history.bounds[:count]
+    scale = fit_transform(costs[ok])
+    censored = history.where(Status.CENSORED)[:count] & (bounds > costs[ok].min())
+    values = np.where(censored, np.minimum(bounds, costs[ok].max()), costs)
+    seen = ok | censored
+    y = scale.forward(values[seen])
+    variance = scale.forward_variance(values[seen], np.nan_to_num(history.variances[:count][seen]))
+    return scale, Data(history.codes[:count][seen], y, variance, censored[seen])
