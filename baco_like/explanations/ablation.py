@@ -115,7 +115,7 @@ def _shown(value: Any) -> str:
     return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
-def ablation(
+def find_ablation(
     history: History,
     seed: int = 0,
     *,

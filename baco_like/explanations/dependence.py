@@ -18,7 +18,7 @@ from typing_extensions import override
 from baco_like._optional import require
 from baco_like._random import Purpose, generator
 from baco_like._typing import Array, Codes, Ints, Rng
-from baco_like.explanations.importance import LEVEL, Importance, importance
+from baco_like.explanations.importance import LEVEL, Importance, compute_importance
 from baco_like.explanations.models import HistoryModels, fit_models
 from baco_like.explanations.variations import sums
 from baco_like.parameters.protocol import is_permutation
@@ -93,7 +93,7 @@ class Dependence:
         return "\n".join("  ".join(map(str.rjust, line, widths)) for line in lines)
 
 
-def partial_dependence(
+def compute_dependence(
     history: History,
     seed: int = 0,
     *,
@@ -116,7 +116,7 @@ def partial_dependence(
         TrialError: Fewer than five trials have succeeded.
     """
     models = fit_models(history, seed) if models is None else models
-    ranking = importance(history, seed, models=models) if ranking is None else ranking
+    ranking = compute_importance(history, seed, models=models) if ranking is None else ranking
     rng = generator(seed, Purpose.EXPLAIN, len(history) + 2)
     space, sign = history.space, sign_of(history.direction)
     names = [effect.name for effect in ranking]

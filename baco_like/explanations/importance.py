@@ -145,7 +145,7 @@ def _range(low: float, high: float) -> str:
     return "-" if np.isnan(low) else f"{100.0 * low:.0f} to {100.0 * high:.0f} %"
 
 
-def importance(
+def compute_importance(
     history: History,
     seed: int = 0,
     *,

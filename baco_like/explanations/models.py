@@ -58,7 +58,7 @@ class HistoryModels:
         space: The space of the run.
         scale: Converts between costs and the models' scale.
         processes: Functions drawn from Gaussian processes of the cost.
-        forests: Bootstrapped random forests of the cost, each a tuple of trees; empty if they were not asked for.
+        forests: Bootstrapped random forests of the cost, each a tuple of trees.
         failures: Bootstrapped random forests of whether a configuration fails; empty if all or no trials failed.
         failed: Share of the observed trials that failed.
     """
@@ -72,8 +72,13 @@ class HistoryModels:
 
     def costs(self, codes: Codes) -> Array:
         """Return drawn costs on the models' scale, ``(m, w)`` -> ``(draws, m)``."""
-        drawn = [draw(codes) for draw in self.processes]
-        return np.concatenate([*drawn, *self._forest_means(self.forests, codes)])
+        return np.concatenate(self.costs_by_kind(codes))
+
+    def costs_by_kind(self, codes: Codes) -> tuple[Array, Array]:
+        """Return the costs drawn from Gaussian processes and those of forests, ``(draws, m)`` each."""
+        drawn = np.concatenate([draw(codes) for draw in self.processes])
+        means = self._forest_means(self.forests, codes)
+        return drawn, np.concatenate([drawn[:0], *means])
 
     def failure(self, codes: Codes) -> Array:
         """Return drawn probabilities of failing, ``(m, w)`` -> ``(draws, m)``; one row if there are no forests."""
@@ -94,7 +99,7 @@ class HistoryModels:
 
 
 def fit_models(
-    history: History, seed: int, *, count: int | None = None, forests: bool = True
+    history: History, seed: int, *, count: int | None = None, forests: int = FORESTS
 ) -> HistoryModels:
     """Return models of the first observations of a history.
 
@@ -102,7 +107,7 @@ def fit_models(
         history: The observations.
         seed: Seed of the run.
         count: Number of observations to use, in order of arrival; None: all.
-        forests: Whether to model the cost by forests too.
+        forests: Number of forests of the cost.
 
     Raises:
         TrialError: Fewer than `LEAST_SUCCESSES` of them succeeded.
@@ -120,9 +125,7 @@ def fit_models(
     models = surrogate.fit_draws(space, data, rng, MODELS)
     processes = tuple(model.draw_several(DRAWS, WAVES, rng) for model in models)
     features = space.features(data.codes)
-    grown = tuple(
-        grow_trees(features, data.y, COST_FOREST, rng) for _ in range(FORESTS if forests else 0)
-    )
+    grown = tuple(grow_trees(features, data.y, COST_FOREST, rng) for _ in range(forests))
     inside, failed = history.inside[:count], history.where(Status.FAILED)[:count]
     labels = failed[inside]
     failing: tuple[tuple[Tree, ...], ...] = ()

@@ -14,10 +14,11 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
+from typing_extensions import override
+
 from baco_like._checks import whole_number
 from baco_like._optional import require
 from baco_like._threads import resolve_threads, thread_limit
-from baco_like._typing import Array
 from baco_like.exceptions import BacoWarning, ConfigError, FailureWarning, TrialError
 from baco_like.journal import Journal, JsonlJournal, Options, WarmStartResults
 from baco_like.journal.events import (
@@ -25,8 +26,8 @@ from baco_like.journal.events import (
     confirming_event,
     enqueued_event,
 )
+from baco_like.optimizer.explaining import Explanations
 from baco_like.optimizer.observing import build_completion, build_observation
-from baco_like.optimizer.predictions import predict, recommend
 from baco_like.optimizer.setup import (
     Config,
     check_lease,
@@ -51,7 +52,6 @@ from baco_like.records import (
     Outcome,
     StopRule,
     Trial,
-    sign_of,
 )
 from baco_like.records.leases import read_clocks
 from baco_like.records.trial import table_row
@@ -66,7 +66,7 @@ if TYPE_CHECKING:
 Callback = Callable[["Optimizer", Trial], None]
 
 
-class Optimizer:
+class Optimizer(Explanations):
     """Suggests configurations and learns from their outcomes.
 
     It holds a history and the strategy's state, both values, and replaces them together. Every change is checked, then
@@ -384,6 +384,7 @@ class Optimizer:
         return self._run.journal
 
     @property
+    @override
     def state(self) -> OptimizerState:
         """Options, history and strategy state, as one frozen value."""
         return self._run.state
@@ -427,40 +428,6 @@ class Optimizer:
     def best_value(self) -> float | None:
         """The value of `best`."""
         return None if self.best is None else self.best.value
-
-    def recommend(self) -> Trial | None:
-        """Return the observed trial with the lowest predicted median cost: the better choice under noise.
-
-        Without a model, or with too few observations for one, use repeated measurements, see
-        `baco_like.optimizer.predictions.best_by_repeats`; without repeats, return `best`.
-        """
-        with thread_limit(self._threads):
-            return recommend(self.state)
-
-    def predict(self, configs: Sequence[Config]) -> tuple[Array, Array, Array]:
-        """Return mean, standard deviation (user's unit) and the probability that it runs, each (n,).
-
-        The probability is 0 where a known constraint excludes the configuration.
-
-        Raises:
-            TrialError: The strategy has no model, or too few trials are observed.
-            ConfigError: A value is not in its parameter's domain, or ``configs`` is a single configuration.
-        """
-        with thread_limit(self._threads):
-            prediction = predict(self.state, configs)
-        sign = sign_of(self.options.direction)
-        return sign * prediction.mean, prediction.std, prediction.feasible
-
-    def why(self, trial: Trial) -> dict[str, Any]:
-        """Return where a trial came from and what the model predicted for it when it was suggested.
-
-        Raises:
-            TrialError: The argument is not a trial.
-        """
-        if not isinstance(trial, Trial):
-            raise TrialError(f"why takes a trial, not {trial!r:.80}; trials are in `trials`")
-        note = dict(trial.tag) if isinstance(trial.tag, Mapping) else {}
-        return {"origin": trial.origin, **{k: v for k, v in note.items() if k != "hyperparameters"}}
 
     def to_dataframe(self) -> pd.DataFrame:
         """Return one row per observed trial: id, parameters, value, status, failure word and message, repeats, metrics.

@@ -42,6 +42,9 @@ NOISES = (1e-6, 1e1)
 PROPOSED = 256
 """Number of hyperparameters that `draw_hyperparameters` proposes."""
 
+MOST_DRAWN = 64
+"""With more parameters than this the Hessian takes seconds, and importance resampling keeps hardly any draw."""
+
 LEAST_PRECISION = 0.5
 """Least precision of a proposal: where the observations say nothing, the priors' spread of 1 is left."""
 
@@ -312,10 +315,12 @@ def draw_hyperparameters(
     Args:
         evidence: The observations.
         optimum: The hyperparameters with the highest density.
-        count: Number of draws; some may be equal.
+        count: Number of draws; some may be equal. With more than `MOST_DRAWN` parameters all are the optimum.
         rng: Random generator.
     """
-    low, high = np.array(_bounds(evidence.squares.shape[0])).T
+    if evidence.squares.groups > MOST_DRAWN:
+        return [optimum] * count
+    low, high = np.array(_bounds(evidence.squares.groups)).T
     centre = optimum.logs
     curvature, axes = np.linalg.eigh(_negative_hessian(evidence, centre))
     precision = np.maximum(curvature, LEAST_PRECISION)

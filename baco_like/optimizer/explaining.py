@@ -1,0 +1,135 @@
+"""The methods of the optimizer that predict and explain; the computations are elsewhere, see `baco_like.explanations`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from baco_like._threads import thread_limit
+from baco_like._typing import Array
+from baco_like.exceptions import TrialError
+from baco_like.optimizer.predictions import predict, recommend
+from baco_like.optimizer.setup import Config
+from baco_like.optimizer.state import OptimizerState
+from baco_like.records import Trial, sign_of
+
+if TYPE_CHECKING:
+    from baco_like.explanations.ablation import Ablation
+    from baco_like.explanations.dependence import Dependence
+    from baco_like.explanations.importance import Importance
+    from baco_like.explanations.outlook import Outlook
+
+
+class Explanations:
+    """Predicts and explains a run; the same history and seed give the same answers."""
+
+    _threads: int
+
+    @property
+    def state(self) -> OptimizerState:
+        """Options, history and strategy state."""
+        raise NotImplementedError
+
+    def recommend(self) -> Trial | None:
+        """Return the observed trial with the lowest predicted median cost: the better choice under noise.
+
+        Without a model, or with too few observations for one, use repeated measurements, see
+        `baco_like.optimizer.predictions.best_by_repeats`; without repeats, return `best`.
+        """
+        with thread_limit(self._threads):
+            return recommend(self.state)
+
+    def predict(self, configs: Sequence[Config]) -> tuple[Array, Array, Array]:
+        """Return mean, standard deviation (user's unit) and the probability that it runs, each (n,).
+
+        The probability is 0 where a known constraint excludes the configuration.
+
+        Raises:
+            TrialError: The strategy has no model, or too few trials are observed.
+            ConfigError: A value is not in its parameter's domain, or ``configs`` is a single configuration.
+        """
+        with thread_limit(self._threads):
+            prediction = predict(self.state, configs)
+        sign = sign_of(self.options.direction)
+        return sign * prediction.mean, prediction.std, prediction.feasible
+
+    def why(self, trial: Trial) -> dict[str, Any]:
+        """Return where a trial came from and what the model predicted for it when it was suggested.
+
+        Raises:
+            TrialError: The argument is not a trial.
+        """
+        if not isinstance(trial, Trial):
+            raise TrialError(f"why takes a trial, not {trial!r:.80}; trials are in `trials`")
+        note = dict(trial.tag) if isinstance(trial.tag, Mapping) else {}
+        return {"origin": trial.origin, **{k: v for k, v in note.items() if k != "hyperparameters"}}
+
+    def importance(self, *, quantile: float = 0.5) -> Importance:
+        """Return which parameters matter, with 90 % intervals, for the value and for failures.
+
+        The shares of variance are estimated by models of the history, over all feasible configurations. They respect
+        known constraints. Permutations are also explained by the position of each element and the order of each pair.
+
+        Args:
+            quantile: Differences among configurations worse than this quantile do not count; 1: all count.
+
+        Raises:
+            TrialError: Fewer than five trials have succeeded.
+            ValueError: ``quantile`` is not above 0 and at most 1.
+        """
+        from baco_like.explanations.importance import compute_importance
+
+        with thread_limit(self._threads):
+            return compute_importance(
+                self.state.history, self.state.options.seed, quantile=quantile
+            )
+
+    def ablation(
+        self, start: Mapping[str, Any] | None = None, end: Mapping[str, Any] | None = None
+    ) -> Ablation:
+        """Return the path from one configuration to another by single changes, and what each change brings.
+
+        Args:
+            start: First configuration; by default the default configuration of the space, or the first successful trial
+                if a parameter has no default.
+            end: Last configuration; by default the best observed one.
+
+        Raises:
+            ConfigError: A configuration does not belong to the space.
+            TrialError: Fewer than five trials have succeeded.
+        """
+        from baco_like.explanations.ablation import find_ablation
+
+        with thread_limit(self._threads):
+            return find_ablation(self.state.history, self.state.options.seed, start=start, end=end)
+
+    def partial_dependence(self, *, pairs: int = 2) -> tuple[Dependence, ...]:
+        """Return how the value depends on every parameter, the most important first, and on the strongest pairs.
+
+        Args:
+            pairs: Number of pairs of parameters, those with the strongest interaction.
+
+        Raises:
+            TrialError: Fewer than five trials have succeeded.
+        """
+        from baco_like.explanations.dependence import compute_dependence
+
+        with thread_limit(self._threads):
+            return compute_dependence(self.state.history, self.state.options.seed, pairs=pairs)
+
+    def outlook(self, evaluations: int = 20) -> Outlook:
+        """Return the improvement that is left, and the part of it that the next evaluations are expected to find.
+
+        Args:
+            evaluations: Number of the next evaluations.
+
+        Raises:
+            TrialError: Fewer than five trials have succeeded.
+            ValueError: ``evaluations`` is not positive.
+        """
+        from baco_like.explanations.outlook import estimate_outlook
+
+        with thread_limit(self._threads):
+            return estimate_outlook(
+                self.state.history, self.state.options.seed, evaluations=evaluations
+            )

@@ -1,0 +1,66 @@
+import math
+
+import pytest
+
+from baco_like import ConfigError, Optimizer, Ordinal, Space
+
+START = {"a": 4, "b": 2, "c": False, "order": ("k", "j", "i")}
+
+
+@pytest.fixture(scope="module")
+def path(optimizer):
+    return optimizer.ablation(start=START)
+
+
+def test_the_path_leads_from_the_start_to_the_best(optimizer, path):
+    config = dict(START)
+    for step in path:
+        assert tuple(config[name] for name in step.parameters) == step.before
+        config.update(zip(step.parameters, step.after, strict=True))
+        assert optimizer.space.contains(config)
+    assert config == optimizer.best_config == path.end
+    assert path.steps[-1].measured
+    assert path.steps[-1].value == optimizer.best_value
+
+
+def test_the_changes_add_up(path):
+    total = math.fsum(step.change for step in path)
+    assert total == pytest.approx(path.steps[-1].value - path.origin.value)
+
+
+def test_the_largest_improvement_comes_first(path):
+    assert path.steps[0].parameters == ("a",)
+
+
+def test_predicted_values_have_an_interval(path):
+    for step in (path.origin, *path):
+        assert step.low <= step.value <= step.high
+        assert step.measured == (step.low == step.high)
+
+
+def test_parameters_that_constraints_couple_change_together():
+    space = Space({"x": [0, 1], "y": [0, 1], "z": Ordinal([0, 1, 2])}, constraints=["x + y == 1"])
+    optimizer = Optimizer(space, strategy="random_search", direction="maximize")
+    for _ in range(6):
+        trial = optimizer.suggest()
+        optimizer.observe(trial, 1.0 + trial["x"] + trial["z"])
+    path = optimizer.ablation(start={"x": 0, "y": 1, "z": 0})
+    assert {step.parameters for step in path} == {("x", "y"), ("z",)}
+    assert all(step.measured and step.change > 0 for step in path)
+
+
+def test_it_prints_and_becomes_a_dataframe(path):
+    lines = repr(path).splitlines()
+    assert len(lines) == len(path) + 2
+    assert "a: 4 -> 1" in repr(path)
+    assert list(path.to_dataframe()["value"])[-1] == path.steps[-1].value
+
+
+def test_a_start_outside_the_space_is_refused(optimizer):
+    with pytest.raises(ConfigError, match="start: "):
+        optimizer.ablation(start={**START, "a": 8})
+
+
+def test_without_a_default_the_path_starts_at_the_first_success(optimizer):
+    first = next(trial for trial in optimizer.trials if trial.value is not None)
+    assert optimizer.ablation().start == dict(first.config)
