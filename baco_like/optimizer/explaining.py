@@ -1,4 +1,4 @@
-"""The methods of the optimizer that predict and explain; the computations are elsewhere, see `baco_like.explanations`."""
+"""The methods of the optimizer that predict and explain; `baco_like.explanations` has the computations."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Explanations:
         """
         with thread_limit(self._threads):
             prediction = predict(self.state, configs)
-        sign = sign_of(self.options.direction)
+        sign = sign_of(self.state.options.direction)
         return sign * prediction.mean, prediction.std, prediction.feasible
 
     def why(self, trial: Trial) -> dict[str, Any]:
