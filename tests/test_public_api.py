@@ -281,6 +281,7 @@ PUBLIC = {
         "CheckedEvaluator",
         "Collector",
         "CommandBench",
+        "CommandMetrics",
         "Commands",
         "Confirmation",
         "CudaSettings",

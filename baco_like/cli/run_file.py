@@ -24,7 +24,7 @@ from baco_like.journal.warm_start_results import MODES, Mode
 from baco_like.optimizer import WarmStart
 from baco_like.parameters import Parameter, parameter_from_dict
 from baco_like.parameters.registry import PARAMETER_TYPES
-from baco_like.records import Direction, Noise, Objective
+from baco_like.records import Direction, Limits, Noise, Objective
 from baco_like.running.confirming import ConfirmationSettings
 from baco_like.spaces import Space
 
@@ -77,6 +77,7 @@ class RunFile:
         threads: Largest number of threads during a suggestion, or None for `Optimizer`'s default.
         confirmation: How the winner is confirmed, or None.
         warm_start: Sources of earlier results.
+        limits: Conditions on the metrics of outcomes.
     """
 
     path: Path
@@ -94,6 +95,7 @@ class RunFile:
     threads: int | None = None
     confirmation: ConfirmationSettings | None = None
     warm_start: tuple[WarmStart, ...] = ()
+    limits: tuple[str, ...] = ()
 
     @property
     def folder(self) -> Path:
@@ -154,6 +156,7 @@ def read(path: str | Path, *, large: bool = False) -> RunFile:
         **_read_budget(top.table("budget")),
         **_read_optimizer(top.table("optimizer")),
         confirmation=_read_confirmation(top),
+        limits=_read_limits(top.table("constraints")),
         warm_start=_read_warm_starts(
             top.entries.get("warm_start", []), path.resolve().parent, large
         ),
@@ -318,11 +321,19 @@ def _evaluator_table(top: Table) -> Table:
 def _read_space(table: Table, constraints: Table, flags: Mapping[str, Parameter]) -> Space:
     if not table.entries and not flags:
         raise RunFileError("[space] has no parameter; write one table [space.NAME] per parameter")
-    constraints.only(("known",))
     parameters = {name: _read_parameter(table.table(name)) for name in table.entries}
     if twice := next((name for name in parameters if name in flags), None):
         raise RunFileError(f"[space.{twice}]: [flags] has this parameter too; rename or remove one")
     return Space({**parameters, **flags}, constraints=constraints.texts("known", []))
+
+
+def _read_limits(table: Table) -> tuple[str, ...]:
+    """Return the limits on outcomes."""
+    table.only(("known", "limits"))
+    try:
+        return Limits(table.texts("limits", [])).texts
+    except SpaceError as error:
+        raise SpaceError(f"{table.label('limits')}: {error}") from None
 
 
 def _check_default(space: Space) -> None:

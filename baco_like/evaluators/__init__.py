@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from baco_like.evaluators.c_kernels import CKernelEvaluator, CKernelSettings
     from baco_like.evaluators.command import (
         CommandBench,
+        CommandMetrics,
         Commands,
         Flags,
         Measure,
@@ -86,6 +87,7 @@ __all__ = [
     "CheckedEvaluator",
     "Collector",
     "CommandBench",
+    "CommandMetrics",
     "Commands",
     "Confirmation",
     "CudaSettings",

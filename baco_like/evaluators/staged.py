@@ -7,10 +7,10 @@ times to measure and when to build ahead.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from baco_like.evaluators.executors.futures import end_calls, wait_for_first
 from baco_like.evaluators.repeats import Repeats
@@ -68,6 +68,14 @@ class Built(Protocol):
         """Remove the built files; idempotent."""
 
 
+@runtime_checkable
+class MetricsProvider(Protocol):
+    """Optional method of a `Built`: further numbers of its measurements."""
+
+    def metrics(self) -> Mapping[str, float]:
+        """Return the metrics by name, after the last measurement."""
+
+
 class Bench(Protocol):
     """Builds configurations. Several threads may build at a time; one thread measures."""
 
@@ -109,6 +117,10 @@ class StagedEvaluator:
         bench: Builds and measures.
         repeats: The rule.
         ahead: Number of configurations that are built while another is measured. With 0, `wait` builds.
+
+    Attributes:
+        is_accepted: Says whether an outcome may become the best; None: all may. The loop of a run excludes those beyond
+            a limit.
     """
 
     def __init__(self, bench: Bench, repeats: Repeats, ahead: int = 0) -> None:
@@ -119,6 +131,7 @@ class StagedEvaluator:
         self._jobs: list[_Job] = []  # in the order of submission
         self._pool: ThreadPoolExecutor | None = None
         self._best: float | None = None
+        self.is_accepted: Callable[[Outcome], bool] | None = None
 
     def submit(self, trial: Trial) -> None:
         """Queue a trial; with ``ahead`` its build starts now."""
@@ -160,12 +173,15 @@ class StagedEvaluator:
     def _evaluate(self, job: _Job) -> Outcome:
         trial_id, values = job.trial.id, list[float]()
         limit = self._repeats.limit(self._best)
+        metrics: Mapping[str, float] = {}
         try:
             build = job.build
             built = build.result() if build else self._bench.build(job.trial, job.seconds)
             try:
                 while (count := self._repeats.missing(values, self._best)) > 0:
                     values += built.measure(count, limit)
+                if isinstance(built, MetricsProvider):
+                    metrics = built.metrics()
             finally:
                 built.discard()
         except StageFailure as failure:
@@ -179,8 +195,10 @@ class StagedEvaluator:
         if message is not None:
             extra = {**_extra(job, values), STOPPED: SLOW}
             return Outcome.censored(trial_id, min(values), message=f"run: {message}", extra=extra)
-        outcome = Outcome.success(trial_id, tuple(values), extra=_extra(job, ()))
+        outcome = Outcome.success(trial_id, tuple(values), metrics=metrics, extra=_extra(job, ()))
         assert outcome.value is not None
+        if self.is_accepted is not None and not self.is_accepted(outcome):
+            return outcome
         self._best = outcome.value if self._best is None else min(self._best, outcome.value)
         return outcome
 

@@ -25,6 +25,8 @@ from baco_like.journal.fields import check_event
 from baco_like.journal.warm_start_results import WarmStartResults
 from baco_like.records.direction import Direction
 from baco_like.records.history import Noise
+from baco_like.records.limits import limits_of
+from baco_like.records.trial import Outcome
 from baco_like.spaces.inputs import describe_differences
 from baco_like.spaces.space import Space
 
@@ -43,6 +45,7 @@ class Options:
         noise: Whether observed configurations may be suggested again.
         strategy: Name and settings of a registered strategy, or the description of an object.
         context: What else the values depend on (unit, evaluator), as JSON values by name; compared on resume.
+        limits: Conditions on the metrics of outcomes, see `baco_like.records.Limits`.
     """
 
     direction: Direction
@@ -52,6 +55,7 @@ class Options:
     noise: Noise
     strategy: Mapping[str, Any]
     context: Mapping[str, Any] = field(default_factory=dict)
+    limits: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for name, allowed in (("direction", get_args(Direction)), ("noise", get_args(Noise))):
@@ -62,6 +66,19 @@ class Options:
             object.__setattr__(self, "budget", whole_number("budget", self.budget, 1))
         if not isinstance(self.objective, str) or not self.objective:
             raise ValueError(f"objective must be the value's name, not {self.objective!r}")
+        if not all(isinstance(text, str) for text in self.limits):
+            raise ValueError(f"limits must be a list of texts, not {self.limits!r:.80}")
+        object.__setattr__(self, "limits", tuple(self.limits))
+        limits_of(self.limits)  # refuses conditions that cannot be read
+
+    def judge(self, outcome: Outcome, *, strict: bool = True) -> Outcome:
+        """Return the outcome, or the failure that it is if it is beyond a limit; see `baco_like.records.Limits`."""
+        return limits_of(self.limits).judge(outcome, self.objective, strict=strict)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the options as JSON values; without limits as earlier versions wrote and read them."""
+        values = asdict(self)
+        return values if self.limits else {k: v for k, v in values.items() if k != "limits"}
 
 
 @dataclass(frozen=True)
@@ -87,7 +104,7 @@ class Header:
             "event": "opened",
             "schema": SCHEMA,
             "space": self.space,
-            "options": asdict(self.options),
+            "options": self.options.to_json(),
             "queue": [dict(config) for config in self.queue],
             **({"warm_start": [part.event() for part in self.earlier]} if self.earlier else {}),
             "versions": _find_versions(),

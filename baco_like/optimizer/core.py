@@ -95,9 +95,12 @@ class Optimizer(Explanations):
             trials stay pending until they are observed or abandoned.
         threads: Largest number of threads that NumPy, SciPy, scikit-learn and PyTorch may use while they compute a
             suggestion or a prediction; 0 sets no limit. Default: the environment variable ``BACO_LIKE_THREADS``, or 1.
+        limits: Conditions on the metrics of outcomes, such as ``["size <= 40000"]``. An outcome beyond a limit is
+            recorded as a failure with the word ``limit``, which keeps the metrics and the repeats: it never wins, and
+            the feasibility model learns it.
 
     Raises:
-        ValueError: An argument has a wrong value.
+        ValueError: An argument has a wrong value, or a limit cannot be read.
         ConfigError: An initial configuration, or every result of a warm start, does not belong to the space; or
             ``BACO_LIKE_THREADS`` is not a number.
         RunFileError: The file of a warm start cannot be read.
@@ -127,11 +130,19 @@ class Optimizer(Explanations):
         context: Mapping[str, Any] | None = None,
         lease: float | None = None,
         threads: int | None = None,
+        limits: Iterable[str] = (),
     ) -> None:
         space = space if isinstance(space, Space) else Space(space)
         resolved, description = resolve_strategy(strategy, settings or {}, initial)
         options = Options(
-            direction, seed, objective, budget, noise, description, dict(context or {})
+            direction,
+            seed,
+            objective,
+            budget,
+            noise,
+            description,
+            dict(context or {}),
+            tuple([limits] if isinstance(limits, str) else limits),
         )
         points = first_configs(space, initial)
         self._callbacks, self._lease = tuple(callbacks), check_lease(lease)
@@ -293,9 +304,9 @@ class Optimizer(Explanations):
 
         Raises:
             TrialError: The trial is not pending or comes from another run; the lists differ in length; a mapping lacks
-                the objective; the value of one trial is a list of mappings; both a value and a failure are given; the
-                failure word is empty; the bound is not a finite number, or the run maximises; or ``extra`` is not a
-                mapping.
+                the objective or a metric that a limit reads; the value of one trial is a list of mappings; both a value
+                and a failure are given; the failure word is empty; the bound is not a finite number, or the run
+                maximises; or ``extra`` is not a mapping.
             ConfigError: A configuration does not belong to the space.
             JournalError: The outcome could not be recorded, or ``extra`` is not JSON; the run is unchanged.
         """
@@ -307,7 +318,8 @@ class Optimizer(Explanations):
         """Record the outcomes of suggested trials, as evaluators return them.
 
         Raises:
-            TrialError: A trial is not pending, or appears twice; the run is unchanged.
+            TrialError: A trial is not pending, or appears twice, or a metric is missing that a limit reads; the run is
+                unchanged.
             JournalError: The outcomes could not be recorded; the run is unchanged.
         """
         self._commit(lambda state: build_completion(state, outcomes))

@@ -23,7 +23,8 @@ def build_observation(
     Whether trials are pending and outcomes consistent is checked once, when the event is applied.
 
     Raises:
-        TrialError: A trial comes from another run, a value cannot be read, or the lists differ in length.
+        TrialError: A trial comes from another run, a value cannot be read, the lists differ in length, or a metric is
+            missing that a limit reads.
         ConfigError: A configuration does not belong to the space.
     """
     if isinstance(trial, Mapping):
@@ -50,6 +51,7 @@ def build_observation(
         outcome_from(known.id, single_value, state.options.objective, **details)
         for known, single_value in zip(trials, values, strict=True)
     ]
+    outcomes = [state.options.judge(outcome) for outcome in outcomes]
     return _draft(history, trials, outcomes, np.concatenate(codes) if codes else None)
 
 
@@ -57,9 +59,10 @@ def build_completion(state: OptimizerState, outcomes: Sequence[Outcome]) -> Draf
     """Return the ``observed`` event for outcomes of pending trials.
 
     Raises:
-        TrialError: A trial is not pending.
+        TrialError: A trial is not pending, or a metric is missing that a limit reads.
     """
     trials = [state.history.get_pending(outcome.trial_id) for outcome in outcomes]
+    outcomes = [state.options.judge(outcome) for outcome in outcomes]
     return _draft(state.history, trials, outcomes, None)
 
 

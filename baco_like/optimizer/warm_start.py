@@ -88,6 +88,8 @@ def _use_source(
             "give a list of (configuration, value) with values that this run may have"
         )
     rows = [(config, without_bound(outcome, direction)) for config, outcome in rows]
+    if start.mode != "prior":  # earlier results may lack a metric
+        rows = [(config, options.judge(outcome, strict=False)) for config, outcome in rows]
     matched, left_out, missing = _match_rows(start, space, source.names, rows, rng)
     assumed = "any value" if start.mode == "prior" else "its default"
     notes = [

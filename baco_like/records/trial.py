@@ -27,6 +27,8 @@ FAILURE_WORDS = ("compile", "runtime", "correctness", "timeout", "constraints")
 * ``timeout``: a build, run or check took longer than its limit; also the word of censored outcomes.
 * ``constraints``: the configuration violates a constraint that the space does not contain: one of another tool, one
   that excluded it from a recording, or one in code that raises `Infeasible` with this word.
+
+The word ``limit`` is not among them: the program ran, but a metric is beyond a limit of the run (`Limits`).
 """
 
 

@@ -194,7 +194,7 @@ def _measure_config(
     trial = next(pending, None) or optimizer.measure_again(config, CONFIRMATION)
     outcome = without_bound(measure_trial(evaluator, trial), optimizer.options.direction)
     optimizer.complete([outcome])
-    return outcome
+    return optimizer.options.judge(outcome)
 
 
 def _count_search(history: History) -> int:

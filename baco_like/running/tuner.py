@@ -18,6 +18,8 @@ from baco_like.evaluators import (
     Confirmation,
     Evaluator,
     FunctionEvaluator,
+    StagedEvaluator,
+    unwrap,
 )
 from baco_like.exceptions import FailureWarning, SpaceExhausted
 from baco_like.journal import Journal
@@ -115,6 +117,7 @@ def tune(
     confirm_best: int = 0,
     confirm_evaluations: float = 0.1,
     threads: int | None = None,
+    limits: Iterable[str] = (),
 ) -> Result:
     """Tune a Python function.
 
@@ -150,6 +153,8 @@ def tune(
             in ``stop`` holds for both; the search then leaves this share of it.
         threads: Largest number of threads of the numerical libraries during a suggestion; see `Optimizer`. Calls of
             ``fn`` are not limited.
+        limits: Conditions on the metrics that ``fn`` returns, such as ``["size <= 40000"]``: a configuration beyond
+            one fails with the word ``limit``.
 
     Returns:
         The best configuration and all trials.
@@ -194,6 +199,7 @@ def tune(
             warm_start=warm_start,
             callbacks=callbacks,
             threads=threads,
+            limits=limits,
         )
         display = show_progress(sys.stderr, budget, seconds=time_limit(stop)) if progress else None
         return _run(optimizer, evaluator, stop, display, settings_of_confirmation)
@@ -261,6 +267,10 @@ def run_locked(
 ) -> str:
     """Do the same as `run`, for a caller that holds the journal's `sole_runner` lock."""
     running = _RunningTrials(optimizer, evaluator, progress)
+    inner = unwrap(evaluator)
+    if isinstance(inner, StagedEvaluator):
+        judge = optimizer.options.judge
+        inner.is_accepted = lambda outcome: judge(outcome, strict=False).value is not None
     try:
         return _loop(running, stop)
     except BaseException as error:
@@ -309,9 +319,11 @@ class _RunningTrials:
             if outcome.status is Status.ABANDONED:
                 self.optimizer.abandon(self.trials.pop(outcome.trial_id), outcome.message)
         for outcome in observed:
-            trial = self.trials.pop(outcome.trial_id).with_outcome(outcome)
-            if self.progress is not None:
-                self.progress.update(self.optimizer.history, trial)
+            del self.trials[outcome.trial_id]
+            history = self.optimizer.history
+            trial = history.find(outcome.trial_id)  # its outcome may be another one: beyond a limit
+            if self.progress is not None and trial is not None:
+                self.progress.update(history, trial)
 
     def record_finished(self, timeout: float | None) -> None:
         """Record finished outcomes after an error. Errors raised here are suppressed so that the first is reported."""

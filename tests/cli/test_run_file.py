@@ -509,3 +509,10 @@ def test_flags_are_parameters_and_belong_to_the_context(tmp_path):
 def test_wrong_flags_are_errors(tmp_path, old, new, message):
     with pytest.raises(BacoError, match=message):
         runfile.read(write(tmp_path, FLAGS.replace(old, new)))
+
+
+def test_limits_on_outcomes(tmp_path):
+    text = GOOD.replace("known = [", 'limits = ["size <= 40000"]\nknown = [')
+    assert runfile.read(write(tmp_path, text)).limits == ("size <= 40000",)
+    with pytest.raises(SpaceError, match=r"\[constraints\] limits: .*'size <'"):
+        runfile.read(write(tmp_path, text.replace("<= 40000", "<")))

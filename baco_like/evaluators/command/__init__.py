@@ -3,11 +3,13 @@
 from baco_like.evaluators.command.evaluator import CommandBench, Commands, command_evaluator
 from baco_like.evaluators.command.flags import Flags
 from baco_like.evaluators.command.measure import Measure
+from baco_like.evaluators.command.metrics import CommandMetrics
 from baco_like.evaluators.command.reference import Reference
 from baco_like.evaluators.command.template import Template, variable_names
 
 __all__ = [
     "CommandBench",
+    "CommandMetrics",
     "Commands",
     "Flags",
     "Measure",

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from baco_like.evaluators._processes.process import (
@@ -21,6 +21,7 @@ from baco_like.evaluators._processes.process import (
 from baco_like.evaluators._processes.temporary import LazyFolder, require_program
 from baco_like.evaluators.command.flags import Flags
 from baco_like.evaluators.command.measure import Measure
+from baco_like.evaluators.command.metrics import CommandMetrics
 from baco_like.evaluators.command.reference import REFERENCE_KEYS, Reference
 from baco_like.evaluators.command.template import Template, Text, to_text, variable_names
 from baco_like.evaluators.repeats import REPEATS_KEYS, Repeats
@@ -28,13 +29,13 @@ from baco_like.evaluators.settings_table import Table, per_second
 from baco_like.evaluators.staged import StagedEvaluator, StageFailure
 from baco_like.exceptions import BacoWarning, EvaluatorError, RunFileError
 from baco_like.parameters import Permutation
-from baco_like.records.trial import Trial
+from baco_like.records.trial import Trial, median
 from baco_like.spaces.space import Space
 
 KEYS = (
     *("kind", "build", "run", "check"),
     *("measure", "pattern", "key", *REPEATS_KEYS, *REFERENCE_KEYS),
-    *("build_timeout", "timeout", "memory", "cpus", "warmup", "ahead", "flags"),
+    *("build_timeout", "timeout", "memory", "cpus", "warmup", "ahead", "flags", "metrics"),
 )
 
 _WORDS = {"build": "compile", "run": "runtime", "check": "correctness"}
@@ -62,6 +63,7 @@ class Commands:
         memory: Limit of the address space of run and check in bytes, or None.
         cpus: Numbers of the CPUs that runs may use (builds may use all); None for all.
         flags: Replace the placeholder ``{flags}``; or None.
+        metrics: Numbers to keep besides those in the output that ``measure`` finds.
     """
 
     run: Template
@@ -77,6 +79,7 @@ class Commands:
     memory: int | None = None
     cpus: frozenset[int] | None = None
     flags: Flags | None = None
+    metrics: CommandMetrics = field(default_factory=CommandMetrics)
 
     def by_stage(self) -> dict[str, Template]:
         """Return the commands by stage: ``build``, ``run`` and ``check``; commands that are not given are left out."""
@@ -182,9 +185,10 @@ def from_table(table: Table, space: Space, unit: str, folder: Path) -> StagedEva
     def template(key: str) -> Template:
         return Template.parse(table.text(key), placeholders, table.label(key), orders)
 
+    metrics = CommandMetrics.from_table(table.table("metrics"), placeholders, folder)
     commands = Commands(
         run=template("run"),
-        measure=Measure.from_table(table, per_second(unit)),
+        measure=Measure.from_table(table, per_second(unit), metrics.names),
         variables=variable_names(placeholders),
         build=template("build") if table.has("build") else None,
         check=template("check") if table.has("check") else None,
@@ -196,6 +200,7 @@ def from_table(table: Table, space: Space, unit: str, folder: Path) -> StagedEva
         memory=table.bytes("memory") if table.has("memory") else None,
         cpus=cpus_from_table(table),
         flags=flags,
+        metrics=metrics,
     )
     evaluator = command_evaluator(commands, repeats, table.whole("ahead", 0))
     _warn_of_unused(commands, space.active)
@@ -267,6 +272,7 @@ class BuiltProgram:
         self._environment = {"TMPDIR": folder, **variables}
         self._commands, self._seconds, self._stop = commands, seconds, stop
         self._is_checked = False
+        self._metrics: dict[str, list[float]] = {}
 
     def build(self) -> None:
         """Run the build command, if there is one."""
@@ -295,6 +301,10 @@ class BuiltProgram:
             raise
         return values
 
+    def metrics(self) -> dict[str, float]:
+        """Return the median of each metric over the measured runs."""
+        return {name: median(tuple(values)) for name, values in self._metrics.items()}
+
     def discard(self) -> None:
         """Remove the folder."""
         self._folder.close()
@@ -311,7 +321,10 @@ class BuiltProgram:
                 raise StageFailure("correctness", f"check: {problem}")
         for _ in range(1, commands.warmup):
             self._run()
-        return () if commands.warmup else values
+        if not commands.warmup:
+            return values
+        self._metrics.clear()
+        return ()
 
     def _run(self, *, is_first: bool = False, limit: float | None = None) -> tuple[float, ...]:
         """Run the program once and return the measured numbers.
@@ -325,10 +338,17 @@ class BuiltProgram:
         if censors and limit is not None:
             timeout = min(timeout, limit / measure.scale)
         bound = timeout * measure.scale if censors else None
+        before = commands.metrics.start()
         finished = self._run_command("run", timeout, bound)
-        values = measure.take(finished)
+        metrics = commands.metrics.take(finished, self._texts, before)
+        if isinstance(metrics, str):
+            raise StageFailure("runtime", f"run: {metrics}")
+        values = measure.take(finished, metrics)
         if isinstance(values, str):
             raise StageFailure("runtime", f"run: {values}")
+        for name, number in {**measure.metrics(finished), **metrics}.items():
+            if measure.method != "metric" or name != measure.key:
+                self._metrics.setdefault(name, []).append(number)
         return values
 
     def _run_command(self, stage: str, timeout: float, bound: float | None = None) -> Finished:

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Literal
 
 from baco_like.evaluators._processes.process import Finished
 from baco_like.evaluators.settings_table import Table, shown, suggestion
 from baco_like.exceptions import RunFileError
 from baco_like.records.reading import finite_number, number_in
+from baco_like.records.trial import median
 
-Method = Literal["regex", "json", "wall"]
+Method = Literal["regex", "json", "wall", "metric"]
 METHODS: tuple[Method, ...] = ("regex", "json", "wall")
+"""The methods that a run file names; the name of a metric is a fourth one."""
+
+_MOST_METRICS = 256
+"""Numbers of a JSON object that are kept at most; a program may print a list of thousands of objects."""
 
 
 @dataclass(frozen=True)
@@ -22,11 +30,13 @@ class Measure:
     """Takes the measured numbers from a finished run.
 
     Attributes:
-        method: ``regex``, ``json`` or ``wall``.
-        pattern: For ``regex``: the number is its first group, or the whole match if it has no group. The last match
-            on standard output that is not empty counts; ``^`` and ``$`` match at the ends of lines.
+        method: ``regex``, ``json``, ``wall``, or ``metric``: one of the metrics is the objective.
+        pattern: For ``regex``: the number is the group without a name, else the group ``value``, else the first group,
+            else the whole match. The last match on standard output that is not empty counts; ``^`` and ``$`` match at
+            the ends of lines. Other named groups are metrics.
         key: For ``json``: the key of the number, or of a list of numbers, in the object on standard output (or on its
-            last line that is an object); ``a.b`` is the key ``b`` of the object ``a``.
+            last line that is an object); ``a.b`` is the key ``b`` of the object ``a``. All other numbers of the object
+            are metrics; that of ``a.b`` is called ``a_b``. For ``metric``: its name.
         scale: For ``wall``: units of the objective in one second.
     """
 
@@ -36,26 +46,30 @@ class Measure:
     scale: float = 1.0
 
     @classmethod
-    def from_table(cls, table: Table, scale: float | None) -> Measure:
+    def from_table(cls, table: Table, scale: float | None, metrics: Iterable[str] = ()) -> Measure:
         """Read the keys ``measure``, ``pattern`` and ``key``.
 
         Args:
             table: The evaluator's table.
             scale: Units of the objective in one second, or None if its unit is not one of time.
+            metrics: Names of metrics, which ``measure`` may name.
 
         Raises:
             RunFileError: A key is missing, superfluous or wrong.
         """
-        method = table.choice("measure", METHODS, "regex" if table.has("pattern") else None)
+        known = (*METHODS, *metrics)
+        method = table.choice("measure", known, "regex" if table.has("pattern") else None)
         for key, owner in (("pattern", "regex"), ("key", "json")):
             if table.has(key) and method != owner:
                 raise RunFileError(
                     f"[{table.name}] {key} belongs to measure = {owner!r}, not {method!r}"
                 )
         if method == "regex":
-            return cls("regex", pattern=_read_pattern(table))
+            return cls("regex", pattern=parse_pattern(table, "pattern"))
         if method == "json":
             return cls("json", key=table.text("key"))
+        if method != "wall":
+            return cls("metric", key=method)
         if scale is None:
             raise RunFileError(
                 f'[{table.name}] measure = "wall" measures time; '
@@ -63,36 +77,96 @@ class Measure:
             )
         return cls("wall", scale=scale)
 
-    def take(self, finished: Finished) -> tuple[float, ...] | str:
-        """Return the measured numbers, or one line that says why there are none."""
+    def take(
+        self, finished: Finished, metrics: Mapping[str, float] = MappingProxyType({})
+    ) -> tuple[float, ...] | str:
+        """Return the measured numbers, or one line that says why there are none.
+
+        Args:
+            finished: The run.
+            metrics: Its metrics, of which the method ``metric`` takes one.
+        """
         if self.method == "wall":
             return (finished.seconds * self.scale,)
+        if self.method == "metric":
+            return (metrics[self.key],)
         if self.pattern is not None:
-            return _match_number(self.pattern, finished.out)
+            return match_number(self.pattern, finished.out)
         return _look_up_numbers(self.key, finished.out)
 
+    def metrics(self, finished: Finished) -> dict[str, float]:
+        """Return the other numbers in the output, by name: named groups, or numbers of the JSON object."""
+        if self.pattern is not None and self.pattern.groupindex:
+            match = _last_match(self.pattern, finished.out)
+            own = _value_group(self.pattern)
+            groups = self.pattern.groupindex.items()
+            texts = {} if match is None else {n: match[i] for n, i in groups if i != own}
+            numbers = {name: number_in((text or "").strip()) for name, text in texts.items()}
+            return {name: number for name, number in numbers.items() if number is not None}
+        if self.method == "json":
+            document = _parse_json_object(finished.out) or {}
+            own_name = self.key if self.key in document else self.key.replace(".", "_")
+            found = _flatten(document, "")
+            return dict(
+                itertools.islice(((k, v) for k, v in found if k != own_name), _MOST_METRICS)
+            )
+        return {}
 
-def _read_pattern(table: Table) -> re.Pattern[str]:
-    text = table.text("pattern")
+
+def parse_pattern(table: Table, key: str) -> re.Pattern[str]:
+    """Return the regular expression of a key; it has at most one group without a name.
+
+    Raises:
+        RunFileError: It is not one.
+    """
+    text = table.text(key)
     try:
         pattern = re.compile(text, re.MULTILINE)
     except (re.error, RecursionError, OverflowError) as error:
-        raise table.error("pattern", text, f"a regular expression ({error})") from None
-    if pattern.groups > 1:
-        raise table.error("pattern", text, "one group; write (?:...) for the others")
+        raise table.error(key, text, f"a regular expression ({error})") from None
+    if pattern.groups - len(pattern.groupindex) > 1:
+        raise table.error(
+            key, text, "one group; write (?:...) for the others, or (?P<name>...) for metrics"
+        )
     return pattern
 
 
-def _match_number(pattern: re.Pattern[str], out: str) -> tuple[float, ...] | str:
-    # ".*" also matches the empty text at the end of a line.
-    matches = [match for match in pattern.finditer(out) if match[0]]
-    if not matches:
+def match_number(pattern: re.Pattern[str], out: str) -> tuple[float, ...] | str:
+    """Return the number in the last match of a pattern, or one line that says why there is none."""
+    match = _last_match(pattern, out)
+    if match is None:
         return f"no match of {pattern.pattern!r} in its output: {_shorten(out)}"
-    text = (matches[-1][pattern.groups] or "").strip()
+    text = (match[_value_group(pattern)] or "").strip()
     number = number_in(text)
     if number is None:
-        return f"not a finite number: {shown(text)} in {shown(matches[-1][0])}"
+        return f"not a finite number: {shown(text)} in {shown(match[0])}"
     return (number,)
+
+
+def _last_match(pattern: re.Pattern[str], out: str) -> re.Match[str] | None:
+    # ".*" also matches the empty text at the end of a line.
+    matches = [match for match in pattern.finditer(out) if match[0]]
+    return matches[-1] if matches else None
+
+
+def _value_group(pattern: re.Pattern[str]) -> int:
+    """Return the number of the group that is the value; 0, the whole match, if there is none."""
+    named = pattern.groupindex
+    unnamed = set(range(1, pattern.groups + 1)) - set(named.values())
+    return min(unnamed) if unnamed else named.get("value", min(pattern.groups, 1))
+
+
+def _flatten(document: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, float]]:
+    """Yield the numbers of a JSON object with their names; of a list of numbers the median."""
+    for key, value in document.items():
+        name = f"{prefix}{key}"
+        if isinstance(value, dict):
+            yield from _flatten(value, f"{name}_")
+            continue
+        values = value if isinstance(value, list) else [value]
+        numbers = [number for number in map(finite_number, values) if number is not None]
+        if numbers and len(numbers) == len(values):
+            yield name, median(tuple(numbers))
 
 
 def _look_up_numbers(key: str, out: str) -> tuple[float, ...] | str:

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from baco_like.evaluators import StagedEvaluator
+from baco_like.evaluators.command import energy
 from baco_like.evaluators.command import evaluator as command
 from baco_like.evaluators.settings_table import Table
 from baco_like.exceptions import BacoWarning, EvaluatorError, RunFileError
@@ -60,7 +61,7 @@ def make(space: Space, folder: Path, unit: str = "ms", **entries: Any) -> Staged
 
 def evaluate(space: Space, folder: Path, unit: str = "ms", **entries: Any) -> Outcome:
     evaluator = make(space, folder, unit, **entries)
-    evaluator.submit(Trial(5, CONFIG))
+    evaluator.submit(Trial(5, {name: CONFIG[name] for name in space.parameters}))
     (outcome,) = evaluator.wait()
     evaluator.close()
     evaluator.close()
@@ -380,3 +381,116 @@ def test_runs_are_pinned_and_builds_are_not(space: Space, tmp_path: Path) -> Non
         cpus=[cpu],
     )
     assert outcome.value == 1.0, outcome.message
+
+
+def test_all_numbers_of_a_json_object_are_metrics(space: Space, tmp_path: Path) -> None:
+    printed = {"time": [3, 1, 2], "size": 7, "cache": {"misses": [4, 6], "name": "L1"}, "ok": True}
+    (tmp_path / "printed.json").write_text(json.dumps(printed))
+    outcome = evaluate(space, tmp_path, run="cat printed.json", measure="json", key="time")
+    assert outcome.repeats == (3.0, 1.0, 2.0)
+    assert outcome.metrics == {"size": 7.0, "cache_misses": 5.0}
+
+
+@pytest.mark.parametrize(
+    ("pattern", "value", "metrics"),
+    [
+        (r"(?P<size>\d+) B in (\S+)", 2.5, {"size": 30.0}),
+        (r"(?P<size>\d+) B in (?P<value>\S+)", 2.5, {"size": 30.0}),
+        (r"(?P<size>\d+) B in (?P<seconds>\S+)", 30.0, {"seconds": 2.5}),
+        (r"(?P<size>\d+|-) B in (\S+)\n\Z", 2.5, {"size": 30.0}),
+        (r"in (\S+)", 2.5, {}),
+    ],
+)
+def test_named_groups_are_metrics(
+    space: Space, tmp_path: Path, pattern: str, value: float, metrics: dict[str, float]
+) -> None:
+    run = "printf '20 B in 1.5\\n30 B in 2.5\\n'"
+    outcome = evaluate(space, tmp_path, run=run, measure="regex", pattern=pattern)
+    assert (outcome.value, outcome.metrics) == (value, metrics)
+
+
+def test_sizes_and_patterns_are_metrics_and_a_metric_may_be_the_objective(tmp_path: Path) -> None:
+    space = Space({"tile": [8, 16, 32]})
+    entries: dict[str, Any] = {
+        "build": f'{PYTHON} \'open("{{workdir}}/k", "w").write("x" * {{tile}})\'',
+        "run": "printf 'misses 5\\nt=2\\n'",
+        "metrics": {"size": "size({workdir}/k)", "misses": r"misses (\d+)"},
+    }
+    outcome = evaluate(space, tmp_path, **entries, measure="regex", pattern="t=(.*)", warmup=1)
+    assert (outcome.value, outcome.metrics) == (2.0, {"size": 16.0, "misses": 5.0})
+    outcome = evaluate(space, tmp_path, **entries, measure="size", repeats=2)
+    assert (outcome.repeats, outcome.metrics) == ((16.0, 16.0), {"misses": 5.0})
+    entries["metrics"] = {"size": "size({workdir}/absent)"}
+    outcome = evaluate(space, tmp_path, **entries, measure="wall")
+    assert outcome.failed == "runtime"
+    assert "metric size: the size of absent cannot be read: No such file" in outcome.message
+
+
+@pytest.mark.parametrize(
+    ("entries", "message"),
+    [
+        ({"metrics": {"n": "size()"}}, "n = ' ': the command is empty"),
+        ({"metrics": {"n": "size(a b)"}}, "one path; quote one that has spaces"),
+        ({"metrics": {"n": "size({tyle})"}}, r"\[evaluator.metrics\] n: unknown placeholder"),
+        ({"metrics": {"n": "rapl(0)"}}, r"expected rapl\(\)"),
+        ({"metrics": {"n": "a ("}}, "a regular expression"),
+        ({"metrics": {"n": "(a)(b)"}}, r"\(\?P<name>...\) for metrics"),
+        ({"metrics": 3}, "expected a table"),
+        ({"measure": "sise", "metrics": {"size": "size(k)"}}, "did you mean 'size'"),
+    ],
+)
+def test_wrong_metrics_are_refused(
+    space: Space, tmp_path: Path, entries: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(RunFileError, match=message):
+        make(space, tmp_path, **{"run": "true {tile} {text} {order} {flag}", **entries})
+
+
+def write_counters(folder: Path, counts: dict[str, int]) -> None:
+    for name, count in counts.items():
+        zone = folder / name
+        zone.mkdir(parents=True, exist_ok=True)
+        (zone / "energy_uj").write_text(f"{count}\n")
+        (zone / "max_energy_range_uj").write_text("1000000\n")
+
+
+def test_the_energy_of_a_run_is_a_metric(
+    space: Space, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "powercap"
+    monkeypatch.setattr(energy.EnergyCounters.find.__func__, "__defaults__", (folder,))
+    metrics = {"run": "true", "metrics": {"energy": "rapl()"}}
+    with pytest.raises(EvaluatorError, match=r"has no RAPL counter .*leave this metric out"):
+        evaluate(space, tmp_path, **metrics)
+    write_counters(folder, {"intel-rapl:0": 900_000, "intel-rapl:0:1": 5, "intel-rapl:1": 100})
+    zone = folder / "intel-rapl:0" / "energy_uj"
+    run = f'{PYTHON} \'open("{zone}", "w").write("400000")\''
+    outcome = evaluate(space, tmp_path, **{**metrics, "run": run})
+    assert outcome.metrics == {"energy": 0.5}  # the counter has begun again at 0
+    if os.geteuid() != 0:
+        zone.chmod(0)
+        with pytest.raises(EvaluatorError, match="readable by root only; allow it"):
+            energy.EnergyCounters.find(folder)
+    zone.unlink()
+    with pytest.raises(EvaluatorError, match="No such file"):
+        energy.EnergyCounters.find(folder)
+
+
+def test_a_value_beyond_a_limit_stops_no_other_configuration(tmp_path: Path) -> None:
+    space = Space({"tile": [8, 16, 32]})
+    evaluator = make(
+        space,
+        tmp_path,
+        run="echo {tile}",
+        measure="regex",
+        pattern="(.*)",
+        slow_ratio=1.5,
+        repeats=2,
+    )
+    evaluator.is_accepted = lambda outcome: (outcome.value or 0) > 8
+    statuses = []
+    for i, tile in enumerate((8, 32, 16, 32)):
+        evaluator.submit(Trial(i, {"tile": tile}))
+        statuses += [outcome.status for outcome in evaluator.wait()]
+    evaluator.close()
+    assert statuses == [Status.OK, Status.OK, Status.OK, Status.CENSORED]

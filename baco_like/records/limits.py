@@ -1,0 +1,114 @@
+"""Limits on what a configuration produces, such as ``size <= 40000``: conditions on measured metrics.
+
+A configuration beyond a limit ran, but must not win. Its outcome is a failure with the word ``limit`` that keeps the
+measured values and all metrics. So the incumbent never lies beyond a limit, and the feasibility model learns where the
+limits are exceeded.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Any, final
+
+import numpy as np
+
+from baco_like.constraints import Expression
+from baco_like.constraints.language.source import Refused, parse_expression
+from baco_like.exceptions import ExpressionError, TrialError
+from baco_like.parameters import Real
+from baco_like.records.trial import Outcome, Status
+
+LIMIT = "limit"
+"""The failure word of an outcome beyond a limit."""
+
+_ANY_NUMBER = Real(-1e300, 1e300)
+"""The domain of every metric."""
+
+
+@final
+class Limits:
+    """Conditions that the metrics of every successful outcome must satisfy.
+
+    Args:
+        texts: Conditions in the language of the known constraints. Names are those of metrics, or of the objective;
+            ``value('l1-misses')`` names a metric whose name is not an identifier.
+
+    Attributes:
+        texts: The conditions.
+        names: The metrics that they read.
+
+    Raises:
+        ExpressionError: A text is not in the language, or names no metric.
+    """
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        self.texts = tuple(texts)
+        self._conditions = [_parse(text) for text in self.texts]
+        self.names = tuple(dict.fromkeys(n for c in self._conditions for n in c.parameters))
+
+    def judge(self, outcome: Outcome, objective: str, *, strict: bool = True) -> Outcome:
+        """Return the outcome, or a failure with the word ``limit`` if it is successful but beyond a limit.
+
+        Args:
+            outcome: Any outcome.
+            objective: Name of the objective's value.
+            strict: Whether a missing metric is an error; otherwise its limits do not count.
+
+        Raises:
+            TrialError: A successful outcome lacks a metric.
+        """
+        if outcome.value is None or not self._conditions:
+            return outcome
+        values = {**outcome.metrics, objective: outcome.value}
+        missing = [name for name in self.names if name not in values]
+        if missing and strict:
+            raise TrialError(
+                f"trial {outcome.trial_id}: a limit reads {missing[0]!r}, which was not measured; measured were "
+                f"{', '.join(values)}"
+            )
+        known = [c for c in self._conditions if values.keys() >= set(c.parameters)]
+        broken = [c for c in known if not _holds(c, values)]
+        if not broken:
+            return outcome
+        return Outcome(
+            outcome.trial_id,
+            Status.FAILED,
+            repeats=outcome.repeats,
+            failed=LIMIT,
+            message="; ".join(_describe(condition, values) for condition in broken),
+            metrics=outcome.metrics,
+            extra=outcome.extra,
+        )
+
+
+@lru_cache(maxsize=16)
+def limits_of(texts: tuple[str, ...]) -> Limits:
+    """Return the limits of some texts; they are parsed once."""
+    return Limits(texts)
+
+
+def _parse(text: str) -> Expression:
+    try:
+        body, _ = parse_expression(text)
+    except Refused as error:
+        raise ExpressionError(error.message, str(text), error.position) from None
+    calls = [node for node in ast.walk(body) if isinstance(node, ast.Call)]
+    functions = {id(call.func) for call in calls}
+    nodes = (n for n in ast.walk(body) if isinstance(n, ast.Name) and id(n) not in functions)
+    quoted = [a.value for call in calls for a in call.args if isinstance(a, ast.Constant)]
+    names = [*(node.id for node in nodes), *(name for name in quoted if isinstance(name, str))]
+    condition = Expression(text, dict.fromkeys(names, _ANY_NUMBER))
+    if not condition.parameters:
+        raise ExpressionError("a limit reads at least one metric, as in 'size <= 40000'", text, 1)
+    return condition
+
+
+def _holds(condition: Expression, values: dict[str, float]) -> bool:
+    return bool(condition.holds({n: np.array([values[n]]) for n in condition.parameters})[0])
+
+
+def _describe(condition: Expression, values: dict[str, Any]) -> str:
+    measured = ", ".join(f"{name} = {values[name]:.9g}" for name in condition.parameters)
+    return f"{condition.text} is not satisfied: {measured}"

@@ -1,0 +1,120 @@
+"""Limits on metrics: judged when an outcome is reported, kept in the journal, never the winner."""
+
+from __future__ import annotations
+
+import pytest
+
+from baco_like import Categorical, Integer, MaxEvals, Optimizer, Space, tune
+from baco_like.exceptions import ExpressionError, JournalError, TrialError
+from baco_like.records import LIMIT, Limits, Outcome, Status
+
+SPACE = Space({"x": Integer(0, 30), "level": Categorical(["-O2", "-O3"])})
+
+
+def measured(x, **metrics):
+    return Outcome.success(0, (float(x), x + 2.0, x + 1.0), metrics=metrics)
+
+
+@pytest.mark.parametrize(
+    ("text", "metrics", "message"),
+    [
+        ("size <= 40000", {"size": 40001}, "size <= 40000 is not satisfied: size = 40001"),
+        ("size / time <= 2 and error < 1e-3", {"size": 8, "error": 1}, "size = 8, time = 6, err"),
+        ("log(size) <= 2", {"size": 0}, "size = 0"),
+        ("value('l1-misses') < 3", {"l1-misses": 3}, "l1-misses = 3"),
+        ("time < 6", {}, "time = 6"),
+    ],
+)
+def test_an_outcome_beyond_a_limit_is_a_failure_that_keeps_its_numbers(text, metrics, message):
+    outcome = measured(5, **metrics)
+    judged = Limits([text, "time > 0"]).judge(outcome, "time")
+    assert (judged.status, judged.failed, judged.value) == (Status.FAILED, LIMIT, None)
+    assert message in judged.message
+    assert "time > 0" not in judged.message
+    assert (judged.repeats, judged.metrics) == (outcome.repeats, outcome.metrics)
+
+
+def test_other_outcomes_stay_as_they_are():
+    limits = Limits(["size <= 40000"])
+    within, crashed = measured(5, size=40000), Outcome.failure(0, "compile")
+    assert limits.judge(within, "time") is within
+    assert limits.judge(crashed, "time") is crashed
+    assert limits.judge(Outcome.censored(0, 3.0), "time").status is Status.CENSORED
+    assert limits.judge(measured(5), "time", strict=False).status is Status.OK
+    with pytest.raises(TrialError, match=r"a limit reads 'size', .* measured were sise, time"):
+        limits.judge(measured(5, sise=1), "time")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("size <=", "invalid syntax"),
+        ("3 < 4", "reads at least one metric"),
+        ("size && time", "write 'and' for '&&'"),
+        ("open('x')", "open"),
+        ("size.real < 3", "."),
+    ],
+)
+def test_wrong_limits_are_refused(text, message):
+    with pytest.raises(ExpressionError, match=message):
+        Limits([text])
+
+
+def produce(trial):
+    x = trial["x"]
+    return {"time": 40.0 - x, "size": 1000.0 * x * (2 if trial["level"] == "-O3" else 1)}
+
+
+def test_the_winner_is_within_the_limits_and_the_model_learns_them(tmp_path):
+    path = tmp_path / "run.jsonl"
+    result = tune(
+        produce,
+        SPACE,
+        objective="time",
+        stop=MaxEvals(25),
+        limits=["size <= 20000"],
+        storage=path,
+        progress=False,
+        seed=1,
+    )
+    assert result.best_config == {"x": 20, "level": "-O2"}
+    beyond = [trial for trial in result.trials if trial.failure == LIMIT]
+    assert beyond
+    assert all(trial.metrics["size"] > 20000 and trial.repeats for trial in beyond)
+    _, _, feasible = result.optimizer.predict([{"x": 29, "level": "-O3"}, {"x": 3, "level": "-O2"}])
+    assert feasible[0] < feasible[1]
+    again = Optimizer.load(path)
+    assert again.options.limits == ("size <= 20000",)
+    assert [(t.failure, t.metrics) for t in again.trials] == [
+        (t.failure, t.metrics) for t in result.trials
+    ]
+
+
+def test_a_missing_metric_is_refused_before_anything_is_recorded(tmp_path):
+    path = tmp_path / "run.jsonl"
+    optimizer = Optimizer(SPACE, storage=path, limits=["size <= 3"])
+    trial, before = optimizer.suggest(), path.read_bytes()
+    with pytest.raises(TrialError, match="'size', which was not measured"):
+        optimizer.observe(trial, 3.0)
+    assert path.read_bytes() == before
+    optimizer.observe(trial, {"value": 3.0, "size": 4})
+    assert optimizer.best is None
+    assert optimizer.trials[0].failure == LIMIT
+    with pytest.raises(JournalError, match=r"limits was \['size <= 3'\], now \['size <= 4'\]"):
+        Optimizer(SPACE, storage=path, limits=["size <= 4"])
+
+
+def test_results_of_earlier_runs_are_judged():
+    earlier = Optimizer(SPACE, objective="time")
+    for trial in earlier.suggest(4):
+        earlier.observe(trial, produce(trial))
+    limits = ["size <= 0"]
+    later = Optimizer(SPACE, objective="time", warm_start=earlier.trials, limits=limits)
+    assert [trial.failure for trial in later.trials if trial["x"]] == [LIMIT] * len(
+        [trial for trial in earlier.trials if trial["x"]]
+    )
+
+
+def test_a_journal_without_limits_does_not_name_them(tmp_path):
+    Optimizer(SPACE, storage=tmp_path / "run.jsonl")
+    assert "limits" not in (tmp_path / "run.jsonl").read_text()
