@@ -199,6 +199,8 @@ PUBLIC = {
         "Direction",
         "FAILURE_WORDS",
         "History",
+        "LIMIT",
+        "Limits",
         "Noise",
         "Objective",
         "Observation",
