@@ -19,6 +19,9 @@ def build_parser() -> argparse.ArgumentParser:
     )
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     _add_tune(commands)
+    _add_show(commands)
+    _add_watch(commands)
+    _add_rebuild(commands)
     _add_serve(commands)
     commands.add_parser("strategies", help="list the strategies and their settings")
     _add_compare(commands)
@@ -35,6 +38,34 @@ def _add_tune(commands: Any) -> None:
     add("--out", type=Path, metavar="DIR", help="for the results (default: a new one in runs/)")
     add("--resume", action="store_true", help="continue the run in --out (default: the newest)")
     _add_large(add)
+
+
+def _add_show(commands: Any) -> None:
+    summary = "show the status, the best trials and the failures of a run"
+    add = commands.add_parser("show", help=summary).add_argument
+    add("journal", type=Path, metavar="RUN.jsonl", help="journal of a run; it is only read")
+    add("--top", type=_whole(1), default=5, metavar="N", help="number of best trials (default: 5)")
+    add("--trial", type=_whole(0), metavar="N", help="everything about this trial, with its log")
+
+
+def _add_watch(commands: Any) -> None:
+    summary = "follow a run that another process tunes"
+    add = commands.add_parser("watch", help=summary).add_argument
+    add("journal", type=Path, metavar="RUN.jsonl", help="journal of a run; it is only read")
+    add("--top", type=_whole(1), default=5, metavar="N", help="number of best trials (default: 5)")
+    seconds = "seconds between two looks (default: 2)"
+    add("--interval", type=_whole(1), default=2, metavar="S", help=seconds)
+
+
+def _add_rebuild(commands: Any) -> None:
+    summary = "print or run the exact commands of a trial"
+    add = commands.add_parser("rebuild", help=summary).add_argument
+    add("journal", type=Path, metavar="RUN.jsonl", help="journal of 'baco-like tune'")
+    add("--trial", type=_whole(0), metavar="N", help="the trial (default: the winner)")
+    add("--run", action="store_true", dest="execute", help="run the commands too")
+    add("--workdir", type=Path, metavar="DIR", help="for {workdir} (default: trial-N)")
+    folder = "folder of the run file (default: as in the journal)"
+    add("--folder", type=Path, metavar="DIR", help=folder)
 
 
 def _add_serve(commands: Any) -> None:

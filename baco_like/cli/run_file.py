@@ -47,6 +47,9 @@ _DEEP_KEY = re.compile(rf"(?<![\w-]){_KEY_PART}(?:[ \t]*\.[ \t]*{_KEY_PART}){{{_
 
 _MAX_MIB = 1
 
+FOLDER = "folder"
+"""Key of the context of a run: the folder of its run file, in which ``baco-like rebuild`` runs the commands."""
+
 _READERS: Mapping[str, Callable[[Table, str], Any]] = {
     "bool": Table.flag,
     "float": Table.number,
@@ -107,11 +110,12 @@ class RunFile:
         """Settings besides the space that decide the measured values, by name: the unit and the evaluator's keys."""
         table = self.evaluator_table
         keys = {f"[{table.name}] {key}": value for key, value in table.entries.items()}
-        return {"[objective] unit": self.objective.unit, **keys}
+        return {"[objective] unit": self.objective.unit, FOLDER: str(self.folder), **keys}
 
     def context_on_resume(self, earlier: Mapping[str, Any]) -> dict[str, Any]:
         """Return `context`, but with the earlier run's values for keys that do not affect a measured value."""
         free = [f"[{self.evaluator_table.name}] {key}" for key in registry.ORGANISING]
+        free.append(FOLDER)  # it may have been moved
         kept = {key: earlier[key] for key in free if key in earlier}
         return {**{k: v for k, v in self.context.items() if k not in free}, **kept}
 

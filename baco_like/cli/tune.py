@@ -14,6 +14,7 @@ from typing import Any
 from baco_like._output import explain_os_error, print_line
 from baco_like.cli.run_file import RunFile, read
 from baco_like.evaluators import Evaluator, SourceProvider, unwrap
+from baco_like.evaluators.command import program_commands
 from baco_like.exceptions import BacoError, JournalError, MissingExtra, RunFileError
 from baco_like.optimizer import Optimizer
 from baco_like.optimizer.setup import read_events
@@ -210,7 +211,10 @@ def _write_results(
     print_line("\n" + format_summary(summary))
     evaluator = unwrap(evaluator)
     with explain_os_error(JournalError, "write", folder, f"the run is in {folder / _JOURNAL}"):
-        write_best(summary, folder / "best.json", seed=optimizer.options.seed)
+        best = summary.best
+        made = None if best is None else program_commands(evaluator, best.config, "WORKDIR")
+        commands = None if made is None else made.to_json()
+        write_best(summary, folder / "best.json", seed=optimizer.options.seed, commands=commands)
         if summary.best is not None and isinstance(evaluator, SourceProvider):
             source = evaluator.source(summary.best.config)
             (folder / evaluator.source_name).write_text(source)

@@ -127,7 +127,7 @@ class StagedEvaluator:
         if ahead < 0:
             raise EvaluatorError(f"ahead = {ahead}: expected 0 or more builds")
         self.capacity = 1 + ahead  # one trial that is measured, and those that are built ahead
-        self._bench, self._repeats, self._ahead = bench, repeats, ahead
+        self.bench, self._repeats, self._ahead = bench, repeats, ahead
         self._jobs: list[_Job] = []  # in the order of submission
         self._pool: ThreadPoolExecutor | None = None
         self._best: float | None = None
@@ -139,7 +139,7 @@ class StagedEvaluator:
         if self._ahead:
             if self._pool is None:
                 self._pool = ThreadPoolExecutor(self._ahead, thread_name_prefix="build")
-            job.build = self._pool.submit(self._bench.build, trial, job.seconds)
+            job.build = self._pool.submit(self.bench.build, trial, job.seconds)
         self._jobs.append(job)
 
     def wait(self) -> Sequence[Outcome]:
@@ -160,7 +160,7 @@ class StagedEvaluator:
     def close(self) -> None:
         """Drop queued trials, end running builds, and remove all files."""
         builds = [job.build for job in self._jobs if job.build is not None]
-        end_calls(builds, self._bench.close)
+        end_calls(builds, self.bench.close)
         for build in builds:
             with contextlib.suppress(BaseException):
                 build.result().discard()
@@ -168,7 +168,7 @@ class StagedEvaluator:
         if self._pool is not None:
             self._pool.shutdown()
         self._pool = None
-        self._bench.close()
+        self.bench.close()
 
     def _evaluate(self, job: _Job) -> Outcome:
         trial_id, values = job.trial.id, list[float]()
@@ -176,7 +176,7 @@ class StagedEvaluator:
         metrics: Mapping[str, float] = {}
         try:
             build = job.build
-            built = build.result() if build else self._bench.build(job.trial, job.seconds)
+            built = build.result() if build else self.bench.build(job.trial, job.seconds)
             try:
                 while (count := self._repeats.missing(values, self._best)) > 0:
                     values += built.measure(count, limit)

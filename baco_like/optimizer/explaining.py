@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from baco_like._threads import thread_limit
 from baco_like._typing import Array
 from baco_like.exceptions import TrialError
-from baco_like.optimizer.predictions import predict, recommend
+from baco_like.optimizer.predictions import predict, recommend, why
 from baco_like.optimizer.setup import Config
 from baco_like.optimizer.state import OptimizerState
 from baco_like.records import Trial, sign_of
@@ -61,8 +61,7 @@ class Explanations:
         """
         if not isinstance(trial, Trial):
             raise TrialError(f"why takes a trial, not {trial!r:.80}; trials are in `trials`")
-        note = dict(trial.tag) if isinstance(trial.tag, Mapping) else {}
-        return {"origin": trial.origin, **{k: v for k, v in note.items() if k != "hyperparameters"}}
+        return why(trial)
 
     def importance(self, *, quantile: float = 0.5) -> Importance:
         """Return which parameters matter, with 90 % intervals, for the value and for failures.

@@ -84,3 +84,9 @@ def best_by_repeats(history: History) -> Trial | None:
         shrunk = means + np.sqrt(noise / counts)
     off = np.where(owner == np.argmin(shrunk), np.abs(values - means[owner]), np.inf)
     return history.trials[int(rows[np.argmin(off)])]
+
+
+def why(trial: Trial) -> dict[str, Any]:
+    """Return where a trial came from and what the model predicted for it when it was suggested."""
+    note = dict(trial.tag) if isinstance(trial.tag, Mapping) else {}
+    return {"origin": trial.origin, **{k: v for k, v in note.items() if k != "hyperparameters"}}

@@ -228,14 +228,24 @@ def _format_column(trial: Trial | None, names: Sequence[str]) -> list[str]:
     return [*values, result, str(len(repeats)), spread]
 
 
-def write_best(summary: Summary, path: Path, *, seed: int) -> None:
-    """Write ``best.json``: configuration, value, the default's value, speed-up, repeats, failures by kind."""
+def write_best(
+    summary: Summary, path: Path, *, seed: int, commands: Mapping[str, Any] | None = None
+) -> None:
+    """Write ``best.json``: configuration, value, the default's value, speed-up, repeats, failures by kind.
+
+    Args:
+        summary: The summary.
+        path: The file.
+        seed: The seed of the run.
+        commands: The commands of the best configuration, or None if the evaluator runs none.
+    """
     best, default, confirmation = summary.best, summary.default, summary.confirmation
     content = {
         "objective": summary.objective.name,
         "unit": summary.objective.unit,
         "goal": summary.objective.direction,  # the key of files before the word became "direction"
         "config": None if best is None else dict(best.config),
+        "commands": commands,
         "value": None if best is None else best.value,
         "repeats": [] if best is None else list(best.repeats),
         "sem": None if best is None else best.sem,

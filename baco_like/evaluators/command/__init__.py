@@ -5,6 +5,7 @@ from baco_like.evaluators.command.flags import Flags
 from baco_like.evaluators.command.measure import Measure
 from baco_like.evaluators.command.metrics import CommandMetrics
 from baco_like.evaluators.command.reference import Reference
+from baco_like.evaluators.command.script import ProgramCommands, program_commands
 from baco_like.evaluators.command.template import Template, variable_names
 
 __all__ = [
@@ -13,8 +14,10 @@ __all__ = [
     "Commands",
     "Flags",
     "Measure",
+    "ProgramCommands",
     "Reference",
     "Template",
     "command_evaluator",
+    "program_commands",
     "variable_names",
 ]

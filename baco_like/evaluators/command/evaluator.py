@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from baco_like.evaluators._processes.process import (
     Finished,
@@ -86,6 +87,25 @@ class Commands:
         stages = {"build": self.build, "run": self.run, "check": self.check}
         return {stage: template for stage, template in stages.items() if template is not None}
 
+    def texts(
+        self, config: Mapping[str, Any], workdir: str
+    ) -> tuple[dict[str, Text], dict[str, str]]:
+        """Return the text of each placeholder for a configuration, and the environment variables.
+
+        Raises:
+            EvaluatorError: A command line cannot contain a value.
+        """
+        values = {**config, "workdir": workdir}
+        texts: dict[str, Text] = {
+            name: tuple(map(to_text, value)) if isinstance(value, tuple) else to_text(value)
+            for name, value in values.items()
+        }
+        variables = {self.variables[name]: to_text(value) for name, value in values.items()}
+        if self.flags is not None:
+            texts["flags"] = self.flags.words(config)
+            variables["BACO_FLAGS"] = self.flags.text(config)
+        return texts, variables
+
 
 class CommandBench:
     """Builds and measures trials by commands.
@@ -115,7 +135,7 @@ class CommandBench:
                 require_program(program, commands.folder, f"[evaluator] {stage}")
         if commands.cpus is not None:
             check_cpus(commands.cpus, "cpus")
-        self._commands = commands
+        self.commands = commands
         self._stop = Stop()
 
     def build(self, trial: Trial, seconds: dict[str, float]) -> BuiltProgram:
@@ -125,7 +145,7 @@ class CommandBench:
             StageFailure: The build has failed.
             EvaluatorError: A value cannot be part of a command line.
         """
-        program = BuiltProgram(self._commands, trial, seconds, self._stop)
+        program = BuiltProgram(self.commands, trial, seconds, self._stop)
         try:
             program.build()
         except BaseException:
@@ -259,15 +279,7 @@ class BuiltProgram:
     ) -> None:
         self._folder = LazyFolder()
         folder = str(self._folder.path)
-        values = {**trial, "workdir": folder}
-        self._texts: dict[str, Text] = {
-            name: tuple(map(to_text, value)) if isinstance(value, tuple) else to_text(value)
-            for name, value in values.items()
-        }
-        variables = {commands.variables[name]: to_text(value) for name, value in values.items()}
-        if commands.flags is not None:
-            self._texts["flags"] = commands.flags.words(trial)
-            variables["BACO_FLAGS"] = commands.flags.text(trial)
+        self._texts, variables = commands.texts(trial, folder)
         # With TMPDIR, the files that a killed tool leaves are removed with the folder.
         self._environment = {"TMPDIR": folder, **variables}
         self._commands, self._seconds, self._stop = commands, seconds, stop

@@ -1,0 +1,17 @@
+"""``baco-like show``: the status of a run, its best trials and its failures, or one trial."""
+
+from __future__ import annotations
+
+import argparse
+
+from baco_like._output import print_line
+from baco_like.running.journal_view import JournalView, describe_run, describe_trial
+
+
+def run(args: argparse.Namespace) -> None:
+    """Print the text."""
+    view = JournalView(args.journal)
+    if args.trial is None:
+        print_line(describe_run(view, args.top))
+    else:
+        print_line(describe_trial(view, args.trial))

@@ -1,0 +1,49 @@
+"""``baco-like watch``: a page that follows a run of another process."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import time
+from collections.abc import Callable
+
+from baco_like._output import print_line
+from baco_like.running.journal_view import JournalView, describe_progress, describe_run
+
+_CLEAR = "\x1b[H\x1b[2J\x1b[3J"
+"""Move the cursor to the upper left corner; clear the screen and what was scrolled away."""
+
+
+def run(args: argparse.Namespace, sleep: Callable[[float], None] = time.sleep) -> None:
+    """Show the page until the run ends or the user presses Ctrl-C; print it once where there is no terminal."""
+    view = JournalView(args.journal)
+    if not sys.stdout.isatty():
+        print_line(_page(view, args.top))
+        return
+    was_running = False
+    while True:
+        view.refresh()
+        is_running = bool(view.find_runner())
+        if was_running and not is_running:
+            view.refresh()  # the last events may have come between the two calls
+        columns, lines = shutil.get_terminal_size()
+        page = _page(view, args.top).splitlines()[: lines - 2]
+        end = "Ctrl-C ends the watch, not the run"
+        if was_running and not is_running:
+            end = "the run has ended"
+        text = "\n".join(line[:columns] for line in [*page, "", end])
+        print_line(_CLEAR + text)
+        if was_running and not is_running:
+            return
+        was_running = is_running
+        try:
+            sleep(args.interval)
+        except KeyboardInterrupt:
+            return
+
+
+def _page(view: JournalView, top: int) -> str:
+    width = shutil.get_terminal_size().columns
+    drawn = describe_progress(view, width)
+    return describe_run(view, top) + (f"\n\n{drawn}" if drawn else "")

@@ -1,0 +1,245 @@
+"""Read a journal while another process may be writing it, and describe the run as text.
+
+Nothing here takes a lock, writes, or needs the strategy or the constraints of the run.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from baco_like.exceptions import JournalError, TrialError
+from baco_like.journal import START, Header, JsonlJournal
+from baco_like.journal.lock import find_holders
+from baco_like.optimizer.predictions import why
+from baco_like.optimizer.setup import collector_paused
+from baco_like.optimizer.state import OptimizerState, apply_events, initial_state
+from baco_like.records import History, Objective, Status, Trial, sign_of
+from baco_like.records.confirmation import read_confirmation
+from baco_like.running.progress import first_line, format_result, in_words
+from baco_like.running.summary import best_so_far, summarise
+from baco_like.spaces import Space
+from baco_like.strategies import RandomSearch
+
+_BLOCKS = "▁▂▃▄▅▆▇█"
+
+
+class JournalView:
+    """The events of a journal so far.
+
+    Args:
+        path: The journal.
+
+    Raises:
+        JournalError: The file is missing, empty or damaged.
+    """
+
+    def __init__(self, path: Path) -> None:
+        if not path.is_file():
+            raise JournalError(
+                f"{path} does not exist; name the journal of a run, such as runs/job/run.jsonl"
+            )
+        self.path = path
+        self._state, self.header, self.created = self._begin()
+        self.refresh()
+
+    @property
+    def history(self) -> History:
+        """Observations and pending trials."""
+        return self._state.history
+
+    @property
+    def objective(self) -> Objective:
+        """Name, unit and direction of the value; the unit is known for runs of ``baco-like tune`` only."""
+        options = self.header.options
+        unit = str(options.context.get("[objective] unit", ""))
+        return Objective(options.objective, unit, options.direction)
+
+    def refresh(self) -> None:
+        """Read the events that were added since the last call.
+
+        Raises:
+            JournalError: The file is damaged, or is now the journal of another run.
+        """
+        events = JsonlJournal(self.path).peek(self._state.mark)
+        with collector_paused():
+            self._state, _ = apply_events(self._state, events, str(self.path))
+
+    def find_runner(self) -> list[int]:
+        """Return the processes that run `tune` on the journal, without taking their lock."""
+        with suppress(OSError):
+            fd = os.open(self.path.with_name(self.path.name + ".lock"), os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                return find_holders(fd)
+            finally:
+                os.close(fd)
+        return []
+
+    def find(self, number: int) -> Trial:
+        """Return a trial by its number.
+
+        Raises:
+            TrialError: The run has no such trial.
+        """
+        trial = self.history.find(number)
+        if trial is None:
+            raise TrialError(
+                f"{self.path} has no trial {number}; it has the numbers 0 to {self.history.next_id - 1}, without "
+                "abandoned ones"
+            )
+        return trial
+
+    def winner(self) -> Trial | None:
+        """Return the recommended trial of the confirmation, else the best observed one, or None."""
+        confirmation = read_confirmation(self.history)
+        recommended = None if confirmation is None else confirmation.recommended
+        return self.history.best() if recommended is None else recommended
+
+    def _begin(self) -> tuple[OptimizerState, Header, str]:
+        first = next(iter(JsonlJournal(self.path).peek(START)), None)
+        if first is None:
+            raise JournalError(f"{self.path} holds no event yet; try again when the run has begun")
+        event, mark = first
+        header = Header.read(event, str(self.path))
+        # Constraints in Python are not in the file, and what was suggested satisfies them.
+        space = Space.from_dict({**header.space, "constraints": []})
+        state = initial_state(header, space, RandomSearch())
+        return replace(state, mark=mark), header, str(event.get("created", ""))
+
+
+# Text -----------------------------------------------------------------------------------------------------------------
+
+
+def describe_run(view: JournalView, top: int) -> str:
+    """Return the status of a run, its best trials, and its failures with the first line of each log."""
+    parts = [_status(view), _best_table(view, top), _failures(view.history)]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _status(view: JournalView) -> str:
+    history, options, objective = view.history, view.header.options, view.objective
+    runner = ", ".join(map(str, view.find_runner()))
+    name = options.strategy.get("name") or "a strategy object"
+    summary = summarise(history, objective)
+    budget = "" if options.budget is None else f" of {options.budget}"
+    lines = [
+        f"{view.path}: "
+        + (f"running (process {runner})" if runner else "no process is running it"),
+        f"started {view.created or 'at an unknown time'}; strategy {name}, seed {options.seed}",
+        f"{history.evaluations}{budget} evaluations, {len(history.pending)} pending"
+        + (f", {history.warm} results of earlier runs" if history.warm else "")
+        + f"; failures: {in_words(summary.failures) or 'none'}"
+        + (f"; censored: {in_words(summary.censored)}" if summary.censored else ""),
+    ]
+    winner = view.winner()
+    if winner is None:
+        lines.append("no evaluation has succeeded yet")
+    else:
+        unit = f" {objective.unit}" if objective.unit else ""
+        text = f"best: trial {winner.id}, {objective.name} = {format_result(winner)}{unit}"
+        if summary.default is not None:
+            text += f" (default: {format_result(summary.default)}{unit})"
+        lines.append(text)
+    return "\n".join(lines)
+
+
+def _best_table(view: JournalView, top: int) -> str:
+    """Return the best trials, one line each."""
+    history, objective = view.history, view.objective
+    sign = sign_of(history.direction)
+    valued = [t for t in history.trials if t.value is not None]
+    best = sorted(valued, key=lambda t: sign * (t.value or 0.0))[:top]
+    if not best:
+        return ""
+    label = objective.name + (f" ({objective.unit})" if objective.unit else "")
+    names = list(dict.fromkeys(name for trial in best for name in trial))
+    rows = [["trial", label, "repeats", *names]]
+    for trial in best:
+        values = [shown_value(trial.config.get(name, "-")) for name in names]
+        rows.append([str(trial.id), format_result(trial), str(len(trial.repeats)), *values])
+    return "\n".join(_aligned(rows))
+
+
+def _failures(history: History) -> str:
+    """Return how often each failure came: word, number, first line of the log, trials."""
+    failed = [t for t in history.trials if t.status is Status.FAILED]
+    causes = Counter((str(t.failure), first_line(t)) for t in failed)
+    lines = []
+    for (word, message), count in causes.most_common():
+        numbers = [str(t.id) for t in failed if (t.failure, first_line(t)) == (word, message)]
+        shown = ", ".join(numbers[:5]) + (", ..." if count > 5 else "")
+        lines += [f"{word} {count} (trial {shown})", f"    {message}"]
+    return "\n".join(["failures:", *lines]) if lines else ""
+
+
+def describe_trial(view: JournalView, number: int) -> str:
+    """Return everything that is known about one trial: result, configuration, why it was suggested, log.
+
+    Raises:
+        TrialError: The run has no such trial.
+    """
+    trial, objective = view.find(number), view.objective
+    unit = f" {objective.unit}" if objective.unit else ""
+    facts: list[tuple[str, Any]] = [("status", trial.status.value)]
+    if trial.value is not None or trial.bound is not None:
+        facts.append((objective.name, format_result(trial) + unit))
+    if trial.failure:
+        facts.append(("failure", trial.failure))
+    if trial.repeats:
+        facts.append(("repeats", ", ".join(f"{value:.4g}" for value in trial.repeats)))
+    facts += sorted(trial.metrics.items())
+    if trial.outcome is not None:
+        facts += [(f"seconds, {stage}", f"{s:.3g}") for stage, s in trial.outcome.seconds.items()]
+    sections = [
+        [f"trial {number}", *_facts(facts)],
+        ["configuration", *_facts([(name, shown_value(trial[name])) for name in trial])],
+        ["why it was suggested", *_facts([(k, shown_value(v)) for k, v in why(trial).items()])],
+    ]
+    if trial.message:
+        sections.append(["log", *(f"  {line}" for line in trial.message.splitlines())])
+    return "\n\n".join("\n".join(section) for section in sections)
+
+
+def describe_progress(view: JournalView, width: int) -> str:
+    """Return one line that draws the best value after each evaluation; empty before two successes.
+
+    Args:
+        view: The journal.
+        width: Number of characters.
+    """
+    values = best_so_far(view.history)
+    values = values[~np.isnan(values)]
+    if len(values) < 2 or width < 20:
+        return ""
+    at = np.linspace(0, len(values) - 1, min(width - 12, len(values))).astype(int)
+    drawn, low, high = values[at], values.min(), values.max()
+    level = (drawn - low) / (high - low) if high > low else np.zeros(len(drawn))
+    blocks = "".join(_BLOCKS[round(float(part) * (len(_BLOCKS) - 1))] for part in level)
+    return f"best so far {blocks}"
+
+
+def shown_value(value: Any) -> str:
+    """Return a value of a configuration or a note in one line."""
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return " ".join(map(str, value)) if isinstance(value, (tuple, list)) else str(value)
+
+
+def _facts(facts: Sequence[tuple[str, Any]]) -> list[str]:
+    width = max((len(name) for name, _ in facts), default=0)
+    return [f"  {name:<{width}}  {shown_value(value)}" for name, value in facts]
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(f"{cell:>{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]

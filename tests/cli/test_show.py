@@ -1,0 +1,250 @@
+"""Look into a run without Python: `show`, `watch` and `rebuild`, also while the run goes on."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from baco_like import Optimizer, Space, cli
+from baco_like.cli import arguments, watch
+from baco_like.journal.events import START
+from baco_like.journal.json_lines import JsonlJournal
+from baco_like.running.journal_view import JournalView, describe_progress
+from baco_like.running.lock import sole_runner
+
+FILE = """
+[space.tile]
+type = "ordinal"
+values = [8, 16, 32, 64]
+default = 8
+[space.order]
+type = "permutation"
+elements = ["i", "j"]
+default = ["j", "i"]
+[objective]
+name = "time"
+unit = "ms"
+[evaluator]
+kind = "command"
+build = "./build {tile} {workdir}/program"
+run = "{workdir}/program '{order}' \\"it's\\""
+measure = "regex"
+pattern = "time: (.*)"
+[budget]
+evaluations = 8
+[optimizer]
+strategy = "exhaustive"
+"""
+
+BUILD = """#!/bin/sh
+[ $1 = 64 ] && { echo 'k.c:3: error: tile too large' >&2; exit 1; }
+printf '#!/bin/sh\\necho "time: %s"; echo "$1 $2 $BACO_TILE" >&2\\n' $1 > "$2"
+chmod +x "$2"
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("job")
+    (folder / "job.toml").write_text(FILE)
+    (folder / "build").write_text(BUILD)
+    (folder / "build").chmod(0o755)
+    assert cli.main(["tune", str(folder / "job.toml"), "--out", str(folder / "out")]) == 0
+    return folder
+
+
+@pytest.fixture
+def journal(folder):
+    return folder / "out" / "run.jsonl"
+
+
+def shown(capsys, *args):
+    capsys.readouterr()
+    code = cli.main([*map(str, args)])
+    return code, capsys.readouterr().out
+
+
+def test_show_prints_status_best_trials_and_failures(journal, capsys):
+    code, text = shown(capsys, "show", journal, "--top", 2)
+    assert code == 0
+    assert "no process is running it" in text
+    assert "8 of 8 evaluations, 0 pending; failures: compile 2" in text
+    assert "best: trial 0, time = 8 ms (default: 8 ms)" in text
+    table = text.split("\n\n")[1].splitlines()
+    assert table[0].split() == ["trial", "time", "(ms)", "repeats", "tile", "order"]
+    assert [line.split()[1:4] for line in table[1:]] == [["8", "1", "8"]] * 2
+    assert "compile 2 (trial " in text
+    assert "    build: exit code 1: k.c:3: error: tile too large" in text
+
+
+def test_show_prints_one_trial_with_its_log(journal, capsys):
+    failed = next(t.id for t in JournalView(journal).history.trials if t.failure)
+    _, text = shown(capsys, "show", journal, "--trial", failed)
+    lines = [line.split() for line in text.splitlines()]
+    for expected in ("status failed", "failure compile", "tile 64", "why it was suggested"):
+        assert expected.split() in lines
+    assert "build: exit code 1: k.c:3: error: tile too large" in text
+    code = cli.main(["show", str(journal), "--trial", "99"])
+    assert code == 2
+    assert "has no trial 99" in capsys.readouterr().err
+
+
+def test_show_says_what_the_model_predicted(tmp_path, capsys):
+    opt = Optimizer(
+        Space({"a": list(range(9))}),
+        strategy="bayesian",
+        settings={"initial": 3},
+        storage=tmp_path / "run.jsonl",
+    )
+    for _ in range(4):
+        trial = opt.suggest()
+        opt.observe(trial, (trial["a"] - 4.0) ** 2 + 1)
+    _, text = shown(capsys, "show", tmp_path / "run.jsonl", "--trial", 3)
+    for name in opt.why(opt.trials[3]):
+        assert name in text
+
+
+def test_a_view_needs_neither_the_lock_nor_the_constraints(tmp_path):
+    space = Space({"a": [1, 2, 3]}, constraints=[lambda a: a > 1])
+    opt = Optimizer(space, strategy="random_search", storage=tmp_path / "run.jsonl")
+    with sole_runner(tmp_path / "run.jsonl"):
+        view = JournalView(tmp_path / "run.jsonl")
+        assert view.find_runner() == [os.getpid()]
+        opt.observe(opt.suggest(), 2.0)
+        import fcntl
+
+        with (tmp_path / "run.jsonl").open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)  # as a writer holds it
+            view.refresh()
+        assert view.history.best().value == 2.0
+    assert view.find_runner() == []
+    with (tmp_path / "run.jsonl").open("ab") as file:
+        file.write(b'{"crc":"0123')  # another process is writing an event
+    view.refresh()
+    assert view.history.evaluations == 1
+
+
+class Terminal:
+    def __init__(self):
+        self.text = ""
+
+    def isatty(self):
+        return True
+
+    def write(self, text):
+        self.text += text
+
+    def flush(self):
+        pass
+
+
+def watched(monkeypatch, journal, sleep):
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stdout", terminal)
+    watch.run(arguments.build_parser().parse_args(["watch", str(journal)]), sleep)
+    return terminal.text.split(watch._CLEAR)[1:]
+
+
+def test_watch_follows_a_run_until_it_ends(tmp_path, monkeypatch):
+    journal = tmp_path / "run.jsonl"
+    opt = Optimizer(Space({"a": [1, 2, 3]}), strategy="random_search", storage=journal)
+    with sole_runner(journal):
+        monkeypatch.setattr(
+            JournalView, "find_runner", lambda view: [1] if view.history.evaluations < 2 else []
+        )
+        pages = watched(monkeypatch, journal, lambda _: opt.observe(opt.suggest(), 2.0))
+    assert ["0 evaluations" in pages[0], "1 evaluations" in pages[1]] == [True, True]
+    assert pages[-1].strip().endswith("the run has ended")
+    assert len(pages) == 3
+
+
+def test_ctrl_c_ends_the_watch(journal, monkeypatch):
+    def sleep(_):
+        raise KeyboardInterrupt
+
+    (page,) = watched(monkeypatch, journal, sleep)
+    assert "Ctrl-C ends the watch" in page
+    assert "best so far " in page
+
+
+def test_watch_prints_once_where_there_is_no_terminal(journal, capsys):
+    code, text = shown(capsys, "watch", journal)
+    assert code == 0
+    assert text.count("8 of 8 evaluations") == 1
+    assert "\x1b" not in text
+
+
+def test_the_line_of_progress_falls(tmp_path):
+    opt = Optimizer(Space({"a": list(range(9))}), strategy="random_search", storage=tmp_path / "j")
+    view = JournalView(tmp_path / "j")
+    assert describe_progress(view, 80) == ""
+    for value in (9.0, 5.0, 7.0, 1.0):
+        opt.observe(opt.suggest(), value)
+    view.refresh()
+    assert describe_progress(view, 80) == "best so far █▅▅▁"
+
+
+def test_rebuild_prints_a_script_that_works(journal, folder, tmp_path, capsys):
+    code, script = shown(capsys, "rebuild", journal, "--workdir", tmp_path / "a folder")
+    assert code == 0
+    done = subprocess.run(["sh"], input=script, capture_output=True, text=True, check=True)
+    assert done.stdout == "time: 8\n"
+    assert done.stderr.split()[1:] == ["it's", "8"]
+    assert (tmp_path / "a folder" / "program").exists()
+
+
+def test_rebuild_runs_the_commands_of_any_trial(journal, tmp_path, capfd):
+    trials = {t["tile"]: t.id for t in JournalView(journal).history.trials}
+    args = ["rebuild", str(journal), "--run", "--workdir", str(tmp_path / "w"), "--trial"]
+    assert cli.main([*args, str(trials[32])]) == 0
+    assert "time: 32" in capfd.readouterr().out
+    assert cli.main([*args, str(trials[64])]) == 1
+    out, err = capfd.readouterr()
+    assert "the build command ended with exit code 1" in out
+    assert "tile too large" in err
+
+
+def test_best_json_has_the_commands(folder):
+    best = json.loads((folder / "out" / "best.json").read_text())
+    commands = best["commands"]
+    assert commands["build"] == "./build 8 WORKDIR/program"
+    order = ",".join(best["config"]["order"])
+    assert commands["run"] == f"""WORKDIR/program {order} 'it'"'"'s'"""
+    assert commands["folder"] == str(folder)
+    assert commands["environment"]["BACO_TILE"] == "8"
+
+
+def test_a_resume_from_a_moved_folder_is_accepted(folder, tmp_path):
+    moved = tmp_path / "moved"
+    moved.mkdir()
+    for name in ("job.toml", "build"):
+        (moved / name).write_bytes((folder / name).read_bytes())
+        (moved / name).chmod(0o755)
+    out = tmp_path / "out"
+    assert cli.main(["tune", str(folder / "job.toml"), "--out", str(out), "--budget", "1"]) == 0
+    args = ["tune", str(moved / "job.toml"), "--out", str(out), "--resume", "--budget", "2"]
+    assert cli.main(args) == 0
+    assert len(JournalView(out / "run.jsonl").history) == 2
+
+
+def test_what_cannot_be_rebuilt_is_explained(tmp_path, capsys):
+    journal = tmp_path / "run.jsonl"
+    opt = Optimizer(Space({"a": [1, 2]}), strategy="random_search", storage=journal)
+    for command in ("show", "watch", "rebuild"):
+        assert cli.main([command, str(tmp_path / "none.jsonl")]) == 2
+        assert "none.jsonl does not exist" in capsys.readouterr().err
+    assert cli.main(["rebuild", str(journal)]) == 2
+    assert "no successful trial" in capsys.readouterr().err
+    opt.observe(opt.suggest(), 1.0)
+    assert cli.main(["rebuild", str(journal)]) == 2
+    assert "only journals of 'baco-like tune'" in capsys.readouterr().err
+    (tmp_path / "text").write_text("not a journal\n")
+    assert cli.main(["show", str(tmp_path / "text")]) == 2
+    assert "not a baco_like journal" in capsys.readouterr().err
+
+
+def test_peek_and_read_agree(journal):
+    store = JsonlJournal(journal)
+    assert list(store.peek(START)) == list(store.read(START))
