@@ -4,9 +4,11 @@
 
 Targets: journals (changed bytes, and changed events with a correct checksum; they are opened, continued and repaired),
 TOML files of `tune`, T1 and BaCO space files and scenarios, T4 and Kernel Tuner results, the CSV files, and the replies
-of the client-server protocol. An input with a new outcome (another error, or from another line) is mutated again. Each
-target runs in a separate process, whose memory is measured. A file that ran a command or wrote elsewhere would leave a
-trace, which is searched for. A failing input is written to `--keep`.
+of the client-server protocol. An input with a new outcome (another error, or from another line) is mutated again.
+Targets named "hostile" read inputs made to exhaust a reader (`hostile.py`): lines of a gigabyte, thousands of dots and
+brackets, odd cells, archives that unpack to 1.5 GB, files with holes. Each target runs in a separate process. The peak
+memory and the time of each input are bounded. A file that ran a command or wrote elsewhere would leave a trace, which
+is searched for. A failing input is written to `--keep`.
 """
 
 import contextlib
@@ -22,12 +24,13 @@ import traceback
 import warnings
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, TextIO
 
+import hostile
 from harness import SPACE, Report, chosen, forked, observe, parser, scratch
 from mutations import CANARY, bytes_changed, document_changed, json_changed
 
@@ -42,7 +45,7 @@ from baco_like.results import recorded_trials, write
 from baco_like.results.hypermapper_columns import Layout
 
 MEMORY = 500
-"""MB that a process may use."""
+"""MB of resident memory that a process may use while it reads an input."""
 
 PATIENCE = 20
 """Seconds for one input."""
@@ -57,6 +60,11 @@ class Target:
     seeds: list[bytes]
     change: Change
     read: Callable[[Path], object]
+
+    @property
+    def is_mutated(self) -> bool:
+        """Whether an input with a new outcome is changed again; hostile inputs would only grow."""
+        return self.change.__module__ != hostile.__name__
 
 
 class Hang(BaseException):
@@ -108,10 +116,8 @@ def read_run(path: Path) -> None:
 class Client:
     """Answers requests as a client does, and sometimes with the lines of the input instead."""
 
-    def __init__(self, path: Path) -> None:
-        self._script = path.read_text(encoding="utf-8", errors="replace").splitlines(keepends=True)
-        self._rng = random.Random(zlib.crc32(path.read_bytes()))
-        self._asked: list[str] = []
+    def __init__(self, script: TextIO, seed: int) -> None:
+        self._script, self._rng = script, random.Random(seed)
         self._replies: list[str] = []
 
     def write(self, text: str) -> int:
@@ -128,17 +134,19 @@ class Client:
         pass
 
     def readline(self, size: int = -1) -> str:
-        if self._script and self._rng.random() < 0.3:
-            return self._script.pop(0)[:size]
-        return self._replies.pop(0) if self._replies else ""
+        line = self._script.readline(size) if self._rng.random() < 0.3 else ""
+        return line or (self._replies.pop(0) if self._replies else "")
 
 
 def converse(path: Path) -> None:
     scenario = json.loads(json.dumps(SCENARIO))
     scenario["run_directory"] = str(path.parent / "out")
-    client: Any = Client(path)
-    allowed = {"allow_dirs": [path.parent / "out"]}
-    serve(read_scenario(scenario), client, client, lambda text: None, **allowed)
+    with path.open("rb") as file:
+        seed = zlib.crc32(file.read(2**20))
+    with path.open(encoding="utf-8", errors="replace") as script:
+        client: Any = Client(script, seed)
+        allowed = {"allow_dirs": [path.parent / "out"]}
+        serve(read_scenario(scenario), client, client, lambda text: None, **allowed)
 
 
 # The valid inputs --------------------------------------------------------------------------------------------------
@@ -278,18 +286,32 @@ REPLIES = b'x,r,i,c,p,value,Valid\n1,0.5,2,a,"(0, 1, 2)",3.5,True\nnan,1,2\nvalu
 
 def targets() -> dict[str, Target]:
     layout = Layout(SPACE.parameters, "time")
+    scenario, t1 = json.dumps(SCENARIO).encode(), json.dumps(T1).encode()
+    t4, samples = [results("t4"), json.dumps(CACHE).encode()], [results("csv")]
+
+    def read_table(path: Path) -> None:
+        with contextlib.suppress(BacoError):
+            read_samples(path, layout)
+        read_results(path)
+
     return {
         "journal bytes": Target([journal()], bytes_changed, read_journal),
         "journal events": Target([journal()], forged, read_journal),
         "toml": Target([TOML.encode()], bytes_changed, read_run),
-        "t1": Target([json.dumps(T1).encode()], json_changed, partial(read_space, Space.from_t1)),
-        "baco": Target(
-            [json.dumps(SCENARIO).encode()], json_changed, partial(read_space, Space.from_baco)
-        ),
-        "scenario": Target([json.dumps(SCENARIO).encode()], json_changed, read_scenario),
-        "t4": Target([results("t4"), json.dumps(CACHE).encode()], json_changed, read_results),
-        "csv": Target([results("csv")], bytes_changed, lambda path: read_samples(path, layout)),
+        "t1": Target([t1], json_changed, partial(read_space, Space.from_t1)),
+        "baco": Target([scenario], json_changed, partial(read_space, Space.from_baco)),
+        "scenario": Target([scenario], json_changed, read_scenario),
+        "t4": Target(t4, json_changed, read_results),
+        "csv": Target(samples, bytes_changed, read_table),
         "protocol": Target([REPLIES], bytes_changed, converse),
+        "hostile protocol": Target([REPLIES], hostile.long_lines, converse),
+        "hostile toml": Target([TOML.encode()], hostile.deep_toml, read_run),
+        "hostile scenario": Target([scenario], hostile.deep_json, read_scenario),
+        "hostile t1": Target([t1], hostile.deep_json, partial(read_space, Space.from_t1)),
+        "hostile t4": Target(t4, hostile.deep_json, read_results),
+        "hostile csv": Target(samples, hostile.odd_cells, read_table),
+        "hostile archives": Target([*t4, *samples], hostile.archive, read_table),
+        "hostile journals": Target([journal()], hostile.long_journal, read_journal),
     }
 
 
@@ -322,6 +344,45 @@ def outcome(target: Target, path: Path) -> tuple[str, str]:
         signal.setitimer(signal.ITIMER_REAL, 0)
 
 
+def write_input(path: Path, data: bytes) -> None:
+    with path.open("wb") as file:
+        file.write(data)
+        if isinstance(data, hostile.Sparse):
+            file.truncate(len(data) + data.hole)
+            file.seek(0, os.SEEK_END)
+            file.write(data.tail)
+
+
+def resident() -> tuple[int, int]:
+    """Return the MB of address space, and the largest MB of resident memory since `forget_peak`."""
+    words = Path("/proc/self/status").read_text().split()
+    size, peak = (int(words[words.index(name) + 1]) for name in ("VmSize:", "VmHWM:"))
+    return size // 1024, peak // 1024
+
+
+def forget_peak() -> None:
+    Path("/proc/self/clear_refs").write_text("5")
+
+
+@dataclass
+class Findings:
+    """What a target's inputs have shown; the JSON file of the target.
+
+    Attributes:
+        inputs: Number of inputs.
+        ways: Their outcomes.
+        wrong: Description of a defect by outcome.
+        memory: Largest MB of resident memory.
+        seconds: Longest time of an input.
+    """
+
+    inputs: int = 0
+    ways: list[str] = field(default_factory=list)
+    wrong: dict[str, str] = field(default_factory=dict)
+    memory: int = 0
+    seconds: float = 0.0
+
+
 def fuzz(
     target: Target, name: str, seconds: float, seed: int, folder: Path, keep: Path | None
 ) -> None:
@@ -330,38 +391,50 @@ def fuzz(
     place = folder / name.replace(" ", "-")
     (place / "out").mkdir(parents=True)
     os.chdir(place)
-    rng, corpus, ways, wrong, inputs = random.Random(seed), list(target.seeds), set(), {}, 0
+    limit = (resident()[0] + 4 * MEMORY) * 2**20
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))  # a defect must not exhaust the machine
+    rng, corpus, found = random.Random(seed), list(target.seeds), Findings()
     ended = time.monotonic() + seconds
     while time.monotonic() < ended:
-        data = target.seeds[0] if not inputs else target.change(rng.choice(corpus), corpus, rng)
-        (place / "input").write_bytes(data)
+        data = target.seeds[0]
+        if found.inputs:
+            data = target.change(rng.choice(corpus), corpus, rng)
+        write_input(place / "input", data)
+        forget_peak()
+        started = time.monotonic()
         way, problem = outcome(target, place / "input")
-        inputs += 1
-        if way not in ways:
-            ways.add(way)
-            corpus.append(data)
-        if problem and way not in wrong:
-            wrong[way] = problem
+        found.seconds = max(found.seconds, time.monotonic() - started)
+        memory = resident()[1]
+        found.memory = max(found.memory, memory)
+        if memory > MEMORY and not problem:
+            way, problem = f"memory {way}", f"{memory} MB ({way})"
+        found.inputs += 1
+        if way not in found.ways:
+            found.ways.append(way)
+            if target.is_mutated:
+                corpus.append(data)
+        if problem and way not in found.wrong:
+            found.wrong[way] = problem
             if keep is not None:
                 keep.mkdir(parents=True, exist_ok=True)
-                (keep / f"{name}-{len(wrong)}".replace(" ", "-")).write_bytes(data)
-    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
-    found = {"inputs": inputs, "ways": len(ways), "wrong": wrong, "memory": memory}
-    (folder / f"{name}.json").write_text(json.dumps(found))
+                write_input(keep / f"{name}-{len(found.wrong)}".replace(" ", "-"), data)
+    (folder / f"{name}.json").write_text(json.dumps(asdict(found)))
 
 
-def judged(report: Report, folder: Path, name: str, status: int) -> None:
+def judged(report: Report, folder: Path, name: str, status: int) -> int:
+    """Report the findings of a target; return the peak memory in MB."""
     report.check(status == 0, f"{name}: its process has died with status {status}")
     place = folder / f"{name}.json"
     if not place.exists():
-        return
-    found = json.loads(place.read_text())
-    for problem in found["wrong"].values():
+        return 0
+    found = Findings(**json.loads(place.read_text()))
+    for problem in found.wrong.values():
         report.check(False, f"{name}: {problem}")
-    report.check(found["memory"] < MEMORY, f"{name}: {found['memory']} MB")
     report.figure(
-        f"{name}: {found['inputs']} inputs that ended in {found['ways']} ways, {found['memory']} MB"
+        f"{name}: {found.inputs} inputs that ended in {len(found.ways)} ways, at most {found.memory} MB and "
+        f"{found.seconds:.1f} s for one"
     )
+    return found.memory
 
 
 def traces(folder: Path) -> list[Path]:
@@ -385,13 +458,17 @@ def main() -> None:
     args = words.parse_args()
     seconds, report = chosen(args.seconds, args.quick, 3, 120), Report()
     names = [args.target] if args.target else list(known)
+    peak = 0
     with scratch() as folder:
         for name in names:
             share = seconds / len(names)
             work = partial(fuzz, known[name], name, share, args.seed, folder, args.keep)
             _, status = os.waitpid(forked(work), 0)
-            judged(report, folder, name, status)
+            peak = max(peak, judged(report, folder, name, status))
         report.check(not traces(folder), f"traces: {traces(folder)}")
+    report.figure(
+        f"peak memory of one input: {peak} MB (bound: {MEMORY}); each within {PATIENCE} s"
+    )
     sys.stdout.flush()
     report.end()
 
