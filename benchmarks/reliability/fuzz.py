@@ -372,7 +372,7 @@ def forget_peak() -> None:
 
 @dataclass
 class Findings:
-    """What a target's inputs have shown; the JSON file of the target.
+    """The outcomes of a target's inputs, as in the JSON file of the target.
 
     Attributes:
         inputs: Number of inputs.
