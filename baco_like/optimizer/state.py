@@ -88,13 +88,22 @@ class OptimizerState:
         """Return the random generator for a purpose."""
         return generator(self.options.seed, purpose, index)
 
-    def tell(self, history: History, observations: Iterable[Observation]) -> OptimizerState:
-        """Return the state with a new history; the strategy gets the observations that were added."""
+    def tell(
+        self, history: History, observations: Iterable[Observation], mark: Mark | None = None
+    ) -> OptimizerState:
+        """Return the state with a new history; the strategy gets the observations that were added.
+
+        Args:
+            history: The new history.
+            observations: The observations that were added.
+            mark: The position in the journal behind them; None keeps the old one.
+        """
         own = self.strategy_state
         for observation in observations:
             rng = self.generator(Purpose.TELL, observation.id)
             own = self.strategy.tell(self.problem, own, observation, rng)
-        return replace(self, history=history, strategy_state=own)
+        mark = self.mark if mark is None else mark
+        return replace(self, history=history, strategy_state=own, mark=mark)
 
 
 def initial_state(header: Header, space: Space, strategy: Strategy[Any]) -> OptimizerState:
@@ -140,7 +149,7 @@ def apply_events(
         try:
             history, observations = apply(event, state.history, codes)
             # A strategy may fail on a tag that it has not written itself.
-            state = replace(state.tell(history, observations), mark=mark)
+            state = state.tell(history, observations, mark)
         except _INVALID_EVENT as error:
             number = mark.number - 1
             raise JournalError(
