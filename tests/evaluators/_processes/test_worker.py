@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 import os
 import shutil
 import signal
@@ -15,6 +17,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from baco_like.evaluators._processes import exchange, guardian
 from baco_like.evaluators._processes.exchange import Reply
@@ -153,6 +157,33 @@ def test_a_death_is_told_and_the_next_request_starts_another(
 def test_a_message_of_another_form_is_refused(line: str, problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
         exchange.read_message(line.replace("@", '"number": 1, "at": 1.5').encode())
+
+
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=5)
+    | st.just(10**400),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
+    max_leaves=5,
+)
+FIELDS = st.sampled_from(["number", "at", "stage", "limit", "note", "answer", "error", "other"])
+
+
+@given(st.binary() | st.dictionaries(FIELDS, VALUES).map(lambda value: json.dumps(value).encode()))
+def test_any_line_is_a_valid_message_or_a_value_error(line: bytes) -> None:
+    try:
+        message = exchange.read_message(line)
+    except ValueError:
+        return
+    assert math.isfinite(message["at"])
+    if "stage" in message:
+        assert isinstance(message["stage"], str)
+        assert message.get("limit") is None or math.isfinite(message["limit"])
 
 
 @pytest.mark.parametrize("line", ['{@, "stage": "run"}{}', '{@, "stage": "run", "limit": "long"}'])
