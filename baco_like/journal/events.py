@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
@@ -142,7 +143,9 @@ def describe_error(error: Exception) -> str:
 
 def config_from_json(config: Mapping[str, Any]) -> dict[str, Any]:
     """Return a configuration that was read from JSON, with tuples instead of lists."""
-    return {name: tuple(v) if isinstance(v, list) else v for name, v in config.items()}
+    # Names are interned: a long journal would otherwise hold a copy of each name for each trial.
+    intern = sys.intern
+    return {intern(k): tuple(v) if isinstance(v, list) else v for k, v in config.items()}
 
 
 def suggested_event(

@@ -21,6 +21,7 @@ from baco_like.exceptions import TrialError
 from baco_like.records.confirmation import ConfirmationPlan
 from baco_like.records.direction import Direction, sign_of
 from baco_like.records.leases import Lease, Moment
+from baco_like.records.pending import PendingTrials
 from baco_like.records.trial import Observation, Outcome, Status, Trial
 from baco_like.spaces.space import Space
 
@@ -101,7 +102,7 @@ class History:
     plan: ConfirmationPlan | None = None
     _length: int = 0
     _buffer: _Buffer = field(default_factory=lambda: _Buffer(0), repr=False)
-    _pending: Mapping[int, tuple[Trial, Array]] = field(default_factory=dict, repr=False)
+    _pending: PendingTrials = field(default_factory=PendingTrials, repr=False)
     _view: Callable[[Any], Any] | None = field(default=None, repr=False)
 
     @classmethod
@@ -270,8 +271,9 @@ class History:
             TrialError: An id was used before.
         """
         self._check_new(t.id for t in trials)
-        pending = dict(self._pending)
-        pending.update({t.id: (t, code) for t, code in zip(trials, codes, strict=True)})
+        pending = self._pending.add(
+            {t.id: (t, code) for t, code in zip(trials, codes, strict=True)}
+        )
         next_id = max([self.next_id, *(t.id + 1 for t in trials)])
         return self._with(_pending=pending, next_id=next_id)
 
@@ -289,11 +291,11 @@ class History:
         Raises:
             TrialError: A trial is not pending.
         """
-        pending = dict(self._pending)
-        for i in ids:
-            trial, code = self._pending_row(i)
-            pending[i] = (replace(trial, until=until, lease=lease), code)
-        return self._with(_pending=pending)
+        rows = {i: self._pending_row(i) for i in ids}
+        renewed = {
+            i: (replace(trial, until=until, lease=lease), code) for i, (trial, code) in rows.items()
+        }
+        return self._with(_pending=self._pending.add(renewed))
 
     def complete(
         self,
@@ -328,7 +330,7 @@ class History:
         for observation in observations.values():
             buffer.append(observation)
         history = self._with(
-            _pending={i: row for i, row in self._pending.items() if i not in observations},
+            _pending=self._pending.remove(observations),
             _buffer=buffer,
             _length=len(buffer.trials),
             next_id=max([self.next_id, *(i + 1 for i in unsuggested)]),
@@ -368,7 +370,7 @@ class History:
             TrialError: It is not pending.
         """
         self._pending_row(trial_id)
-        return self._with(_pending={i: row for i, row in self._pending.items() if i != trial_id})
+        return self._with(_pending=self._pending.remove([trial_id]))
 
     def enqueue(self, configs: Sequence[Mapping[str, Any]]) -> History:
         """Return the history with these configurations at the end of the queue."""

@@ -36,8 +36,11 @@ def from_journal(path: Path) -> Recording:
                 asked |= {row["id"]: config_from_json(row["config"]) for row in event["trials"]}
             elif event["event"] == "observed":
                 for row in event["outcomes"]:
-                    known = "config" in row
-                    config = config_from_json(row["config"]) if known else asked[row["id"]]
+                    known = config_from_json(row["config"]) if "config" in row else None
+                    suggested = asked.pop(row["id"], None)  # not kept, to save memory
+                    config = suggested if known is None else known
+                    if config is None:
+                        raise KeyError(row["id"])
                     trials.append(Trial(row["id"], config, outcome=read_outcome(row)))
         except (LookupError, TypeError, ValueError, AttributeError) as error:
             number = mark.number - 1

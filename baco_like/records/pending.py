@@ -1,0 +1,60 @@
+"""Pending trials as an immutable mapping that is changed in little time, however many trials are pending."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from typing_extensions import override
+
+from baco_like._typing import Array
+from baco_like.records.trial import Trial
+
+PendingRow = tuple[Trial, Array]
+"""A pending trial and its row of codes, (w,)."""
+
+_CHUNK = 256
+"""Ids that share a dictionary. A change copies one of these and the outer one: a copy of all makes a run quadratic."""
+
+
+@dataclass(frozen=True)
+class PendingTrials(Mapping[int, PendingRow]):
+    """Pending trials by id, in the order in which they were added. Every change returns a new mapping."""
+
+    _chunks: Mapping[int, Mapping[int, PendingRow]] = field(default_factory=dict)
+
+    @override
+    def __getitem__(self, trial_id: int) -> PendingRow:
+        return self._chunks[trial_id // _CHUNK][trial_id]
+
+    @override
+    def __iter__(self) -> Iterator[int]:
+        for chunk in self._chunks.values():
+            yield from chunk
+
+    @override
+    def __len__(self) -> int:
+        return sum(map(len, self._chunks.values()))
+
+    def add(self, rows: Mapping[int, PendingRow]) -> PendingTrials:
+        """Return the mapping with more trials, or with other rows of the same trials."""
+        parts: dict[int, dict[int, PendingRow]] = {}
+        for trial_id, row in rows.items():
+            parts.setdefault(trial_id // _CHUNK, {})[trial_id] = row
+        chunks = dict(self._chunks)
+        for number, part in parts.items():
+            chunks[number] = {**chunks.get(number, {}), **part}
+        return PendingTrials(chunks)
+
+    def remove(self, trial_ids: Iterable[int]) -> PendingTrials:
+        """Return the mapping without these trials; ids that are not in it are ignored."""
+        parts: dict[int, set[int]] = {}
+        for trial_id in trial_ids:
+            parts.setdefault(trial_id // _CHUNK, set()).add(trial_id)
+        chunks = dict(self._chunks)
+        for number, part in parts.items():
+            if number in chunks:
+                chunks[number] = {i: r for i, r in chunks[number].items() if i not in part}
+                if not chunks[number]:
+                    del chunks[number]
+        return PendingTrials(chunks)
