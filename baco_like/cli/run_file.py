@@ -26,6 +26,7 @@ from baco_like.parameters import Parameter, parameter_from_dict
 from baco_like.parameters.registry import PARAMETER_TYPES
 from baco_like.records import Direction, Limits, Noise, Objective
 from baco_like.running.confirming import ConfirmationSettings
+from baco_like.running.control import RECHECK, ControlSettings
 from baco_like.spaces import Space
 
 if sys.version_info >= (3, 11):
@@ -36,7 +37,7 @@ else:
 _REQUIRED = ("space", "evaluator", "budget")
 _TABLES = (
     *(*_REQUIRED, "flags", "constraints", "objective"),
-    *("optimizer", "confirmation", "warm_start"),
+    *("optimizer", "confirmation", "drift", "warm_start"),
 )
 _MAX_DEPTH = 16
 """Most dots of a key and deepest nesting of brackets; a run file needs about 3."""
@@ -79,6 +80,7 @@ class RunFile:
         noise: Whether observed configurations may be suggested again.
         threads: Largest number of threads during a suggestion, or None for `Optimizer`'s default.
         confirmation: How the winner is confirmed, or None.
+        control: How often the incumbent is measured again to notice drift.
         warm_start: Sources of earlier results.
         limits: Conditions on the metrics of outcomes.
     """
@@ -97,6 +99,7 @@ class RunFile:
     noise: Noise = "none"
     threads: int | None = None
     confirmation: ConfirmationSettings | None = None
+    control: ControlSettings = field(default_factory=ControlSettings)
     warm_start: tuple[WarmStart, ...] = ()
     limits: tuple[str, ...] = ()
 
@@ -161,6 +164,7 @@ def read(path: str | Path, *, large: bool = False) -> RunFile:
         **_read_optimizer(top.table("optimizer")),
         confirmation=_read_confirmation(top),
         limits=_read_limits(top.table("constraints")),
+        control=_read_control(top),
         warm_start=_read_warm_starts(
             top.entries.get("warm_start", []), path.resolve().parent, large
         ),
@@ -257,6 +261,15 @@ def _read_confirmation(top: Table) -> ConfirmationSettings | None:
         confidence=confidence,
         tolerance=table.positive("tolerance", 0.01),
     )
+
+
+def _read_control(top: Table) -> ControlSettings:
+    """Return when the incumbent is measured again; recorded results do not drift."""
+    table = top.table("drift")
+    table.only(("every", "threshold"))
+    is_recorded = top.table("evaluator").entries.get("kind") == "replay"
+    every = table.whole("every", 0 if is_recorded else RECHECK)
+    return ControlSettings(every, table.positive("threshold", 0.05))
 
 
 def _check_slow_ratio(run_file: RunFile) -> None:

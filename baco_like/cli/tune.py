@@ -22,6 +22,7 @@ from baco_like.records import Confirmation, read_confirmation
 from baco_like.running import AnyOf, IdenticalFailures, MaxEvals, MaxTime, plot_convergence
 from baco_like.running.confirming import confirm_winner, leave_time
 from baco_like.running.lock import sole_runner
+from baco_like.running.machine import describe_machine
 from baco_like.running.progress import Display, show_progress
 from baco_like.running.stopping import time_limit
 from baco_like.running.summary import format_summary, summarise, write_best
@@ -61,6 +62,8 @@ def run(args: argparse.Namespace) -> int:
         optimizer = _create_optimizer(run_file, journal, args.seed)
         size = in_words(run_file.space.feasible_size)
         print_line(f"{size} feasible configurations; results go to {folder}")
+        for note in describe_machine() if run_file.control.every else ():
+            print_line(f"note: {note}")
         reason = _run_and_confirm(run_file, optimizer, evaluator, folder)
     if reason is None:
         print_line(
@@ -93,7 +96,7 @@ def _run_and_confirm(
     try:
         settings = run_file.confirmation
         search = stop if settings is None else leave_time(stop, settings)
-        reason = run_locked(optimizer, evaluator, search, progress)
+        reason = run_locked(optimizer, evaluator, search, progress, run_file.control)
         if settings is not None:
             print_line("confirming the winner: the best and the default are measured in rounds")
             display = Display(sys.stdout, None, "eval")
@@ -205,7 +208,7 @@ def _write_results(
     Raises:
         JournalError: A file cannot be written.
     """
-    summary = summarise(optimizer.history, run_file.objective)
+    summary = summarise(optimizer.history, run_file.objective, run_file.control.threshold)
     if confirmation is not None:
         summary = summary.with_confirmation(confirmation)
     print_line("\n" + format_summary(summary))

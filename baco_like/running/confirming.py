@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from typing_extensions import override
 
 from baco_like.evaluators import Evaluator
@@ -40,6 +41,7 @@ from baco_like.records.confirmation import (
     confirmation_state,
     default_index,
 )
+from baco_like.records.drift import read_drift
 from baco_like.records.reading import without_bound
 from baco_like.running.progress import Display
 from baco_like.running.stopping import AnyOf, MaxTime, StoppingRule, time_limit
@@ -251,10 +253,24 @@ def _default_trial(optimizer: Optimizer) -> Trial | None:
 def rank_candidates(optimizer: Optimizer, top: int) -> list[Trial]:
     """Return the best trials, by turns the best by observed and by predicted value, with different configurations."""
     history = optimizer.history
-    observed = select_best(history.trials, history.direction, len(history))
+    observed = _by_value(history)
     predicted = _by_prediction(optimizer, observed)
     turns = itertools.zip_longest(observed, predicted)
     return different_configs([t for pair in turns for t in pair if t is not None], top)
+
+
+def _by_value(history: History) -> list[Trial]:
+    """Return the successful trials, the best first; after drift, their values are divided by the level of their time.
+
+    Otherwise no configuration that was measured after the machine became slower would be a candidate.
+    """
+    levels = read_drift(history).levels(len(history))
+    if not np.any(levels != 1.0):
+        return select_best(history.trials, history.direction, len(history))
+    pairs = zip(history.trials, history.costs / levels ** sign_of(history.direction), strict=True)
+    order = sorted(pairs, key=lambda pair: pair[1] if pair[0].value is not None else math.inf)
+    inside = (trial for trial, _ in order if trial.value is not None and trial.origin != "imported")
+    return different_configs(list(inside), len(history))
 
 
 def _by_prediction(optimizer: Optimizer, trials: list[Trial]) -> list[Trial]:

@@ -13,6 +13,7 @@ from baco_like._optional import require
 from baco_like._output import silence
 from baco_like.exceptions import MissingExtra
 from baco_like.records import History, Status, Trial
+from baco_like.records.drift import drift_notes
 
 _BAR_WITHOUT_ESTIMATE = "{l_bar}{bar}| {n_fmt}/{total_fmt} [{elapsed}{postfix}]"
 """A bar of tqdm for tasks with a time limit, which tqdm's estimate of the remaining time would ignore."""
@@ -126,9 +127,11 @@ class TrialProgress:
     Args:
         display: Output.
         unit: Unit of the values; may be empty.
+        threshold: Relative drift of the machine that is shown.
     """
 
-    def __init__(self, display: Display, unit: str = "") -> None:
+    def __init__(self, display: Display, unit: str = "", threshold: float = 0.05) -> None:
+        self._threshold = threshold
         self._display, self._unit = display, f" {unit}" if unit else ""
         self._failures: Counter[str] = Counter()
         self._censored: Counter[str] = Counter()
@@ -144,6 +147,7 @@ class TrialProgress:
                 self._failures[new.failure] += 1
                 if self._failures[new.failure] == 1:
                     notes.append(f"first failure of kind {new.failure}: {first_line(new)}")
+        notes += drift_notes(history, trial, self._threshold)
         self._counted = len(history)
         best = history.best()
         text = f"best {'none' if best is None else self._result(best)}, this {self._result(trial)}"

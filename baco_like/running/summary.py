@@ -23,6 +23,7 @@ from baco_like.records import (
     Trial,
     sign_of,
 )
+from baco_like.records.drift import read_drift
 from baco_like.running.progress import (
     censoring,
     first_line,
@@ -52,6 +53,7 @@ class Summary:
         messages: The most frequent message (its first line) of each failure word.
         censored: Number of censored trials by reason: ``slow``, or ``at the time limit``.
         confirmation: The repeated measurements of the best trials and the default, or None.
+        drift: One sentence for each change of the machine during the run.
     """
 
     objective: Objective
@@ -62,6 +64,7 @@ class Summary:
     messages: Mapping[str, str] = field(default_factory=dict)
     censored: Mapping[str, int] = field(default_factory=dict)
     confirmation: Confirmation | None = None
+    drift: tuple[str, ...] = ()
 
     def with_confirmation(self, confirmation: Confirmation) -> Summary:
         """Return the summary with the recommended candidate as the best trial and the default's new measurements."""
@@ -100,8 +103,8 @@ class Summary:
         return default / best if self.objective.direction == "minimize" else best / default
 
 
-def summarise(history: History, objective: Objective) -> Summary:
-    """Return the summary of a history."""
+def summarise(history: History, objective: Objective, threshold: float = 0.05) -> Summary:
+    """Return the summary of a history; drift of the machine beyond the threshold is named."""
     default = history.space.default_config
     defaults = (t for t in history.trials if default is not None and dict(t.config) == default)
     messages: dict[str, Counter[str]] = {}
@@ -117,6 +120,7 @@ def summarise(history: History, objective: Objective) -> Summary:
         dict(failures.most_common()),
         {word: counts.most_common(1)[0][0] for word, counts in messages.items()},
         dict(Counter(censoring(trial) for trial in history.trials if is_censored(trial))),
+        drift=tuple(read_drift(history, threshold).describe()),
     )
 
 
@@ -162,6 +166,7 @@ def _verdict(summary: Summary) -> list[str]:
         ]
     else:
         lines = []
+    lines = [*summary.drift, *lines]
     if confirmation is None:
         return ["", *lines] if lines else []
     if speedup is not None and not summary.is_default_best:
@@ -259,6 +264,7 @@ def write_best(
         "failure_messages": dict(summary.messages),
         "censored": dict(summary.censored),
         "seed": seed,
+        "drift": list(summary.drift),
         "is_default": summary.is_default_best,
         **_confirmation_entries(confirmation, summary.confirmed_speedup),
         "confirmation": [

@@ -34,9 +34,12 @@ from baco_like.records import (
     Trial,
     read_confirmation,
 )
+from baco_like.records.drift import CONTROL
 from baco_like.records.reading import without_bound
 from baco_like.running.confirming import ConfirmationSettings, confirm_winner, leave_time
+from baco_like.running.control import RECHECK, ControlSettings
 from baco_like.running.lock import journal_file, sole_runner
+from baco_like.running.machine import describe_machine
 from baco_like.running.progress import Progress, show_progress
 from baco_like.running.stopping import time_limit
 from baco_like.spaces import Space
@@ -118,6 +121,8 @@ def tune(
     confirm_evaluations: float = 0.1,
     threads: int | None = None,
     limits: Iterable[str] = (),
+    recheck: int | None = None,
+    drift_threshold: float = 0.05,
 ) -> Result:
     """Tune a Python function.
 
@@ -155,6 +160,11 @@ def tune(
             ``fn`` are not limited.
         limits: Conditions on the metrics that ``fn`` returns, such as ``["size <= 40000"]``: a configuration beyond
             one fails with the word ``limit``.
+        recheck: Number of evaluations after which the best configuration is measured again, to notice drift of the
+            machine; these measurements count as evaluations. 0: never. None: 25 with ``noise="repeat"``, otherwise
+            0, because then no configuration is evaluated twice.
+        drift_threshold: Relative change of these values that is reported; the best three configurations are then
+            measured again.
 
     Returns:
         The best configuration and all trials.
@@ -180,6 +190,8 @@ def tune(
     if confirm_best < 0:
         raise ValueError(f"confirm_best = {confirm_best}: expected 0 or more configurations")
     settings_of_confirmation = ConfirmationSettings(confirm_best, confirm_evaluations)
+    default_recheck = RECHECK if noise == "repeat" else 0
+    control = ControlSettings(default_recheck if recheck is None else recheck, drift_threshold)
     if not callable(getattr(stop, "room", None)):
         raise TypeError(f"stop must be a rule such as MaxEvals(60), not {stop!r}")
     space = space if isinstance(space, Space) else Space(space)
@@ -202,7 +214,9 @@ def tune(
             limits=limits,
         )
         display = show_progress(sys.stderr, budget, seconds=time_limit(stop)) if progress else None
-        return _run(optimizer, evaluator, stop, display, settings_of_confirmation)
+        for note in describe_machine() if progress else ():
+            print(f"note: {note}", file=sys.stderr)
+        return _run(optimizer, evaluator, stop, display, settings_of_confirmation, control)
 
 
 def _run(
@@ -211,10 +225,11 @@ def _run(
     stop: StopRule,
     progress: Progress | None,
     confirmation: ConfirmationSettings,
+    control: ControlSettings,
 ) -> Result:
     try:
         search = leave_time(stop, confirmation) if confirmation.top else stop
-        reason = run_locked(optimizer, evaluator, search, progress)
+        reason = run_locked(optimizer, evaluator, search, progress, control)
         if not confirmation.top:
             return Result(optimizer, reason)
         seconds = time_limit(stop)
@@ -263,16 +278,23 @@ def run(
 
 
 def run_locked(
-    optimizer: Optimizer, evaluator: Evaluator, stop: StopRule, progress: Progress | None = None
+    optimizer: Optimizer,
+    evaluator: Evaluator,
+    stop: StopRule,
+    progress: Progress | None = None,
+    control: ControlSettings | None = None,
 ) -> str:
-    """Do the same as `run`, for a caller that holds the journal's `sole_runner` lock."""
+    """Do the same as `run`, for a caller that holds the journal's `sole_runner` lock.
+
+    With ``control``, the incumbent is measured again from time to time.
+    """
     running = _RunningTrials(optimizer, evaluator, progress)
     inner = unwrap(evaluator)
     if isinstance(inner, StagedEvaluator):
         judge = optimizer.options.judge
         inner.is_accepted = lambda outcome: judge(outcome, strict=False).value is not None
     try:
-        return _loop(running, stop)
+        return _loop(running, stop, control or ControlSettings())
     except BaseException as error:
         running.record_finished(None if isinstance(error, Exception) else 0.0)
         raise
@@ -341,7 +363,7 @@ class _RunningTrials:
         return [without_bound(o, self.optimizer.options.direction) for o in self.outcomes]
 
 
-def _loop(running: _RunningTrials, stop: StopRule) -> str:
+def _loop(running: _RunningTrials, stop: StopRule, control: ControlSettings) -> str:
     optimizer = running.optimizer
     waiting = optimizer.pending
     checked_failures = False
@@ -350,7 +372,7 @@ def _loop(running: _RunningTrials, stop: StopRule) -> str:
         if reason is None:
             checked_failures = checked_failures or _check_first_failures(optimizer.history)
             free = running.evaluator.capacity - len(running.trials)
-            trials, exhausted = _next_trials(optimizer, stop, waiting, free)
+            trials, exhausted = _next_trials(optimizer, stop, waiting, free, control)
             running.submit(trials)
             waiting = waiting[len(trials) :]
             reason = "the space is exhausted" if exhausted and not running.trials else None
@@ -360,7 +382,11 @@ def _loop(running: _RunningTrials, stop: StopRule) -> str:
 
 
 def _next_trials(
-    optimizer: Optimizer, stop: StopRule, waiting: list[Trial], free: int
+    optimizer: Optimizer,
+    stop: StopRule,
+    waiting: list[Trial],
+    free: int,
+    control: ControlSettings,
 ) -> tuple[list[Trial], bool]:
     """Return the trials to submit now, waiting ones first, and whether the space is exhausted."""
     history = optimizer.history
@@ -372,6 +398,9 @@ def _next_trials(
     missing = number - len(trials)
     if missing < 1:
         return trials, False
+    config = control.next_config(optimizer.history)
+    if config is not None:
+        return [*trials, optimizer.measure_again(config, CONTROL)], False
     try:
         return trials + optimizer.suggest(missing), False
     except SpaceExhausted:

@@ -69,6 +69,27 @@ def baco(*args, cwd=None, **kwargs):
     )
 
 
+def test_tune_confirms_the_winner_against_the_default(toml, tmp_path):
+    text = toml.read_text().replace("repeats = 2", "repeats = 1").replace("t < 64", "1")
+    text = text.replace("8, 16, 32, 64]", "8, 16, 32, 64]").replace(
+        '"time:\\", t', '"time:\\", 99 - t'
+    )
+    toml.write_text(text + "\n[confirmation]\ntop = 1\nevaluations = 8\n")
+    done = baco("tune", toml, "--out", tmp_path / "out", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "measured again: default 91" in done.stdout
+    assert "Speed-up over the default: " in done.stdout
+    best = json.loads((tmp_path / "out" / "best.json").read_text())
+    assert best["evaluations"] > 6
+    assert best["speedup"] == pytest.approx(91 / best["value"])
+    assert best["speedup_low"] == pytest.approx(best["speedup"]), "the program is deterministic"
+    assert best["decided"] is True
+    assert best["winner"] == best["config"]
+    again = baco("tune", toml, "--out", tmp_path / "out", "--resume", cwd=tmp_path)
+    assert again.returncode == 0, again.stderr
+    assert json.loads((tmp_path / "out" / "best.json").read_text())["speedup"] == best["speedup"]
+
+
 def test_tune_writes_all_files(toml, tmp_path):
     done = baco("tune", toml, "--out", tmp_path / "out", cwd=tmp_path)
     assert done.returncode == 0, done.stderr

@@ -17,6 +17,7 @@ from baco_like.parameters import Gaussian
 from baco_like.records import Objective
 from baco_like.records.trial import Status, Trial
 from baco_like.running.confirming import ConfirmationSettings
+from baco_like.running.control import ControlSettings
 
 GOOD = """\
 [space.tile]
@@ -129,6 +130,14 @@ def test_confirmation(tmp_path: Path) -> None:
     table = "\n[confirmation]\nevaluations = 30\nrounds = 5\nconfidence = 0.9\ntolerance = 0.02\n"
     run = runfile.read(write(tmp_path, GOOD + table))
     assert run.confirmation == ConfirmationSettings(3, 30, 5, 0.9, 0.02)
+
+
+def test_drift(tmp_path: Path) -> None:
+    assert runfile.read(write(tmp_path, GOOD)).control == ControlSettings(25, 0.05)
+    table = "\n[drift]\nevery = 0\nthreshold = 0.1\n"
+    assert runfile.read(write(tmp_path, GOOD + table)).control == ControlSettings(0, 0.1)
+    with pytest.raises(RunFileError, match="threshold = 0"):
+        runfile.read(write(tmp_path, GOOD + "\n[drift]\nthreshold = 0\n"))
 
 
 SUBSET = """\

@@ -1,0 +1,165 @@
+"""The incumbent is measured again during a run, so that drift of the machine is noticed."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from baco_like import MaxEvals, Optimizer, Ordinal, Space, tune
+from baco_like.records import Objective, Trial
+from baco_like.records.drift import read_drift
+from baco_like.running.confirming import rank_candidates
+from baco_like.running.control import ControlSettings
+from baco_like.running.machine import describe_machine
+from baco_like.running.progress import show_progress
+from baco_like.running.summary import format_summary, summarise
+
+SPACE = Space({"x": Ordinal(list(range(1, 201)), default=200)})
+PLAIN: dict[str, Any] = {"strategy": "random_search", "progress": False, "seed": 2}
+
+
+def machine(
+    slower: float = 1.0, since: int = 40, spread: float = 0.002
+) -> Callable[[Trial], float]:
+    """Return a noisy function that becomes slower by a factor at some trial; values depend on trials only."""
+
+    def fn(trial: Trial) -> float:
+        speed = slower if trial.id >= since else 1.0
+        noise = np.random.default_rng(trial.id).lognormal(0.0, spread)
+        return float((100 + trial["x"]) * speed * noise)
+
+    return fn
+
+
+def test_without_drift_the_incumbent_is_measured_again_and_nothing_is_reported() -> None:
+    result = tune(machine(), SPACE, stop=MaxEvals(80), recheck=20, **PLAIN)
+    controls = [trial for trial in result.trials if trial.origin == "control"]
+    assert 3 <= len(controls) <= 8
+    assert len(result.trials) == 80, "they count as evaluations"
+    drift = read_drift(result.optimizer.history)
+    assert drift.changes == ()
+    assert all(abs(point.level - 1.0) < 0.02 for point in drift.points)
+    assert "Drift" not in format_summary(summarise(result.optimizer.history, Objective()))
+
+
+@pytest.mark.parametrize(("slower", "word"), [(1.3, "worse"), (0.7, "better")])
+def test_a_change_is_confirmed_reported_and_the_best_are_measured_again(
+    slower: float, word: str
+) -> None:
+    result = tune(machine(slower), SPACE, stop=MaxEvals(80), recheck=15, **PLAIN)
+    history = result.optimizer.history
+    (change,) = read_drift(history).changes
+    assert change.level == pytest.approx(slower, abs=0.02)
+    assert 40 < change.row <= 60
+    after = result.trials[change.row + 1 : change.row + 4]
+    before = sorted(
+        (t for t in result.trials[: change.row] if t.origin != "control"),
+        key=lambda t: t.value or 0,
+    )
+    measured = {
+        t["x"] for t in result.trials[change.row - 1 : change.row + 4] if t.origin == "control"
+    }
+    assert {t["x"] for t in before[:3]} <= measured
+    assert any(trial.origin == "control" for trial in after)
+    text = format_summary(summarise(history, Objective()))
+    assert f"Drift: values became 30% {word} until evaluation {change.row + 1}" in text
+    optimizer, stream = Optimizer(SPACE, strategy="random_search"), io.StringIO()
+    shown = show_progress(stream, None)
+    for trial in result.trials:
+        copy = optimizer.measure_again(trial.config, trial.origin)
+        optimizer.observe(copy, trial.value)
+        shown.update(optimizer.history, optimizer.trials[-1])
+    assert stream.getvalue().count(f"Drift: values became 30% {word}") == 1
+
+
+def test_one_disturbed_value_is_no_drift() -> None:
+    disturbed = [0]
+
+    def fn(trial: Trial) -> float:
+        if trial.id > 30 and trial["x"] == best[0] and not disturbed[0]:
+            disturbed[0] = trial.id
+            return 3.0 * (100 + trial["x"])
+        return machine()(trial)
+
+    best = [min(t["x"] for t in tune(machine(), SPACE, stop=MaxEvals(20), **PLAIN).trials)]
+    result = tune(fn, SPACE, stop=MaxEvals(80), recheck=20, **PLAIN)
+    assert disturbed[0] > 30
+    assert read_drift(result.optimizer.history).changes == ()
+
+
+def test_a_deterministic_function_is_measured_again_twice_at_most() -> None:
+    result = tune(lambda t: 1.0 + t["x"], SPACE, stop=MaxEvals(100), recheck=10, **PLAIN)
+    controls = [trial for trial in result.trials if trial.origin == "control"]
+    assert 0 < len(controls) <= 4
+    assert all(trial.origin != "control" for trial in result.trials[60:])
+
+
+def test_a_resumed_run_makes_the_same_controls(tmp_path: Path) -> None:
+    whole = tune(machine(1.3), SPACE, stop=MaxEvals(70), recheck=15, **PLAIN)
+    for evaluations in (16, 48, 70):
+        path = tmp_path / "run.jsonl"
+        resumed = tune(
+            machine(1.3), SPACE, stop=MaxEvals(evaluations), recheck=15, storage=path, **PLAIN
+        )
+    assert repr(resumed.trials) == repr(whole.trials)
+
+
+def test_off_by_default_for_functions_without_noise() -> None:
+    fn = machine(spread=0.05)
+    assert all(t.origin != "control" for t in tune(fn, SPACE, stop=MaxEvals(60), **PLAIN).trials)
+    noisy = tune(fn, SPACE, stop=MaxEvals(60), noise="repeat", **PLAIN)
+    assert any(trial.origin == "control" for trial in noisy.trials)
+    with pytest.raises(ValueError, match="recheck = -1"):
+        tune(fn, SPACE, stop=MaxEvals(5), recheck=-1, **PLAIN)
+    with pytest.raises(ValueError, match="drift_threshold = 0"):
+        ControlSettings(5, 0.0)
+
+
+@pytest.mark.parametrize("strategy", ["auto", "genetic_algorithm", "tabu_search", "racing"])
+def test_every_family_of_strategies_accepts_controls(strategy: str) -> None:
+    arguments = {**PLAIN, "strategy": strategy}
+    result = tune(machine(spread=0.05), SPACE, stop=MaxEvals(24), recheck=4, **arguments)
+    assert len(result.trials) == 24
+
+
+def test_candidates_are_chosen_by_values_without_the_drift() -> None:
+    """The machine is slower by a factor of 2 when the best configuration is measured."""
+    optimizer = Optimizer(SPACE, strategy="random_search")
+    for x, factor, origin in (
+        *((50, 1.0, "strategy"), (60, 1.0, "strategy"), (50, 1.0, "control")),
+        *((50, 2.0, "control"), (50, 2.0, "control"), (1, 2.0, "strategy")),
+    ):
+        optimizer.observe(optimizer.measure_again({"x": x}, origin), (100.0 + x) * factor)
+    assert optimizer.best_config == {"x": 50}
+    assert rank_candidates(optimizer, 1)[0]["x"] == 1
+
+
+# The machine ----------------------------------------------------------------------------------------------------------
+
+
+def test_notes_on_the_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert describe_machine() == [], "switched off for tests"
+    monkeypatch.delenv("BACO_LIKE_MACHINE_CHECK")
+    assert describe_machine(tmp_path) == []
+    files = {
+        "proc/loadavg": "99.5 3.1 2.0 1/96 19096\n",
+        "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor": "powersave\n",
+        "sys/devices/system/cpu/intel_pstate/no_turbo": "0\n",
+    }
+    for name, text in files.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    busy, governor, turbo = describe_machine(tmp_path)
+    assert busy.startswith("the machine is busy: load 99.5 on")
+    assert "cpupower frequency-set -g performance" in governor
+    assert "echo 1 | sudo tee" in turbo
+    (tmp_path / "proc/loadavg").write_text("0.00 0.0 0.0\n")
+    (tmp_path / "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor").write_text("schedutil")
+    (tmp_path / "sys/devices/system/cpu/intel_pstate/no_turbo").write_text("1")
+    assert describe_machine(tmp_path) == []
