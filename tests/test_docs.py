@@ -58,6 +58,7 @@ BLUR = '#include <stdio.h>\nint main(void) { return printf("time: %d.5\\n", TILE
 
 def test_complete_run_files_are_found():
     assert {page for page, _ in RUN_FILES} == {
+        "flags.md",
         "reference/run_file.md",
         "tutorials/tune_a_program.md",
     }

@@ -37,7 +37,7 @@ __all__ = ["Confirmation", "confirm", "select_best"]
 _MOST_LOST = 3
 """Number of times in a row that an evaluator may give up a measurement."""
 
-Measure = Callable[[int], Outcome]
+MeasureCandidate = Callable[[int], Outcome]
 """Measures candidate k, records the outcome where it has to be recorded, and returns it."""
 
 
@@ -101,7 +101,7 @@ def confirm(
 
 def run_rounds(
     state: ConfirmationState,
-    measure: Measure,
+    measure: MeasureCandidate,
     seed: int,
     budget: int,
     rounds: int | None = None,

@@ -10,6 +10,11 @@ its share of the first row. Packages that are not installed are omitted.
 
 `--surrogates` compares the closed form with GPyTorch for `bayesian` and `auto`: CPU time, and with `--device cuda`
 wall time, because the CPU waits while the GPU works.
+
+`--wide` measures the default strategy in a space of 150 flags and 37 integers, and needs no data: the medians, and the
+means, because every fifth fit takes longer.
+
+    OMP_NUM_THREADS=1 python benchmarks/speed/suggest.py --wide --repeats 20
 """
 
 import os
@@ -33,7 +38,7 @@ from typing import Any
 
 import numpy as np
 
-from baco_like import Optimizer, Space
+from baco_like import Categorical, Integer, Optimizer, Space
 
 Step = Callable[[], None]
 SIZES = (50, 100, 200)
@@ -196,6 +201,29 @@ def profile(space: Space, failed: float) -> None:
     pstats.Stats(profiler).sort_stats("tottime").print_stats(18)
 
 
+def wide() -> Space:
+    """Return the flags and numbers of a compiler."""
+    flags = {f"flag_{i}": Categorical([False, True], default=False) for i in range(150)}
+    return Space(flags | {f"number_{i}": Integer(1, 1000, log=True, default=30) for i in range(37)})
+
+
+def print_wide(repeats: int) -> None:
+    space = wide()
+    print("| failures | " + " | ".join(f"{n} observations" for n in SIZES) + " |")
+    print("|---|" + "---:|" * len(SIZES))
+    for failed in (0.0, 0.3):
+        cells = []
+        for n in SIZES:
+            times = []
+            step = ours(space, *observations(space, n, failed), "auto")
+            for _ in range(repeats):
+                start = time.process_time()
+                step()
+                times.append(1e3 * (time.process_time() - start))
+            cells.append(f"{statistics.median(times):.0f} ms ({statistics.mean(times):.0f} ms)")
+        print(f"| {failed:.0%} | " + " | ".join(cells) + " |", flush=True)
+
+
 def installed(makers: dict[str, Callable[..., Step]], *arguments: Any) -> dict[str, Step]:
     steps = {}
     for name, make in makers.items():
@@ -236,8 +264,12 @@ def main() -> None:
         "--surrogates", action="store_true", help="compare the closed form with GPyTorch"
     )
     parser.add_argument("--device", default="cpu", help="torch device for --surrogates")
+    parser.add_argument("--wide", action="store_true", help="150 flags and 37 integers")
     args = parser.parse_args()
     warnings.simplefilter("ignore")
+    if args.wide:
+        print_wide(args.repeats)
+        return
     folder = data_folder(args.data)
     if args.profile:
         profile(SPACES[args.profile](folder), args.failed)

@@ -40,6 +40,9 @@ _MANY = 64
 _DRAWN = 96
 """Number of random changes of a climber in a step."""
 
+_STARTS_DRAWN = 500
+"""Most uniform draws that are scored first: with many parameters, none is near the incumbents."""
+
 _DUPLICATES = 4
 """Expected copies of each distinct row: several climbers may have reached it."""
 
@@ -206,6 +209,7 @@ class Climbers:
 
     def choose_starts(self, given: Codes, draws: int, count: int) -> None:
         """Start from the given rows and from the ``count`` best of ``draws`` uniform draws, all distinct."""
+        draws = draws if self._changes is None else min(draws, _STARTS_DRAWN)
         drawn = self._space.feasible.sample(self._space.affordable(draws), self._rng)
         rows = np.concatenate([given, drawn])
         scores = self._scores_of(rows)

@@ -1,7 +1,7 @@
 """Ask a compiler for its options: switches, numbers and choices, with its own defaults at one optimization level.
 
 GCC prints them by ``-Q --help=optimizers`` and ``-Q --help=params``, LLVM's tools by ``--help-list-hidden`` (the types)
-and ``--print-all-options`` (the defaults). Clang has switches of its own (``--help-hidden``, without defaults) and
+and ``--print-all-options`` (the defaults). Clang has further switches (``--help-hidden``, without defaults) and
 passes LLVM's options on (``-mllvm``).
 """
 
@@ -151,7 +151,7 @@ def read_options(program: str, level: str = "-O2") -> CompilerOptions:
         level: The optimization level at which the defaults are read.
 
     Raises:
-        EvaluatorError: There is no such program, or it is not one of these compilers.
+        EvaluatorError: The program does not exist, or it is not one of these compilers.
     """
     version = _run(program, "--version")
     if "clang" in version:

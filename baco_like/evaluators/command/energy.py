@@ -34,7 +34,7 @@ class EnergyCounters:
             folder: Folder of the powercap files.
 
         Raises:
-            EvaluatorError: There are none, or this user may not read them; the message says what to do.
+            EvaluatorError: The machine has no counters, or this user may not read them; the message says what to do.
         """
         # "intel-rapl:0" is a package (AMD's too), "intel-rapl:0:1" a part of it, "intel-rapl-mmio:0" the same again.
         zones = sorted(folder.glob("intel-rapl:*"))

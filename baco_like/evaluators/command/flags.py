@@ -86,8 +86,8 @@ class Flags:
     ``-funroll-loops`` becomes ``funroll_loops``, which constraints can use.
 
     Attributes:
-        on_off: Switches. ``-fx`` stands for the pair ``-fx`` and ``-fno-x``; of a switch that has no opposite, such as
-            ``-march=native``, off means that it is not given. ``"all"``: the compiler's switches that affect the speed
+        on_off: Switches, each a pair: ``-fx`` means ``-fx`` or ``-fno-x``. A flag without an opposite, such as
+            ``-march=native``, is given or not. ``"all"``: the compiler's switches that affect the speed
             alone.
         params: Values of options with a number, by name: a list, a range ``{"low": 1, "high": 64, "log": True}``, or a
             parameter. ``max-unroll-times`` is written as ``--param=max-unroll-times=8`` (``-mllvm
@@ -249,7 +249,7 @@ class Flags:
         return opposite(flag) if has_pairs else f"{flag}=0"
 
     def _switch_defaults(self, flag: str) -> dict[str, bool]:
-        """Return whether the compiler gives a flag by itself, by level."""
+        """Return the compiler's own state of a flag, by level."""
         known = self._known(lambda own: own.switches, flag)
         other = self._opposite(flag)
         against = {} if other is None else self._known(lambda own: own.switches, other)

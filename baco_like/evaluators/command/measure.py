@@ -36,7 +36,7 @@ class Measure:
             the ends of lines. Other named groups are metrics.
         key: For ``json``: the key of the number, or of a list of numbers, in the object on standard output (or on its
             last line that is an object); ``a.b`` is the key ``b`` of the object ``a``. All other numbers of the object
-            are metrics; that of ``a.b`` is called ``a_b``. For ``metric``: its name.
+            are metrics; the name of ``a.b`` is ``a_b``. For ``metric``: its name.
         scale: For ``wall``: units of the objective in one second.
     """
 

@@ -22,7 +22,7 @@ Text = str | tuple[str, ...] | list[str]
 
 @dataclass(frozen=True)
 class _Placeholder:
-    """A placeholder: all of a value, one element of an order, or its elements with a separator of their own."""
+    """A placeholder: all of a value, one element of an order, or its elements with another separator."""
 
     name: str
     position: int | None = None
