@@ -31,6 +31,7 @@ from baco_like.running.progress import (
     in_words,
     is_censored,
 )
+from baco_like.surrogates.ranking_ensemble import OWN_WEIGHT
 
 # Okabe and Ito's palette, which colour-blind readers can tell apart.
 _BEST_COLOUR, _VALUE_COLOUR = "#0072b2", "#9a9a9a"
@@ -52,6 +53,7 @@ class Summary:
         failures: Number of failed trials by failure word; censored trials are not failures.
         messages: The most frequent message (its first line) of each failure word.
         censored: Number of censored trials by reason: ``slow``, or ``at the time limit``.
+        prior_weights: Weight of each related task in the last suggestion of a model.
         confirmation: The repeated measurements of the best trials and the default, or None.
         drift: One sentence for each change of the machine during the run.
     """
@@ -63,6 +65,7 @@ class Summary:
     failures: Mapping[str, int]
     messages: Mapping[str, str] = field(default_factory=dict)
     censored: Mapping[str, int] = field(default_factory=dict)
+    prior_weights: Mapping[str, float] = field(default_factory=dict)
     confirmation: Confirmation | None = None
     drift: tuple[str, ...] = ()
 
@@ -120,8 +123,18 @@ def summarise(history: History, objective: Objective, threshold: float = 0.05) -
         dict(failures.most_common()),
         {word: counts.most_common(1)[0][0] for word, counts in messages.items()},
         dict(Counter(censoring(trial) for trial in history.trials if is_censored(trial))),
+        _prior_weights(history.trials),
         drift=tuple(read_drift(history, threshold).describe()),
     )
+
+
+def _prior_weights(trials: Sequence[Trial]) -> dict[str, float]:
+    """Return the weight of each related task in the last suggestion that a model has made."""
+    for trial in reversed(trials):
+        weights = trial.tag.get("weights") if isinstance(trial.tag, Mapping) else None
+        if isinstance(weights, Mapping):
+            return {str(k): float(w) for k, w in weights.items() if k != OWN_WEIGHT}
+    return {}
 
 
 def format_summary(summary: Summary) -> str:
@@ -152,7 +165,17 @@ def format_summary(summary: Summary) -> str:
     n = len(best)
     lines = [lines[0], rule, *lines[1 : n + 1], rule, *lines[n + 1 :]]
     total = f"\n{summary.evaluations} evaluations; failures: {failures}"
-    return "\n".join([*lines, *_verdict(summary), total])
+    return "\n".join([*lines, *_verdict(summary), total, *_useless_priors(summary)])
+
+
+def _useless_priors(summary: Summary) -> list[str]:
+    """Return a sentence about each prior that has no weight."""
+    return [
+        f"The prior {name} has no weight: it ranks the results of this run no better than chance, or worse than the "
+        "run's own model does."
+        for name, weight in summary.prior_weights.items()
+        if weight == 0.0
+    ]
 
 
 def _verdict(summary: Summary) -> list[str]:
@@ -263,6 +286,7 @@ def write_best(
         "failures": dict(summary.failures),
         "failure_messages": dict(summary.messages),
         "censored": dict(summary.censored),
+        "prior_weights": dict(summary.prior_weights),
         "seed": seed,
         "drift": list(summary.drift),
         "is_default": summary.is_default_best,

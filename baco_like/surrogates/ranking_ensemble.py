@@ -28,6 +28,9 @@ from baco_like.surrogates.protocol import Data, Featured, GaussianModel, Gaussia
 _LARGE = 1000
 """Read-only arrays of at least this number of rows are cached: the listed feasible set comes at every suggestion."""
 
+OWN_WEIGHT = "this run"
+"""The name of this task's own model among the weights."""
+
 GUARD = 95.0
 """A source is left out if its median loss exceeds this percentile of the target model's losses."""
 
@@ -154,7 +157,7 @@ class RankingEnsemble:
         kept = [
             replace(m, weight=float(w)) for m, w in zip(members, weights, strict=True) if w > 0.0
         ]
-        names = {m.source.name if m.source else "this run": round(m.weight, 4) for m in kept}
+        names = {m.source.name if m.source else OWN_WEIGHT: round(m.weight, 4) for m in kept}
         notes = {**own.hyperparameters, "weights": names, "differences": differences}
         return EnsembleModel(tuple(kept), notes)
 

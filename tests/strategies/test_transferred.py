@@ -18,6 +18,8 @@ from baco_like import (
     WarmStart,
     tune,
 )
+from baco_like.records import Objective
+from baco_like.running.summary import format_summary, summarise
 from baco_like.strategies.auto import Auto
 from baco_like.strategies.protocol import RelatedTask
 from baco_like.testing.strategies import (
@@ -149,6 +151,22 @@ def test_the_weights_are_in_the_journal_and_names_stay_apart():
     noted = [optimizer.why(trial).get("weights", {}) for trial in optimizer.trials]
     assert {"list", "this run"} & set().union(*noted)
     assert set().union(*noted) <= {"list", "list (2)", "this run"}
+
+
+def test_a_prior_without_weight_is_said():
+    optimizer = Optimizer(SPACE, warm_start=WarmStart(known(lambda c: 1 / cost(c)), "prior"))
+    for _ in range(8):
+        trial = optimizer.suggest()
+        optimizer.observe(trial, cost(trial))
+    assert optimizer.why(optimizer.trials[-1])["weights"] == {"list": 0.0, "this run": 1.0}
+    summary = summarise(optimizer.history, Objective())
+    assert summary.prior_weights == {"list": 0.0}
+    assert "The prior list has no weight: " in format_summary(summary)
+    helpful = Optimizer(SPACE, warm_start=WarmStart(known(cost), "prior"))
+    for _ in range(4):
+        trial = helpful.suggest()
+        helpful.observe(trial, cost(trial))
+    assert "no weight" not in format_summary(summarise(helpful.history, Objective()))
 
 
 ALL_KINDS = Space(

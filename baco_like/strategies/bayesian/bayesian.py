@@ -25,7 +25,7 @@ from baco_like.spaces import Space
 from baco_like.spaces.design import uniform
 from baco_like.strategies.protocol import Prediction, Problem, Proposals, RelatedTask, Strategy
 from baco_like.surrogates import FeasibilityModel, FeasibilitySurrogate
-from baco_like.surrogates.ranking_ensemble import RankingEnsemble, Source
+from baco_like.surrogates.ranking_ensemble import OWN_WEIGHT, RankingEnsemble, Source
 from baco_like.surrogates.registry import create_surrogate
 from baco_like.surrogates.transform import FitScale, Scale, Transform
 
@@ -341,11 +341,12 @@ class TransferLearning:
     def ask(
         self, problem: Problem, history: History, state: _Sources, n: int, rng: Rng
     ) -> Sequence[Proposal]:
-        """Return n proposals; their tags hold the weights of the tasks if any weight is above 0."""
+        """Return n proposals; the tags of those that a model has made hold the weights of the tasks."""
         if history.where(Status.OK).sum() < _NEEDED:
             return self._propose_by_tasks(problem, history, state, n, rng)
         proposals = self._with_ensemble(state, history).ask(problem, history, state.inner, n, rng)
-        return [replace(p, tag=_with_weights(p.tag)) for p in proposals]
+        names = [source.name for source, _ in state.tasks]
+        return [replace(p, tag=_with_weights(p.tag, names)) for p in proposals]
 
     def tell(
         self, problem: Problem, state: _Sources, observation: Observation, rng: Rng
@@ -412,10 +413,17 @@ class TransferLearning:
         return [Proposal(row, {"phase": "sources"}) for row in rows]
 
 
-def _with_weights(tag: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a tag with a copy of the weights of the tasks, which are among the hyperparameters."""
-    weights = tag.get("hyperparameters", {}).get("weights")
-    return tag if weights is None else {**tag, "weights": weights}
+def _with_weights(tag: Mapping[str, Any], names: Sequence[str]) -> Mapping[str, Any]:
+    """Return a tag with the weights of the tasks, which are among the hyperparameters if any is above 0.
+
+    Args:
+        tag: The tag of a proposal.
+        names: The names of the tasks.
+    """
+    if "hyperparameters" not in tag:
+        return tag
+    weights = tag["hyperparameters"].get("weights", {OWN_WEIGHT: 1.0})
+    return {**tag, "weights": {**dict.fromkeys(names, 0.0), **weights}}
 
 
 def _slope(source: Scale, target: Scale) -> float:
