@@ -34,6 +34,7 @@ __all__ = [
     "Infeasible",
     "Integer",
     "JournalError",
+    "LowOutlook",
     "MaxEvals",
     "MaxFailures",
     "MaxTime",

@@ -27,6 +27,13 @@ from baco_like.parameters.registry import PARAMETER_TYPES
 from baco_like.records import Direction, Limits, Noise, Objective
 from baco_like.running.confirming import ConfirmationSettings
 from baco_like.running.control import RECHECK, ControlSettings
+from baco_like.running.stopping import (
+    LowOutlook,
+    MaxFailures,
+    NoImprovement,
+    StoppingRule,
+    Target,
+)
 from baco_like.spaces import Space
 
 if sys.version_info >= (3, 11):
@@ -73,6 +80,7 @@ class RunFile:
         evaluations: Largest number of evaluations, or None.
         seconds: Limit of wall time in seconds, or None; at least one limit is set.
         identical_failures: Number of equal failures in a row, before the first success, that end the run; 0: never.
+        rules: Further rules that end the run.
         strategy: Name of the strategy.
         seed: The run's only seed.
         initial: Size of the initial design, or None for the strategy's default.
@@ -92,6 +100,7 @@ class RunFile:
     evaluations: int | None = None
     seconds: float | None = None
     identical_failures: int = 10
+    rules: tuple[StoppingRule, ...] = ()
     strategy: str = "auto"
     seed: int = 0
     initial: int | None = None
@@ -218,14 +227,47 @@ def _read_objective(table: Table) -> Objective:
 
 
 def _read_budget(table: Table) -> dict[str, Any]:
-    table.only(("evaluations", "seconds", "identical_failures"))
+    """Return the limits, and the rules that may end the run before."""
+    keys = ("evaluations", "seconds", "identical_failures")
+    table.only((*keys, "target", "no_improvement", "max_failures", "outlook"))
     if not (table.has("evaluations") or table.has("seconds")):
         raise RunFileError("[budget] needs 'evaluations', 'seconds' or both")
     return {
         "evaluations": table.whole("evaluations", low=1) if table.has("evaluations") else None,
         "seconds": table.positive("seconds") if table.has("seconds") else None,
         "identical_failures": table.whole("identical_failures", 10),
+        "rules": _read_rules(table),
     }
+
+
+def _read_rules(table: Table) -> tuple[StoppingRule, ...]:
+    """Return the rules in [budget]: a number, or a table of a rule's settings with percents instead of shares."""
+    rules: list[StoppingRule] = []
+    if table.has("target"):
+        rules.append(Target(table.number("target")))
+    if table.has("max_failures"):
+        rules.append(MaxFailures(table.whole("max_failures", low=1)))
+    if table.has("no_improvement"):
+        evaluations, percent = _read_rule(table, "no_improvement", 0.0)
+        rules.append(NoImprovement(evaluations, percent / 100.0))
+    if table.has("outlook"):
+        evaluations, percent = _read_rule(table, "outlook", 1.0)
+        if not percent:
+            raise table.table("outlook").error("percent", percent, "a number above 0 and below 100")
+        rules.append(LowOutlook(evaluations, percent / 100.0))
+    return tuple(rules)
+
+
+def _read_rule(table: Table, key: str, percent: float) -> tuple[int, float]:
+    """Return the evaluations and percent of ``key = 40`` or ``key = { evaluations = 40, percent = 1 }``."""
+    if not isinstance(table.entries[key], dict):
+        return table.whole(key, low=1), percent
+    inner = table.table(key)
+    inner.only(("evaluations", "percent"))
+    least = inner.number("percent", percent)
+    if not 0.0 <= least < 100.0:
+        raise inner.error("percent", least, "a number from 0 to below 100")
+    return inner.whole("evaluations", low=1), least
 
 
 def _read_optimizer(table: Table) -> dict[str, Any]:

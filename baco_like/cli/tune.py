@@ -89,7 +89,8 @@ def _run_and_confirm(
         (MaxTime, run_file.seconds),
         (IdenticalFailures, run_file.identical_failures or None),
     )
-    stop = AnyOf(tuple(rule(limit) for rule, limit in limits if limit is not None))
+    given = tuple(rule(limit) for rule, limit in limits if limit is not None)
+    stop = AnyOf((*given, *run_file.rules))
     unit = run_file.objective.unit
     progress = show_progress(sys.stdout, run_file.evaluations, unit, run_file.seconds)
     confirmation = None

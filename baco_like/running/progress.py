@@ -11,12 +11,21 @@ from typing import Any, Protocol, TextIO, final
 
 from baco_like._optional import require
 from baco_like._output import silence
-from baco_like.exceptions import MissingExtra
+from baco_like._threads import thread_limit
+from baco_like.exceptions import MissingExtra, TrialError
+from baco_like.explanations import estimate_outlook
 from baco_like.records import History, Status, Trial
 from baco_like.records.drift import drift_notes
+from baco_like.running.stopping import OUTLOOK_EVERY
 
 _BAR_WITHOUT_ESTIMATE = "{l_bar}{bar}| {n_fmt}/{total_fmt} [{elapsed}{postfix}]"
 """A bar of tqdm for tasks with a time limit, which tqdm's estimate of the remaining time would ignore."""
+
+OUTLOOK_SHARE = 0.02
+"""Largest share of the time of a run that is spent on the outlook in the progress."""
+
+OUTLOOK_SECONDS = 1.0
+"""Assumed time of the first outlook, with the imports that it needs."""
 
 
 @final
@@ -133,6 +142,7 @@ class TrialProgress:
     def __init__(self, display: Display, unit: str = "", threshold: float = 0.05) -> None:
         self._threshold = threshold
         self._display, self._unit = display, f" {unit}" if unit else ""
+        self._outlook = OutlookText()
         self._failures: Counter[str] = Counter()
         self._censored: Counter[str] = Counter()
         self._counted = 0
@@ -154,6 +164,7 @@ class TrialProgress:
         for label, counts in (("failed", self._failures), ("censored", self._censored)):
             if counts:
                 text += f", {label}: {in_words(counts)}"
+        text += self._outlook.update(history)
         self._display.show(history.evaluations, text, notes)
 
     def close(self) -> None:
@@ -164,6 +175,33 @@ class TrialProgress:
         return format_result(trial) + (
             "" if trial.value is None and trial.bound is None else self._unit
         )
+
+
+@final
+class OutlookText:
+    """Tells in a few words whether it is worth going on; the outlook is computed now and then.
+
+    Computing it may take `OUTLOOK_SHARE` of the time of the run, so a run of a few seconds shows none.
+    """
+
+    def __init__(self) -> None:
+        self._started, self._spent, self._cost = time.monotonic(), 0.0, OUTLOOK_SECONDS
+        self._due, self._text = OUTLOOK_EVERY, ""
+
+    def update(self, history: History) -> str:
+        """Return the latest outlook as the end of a text; empty before the first."""
+        allowed = OUTLOOK_SHARE * (time.monotonic() - self._started)
+        if history.evaluations < self._due or self._spent + self._cost > allowed:
+            return self._text
+        self._due = history.evaluations + OUTLOOK_EVERY
+        start = time.monotonic()
+        with suppress(TrialError), thread_limit(1):
+            outlook = estimate_outlook(history)
+            expected = f"{100.0 * outlook.expected:.1f} %"
+            self._text = f", expected in the next {outlook.evaluations}: {expected} better"
+        self._cost = time.monotonic() - start
+        self._spent += self._cost
+        return self._text
 
 
 def format_result(trial: Trial) -> str:

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import math
 import operator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import SupportsFloat, final
 
 import numpy as np
 from typing_extensions import override
 
+from baco_like._threads import thread_limit
+from baco_like.exceptions import TrialError
 from baco_like.records import History, Status, StopRule, sign_of
+
+OUTLOOK_EVERY = 10
+"""Number of evaluations after which `LowOutlook` computes the outlook again."""
 
 
 class StoppingRule:
@@ -178,6 +183,64 @@ class IdenticalFailures(StoppingRule):
             return None
         message = last[-1].message.partition("\n")[0]
         return f"{self.failures} evaluations in a row failed alike, with {last[-1].failure}: {message:.300}"
+
+
+@final
+@dataclass(frozen=True)
+class LowOutlook(StoppingRule):
+    """End when the models expect the next ``evaluations`` trials to improve the best cost by less than ``rel``.
+
+    The outlook (see `baco_like.explanations.estimate_outlook`) is computed again after every tenth evaluation, because
+    it takes tenths of a second. It depends on the observations up to there only, so a resumed run ends at the same one.
+
+    Attributes:
+        evaluations: Number of the next evaluations.
+        rel: Least improvement, relative to the best value; 0.01 is 1 %.
+        least: Number of evaluations before which the rule never ends a run; models of fewer expect far too much or
+            nothing.
+    """
+
+    evaluations: int = 20
+    rel: float = 0.01
+    least: int = 30
+    _last: dict[bytes, float] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        _check_count(self, "evaluations")
+        _check_count(self, "least")
+        _check_number("LowOutlook(rel)", "a number", self.rel)
+        if not 0 < self.rel < 1:
+            raise ValueError(f"LowOutlook(rel) must be between 0 and 1, not {self.rel!r}")
+
+    @override
+    def reason(self, history: History, seconds: float) -> str | None:
+        checked = history.evaluations // OUTLOOK_EVERY * OUTLOOK_EVERY
+        if checked < self.least:
+            return None
+        expected = self._expected(history, history.warm + checked)
+        if expected is None or expected >= self.rel:
+            return None
+        return f"less than {100 * self.rel:g} % improvement expected within {self.evaluations} evaluations"
+
+    def _expected(self, history: History, count: int) -> float | None:
+        """Return the expected improvement after the first observations; None if too few of them succeeded."""
+        key = history.codes[:count].tobytes() + history.costs[:count].tobytes()
+        if key not in self._last:
+            self._last.clear()
+            self._last[key] = _expected_improvement(history, self.evaluations, count)
+        expected = self._last[key]
+        return None if math.isnan(expected) else expected
+
+
+def _expected_improvement(history: History, evaluations: int, count: int) -> float:
+    """Return the expected relative improvement, or NaN if there are too few successes."""
+    from baco_like.explanations import estimate_outlook
+
+    try:
+        with thread_limit(1):
+            return estimate_outlook(history, evaluations=evaluations, count=count).expected
+    except TrialError:
+        return math.nan
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,7 @@ from scipy.stats import spearmanr
 from baco_like import Optimizer, TrialError
 from baco_like.explanations import compute_importance, estimate_outlook
 from baco_like.explanations.importance import QUANTILE
+from baco_like.records import History
 
 EVALUATIONS = 100
 CHECKED = range(20, EVALUATIONS, 10)
@@ -77,8 +78,8 @@ def explained(columns: np.ndarray, y: np.ndarray) -> float:
     return float(means[group].var() / y.var())
 
 
-def one_job(name: str, seed: int, data: Path | None) -> runs.Row:
-    """Return the estimates of one run, and what it found."""
+def one_job(name: str, seed: int, data: Path | None, checked: Sequence[int]) -> runs.Row:
+    """Return the estimates of one run, and what it found; the outlook after each of the numbers in ``checked``."""
     problem = problems.problem(name, data)
     optimizer = Optimizer(problem.space, seed=seed)
     for _ in range(EVALUATIONS):
@@ -88,15 +89,21 @@ def one_job(name: str, seed: int, data: Path | None) -> runs.Row:
             optimizer.observe(trial, failed="runtime")
         else:
             optimizer.observe(trial, cost)
-    history = optimizer.history
+    return estimates(name, seed, problem, optimizer.history, checked)
+
+
+def estimates(
+    name: str, seed: int, problem: Problem, history: History, checked: Sequence[int]
+) -> runs.Row:
+    """Return the row of a run."""
     start = time.process_time()
     table = compute_importance(history, seed)
     seconds = time.process_time() - start
     effects = [table[n] for n in problem.space.active]
     outlooks = []
-    for count in CHECKED:
+    for count in checked:
         try:
-            o = estimate_outlook(history, seed, evaluations=AHEAD, count=count)
+            o = estimate_outlook(history, evaluations=AHEAD, count=count)
         except TrialError:
             continue
         outlooks.append([count, o.expected, o.remaining, o.low, o.high])
@@ -232,6 +239,9 @@ def stopping_table(rows: Sequence[runs.Row], best: Mapping[str, float]) -> str:
 def main() -> None:
     parser: argparse.ArgumentParser = runs.arguments(__doc__)
     parser.add_argument("--data", type=Path, help="folder of the recorded spaces, as for suite.py")
+    parser.add_argument(
+        "--outlook-seeds", type=int, help="seeds whose outlook is computed; the default is all"
+    )
     parser.add_argument("--spaces", help="names, separated by commas")
     parser.add_argument("--importance", type=Path, help="Markdown file of the importance")
     parser.add_argument("--outlook", type=Path, help="Markdown file of the outlook")
@@ -239,11 +249,16 @@ def main() -> None:
     names = runs.select(args.spaces, SPACES)
     jobs = [(name, seed) for seed in range(args.seeds) for name in names]
     rows = runs.completed(
-        _Job(args.data), jobs, lambda row: (row["space"], row["seed"]), args.out, args.processes
+        _Job(args.data, args.outlook_seeds),
+        jobs,
+        lambda row: (row["space"], row["seed"]),
+        args.out,
+        args.processes,
     )
     rows = [row for row in rows if row["space"] in names]
     head = f"{runs.provenance()}\n\n{EVALUATIONS} evaluations of the default strategy on {len(names)} spaces."
     runs.publish(f"# Importance\n\n{head}\n\n{importance_table(rows, args.data)}", args.importance)
+    rows = [row for row in rows if row["outlooks"]]
     best = {name: problems.problem(name, args.data).best for name in names}
     parts = [outlook_table(rows, best), "## Stopping rule", stopping_table(rows, best)]
     runs.publish("\n\n".join(["# Outlook", head, *parts]), args.outlook)
@@ -252,11 +267,12 @@ def main() -> None:
 class _Job:
     """Runs a job; an object, because processes receive it by pickling."""
 
-    def __init__(self, data: Path | None) -> None:
-        self.data = data
+    def __init__(self, data: Path | None, outlook_seeds: int | None) -> None:
+        self.data, self.outlook_seeds = data, outlook_seeds
 
     def __call__(self, name: str, seed: int) -> runs.Row:
-        return one_job(name, seed, self.data)
+        wanted = self.outlook_seeds is None or seed < self.outlook_seeds
+        return one_job(name, seed, self.data, CHECKED if wanted else ())
 
 
 if __name__ == "__main__":
