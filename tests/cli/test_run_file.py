@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from baco_like import LowOutlook, MaxFailures, NoImprovement, Target
 from baco_like.cli import run_file as runfile
 from baco_like.exceptions import BacoError, EvaluatorError, RunFileError, SpaceError
 from baco_like.parameters import Gaussian
@@ -92,6 +93,40 @@ def test_all_settings_are_read(tmp_path: Path) -> None:
     assert run.folder == tmp_path.resolve()
     assert run.create_evaluator().capacity == 1
     assert [path.name for path in tmp_path.iterdir()] == ["run.toml"]
+
+
+def test_all_stopping_rules_are_read(tmp_path: Path) -> None:
+    rules = """\
+target = 1.5
+no_improvement = 40
+max_failures = 20
+outlook = { evaluations = 30, percent = 0.5 }
+"""
+    run = runfile.read(write(tmp_path, GOOD.replace("seconds = 600\n", rules)))
+    expected = (Target(1.5), MaxFailures(20), NoImprovement(40), LowOutlook(30, 0.005))
+    assert run.rules == expected
+    text = GOOD.replace(
+        "seconds = 600", "outlook = 25\nno_improvement = { evaluations = 9, percent = 2 }"
+    )
+    rules = (NoImprovement(9, 0.02), LowOutlook(25, 0.01))
+    assert runfile.read(write(tmp_path, text)).rules == rules
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('target = "fast"', r"\[budget\] target = 'fast'"),
+        ("no_improvement = 0", r"\[budget\] no_improvement = 0"),
+        ("max_failures = 1.5", r"\[budget\] max_failures = 1.5"),
+        ("outlook = { percent = 1 }", r"evaluations"),
+        ("outlook = { evaluations = 5, percent = 0 }", r"percent = 0.* above 0"),
+        ("outlook = { evaluations = 5, percent = 100 }", r"percent = 100"),
+        ("outlook = { evaluation = 5 }", r"no key 'evaluation'; did you mean 'evaluations'"),
+    ],
+)
+def test_wrong_stopping_rules_are_refused(tmp_path: Path, line: str, message: str) -> None:
+    with pytest.raises(RunFileError, match=message):
+        runfile.read(write(tmp_path, GOOD.replace("seconds = 600", line)))
 
 
 def test_the_old_key_goal_works_with_a_warning(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import struct
 import sys
 import termios
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -325,3 +326,38 @@ def test_the_plot_is_written(tmp_path):
     assert model_start(opt.trials) is None
     plot_convergence(opt.history, TIME, tmp_path / "plot.png")
     assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")
+
+
+# Outlook in the progress ------------------------------------------------------------------------------------------
+
+
+def test_the_outlook_is_shown_now_and_then(monkeypatch):
+    clock, computed = [0.0], []
+
+    def compute(history):
+        computed.append(history.evaluations)
+        clock[0] += 0.5
+        return SimpleNamespace(expected=0.021, evaluations=20)
+
+    monkeypatch.setattr(progress, "estimate_outlook", compute)
+    monkeypatch.setattr(progress.time, "monotonic", lambda: clock[0])
+    text = progress.OutlookText()
+    shown = {}
+    for evaluations in range(1, 41):
+        clock[0] += 10.0
+        shown[evaluations] = text.update(SimpleNamespace(evaluations=evaluations))
+    assert shown[9] == ""
+    assert shown[10] == shown[40] == ", expected in the next 20: 2.1 % better"
+    assert computed == [10, 20, 30, 40]
+
+
+def test_a_fast_run_spends_no_time_on_the_outlook(monkeypatch):
+    monkeypatch.setattr(progress, "estimate_outlook", pytest.fail)
+    text = progress.OutlookText()
+    assert text.update(SimpleNamespace(evaluations=100)) == ""
+
+
+def test_a_run_of_failures_shows_no_outlook(monkeypatch):
+    monkeypatch.setattr(progress, "OUTLOOK_SECONDS", 0.0)
+    failing = optimizer([("compile", "no header")] * 10)
+    assert progress.OutlookText().update(failing.history) == ""

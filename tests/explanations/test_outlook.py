@@ -1,0 +1,117 @@
+import dataclasses
+
+import numpy as np
+import pytest
+
+from baco_like import MaxEvals, Optimizer, Space, TrialError
+from baco_like.explanations import estimate_outlook
+from baco_like.explanations.outlook import _expected_gain
+from baco_like.running import LowOutlook
+
+
+def valley(evaluations, strategy="auto"):
+    """Return a run that finds the bottom of a smooth valley."""
+    optimizer = Optimizer(Space({"x": range(40), "y": range(40)}), strategy=strategy)
+    for _ in range(evaluations):
+        trial = optimizer.suggest()
+        optimizer.observe(
+            trial, 1.0 + ((trial["x"] - 25) / 20) ** 2 + ((trial["y"] - 10) / 20) ** 2
+        )
+    return optimizer
+
+
+@pytest.fixture(scope="module")
+def converged():
+    return valley(40)
+
+
+def test_nothing_is_left_at_the_bottom_of_a_valley(converged):
+    outlook = converged.outlook()
+    assert outlook.best == converged.best_value
+    assert outlook.low <= outlook.remaining <= outlook.high < 0.02
+    assert outlook.expected < 0.005
+
+
+def test_much_is_left_at_the_start(converged):
+    early = estimate_outlook(converged.history, count=6)
+    assert early.expected > converged.outlook().expected
+    assert early.trials == 6
+
+
+def test_more_evaluations_are_expected_to_find_more(converged):
+    few, many = (estimate_outlook(converged.history, evaluations=n, count=8) for n in (1, 30))
+    assert few.expected <= many.expected
+
+
+def test_it_depends_on_the_first_observations_only(converged):
+    shorter = valley(20)
+    assert estimate_outlook(converged.history, count=20) == estimate_outlook(shorter.history)
+
+
+def test_the_improvement_of_a_maximum_is_relative_too():
+    optimizer = Optimizer(Space({"x": range(50)}), "maximize", strategy="random_search")
+    for _ in range(10):
+        trial = optimizer.suggest()
+        optimizer.observe(trial, 10.0 + trial["x"])
+    outlook = optimizer.outlook(5)
+    assert outlook.best == optimizer.best_value
+    assert 0.0 <= outlook.expected < 0.5
+
+
+def test_an_exhausted_space_has_no_outlook():
+    optimizer = Optimizer(Space({"x": range(8)}), strategy="exhaustive")
+    optimizer.observe(trials := optimizer.suggest(8), [float(t["x"] + 1) for t in trials])
+    outlook = optimizer.outlook()
+    assert (outlook.expected, outlook.remaining, outlook.high) == (0.0, 0.0, 0.0)
+    assert str(outlook).startswith("0 % better expected within the next 20 evaluations")
+
+
+def test_the_greedy_choice_counts_failures():
+    gains = np.tile([0.5, 0.2], (8, 1))
+    assert _expected_gain(gains, np.array([1.0, 1.0]), 1) == pytest.approx(0.5)
+    assert _expected_gain(gains, np.array([0.1, 1.0]), 1) == pytest.approx(0.2)
+
+
+def test_wrong_arguments_are_refused(converged):
+    with pytest.raises(ValueError, match="evaluations = 0"):
+        converged.outlook(0)
+    with pytest.raises(TrialError, match="needs 5 successful trials"):
+        estimate_outlook(converged.history, count=3)
+
+
+def test_the_rule_ends_a_converged_run(converged):
+    rule = LowOutlook(20, rel=0.01)
+    text = "less than 1 % improvement expected within 20 evaluations"
+    assert (rule | MaxEvals(100)).reason(converged.history, 0.0) == text
+    assert rule.reason(valley(29).history, 0.0) is None
+
+
+def test_the_rule_looks_at_every_tenth_evaluation_only(converged, monkeypatch):
+    rule, computed = LowOutlook(20, least=20), []
+    monkeypatch.setattr(
+        "baco_like.running.stopping._expected_improvement",
+        lambda history, evaluations, count: computed.append(count) or 0.5,
+    )
+    optimizer = valley(20, "random_search")
+    for n in range(20, 32):
+        assert rule.reason(optimizer.history, 0.0) is None
+        optimizer.observe(optimizer.suggest(), 5.0 + n)
+    assert computed == [20, 30]
+    resumed = dataclasses.replace(rule)
+    assert resumed.reason(optimizer.history, 0.0) is None
+    assert computed[-1] == 30
+
+
+def test_the_rule_waits_for_successes():
+    optimizer = Optimizer(Space({"x": range(100)}), strategy="random_search")
+    for _ in range(30):
+        optimizer.observe(optimizer.suggest(), failed="compile")
+    assert LowOutlook().reason(optimizer.history, 0.0) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("evaluations", 0), ("rel", 0.0), ("rel", 1.5), ("least", 0)]
+)
+def test_wrong_settings_of_the_rule_are_refused(name, value):
+    with pytest.raises(ValueError, match=rf"LowOutlook\({name}\)"):
+        LowOutlook(**{name: value})
