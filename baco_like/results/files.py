@@ -21,6 +21,17 @@ from baco_like.journal.json_lines import sync_folder
 LARGEST = 64 * 2**20
 """Most bytes of a file, unpacked, unless the user allows more with ``large``."""
 
+MOST_RESULTS, MOST_CELLS = 300_000, 8_000_000
+"""Most results of a file, and most cells of a CSV file, unless the user allows more.
+
+A result takes about 2 KB of memory, and short rows make 3 million results in 64 MiB.
+"""
+
+_ALLOW = (
+    "if it is the right file, allow it: --large on the command line, large=True in Python, large = true in the table "
+    "of a run file"
+)
+
 _BLOCK = 2**20
 
 
@@ -69,10 +80,7 @@ def read_bytes(path: Path, large: bool = False) -> bytes:
     with _open_unpacked(path) as stream:
         data = stream.read(-1 if large else LARGEST + 1)
     if not large and len(data) > LARGEST:
-        raise RunFileError(
-            f"{path} has more than {LARGEST // 2**20} MiB (unpacked); if it is the right file, allow it: --large on "
-            "the command line, large=True in Python, large = true in the table of a run file"
-        )
+        raise RunFileError(f"{path} has more than {LARGEST // 2**20} MiB (unpacked); {_ALLOW}")
     return data
 
 
@@ -83,6 +91,27 @@ def read_text(path: Path, large: bool = False) -> str:
         RunFileError: The file cannot be read or unpacked, or has more than `LARGEST` bytes and is not ``large``.
     """
     return read_bytes(path, large).decode("utf-8-sig", errors="replace")
+
+
+def check_number(results: int, large: bool, what: str = "results") -> None:
+    """Refuse files of too many results, which would take gigabytes of memory.
+
+    Raises:
+        RunFileError: There are more than `MOST_RESULTS`, and ``large`` is false.
+    """
+    if not large and results > MOST_RESULTS:
+        raise RunFileError(f"it has {results} {what}, more than {MOST_RESULTS}; {_ALLOW}")
+
+
+def check_table(text: str, large: bool) -> None:
+    """Refuse CSV files of too many rows or cells before they are parsed.
+
+    Raises:
+        RunFileError: There are more than `MOST_RESULTS` lines or `MOST_CELLS` commas, and ``large`` is false.
+    """
+    check_number(text.count("\n") + text.count("\r") - text.count("\r\n"), large, "lines")
+    if not large and text.count(",") > MOST_CELLS:
+        raise RunFileError(f"it has more than {MOST_CELLS} cells; {_ALLOW}")
 
 
 def hash_of_files(paths: Iterable[Path], prefix: str = "") -> str:

@@ -18,7 +18,14 @@ from typing import Any
 
 from baco_like.exceptions import BacoWarning, RunFileError
 from baco_like.records.trial import Status
-from baco_like.results.files import is_packed, read_beginning, read_text, replace_file
+from baco_like.results.files import (
+    check_number,
+    check_table,
+    is_packed,
+    read_beginning,
+    read_text,
+    replace_file,
+)
 from baco_like.results.hypermapper_csv import from_samples, samples_bytes, writable
 from baco_like.results.journal_file import from_journal
 from baco_like.results.kernel_tuner_cache import cache_bytes, cut_off_cache, from_cache
@@ -53,7 +60,7 @@ def read(
     Args:
         path: The file.
         objective: Name of the measurement to use as the value; None uses the one that the file names.
-        large: Whether the file may have more than 64 MiB, unpacked. Journals may in any case.
+        large: Whether the file may have more than 64 MiB, unpacked, or 300,000 results. Journals may in any case.
 
     Raises:
         RunFileError: The file cannot be read, is too large, has an unknown format (the message lists the
@@ -66,7 +73,7 @@ def read(
     try:
         if is_journal and is_packed(file):
             raise RunFileError("it is a compressed journal; unpack it first")
-        recorded = from_journal(file) if is_journal else _read(text, objective)
+        recorded = from_journal(file) if is_journal else _read(text, objective, large)
     except RunFileError as error:
         raise RunFileError(f"{file}: {_line(error)}") from None
     except (LookupError, TypeError, ValueError, AttributeError, csv.Error) as error:
@@ -139,12 +146,15 @@ def _line(error: Exception) -> str:
     return " ".join(str(error).split())[:500]
 
 
-def _read(text: str, objective: str | None) -> Recording:
+def _read(text: str, objective: str | None, large: bool) -> Recording:
     try:
         document = json.loads(text)
     except (ValueError, RecursionError):
         document = cut_off_cache(text)
     if isinstance(document, dict):
+        for key, kind in (("results", list), ("cache", dict), ("Results", list)):
+            if isinstance(document.get(key), kind):
+                check_number(len(document[key]), large)
         if isinstance(document.get("results"), list):
             return from_t4(document, objective)
         if isinstance(document.get("cache"), dict):
@@ -157,6 +167,7 @@ def _read(text: str, objective: str | None) -> Recording:
     first_line = text.partition("\n")[0]
     is_text = "\0" not in first_line  # a database begins with a name and a zero byte
     if document is None and is_text and "," in first_line and text.lstrip()[0] not in "{[":
+        check_table(text, large)
         return _read_csv(text, objective)
     raise RunFileError(f"unknown format; known formats are {_TRIED}")
 

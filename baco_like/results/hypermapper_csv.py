@@ -13,7 +13,7 @@ from typing import Any
 
 from baco_like.exceptions import RunFileError
 from baco_like.records.trial import Outcome, Trial
-from baco_like.results.files import read_text, replace_file
+from baco_like.results.files import check_table, read_text, replace_file
 from baco_like.results.hypermapper_columns import Feasibility, Layout, number
 from baco_like.results.recording import Recording, recording
 
@@ -79,7 +79,7 @@ def read_csv(
     Args:
         path: The file.
         layout: The columns.
-        large: Whether the file may have more than 64 MiB, unpacked.
+        large: Whether the file may have more than 64 MiB, unpacked, or 300,000 lines.
 
     Raises:
         RunFileError: The file cannot be read, is too large, or lacks a column; a row has a wrong number of cells,
@@ -87,6 +87,10 @@ def read_csv(
     """
     file = Path(path)
     text = read_text(file, large)
+    try:
+        check_table(text, large)
+    except RunFileError as error:
+        raise RunFileError(f"{file}: {error}") from None
     whole = text[: text.rfind("\n") + 1]
     lines = csv.reader(io.StringIO(whole), skipinitialspace=True)
     configs: list[dict[str, Any]] = []

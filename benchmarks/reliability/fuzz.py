@@ -332,12 +332,16 @@ def where(error: BaseException) -> str:
 
 def outcome(target: Target, path: Path) -> tuple[str, str]:
     """Read one input; return its outcome, and a description of the defect or an empty text."""
-    signal.setitimer(signal.ITIMER_PROF, PATIENCE, 1)  # again each second, should a reader catch it
-    signal.setitimer(signal.ITIMER_REAL, 5 * PATIENCE, 1)  # a reader that waits
+    signal.setitimer(signal.ITIMER_PROF, PATIENCE, 9)  # again after 9 s, should a reader catch it
+    signal.setitimer(signal.ITIMER_REAL, 5 * PATIENCE, 9)  # a reader that waits
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            target.read(path)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                target.read(path)
+        finally:
+            signal.setitimer(signal.ITIMER_PROF, 0)
+            signal.setitimer(signal.ITIMER_REAL, 0)
         return "read", ""
     except BacoError as error:
         return where(error), ""
@@ -345,9 +349,6 @@ def outcome(target: Target, path: Path) -> tuple[str, str]:
         return where(error), f"takes more than {PATIENCE} s of CPU ({where(error)})"
     except BaseException as error:
         return where(error), f"{where(error)}: {error}"[:300]
-    finally:
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 def write_input(path: Path, data: bytes) -> None:

@@ -1,5 +1,6 @@
 """Files of results are read up to 64 MiB, unpacked, unless the user allows more."""
 
+import contextlib
 import gzip
 import json
 import os
@@ -136,3 +137,36 @@ def test_a_damaged_packed_file_is_refused(tmp_path, cut):
         path.write_bytes(content)
         with pytest.raises(RunFileError, match=r"cannot be read|damaged"):
             read(path)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a,b,time\n" + "1,2,3.5\n" * 31,
+        "a,b,time\r" + "1,2,3.5\r" * 31 + "\n",
+        json.dumps({"results": [{}] * 31}),
+        json.dumps({"cache": {str(i): {} for i in range(31)}}),
+        json.dumps({"Results": [{}] * 31}),
+    ],
+)
+def test_too_many_results_are_refused_before_they_are_read(tmp_path, monkeypatch, text):
+    """A row of 10 bytes takes 2 KB of memory."""
+    monkeypatch.setattr(files, "MOST_RESULTS", 30)
+    path = tmp_path / "results"
+    path.write_text(text, newline="")
+    with pytest.raises(RunFileError, match=r"results: it has 3[123] \w+, more than 30; .*--large"):
+        read(path)
+    if "results" not in text.lower() and "cache" not in text:
+        with pytest.raises(RunFileError, match=r"more than 30; .*--large"):
+            read_samples(path, Layout(SPACE.parameters, "time"))
+    with contextlib.suppress(RunFileError):  # some are not complete
+        assert len(read(path, large=True)) > 0
+
+
+def test_too_many_cells_are_refused_before_they_are_read(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "MOST_CELLS", 30)
+    path = tmp_path / "results.csv"
+    path.write_text("a,b,time\n" + "1,2,3.5\n" * 20)
+    with pytest.raises(RunFileError, match=r"it has more than 30 cells; .*--large"):
+        read(path)
+    assert len(read(path, large=True)) > 0
