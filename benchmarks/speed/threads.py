@@ -1,4 +1,4 @@
-"""Measure one suggest() + observe() with and without the limit of one thread, on an idle and on a busy machine.
+"""Measure one suggest() + observe() with and without the limit of one thread, alone and beside busy processes.
 
     python benchmarks/speed/threads.py --data DIR [--repeats 15] [--busy 4]
 
@@ -67,9 +67,9 @@ def main() -> None:
 
         child(args.data, args.repeats)
         return
-    print("| machine | threads | " + " | ".join(f"{n} observations" for n in SIZES) + " |")
-    print("|---|---|" + "---:|" * len(SIZES))
-    for machine, busy in (("idle", 0), (f"{args.busy} busy processes", args.busy)):
+    print("| busy processes | threads | " + " | ".join(f"{n} observations" for n in SIZES) + " |")
+    print("|---:|---|" + "---:|" * len(SIZES))
+    for busy in (0, args.busy):
         for name, threads in LIMITS.items():
             with ExitStack() as others:
                 for _ in range(busy):
@@ -78,7 +78,7 @@ def main() -> None:
                     others.callback(process.kill)
                 pairs = measure(str(Path(args.data).resolve()), threads, args.repeats)
             cells = [f"{cpu:.0f} / {wall:.0f} ms" for cpu, wall in pairs]
-            print(f"| {machine} | {name} | " + " | ".join(cells) + " |", flush=True)
+            print(f"| {busy} | {name} | " + " | ".join(cells) + " |", flush=True)
 
 
 if __name__ == "__main__":
