@@ -8,6 +8,7 @@ limits are exceeded.
 from __future__ import annotations
 
 import ast
+import difflib
 from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any, final
@@ -64,9 +65,11 @@ class Limits:
         values = {**outcome.metrics, objective: outcome.value}
         missing = [name for name in self.names if name not in values]
         if missing and strict:
+            close = difflib.get_close_matches(missing[0], values, n=1)
+            hint = f"; did you mean {close[0]!r}?" if close else ""
             raise TrialError(
                 f"trial {outcome.trial_id}: a limit reads {missing[0]!r}, which was not measured; measured were "
-                f"{', '.join(values)}"
+                f"{', '.join(values)}{hint}"
             )
         known = [c for c in self._conditions if values.keys() >= set(c.parameters)]
         broken = [c for c in known if not _holds(c, values)]

@@ -12,7 +12,7 @@ from typing_extensions import override
 
 from baco_like._threads import thread_limit
 from baco_like.exceptions import TrialError
-from baco_like.records import History, Status, StopRule, sign_of
+from baco_like.records import LIMIT, History, Status, StopRule, sign_of
 
 OUTLOOK_EVERY = 10
 """Number of evaluations after which `LowOutlook` computes the outlook again."""
@@ -158,13 +158,16 @@ class MaxFailures(StoppingRule):
         return f"{self.failures} failures" if failed >= self.failures else None
 
 
+_ABOUT_CONFIGS = ("constraints", LIMIT)
+
+
 @final
 @dataclass(frozen=True)
 class IdenticalFailures(StoppingRule):
     """End when, before the first success, a number of trials in a row have failed with the same word and message.
 
-    The cause is then the set-up rather than the configurations. The first lines of the messages are compared. The word
-    ``constraints`` is about configurations and does not count.
+    The cause is then the set-up rather than the configurations. The first lines of the messages are compared. The words
+    ``constraints`` and ``limit`` are about configurations and do not count.
     """
 
     failures: int = 10
@@ -177,7 +180,7 @@ class IdenticalFailures(StoppingRule):
         last = history.trials[history.warm :][-self.failures :]
         if len(last) < self.failures or history.where(Status.OK).any():
             return None
-        if any(t.status is not Status.FAILED or t.failure == "constraints" for t in last):
+        if any(t.status is not Status.FAILED or t.failure in _ABOUT_CONFIGS for t in last):
             return None
         if len({(t.failure, t.message.partition("\n")[0]) for t in last}) > 1:
             return None

@@ -141,3 +141,11 @@ def test_the_seconds_of_a_combined_rule():
     assert time_limit(MaxEvals(3)) is None
     assert time_limit(MaxEvals(3) | MaxTime(5) | MaxTime(4)) == 4
     assert time_limit(MaxEvals(3) & MaxTime(5)) is None
+
+
+@pytest.mark.parametrize("word", ["limit", "constraints"])
+def test_equal_failures_of_configurations_do_not_end_a_run(word):
+    optimizer = Optimizer({"x": [1, 2, 3, 4]})
+    for trial in optimizer.suggest(4):
+        optimizer.observe(trial, failed=word, message="size <= 3 is not satisfied: size = 4")
+    assert optimizer.should_stop(IdenticalFailures(3)) is None

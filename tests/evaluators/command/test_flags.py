@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -237,3 +238,56 @@ def test_the_installed_opt_answers() -> None:
     options = read_options("opt")
     assert options.numbers["inline-threshold"].default == 225
     assert "-enable-unroll-and-jam" in options.switches
+
+
+EVERY = flags(
+    on_off=["-funroll-loops", "-finline-functions", "-fno-associative-math", "-march=native"],
+    params={"max-unroll-times": [4, 16], "-falign-loops": [16, 32]},
+    groups={"model": ["", "-fvect-cost-model=dynamic"]},
+    level=["-O2", "-O3"],
+)
+CONFIGS = st.fixed_dictionaries(
+    {name: st.sampled_from(parameter.values) for name, parameter in EVERY.parameters.items()}
+)
+
+
+@given(CONFIGS, CONFIGS)
+def test_different_configurations_have_different_command_lines(
+    one: dict[str, Any], other: dict[str, Any]
+) -> None:
+    assert (EVERY.words(one) == EVERY.words(other)) == (one == other)
+    assert all(word.startswith("-") for word in EVERY.words(one))
+
+
+def test_clang_is_asked_for_its_switches_and_llvms_numbers(tmp_path: Path) -> None:
+    for name, text in (("types", LLVM_TYPES), ("defaults", LLVM_DEFAULTS), ("clang", CLANG)):
+        (tmp_path / name).write_text(text)
+    program = tmp_path / "clang"
+    program.rename(tmp_path / "switches")
+    program.write_text(
+        f"""#!/bin/sh
+cd {tmp_path}
+case "$*" in
+--version) echo "Debian clang version 14.0.6" ;;
+--help-hidden) cat switches ;;
+"-c -x c /dev/null -o /dev/null -O3 -mllvm --help-list-hidden") cat types ;;
+"-c -x c /dev/null -o /dev/null -O3 -mllvm --print-all-options") cat defaults ;;
+*) exit 1 ;;
+esac
+"""
+    )
+    program.chmod(0o755)
+    own = Flags(
+        on_off=["-fslp-vectorize", "-fno-plt"],
+        params={"inline-threshold": [75]},
+        level="-O3",
+        compiler=str(program),
+    )
+    assert own.parameters["inline_threshold"].values == (75, 225)
+    config = {"fslp_vectorize": True, "fno_plt": False, "inline_threshold": 75}
+    words = ["-O3", "-fslp-vectorize", "-mllvm", "-inline-threshold=75"]
+    assert own.words(config) == words
+    assert own.words({**config, "fno_plt": True, "inline_threshold": 225}) == [
+        *words[:2],
+        "-fno-plt",
+    ]
