@@ -71,7 +71,8 @@ def run(args: argparse.Namespace) -> int:
         )
         raise KeyboardInterrupt
     print_line(f"ended: {reason}; results are in {folder}")
-    if optimizer.best is not None:
+    own = optimizer.trials[optimizer.history.warm :]  # results of earlier runs do not count
+    if any(trial.value is not None for trial in own):
         return 0
     print(
         f"baco-like: no evaluation succeeded: {reason}; correct the cause, then start a new run",

@@ -177,8 +177,9 @@ class IdenticalFailures(StoppingRule):
 
     @override
     def reason(self, history: History, seconds: float) -> str | None:
-        last = history.trials[history.warm :][-self.failures :]
-        if len(last) < self.failures or history.where(Status.OK).any():
+        own = history.trials[history.warm :]
+        last = own[-self.failures :]
+        if len(last) < self.failures or any(trial.value is not None for trial in own):
             return None
         if any(t.status is not Status.FAILED or t.failure in _ABOUT_CONFIGS for t in last):
             return None

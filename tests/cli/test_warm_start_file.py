@@ -105,3 +105,16 @@ def test_a_value_that_is_no_table(folder):
     path.write_text('warm_start = "table.json"\n' + FILE)
     with pytest.raises(RunFileError, match="must be a table"):
         read(path)
+
+
+def test_successes_of_earlier_runs_do_not_hide_a_run_without_any(folder, capsys):
+    path = written(folder, '[warm_start]\nfile = "earlier.csv"\n')
+    text = path.read_text().replace('kind = "replay"\nfile = "table.json"', 'kind = "command"')
+    text = text.replace(
+        'kind = "command"', 'kind = "command"\nrun = "false {tile} {fast}"\nmeasure = "wall"'
+    )
+    text = text.replace("evaluations = 3", "evaluations = 5\nidentical_failures = 2")
+    path.write_text(text + "[objective]\nunit = 's'\n")
+    (folder / "earlier.csv").write_text("tile,fast,value\n8,no,3.5\n16,no,4.5\n")
+    assert cli.main(["tune", str(path), "--out", str(folder / "out")]) == 1
+    assert "2 evaluations in a row failed alike" in capsys.readouterr().err
