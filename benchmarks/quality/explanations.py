@@ -1,7 +1,7 @@
 """How right are importance and outlook? Compared with exact values on recorded spaces.
 
     OMP_NUM_THREADS=1 python benchmarks/quality/explanations.py --data DIR --out rows.jsonl --seeds 20 \
-        --importance results/importance.md --outlook results/outlook.md
+        --outlook-seeds 4 --optuna-seeds 5 --importance results/importance.md --outlook results/outlook.md
 
 Every run has 100 evaluations of the default strategy. The exact importance is computed from the whole table: the same
 shares of variance, with costs above the median counting as the median. The rank correlation is Spearman's, averaged
@@ -32,6 +32,7 @@ from scipy.stats import spearmanr
 from baco_like import Optimizer, TrialError
 from baco_like.explanations import compute_importance, estimate_outlook
 from baco_like.explanations.importance import QUANTILE
+from baco_like.parameters.protocol import ParameterKind
 from baco_like.records import History
 
 EVALUATIONS = 100
@@ -78,9 +79,15 @@ def explained(columns: np.ndarray, y: np.ndarray) -> float:
     return float(means[group].var() / y.var())
 
 
-def one_job(name: str, seed: int, data: Path | None, checked: Sequence[int]) -> runs.Row:
-    """Return the estimates of one run, and what it found; the outlook after each of the numbers in ``checked``."""
+def one_job(
+    name: str, seed: int, data: Path | None, checked: Sequence[int], reference: bool
+) -> runs.Row:
+    """Return the estimates of one run, and what it found.
+
+    The outlook is computed after each of the numbers in ``checked``, Optuna's importance if ``reference``.
+    """
     problem = problems.problem(name, data)
+    reference = reference and is_listed(problem)
     optimizer = Optimizer(problem.space, seed=seed)
     for _ in range(EVALUATIONS):
         trial = optimizer.suggest()
@@ -89,7 +96,8 @@ def one_job(name: str, seed: int, data: Path | None, checked: Sequence[int]) -> 
             optimizer.observe(trial, failed="runtime")
         else:
             optimizer.observe(trial, cost)
-    return estimates(name, seed, problem, optimizer.history, checked)
+    row = estimates(name, seed, problem, optimizer.history, checked)
+    return {**row, "optuna": optuna_shares(problem, optimizer.history)} if reference else row
 
 
 def estimates(
@@ -116,6 +124,70 @@ def estimates(
         "outlooks": outlooks,
         "best": np.minimum.accumulate(costs).tolist(),
     }
+
+
+def optuna_shares(problem: Problem, history: History) -> dict[str, list[float]]:
+    """Return what Optuna's evaluators make of the same trials, those that ran; only for spaces of listed values."""
+    import optuna
+
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    parameters = {name: problem.space.parameters[name] for name in problem.space.active}
+    study = optuna.create_study()
+    for trial in history.trials:
+        if trial.value is None:
+            continue
+        codes = {n: int(p.encode([trial[n]])[0, 0]) for n, p in parameters.items()}
+        ranges = {
+            n: optuna.distributions.IntDistribution(0, int(p.cardinality) - 1)
+            for n, p in parameters.items()
+        }
+        study.add_trial(
+            optuna.trial.create_trial(
+                params=codes, distributions=ranges, value=float(np.log(trial.value))
+            )
+        )
+    evaluators = {
+        "fANOVA": optuna.importance.FanovaImportanceEvaluator(seed=0),
+        "PED-ANOVA": optuna.importance.PedAnovaImportanceEvaluator(),
+    }
+    shares = {
+        label: optuna.importance.get_param_importances(study, evaluator=evaluator)
+        for label, evaluator in evaluators.items()
+    }
+    return {
+        label: [own.get(name, 0.0) for name in problem.space.active]
+        for label, own in shares.items()
+    }
+
+
+def is_listed(problem: Problem) -> bool:
+    """Return whether no parameter is a permutation or unordered, which Optuna's evaluators do not take as such."""
+    parameters = (problem.space.parameters[name] for name in problem.space.active)
+    return all(p.kind is ParameterKind.ORDERED for p in parameters)
+
+
+def optuna_table(rows: Sequence[runs.Row], data: Path | None) -> str:
+    """Return the rank correlations with the exact values of Optuna's evaluators, on the same trials as ours."""
+    lines = []
+    for name in SPACES:
+        own = [row for row in rows if row["space"] == name and "optuna" in row]
+        if not own:
+            continue
+        total, alone = exact_shares(problems.problem(name, data))
+        line = [name, str(len(own))]
+        ours = [[share for share, *_ in row["shares"]] for row in own]
+        line.append(f"{np.mean([correlation(x, total) for x in ours]):.2f}")
+        for label in ("fANOVA", "PED-ANOVA"):
+            theirs = [row["optuna"][label] for row in own]
+            for exact in (total, alone):
+                line.append(f"{np.mean([correlation(x, exact) for x in theirs]):.2f}")
+        lines.append(line)
+    if not lines:
+        return ""
+    means = [f"{np.mean([float(line[i]) for line in lines]):.2f}" for i in range(2, len(lines[0]))]
+    lines.append(["mean", "", *means])
+    head = ["space", "runs", "ours", "fANOVA", "fANOVA, alone", "PED-ANOVA", "PED-ANOVA, alone"]
+    return f"Optuna's evaluators on the same trials:\n\n{runs.table(head, lines)}"
 
 
 def correlation(a: Sequence[float], b: Sequence[float]) -> float:
@@ -242,6 +314,9 @@ def main() -> None:
     parser.add_argument(
         "--outlook-seeds", type=int, help="seeds whose outlook is computed; the default is all"
     )
+    parser.add_argument(
+        "--optuna-seeds", type=int, default=0, help="seeds that Optuna's evaluators rate too"
+    )
     parser.add_argument("--spaces", help="names, separated by commas")
     parser.add_argument("--importance", type=Path, help="Markdown file of the importance")
     parser.add_argument("--outlook", type=Path, help="Markdown file of the outlook")
@@ -257,7 +332,8 @@ def main() -> None:
     )
     rows = [row for row in rows if row["space"] in names]
     head = f"{runs.provenance()}\n\n{EVALUATIONS} evaluations of the default strategy on {len(names)} spaces."
-    runs.publish(f"# Importance\n\n{head}\n\n{importance_table(rows, args.data)}", args.importance)
+    tables = [importance_table(rows, args.data), optuna_table(rows, args.data)]
+    runs.publish("\n\n".join(["# Importance", head, *filter(None, tables)]), args.importance)
     rows = [row for row in rows if row["outlooks"]]
     best = {name: problems.problem(name, args.data).best for name in names}
     parts = [outlook_table(rows, best), "## Stopping rule", stopping_table(rows, best)]
@@ -267,12 +343,13 @@ def main() -> None:
 class _Job:
     """Runs a job; an object, because processes receive it by pickling."""
 
-    def __init__(self, data: Path | None, outlook_seeds: int | None) -> None:
-        self.data, self.outlook_seeds = data, outlook_seeds
+    def __init__(self, data: Path | None, outlook_seeds: int | None, optuna_seeds: int) -> None:
+        self.data, self.outlook_seeds, self.optuna_seeds = data, outlook_seeds, optuna_seeds
 
     def __call__(self, name: str, seed: int) -> runs.Row:
         wanted = self.outlook_seeds is None or seed < self.outlook_seeds
-        return one_job(name, seed, self.data, CHECKED if wanted else ())
+        checked = CHECKED if wanted else ()
+        return one_job(name, seed, self.data, checked, seed < self.optuna_seeds)
 
 
 if __name__ == "__main__":

@@ -257,6 +257,34 @@ def test_drawn_functions_have_the_moments_of_the_posterior(kernel):
     np.testing.assert_allclose(one(candidates)[2:3], one(candidates[2:3]), atol=1e-12)
 
 
+def test_functions_drawn_together_have_the_moments_of_the_posterior(mixed, make_data):
+    model = GaussianProcess().fit(mixed, make_data(mixed, 12), rng())
+    codes = np.concatenate([make_data(mixed, 12).codes[:3], mixed.feasible.sample(5, rng(1))])
+    drawn = model.draw_several(4000, 1024, rng(2))(codes)
+    mean, variance = model.predict(codes)
+    np.testing.assert_allclose(drawn.mean(axis=0), mean, atol=0.08)
+    np.testing.assert_allclose(drawn.var(axis=0), variance, rtol=0.15, atol=0.02)
+
+
+def test_hyperparameters_are_drawn_around_the_optimum(mixed, make_data):
+    data, recipe = make_data(mixed, 30), GaussianProcess()
+    models = recipe.fit_draws(mixed, data, rng(), 64)
+    again = recipe.fit_draws(mixed, data, rng(), 64)
+    logs = np.array([model.fitted.logs for model in models])
+    assert np.array_equal(logs, [model.fitted.logs for model in again])
+    assert len(np.unique(logs, axis=0)) > 10
+    optimum = recipe.fit(mixed, data, rng()).fitted.logs
+    # The last one, the noise, may be anything small.
+    assert np.all(np.abs(np.median(logs, axis=0) - optimum)[:-1] < 1.0)
+
+
+def test_hyperparameters_of_wide_spaces_are_the_optimum():
+    space = Space({f"x{i}": [0, 1] for i in range(70)})
+    codes = space.feasible.sample(8, rng())
+    models = GaussianProcess().fit_draws(space, plain(codes, rng(1).normal(size=8)), rng(), 3)
+    assert all(np.array_equal(m.fitted.logs, models[0].fitted.logs) for m in models)
+
+
 def test_distances_by_products_equal_direct_distances():
     a, b = rng(1).random((7, 3)) + 100.0, rng(2).random((5, 3)) + 100.0
     expected = ((a[:, None] - b[None]) ** 2).sum(-1)
