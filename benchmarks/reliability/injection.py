@@ -4,11 +4,12 @@
 
 Hostile and random texts with shell characters are put into a command through a placeholder, inside a word, with and
 without a memory limit (which a small shell sets). The program must receive each text unchanged. Scenarios whose outputs
-lead out of their folder must be rejected before any file is written.
+lead out of their folder, or whose folder is outside the current one, must be rejected before any file is written.
 """
 
 import os
 import random
+import sys
 from pathlib import Path
 
 from harness import Report, arguments, chosen, scratch
@@ -19,6 +20,7 @@ from baco_like.evaluators._processes import process
 from baco_like.evaluators.command.template import to_text
 from baco_like.exceptions import BacoError
 from baco_like.integrations import read_scenario
+from baco_like.integrations.hypermapper.server import serve
 
 CHARACTERS = "ab $`'\"\\;|&<>(){}[]*?!#~=%\n\t-é"
 
@@ -51,6 +53,9 @@ ESCAPES = {
     "application_name": ["../app", "/tmp/escaped"],
 }
 
+OUTSIDE = ["..", "../escaped", "/tmp/escaped", "a/../.."]
+"""Values of ``run_directory`` outside the current folder."""
+
 
 def texts(number: int, rng: random.Random) -> list[str]:
     found = [*HOSTILE, *(token for token in TOKENS if isinstance(token, str))]
@@ -68,17 +73,26 @@ def given(report: Report, text: str, folder: Path) -> None:
         report.check(done.out == f"<{text}>|<pre{text}post>", f"{text!r} became {done.out!r}")
 
 
+SCENARIO = {
+    "optimization_objectives": ["v"],
+    "input_parameters": {"x": {"parameter_type": "ordinal", "values": [1, 2]}},
+    "resume_optimization": True,
+}
+
+
 def escaping(report: Report, folder: Path) -> int:
-    tried = 0
+    tried = len(OUTSIDE)
+    for value in OUTSIDE:
+        scenario = {**SCENARIO, "run_directory": value, "resume_optimization": False}
+        try:
+            serve(read_scenario(scenario), sys.stdin, sys.stdout, print)
+        except BacoError as error:
+            report.check("--allow-dir" in str(error), f"run_directory = {value!r}: {error}")
+        else:
+            report.check(False, f"run_directory = {value!r} is accepted")
     for name, values in ESCAPES.items():
         for value in values:
-            scenario = {
-                "optimization_objectives": ["v"],
-                "input_parameters": {"x": {"parameter_type": "ordinal", "values": [1, 2]}},
-                "run_directory": str(folder / "inner"),
-                "resume_optimization": True,
-                name: value,
-            }
+            scenario = {**SCENARIO, "run_directory": str(folder / "inner"), name: value}
             tried += 1
             try:
                 read_scenario(scenario)

@@ -439,6 +439,13 @@ def test_a_pipe_to_resume_from_is_refused(tmp_path):
         talk(Client(), fields(resume_optimization=True, resume_optimization_file="old"), tmp_path)
 
 
+@pytest.mark.parametrize("name", ["a" * 300, "a/" * 3000, "a\0b", "\ud800"])
+def test_an_impossible_name_to_resume_from_is_an_error(tmp_path, name):
+    with pytest.raises(RunFileError, match="cannot be read"):
+        talk(Client(), fields(resume_optimization=True, resume_optimization_file=name), tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize("kind", ["text", "link"])
 def test_a_file_with_the_name_of_the_lock_is_kept(tmp_path, kind):
     lock, outside = tmp_path / "run" / "app.lock", tmp_path / "outside"

@@ -16,6 +16,9 @@ from baco_like.records import Trial
 from baco_like.results.hypermapper_columns import Layout
 from baco_like.results.hypermapper_csv import csv_text, write_csv
 
+_MAX_PATH = 4096
+"""Bytes of the longest path, with its final zero (PATH_MAX of Linux)."""
+
 _NO_LINK = (
     os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 )  # a named pipe does not wait for its other end
@@ -30,11 +33,12 @@ def is_inside(path: Path, folders: Iterable[Path]) -> bool:
 
 
 def is_valid(path: Path) -> bool:
-    """Return whether the system accepts the characters of a path."""
+    """Return whether the system accepts the characters and the length of a path."""
     try:
-        return b"\0" not in os.fsencode(path)
+        encoded = os.fsencode(path)
     except UnicodeEncodeError:
         return False
+    return b"\0" not in encoded and len(encoded) < _MAX_PATH
 
 
 def check_permitted(paths: Iterable[Path], allow_dirs: Sequence[Path]) -> None:

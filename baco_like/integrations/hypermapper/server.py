@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -82,7 +83,7 @@ def serve(
     files.check_permitted([scenario.output, *log], allow_dirs)
     earlier: tuple[list[dict[str, Any]], list[Outcome]] = ([], [])
     if scenario.resume is not None:
-        if scenario.resume.exists() and not scenario.resume.is_file():  # a pipe would wait
+        if os.path.exists(scenario.resume) and not os.path.isfile(scenario.resume):  # a pipe
             raise RunFileError(f"{scenario.resume} is not a file to resume from")
         earlier = read_csv(scenario.resume, scenario.layout)
     files.check_samples(scenario.output, scenario.layout)
