@@ -269,7 +269,7 @@ def _read_files(fields: _Fields, allow_dirs: Sequence[Path]) -> dict[str, Any]:
     written = {key: folder / name} | ({"log_file": folder / str(log)} if log else {})
     for field_name, path in written.items():
         if not is_inside(path, (folder, *allow_dirs)):
-            raise fields.error(field_name, "a path within run_directory")
+            raise fields.error(field_name, "a path within run_directory or --allow-dir")
     if written.get("log_file") == written[key]:
         raise fields.error("log_file", f"another file than {key}")
     keys = ("resume_optimization_file", "resume_optimization_data")
