@@ -88,7 +88,7 @@ class Confirmation:
 
 @dataclass(frozen=True)
 class CandidateResults:
-    """What a confirmation knows of a candidate.
+    """The results of one candidate so far.
 
     Attributes:
         trial: The trial that made it a candidate, or a new one of an unobserved default.

@@ -28,7 +28,7 @@ Of 3, 10, 30 and 100 it gave the shortest intervals at 4 to 6 rounds, where conf
 """
 
 _PRECISE = 0.05
-"""Half width of the winner's speed-up, as a logarithm, above which a decided race goes on while its budget lasts."""
+"""Half width of the winner's speed-up, as a logarithm, above which a decided race continues while its budget lasts."""
 
 _SAME = 1e-12
 """Differences that vary less than this in all rounds are equal: rounding errors of logarithms are below it."""

@@ -123,7 +123,7 @@ def confirm_winner(
 ) -> Confirmation | None:
     """Measure the best trials and the default configuration of a run again, and close the evaluator.
 
-    A confirmation that was interrupted goes on where it stopped. One that is finished is not repeated, unless the run
+    An interrupted confirmation continues where it stopped. A finished one is not repeated, unless the run
     has new evaluations.
 
     Args:

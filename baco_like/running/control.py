@@ -93,7 +93,7 @@ def _next_affected(history: History, drift: Drift) -> Mapping[str, Any] | None:
     change = drift.changes[-1].row
     trials = history.trials
     if any(trial.origin != CONTROL for trial in trials[change:]):
-        return None  # the search goes on: they have been measured
+        return None  # the search has continued, so they have been measured
     before = [t for t in trials[:change] if t.origin not in (CONTROL, CONFIRMATION)]
     since = [dict(trial.config) for trial in trials[change - 1 :]]
     best = select_best(before, history.direction, _AFFECTED)

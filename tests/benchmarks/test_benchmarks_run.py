@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import shutil
@@ -112,3 +113,12 @@ def test_recorded_tables_cover_their_spaces(name: str, failures: dict[str | None
     configs = [dict(zip(recorded.names, values, strict=True)) for values in recorded.entries]
     assert space.feasible.contains(space.encode(configs)).all()
     assert recorded.unit == "ms"
+
+
+def test_the_kernel_was_measured_a_thousand_times() -> None:
+    """The committed measurements: eight configurations, 1,000 times each, with their load."""
+    lines = gzip.decompress((RECORDED / "kernel_1000.csv.gz").read_bytes()).decode().splitlines()
+    assert len(lines) == 1001
+    assert lines[0].startswith("load,")
+    assert all(len(line.split(",")) == 9 for line in lines[1:])
+    assert all(float(cell) > 0 for line in lines[1:] for cell in line.split(",")[1:])

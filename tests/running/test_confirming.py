@@ -14,7 +14,8 @@ from baco_like import MaxEvals, MaxTime, NoImprovement, Optimizer, Ordinal, Spac
 from baco_like.evaluators import FunctionEvaluator
 from baco_like.exceptions import BacoWarning, Infeasible
 from baco_like.journal import repair
-from baco_like.records import Objective, Trial, read_confirmation
+from baco_like.records import Objective, Outcome, Trial, read_confirmation
+from baco_like.records.confirmation import CandidateResults
 from baco_like.running import confirming
 from baco_like.running.confirming import ConfirmationSettings, confirm_winner, leave_time
 from baco_like.running.stopping import time_limit
@@ -224,6 +225,18 @@ def test_a_failure_in_the_confirmation_removes_the_candidate() -> None:
     assert [t.failure for t in found.candidates if t["x"] == 1] == ["runtime"]
     text = format_summary(summarise(result.optimizer.history, Objective()).with_confirmation(found))
     assert "Failed when measured again: trial" in text
+
+
+def test_a_censored_measurement_counts_with_its_repeats() -> None:
+    """A slow default is stopped after its first repeat: this repeat is a measurement like any other."""
+    slow = Outcome.censored(
+        0, 4.0, message="stopped after 1 of 5 repeats", extra={"repeats": [4.0, 5.0]}
+    )
+    assert CandidateResults(Trial(0, {})).add(slow).values == (4.5,)
+    hanging = Outcome.censored(0, 10.0, message="run: stopped at its time limit")
+    failed = CandidateResults(Trial(0, {})).add(hanging)
+    assert (failed.values, failed.failure) == ((), hanging)
+    assert failed.to_trial().failure == "timeout"
 
 
 def test_repair_keeps_the_confirmation(tmp_path: Path) -> None:
