@@ -36,7 +36,7 @@ from baco_like.parameters.protocol import ParameterKind
 from baco_like.records import History
 
 EVALUATIONS = 100
-CHECKED = range(20, EVALUATIONS, 10)
+FIRST = 20
 AHEAD = 10
 LEAST_EXPECTED = (0.002, 0.005, 0.01, 0.02, 0.05)
 GROUPS = (0.0, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 1.0)
@@ -80,16 +80,16 @@ def explained(columns: np.ndarray, y: np.ndarray) -> float:
 
 
 def one_job(
-    name: str, seed: int, data: Path | None, checked: Sequence[int], reference: bool
+    name: str, seed: int, data: Path | None, budget: int, checked: Sequence[int], reference: bool
 ) -> runs.Row:
-    """Return the estimates of one run, and what it found.
+    """Return the estimates of one run of ``budget`` evaluations, and what it found.
 
     The outlook is computed after each of the numbers in ``checked``, Optuna's importance if ``reference``.
     """
     problem = problems.problem(name, data)
     reference = reference and is_listed(problem)
     optimizer = Optimizer(problem.space, seed=seed)
-    for _ in range(EVALUATIONS):
+    for _ in range(budget):
         trial = optimizer.suggest()
         cost = problem.cost(problem.number[tuple(trial[n] for n in problem.names)])
         if np.isnan(cost):
@@ -285,14 +285,14 @@ def stopping_table(rows: Sequence[runs.Row], best: Mapping[str, float]) -> str:
     """Return what a run saves and loses that ends when too little is expected."""
     lines = []
     for least in LEAST_EXPECTED:
-        used, lost, stopped = [], [], 0
+        saved_shares, lost, stopped = [], [], 0
         for row in rows:
             quiet = [count for count, expected, *_ in row["outlooks"] if expected < least]
-            end = int(quiet[0]) if quiet else EVALUATIONS
+            end = int(quiet[0]) if quiet else len(row["best"])
             stopped += bool(quiet)
-            used.append(end)
+            saved_shares.append(1.0 - end / len(row["best"]))
             lost.append(row["best"][end - 1] / row["best"][-1] - 1.0)
-        saved = runs.interval([1.0 - n / EVALUATIONS for n in used])
+        saved = runs.interval(saved_shares)
         loss = runs.interval(lost)
         lines.append(
             [
@@ -320,18 +320,19 @@ def main() -> None:
     parser.add_argument("--spaces", help="names, separated by commas")
     parser.add_argument("--importance", type=Path, help="Markdown file of the importance")
     parser.add_argument("--outlook", type=Path, help="Markdown file of the outlook")
+    parser.set_defaults(budget=EVALUATIONS)
     args = parser.parse_args()
     names = runs.select(args.spaces, SPACES)
     jobs = [(name, seed) for seed in range(args.seeds) for name in names]
     rows = runs.completed(
-        _Job(args.data, args.outlook_seeds),
+        _Job(args),
         jobs,
         lambda row: (row["space"], row["seed"]),
         args.out,
         args.processes,
     )
     rows = [row for row in rows if row["space"] in names]
-    head = f"{runs.provenance()}\n\n{EVALUATIONS} evaluations of the default strategy on {len(names)} spaces."
+    head = f"{runs.provenance()}\n\n{args.budget} evaluations of the default strategy on {len(names)} spaces."
     tables = [importance_table(rows, args.data), optuna_table(rows, args.data)]
     runs.publish("\n\n".join(["# Importance", head, *filter(None, tables)]), args.importance)
     rows = [row for row in rows if row["outlooks"]]
@@ -343,13 +344,14 @@ def main() -> None:
 class _Job:
     """Runs a job; an object, because processes receive it by pickling."""
 
-    def __init__(self, data: Path | None, outlook_seeds: int | None, optuna_seeds: int) -> None:
-        self.data, self.outlook_seeds, self.optuna_seeds = data, outlook_seeds, optuna_seeds
+    def __init__(self, args: argparse.Namespace) -> None:
+        self.args = args
 
     def __call__(self, name: str, seed: int) -> runs.Row:
-        wanted = self.outlook_seeds is None or seed < self.outlook_seeds
-        checked = CHECKED if wanted else ()
-        return one_job(name, seed, self.data, checked, seed < self.optuna_seeds)
+        args = self.args
+        wanted = args.outlook_seeds is None or seed < args.outlook_seeds
+        checked = range(FIRST, args.budget - AHEAD + 1, AHEAD) if wanted else ()
+        return one_job(name, seed, args.data, args.budget, checked, seed < args.optuna_seeds)
 
 
 if __name__ == "__main__":

@@ -66,6 +66,15 @@ def test_ablations_write_a_table_and_go_on(tmp_path: Path) -> None:
     assert json.loads(again.splitlines()[-1]) == json.loads(written.splitlines()[-1])
 
 
+def test_explanations_are_compared_with_exact_values() -> None:
+    shown = script(
+        BENCHMARKS / "quality" / "explanations.py",
+        *("--spaces", "hidden", "--seeds", "1", "--budget", "30", "--processes", "1"),
+    )
+    assert "| hidden | 1 |" in shown
+    assert "| stop below |" in shown
+
+
 @pytest.mark.skipif(not (DATA / "scenarios").is_dir(), reason="needs the public data")
 def test_rs_cot(tmp_path: Path) -> None:
     shown = script(
