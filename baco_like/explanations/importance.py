@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 QUANTILE = 0.5
 """Costs above this quantile of the feasible configurations count as the quantile. Of 0.25, 0.5, 0.75 and 1 it gave the
-highest rank correlation with the exact values (benchmarks/quality/results/importance.md)."""
+highest rank correlation with the exact values (benchmarks/quality/results/README.md)."""
 
 LEVEL = 0.9
 """Probability that an interval covers the value."""
@@ -43,7 +43,7 @@ LEVEL = 0.9
 STRETCH, MARGIN = 1.5, 0.02
 """The drawn intervals are stretched from the median by this factor and widened by this share. Models that are fitted to
 few observations agree too much, above all on parameters that hardly varied: without it the intervals covered 78 % of
-the exact values (benchmarks/quality/results/importance.md)."""
+the exact values (benchmarks/quality/results/README.md)."""
 
 PAIRED_ELEMENTS = 8
 """Permutations with more elements are not explained by pairwise orders: there are too many pairs."""

@@ -7,7 +7,7 @@ those of Wang and Jegelka, ICML 2017, section 3.1).
 
 One half of the functions come from Gaussian processes, which extrapolate, and one half from random forests, which
 predict nothing better than what was observed. The Gaussian processes alone expected two to three times the improvement
-that recorded runs found (benchmarks/quality/results/outlook.md).
+that recorded runs found (benchmarks/quality/results/README.md).
 """
 
 from __future__ import annotations

@@ -34,6 +34,7 @@ from baco_like.explanations import compute_importance, estimate_outlook
 from baco_like.explanations.importance import QUANTILE
 from baco_like.parameters.protocol import ParameterKind
 from baco_like.records import History
+from baco_like.running import LowOutlook
 
 EVALUATIONS = 100
 FIRST = 20
@@ -287,7 +288,11 @@ def stopping_table(rows: Sequence[runs.Row], best: Mapping[str, float]) -> str:
     for least in LEAST_EXPECTED:
         saved_shares, lost, stopped = [], [], 0
         for row in rows:
-            quiet = [count for count, expected, *_ in row["outlooks"] if expected < least]
+            quiet = [
+                count
+                for count, expected, *_ in row["outlooks"]
+                if count >= LowOutlook.least and expected < least
+            ]
             end = int(quiet[0]) if quiet else len(row["best"])
             stopped += bool(quiet)
             saved_shares.append(1.0 - end / len(row["best"]))
