@@ -155,7 +155,7 @@ def confirm_winner(
         with clock:
             outcome = _measure_config(optimizer, evaluator, configs[k])
         if display is not None:
-            shown = outcome.failed if outcome.value is None else f"{outcome.value:.4g}"
+            shown = _describe_value(outcome)
             name = "default" if k == state.plan.default else f"trial {state.plan.observed[k]}"
             race = confirmation_state(optimizer.history)
             done = 0 if race is None else race.race.measurements
@@ -166,6 +166,12 @@ def confirm_winner(
         seed = optimizer.options.seed
         run_rounds(state, measure, seed, budget, settings.rounds, clock.has_time)
     return read_confirmation(optimizer.history)
+
+
+def _describe_value(outcome: Outcome) -> str:
+    if outcome.bound is not None:
+        return f"at least {outcome.bound:.4g}"
+    return str(outcome.failed) if outcome.value is None else f"{outcome.value:.4g}"
 
 
 class _Clock:

@@ -237,6 +237,7 @@ def test_a_censored_measurement_counts_with_its_repeats() -> None:
     failed = CandidateResults(Trial(0, {})).add(hanging)
     assert (failed.values, failed.failure) == ((), hanging)
     assert failed.to_trial().failure == "timeout"
+    assert confirming._describe_value(slow) == "at least 4"
 
 
 def test_repair_keeps_the_confirmation(tmp_path: Path) -> None:
