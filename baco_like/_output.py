@@ -1,16 +1,18 @@
-"""Print to streams that may be closed, and explain errors of files.
+"""Print to streams that may be closed, open regular files, and explain errors of files.
 
 A closed pipe or terminal must never end a run.
 """
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TextIO
+from typing import BinaryIO, TextIO
 
 from baco_like.exceptions import BacoError
 
@@ -39,6 +41,20 @@ def escape_control_characters(text: str) -> str:
     return "".join(
         c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text
     )
+
+
+def open_regular_file(path: Path) -> BinaryIO:
+    """Open a file to read. Opening a named pipe would wait for its other end, and a device may never end.
+
+    Raises:
+        OSError: It cannot be opened, or is a named pipe, a device or a folder.
+        ValueError: The name has a null character.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "not a regular file", str(path))
+    return os.fdopen(descriptor, "rb")
 
 
 @contextmanager

@@ -77,6 +77,7 @@ def _add_serve(commands: Any) -> None:
     add("--journal", type=Path, metavar="FILE", help="keep the run in a journal, or resume it")
     folder = "where the scenario may write besides the current folder; may be repeated"
     add("--allow-dir", type=Path, action="append", default=[], metavar="DIR", help=folder)
+    _add_large(add)
 
 
 def _add_compare(commands: Any) -> None:

@@ -16,6 +16,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from baco_like._output import open_regular_file
 from baco_like.exceptions import BacoWarning, EvaluatorError, JournalError
 from baco_like.journal.events import Event, normalise, observed_event, read_outcome
 from baco_like.journal.json_lines import (
@@ -121,7 +122,7 @@ class ResultCache:
         """Read the lines written since the last call, except an incomplete last line."""
         damaged: list[int] = []
         try:
-            with self._path.open("rb") as file:
+            with open_regular_file(self._path) as file:
                 if os.fstat(file.fileno()).st_size < self._offset:
                     self._offset, self._has_checksums = 0, True  # the file was cut or replaced
                 file.seek(self._offset)

@@ -20,6 +20,7 @@ import fcntl
 import json
 import os
 import re
+import secrets
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -251,7 +252,8 @@ def write_journal(path: Path, events: Iterable[Event]) -> None:
     Raises:
         JournalError: The file exists already or cannot be written.
     """
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
+    # A random name: nobody can put a file in its place before.
+    part = path.with_name(f"{path.name}.{secrets.token_hex(8)}.part")
     with explain_os_error(JournalError, "write", path):
         try:
             file = part.open("xb")

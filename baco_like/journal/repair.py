@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 from typing_extensions import override
 
-from baco_like._output import explain_os_error
+from baco_like._output import explain_os_error, open_regular_file
 from baco_like.exceptions import JournalError
 from baco_like.journal.events import Event, describe_error, suggested_event
 from baco_like.journal.fields import check_event
@@ -95,7 +95,7 @@ def repair(old: Path, new: Path, header: Path | None = None) -> Repair:
     Raises:
         JournalError: A file cannot be read or written, or both headers are damaged.
     """
-    with explain_os_error(JournalError, "read", old), old.open("rb") as file:
+    with explain_os_error(JournalError, "read", old), open_regular_file(old) as file:
         lines = list(_find_valid_lines(file))
         notes = list(_describe_damages(file, lines))
         events = _StoredEvents(file, {line.number: line for line in reversed(lines)})
@@ -119,7 +119,7 @@ def repair(old: Path, new: Path, header: Path | None = None) -> Repair:
 
 def _read_header(path: Path) -> Event | None:
     """Return event 0 of a journal, or None if it is damaged."""
-    with explain_os_error(JournalError, "read", path), path.open("rb") as file:
+    with explain_os_error(JournalError, "read", path), open_regular_file(path) as file:
         first = next((line for line in _find_valid_lines(file) if not line.number), None)
         return None if first is None else _StoredEvents(file, {0: first})[0]
 

@@ -8,13 +8,14 @@ import hashlib
 import json
 import os
 import secrets
+import stat
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from io import BufferedReader
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
+from baco_like._output import open_regular_file
 from baco_like.exceptions import RunFileError
 from baco_like.journal.json_lines import sync_folder
 
@@ -33,6 +34,7 @@ _ALLOW = (
 )
 
 _BLOCK = 2**20
+_GZIP = b"\x1f\x8b"
 
 
 def is_packed(path: Path) -> bool:
@@ -41,16 +43,22 @@ def is_packed(path: Path) -> bool:
     Raises:
         OSError: The file cannot be read.
     """
-    with path.open("rb") as file:
-        return file.read(2) == b"\x1f\x8b"
+    with open_regular_file(path) as file:
+        return file.read(2) == _GZIP
 
 
 @contextmanager
-def _open_unpacked(path: Path) -> Iterator[BufferedReader | gzip.GzipFile]:
+def _open_unpacked(path: Path) -> Iterator[BinaryIO | gzip.GzipFile]:
     """Open a file that may be compressed by gzip, and explain errors within the ``with`` block."""
     try:
-        with gzip.open(path) if is_packed(path) else path.open("rb") as stream:
-            yield stream
+        with open_regular_file(path) as file:
+            is_gzip = file.read(2) == _GZIP
+            file.seek(0)
+            if is_gzip:
+                with gzip.open(file) as stream:
+                    yield stream
+            else:
+                yield file
     except (OSError, EOFError, ValueError, zlib.error) as error:  # ValueError: a null in the name
         raise RunFileError(f"{path}: cannot be read: {error}") from None
 
@@ -131,15 +139,17 @@ def hash_of_files(paths: Iterable[Path], prefix: str = "") -> str:
 def replace_file(path: Path, data: bytes) -> None:
     """Write a temporary file in the same folder, write it to the disk, then rename it.
 
-    A file whose name ends in ``.gz`` is compressed; equal data gives equal bytes.
+    A file whose name ends in ``.gz`` is compressed; equal data gives equal bytes. A link is replaced, not followed.
 
     Raises:
-        OSError: The file cannot be written; an existing file is unchanged.
+        OSError: The file cannot be written, or a folder, device or named pipe has its name; the existing one is
+            unchanged.
     """
     packed = gzip.compress(data, mtime=0) if path.suffix == ".gz" else data
     # A new file of a random name: "x" follows no link that somebody has put there.
     if "\0" in str(path):
         raise OSError(errno.EINVAL, "its name has a null character", str(path))
+    _refuse_other_kinds(path)
     other = path.with_name(f"{path.name}.{secrets.token_hex(8)}.part")
     file = other.open("xb")
     try:
@@ -151,6 +161,16 @@ def replace_file(path: Path, data: bytes) -> None:
         sync_folder(path.parent)
     finally:
         other.unlink(missing_ok=True)
+
+
+def _refuse_other_kinds(path: Path) -> None:
+    """Refuse to replace what is neither a file nor a link: root could replace ``/dev/null`` for the whole machine."""
+    try:
+        mode = path.lstat().st_mode
+    except OSError:
+        return  # there is nothing, or opening the temporary file explains it
+    if not (stat.S_ISREG(mode) or stat.S_ISLNK(mode)):
+        raise OSError(errno.EINVAL, "not a regular file", str(path))
 
 
 def json_bytes(document: Any, what: str) -> bytes:

@@ -158,6 +158,22 @@ def test_another_folder_needs_permission(tmp_path):
     assert [path.name for path in current.iterdir()] == ["grid.json"]
 
 
+def test_a_large_file_to_resume_from_needs_permission(scenario, tmp_path):
+    source = {**FIELDS, "resume_optimization": True, "resume_optimization_file": "old.csv"}
+    (tmp_path / "grid.json").write_text(json.dumps(source))
+    rows = "x,y,runtime,Valid,Timestamp\n" + "\n" * 300_001
+    (tmp_path / "old.csv").write_text(rows)
+    server = [*SERVE, "grid.json", "--strategy", "random_search"]
+    errors = []
+    for option in ([], ["--large"]):
+        done = subprocess.run(
+            [*server, *option], cwd=tmp_path, input="", capture_output=True, text=True, check=False
+        )
+        errors.append(done.stderr)
+    assert "--large on the command line" in errors[0]
+    assert "the client has closed its end" in errors[1]
+
+
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [

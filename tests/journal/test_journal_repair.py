@@ -141,3 +141,25 @@ def test_blocks_do_not_change_a_repair(journal, tmp_path, monkeypatch):
         found, _ = repaired(tmp_path, data, None)
         assert found == expected
         assert (tmp_path / "new").read_bytes() == written
+
+
+def test_a_named_pipe_is_refused(journal, tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)  # opening it would wait for its other end
+    for old, header in ((pipe, None), (journal, pipe)):
+        damaged = tmp_path / "old"
+        damaged.write_bytes(b"x" + old.read_bytes()[1:] if header else b"")
+        with pytest.raises(JournalError, match="not a regular file"):
+            repair(damaged if header else old, tmp_path / "new", header)
+    assert not (tmp_path / "new").exists()
+
+
+def test_the_temporary_name_of_a_new_journal_cannot_be_predicted(journal, tmp_path, monkeypatch):
+    names = []
+    link = os.link
+    monkeypatch.setattr(os, "link", lambda old, new: (names.append(Path(old).name), link(old, new)))
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        repair(journal, tmp_path / folder / "new")
+    assert len(set(names)) == 2
+    assert sorted(path.name for path in tmp_path.glob("*/*")) == ["new", "new"]

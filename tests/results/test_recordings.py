@@ -465,6 +465,20 @@ def test_writing_a_file_follows_no_link(tmp_path: Path, monkeypatch: pytest.Monk
     assert not (tmp_path / "results.csv").exists()
 
 
+def test_named_pipes_and_devices_are_no_files_of_results(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)  # opening it would wait for its other end
+    for path in (pipe, Path(os.devnull)):
+        with pytest.raises(RunFileError, match="not a regular file"):
+            read(path)
+    before = pipe.lstat()
+    for target in (pipe, tmp_path):
+        with pytest.raises(OSError, match="not a regular file"):
+            replace_file(target, b"new")
+    assert os.path.samestat(before, pipe.lstat())
+    assert os.listdir(tmp_path) == ["pipe"]
+
+
 @pytest.mark.parametrize(
     "header",
     ["x,v\n{},2\n", "x,v,status,failed,message,bound,sem,repeats,metrics,extra\n{},2,ok,,,,,,,\n"],

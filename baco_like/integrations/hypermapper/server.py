@@ -32,6 +32,7 @@ def serve_stdio(
     strategy: str | None,
     journal: Path | None,
     allow_dirs: Sequence[Path] = (),
+    large: bool = False,
 ) -> None:
     """Serve a scenario over standard input and output.
 
@@ -45,7 +46,7 @@ def serve_stdio(
         except ValueError as error:
             raise RunFileError(f"--strategy: {error}") from None
         options: dict[str, Any] = {"seed": seed, "strategy": strategy, "journal": journal}
-        options["allow_dirs"] = allow_dirs
+        options |= {"allow_dirs": allow_dirs, "large": large}
         serve(scenario, incoming, outgoing, messages.report_to_stderr, **options)
 
 
@@ -59,6 +60,7 @@ def serve(
     strategy: str | None = None,
     journal: Path | None = None,
     allow_dirs: Sequence[Path] = (),
+    large: bool = False,
 ) -> str:
     """Request evaluations from the client until the budget is spent; return the reason of the end.
 
@@ -71,6 +73,7 @@ def serve(
         strategy: A strategy's name, in place of the scenario's.
         journal: Also keep the run in this journal; an existing one is resumed, its pending trials first.
         allow_dirs: Folders besides the current one in which the scenario's files may be.
+        large: Whether the file to resume from may have more than 64 MiB, unpacked, or 300,000 lines.
 
     Raises:
         EvaluatorError: The client has ended, or its reply is invalid.
@@ -85,7 +88,7 @@ def serve(
     if scenario.resume is not None:
         if os.path.exists(scenario.resume) and not os.path.isfile(scenario.resume):  # a pipe
             raise RunFileError(f"{scenario.resume} is not a file to resume from")
-        earlier = read_csv(scenario.resume, scenario.layout)
+        earlier = read_csv(scenario.resume, scenario.layout, large=large)
     files.check_samples(scenario.output, scenario.layout)
     _create_optimizer(scenario, seed, None)  # its checks, before anything is written
     with contextlib.ExitStack() as stack:
