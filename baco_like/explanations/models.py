@@ -38,7 +38,7 @@ FORESTS = 32
 """Number of forests of the cost, and of failures: half as many draws as from the Gaussian processes."""
 
 WAVES = 512
-"""Random Fourier features of a drawn function; 1,024 gave the same importance to two digits."""
+"""Number of random Fourier features of the drawn functions; they take most of the time."""
 
 FITTED_ROWS = 300
 """Most observations that the models use, one half of them the best: time grows with the cube of their number."""
