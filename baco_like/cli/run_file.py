@@ -18,6 +18,7 @@ from typing import Any, cast, get_args
 
 from baco_like._checks import nesting_depth
 from baco_like.evaluators import Evaluator, Flags, registry
+from baco_like.evaluators.command import describe_compiler
 from baco_like.evaluators.settings_table import Table, suggestion
 from baco_like.exceptions import RunFileError, SpaceError
 from baco_like.journal.warm_start_results import MODES, Mode
@@ -27,6 +28,7 @@ from baco_like.parameters.registry import PARAMETER_TYPES
 from baco_like.records import Direction, Limits, Noise, Objective
 from baco_like.running.confirming import ConfirmationSettings
 from baco_like.running.control import RECHECK, ControlSettings
+from baco_like.running.journal_view import COMPILER, FOLDER, PEAK
 from baco_like.running.stopping import (
     LowOutlook,
     MaxFailures,
@@ -54,9 +56,6 @@ _KEY_PART = r"""(?:[\w-]+|"[^"\n]*"|'[^'\n]*')"""
 _DEEP_KEY = re.compile(rf"(?<![\w-]){_KEY_PART}(?:[ \t]*\.[ \t]*{_KEY_PART}){{{_MAX_DEPTH + 1}}}")
 
 _MAX_MIB = 1
-
-FOLDER = "folder"
-"""Key of the context of a run: the folder of its run file, in which ``baco-like rebuild`` runs the commands."""
 
 _READERS: Mapping[str, Callable[[Table, str], Any]] = {
     "bool": Table.flag,
@@ -91,6 +90,7 @@ class RunFile:
         control: How often the incumbent is measured again to notice drift.
         warm_start: Sources of earlier results.
         limits: Conditions on the metrics of outcomes.
+        peak: The best value that the machine allows, for the report, or None.
     """
 
     path: Path
@@ -111,6 +111,7 @@ class RunFile:
     control: ControlSettings = field(default_factory=ControlSettings)
     warm_start: tuple[WarmStart, ...] = ()
     limits: tuple[str, ...] = ()
+    peak: float | None = None
 
     @property
     def folder(self) -> Path:
@@ -122,12 +123,16 @@ class RunFile:
         """Settings besides the space that decide the measured values, by name: the unit and the evaluator's keys."""
         table = self.evaluator_table
         keys = {f"[{table.name}] {key}": value for key, value in table.entries.items()}
-        return {"[objective] unit": self.objective.unit, FOLDER: str(self.folder), **keys}
+        peak = {} if self.peak is None else {PEAK: self.peak}
+        version = describe_compiler(table.entries)
+        compiler = {COMPILER: version} if version else {}
+        folder = str(self.folder)
+        return {"[objective] unit": self.objective.unit, FOLDER: folder, **peak, **compiler, **keys}
 
     def context_on_resume(self, earlier: Mapping[str, Any]) -> dict[str, Any]:
         """Return `context`, but with the earlier run's values for keys that do not affect a measured value."""
         free = [f"[{self.evaluator_table.name}] {key}" for key in registry.ORGANISING]
-        free.append(FOLDER)  # it may have been moved
+        free += [FOLDER, PEAK, COMPILER]  # the folder may have been moved
         kept = {key: earlier[key] for key in free if key in earlier}
         return {**{k: v for k, v in self.context.items() if k not in free}, **kept}
 
@@ -173,6 +178,7 @@ def read(path: str | Path, *, large: bool = False) -> RunFile:
         **_read_optimizer(top.table("optimizer")),
         confirmation=_read_confirmation(top),
         limits=_read_limits(top.table("constraints")),
+        peak=_read_peak(top.table("objective")),
         control=_read_control(top),
         warm_start=_read_warm_starts(
             top.entries.get("warm_start", []), path.resolve().parent, large
@@ -211,7 +217,7 @@ def _one_line(error: Exception) -> str:
 
 
 def _read_objective(table: Table) -> Objective:
-    table.only(("name", "unit", "direction", "goal"))
+    table.only(("name", "unit", "direction", "goal", "peak"))
     key = "direction" if table.has("direction") or not table.has("goal") else "goal"
     if table.has("goal"):
         warnings.warn(
@@ -224,6 +230,10 @@ def _read_objective(table: Table) -> Objective:
         unit=table.text("unit") if table.has("unit") else "",
         direction=cast(Direction, table.choice(key, ("minimize", "maximize"), "minimize")),
     )
+
+
+def _read_peak(table: Table) -> float | None:
+    return table.positive("peak") if table.has("peak") else None
 
 
 def _read_budget(table: Table) -> dict[str, Any]:

@@ -4,6 +4,7 @@
 """
 
 from baco_like.explanations.ablation import Ablation, AblationStep, find_ablation
+from baco_like.explanations.calibration import Calibration, LeftOut, compute_calibration
 from baco_like.explanations.dependence import Dependence, DependencePoint, compute_dependence
 from baco_like.explanations.importance import Effect, Importance, compute_importance
 from baco_like.explanations.models import HistoryModels, fit_models
@@ -12,12 +13,15 @@ from baco_like.explanations.outlook import Outlook, estimate_outlook
 __all__ = [
     "Ablation",
     "AblationStep",
+    "Calibration",
     "Dependence",
     "DependencePoint",
     "Effect",
     "HistoryModels",
     "Importance",
+    "LeftOut",
     "Outlook",
+    "compute_calibration",
     "compute_dependence",
     "compute_importance",
     "estimate_outlook",

@@ -119,7 +119,7 @@ def fit_models(
             f"an explanation needs {LEAST_SUCCESSES} successful trials, there are {ok.sum()}; observe more first"
         )
     rng = generator(seed, Purpose.EXPLAIN, count)
-    scale, data = _training_data(history, ok, count)
+    scale, data = training_data(history, ok, count)
     space = history.space.derived_features
     surrogate = GaussianProcess(priors=PRIORS, effort=Effort(fitted_rows=FITTED_ROWS))
     models = surrogate.fit_draws(space, data, rng, MODELS)
@@ -136,7 +136,7 @@ def fit_models(
     return HistoryModels(history.space, scale, processes, grown, failing, float(labels.mean()))
 
 
-def _training_data(history: History, ok: Mask, count: int) -> tuple[Scale, Data]:
+def training_data(history: History, ok: Mask, count: int) -> tuple[Scale, Data]:
     """Return the scale of the costs and the modelled rows; a bound counts as a value unless it is below the best."""
     costs, bounds = history.costs[:count], history.bounds[:count]
     scale = fit_transform(costs[ok])

@@ -107,8 +107,9 @@ _EVENTS: Mapping[str, Mapping[str, Field]] = {
             required=False,
         ),
         "lease": Field(_is_lease, "seconds, and boot with uptime or neither", required=False),
+        "at": _POSITIVE.optional(),  # Unix seconds
     },
-    "observed": {"outcomes": _OBJECTS},
+    "observed": {"outcomes": _OBJECTS, "at": _POSITIVE.optional()},
     "abandoned": {"id": _COUNT, "reason": _TEXT.optional()},
     "enqueued": {"configs": _OBJECTS},
     "confirming": {

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from importlib import metadata
+from pathlib import Path
 from typing import Any, get_args
 
 from baco_like._checks import whole_number
@@ -31,6 +33,7 @@ from baco_like.spaces.inputs import describe_differences
 from baco_like.spaces.space import Space
 
 _LIBRARIES = ("baco-like", "numpy", "scipy", "torch", "gpytorch", "scikit-learn")
+_GOVERNOR = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
 
 
 @dataclass(frozen=True)
@@ -99,7 +102,6 @@ class Header:
 
     def event(self) -> Event:
         """Return the ``opened`` event, which also has library versions, machine and time."""
-        machine = platform.machine()
         return {
             "event": "opened",
             "schema": SCHEMA,
@@ -108,7 +110,7 @@ class Header:
             "queue": [dict(config) for config in self.queue],
             **({"warm_start": [part.event() for part in self.earlier]} if self.earlier else {}),
             "versions": _find_versions(),
-            "host": {"name": platform.node(), "machine": machine, "cpus": os.cpu_count()},
+            "host": _describe_host(),
             "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         }
 
@@ -200,3 +202,15 @@ def _find_versions() -> dict[str, str]:
         with suppress(metadata.PackageNotFoundError):
             versions[name] = metadata.version(name)
     return versions
+
+
+def _describe_host() -> dict[str, Any]:
+    """Return name, architecture, system, CPUs and, where they can be read, the CPU model and its clock governor."""
+    host: dict[str, Any] = {"name": platform.node(), "machine": platform.machine()}
+    host |= {"cpus": os.cpu_count(), "system": platform.platform()}
+    with suppress(OSError, UnicodeDecodeError):
+        model = re.search(r"^model name\s*: (.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+        host |= {"cpu": model[1]} if model else {}
+    with suppress(OSError, UnicodeDecodeError):
+        host["governor"] = _GOVERNOR.read_text().strip()
+    return host

@@ -242,7 +242,7 @@ class JournaledState:
             while True:
                 self.replay_new_events()
                 draft = make_draft(self.state)
-                event = normalise(draft.event)
+                event = normalise({**draft.event, **_time_of(draft.event)})
                 history, observations = apply(event, self.state.history, draft.codes)
                 state = self.state.tell(history, observations)
                 try:
@@ -260,6 +260,11 @@ class JournaledState:
     def _replay(self, events: Iterable[tuple[Event, Mark]]) -> None:
         self.state, observations = apply_events(self.state, events, self._name)
         self.unannounced.extend(observations)
+
+
+def _time_of(event: Event) -> Event:
+    """Return the Unix time for events of trials; reports read it, and nothing that is suggested depends on it."""
+    return {"at": round(time.time(), 3)} if event["event"] in ("suggested", "observed") else {}
 
 
 def _state_from_header(header: Header, space: Space, strategy: Strategy[Any]) -> OptimizerState:

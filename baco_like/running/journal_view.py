@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -15,18 +15,27 @@ from typing import Any
 
 import numpy as np
 
-from baco_like.exceptions import JournalError, TrialError
-from baco_like.journal import START, Header, JsonlJournal
+from baco_like.exceptions import JournalError, SpaceError, TrialError
+from baco_like.journal import START, Event, Header, JsonlJournal, Mark
 from baco_like.journal.lock import find_holders
 from baco_like.optimizer.predictions import why
 from baco_like.optimizer.setup import collector_paused
-from baco_like.optimizer.state import OptimizerState, apply_events, initial_state
+from baco_like.optimizer.state import apply_events, initial_state
 from baco_like.records import History, Objective, Status, Trial, sign_of
 from baco_like.records.confirmation import read_confirmation
 from baco_like.running.progress import first_line, format_result, in_words
 from baco_like.running.summary import best_so_far, summarise
 from baco_like.spaces import Space
 from baco_like.strategies import RandomSearch
+
+FOLDER = "folder"
+"""Key of the context of a run: the folder of its run file, in which ``baco-like rebuild`` runs the commands."""
+
+COMPILER = "compiler"
+"""Key of the context of a run: the first line of the compiler's version."""
+
+PEAK = "[objective] peak"
+"""Key of the context of a run: the best value that the machine allows."""
 
 _BLOCKS = "▁▂▃▄▅▆▇█"
 
@@ -36,18 +45,34 @@ class JournalView:
 
     Args:
         path: The journal.
+        with_constraints: Whether the space of `history` has the known constraints; those in Python are not in the
+            file, and then it has none.
+
+    Attributes:
+        header: The header.
+        created: When the run began, as text.
+        opened: The whole first event, with ``host`` and ``versions``.
+        suggested_at: Unix time at which each trial was suggested the last time, by its number. Earlier versions have
+            written no times.
+        observed_at: Unix time at which each trial was observed, by its number.
 
     Raises:
         JournalError: The file is missing, empty or damaged.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, with_constraints: bool = False) -> None:
         if not path.is_file():
             raise JournalError(
                 f"{path} does not exist; name the journal of a run, such as runs/job/run.jsonl"
             )
         self.path = path
-        self._state, self.header, self.created = self._begin()
+        self.suggested_at: dict[int, float] = {}
+        self.observed_at: dict[int, float] = {}
+        self.opened, mark = self._read_first()
+        self.header = Header.read(self.opened, str(path))
+        self.created = str(self.opened.get("created", ""))
+        space = _space_of(self.header, with_constraints)
+        self._state = replace(initial_state(self.header, space, RandomSearch()), mark=mark)
         self.refresh()
 
     @property
@@ -70,7 +95,7 @@ class JournalView:
         """
         events = JsonlJournal(self.path).peek(self._state.mark)
         with collector_paused():
-            self._state, _ = apply_events(self._state, events, str(self.path))
+            self._state, _ = apply_events(self._state, self._keep_times(events), str(self.path))
 
     def find_runner(self) -> list[int]:
         """Return the processes that run `tune` on the journal, without taking their lock."""
@@ -102,16 +127,32 @@ class JournalView:
         recommended = None if confirmation is None else confirmation.recommended
         return self.history.best() if recommended is None else recommended
 
-    def _begin(self) -> tuple[OptimizerState, Header, str]:
+    def _read_first(self) -> tuple[Event, Mark]:
         first = next(iter(JsonlJournal(self.path).peek(START)), None)
         if first is None:
             raise JournalError(f"{self.path} holds no event yet; try again when the run has begun")
-        event, mark = first
-        header = Header.read(event, str(self.path))
-        # Constraints in Python are not in the file, and what was suggested satisfies them.
-        space = Space.from_dict({**header.space, "constraints": []})
-        state = initial_state(header, space, RandomSearch())
-        return replace(state, mark=mark), header, str(event.get("created", ""))
+        return first
+
+    def _keep_times(self, events: Iterable[tuple[Event, Mark]]) -> Iterator[tuple[Event, Mark]]:
+        """Yield the events, and keep the times of their trials."""
+        for event, mark in events:
+            yield event, mark
+            with suppress(KeyError, TypeError):  # a damaged event is reported when it is applied
+                at = event["at"]
+                if event["event"] == "suggested":
+                    numbers = [row["id"] for row in event["trials"]] + list(event.get("again", ()))
+                    self.suggested_at.update(dict.fromkeys(numbers, at))
+                else:
+                    numbers = [row["id"] for row in event["outcomes"]]
+                    self.observed_at.update(dict.fromkeys(numbers, at))
+
+
+def _space_of(header: Header, with_constraints: bool) -> Space:
+    if with_constraints:
+        with suppress(SpaceError):  # a constraint in Python
+            return Space.from_dict(header.space)
+    # What was suggested satisfies the constraints.
+    return Space.from_dict({**header.space, "constraints": []})
 
 
 # Text -----------------------------------------------------------------------------------------------------------------

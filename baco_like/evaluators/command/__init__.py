@@ -1,5 +1,6 @@
 """Any program as an objective: commands that build, run and check it."""
 
+from baco_like.evaluators.command.compilers import describe_compiler
 from baco_like.evaluators.command.evaluator import CommandBench, Commands, command_evaluator
 from baco_like.evaluators.command.flags import Flags
 from baco_like.evaluators.command.measure import Measure
@@ -18,6 +19,7 @@ __all__ = [
     "Reference",
     "Template",
     "command_evaluator",
+    "describe_compiler",
     "program_commands",
     "variable_names",
 ]

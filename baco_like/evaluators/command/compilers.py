@@ -10,9 +10,11 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
+from typing import Any
 
 from baco_like.exceptions import EvaluatorError
 
@@ -30,6 +32,11 @@ _LLVM_OPTION = re.compile(r"^  --?([\w-]+)(?:=<(\w+)>)?[ \t]+-[ \t]", re.MULTILI
 _LLVM_CHOICE = re.compile(r"^    =([\w-]+)", re.MULTILINE)
 _LLVM_DEFAULT = re.compile(r"^  --?([\w-]+)[ \t]+= .*?\(default: ([^)\n]*)\)[ \t]*$", re.MULTILINE)
 _WHOLE_NUMBERS = ("int", "uint", "long", "ulong", "number", "unsigned")
+
+_COMPILER = re.compile(
+    r"(?:[\w.-]+-)?(?:gcc|g\+\+|cc|c\+\+|clang|clang\+\+|gfortran|icx|icpx|nvcc|hipcc|rustc)(?:-[\d.]+)?"
+)
+"""Names of compilers that answer ``--version``."""
 
 _LARGEST = 2**31 - 1
 
@@ -177,6 +184,35 @@ def read_options(program: str, level: str = "-O2") -> CompilerOptions:
         f"compiler = {program!r}: it is neither GCC, clang nor a tool of LLVM, so it cannot be asked for its "
         "defaults; write compiler = '' to ask none"
     )
+
+
+def describe_compiler(settings: Mapping[str, Any]) -> str:
+    """Return the first line of a compiler's ``--version``, or an empty text.
+
+    Args:
+        settings: Settings of an evaluator. The compiler is their ``compiler``, that of ``flags``, or the first word of
+            ``build`` if it has the name of a known compiler: an unknown program is not started.
+    """
+    flags = settings.get("flags")
+    named = [
+        settings.get("compiler"),
+        flags.get("compiler") if isinstance(flags, Mapping) else None,
+    ]
+    build = settings.get("build")
+    words = build.split() if isinstance(build, str) else build
+    first = words[0] if isinstance(words, Sequence) and words else None
+    if isinstance(first, str) and _COMPILER.fullmatch(os.path.basename(first)):
+        named.append(first)
+    program = next((name for name in named if isinstance(name, str) and name), None)
+    return "" if program is None else _version(program)
+
+
+@cache
+def _version(program: str) -> str:
+    with suppress(EvaluatorError):
+        lines = _run(program, "--version").splitlines()
+        return next((line.strip() for line in lines if line.strip()), "")[:200]
+    return ""
 
 
 def _run(program: str, *arguments: str) -> str:
