@@ -13,7 +13,13 @@ from pasted import blocks, run
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 
-PACKAGES = {"configspace": "ConfigSpace", "gest": "gest_api", "optuna": "optuna", "pyatf": "pyatf"}
+PACKAGES = {
+    "configspace": "ConfigSpace",
+    "gest": "gest_api",
+    "optuna": "optuna",
+    "pyatf": "pyatf",
+    "report": "vl_convert",
+}
 """The optional package that the examples of a page import."""
 
 EXCERPTS = {

@@ -50,6 +50,11 @@ def test_run_file(file, tmp_path):
     skip_without_target(file.name)
     out = tmp_path / "out"
     command = [sys.executable, "-m", "baco_like", "tune", file, "--budget", "3", "--out", out]
+    is_reported = file.name == "replay.toml"
+    if is_reported:
+        pytest.importorskip("vl_convert")
+        command.append("--report")
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert {"run.jsonl", "best.json", "convergence.png"} <= {p.name for p in out.iterdir()}
+    assert (out / "report.html").exists() == is_reported

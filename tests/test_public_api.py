@@ -82,6 +82,7 @@ PUBLIC = {
         "to_markdown",
     ],
     "baco_like.cli": ["main"],
+    "baco_like.reporting": ["build_report", "write_report"],
     "baco_like.running": [
         "AllOf",
         "AnyOf",

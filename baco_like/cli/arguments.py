@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_tune(commands)
     _add_show(commands)
     _add_watch(commands)
+    _add_report(commands)
     _add_rebuild(commands)
     _add_serve(commands)
     commands.add_parser("strategies", help="list the strategies and their settings")
@@ -37,6 +39,7 @@ def _add_tune(commands: Any) -> None:
     add("--seed", type=_whole(0), metavar="S", help="the only seed (default: the file's, else 0)")
     add("--out", type=Path, metavar="DIR", help="for the results (default: a new one in runs/)")
     add("--resume", action="store_true", help="continue the run in --out (default: the newest)")
+    add("--report", action="store_true", help="write report.html too, for a browser")
     _add_large(add)
 
 
@@ -55,6 +58,16 @@ def _add_watch(commands: Any) -> None:
     add("--top", type=_whole(1), default=5, metavar="N", help="number of best trials (default: 5)")
     seconds = "seconds between two looks (default: 2)"
     add("--interval", type=_whole(1), default=2, metavar="S", help=seconds)
+
+
+def _add_report(commands: Any) -> None:
+    summary = "write the report of a run: one HTML file that answers ten questions"
+    add = commands.add_parser("report", help=summary).add_argument
+    add("journal", type=Path, metavar="RUN.jsonl", help="journal of a run; it is only read")
+    output = "the file to write (default: as the journal, with .html)"
+    add("-o", "--output", type=Path, metavar="FILE", help=output)
+    peak = "best value that the machine allows (default: the run file's)"
+    add("--peak", type=_positive, metavar="VALUE", help=peak)
 
 
 def _add_rebuild(commands: Any) -> None:
@@ -151,6 +164,16 @@ def _whole(least: int, why: str = "") -> Callable[[str], int]:
         return number
 
     return parse
+
+
+def _positive(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0.0 < number < math.inf:
+        raise argparse.ArgumentTypeError(f"needs a number above 0, not {text!r}")
+    return number
 
 
 def parse_contenders(text: str) -> list[Contender]:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from baco_like._optional import require_installed
 from baco_like._output import explain_os_error, print_line
 from baco_like.cli.run_file import RunFile, read
 from baco_like.evaluators import Evaluator, SourceProvider, unwrap
@@ -43,6 +44,8 @@ def run(args: argparse.Namespace) -> int:
     Raises:
         KeyboardInterrupt: The user interrupted the run; its results are written.
     """
+    for module in ("altair", "vl_convert") if args.report else ():
+        require_installed(module, "report")
     run_file = read(args.file, large=args.large)
     if args.budget is not None:
         run_file = replace(run_file, evaluations=args.budget)
@@ -65,6 +68,8 @@ def run(args: argparse.Namespace) -> int:
         for note in describe_machine() if run_file.control.every else ():
             print_line(f"note: {note}")
         reason = _run_and_confirm(run_file, optimizer, evaluator, folder)
+    if args.report:
+        _write_report(folder)
     if reason is None:
         print_line(
             f"interrupted; continue with: baco-like tune {args.file} --out {folder} --resume"
@@ -79,6 +84,13 @@ def run(args: argparse.Namespace) -> int:
         file=sys.stderr,
     )
     return 1
+
+
+def _write_report(folder: Path) -> None:
+    from baco_like.reporting import write_report
+
+    write_report(folder / _JOURNAL, folder / "report.html")
+    print_line(f"the report is in {folder / 'report.html'}")
 
 
 def _run_and_confirm(

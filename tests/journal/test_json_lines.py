@@ -143,7 +143,10 @@ def put_another_file(path, data):
 
 @pytest.mark.parametrize("schema", [1, 2])
 @pytest.mark.parametrize("replace", [overwrite, put_another_file])
-def test_a_journal_replaced_by_a_twin_of_equal_length_is_refused(tmp_path, replace, schema):
+def test_a_journal_replaced_by_a_twin_of_equal_length_is_refused(
+    tmp_path, replace, schema, monkeypatch
+):
+    monkeypatch.setattr("baco_like.optimizer.state.time.time", lambda: 1e9)
     space = Space({"x": [1, 2, 3, 4]})
     paths = [tmp_path / name for name in ("j", "twin")]
     for path, value in zip(paths, (1.5, 2.5), strict=True):

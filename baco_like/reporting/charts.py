@@ -1,0 +1,341 @@
+"""The charts of a report, as Vega-Lite specifications.
+
+Colours are near those of Okabe and Ito (2008), which people with a colour vision deficiency can tell apart. All are
+visible on a light and on a dark page. Text and lines get their colours from the page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from baco_like._optional import require
+from baco_like.explanations import AblationStep, Calibration, Dependence, Importance
+from baco_like.records import Confirmation, Status
+from baco_like.reporting.facts import RunFacts
+from baco_like.reporting.page import ReportChart, show
+
+if TYPE_CHECKING:
+    from altair import Chart, LayerChart
+
+MOST_POINTS = 1000
+"""Most evaluations that a chart draws: an even selection, and all that were the best so far."""
+
+SHOWN_PARAMETERS = 20
+"""Most parameters in the chart of the importance."""
+
+_BLUE, _ORANGE, _GREEN = "#2F8FD0", "#E69F00", "#009E73"
+_FAILURES = ("#D55E00", "#CC79A7", "#E6C700", "#8C6BB1", "#999999")
+_HEIGHT = 220
+
+
+def _chart(rows: Sequence[Mapping[str, Any]]) -> Chart:
+    altair = require("altair", "report")
+    chart: Chart = altair.Chart(altair.Data(values=list(rows)))
+    return chart
+
+
+def _finish(chart: Chart | LayerChart, caption: str, height: int = _HEIGHT) -> ReportChart:
+    styled = chart.properties(width="container", height=height, background="transparent")
+    styled = styled.configure_view(stroke=None).configure(font="system-ui, DejaVu Sans, sans-serif")
+    return ReportChart(styled.to_dict(), caption)
+
+
+def _value_axis(values: Sequence[float], title: str) -> Any:
+    """Return the vertical axis of values: logarithmic if they are positive and their range is wide."""
+    altair = require("altair", "report")
+    is_log = bool(values) and min(values) > 0 and max(values) / min(values) > 5
+    return altair.Y("value:Q", title=title, scale=_scale(is_log))
+
+
+def _scale(is_log: bool, **settings: Any) -> Any:
+    """Return a scale that need not begin at 0."""
+    altair = require("altair", "report")
+    kind = {"type": "log"} if is_log else {"zero": False}
+    return altair.Scale(**kind, **settings)
+
+
+def _selected(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    if len(rows) <= MOST_POINTS:
+        return rows
+    at = np.linspace(0, len(rows) - 1, MOST_POINTS).round().astype(int)
+    return [rows[i] for i in np.unique(at)]
+
+
+def draw_search(facts: RunFacts, best: Sequence[float], by_time: bool) -> ReportChart:
+    """Return all values, the best so far, and failures by kind, over evaluations or minutes.
+
+    Args:
+        facts: The run.
+        best: The best value after each evaluation; NaN before the first success.
+        by_time: Whether the horizontal axis is wall time.
+    """
+    altair = require("altair", "report")
+    values: list[dict[str, Any]] = []
+    failures: list[dict[str, Any]] = []
+    steps: list[dict[str, Any]] = []
+    at: list[float] = [m or 0.0 for m in facts.minutes] if by_time else _numbers(facts)
+    for x, trial, level in zip(at, facts.trials, best, strict=True):
+        row = {"x": round(x, 3), "trial": trial.id}
+        if trial.value is not None:
+            values.append({**row, "value": trial.value, "kind": "evaluation"})
+        elif trial.bound is not None:
+            values.append({**row, "value": trial.bound, "kind": "censored (at least)"})
+        elif trial.status is Status.FAILED:
+            failures.append({**row, "kind": trial.failure})
+        if np.isfinite(level) and (not steps or steps[-1]["value"] != level):
+            steps.append({"x": row["x"], "value": float(level), "kind": "best so far"})
+    if steps:
+        steps.append({**steps[-1], "x": round(at[-1], 3)})
+    kinds = list(dict.fromkeys(row["kind"] for row in failures))
+    names = ["evaluation", "best so far", "censored (at least)", *kinds]
+    colours = [_BLUE, _ORANGE, _GREEN, *(_FAILURES[i % len(_FAILURES)] for i in range(len(kinds)))]
+    used = {row["kind"] for part in (values, failures, steps) for row in part}
+    shown = [(n, c) for n, c in zip(names, colours, strict=True) if n in used]
+    scale = altair.Scale(domain=[n for n, _ in shown], range=[c for _, c in shown])
+    colour = altair.Color(
+        "kind:N", title=None, scale=scale, legend=altair.Legend(orient="top", columns=4)
+    )
+    ticks = altair.Axis() if by_time else altair.Axis(tickMinStep=1)
+    x_axis = altair.X("x:Q", title="minutes" if by_time else "evaluations", axis=ticks)
+    y_axis = _value_axis([row["value"] for row in values], facts.label)
+    hints = ["trial:Q", "kind:N"]
+    points = _chart(_selected(values)).mark_point(filled=True, size=22, opacity=0.6)
+    layers = [points.encode(x_axis, y_axis, colour, tooltip=[*hints, "value:Q"])]
+    line = _chart(steps).mark_line(interpolate="step-after", strokeWidth=2)
+    layers.append(line.encode(x_axis, y_axis, colour))
+    if failures:
+        marks = _chart(_selected(failures)).mark_point(
+            shape="cross", filled=True, size=34, angle=45
+        )
+        layers.append(marks.encode(x_axis, altair.YValue(_HEIGHT - 6), colour, tooltip=hints))
+    unit = "wall time" if by_time else "evaluations"
+    thinned = len(values) > MOST_POINTS or len(failures) > MOST_POINTS
+    note = f"; at most {MOST_POINTS} evaluations and failures each are drawn" if thinned else ""
+    return _finish(altair.layer(*layers), f"The search over {unit}{note}", _HEIGHT)
+
+
+def _numbers(facts: RunFacts) -> list[float]:
+    return [float(n - facts.history.warm) for n in range(1, len(facts.trials) + 1)]
+
+
+def draw_speedups(confirmation: Confirmation) -> ReportChart | None:
+    """Return the speed-up of each candidate with its interval; None if no interval is known."""
+    altair = require("altair", "report")
+    rows = [
+        {
+            "name": candidate_name(confirmation, k),
+            "value": each.value,
+            "low": each.low,
+            "high": each.high,
+        }
+        for k, each in enumerate(confirmation.speedups)
+        if each is not None and np.isfinite(each.high)
+    ]
+    if not rows:
+        return None
+    y_axis = altair.Y("name:N", title=None, sort=None)
+    x_axis = altair.X("low:Q", title="speed-up over the default", scale=altair.Scale(zero=False))
+    ranges = _chart(rows).mark_rule(color=_BLUE, strokeWidth=2).encode(x_axis, y_axis, x2="high:Q")
+    points = _chart(rows).mark_point(filled=True, size=60, color=_BLUE)
+    level = (
+        _chart([{"one": 1.0}]).mark_rule(color=_FAILURES[-1], strokeDash=[4, 3]).encode(x="one:Q")
+    )
+    hints = ["name:N", "value:Q", "low:Q", "high:Q"]
+    layers = altair.layer(level, ranges, points.encode(x="value:Q", y=y_axis, tooltip=hints))
+    return _finish(layers, "Measured speed-ups with their joint intervals", 30 * len(rows) + 10)
+
+
+def candidate_name(confirmation: Confirmation, k: int) -> str:
+    """Return the name of a candidate of a confirmation."""
+    trial = confirmation.candidates[k]
+    return "the default" if trial is confirmation.default else f"trial {trial.id}"
+
+
+def draw_importance(importance: Importance) -> ReportChart:
+    """Return the shares of the most important parameters with their intervals."""
+    altair = require("altair", "report")
+    effects = importance.effects[:SHOWN_PARAMETERS]
+    rows = [{"name": e.name, "share": e.share, "low": e.low, "high": e.high} for e in effects]
+    y_axis = altair.Y("name:N", title=None, sort=None)
+    percent = altair.Axis(format="%")
+    title = "share of the variance (total effect)"
+    bars = _chart(rows).mark_bar(color=_BLUE, opacity=0.75, height={"band": 0.6})
+    hints = [altair.Tooltip("name:N")]
+    hints += [altair.Tooltip(f"{key}:Q", format=".0%") for key in ("share", "low", "high")]
+    ranges = _chart(rows).mark_rule(color=_ORANGE, strokeWidth=2)
+    layers = altair.layer(
+        bars.encode(altair.X("share:Q", title=title, axis=percent), y_axis, tooltip=hints),
+        ranges.encode(altair.X("low:Q", axis=percent), y_axis, x2="high:Q", tooltip=hints),
+    )
+    return _finish(layers, "Importance with 90 % intervals", 22 * len(rows) + 20)
+
+
+def draw_ablation(steps: Sequence[AblationStep], label: str) -> ReportChart:
+    """Return the value after each change on the path from the default to the winner."""
+    altair = require("altair", "report")
+    rows = [
+        {"step": change_name(step), "value": step.value, "low": step.low, "high": step.high}
+        for step in steps
+        if np.isfinite(step.value)
+    ]
+    y_axis = altair.Y("step:N", title=None, sort=None, axis=altair.Axis(labelLimit=260))
+    x_axis = altair.X("value:Q", title=label, scale=altair.Scale(zero=False))
+    ranges = _chart(rows).mark_rule(color=_ORANGE).encode(x="low:Q", x2="high:Q", y=y_axis)
+    order = altair.Order("index:Q")
+    rows_with_order = [{**row, "index": i} for i, row in enumerate(rows)]
+    line = _chart(rows_with_order).mark_line(color=_BLUE, point={"color": _BLUE, "size": 45})
+    hints = ["step:N", "value:Q", "low:Q", "high:Q"]
+    layers = altair.layer(ranges, line.encode(x_axis, y_axis, order, tooltip=hints))
+    return _finish(layers, "From the default to the winner", 24 * len(rows) + 20)
+
+
+def change_name(step: AblationStep) -> str:
+    """Return the changes of a step in words."""
+    changes = zip(step.parameters, step.before, step.after, strict=True)
+    return ", ".join(f"{n}: {show(a)} → {show(b)}" for n, a, b in changes) or "start"
+
+
+def draw_dependence(dependence: Dependence, label: str) -> ReportChart:
+    """Return the dependence on one parameter, as a line for numbers or points with intervals, or on two as a map."""
+    if len(dependence.names) == 2:
+        return _draw_pair(dependence, label)
+    altair = require("altair", "report")
+    (name,), points = dependence.names, dependence.points
+    choices = [p.values[0] for p in points]
+    is_number = all(type(choice) in (int, float) for choice in choices) and len(points) > 4
+    rows = [
+        {"x": x if is_number else show(x), "value": p.value, "low": p.low, "high": p.high}
+        for x, p in zip(choices, points, strict=True)
+    ]
+    axis = altair.Axis(labelAngle=0 if len(rows) < 7 else -40, labelLimit=90, tickCount=6)
+    scale = _scale(False)
+    y_axis, low = (altair.Y(f"{key}:Q", title=label, scale=scale) for key in ("value", "low"))
+    if is_number:
+        is_log = min(choices) > 0 and max(choices) / min(choices) >= 16
+        x_axis = altair.X("x:Q", title=name, scale=_scale(is_log, nice=not is_log), axis=axis)
+        spread = _chart(rows).mark_area(color=_BLUE, opacity=0.2)
+        marks = _chart(rows).mark_line(color=_BLUE, point={"color": _BLUE})
+    else:
+        x_axis = altair.X("x:N", title=name, sort=None, axis=axis)
+        spread = _chart(rows).mark_rule(color=_BLUE, strokeWidth=2)
+        marks = _chart(rows).mark_point(color=_BLUE, filled=True, size=60)
+    hints = [f"x:{'Q' if is_number else 'N'}", "value:Q", "low:Q", "high:Q"]
+    layers = altair.layer(
+        spread.encode(x_axis, low, y2="high:Q"), marks.encode(x_axis, y_axis, tooltip=hints)
+    )
+    return _finish(layers, name, 170)
+
+
+def _draw_pair(dependence: Dependence, label: str) -> ReportChart:
+    altair = require("altair", "report")
+    a, b = dependence.names
+    rows = [
+        {"a": show(p.values[0]), "b": show(p.values[1]), "value": p.value}
+        for p in dependence.points
+    ]
+    cells = _chart(rows).mark_rect()
+    colour = altair.Color(
+        "value:Q",
+        title=label,
+        scale=altair.Scale(scheme="viridis"),
+        legend=altair.Legend(gradientLength=120),
+    )
+    return _finish(
+        cells.encode(
+            altair.X("a:N", title=a, sort=None, axis=altair.Axis(labelAngle=0)),
+            altair.Y("b:N", title=b, sort=None),
+            colour,
+            tooltip=["a:N", "b:N", "value:Q"],
+        ),
+        f"{a} and {b} together",
+        170,
+    )
+
+
+def draw_calibration(calibration: Calibration, label: str) -> ReportChart:
+    """Return observed over predicted values, with the intervals of the predictions."""
+    altair = require("altair", "report")
+    rows = [
+        {
+            "predicted": p.predicted,
+            "low": p.low,
+            "high": p.high,
+            "observed": p.observed,
+            "inside": "in its interval" if p.is_inside else "outside",
+        }
+        for p in calibration.points
+    ]
+    numbers = [p.observed for p in calibration.points]
+    low, high = min(numbers), max(numbers)
+    is_log = low > 0 and high / low > 5
+    # Intervals beyond the observed values would hide them.
+    limits = (
+        [low / 1.3, high * 1.3] if is_log else [low - 0.1 * (high - low), high + 0.1 * (high - low)]
+    )
+    scale = _scale(is_log, domain=limits, clamp=True, nice=False)
+    x_axis = altair.X("observed:Q", title=f"observed {label}", scale=scale)
+    y_axis = altair.Y("low:Q", title="predicted from the others", scale=scale)
+    scheme = altair.Scale(domain=["in its interval", "outside"], range=[_BLUE, _FAILURES[0]])
+    colour = altair.Color("inside:N", title=None, scale=scheme, legend=altair.Legend(orient="top"))
+    ranges = _chart(rows).mark_rule(opacity=0.35).encode(x_axis, y_axis, colour, y2="high:Q")
+    hints = ["observed:Q", "predicted:Q", "low:Q", "high:Q"]
+    points = _chart(rows).mark_point(filled=True, size=22)
+    diagonal = _chart([{"observed": end, "low": end} for end in limits])
+    line = diagonal.mark_line(color=_FAILURES[-1], strokeDash=[4, 3]).encode(x_axis, y_axis)
+    layers = altair.layer(
+        ranges,
+        line,
+        points.encode(x_axis, altair.Y("predicted:Q", scale=scale), colour, tooltip=hints),
+    )
+    return _finish(layers, "Leave-one-out predictions with 90 % intervals", 260)
+
+
+def draw_over_evaluations(
+    rows: Sequence[tuple[float, float]], title: str, caption: str, *, percent: bool = False
+) -> ReportChart:
+    """Return points over the number of evaluations.
+
+    Args:
+        rows: Number of evaluations, and the number to draw.
+        title: Title of the vertical axis.
+        caption: What is drawn.
+        percent: Whether the numbers are shares.
+    """
+    altair = require("altair", "report")
+    values = _selected([{"x": x, "y": y} for x, y in rows])
+    scale = altair.Scale(zero=percent)
+    axis = altair.Axis(format=".1%" if percent else "")
+    points = _chart(values).mark_point(filled=True, size=24, color=_BLUE, opacity=0.7)
+    return _finish(
+        points.encode(
+            altair.X("x:Q", title="evaluations", axis=altair.Axis(tickMinStep=1)),
+            altair.Y("y:Q", title=title, scale=scale, axis=axis),
+            tooltip=["x:Q", "y:Q"],
+        ),
+        caption,
+        180,
+    )
+
+
+def draw_metric(facts: RunFacts, metric: str) -> ReportChart:
+    """Return a metric over the value, with the recommended configuration marked."""
+    altair = require("altair", "report")
+    best = facts.summary.best
+    rows = [
+        {"x": t.value, "y": t.metrics[metric], "trial": t.id}
+        for t in facts.ok
+        if metric in t.metrics
+    ]
+    x_axis = altair.X("x:Q", title=facts.label, scale=altair.Scale(zero=False))
+    y_axis = altair.Y("y:Q", title=metric, scale=altair.Scale(zero=False))
+    points = _chart(_selected(rows)).mark_point(filled=True, size=24, color=_BLUE, opacity=0.6)
+    marked = [row for row in rows if best is not None and row["trial"] == best.id]
+    ring = _chart(marked).mark_point(size=140, color=_ORANGE, strokeWidth=3)
+    layers = altair.layer(
+        points.encode(x_axis, y_axis, tooltip=["trial:Q", "x:Q", "y:Q"]),
+        ring.encode(x_axis, y_axis),
+    )
+    return _finish(layers, f"{metric}; the best configuration is ringed", 200)

@@ -1,0 +1,165 @@
+"""Everything that a report says about a run, computed once from its journal."""
+
+from __future__ import annotations
+
+import calendar
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from baco_like.exceptions import BacoError, TrialError
+from baco_like.explanations import (
+    Ablation,
+    Calibration,
+    Dependence,
+    HistoryModels,
+    Importance,
+    Outlook,
+    compute_calibration,
+    compute_dependence,
+    compute_importance,
+    estimate_outlook,
+    find_ablation,
+    fit_models,
+)
+from baco_like.records import History, Status, Trial, read_confirmation
+from baco_like.running.journal_view import PEAK, JournalView
+from baco_like.running.summary import Summary, summarise
+from baco_like.spaces import Space
+
+
+@dataclass(frozen=True)
+class Explained:
+    """What the models of a history say.
+
+    Attributes:
+        importance: The importance of the parameters.
+        dependence: The partial dependence on every parameter and on the strongest pairs.
+        ablation: The path from the default to the winner, or None.
+        outlook: The improvement that is left.
+        calibration: Leave-one-out predictions.
+    """
+
+    importance: Importance
+    dependence: tuple[Dependence, ...]
+    ablation: Ablation | None
+    outlook: Outlook
+    calibration: Calibration
+
+
+class RunFacts:
+    """The facts of a run.
+
+    Args:
+        path: The journal.
+        peak: The best value that the machine allows; None: as in the journal, if it has one.
+
+    Attributes:
+        view: The journal.
+        peak: The best value that the machine allows, or None.
+
+    Raises:
+        JournalError: The journal is missing or damaged.
+    """
+
+    def __init__(self, path: Path, peak: float | None = None) -> None:
+        self.view = JournalView(path, with_constraints=True)
+        stated = self.context.get(PEAK)
+        self.peak = peak if peak is not None or not isinstance(stated, (int, float)) else stated
+
+    @property
+    def history(self) -> History:
+        """Observations and pending trials."""
+        return self.view.history
+
+    @property
+    def space(self) -> Space:
+        """The space of the run."""
+        return self.history.space
+
+    @property
+    def context(self) -> Mapping[str, Any]:
+        """The settings that decide the measured values."""
+        return self.view.header.options.context
+
+    @property
+    def label(self) -> str:
+        """Name and unit of the value."""
+        objective = self.view.objective
+        return objective.name + (f" ({objective.unit})" if objective.unit else "")
+
+    @cached_property
+    def trials(self) -> list[Trial]:
+        """Observed trials, in order of arrival."""
+        return self.history.trials
+
+    @cached_property
+    def summary(self) -> Summary:
+        """The default and the winner, after the confirmation if there is one."""
+        summary = summarise(self.history, self.view.objective)
+        confirmation = read_confirmation(self.history)
+        return summary if confirmation is None else summary.with_confirmation(confirmation)
+
+    @cached_property
+    def explained(self) -> Explained | None:
+        """What models say; None with too few successes."""
+        history, seed = self.history, self.view.header.options.seed
+        try:
+            models = fit_models(history, seed)
+        except TrialError:
+            return None
+        importance = compute_importance(history, seed, models=models)
+        return Explained(
+            importance,
+            compute_dependence(history, seed, models=models, ranking=importance),
+            self._ablation(models),
+            estimate_outlook(history, seed),
+            compute_calibration(history, seed),
+        )
+
+    def _ablation(self, models: HistoryModels) -> Ablation | None:
+        best = self.summary.best
+        seed = self.view.header.options.seed
+        with suppress(BacoError):  # an imported configuration may lie outside the space
+            end = None if best is None else dict(best.config)
+            return find_ablation(self.history, seed, end=end, models=models)
+        return None
+
+    @cached_property
+    def minutes(self) -> list[float | None]:
+        """For each observed trial the minutes since the run began; None where the journal has no time."""
+        began = self.began
+        times = [self.view.observed_at.get(trial.id) for trial in self.trials]
+        return [None if at is None or began is None else (at - began) / 60.0 for at in times]
+
+    @cached_property
+    def began(self) -> float | None:
+        """Unix time of the first event, or None."""
+        with suppress(ValueError):
+            return float(calendar.timegm(time.strptime(self.view.created, "%Y-%m-%dT%H:%M:%SZ")))
+        return None
+
+    @cached_property
+    def ok(self) -> list[Trial]:
+        """Observed trials with a value."""
+        return [trial for trial in self.trials if trial.status is Status.OK]
+
+    @cached_property
+    def has_constraints(self) -> bool:
+        """Whether the space has the constraints of the run, or the run has none."""
+        return bool(self.space.constraints) or not self.view.header.space.get("constraints")
+
+    def relative_spread(self) -> list[tuple[int, float]]:
+        """Return for each trial with repeats its position and the standard deviation of its repeats over their mean."""
+        spreads = []
+        for row, trial in enumerate(self.trials):
+            mean = float(np.mean(trial.repeats)) if len(trial.repeats) > 1 else 0.0
+            if mean:
+                spreads.append((row, float(np.std(trial.repeats, ddof=1)) / abs(mean)))
+        return spreads

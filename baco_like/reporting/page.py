@@ -1,0 +1,181 @@
+"""The page of a report: sections of text, tables and charts in one HTML file that loads nothing else."""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from string import Template
+from typing import Any, TypeAlias
+
+from baco_like._optional import require
+
+
+@dataclass(frozen=True)
+class ReportTable:
+    """A table.
+
+    Attributes:
+        head: The names of the columns.
+        rows: The cells; numbers and None are aligned to the right.
+        caption: What the rows are.
+    """
+
+    head: Sequence[str]
+    rows: Sequence[Sequence[Any]]
+    caption: str = ""
+
+
+@dataclass(frozen=True)
+class ReportChart:
+    """A chart.
+
+    Attributes:
+        specification: Vega-Lite, as JSON values.
+        caption: What is drawn.
+    """
+
+    specification: Mapping[str, Any]
+    caption: str
+
+
+@dataclass(frozen=True)
+class Listing:
+    """Lines to copy, such as commands."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Heading:
+    """A heading within a section."""
+
+    text: str
+
+
+Part: TypeAlias = "str | ReportTable | ReportChart | Listing | Heading"
+"""A part of a section; a text is a paragraph. Charts that follow each other stand side by side."""
+
+
+@dataclass(frozen=True)
+class Section:
+    """A question and its answer.
+
+    Attributes:
+        name: The fragment of its address in the page.
+        question: The heading.
+        answer: One or two sentences.
+        parts: What supports the answer.
+    """
+
+    name: str
+    question: str
+    answer: str
+    parts: Sequence[Part] = ()
+
+
+def render_page(title: str, about: str, sections: Sequence[Section]) -> str:
+    """Return the HTML text of a report.
+
+    Raises:
+        MissingExtra: altair or vl-convert is not installed.
+    """
+    charts: dict[str, Mapping[str, Any]] = {}
+    answers = "\n".join(
+        f'<li><a href="#{each.name}">{_text(each.question)}</a> {_text(each.answer)}</li>'
+        for each in sections
+    )
+    body = "\n".join(_section(number, each, charts) for number, each in enumerate(sections, 1))
+    head = f'<h1>{_text(title)}</h1>\n<p class="about">{_text(about)}</p>'
+    # In a script element, only "</" and "<!--" have a meaning in HTML.
+    specifications = json.dumps(charts, separators=(",", ":"), allow_nan=False).replace(
+        "<", "\\u003c"
+    )
+    template = Template(resources.files(__package__).joinpath("page.html").read_text("utf-8"))
+    return template.substitute(
+        title=_text(title),
+        body=f'{head}\n<ol class="answers">\n{answers}\n</ol>\n{body}',
+        specifications=specifications,
+        library=_library(),
+    )
+
+
+@cache
+def _library() -> str:
+    """Return Vega, Vega-Lite and vega-embed in one script, which defines ``vegaEmbed``."""
+    converter = require("vl_convert", "report")
+    version = ".".join(require("altair", "report").SCHEMA_VERSION.lstrip("v").split(".")[:2])
+    script: str = converter.javascript_bundle(vl_version=version)
+    return script.replace("</script", "<\\/script")
+
+
+def _text(text: Any) -> str:
+    return html.escape(str(text))
+
+
+def _section(number: int, section: Section, charts: dict[str, Mapping[str, Any]]) -> str:
+    lines = [
+        f'<section id="{section.name}">',
+        f"<h2>{number}. {_text(section.question)}</h2>",
+        f'<p class="answer">{_text(section.answer)}</p>',
+    ]
+    row: list[str] = []
+    for part in [*section.parts, ""]:
+        if isinstance(part, ReportChart):
+            name = f"chart-{len(charts) + 1}"
+            charts[name] = part.specification
+            caption = f"<figcaption>{_text(part.caption)}</figcaption>"
+            row.append(f'<figure>{caption}<div class="chart" id="{name}"></div></figure>')
+            continue
+        if row:
+            lines.append('<div class="charts">\n' + "\n".join(row) + "\n</div>")
+            row = []
+        lines.append(_part(part))
+    return "\n".join([*lines, "</section>"])
+
+
+def _part(part: str | ReportTable | Listing | Heading) -> str:
+    match part:
+        case ReportTable():
+            return _table(part)
+        case Listing():
+            return f"<pre>{_text(part.text)}</pre>"
+        case Heading():
+            return f"<h3>{_text(part.text)}</h3>"
+        case _:
+            return f"<p>{_text(part)}</p>" if part else ""
+
+
+def _table(table: ReportTable) -> str:
+    if not table.rows:
+        return ""
+    columns = list(zip(*table.rows, strict=True))
+    aligned = [
+        ' class="number"' if all(isinstance(cell, (int, float, type(None))) for cell in c) else ""
+        for c in columns
+    ]
+    head = "".join(
+        f"<th{align}>{_text(name)}</th>" for name, align in zip(table.head, aligned, strict=True)
+    )
+    rows = "\n".join(
+        "<tr>"
+        + "".join(
+            f"<td{align}>{_text(show(cell))}</td>" for cell, align in zip(row, aligned, strict=True)
+        )
+        + "</tr>"
+        for row in table.rows
+    )
+    caption = f"<caption>{_text(table.caption)}</caption>" if table.caption else ""
+    return f'<div class="table"><table>{caption}<thead><tr>{head}</tr></thead>\n<tbody>{rows}</tbody></table></div>'
+
+
+def show(value: Any) -> str:
+    """Return a value for a reader: four digits of a number, the elements of a list."""
+    if value is None:
+        return "-"
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return " ".join(map(str, value)) if isinstance(value, (tuple, list)) else str(value)

@@ -1,0 +1,71 @@
+"""Build and write the report of a run."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from baco_like._optional import require_installed
+from baco_like._output import explain_os_error
+from baco_like.exceptions import JournalError
+from baco_like.reporting import results, understanding
+from baco_like.reporting.facts import RunFacts
+from baco_like.reporting.page import render_page
+
+_SECTIONS = (
+    results.winner_section,
+    results.search_section,
+    results.end_section,
+    understanding.importance_section,
+    understanding.choices_section,
+    results.failure_section,
+    results.peak_section,
+    results.metrics_section,
+    understanding.trust_section,
+    understanding.reproduction_section,
+)
+
+
+def build_report(journal: str | os.PathLike[str], *, peak: float | None = None) -> str:
+    """Return the report of a run as one HTML page, which loads nothing else.
+
+    The journal is only read, so the run may be going on.
+
+    Args:
+        journal: Path of the journal.
+        peak: The best value that the machine allows, in the unit of the values; None: as in the journal.
+
+    Raises:
+        JournalError: The journal is missing or damaged.
+        MissingExtra: altair or vl-convert is not installed.
+    """
+    for module in ("altair", "vl_convert"):
+        require_installed(module, "report")
+    facts = RunFacts(Path(journal), peak)
+    options = facts.view.header.options
+    name = options.strategy.get("name") or "a strategy object"
+    begun = facts.view.created or "at an unknown time"
+    about = f"{facts.view.path}, begun {begun}; strategy {name}, seed {options.seed}"
+    sections = [make(facts) for make in _SECTIONS]
+    return render_page(f"Tuning of {facts.label}", about, sections)
+
+
+def write_report(
+    journal: str | os.PathLike[str],
+    target: str | os.PathLike[str],
+    *,
+    peak: float | None = None,
+) -> None:
+    """Write the report of a run; arguments and errors as for `build_report`.
+
+    Args:
+        journal: Path of the journal.
+        target: The HTML file; an existing one is replaced.
+        peak: The best value that the machine allows.
+
+    Raises:
+        JournalError: The file cannot be written.
+    """
+    page = build_report(journal, peak=peak)
+    with explain_os_error(JournalError, "write", Path(target)):
+        Path(target).write_text(page, encoding="utf-8")

@@ -1,0 +1,379 @@
+"""The sections of a report that say what was found: the winner, the search, its end, failures, the peak, metrics."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from itertools import permutations
+
+import numpy as np
+
+from baco_like._random import Purpose, generator
+from baco_like._typing import Codes
+from baco_like.parameters.protocol import is_permutation
+from baco_like.records import LIMIT, Status, Trial
+from baco_like.reporting.charts import (
+    candidate_name,
+    draw_metric,
+    draw_search,
+    draw_speedups,
+)
+from baco_like.reporting.facts import RunFacts
+from baco_like.reporting.page import Heading, Part, ReportTable, Section, show
+from baco_like.running.progress import first_line, in_words
+from baco_like.running.summary import best_so_far, describe_confirmation, format_speedup
+
+_SHOWN = 15
+"""Most rows of a table that is not complete."""
+
+_BINS = 10
+"""Ranges of a continuous parameter whose coverage is counted."""
+
+_SAMPLE = 2000
+"""Random feasible configurations that tell which orders of elements are possible."""
+
+_LEAST = 3
+"""Fewest trials with a value whose share of failures is shown."""
+
+
+def winner_section(facts: RunFacts) -> Section:
+    """What won, by how much, and how sure is it?"""
+    question, summary = "What won, by how much, and how sure is that?", facts.summary
+    best, default, confirmation = summary.best, summary.default, summary.confirmation
+    if best is None or best.value is None:
+        return Section("winner", question, "No evaluation has succeeded yet.")
+    value = f"{show(best.value)} {facts.view.objective.unit}".strip()
+    name = "The default configuration" if summary.is_default_best else f"Trial {best.id}"
+    answer = f"{name} is the best: {facts.view.objective.name} = {value}."
+    speedup = summary.confirmed_speedup
+    if speedup is not None and confirmation is not None and not summary.is_default_best:
+        answer += f" Speed-up over the default: {format_speedup(speedup, confirmation.confidence)}."
+    elif summary.speedup is not None and not summary.is_default_best:
+        answer += f" That is {summary.speedup:.3g} times better than the default."
+    if confirmation is None:
+        answer += " It was not measured again after the search, so part of the gain may be luck."
+    parts: list[Part] = []
+    if confirmation is not None:
+        chart = draw_speedups(confirmation)
+        parts += [" ".join(describe_confirmation(confirmation)), *([chart] if chart else [])]
+        parts.append(_candidates(facts))
+    elif default is not None or len(best.repeats) > 1:
+        parts.append(_measured(facts))
+    return Section("winner", question, answer, [*parts, _configurations(best, default)])
+
+
+def _configurations(best: Trial, default: Trial | None) -> ReportTable:
+    if default is None:
+        return ReportTable(["parameter", "best"], [[name, show(best[name])] for name in best])
+    rows = [[name, show(default.get(name)), show(best[name])] for name in best]
+    changed = sum(old != new for _, old, new in rows)
+    caption = f"{changed} of {len(rows)} parameters differ"
+    return ReportTable(["parameter", "default", "best"], rows, caption)
+
+
+def _measured(facts: RunFacts) -> ReportTable:
+    rows: list[list[object]] = []
+    for name, trial in (("default", facts.summary.default), ("best", facts.summary.best)):
+        if trial is not None:
+            ends = min(trial.repeats, default=None), max(trial.repeats, default=None)
+            rows.append([name, trial.value, len(trial.repeats), *ends])
+    head = ["", facts.label, "repeats", "smallest", "largest"]
+    return ReportTable(head, rows, "Measured values")
+
+
+def _candidates(facts: RunFacts) -> ReportTable:
+    confirmation = facts.summary.confirmation
+    assert confirmation is not None
+    rows = []
+    for k, (trial, speedup) in enumerate(
+        zip(confirmation.candidates, confirmation.speedups, strict=True)
+    ):
+        known = speedup is not None and np.isfinite(speedup.high)
+        notes = ["recommended"] if trial is confirmation.recommended else []
+        notes += ["not distinguishable from the best"] if trial in confirmation.tied else []
+        notes += [f"failed: {trial.failure}"] if trial.failure else []
+        rows.append(
+            [
+                candidate_name(confirmation, k),
+                trial.extra.get("observed"),
+                trial.value,
+                len(trial.repeats),
+                None if speedup is None else speedup.value,
+                f"{speedup.low:.3f} to {speedup.high:.3f}"
+                if speedup is not None and known
+                else "-",
+                ", ".join(notes),
+            ]
+        )
+    head = ["candidate", "in the search", "measured again", "rounds", "speed-up", "interval", ""]
+    return ReportTable(head, rows, f"Candidates; values are {facts.label}")
+
+
+def search_section(facts: RunFacts) -> Section:
+    """How did the search get there?"""
+    history, summary = facts.history, facts.summary
+    failed = sum(summary.failures.values())
+    answer = f"{history.evaluations} evaluations, {failed} of them failed"
+    answer += f" ({in_words(summary.failures)})" if failed else ""
+    answer += f"; {sum(summary.censored.values())} were stopped early" if summary.censored else ""
+    known = [minutes for minutes in facts.minutes if minutes is not None]
+    answer += f"; {_duration(max(known))} of wall time." if known else "."
+    if not facts.trials:
+        return Section("search", "How did the search get there?", answer)
+    best = [float(value) for value in best_so_far(history)]
+    charts = [draw_search(facts, best, by_time=False)]
+    charts += [draw_search(facts, best, by_time=True)] if known else []
+    notes: list[Part] = [] if known else ["This journal has no times; earlier versions wrote none."]
+    table = ReportTable(
+        ["evaluation", "minutes", "trial", facts.label, "proposed by", "changes"],
+        _improvements(facts, best)[-_SHOWN:],
+        f"The last improvements, at most {_SHOWN}",
+    )
+    return Section("search", "How did the search get there?", answer, [*charts, *notes, table])
+
+
+def _improvements(facts: RunFacts, best: Sequence[float]) -> list[list[object]]:
+    rows: list[list[object]] = []
+    before: Trial | None = None
+    for n, (trial, level) in enumerate(zip(facts.trials, best, strict=True)):
+        is_first = n == 0 or np.isnan(best[n - 1])
+        if trial.value != level or not (is_first or best[n - 1] != level):
+            continue
+        changes = (
+            []
+            if before is None
+            else [
+                f"{name}: {show(before[name])} → {show(trial[name])}"
+                for name in trial
+                if before.get(name) != trial[name]
+            ]
+        )
+        shown = ", ".join(changes[:6]) + (
+            f" and {len(changes) - 6} more" if len(changes) > 6 else ""
+        )
+        phase = trial.tag.get("phase") if isinstance(trial.tag, dict) else None
+        source = f"{trial.origin}, {phase}" if phase else trial.origin
+        minutes = facts.minutes[n]
+        at = None if minutes is None else round(minutes, 2)
+        rows.append([n + 1 - facts.history.warm, at, trial.id, trial.value, source, shown])
+        before = trial
+    return rows
+
+
+def _duration(minutes: float) -> str:
+    return f"{minutes * 60:.0f} seconds" if minutes < 2 else f"{minutes:.0f} minutes"
+
+
+def end_section(facts: RunFacts) -> Section:
+    """Is it finished?"""
+    question, explained = "Is it finished?", facts.explained
+    options, history = facts.view.header.options, facts.history
+    done = (
+        f"{history.evaluations} of {options.budget} evaluations are done"
+        if options.budget
+        else (f"{history.evaluations} evaluations are done")
+    )
+    if history.pending:
+        done += f", {len(history.pending)} are pending"
+    answer = f"{explained.outlook}." if explained else "Too few successes for an estimate."
+    if runners := facts.view.find_runner():
+        done += f"; process {', '.join(map(str, runners))} is still tuning"
+    codes = history.codes[history.inside]
+    distinct = len(np.unique(codes, axis=0)) if len(codes) else 0
+    size = facts.space.feasible_size if facts.has_constraints else None
+    share = f"; {distinct} of {show(size)} feasible configurations were tried" if size else ""
+    head = ["parameter", "tried", "possible", "share", "not tried"]
+    parts: list[Part] = [
+        f"{done}{share}.",
+        ReportTable(head, _coverage(facts, codes), "Coverage of the values"),
+        ReportTable(
+            ["permutation", "tried", "possible", "share", "not tried"],
+            _order_coverage(facts, codes),
+            "Coverage of orders: pairs of elements in both orders, and positions of elements",
+        ),
+    ]
+    return Section("end", question, answer, parts)
+
+
+def _coverage(facts: RunFacts, codes: Codes) -> list[list[object]]:
+    """Return how many values of each parameter were tried."""
+    rows: list[list[object]] = []
+    for name in facts.space.active:
+        parameter = facts.space.parameters[name]
+        if is_permutation(parameter):
+            continue
+        column = facts.space.columns[name].start
+        used = facts.space.feasible.used(column)
+        if used is None:
+            tried = np.unique(
+                np.minimum((parameter.to_unit(codes[:, [column]]) * _BINS).astype(int), _BINS - 1)
+            )
+            rows.append(
+                [f"{name} (tenths of the range)", len(tried), _BINS, _share(len(tried), _BINS), ""]
+            )
+            continue
+        tried = np.intersect1d(np.unique(codes[:, column]), used)
+        missing = np.setdiff1d(used, tried)[:8]
+        words = (
+            [show(value) for value in parameter.decode(missing[:, None])] if len(missing) else []
+        )
+        more = ", ..." if len(used) - len(tried) > len(missing) else ""
+        rows.append(
+            [name, len(tried), len(used), _share(len(tried), len(used)), ", ".join(words) + more]
+        )
+    return rows
+
+
+def _order_coverage(facts: RunFacts, codes: Codes) -> list[list[object]]:
+    """Return how many orders of two elements and positions were tried, of those seen in random configurations."""
+    rows: list[list[object]] = []
+    names = [n for n in facts.space.active if is_permutation(facts.space.parameters[n])]
+    if not names:
+        return rows
+    rng = generator(facts.view.header.options.seed, Purpose.EXPLAIN, len(facts.history) + 5)
+    sample = np.concatenate([facts.space.feasible.sample(_SAMPLE, rng), codes])
+    for name in names:
+        parameter = facts.space.parameters[name]
+        assert is_permutation(parameter)
+        elements, columns = parameter.elements, facts.space.columns[name]
+        tried, possible = codes[:, columns], sample[:, columns]
+        pairs = {}
+        for (i, a), (j, b) in permutations(enumerate(elements), 2):
+            if (possible[:, i] < possible[:, j]).any():
+                pairs[f"{a} before {b}"] = bool((tried[:, i] < tried[:, j]).any())
+        places = {
+            f"{element} at {k}": bool((tried[:, i] == k).any())
+            for i, element in enumerate(elements)
+            for k in range(len(elements))
+            if (possible[:, i] == k).any()
+        }
+        for label, found in (("pairs", pairs), ("positions", places)):
+            missing = [text for text, is_tried in found.items() if not is_tried]
+            count = len(found) - len(missing)
+            shown = ", ".join(missing[:8]) + (", ..." if len(missing) > 8 else "")
+            rows.append([f"{name}: {label}", count, len(found), _share(count, len(found)), shown])
+    return rows
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{part / whole:.0%}" if whole else "-"
+
+
+def failure_section(facts: RunFacts) -> Section:
+    """What fails, and why?"""
+    question, trials = "What fails, and why?", facts.trials
+    failed = [t for t in trials if t.status is Status.FAILED]
+    stopped = in_words(facts.summary.censored)
+    extra = f" Stopped early, with a lower bound of the value: {stopped}." if stopped else ""
+    if not failed:
+        return Section("failures", question, f"Nothing failed.{extra}")
+    answer = f"{len(failed)} of {len(trials)} evaluations failed: {in_words(facts.summary.failures)}.{extra}"
+    causes = Counter((str(t.failure), first_line(t)) for t in failed)
+    rows: list[list[object]] = []
+    for (word, message), count in causes.most_common(_SHOWN):
+        numbers = [t.id for t in failed if (t.failure, first_line(t)) == (word, message)]
+        rows.append([word, count, message[:300], ", ".join(map(str, numbers[:5]))])
+    parts: list[Part] = [
+        ReportTable(
+            ["failure", "number", "first line of the log", "trials"], rows, "Most frequent causes"
+        )
+    ]
+    parts.append(
+        ReportTable(
+            ["parameter", "value", "trials", "failed", "share"],
+            _failing_values(trials),
+            f"Values that fail most often (tried at least {_LEAST} times, above the overall share)",
+        )
+    )
+    if facts.explained is not None:
+        effects = [e for e in facts.explained.importance if not np.isnan(e.failing)]
+        effects.sort(key=lambda e: -e.failing)
+        parts.append(
+            ReportTable(
+                ["parameter", "share", "90 % interval"],
+                [
+                    [e.name, f"{e.failing:.0%}", f"{e.failing_low:.0%} to {e.failing_high:.0%}"]
+                    for e in effects[:8]
+                ],
+                "What decides whether a configuration runs: shares of the variance of failing",
+            )
+        )
+    return Section("failures", question, answer, parts)
+
+
+def _failing_values(trials: Sequence[Trial]) -> list[list[object]]:
+    total, failed = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
+    for trial in trials:
+        pairs = [(name, show(value)) for name, value in trial.config.items()]
+        total.update(pairs)
+        if trial.status is Status.FAILED:
+            failed.update(pairs)
+    overall = sum(t.status is Status.FAILED for t in trials) / len(trials)
+    shares = [
+        (failed[pair] / count, count, pair)
+        for pair, count in total.items()
+        if count >= _LEAST and failed[pair] / count > overall
+    ]
+    shares.sort(key=lambda each: (-each[0], -each[1]))
+    return [[*pair, n, failed[pair], f"{share:.0%}"] for share, n, pair in shares[:_SHOWN]]
+
+
+def peak_section(facts: RunFacts) -> Section:
+    """How far is it from the peak?"""
+    question, best, peak = "How far is it from the peak?", facts.summary.best, facts.peak
+    if peak is None:
+        hint = (
+            "No peak was stated. Write the best value that the machine allows as peak under [objective] of the run "
+            "file, or give --peak to the command report."
+        )
+        return Section("peak", question, hint)
+    if best is None or best.value is None:
+        return Section("peak", question, "No evaluation has succeeded yet.")
+    is_smaller = facts.view.objective.direction == "minimize"
+    default = facts.summary.default
+    rows = [
+        [name, trial.value, f"{peak / trial.value if is_smaller else trial.value / peak:.1%}"]
+        for name, trial in (("default", default), ("best", best))
+        if trial is not None and trial.value
+    ]
+    reached = rows[-1][2] if rows else "an unknown share"
+    answer = f"The best configuration reaches {reached} of the stated peak, {show(peak)}."
+    beaten = [
+        t
+        for t in facts.ok
+        if t.value is not None and (t.value < peak if is_smaller else t.value > peak)
+    ]
+    if beaten:
+        answer += f" {len(beaten)} evaluations are better than the peak: check the peak, or the measurement."
+    table = ReportTable(["", facts.label, "of the peak"], [*rows, ["peak", peak, "100%"]])
+    return Section("peak", question, answer, [table])
+
+
+def metrics_section(facts: RunFacts) -> Section:
+    """What about other metrics?"""
+    question = "What about other metrics?"
+    names = list(dict.fromkeys(name for trial in facts.ok for name in trial.metrics))
+    limits = facts.view.header.options.limits
+    if not names and not limits:
+        return Section("metrics", question, "The run measured one value only.")
+    beyond = [t for t in facts.trials if t.failure == LIMIT]
+    answer = f"The run also measured {', '.join(names) or 'nothing in successful trials'}."
+    if limits:
+        answer += f" Limits: {'; '.join(limits)}; {len(beyond)} evaluations were beyond one."
+    best, default = facts.summary.best, facts.summary.default
+    rows: list[list[object]] = []
+    for name in names:
+        values = [t.metrics[name] for t in facts.ok if name in t.metrics]
+        pair = [_metric(facts, trial, name) for trial in (default, best)]
+        rows.append([name, *pair, min(values), float(np.median(values)), max(values)])
+    table = ReportTable(["metric", "default", "best", "smallest", "median", "largest"], rows)
+    charts = [draw_metric(facts, name) for name in names[:4]]
+    return Section("metrics", question, answer, [table, Heading("Metrics and the value"), *charts])
+
+
+def _metric(facts: RunFacts, trial: Trial | None, name: str) -> float | None:
+    """Return a metric of a trial; for new measurements of a configuration, that of its first trial in the run."""
+    if trial is None:
+        return None
+    same = (t for t in facts.ok if dict(t.config) == dict(trial.config) and name in t.metrics)
+    return trial.metrics.get(name, next((t.metrics[name] for t in same), None))

@@ -1,0 +1,256 @@
+"""The sections of a report that say why, how far to trust it, and how to reproduce it."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable
+
+import numpy as np
+
+from baco_like.exceptions import BacoError
+from baco_like.explanations import Dependence
+from baco_like.records import Trial
+from baco_like.records.drift import read_drift
+from baco_like.reporting.charts import (
+    change_name,
+    draw_ablation,
+    draw_calibration,
+    draw_dependence,
+    draw_importance,
+    draw_over_evaluations,
+)
+from baco_like.reporting.facts import RunFacts
+from baco_like.reporting.page import Heading, Listing, Part, ReportChart, ReportTable, Section, show
+from baco_like.running.commands import trial_commands
+from baco_like.running.journal_view import COMPILER
+
+_TOO_FEW = "Too few successes: five are needed."
+
+_DRAWN = 6
+"""Parameters whose dependence is drawn; the table has more."""
+
+_LISTED = 30
+"""Most parameters in a table."""
+
+
+def importance_section(facts: RunFacts) -> Section:
+    """What mattered?"""
+    question, explained = "What mattered?", facts.explained
+    if explained is None:
+        return Section("importance", question, _TOO_FEW)
+    importance, ablation = explained.importance, explained.ablation
+    strong = [effect for effect in importance if effect.low > 0.01][:5] or importance.effects[:1]
+    words = [f"{e.name} ({e.share:.0%})" for e in strong]
+    answer = f"Of {len(importance)} parameters, most: {', '.join(words)}."
+    rows = [
+        [e.name, f"{e.share:.0%}", f"{e.low:.0%} to {e.high:.0%}", f"{e.alone:.0%}"]
+        for e in (*importance.effects[:_LISTED], *importance.features[:10])
+    ]
+    head = ["parameter", "total effect", "90 % interval", "alone"]
+    caption = (
+        "Shares of the variance of the value over all feasible configurations; the worse half counts as equal. "
+        "Total effects of parameters that interact add up to more than 100 %."
+    )
+    parts: list[Part] = [draw_importance(importance), ReportTable(head, rows, caption)]
+    if not facts.has_constraints:
+        parts.append(
+            "Constraints in Python are not in the journal, so configurations that they exclude count as well."
+        )
+    if ablation is not None and len(ablation):
+        steps = (ablation.origin, *ablation.steps)
+        parts += [Heading("From the default to the winner"), draw_ablation(steps, facts.label)]
+        rows = [
+            [
+                change_name(step),
+                "fails" if np.isnan(step.value) else show(step.value),
+                "measured" if step.measured else f"{show(step.low)} to {show(step.high)}",
+                "-" if np.isnan(step.change) or not step.parameters else f"{step.change:+.4g}",
+            ]
+            for step in steps
+        ]
+        caption = "One change at a time, the best predicted one first"
+        parts.append(ReportTable(["change", facts.label, "90 % interval", "brings"], rows, caption))
+    return Section("importance", question, answer, parts)
+
+
+def choices_section(facts: RunFacts) -> Section:
+    """What does each choice do?"""
+    question, explained = "What does each choice do?", facts.explained
+    if explained is None:
+        return Section("choices", question, _TOO_FEW)
+    single = [d for d in explained.dependence if len(d.names) == 1 and d.points]
+    pairs = [d for d in explained.dependence if len(d.names) == 2 and d.points]
+    best = [f"{d.names[0]} = {show(_best(facts, d))}" for d in single[:3]]
+    answer = f"Averaged over all other choices, the best values are {', '.join(best)}."
+    rows: list[list[object]] = [
+        [
+            d.names[0],
+            show(p.values[0]),
+            p.value,
+            f"{show(p.low)} to {show(p.high)}",
+            f"{p.runs:.0%}",
+        ]
+        for d in single[:_LISTED]
+        for p in d.points
+    ]
+    left = len(single) - _LISTED
+    caption = "Partial dependence: the value with each choice, the others as they are"
+    caption += f"; the {left} least important parameters are left out" if left > 0 else ""
+    charts: list[ReportChart] = [
+        draw_dependence(d, facts.label) for d in [*single[:_DRAWN], *pairs]
+    ]
+    table = ReportTable(
+        ["parameter", "choice", facts.label, "90 % interval", "runs"], rows, caption
+    )
+    return Section("choices", question, answer, [*charts, table])
+
+
+def _best(facts: RunFacts, dependence: Dependence) -> object:
+    sign = 1.0 if facts.view.objective.direction == "minimize" else -1.0
+    return min(dependence.points, key=lambda point: sign * point.value).values[0]
+
+
+def trust_section(facts: RunFacts) -> Section:
+    """May I trust it?"""
+    question, explained = "May I trust it?", facts.explained
+    spreads, drift = facts.relative_spread(), read_drift(facts.history)
+    sentences: list[str] = []
+    parts: list[Part] = []
+    if explained is not None:
+        calibration = explained.calibration
+        sentences.append(
+            f"{calibration.coverage:.0%} of the values lie in their 90 % intervals, predicted from the other trials "
+            f"(rank correlation {calibration.correlation:.2f})."
+        )
+        parts.append(draw_calibration(calibration, facts.label))
+    warm = facts.history.warm
+    if spreads:
+        noise = float(np.median([spread for _, spread in spreads]))
+        sentences.append(f"Repeats of one configuration spread by {noise:.1%}.")
+        rows = [(float(row + 1 - warm), spread) for row, spread in spreads]
+        caption = "Noise over time: standard deviation of the repeats over their mean"
+        parts.append(draw_over_evaluations(rows, "spread", caption, percent=True))
+    else:
+        sentences.append("No configuration was repeated within a trial, so the noise is unknown.")
+    if drift.points:
+        sentences.append(
+            " ".join(drift.describe()) or "The configurations measured again show no drift."
+        )
+        levels = [(float(point.row + 1 - warm), point.level) for point in drift.points]
+        caption = "Drift: costs of configurations measured again, over those at first"
+        parts.append(draw_over_evaluations(levels, "level", caption))
+    else:
+        sentences.append("The best configuration was not measured again during the search.")
+    return Section("trust", question, " ".join(sentences), [*parts, *_time_parts(facts)])
+
+
+def _time_parts(facts: RunFacts) -> list[Part]:
+    """Return where the time went."""
+    stages, flying = Counter[str](), 0.0
+    for trial in facts.trials:
+        if trial.outcome is not None:
+            own = {k: v for k, v in trial.outcome.seconds.items() if isinstance(v, (int, float))}
+            stages.update(own)
+            ends = facts.view.suggested_at.get(trial.id), facts.view.observed_at.get(trial.id)
+            if ends[0] is not None and ends[1] is not None:
+                flying += max(ends[1] - ends[0] - sum(own.values()), 0.0)
+    rows: list[list[object]] = [[name, seconds] for name, seconds in stages.items()]
+    known = [at for at in facts.view.observed_at.values()]
+    if known:
+        rows.append(["waiting for a turn, and overhead of the evaluator", flying])
+        idle = _idle_seconds(facts)
+        rows.append(["no trial in flight: suggesting, or the run was paused", idle])
+    if known and facts.began is not None:
+        rows.append(["wall time", max(known) - facts.began])
+    if not rows:
+        return ["This journal has no times."]
+    caption = "Time spent; stages of parallel trials add up to more than the wall time"
+    return [Heading("Time"), ReportTable(["", "seconds"], rows, caption)]
+
+
+def _idle_seconds(facts: RunFacts) -> float:
+    """Return the seconds between the begin of the run and its last observation in which no trial was in flight."""
+    view = facts.view
+    intervals = sorted(
+        (view.suggested_at[i], end) for i, end in view.observed_at.items() if i in view.suggested_at
+    )
+    if not intervals:
+        return 0.0
+    idle, reached = 0.0, facts.began if facts.began is not None else intervals[0][0]
+    for start, end in intervals:
+        idle += max(start - reached, 0.0)
+        reached = max(reached, end)
+    return idle
+
+
+def reproduction_section(facts: RunFacts) -> Section:
+    """How do I reproduce it?"""
+    question, best = "How do I reproduce it?", facts.summary.best
+    parts: list[Part] = []
+    answer = "The run needs a success first."
+    if best is not None:
+        commands = _commands(facts, best)
+        configuration = json.dumps(dict(best.config), indent=1, default=list)
+        parts += [Heading("Configuration of the winner"), Listing(configuration)]
+        if commands is None:
+            answer = "Evaluate the configuration below; the journal has no commands of this run."
+        else:
+            answer = "Run the commands below; baco-like rebuild prints and runs them too."
+            number = f" --trial {best.id}" if best.id >= 0 else ""
+            rebuild = f"baco-like rebuild {facts.view.path}{number}"
+            parts += [Heading("Commands of the winner"), Listing(commands), Listing(rebuild)]
+    parts.append(ReportTable(["environment", ""], _environment(facts)))
+    parts.append(ReportTable(["setting of the run", ""], _settings(facts)))
+    return Section("reproduce", question, answer, parts)
+
+
+def _commands(facts: RunFacts, best: Trial) -> str | None:
+    """Return the commands of the winner, or None; they need the evaluator's tools, but nothing is run."""
+    if facts.context.get("[evaluator] kind") != "command":
+        return None
+    try:
+        return trial_commands(facts.view, best, None, None).to_script()
+    except BacoError as error:
+        return f"# the commands cannot be written here: {error}"
+
+
+def _environment(facts: RunFacts) -> list[list[str]]:
+    opened = facts.view.opened
+    host, versions = opened.get("host") or {}, opened.get("versions") or {}
+    names = {
+        "name": "machine",
+        "cpu": "CPU",
+        "cpus": "number of CPUs",
+        "machine": "architecture",
+        "governor": "CPU governor",
+        "system": "operating system",
+    }
+    rows = [[label, str(host.get(key, "unknown"))] for key, label in names.items()]
+    rows.append(["compiler", str(facts.context.get(COMPILER, "unknown"))])
+    return [*rows, *([name, str(version)] for name, version in versions.items())]
+
+
+def _settings(facts: RunFacts) -> list[list[str]]:
+    options = facts.view.header.options
+    rows = [
+        ["begun", facts.view.created or "unknown"],
+        ["seed", str(options.seed)],
+        ["strategy", str(options.strategy.get("name") or "a strategy object")],
+        ["budget", "none" if options.budget is None else str(options.budget)],
+        ["noise", options.noise],
+        ["direction", options.direction],
+    ]
+    settings = options.strategy.get("settings") or {}
+    rows += [[f"strategy: {key}", show(value)] for key, value in settings.items()]
+    rows += [[key, _short(value)] for key, value in facts.context.items() if key != COMPILER]
+    return [*rows, *(["constraint", str(each)] for each in _constraints(facts))]
+
+
+def _constraints(facts: RunFacts) -> Iterable[object]:
+    return facts.view.header.space.get("constraints") or ()
+
+
+def _short(value: object) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, default=str)
+    return text if len(text) <= 2000 else text[:2000] + " ..."

@@ -1,0 +1,233 @@
+"""The report of a run: every section, tables without JavaScript, nothing from the network, no error in a browser."""
+
+import json
+import re
+import shutil
+import subprocess
+from html.parser import HTMLParser
+
+import pytest
+
+from baco_like import Optimizer, Permutation, Space, cli
+from baco_like.journal import START, JsonlJournal
+from baco_like.reporting import build_report, results, understanding
+from baco_like.reporting.facts import RunFacts
+
+pytest.importorskip("altair")
+pytest.importorskip("vl_convert")
+
+SECTIONS = (
+    *("winner", "search", "end", "importance", "choices"),
+    *("failures", "peak", "metrics", "trust", "reproduce"),
+)
+BROWSER = next((p for p in map(shutil.which, ("chromium", "google-chrome")) if p), None)
+HOSTILE = "</script><script>alert(1)</script><!-- & \"'"
+
+
+class Page(HTMLParser):
+    """The texts of each section, its tables, and the addresses that elements load from."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.sections, self.addresses, self.tags, self._name, self._skip = {}, [], [], None, False
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        attrs = dict(attrs)
+        self.tags.append(tag)
+        self._skip = tag in ("script", "style")
+        self.addresses += [attrs[k] for k in ("src", "href", "action", "data") if k in attrs]
+        if tag == "section":
+            self._name = attrs["id"]
+            self.sections[self._name] = {"text": "", "rows": 0, "charts": 0}
+        elif self._name and tag == "tr":
+            self.sections[self._name]["rows"] += 1
+        elif self._name and attrs.get("class") == "chart":
+            self.sections[self._name]["charts"] += 1
+
+    def handle_endtag(self, tag):
+        self._skip = False
+        if tag == "section":
+            self._name = None
+
+    def handle_data(self, data):
+        if self._name and not self._skip:
+            self.sections[self._name]["text"] += data
+
+
+SPACE = Space(
+    {
+        "tile": [8, 16, 32, 64],
+        "unroll": [1, 2, 4, 8],
+        "name": ["a", HOSTILE],
+        "order": Permutation(["i", "j", "k"], default=["i", "j", "k"]),
+    },
+    constraints=["tile % unroll == 0"],
+)
+
+
+def value_of(trial):
+    return 2.0 + abs(trial["tile"] - 32) / 16 + 0.3 * trial["order"].index("k")
+
+
+@pytest.fixture(scope="module")
+def journal(tmp_path_factory):
+    path = tmp_path_factory.mktemp("run") / "run.jsonl"
+    optimizer = Optimizer(
+        SPACE,
+        strategy="random_search",
+        storage=path,
+        objective="time",
+        limits=["size <= 60"],
+        context={"[objective] unit": "ms", "[objective] peak": 1.5},
+    )
+    for _ in range(24):
+        trial = optimizer.suggest()
+        if trial["unroll"] == 8:
+            optimizer.observe(trial, failed="compile", message=f"{HOSTILE}\nmore")
+        else:
+            value = value_of(trial)
+            extra = {"seconds": {"compile": 0.25, "run": 0.5}}
+            observed = {"time": [value, 1.02 * value], "size": float(trial["tile"])}
+            optimizer.observe(trial, observed, extra=extra)
+    return path
+
+
+@pytest.fixture(scope="module")
+def text(journal):
+    return build_report(journal)
+
+
+@pytest.fixture(scope="module")
+def page(text):
+    return Page(text)
+
+
+def test_every_question_has_a_section_with_a_table_or_an_answer(page):
+    assert tuple(page.sections) == SECTIONS
+    for name, section in page.sections.items():
+        assert section["rows"] > 1, name  # tables need no JavaScript
+    charted = {name for name, section in page.sections.items() if section["charts"]}
+    assert charted == {"search", "importance", "choices", "metrics", "trust"}
+
+
+def test_the_page_loads_nothing_and_is_small(text, page):
+    assert all(address.startswith("#") for address in page.addresses)
+    assert not {"link", "img", "iframe", "object", "embed", "base"} & set(page.tags)
+    assert "default-src 'none'" in text
+    assert len(text.encode()) < 2 * 10**6
+
+
+def test_light_dark_and_paper_have_their_styles(text):
+    assert "prefers-color-scheme: dark" in text
+    assert "@media print" in text
+
+
+def test_texts_of_the_journal_cannot_become_elements(text, page):
+    assert page.tags.count("script") == 3
+    assert "</script><script>alert" not in text
+
+
+def test_the_answers_are_those_of_the_run(page, journal):
+    sections = {name: section["text"] for name, section in page.sections.items()}
+    best = Optimizer.load(journal).best
+    assert f"Trial {best.id} is the best: time = {best.value:.4g} ms" in sections["winner"]
+    assert "unroll8" in sections["failures"].replace("\n", "")
+    assert "size <= 60" in sections["metrics"]
+    assert "of the stated peak, 1.5" in sections["peak"]
+    assert "lie in their 90 % intervals" in sections["trust"]
+    assert "Repeats of one configuration spread by 1.4%" in sections["trust"]
+    assert "numpy" in sections["reproduce"]
+    assert "number of CPUs" in sections["reproduce"]
+
+
+def test_no_error_in_a_browser(text, tmp_path):
+    if BROWSER is None:
+        pytest.skip("needs chromium")
+    (tmp_path / "report.html").write_text(text)
+    flags = "--headless --no-sandbox --disable-gpu --no-first-run --disable-background-networking"
+    flags += " --disable-component-update --disable-sync --virtual-time-budget=20000 --dump-dom"
+    flags += f" --enable-logging=stderr --v=0 --user-data-dir={tmp_path / 'profile'}"
+    command = [BROWSER, *flags.split(), (tmp_path / "report.html").as_uri()]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert "CONSOLE" not in done.stderr, done.stderr
+    charts = json.loads(re.search(r'id="specifications">(.*?)</script>', text)[1])
+    assert f'data-drawn="{len(charts)}"' in done.stdout
+    assert done.stdout.count('class="marks"') == len(charts)
+
+
+def without_times(path, target):
+    """Copy a journal as earlier versions wrote it."""
+    target_journal, mark = JsonlJournal(target), START
+    for event, _ in JsonlJournal(path).read(START):
+        event = {k: v for k, v in event.items() if k not in ("at", "crc", "n", "prev")}
+        event.get("host", {}).pop("cpu", None)
+        mark = target_journal.append(event, mark)
+
+
+def test_a_journal_without_times_has_a_report(journal, tmp_path):
+    without_times(journal, tmp_path / "old.jsonl")
+    facts = RunFacts(tmp_path / "old.jsonl")
+    section = results.search_section(facts)
+    assert "This journal has no times; earlier versions wrote none." in section.parts
+    assert "unknown" in str(understanding.reproduction_section(facts).parts)
+
+
+def test_a_run_without_a_success_has_a_report(tmp_path):
+    optimizer = Optimizer({"x": [1, 2, 3]}, storage=tmp_path / "run.jsonl")
+    page = Page(build_report(tmp_path / "run.jsonl"))
+    assert "No evaluation has succeeded yet" in page.sections["winner"]["text"]
+    optimizer.observe(optimizer.suggest(), failed="runtime")
+    page = Page(build_report(tmp_path / "run.jsonl"))
+    assert tuple(page.sections) == SECTIONS
+    assert "1 of 1 evaluations failed" in page.sections["failures"]["text"]
+
+
+RUN_FILE = """
+[space.n]
+type = "ordinal"
+values = [1, 2, 3, 4, 5, 6, 7]
+default = 4
+[objective]
+name = "time"
+unit = "ms"
+[evaluator]
+kind = "command"
+build = "touch {workdir}/built"
+run = "echo time: {n}.5"
+measure = "regex"
+pattern = "time: (.*)"
+[budget]
+evaluations = 7
+[confirmation]
+top = 2
+evaluations = 9
+"""
+
+
+def test_tune_writes_the_report_with_confirmation_and_commands(tmp_path, capsys):
+    (tmp_path / "job.toml").write_text(RUN_FILE)
+    out = tmp_path / "out"
+    assert cli.main(["tune", str(tmp_path / "job.toml"), "--out", str(out), "--report"]) == 0
+    assert f"the report is in {out / 'report.html'}" in capsys.readouterr().out
+    page = Page((out / "report.html").read_text())
+    assert "Speed-up over the default: 3" in page.sections["winner"]["text"]
+    assert "recommended" in page.sections["winner"]["text"]
+    assert "echo time: 1.5" in page.sections["reproduce"]["text"]
+    assert "baco-like rebuild" in page.sections["reproduce"]["text"]
+
+
+def test_the_command_writes_beside_the_journal_and_takes_a_peak(tmp_path, capsys):
+    journal = tmp_path / "run.jsonl"
+    optimizer = Optimizer({"x": [1, 2, 3]}, storage=journal)
+    optimizer.observe(optimizer.suggest(), 2.0)
+    assert cli.main(["report", str(journal), "--peak", "1.9"]) == 0
+    assert "of the stated peak, 1.9" in journal.with_suffix(".html").read_text()
+    with pytest.raises(SystemExit):
+        cli.main(["report", str(journal), "--peak", "0"])
+    assert "needs a number above 0" in capsys.readouterr().err
+
+
+def test_the_command_names_a_missing_journal(tmp_path, capsys):
+    assert cli.main(["report", str(tmp_path / "none.jsonl")]) == 2
+    assert "does not exist" in capsys.readouterr().err
