@@ -19,6 +19,7 @@ from typing import Any
 from baco_like._output import open_regular_file
 from baco_like.exceptions import BacoWarning, EvaluatorError, JournalError
 from baco_like.journal.events import Event, normalise, observed_event, read_outcome
+from baco_like.journal.fields import check_outcomes
 from baco_like.journal.json_lines import (
     LONGEST_LINE,
     decode_line,
@@ -156,7 +157,7 @@ class ResultCache:
         elif row is None or row.get("context") != self._digest:
             return False
         try:
-            read_outcome(row)
+            check_outcomes([row], "results")  # a checksum protects from damage, not from edits
             self._rows[_key(row["config"])] = row
         except _MALFORMED:
             return False

@@ -36,6 +36,10 @@ _ALLOW = (
 _BLOCK = 2**20
 _GZIP = b"\x1f\x8b"
 
+_MEMBER = b"\x1f\x8b\x08"
+_MOST_MEMBERS = 10_000
+"""Most parts of a compressed file. An empty part of 20 bytes takes as long as one of 10 KB."""
+
 
 def is_packed(path: Path) -> bool:
     """Return whether a file is compressed by gzip.
@@ -48,13 +52,15 @@ def is_packed(path: Path) -> bool:
 
 
 @contextmanager
-def _open_unpacked(path: Path) -> Iterator[BinaryIO | gzip.GzipFile]:
+def _open_unpacked(path: Path, large: bool) -> Iterator[BinaryIO | gzip.GzipFile]:
     """Open a file that may be compressed by gzip, and explain errors within the ``with`` block."""
     try:
         with open_regular_file(path) as file:
             is_gzip = file.read(2) == _GZIP
             file.seek(0)
             if is_gzip:
+                if not large:
+                    _check_members(file)
                 with gzip.open(file) as stream:
                     yield stream
             else:
@@ -63,13 +69,30 @@ def _open_unpacked(path: Path) -> Iterator[BinaryIO | gzip.GzipFile]:
         raise RunFileError(f"{path}: cannot be read: {error}") from None
 
 
-def read_beginning(path: Path, size: int) -> bytes:
+def _check_members(file: BinaryIO) -> None:
+    """Refuse a compressed file that is too large or has too many parts, which the limit of unpacked bytes misses.
+
+    Raises:
+        OSError: It is; the position is the start otherwise.
+    """
+    size = members = 0
+    while block := file.read(_BLOCK):
+        size += len(block)
+        members += block.count(_MEMBER)
+        if size > LARGEST or members > _MOST_MEMBERS:
+            raise OSError(
+                f"more than {LARGEST // 2**20} MiB or {_MOST_MEMBERS} parts, compressed; {_ALLOW}"
+            )
+    file.seek(0)
+
+
+def read_beginning(path: Path, size: int, large: bool = False) -> bytes:
     """Return the first bytes of a file, unpacked if it is compressed by gzip.
 
     Raises:
         RunFileError: The file cannot be read or unpacked.
     """
-    with _open_unpacked(path) as stream:
+    with _open_unpacked(path, large) as stream:
         return stream.read(size)
 
 
@@ -85,7 +108,7 @@ def read_bytes(path: Path, large: bool = False) -> bytes:
     Raises:
         RunFileError: The file cannot be read or unpacked, or is too large.
     """
-    with _open_unpacked(path) as stream:
+    with _open_unpacked(path, large) as stream:
         data = stream.read(-1 if large else LARGEST + 1)
     if not large and len(data) > LARGEST:
         raise RunFileError(f"{path} has more than {LARGEST // 2**20} MiB (unpacked); {_ALLOW}")

@@ -68,7 +68,7 @@ def read(
         JournalError: The file is a damaged journal.
     """
     file = Path(path)
-    is_journal = read_beginning(file, len(_JOURNAL)) == _JOURNAL
+    is_journal = read_beginning(file, len(_JOURNAL), large) == _JOURNAL
     text = "" if is_journal else read_text(file, large)
     try:
         if is_journal and is_packed(file):

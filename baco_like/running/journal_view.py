@@ -61,7 +61,7 @@ class JournalView:
     """
 
     def __init__(self, path: Path, *, with_constraints: bool = False) -> None:
-        if not path.is_file():
+        if not os.path.isfile(path):  # unlike Path.is_file, false for impossible names
             raise JournalError(
                 f"{path} does not exist; name the journal of a run, such as runs/job/run.jsonl"
             )

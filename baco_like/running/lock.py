@@ -33,6 +33,8 @@ def sole_runner(journal: Path | None) -> Iterator[None]:
     if journal is None:
         yield
         return
+    if not journal.name:
+        raise JournalError(f"{str(journal)!r} is a folder; name a file in it")
     lock = journal.with_name(journal.name + ".lock")
     fd = _open_locked(journal, lock)
     HELD.add(fd)

@@ -248,3 +248,11 @@ def test_what_cannot_be_rebuilt_is_explained(tmp_path, capsys):
 def test_peek_and_read_agree(journal):
     store = JsonlJournal(journal)
     assert list(store.peek(START)) == list(store.read(START))
+
+
+@pytest.mark.parametrize(
+    "command", [["show"], ["rebuild"], ["compare", "--strategies", "random_search", "--spaces"]]
+)
+def test_a_name_that_is_too_long_is_one_line(capsys, command):
+    assert cli.main([*command, "a" * 300]) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1

@@ -465,6 +465,19 @@ def test_writing_a_file_follows_no_link(tmp_path: Path, monkeypatch: pytest.Monk
     assert not (tmp_path / "results.csv").exists()
 
 
+@pytest.mark.parametrize("limit", ["LARGEST", "_MOST_MEMBERS"])
+def test_empty_parts_of_a_compressed_file_are_bounded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str
+) -> None:
+    path = tmp_path / "r"
+    path.write_bytes(gzip.compress(b"") * 200 + gzip.compress(b"x,time\n1,2\n"))
+    assert len(read(path)) == 1
+    monkeypatch.setattr(f"baco_like.results.files.{limit}", 200)
+    with pytest.raises(RunFileError, match="allow it"):
+        read(path)
+    assert len(read(path, large=True)) == 1
+
+
 def test_named_pipes_and_devices_are_no_files_of_results(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)  # opening it would wait for its other end

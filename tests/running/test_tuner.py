@@ -404,3 +404,9 @@ def test_a_number_is_no_stopping_rule(tmp_path):
     with pytest.raises(TypeError, match="MaxEvals"):
         tune(lambda t: 1.0, SPACE, stop=60, storage=tmp_path / "j")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["", ".", "/"])
+def test_a_folder_is_no_journal(name):
+    with pytest.raises(JournalError, match="is a folder; name a file"), sole_runner(Path(name)):
+        pass

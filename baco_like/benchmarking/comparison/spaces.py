@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from baco_like._output import explain_os_error
 from baco_like._typing import Array
 from baco_like.benchmarking.score import Baseline, NothingToScore, score
 from baco_like.evaluators.replay import load
@@ -153,8 +155,10 @@ def find_spaces(
     Raises:
         EvaluatorError: There is no recorded space.
     """
-    paths = [root] if root.is_file() else sorted(p for p in root.rglob("*") if _is_table(p))
-    base = root.parent if root.is_file() else root
+    is_file = os.path.isfile(root)  # unlike Path.is_file, false for impossible names
+    with explain_os_error(EvaluatorError, "read", root):
+        paths = [root] if is_file else sorted(p for p in root.rglob("*") if _is_table(p))
+    base = root.parent if is_file else root
     spaces: list[RecordedSpace] = []
     notes: list[str] = []
     for path in paths:
@@ -175,7 +179,8 @@ def find_spaces(
 
 def _is_table(path: Path) -> bool:
     name = path.name
-    return path.is_file() and name.endswith(_TABLE_SUFFIXES) and not name.endswith(_SPACE_SUFFIX)
+    is_named_so = name.endswith(_TABLE_SUFFIXES) and not name.endswith(_SPACE_SUFFIX)
+    return is_named_so and os.path.isfile(path)
 
 
 def _source_of(path: Path, base: Path, direction: Direction, large: bool) -> SpaceSource:

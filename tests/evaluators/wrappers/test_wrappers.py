@@ -334,6 +334,23 @@ def test_a_row_of_version_1_that_is_none_is_skipped(tmp_path: Path) -> None:
         assert not len(ResultCache(path, CONTEXT))
 
 
+@pytest.mark.parametrize(
+    "fields", [{"value": "3"}, {"value": True}, {"repeats": "abc"}, {"sem": -1.0}, {"metrics": [1]}]
+)
+def test_an_edited_line_with_a_correct_checksum_is_skipped(tmp_path: Path, fields: Any) -> None:
+    path = tmp_path / "cache"
+    ResultCache(path, {}).keep(Trial(0, {"x": 0}, outcome=Outcome.success(0, [1.0])))
+    row = json.loads(path.read_bytes().splitlines()[1])
+    edited = {k: row[k] for k in ("event", "context", "id", "status", "value")}
+    edited |= {"config": {"x": 1}, **fields}
+    with path.open("ab") as file:
+        file.write(encode_line(row["n"], edited))
+    with pytest.warns(BacoWarning, match="1 damaged lines"):
+        cache = ResultCache(path, {})
+    assert cache.find(Trial(1, {"x": 1})) is None
+    assert cache.find(Trial(1, {"x": 0})) is not None
+
+
 def test_a_cache_that_cannot_be_written_is_a_warning(tmp_path: Path) -> None:
     evaluator = cached(tmp_path / "absent" / "results.jsonl", Told({1: [1.0], 2: [2.0], 3: [3.0]}))
     assert evaluate(evaluator, 1)[0].value == 1.0
