@@ -1,4 +1,4 @@
-"""Calibration: how well the model predicts each observation from all others, and how sure it rightly is."""
+"""Calibration: predictions of each observation from all others, and their intervals."""
 
 from __future__ import annotations
 

@@ -124,7 +124,7 @@ def _numbers(facts: RunFacts) -> list[float]:
 def draw_speedups(confirmation: Confirmation) -> ReportChart | None:
     """Return the speed-up of each candidate with its interval; None if no interval is known."""
     altair = require("altair", "report")
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
             "name": candidate_name(confirmation, k),
             "value": each.value,
@@ -137,7 +137,8 @@ def draw_speedups(confirmation: Confirmation) -> ReportChart | None:
     if not rows:
         return None
     y_axis = altair.Y("name:N", title=None, sort=None)
-    x_axis = altair.X("low:Q", title="speed-up over the default", scale=altair.Scale(zero=False))
+    is_log = max(row["high"] for row in rows) > 5 * min(row["low"] for row in rows) > 0
+    x_axis = altair.X("low:Q", title="speed-up over the default", scale=_scale(is_log))
     ranges = _chart(rows).mark_rule(color=_BLUE, strokeWidth=2).encode(x_axis, y_axis, x2="high:Q")
     points = _chart(rows).mark_point(filled=True, size=60, color=_BLUE)
     level = (
@@ -176,20 +177,25 @@ def draw_importance(importance: Importance) -> ReportChart:
 def draw_ablation(steps: Sequence[AblationStep], label: str) -> ReportChart:
     """Return the value after each change on the path from the default to the winner."""
     altair = require("altair", "report")
-    rows = [
+    rows: list[dict[str, Any]] = [
         {"step": change_name(step), "value": step.value, "low": step.low, "high": step.high}
         for step in steps
         if np.isfinite(step.value)
     ]
     y_axis = altair.Y("step:N", title=None, sort=None, axis=altair.Axis(labelLimit=260))
-    x_axis = altair.X("value:Q", title=label, scale=altair.Scale(zero=False))
+    is_log = max(row["high"] for row in rows) > 5 * min(row["low"] for row in rows) > 0
+    x_axis = altair.X("value:Q", title=label, scale=_scale(is_log))
     ranges = _chart(rows).mark_rule(color=_ORANGE).encode(x="low:Q", x2="high:Q", y=y_axis)
     order = altair.Order("index:Q")
     rows_with_order = [{**row, "index": i} for i, row in enumerate(rows)]
     line = _chart(rows_with_order).mark_line(color=_BLUE, point={"color": _BLUE, "size": 45})
     hints = ["step:N", "value:Q", "low:Q", "high:Q"]
     layers = altair.layer(ranges, line.encode(x_axis, y_axis, order, tooltip=hints))
-    return _finish(layers, "From the default to the winner", 24 * len(rows) + 20)
+    return _finish(
+        layers,
+        "The value after each change, with 90 % intervals of predictions",
+        24 * len(rows) + 20,
+    )
 
 
 def change_name(step: AblationStep) -> str:
@@ -255,6 +261,31 @@ def _draw_pair(dependence: Dependence, label: str) -> ReportChart:
     )
 
 
+def draw_positions(name: str, positions: Mapping[str, Dependence], label: str) -> ReportChart:
+    """Return the dependence on the position of each element of a permutation, as a map.
+
+    Args:
+        name: Name of the permutation.
+        positions: The dependence on the position of each element, by element.
+        label: Name and unit of the value.
+    """
+    altair = require("altair", "report")
+    rows = [
+        {"element": element, "position": show(p.values[0]), "value": p.value}
+        for element, dependence in positions.items()
+        for p in dependence.points
+    ]
+    colour = altair.Color("value:Q", title=label, scale=altair.Scale(scheme="viridis"))
+    marks = _chart(rows).mark_rect()
+    cells = marks.encode(
+        altair.X("position:N", title="position, 0 is the first", axis=altair.Axis(labelAngle=0)),
+        altair.Y("element:N", title="element", sort=None),
+        colour,
+        tooltip=["element:N", "position:N", "value:Q"],
+    )
+    return _finish(cells, f"{name}: elements and their positions", 170)
+
+
 def draw_calibration(calibration: Calibration, label: str) -> ReportChart:
     """Return observed over predicted values, with the intervals of the predictions."""
     altair = require("altair", "report")
@@ -301,7 +332,7 @@ def draw_over_evaluations(
     Args:
         rows: Number of evaluations, and the number to draw.
         title: Title of the vertical axis.
-        caption: What is drawn.
+        caption: The title.
         percent: Whether the numbers are shares.
     """
     altair = require("altair", "report")

@@ -36,7 +36,7 @@ from baco_like.spaces import Space
 
 @dataclass(frozen=True)
 class Explained:
-    """What the models of a history say.
+    """Explanations by models of a history.
 
     Attributes:
         importance: The importance of the parameters.
@@ -108,7 +108,7 @@ class RunFacts:
 
     @cached_property
     def explained(self) -> Explained | None:
-        """What models say; None with too few successes."""
+        """The explanations; None with too few successes."""
         history, seed = self.history, self.view.header.options.seed
         try:
             models = fit_models(history, seed)

@@ -21,7 +21,7 @@ class ReportTable:
     Attributes:
         head: The names of the columns.
         rows: The cells; numbers and None are aligned to the right.
-        caption: What the rows are.
+        caption: The title, or an empty text.
     """
 
     head: Sequence[str]
@@ -35,7 +35,7 @@ class ReportChart:
 
     Attributes:
         specification: Vega-Lite, as JSON values.
-        caption: What is drawn.
+        caption: The title.
     """
 
     specification: Mapping[str, Any]

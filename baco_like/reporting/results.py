@@ -1,4 +1,4 @@
-"""The sections of a report that say what was found: the winner, the search, its end, failures, the peak, metrics."""
+"""The sections of a report about the results: the winner, the search, its end, failures, the peak, metrics."""
 
 from __future__ import annotations
 
@@ -48,6 +48,8 @@ def winner_section(facts: RunFacts) -> Section:
     speedup = summary.confirmed_speedup
     if speedup is not None and confirmation is not None and not summary.is_default_best:
         answer += f" Speed-up over the default: {format_speedup(speedup, confirmation.confidence)}."
+        if speedup.low <= 1.0:
+            answer += " The interval includes 1, so the gain is not certain."
     elif summary.speedup is not None and not summary.is_default_best:
         answer += f" That is {summary.speedup:.3g} times better than the default."
     if confirmation is None:
@@ -168,11 +170,12 @@ def end_section(facts: RunFacts) -> Section:
     """Is it finished?"""
     question, explained = "Is it finished?", facts.explained
     options, history = facts.view.header.options, facts.history
-    done = (
-        f"{history.evaluations} of {options.budget} evaluations are done"
-        if options.budget
-        else (f"{history.evaluations} evaluations are done")
-    )
+    plan = history.plan
+    searched = history.evaluations if plan is None else plan.start - history.warm
+    done = f"{searched} of {options.budget}" if options.budget else str(searched)
+    done += " evaluations are done"
+    if plan is not None:
+        done += f", and {history.evaluations - searched} measurements for the confirmation"
     if history.pending:
         done += f", {len(history.pending)} are pending"
     answer = f"{explained.outlook}." if explained else "Too few successes for an estimate."
@@ -183,15 +186,16 @@ def end_section(facts: RunFacts) -> Section:
     size = facts.space.feasible_size if facts.has_constraints else None
     share = f"; {distinct} of {show(size)} feasible configurations were tried" if size else ""
     head = ["parameter", "tried", "possible", "share", "not tried"]
-    parts: list[Part] = [
-        f"{done}{share}.",
-        ReportTable(head, _coverage(facts, codes), "Coverage of the values"),
-        ReportTable(
-            ["permutation", "tried", "possible", "share", "not tried"],
-            _order_coverage(facts, codes),
-            "Coverage of orders: pairs of elements in both orders, and positions of elements",
-        ),
-    ]
+    coverage = _coverage(facts, codes)
+    gaps = [row for row in coverage if row[1] != row[2]]
+    complete = (
+        f"Every value of {len(coverage) - len(gaps)} of {len(coverage)} parameters was tried."
+    )
+    caption = "Parameters with values that were not tried"
+    parts: list[Part] = [f"{done}{share}.", complete, ReportTable(head, gaps, caption)]
+    caption = "Coverage of orders: pairs of elements in both orders, and positions of elements"
+    orders = _order_coverage(facts, codes)
+    parts.append(ReportTable(["permutation", *head[1:]], orders, caption))
     return Section("end", question, answer, parts)
 
 
@@ -372,7 +376,7 @@ def metrics_section(facts: RunFacts) -> Section:
 
 
 def _metric(facts: RunFacts, trial: Trial | None, name: str) -> float | None:
-    """Return a metric of a trial; for new measurements of a configuration, that of its first trial in the run."""
+    """Return a metric of a trial; new measurements of a configuration count with its first trial in the run."""
     if trial is None:
         return None
     same = (t for t in facts.ok if dict(t.config) == dict(trial.config) and name in t.metrics)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
 from baco_like.exceptions import BacoError
 from baco_like.explanations import Dependence
+from baco_like.parameters.protocol import is_permutation
 from baco_like.records import Trial
 from baco_like.records.drift import read_drift
 from baco_like.reporting.charts import (
@@ -19,9 +20,10 @@ from baco_like.reporting.charts import (
     draw_dependence,
     draw_importance,
     draw_over_evaluations,
+    draw_positions,
 )
 from baco_like.reporting.facts import RunFacts
-from baco_like.reporting.page import Heading, Listing, Part, ReportChart, ReportTable, Section, show
+from baco_like.reporting.page import Heading, Listing, Part, ReportTable, Section, show
 from baco_like.running.commands import trial_commands
 from baco_like.running.journal_view import COMPILER
 
@@ -79,10 +81,18 @@ def choices_section(facts: RunFacts) -> Section:
     question, explained = "What does each choice do?", facts.explained
     if explained is None:
         return Section("choices", question, _TOO_FEW)
-    single = [d for d in explained.dependence if len(d.names) == 1 and d.points]
-    pairs = [d for d in explained.dependence if len(d.names) == 2 and d.points]
+    places = _positions(facts, explained.dependence)
+    ordered = {d.names for group in places.values() for d in group.values()}
+    single = [d for d in explained.dependence if len(d.names) == 1 and d.names not in ordered]
+    pairs = [d for d in explained.dependence if len(d.names) == 2]
     best = [f"{d.names[0]} = {show(_best(facts, d))}" for d in single[:3]]
-    answer = f"Averaged over all other choices, the best values are {', '.join(best)}."
+    for name, group in places.items():
+        early = sorted(group, key=lambda element: int(str(_best(facts, group[element]))))
+        best.append(f"of {name} {early[0]} near the beginning and {early[-1]} near the end")
+    answer = f"Averaged over all other choices, the best are: {', '.join(best)}."
+    charts: list[Part] = [draw_dependence(d, facts.label) for d in single[:_DRAWN]]
+    charts += [draw_positions(name, group, facts.label) for name, group in places.items()]
+    charts += [draw_dependence(d, facts.label) for d in pairs]
     rows: list[list[object]] = [
         [
             d.names[0],
@@ -95,15 +105,35 @@ def choices_section(facts: RunFacts) -> Section:
         for p in d.points
     ]
     left = len(single) - _LISTED
-    caption = "Partial dependence: the value with each choice, the others as they are"
+    caption = "Partial dependence: the value with each choice, averaged over the other parameters"
     caption += f"; the {left} least important parameters are left out" if left > 0 else ""
-    charts: list[ReportChart] = [
-        draw_dependence(d, facts.label) for d in [*single[:_DRAWN], *pairs]
-    ]
-    table = ReportTable(
-        ["parameter", "choice", facts.label, "90 % interval", "runs"], rows, caption
-    )
-    return Section("choices", question, answer, [*charts, table])
+    head = ["parameter", "choice", facts.label, "90 % interval", "runs"]
+    tables: list[Part] = [ReportTable(head, rows, caption)] if rows else []
+    tables += [_position_table(name, group, facts.label) for name, group in places.items()]
+    return Section("choices", question, answer, [*charts, *tables])
+
+
+def _positions(
+    facts: RunFacts, dependence: Iterable[Dependence]
+) -> dict[str, dict[str, Dependence]]:
+    """Return the dependence on the positions of elements, by permutation and element."""
+    by_name = {each.names[0]: each for each in dependence if len(each.names) == 1}
+    places: dict[str, dict[str, Dependence]] = {}
+    for name, parameter in facts.space.parameters.items():
+        if is_permutation(parameter):
+            labels = {str(e): f"{name}: position of {e}" for e in parameter.elements}
+            known = {e: by_name[label] for e, label in labels.items() if label in by_name}
+            if known:
+                places[name] = known
+    return places
+
+
+def _position_table(name: str, group: Mapping[str, Dependence], label: str) -> ReportTable:
+    columns = sorted({p.values[0] for each in group.values() for p in each.points})
+    values = {e: {p.values[0]: p.value for p in each.points} for e, each in group.items()}
+    rows = [[element, *(row.get(k) for k in columns)] for element, row in values.items()]
+    head = ["element", *(f"at {k}" for k in columns)]
+    return ReportTable(head, rows, f"{name}: {label} with each element at each position")
 
 
 def _best(facts: RunFacts, dependence: Dependence) -> object:
@@ -206,7 +236,7 @@ def reproduction_section(facts: RunFacts) -> Section:
 
 
 def _commands(facts: RunFacts, best: Trial) -> str | None:
-    """Return the commands of the winner, or None; they need the evaluator's tools, but nothing is run."""
+    """Return the commands of the winner, or None; they need the evaluator's tools."""
     if facts.context.get("[evaluator] kind") != "command":
         return None
     try:
