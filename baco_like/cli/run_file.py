@@ -7,25 +7,24 @@ unknown key is an error.
 
 from __future__ import annotations
 
-import inspect
 import re
 import sys
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast, get_args
+from typing import Any
 
 from baco_like._checks import nesting_depth
+from baco_like.cli import run_file_keys as keys
 from baco_like.evaluators import Evaluator, Flags, registry
 from baco_like.evaluators.command import describe_compiler
-from baco_like.evaluators.settings_table import Table, suggestion
+from baco_like.evaluators.settings_table import Key, Table, choice, suggestion
 from baco_like.exceptions import RunFileError, SpaceError
-from baco_like.journal.warm_start_results import MODES, Mode
 from baco_like.optimizer import WarmStart
 from baco_like.parameters import Parameter, parameter_from_dict
 from baco_like.parameters.registry import PARAMETER_TYPES
-from baco_like.records import Direction, Limits, Noise, Objective
+from baco_like.records import Limits, Noise, Objective
 from baco_like.running.confirming import ConfirmationSettings
 from baco_like.running.control import RECHECK, ControlSettings
 from baco_like.running.journal_view import COMPILER, FOLDER, PEAK
@@ -57,14 +56,6 @@ _DEEP_KEY = re.compile(rf"(?<![\w-]){_KEY_PART}(?:[ \t]*\.[ \t]*{_KEY_PART}){{{_
 
 _MAX_MIB = 1
 
-_READERS: Mapping[str, Callable[[Table, str], Any]] = {
-    "bool": Table.flag,
-    "float": Table.number,
-    "int": Table.integer,
-    "str": Table.text,
-    "Iterable": Table.array,
-}
-"""For the annotations of a parameter's arguments the reader that checks the value and names its key in errors."""
 
 
 @dataclass(frozen=True)
@@ -217,111 +208,72 @@ def _one_line(error: Exception) -> str:
 
 
 def _read_objective(table: Table) -> Objective:
-    table.only(("name", "unit", "direction", "goal", "peak"))
-    key = "direction" if table.has("direction") or not table.has("goal") else "goal"
-    if table.has("goal"):
+    values = table.read(keys.OBJECTIVE)
+    goal, _ = values.pop("goal"), values.pop("peak")
+    if goal is not None:
         warnings.warn(
             f"{table.label('goal')}: the key is called 'direction' now; 'goal' is read for one more release",
             DeprecationWarning,
             stacklevel=2,
         )
-    return Objective(
-        name=table.text("name", "value"),
-        unit=table.text("unit") if table.has("unit") else "",
-        direction=cast(Direction, table.choice(key, ("minimize", "maximize"), "minimize")),
-    )
+        if not table.has("direction"):
+            values["direction"] = goal
+    return Objective(**values)
 
 
 def _read_peak(table: Table) -> float | None:
-    return table.positive("peak") if table.has("peak") else None
+    peak: float | None = table.values(keys.OBJECTIVE)["peak"]
+    return peak
 
 
 def _read_budget(table: Table) -> dict[str, Any]:
     """Return the limits, and the rules that may end the run before."""
-    keys = ("evaluations", "seconds", "identical_failures")
-    table.only((*keys, "target", "no_improvement", "max_failures", "outlook"))
-    if not (table.has("evaluations") or table.has("seconds")):
+    values = table.read(keys.BUDGET)
+    if values["evaluations"] is None and values["seconds"] is None:
         raise RunFileError("[budget] needs 'evaluations', 'seconds' or both")
-    return {
-        "evaluations": table.whole("evaluations", low=1) if table.has("evaluations") else None,
-        "seconds": table.positive("seconds") if table.has("seconds") else None,
-        "identical_failures": table.whole("identical_failures", 10),
-        "rules": _read_rules(table),
-    }
-
-
-def _read_rules(table: Table) -> tuple[StoppingRule, ...]:
-    """Return the rules in [budget]: a number, or a table of a rule's settings with percents instead of shares."""
+    limits = {key: values.pop(key) for key in ("evaluations", "seconds", "identical_failures")}
     rules: list[StoppingRule] = []
-    if table.has("target"):
-        rules.append(Target(table.number("target")))
-    if table.has("max_failures"):
-        rules.append(MaxFailures(table.whole("max_failures", low=1)))
+    if values["target"] is not None:
+        rules.append(Target(values["target"]))
+    if values["max_failures"] is not None:
+        rules.append(MaxFailures(values["max_failures"]))
     if table.has("no_improvement"):
-        evaluations, percent = _read_rule(table, "no_improvement", 0.0)
-        rules.append(NoImprovement(evaluations, percent / 100.0))
+        rules.append(NoImprovement(*_read_rule(table, "no_improvement", keys.NO_IMPROVEMENT)))
     if table.has("outlook"):
-        evaluations, percent = _read_rule(table, "outlook", 1.0)
-        if not percent:
-            raise table.table("outlook").error("percent", percent, "a number above 0 and below 100")
-        rules.append(LowOutlook(evaluations, percent / 100.0))
-    return tuple(rules)
+        evaluations, share = _read_rule(table, "outlook", keys.OUTLOOK)
+        if not share:
+            raise table.table("outlook").error("percent", 0, "a number above 0 and below 100")
+        rules.append(LowOutlook(evaluations, share))
+    return {**limits, "rules": tuple(rules)}
 
 
-def _read_rule(table: Table, key: str, percent: float) -> tuple[int, float]:
-    """Return the evaluations and percent of ``key = 40`` or ``key = { evaluations = 40, percent = 1 }``."""
-    if not isinstance(table.entries[key], dict):
-        return table.whole(key, low=1), percent
-    inner = table.table(key)
-    inner.only(("evaluations", "percent"))
-    least = inner.number("percent", percent)
-    if not 0.0 <= least < 100.0:
-        raise inner.error("percent", least, "a number from 0 to below 100")
-    return inner.whole("evaluations", low=1), least
+def _read_rule(table: Table, key: str, rule_keys: Sequence[Key]) -> tuple[int, float]:
+    """Return the evaluations and the share of ``key = 40`` or ``key = { evaluations = 40, percent = 1 }``."""
+    value = table.entries[key]
+    inner = table.table(key) if isinstance(value, dict) else Table(key, {"evaluations": value})
+    evaluations, percent = inner.read(rule_keys).values()
+    return evaluations, percent / 100.0
 
 
 def _read_optimizer(table: Table) -> dict[str, Any]:
     """Return the keys of every strategy and, as settings, all other keys."""
-    common = ("strategy", "seed", "initial", "noise", "threads")
-    return {
-        "strategy": table.text("strategy", "auto"),
-        "seed": table.whole("seed", 0),
-        "initial": table.whole("initial", low=1) if table.has("initial") else None,
-        "noise": table.choice("noise", get_args(Noise), "none"),
-        "threads": table.whole("threads") if table.has("threads") else None,
-        "settings": {key: value for key, value in table.entries.items() if key not in common},
-    }
+    values = table.values(keys.OPTIMIZER)
+    settings = {key: value for key, value in table.entries.items() if key not in values}
+    return {**values, "settings": settings}
 
 
 def _read_confirmation(top: Table) -> ConfirmationSettings | None:
     if not top.has("confirmation"):
         return None
-    table = top.table("confirmation")
-    table.only(("top", "rounds", "evaluations", "confidence", "tolerance"))
-    evaluations = table.entries.get("evaluations", 0.1)
-    if type(evaluations) is int:
-        table.whole("evaluations", low=1)
-    elif not 0 < table.positive("evaluations", 0.1) < 1:
-        raise table.error("evaluations", evaluations, "a whole number, or a share below 1")
-    confidence = table.positive("confidence", 0.95)
-    if confidence >= 1:
-        raise table.error("confidence", confidence, "a number below 1")
-    return ConfirmationSettings(
-        top=table.whole("top", 3, low=1),
-        evaluations=evaluations,
-        rounds=table.whole("rounds", low=1) if table.has("rounds") else None,
-        confidence=confidence,
-        tolerance=table.positive("tolerance", 0.01),
-    )
+    return ConfirmationSettings(**top.table("confirmation").read(keys.CONFIRMATION))
 
 
 def _read_control(top: Table) -> ControlSettings:
     """Return when the incumbent is measured again; recorded results do not drift."""
-    table = top.table("drift")
-    table.only(("every", "threshold"))
+    every, threshold = top.table("drift").read(keys.DRIFT).values()
     is_recorded = top.table("evaluator").entries.get("kind") == "replay"
-    every = table.whole("every", 0 if is_recorded else RECHECK)
-    return ControlSettings(every, table.positive("threshold", 0.05))
+    default = 0 if is_recorded else RECHECK
+    return ControlSettings(default if every is None else every, threshold)
 
 
 def _check_slow_ratio(run_file: RunFile) -> None:
@@ -351,17 +303,9 @@ def _permit_large(table: Table, large: bool) -> Table:
 
 
 def _read_warm_start(table: Table, folder: Path, large: bool) -> WarmStart:
-    table.only(("file", "mode", "best", "rows", "objective", "large"))
-    counts = {
-        key: table.whole(key, low=low) for key, low in (("best", 1), ("rows", 3)) if table.has(key)
-    }
-    return WarmStart(
-        folder / table.text("file"),
-        cast(Mode, table.choice("mode", MODES, "data")),
-        objective=table.text("objective") if table.has("objective") else None,
-        large=large or table.flag("large", False),
-        **counts,
-    )
+    values = table.read(keys.WARM_START)
+    values["large"] = large or values["large"]
+    return WarmStart(folder / values.pop("file"), **values)
 
 
 def _read_flags(top: Table) -> Mapping[str, Parameter]:
@@ -381,7 +325,7 @@ def _read_flags(top: Table) -> Mapping[str, Parameter]:
 def _evaluator_table(top: Table) -> Table:
     """Return the table of the evaluator, which also gets the flags."""
     table = top.table("evaluator")
-    if table.has("flags"):
+    if table.has("flags") and table.entries.get("kind") == "command":
         raise RunFileError("[evaluator] has no key 'flags'; write a table [flags]")
     flags = {"flags": top.entries["flags"]} if top.has("flags") else {}
     return Table(table.name, {**table.entries, **flags})
@@ -393,14 +337,13 @@ def _read_space(table: Table, constraints: Table, flags: Mapping[str, Parameter]
     parameters = {name: _read_parameter(table.table(name)) for name in table.entries}
     if twice := next((name for name in parameters if name in flags), None):
         raise RunFileError(f"[space.{twice}]: [flags] has this parameter too; rename or remove one")
-    return Space({**parameters, **flags}, constraints=constraints.texts("known", []))
+    return Space({**parameters, **flags}, constraints=constraints.read(keys.CONSTRAINTS)["known"])
 
 
 def _read_limits(table: Table) -> tuple[str, ...]:
     """Return the limits on outcomes."""
-    table.only(("known", "limits"))
     try:
-        return Limits(table.texts("limits", [])).texts
+        return Limits(table.read(keys.CONSTRAINTS)["limits"]).texts
     except SpaceError as error:
         raise SpaceError(f"{table.label('limits')}: {error}") from None
 
@@ -417,14 +360,8 @@ def _check_default(space: Space) -> None:
 
 def _read_parameter(table: Table) -> Parameter:
     """Return a parameter of a built-in or registered type; its keys are the arguments of the constructor."""
-    make = PARAMETER_TYPES[table.choice("type", PARAMETER_TYPES)]
-    arguments = inspect.signature(make).parameters
-    table.only(("type", *arguments))
-    for key, argument in arguments.items():
-        annotation = str(getattr(argument.annotation, "__name__", argument.annotation))
-        read_key = _READERS.get(annotation.partition("[")[0])
-        if read_key is not None and (table.has(key) or argument.default is argument.empty):
-            read_key(table, key)
+    type_key = Key("type", choice(PARAMETER_TYPES), "", required=True)
+    table.read((type_key, *keys.parameter_keys(table.value(type_key))))
     try:
         return parameter_from_dict(table.entries)
     except (ValueError, TypeError) as error:  # a registered type may raise any of them

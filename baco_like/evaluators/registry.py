@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from baco_like.evaluators import replay
 from baco_like.evaluators.c_kernels import evaluator as c_kernels
 from baco_like.evaluators.command import evaluator as command
 from baco_like.evaluators.function import isolated
@@ -12,15 +13,19 @@ from baco_like.evaluators.gpu.cuda import evaluator as cuda
 from baco_like.evaluators.gpu.opencl import evaluator as opencl
 from baco_like.evaluators.halide import evaluator as halide
 from baco_like.evaluators.protocol import Evaluator
-from baco_like.evaluators.replay import ReplayEvaluator
 from baco_like.evaluators.result_cache import ResultCache, digest
-from baco_like.evaluators.settings_table import Table, shown, suggestion
+from baco_like.evaluators.settings_table import TEXT, TEXTS, Key, Table, shown, suggestion
 from baco_like.evaluators.wrappers.cached import CachedEvaluator
 from baco_like.exceptions import RunFileError
 from baco_like.spaces.space import Space
 
-CACHE_KEYS = ("cache", "cache_files")
-"""Keys of every kind: a file of results, and files that the results depend on (sources, inputs)."""
+COMMON_KEYS = (
+    Key("cache", TEXT, "file that keeps results for later runs with the same keys"),
+    Key("cache_files", TEXTS, "files that the results depend on: sources, inputs; needs `cache`"),
+)
+"""Keys of every kind besides ``kind``."""
+
+CACHE_KEYS = tuple(key.name for key in COMMON_KEYS)
 
 ORGANISING = ("ahead", "workers", "cache", "large")
 """Keys that do not change measured values: number of parallel evaluations, cache, limit of a file's size."""
@@ -38,8 +43,19 @@ KINDS: Mapping[str, Factory] = {
     "function": isolated.from_table,
     "halide": halide.from_table,
     "opencl": opencl.from_table,
-    "replay": ReplayEvaluator.from_table,
+    "replay": replay.ReplayEvaluator.from_table,
 }
+
+KEYS: Mapping[str, Sequence[Key]] = {
+    "c": c_kernels.KEYS,
+    "command": command.KEYS,
+    "cupy": cuda.KEYS,
+    "function": isolated.KEYS,
+    "halide": halide.KEYS,
+    "opencl": opencl.KEYS,
+    "replay": replay.KEYS,
+}
+"""Keys of the table of each kind besides ``kind`` and `COMMON_KEYS`."""
 
 _REPLACED = {"c_loop_nest": "kernels/c_loop_nest.py", "taco": "kernels/taco_kernels.py"}
 """Former kinds, and the problem file of kind "c" that each is now."""
@@ -66,14 +82,15 @@ def create(table: Table, space: Space, unit: str, folder: Path) -> Evaluator:
                 f'write kind = "c" and problem = "{_REPLACED[kind]}" (a file of examples/kernels)'
             )
         raise RunFileError(f"[{table.name}] kind = {shown(kind)} is unknown; {hint}")
+    cache, cache_files = table.values(COMMON_KEYS).values()
     own = Table(table.name, {k: v for k, v in table.entries.items() if k not in CACHE_KEYS})
     evaluator = KINDS[kind](own, space, unit, folder)
-    if table.has("cache"):
+    if cache is not None:
         # Results depend on all other keys and on the listed files.
-        files = {name: digest(folder / name) for name in table.texts("cache_files", [])}
+        files = {name: digest(folder / name) for name in cache_files or []}
         settings = {k: v for k, v in own.entries.items() if k != "large"}
         context = {**settings, "[objective] unit": unit, **files}
-        return CachedEvaluator(evaluator, ResultCache(folder / table.text("cache"), context))
-    if table.has("cache_files"):
-        raise table.error("cache_files", table.entries["cache_files"], "cache = FILE besides")
+        return CachedEvaluator(evaluator, ResultCache(folder / cache, context))
+    if cache_files is not None:
+        raise table.error("cache_files", cache_files, "cache = FILE besides")
     return evaluator

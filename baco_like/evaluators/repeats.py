@@ -6,11 +6,29 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from baco_like.evaluators.settings_table import Table
+from baco_like.evaluators.settings_table import POSITIVE, Key, Shape, Table, whole
 from baco_like.exceptions import EvaluatorError
 from baco_like.records.trial import median, standard_error
 
-REPEATS_KEYS = ("repeats", "max_repeats", "relative_error", "slow_ratio")
+_ABOVE_ONE: Shape = {"type": "number", "exclusiveMinimum": 1}
+
+
+def repeats_keys(least: int) -> tuple[Key, ...]:
+    """Return the keys of a table that `Repeats.from_table` reads; ``least`` is the default of ``repeats``."""
+    return (
+        Key("repeats", whole(1), "measurements of every configuration", default=least),
+        Key("max_repeats", whole(1), "largest number of measurements; needs `relative_error`"),
+        Key(
+            "relative_error",
+            POSITIVE,
+            "measure until the standard error of the mean is this share of the median; needs `max_repeats`",
+        ),
+        Key(
+            "slow_ratio",
+            _ABOVE_ONE,
+            "stop measuring a configuration that is this many times slower than the best",
+        ),
+    )
 
 
 @dataclass(frozen=True)
@@ -54,18 +72,16 @@ class Repeats:
         Raises:
             RunFileError: A value is wrong, or only one of ``max_repeats`` and ``relative_error`` is given.
         """
-        least = table.whole("repeats", least, low=1)
+        least, most, error, slow = table.values(repeats_keys(least)).values()
         if table.has("max_repeats") != table.has("relative_error"):
             raise table.error(
                 "relative_error", table.entries.get("relative_error"), "both it and max_repeats"
             )
-        slow = table.positive("slow_ratio") if table.has("slow_ratio") else None
-        if slow is not None and slow <= 1:
-            raise table.error("slow_ratio", slow, "a number above 1")
-        if not table.has("max_repeats"):
+        if most is None:
             return cls(least, least, slow_ratio=slow)
-        most = table.whole("max_repeats", low=least)
-        return cls(least, most, table.positive("relative_error"), slow)
+        if most < least:
+            raise table.error("max_repeats", most, f"a whole number, {least} or more")
+        return cls(least, most, error, slow)
 
     def limit(self, best: float | None) -> float | None:
         """Return the value above which a configuration is clearly slower than the best median, or None."""

@@ -10,7 +10,16 @@ from typing import final
 
 from baco_like._checks import whole_number
 from baco_like._random import Purpose, generator
-from baco_like.evaluators.settings_table import Table, shown, suggestion
+from baco_like.evaluators.settings_table import (
+    FLAG,
+    KIND,
+    TEXT,
+    Key,
+    Table,
+    shown,
+    suggestion,
+    whole,
+)
 from baco_like.exceptions import EvaluatorError, JournalError, RunFileError
 from baco_like.records import History, Outcome, Trial
 from baco_like.results.formats import read
@@ -19,7 +28,14 @@ from baco_like.spaces.space import Space
 
 __all__ = ["KEYS", "MaxSimulatedTime", "ReplayEvaluator", "load"]
 
-KEYS = ("kind", "file", "objective", "draw", "draw_seed", "capacity", "large")
+KEYS = (
+    Key("file", TEXT, "the recorded results; relative paths start at the run file", required=True),
+    Key("objective", TEXT, "the measurement to use, if the file has several", absent="the file's"),
+    Key("draw", FLAG, "draw each value from the recorded repeats", default=False),
+    Key("draw_seed", whole(0), "seed of these draws", default=0),
+    Key("capacity", whole(1), "simulated devices that run at the same time", default=1),
+    Key("large", FLAG, "the file may have more than 64 MiB, unpacked", default=False),
+)
 
 
 def load(path: str | Path, objective: str | None = None, *, large: bool = False) -> Recording:
@@ -82,15 +98,13 @@ class ReplayEvaluator:
             RunFileError: A key is unknown, missing or wrong.
             EvaluatorError: The recording cannot be read, or has other parameters or values than the space.
         """
-        table.only(KEYS)
-        objective = table.text("objective") if table.has("objective") else None
-        large = table.flag("large", False)
-        recording = load(folder / table.text("file"), objective, large=large)
+        values = table.read((KIND, *KEYS))
+        recording = load(folder / values["file"], values["objective"], large=values["large"])
         _check_parameters(recording, space)
         return cls(
             recording,
-            draw_seed=table.whole("draw_seed", 0) if table.flag("draw", False) else None,
-            capacity=table.whole("capacity", 1, low=1),
+            draw_seed=values["draw_seed"] if values["draw"] else None,
+            capacity=values["capacity"],
         )
 
     def submit(self, trial: Trial) -> None:

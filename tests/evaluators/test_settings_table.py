@@ -4,12 +4,37 @@ import math
 
 import pytest
 
-from baco_like.evaluators.settings_table import Table, memory_size, per_second, shown, suggestion
+from baco_like.evaluators.settings_table import (
+    ARRAY,
+    FLAG,
+    POSITIVE,
+    SHARE,
+    SIZE,
+    TEXT,
+    TEXTS,
+    Key,
+    Shape,
+    Table,
+    choice,
+    describe,
+    fits,
+    keys_of,
+    memory_size,
+    per_second,
+    shapes_of,
+    shown,
+    suggestion,
+    whole,
+)
 from baco_like.exceptions import RunFileError
 
 
 def table(**entries: object) -> Table:
     return Table("evaluator", entries)
+
+
+def read(shape: Shape, value: object, default: object = None) -> object:
+    return table(key=value).value(Key("key", shape, "", default))
 
 
 def test_unknown_key_names_the_closest() -> None:
@@ -23,41 +48,69 @@ def test_unknown_key_names_the_closest() -> None:
 
 @pytest.mark.parametrize("value", [True, "5", 0, -1, math.nan, math.inf, 10**400, [1]])
 def test_positive_refuses(value: object) -> None:
-    with pytest.raises(RunFileError, match=r"\[evaluator\] timeout = "):
-        table(timeout=value).positive("timeout")
+    with pytest.raises(RunFileError, match=r"\[evaluator\] key = .*a number above 0"):
+        read(POSITIVE, value)
 
 
-@pytest.mark.parametrize("value", [True, "5", 1.0, 0, None])
+@pytest.mark.parametrize("value", [True, "5", 1.0, 0])
 def test_whole_refuses(value: object) -> None:
-    with pytest.raises(RunFileError, match="repeats"):
-        table(repeats=value).whole("repeats", low=1)
+    with pytest.raises(RunFileError, match=r"key = .*a whole number, 1 or more"):
+        read(whole(1), value)
 
 
 def test_defaults_and_needed_keys() -> None:
-    assert table().whole("repeats", 3) == 3
-    assert table(repeats=4).whole("repeats", 3) == 4
-    assert table().positive("timeout", 2.5) == 2.5
-    assert table().flag("log", False) is False
-    assert table().texts("known", []) == []
+    keys = (Key("repeats", whole(0), "", default=3), Key("timeout", POSITIVE, "", default=2.5))
+    assert table().read(keys) == {"repeats": 3, "timeout": 2.5}
+    values = table(repeats=4, timeout=1).read(keys)
+    assert values == {"repeats": 4, "timeout": 1.0}
+    assert isinstance(values["timeout"], float)
+    with pytest.raises(RunFileError, match=r"\[evaluator\] has no key 'run'"):
+        table(run=4).read(keys)
     with pytest.raises(RunFileError, match=r"\[evaluator\] needs the key 'run'"):
         table().text("run")
 
 
 @pytest.mark.parametrize("value", ["", "  ", 3, ["a"]])
 def test_text_refuses(value: object) -> None:
-    with pytest.raises(RunFileError):
-        table(run=value).text("run")
+    with pytest.raises(RunFileError, match="a text"):
+        read(TEXT, value)
 
 
-def test_choice_flag_texts_table_refuse() -> None:
+def test_other_shapes_refuse() -> None:
     with pytest.raises(RunFileError, match="did you mean 'minimize'"):
-        table(goal="minimise").choice("goal", ("minimize", "maximize"))
+        read(choice(("minimize", "maximize")), "minimise")
     with pytest.raises(RunFileError, match="true or false"):
-        table(log="yes").flag("log")
+        read(FLAG, "yes")
     with pytest.raises(RunFileError, match="an array of texts"):
-        table(known=["a", 1]).texts("known")
+        read(TEXTS, ["a", 1])
+    with pytest.raises(RunFileError, match="above 0 and below 1"):
+        read(SHARE, 1.0)
+    with pytest.raises(RunFileError, match="a whole number, 1 or more or a number above 0"):
+        read({"anyOf": [whole(1), SHARE]}, 2.5)
     with pytest.raises(RunFileError, match="a table"):
         table(inner=3).table("inner")
+    assert not fits([], {**ARRAY, "minItems": 1})
+
+
+def test_keys_of_a_function_have_its_defaults_and_its_docstring() -> None:
+    def make(low: int, high: float | None = 2.5, names: list[str] | None = None) -> None:
+        """Make it.
+
+        Args:
+            low: The least
+                value of ``x``.
+            high: The greatest value.
+
+        Returns:
+            low: Nothing.
+        """
+
+    shapes = shapes_of(make)
+    low, high = keys_of(make, {name: shapes[name] for name in ("low", "high")})
+    assert (low.meaning, low.required) == ("The least value of `x`", True)
+    assert (high.meaning, high.default, high.required) == ("The greatest value", 2.5, False)
+    assert (describe(low.shape), describe(high.shape)) == ("a whole number", "a finite number")
+    assert shapes["names"] == {}
 
 
 def test_nested_table_is_named_with_its_parent() -> None:
@@ -86,7 +139,7 @@ def test_memory_size(text: object, size: int) -> None:
 def test_no_memory_size(text: object) -> None:
     assert memory_size(text) is None
     with pytest.raises(RunFileError, match="2GiB"):
-        table(memory=text).bytes("memory")
+        table(memory=text).bytes(Key("memory", SIZE, ""))
 
 
 def test_units_of_time() -> None:

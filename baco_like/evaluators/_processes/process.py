@@ -24,9 +24,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from baco_like._checks import is_whole
 from baco_like.evaluators._processes import group, guardian
-from baco_like.evaluators.settings_table import Table
+from baco_like.evaluators.settings_table import Key, Table
 from baco_like.exceptions import EvaluatorError
 
 _LINKER = re.compile(r"(\S*[/-])?(ld|lld|ld\.\w+): ")
@@ -287,6 +286,19 @@ def _add_limits(command: Sequence[str], memory: int | None, mark: str) -> list[s
     return ["/bin/sh", "-c", " && ".join([*limits, 'exec "$@"']), "sh", *command]
 
 
+CPUS_KEY = Key(
+    "cpus",
+    {
+        "title": "an array of CPU numbers such as [2, 3]",
+        "type": "array",
+        "items": {"type": "integer"},
+        "minItems": 1,
+    },
+    "CPUs of the runs",
+    absent="all",
+)
+
+
 def cpus_from_table(table: Table) -> frozenset[int] | None:
     """Read the key ``cpus``, an array of CPU numbers; None if it is absent.
 
@@ -294,11 +306,9 @@ def cpus_from_table(table: Table) -> frozenset[int] | None:
         RunFileError: The value is not an array of whole numbers.
         EvaluatorError: This process may not use one of the CPUs, or the system cannot restrict CPUs.
     """
-    if not table.has("cpus"):
+    numbers = table.value(CPUS_KEY)
+    if numbers is None:
         return None
-    numbers = table.array("cpus")
-    if not numbers or not all(map(is_whole, numbers)):
-        raise table.error("cpus", numbers, "an array of CPU numbers such as [2, 3]")
     check_cpus(frozenset(numbers), table.label("cpus"))
     return frozenset(numbers)
 

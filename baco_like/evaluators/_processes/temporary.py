@@ -18,7 +18,6 @@ import weakref
 import zlib
 from pathlib import Path
 
-from baco_like.evaluators.settings_table import Table
 from baco_like.exceptions import EvaluatorError
 
 
@@ -97,9 +96,8 @@ def require_program(program: str, folder: Path, purpose: str) -> str:
     return path
 
 
-def program_from_table(table: Table, key: str, default: str, folder: Path) -> str:
-    """Read a key that names a program: a name on PATH, or a path relative to ``folder``."""
-    program = table.text(key, default)
+def locate_program(program: str, folder: Path) -> str:
+    """Return a program as it can be started: a name on PATH, or a path relative to ``folder``."""
     return str(folder / program) if os.sep in program else program
 
 

@@ -21,7 +21,7 @@ import numpy as np
 from baco_like.evaluators._processes.process import Finished, Stop, check_cpus, run_command
 from baco_like.evaluators._processes.temporary import (
     LazyFolder,
-    program_from_table,
+    locate_program,
     require_program,
 )
 from baco_like.evaluators.kernels.problems import (
@@ -30,9 +30,9 @@ from baco_like.evaluators.kernels.problems import (
     find_problem,
     load_problem,
 )
-from baco_like.evaluators.kernels.settings import KERNEL_KEYS, KernelSettings, read_settings
+from baco_like.evaluators.kernels.settings import KernelSettings, kernel_keys, read_settings
 from baco_like.evaluators.kernels.timing import is_seconds
-from baco_like.evaluators.settings_table import Table
+from baco_like.evaluators.settings_table import TEXT, TEXTS, Key, Table, whole
 from baco_like.evaluators.staged import StagedEvaluator, StageFailure
 from baco_like.exceptions import EvaluatorError, Infeasible
 from baco_like.records.reading import finite_number
@@ -66,6 +66,12 @@ class CKernelSettings(KernelSettings):
     compiler: str = "cc"
     flags: tuple[str, ...] = ()
     warmup: int = 1
+
+
+KEYS = (
+    *kernel_keys(CKernelSettings, {"compiler": TEXT, "flags": TEXTS, "warmup": whole(1)}),
+    Key("ahead", whole(0), "builds during a measurement", default=0),
+)
 
 
 class CKernelBench:
@@ -324,7 +330,7 @@ def from_table(table: Table, space: Space, unit: str, folder: Path) -> CKernelEv
     """Return the evaluator that the ``[evaluator]`` table of a TOML file describes.
 
     Args:
-        table: The keys of every kernel, ``compiler``, ``flags``, ``warmup`` and ``ahead``.
+        table: Keys as in `KEYS`.
         space: Its parameters are passed to the problem's ``source``.
         unit: The objective's unit, one of time.
         folder: Folder of the TOML file; relative paths of the problem and the compiler begin here.
@@ -333,14 +339,10 @@ def from_table(table: Table, space: Space, unit: str, folder: Path) -> CKernelEv
         RunFileError: A key is unknown, missing or wrong.
         EvaluatorError: As for `CKernelEvaluator`.
     """
-    table.only((*KERNEL_KEYS, "compiler", "flags", "warmup", "ahead"))
-    settings = CKernelSettings(
-        **read_settings(table, unit),
-        compiler=program_from_table(table, "compiler", CKernelSettings.compiler, folder),
-        flags=tuple(table.texts("flags", [])),
-        warmup=table.whole("warmup", 1, low=1),
-    )
-    return CKernelEvaluator(space, settings, folder, table.whole("ahead", 0))
+    fields = read_settings(table, KEYS, unit)
+    ahead = fields.pop("ahead")
+    fields["compiler"] = locate_program(fields["compiler"], folder)
+    return CKernelEvaluator(space, CKernelSettings(**fields), folder, ahead)
 
 
 def _require_flags(compiler: str, flags: Sequence[str]) -> None:

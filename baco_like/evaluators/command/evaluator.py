@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from baco_like.evaluators._processes.process import (
+    CPUS_KEY,
     Finished,
     Stop,
     check_cpus,
@@ -21,23 +22,52 @@ from baco_like.evaluators._processes.process import (
 )
 from baco_like.evaluators._processes.temporary import LazyFolder, require_program
 from baco_like.evaluators.command.flags import Flags
-from baco_like.evaluators.command.measure import Measure
+from baco_like.evaluators.command.measure import MEASURE_KEYS, Measure
 from baco_like.evaluators.command.metrics import CommandMetrics
 from baco_like.evaluators.command.reference import REFERENCE_KEYS, Reference
 from baco_like.evaluators.command.template import Template, Text, to_text, variable_names
-from baco_like.evaluators.repeats import REPEATS_KEYS, Repeats
-from baco_like.evaluators.settings_table import Table, per_second
+from baco_like.evaluators.repeats import Repeats, repeats_keys
+from baco_like.evaluators.settings_table import (
+    KIND,
+    POSITIVE,
+    SIZE,
+    TABLE,
+    TEXT,
+    Key,
+    Table,
+    per_second,
+    whole,
+)
 from baco_like.evaluators.staged import StagedEvaluator, StageFailure
 from baco_like.exceptions import BacoWarning, EvaluatorError, RunFileError
 from baco_like.parameters import Permutation
 from baco_like.records.trial import Trial, median
 from baco_like.spaces.space import Space
 
+_MEMORY = Key("memory", SIZE, "limit of the memory of a run", absent="no limit")
+
 KEYS = (
-    *("kind", "build", "run", "check"),
-    *("measure", "pattern", "key", *REPEATS_KEYS, *REFERENCE_KEYS),
-    *("build_timeout", "timeout", "memory", "cpus", "warmup", "ahead", "flags", "metrics"),
+    Key("build", TEXT, "the build command"),
+    Key("run", TEXT, "the command to measure", required=True),
+    Key("check", TEXT, "a command; exit code 0 means that the result is correct"),
+    *MEASURE_KEYS,
+    Key(
+        "metrics",
+        {"type": "object", "additionalProperties": TEXT},
+        "further numbers to keep, by name: `size(PATH)`, `rapl()` or a regular expression",
+        default={},
+    ),
+    *REFERENCE_KEYS,
+    Key("build_timeout", POSITIVE, "limit of a build, in seconds", default=60.0),
+    Key("timeout", POSITIVE, "limit of one run, and of the check, in seconds", default=10.0),
+    *repeats_keys(1),
+    Key("warmup", whole(0), "runs before the measured ones", default=0),
+    Key("ahead", whole(0), "builds during a measurement", default=0),
+    CPUS_KEY,
+    _MEMORY,
 )
+
+_FLAGS = Key("flags", TABLE, "the table `[flags]` of the run file")
 
 _WORDS = {"build": "compile", "run": "runtime", "check": "correctness"}
 """Failure word of a failed command, by stage."""
@@ -185,7 +215,7 @@ def from_table(table: Table, space: Space, unit: str, folder: Path) -> StagedEva
         RunFileError: A key is unknown, missing or wrong.
         EvaluatorError: A program does not exist.
     """
-    table.only(KEYS)
+    values = table.read((KIND, *KEYS, _FLAGS))
     names = tuple(space.parameters)
     if "workdir" in names:
         raise RunFileError("[space.workdir]: {workdir} is the trial's folder; rename the parameter")
@@ -214,15 +244,15 @@ def from_table(table: Table, space: Space, unit: str, folder: Path) -> StagedEva
         check=template("check") if table.has("check") else None,
         reference=Reference.from_table(table, placeholders, folder),
         folder=folder,
-        build_timeout=table.positive("build_timeout", 60.0),
-        timeout=table.positive("timeout", 10.0),
-        warmup=table.whole("warmup", 0),
-        memory=table.bytes("memory") if table.has("memory") else None,
+        build_timeout=values["build_timeout"],
+        timeout=values["timeout"],
+        warmup=values["warmup"],
+        memory=table.bytes(_MEMORY),
         cpus=cpus_from_table(table),
         flags=flags,
         metrics=metrics,
     )
-    evaluator = command_evaluator(commands, repeats, table.whole("ahead", 0))
+    evaluator = command_evaluator(commands, repeats, values["ahead"])
     _warn_of_unused(commands, space.active)
     return evaluator
 

@@ -5,11 +5,20 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from baco_like.evaluators.command.compilers import CompilerOptions, NumberOption, read_options
-from baco_like.evaluators.settings_table import Table, suggestion
+from baco_like.evaluators.settings_table import (
+    ARRAY,
+    TABLE,
+    TEXT,
+    TEXTS,
+    Shape,
+    Table,
+    keys_of,
+    suggestion,
+)
 from baco_like.exceptions import SpaceError
 from baco_like.parameters import Categorical, Integer, Ordinal, Parameter
 from baco_like.spaces.inputs import check_names
@@ -138,18 +147,7 @@ class Flags:
             SpaceError: As for `Flags`.
             EvaluatorError: The compiler cannot be asked.
         """
-        table.only(("on_off", "params", "groups", "level", "compiler", "exclude"))
-        is_one = isinstance(table.entries.get("level", ""), str)
-        groups = table.table("groups")
-        every = {key: table.entries.get(key) == ALL for key in ("on_off", "params")}
-        return cls(
-            on_off=ALL if every["on_off"] else table.texts("on_off", []),
-            params=ALL if every["params"] else table.table("params").entries,
-            groups={name: groups.texts(name) for name in groups.entries},
-            level=table.text("level", "-O2") if is_one else table.texts("level"),
-            compiler=str(table.entries.get("compiler", "cc")),
-            exclude=table.texts("exclude", []),
-        )
+        return cls(**table.read(FLAGS_KEYS))
 
     @property
     def levels(self) -> tuple[str, ...]:
@@ -290,6 +288,34 @@ class Flags:
 
     def _is_excluded(self, name: str) -> bool:
         return name in self.exclude or _identifier(name) in map(_identifier, self.exclude)
+
+
+_ALL: Shape = {"enum": [ALL]}
+
+FLAGS_KEYS = tuple(
+    replace(key, default=default)
+    for key, default in zip(
+        keys_of(
+            Flags,
+            {
+                "on_off": {"anyOf": [TEXTS, _ALL]},
+                "params": {
+                    "anyOf": [
+                        {"type": "object", "additionalProperties": {"anyOf": [ARRAY, TABLE]}},
+                        _ALL,
+                    ]
+                },
+                "groups": {"type": "object", "additionalProperties": TEXTS},
+                "level": {"anyOf": [TEXT, TEXTS]},
+                "compiler": {"type": "string"},
+                "exclude": TEXTS,
+            },
+        ),
+        ([], {}, {}, "-O2", "cc", []),
+        strict=True,
+    )
+)
+"""Keys of the table ``[flags]`` of a run file."""
 
 
 def opposite(flag: str) -> str | None:

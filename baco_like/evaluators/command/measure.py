@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from baco_like.evaluators._processes.process import Finished
-from baco_like.evaluators.settings_table import Table, shown, suggestion
+from baco_like.evaluators.settings_table import TEXT, Key, Table, choice, shown, suggestion
 from baco_like.exceptions import RunFileError
 from baco_like.records.reading import finite_number, number_in
 from baco_like.records.trial import median
@@ -20,6 +20,28 @@ from baco_like.records.trial import median
 Method = Literal["regex", "json", "wall", "metric"]
 METHODS: tuple[Method, ...] = ("regex", "json", "wall")
 """The methods that a run file names; the name of a metric is a fourth one."""
+
+MEASURE_KEYS = (
+    Key(
+        "measure",
+        {**TEXT, "examples": list(METHODS)},
+        'the number to tune: `"regex"` (with `pattern`), `"json"` (with `key`), `"wall"` (time of the run), or the '
+        "name of one of the `metrics`",
+        absent='`"regex"` if there is a `pattern`, else required',
+    ),
+    Key(
+        "pattern",
+        TEXT,
+        "regular expression with at most one group without a name, the number; the last match counts; other named "
+        "groups are metrics",
+    ),
+    Key(
+        "key",
+        TEXT,
+        "key of the number, or of a list of numbers, in the JSON object that the program prints; `a.b` is the key `b` "
+        "of the object `a`; other numbers are metrics",
+    ),
+)
 
 _MOST_METRICS = 256
 """Numbers of a JSON object that are kept at most; a program may print a list of thousands of objects."""
@@ -58,7 +80,8 @@ class Measure:
             RunFileError: A key is missing, superfluous or wrong.
         """
         known = (*METHODS, *metrics)
-        method = table.choice("measure", known, "regex" if table.has("pattern") else None)
+        default = "regex" if table.has("pattern") else None
+        method = table.value(Key("measure", choice(known), "", default, required=default is None))
         for key, owner in (("pattern", "regex"), ("key", "json")):
             if table.has(key) and method != owner:
                 raise RunFileError(

@@ -11,12 +11,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from baco_like.evaluators.command.template import Template, Text
-from baco_like.evaluators.settings_table import Table
+from baco_like.evaluators.settings_table import POSITIVE, TEXT, Key, Table, choice
 from baco_like.exceptions import EvaluatorError
 
-REFERENCE_KEYS = ("output", "reference", "tolerance", "dtype")
-
 _TYPES = ("text", "npy", "float32", "float64", "int32", "int64")
+
+REFERENCE_KEYS = (
+    Key("output", TEXT, "file that the program writes, compared with `reference`"),
+    Key("reference", TEXT, "file with the correct numbers; relative paths start at the run file"),
+    Key(
+        "tolerance",
+        POSITIVE,
+        "largest error, relative to the largest magnitude in the reference",
+        default=1e-5,
+    ),
+    Key("dtype", choice(_TYPES), "format of both files", default="text"),
+)
 
 
 def describe_difference(
@@ -85,16 +95,17 @@ class Reference:
             RunFileError: A key is missing or wrong.
             EvaluatorError: The reference cannot be read.
         """
-        if not any(table.has(key) for key in REFERENCE_KEYS):
+        if not any(table.has(key.name) for key in REFERENCE_KEYS):
             return None
+        values = table.values(REFERENCE_KEYS)
         output = Template.parse(table.text("output"), names, table.label("output"))
         if len(output.words) != 1:
             raise table.error("output", table.text("output"), "one path; quote one that has spaces")
         reference = cls(
             output=output,
             reference=folder / table.text("reference"),
-            tolerance=table.positive("tolerance", 1e-5),
-            dtype=table.choice("dtype", _TYPES, "text"),
+            tolerance=values["tolerance"],
+            dtype=values["dtype"],
             folder=folder,
         )
         try:

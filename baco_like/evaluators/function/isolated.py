@@ -23,8 +23,8 @@ from baco_like.evaluators._processes.worker_main import Handler, Report
 from baco_like.evaluators.executors.futures import FuturesEvaluator, end_calls
 from baco_like.evaluators.function.evaluator import DEFAULT_FAILURES, FunctionCall
 from baco_like.evaluators.protocol import Evaluator
-from baco_like.evaluators.repeats import REPEATS_KEYS, Repeats
-from baco_like.evaluators.settings_table import Table
+from baco_like.evaluators.repeats import Repeats, repeats_keys
+from baco_like.evaluators.settings_table import KIND, POSITIVE, SIZE, TEXT, Key, Table, whole
 from baco_like.evaluators.wrappers.repeated import RepeatedEvaluator
 from baco_like.exceptions import EvaluatorError
 from baco_like.journal.events import config_from_json, observed_event, read_outcome
@@ -32,7 +32,26 @@ from baco_like.journal.fields import check_outcomes
 from baco_like.records.trial import Outcome, Trial
 from baco_like.spaces.space import Space
 
-KEYS = ("kind", "function", "metric", "timeout", "memory", "workers", *REPEATS_KEYS)
+_MEMORY = Key("memory", SIZE, "limit of the memory of a worker process", absent="no limit")
+
+KEYS = (
+    Key(
+        "function",
+        TEXT,
+        "`module:function`; the folder of the run file is searched first",
+        required=True,
+    ),
+    Key(
+        "metric",
+        TEXT,
+        "the number to tune, if the function returns several by name",
+        default="value",
+    ),
+    Key("timeout", POSITIVE, "limit of one call, in seconds", default=60.0),
+    *repeats_keys(1),
+    Key("workers", whole(1), "worker processes, each with one call at a time", default=1),
+    _MEMORY,
+)
 
 _FAILURES = (*DEFAULT_FAILURES, MemoryError)
 """A worker has a limit of memory, so that `MemoryError` is a failure of the configuration, not of the machine."""
@@ -249,19 +268,19 @@ def from_table(
     Raises:
         RunFileError: A key is unknown, missing or wrong.
     """
-    table.only(KEYS)
-    function = table.text("function")
+    values = table.read((KIND, *KEYS))
+    function = values["function"]
     if ":" not in function:
         raise table.error("function", function, "'module:function'")
     repeats = Repeats.from_table(table, 1)
     is_fixed = repeats.relative_error is None and repeats.slow_ratio is None
     evaluator = isolated_function(
         function,
-        timeout=table.positive("timeout", 60.0),
-        memory=table.bytes("memory") if table.has("memory") else None,
-        workers=table.whole("workers", 1, low=1),
+        timeout=values["timeout"],
+        memory=table.bytes(_MEMORY),
+        workers=values["workers"],
         repeats=repeats.least if is_fixed else 1,
-        objective=table.text("metric", "value"),
+        objective=values["metric"],
         path=[str(folder)],
     )
     return evaluator if is_fixed else RepeatedEvaluator(evaluator, repeats)

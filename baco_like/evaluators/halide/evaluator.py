@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from baco_like._optional import require_installed
-from baco_like.evaluators.kernels.settings import KERNEL_KEYS, KernelSettings, read_settings
+from baco_like.evaluators.kernels.settings import KernelSettings, kernel_keys, read_settings
 from baco_like.evaluators.kernels.worker_bench import make_bench
-from baco_like.evaluators.settings_table import Table
+from baco_like.evaluators.settings_table import TEXT, Table, whole
 from baco_like.evaluators.staged import StagedEvaluator
 from baco_like.spaces.space import Space
 
@@ -24,6 +24,9 @@ class HalideSettings(KernelSettings):
 
     threads: int | None = None
     target: str = "host"
+
+
+KEYS = kernel_keys(HalideSettings, {"threads": whole(1), "target": TEXT})
 
 
 def halide_evaluator(
@@ -59,7 +62,7 @@ def from_table(table: Table, space: Space, unit: str, folder: Path) -> StagedEva
     """Return the evaluator that the ``[evaluator]`` table of a TOML file describes.
 
     Args:
-        table: The keys of every kernel, ``threads`` and ``target``.
+        table: Keys as in `KEYS`.
         space: Its parameters are passed to the problem's ``build``.
         unit: The objective's unit, one of time.
         folder: Folder of the TOML file.
@@ -68,10 +71,5 @@ def from_table(table: Table, space: Space, unit: str, folder: Path) -> StagedEva
         RunFileError: A key is unknown, missing or wrong.
         EvaluatorError: As for `halide_evaluator`; also `MissingExtra`.
     """
-    table.only((*KERNEL_KEYS, "threads", "target"))
-    settings = HalideSettings(
-        **read_settings(table, unit),
-        threads=table.whole("threads", low=1) if table.has("threads") else None,
-        target=table.text("target", "host"),
-    )
+    settings = HalideSettings(**read_settings(table, KEYS, unit))
     return halide_evaluator(space, settings, folder)

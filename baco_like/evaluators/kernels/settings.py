@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from baco_like.evaluators._processes.process import cpus_from_table
-from baco_like.evaluators.repeats import REPEATS_KEYS, Repeats
-from baco_like.evaluators.settings_table import Table, time_scale
-
-KERNEL_KEYS = (
-    *("kind", "problem", "constants", "size", "input_seed", "tolerance", *REPEATS_KEYS),
-    *("timeout", "build_timeout", "memory", "cpus"),
+from baco_like.evaluators._processes.process import CPUS_KEY, cpus_from_table
+from baco_like.evaluators.repeats import Repeats, repeats_keys
+from baco_like.evaluators.settings_table import (
+    KIND,
+    POSITIVE,
+    SIZE,
+    TABLE,
+    TEXT,
+    Key,
+    Shape,
+    Table,
+    keys_of,
+    time_scale,
+    whole,
 )
-"""Keys of the TOML table that `read_settings` reads."""
 
 FIVE_REPEATS = Repeats(5, 5)
 
@@ -51,29 +57,55 @@ class KernelSettings:
     cpus: frozenset[int] | None = None
 
 
-def read_settings(table: Table, unit: str, scale: float | None = None) -> dict[str, Any]:
-    """Return the fields of `KernelSettings` that a table gives; absent keys keep their default.
+_SHAPES: Mapping[str, Shape] = {
+    "problem": TEXT,
+    "size": whole(1),
+    "input_seed": whole(0),
+    "tolerance": POSITIVE,
+    "timeout": POSITIVE,
+    "build_timeout": POSITIVE,
+}
+_CONSTANTS = Key("constants", TABLE, "new values for constants of the problem file", default={})
+_MEMORY = Key("memory", SIZE, "limit of the memory of the process that runs the kernel")
+_REPEATS = repeats_keys(FIVE_REPEATS.least)
+
+
+def kernel_keys(make: type[KernelSettings], own: Mapping[str, Shape]) -> tuple[Key, ...]:
+    """Return the keys of a table whose settings are fields of ``make``.
+
+    Args:
+        make: The settings; its fields have the defaults, its docstring the meanings.
+        own: Shapes of the keys besides those of every kernel.
+    """
+    keys = keys_of(make, {**_SHAPES, **own})
+    return (*keys, _CONSTANTS, *_REPEATS, _MEMORY, CPUS_KEY)
+
+
+def read_settings(
+    table: Table, keys: Iterable[Key], unit: str, scale: float | None = None
+) -> dict[str, Any]:
+    """Return the values of a table as fields of its settings.
 
     Args:
         table: The ``[evaluator]`` table.
+        keys: All its keys.
         unit: The objective's unit.
         scale: Units of the objective in one second, if the unit is not one of time.
 
     Raises:
-        RunFileError: A key is missing, or a value is wrong.
+        RunFileError: A key is unknown, missing, or a value is wrong.
         EvaluatorError: This process may not use one of the CPUs.
     """
-    fields: dict[str, Any] = {
-        "problem": table.text("problem"),
-        "size": table.whole("size", low=1),
+    values = table.read((KIND, *keys))
+    for key in (KIND, *_REPEATS):
+        del values[key.name]
+    return {
+        **{
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in values.items()
+        },
         "repeats": Repeats.from_table(table, FIVE_REPEATS.least),
         "scale": time_scale(table, unit) if scale is None else scale,
-        "constants": table.table("constants").entries,
-        "memory": table.bytes("memory") if table.has("memory") else None,
+        "memory": table.bytes(_MEMORY),
         "cpus": cpus_from_table(table),
     }
-    limits = ("timeout", "build_timeout", "tolerance")
-    fields |= {key: table.positive(key) for key in limits if table.has(key)}
-    if table.has("input_seed"):
-        fields["input_seed"] = table.whole("input_seed")
-    return fields

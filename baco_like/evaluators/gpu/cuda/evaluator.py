@@ -11,10 +11,10 @@ from typing_extensions import override
 from baco_like._optional import require_installed
 from baco_like.evaluators._processes.exchange import Reply
 from baco_like.evaluators._processes.worker import Worker
-from baco_like.evaluators.kernels.settings import KERNEL_KEYS, KernelSettings, read_settings
+from baco_like.evaluators.kernels.settings import KernelSettings, kernel_keys, read_settings
 from baco_like.evaluators.kernels.worker_bench import make_bench
 from baco_like.evaluators.protocol import WrappingEvaluator
-from baco_like.evaluators.settings_table import Table
+from baco_like.evaluators.settings_table import FLAG, POSITIVE, TEXTS, Key, Table, whole
 from baco_like.evaluators.staged import StagedEvaluator
 from baco_like.exceptions import EvaluatorError
 from baco_like.records.reading import finite_number
@@ -63,6 +63,20 @@ class CudaSettings(KernelSettings):
     warmup: int = 1
     flush: bool = True
     metering: Metering = TIME_ONLY
+
+
+_SHAPES = {"device": whole(0), "options": TEXTS, "warmup": whole(1), "flush": FLAG}
+
+KEYS = (
+    *(key for key in kernel_keys(CudaSettings, _SHAPES) if key.name != "memory"),
+    Key(
+        "energy_seconds",
+        POSITIVE,
+        "duration of one measurement of the energy",
+        absent="1 if the unit is one of energy, else no energy is measured",
+    ),
+    Key("energy_repeats", whole(1), "measurements of the energy", default=1),
+)
 
 
 class MeteredEvaluator(WrappingEvaluator):
@@ -172,8 +186,7 @@ def from_table(table: Table, space: Space, unit: str, folder: Path) -> MeteredEv
     """Return the evaluator that the ``[evaluator]`` table of a TOML file describes.
 
     Args:
-        table: The keys of every kernel without ``memory``, ``device``, ``options``, ``warmup``, ``flush``,
-            ``energy_seconds`` and ``energy_repeats``.
+        table: Keys as in `KEYS`.
         space: Its parameters are macros of the source.
         unit: The objective's unit, one of time or of energy (J, mJ, uJ).
         folder: Folder of the TOML file.
@@ -182,17 +195,10 @@ def from_table(table: Table, space: Space, unit: str, folder: Path) -> MeteredEv
         RunFileError: A key is unknown, missing or wrong.
         EvaluatorError: As for `cupy_evaluator`; also `MissingExtra`.
     """
-    own_keys = ("device", "options", "warmup", "flush", "energy_seconds", "energy_repeats")
-    table.only(key for key in (*KERNEL_KEYS, *own_keys) if key != "memory")
     joules = _JOULES.get(unit)
-    has_seconds = table.has("energy_seconds")
-    seconds = table.positive("energy_seconds") if has_seconds else float(joules is not None)
-    settings = CudaSettings(
-        **read_settings(table, unit, None if joules is None else 1e3),
-        device=table.whole("device", 0),
-        options=tuple(table.texts("options", [])),
-        warmup=table.whole("warmup", 1, low=1),
-        flush=table.flag("flush", True),
-        metering=Metering(seconds, table.whole("energy_repeats", 1, low=1), joules),
-    )
+    fields = read_settings(table, KEYS, unit, None if joules is None else 1e3)
+    seconds, count = fields.pop("energy_seconds"), fields.pop("energy_repeats")
+    if seconds is None:
+        seconds = float(joules is not None)
+    settings = CudaSettings(**fields, metering=Metering(seconds, count, joules))
     return cupy_evaluator(space, settings, folder)

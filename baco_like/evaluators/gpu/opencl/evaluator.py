@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from baco_like._optional import require_installed
-from baco_like.evaluators.kernels.settings import KERNEL_KEYS, KernelSettings, read_settings
+from baco_like.evaluators.kernels.settings import KernelSettings, kernel_keys, read_settings
 from baco_like.evaluators.kernels.worker_bench import make_bench
-from baco_like.evaluators.settings_table import Table
+from baco_like.evaluators.settings_table import TEXT, TEXTS, Table, whole
 from baco_like.evaluators.staged import StagedEvaluator
 from baco_like.spaces.space import Space
 
@@ -26,6 +26,9 @@ class OpenCLSettings(KernelSettings):
     platform: str = ""
     device: int = 0
     options: tuple[str, ...] = ()
+
+
+KEYS = kernel_keys(OpenCLSettings, {"platform": TEXT, "device": whole(0), "options": TEXTS})
 
 
 def opencl_evaluator(
@@ -61,7 +64,7 @@ def from_table(table: Table, space: Space, unit: str, folder: Path) -> StagedEva
     """Return the evaluator that the ``[evaluator]`` table of a TOML file describes.
 
     Args:
-        table: The keys of every kernel, ``platform``, ``device`` and ``options``.
+        table: Keys as in `KEYS`.
         space: Its parameters are macros of the source.
         unit: The objective's unit, one of time.
         folder: Folder of the TOML file.
@@ -70,11 +73,5 @@ def from_table(table: Table, space: Space, unit: str, folder: Path) -> StagedEva
         RunFileError: A key is unknown, missing or wrong.
         EvaluatorError: As for `opencl_evaluator`; also `MissingExtra`.
     """
-    table.only((*KERNEL_KEYS, "platform", "device", "options"))
-    settings = OpenCLSettings(
-        **read_settings(table, unit),
-        platform=table.text("platform") if table.has("platform") else "",
-        device=table.whole("device", 0),
-        options=tuple(table.texts("options", [])),
-    )
+    settings = OpenCLSettings(**read_settings(table, KEYS, unit))
     return opencl_evaluator(space, settings, folder)
