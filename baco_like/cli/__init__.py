@@ -1,4 +1,4 @@
-"""The command line: ``baco-like tune | show | watch | rebuild | serve | compare | repair | export | strategies``.
+"""The command line, ``baco-like COMMAND``; `build_parser` lists the commands.
 
 A mistake in the input ends with one line on standard error and exit code 2, before anything is written. A bug of this
 package shows its traceback. The module of a command is imported when it is called, so that ``baco-like --help`` is

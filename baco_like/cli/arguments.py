@@ -26,6 +26,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_rebuild(commands)
     _add_serve(commands)
     commands.add_parser("strategies", help="list the strategies and their settings")
+    _add_schema(commands)
     _add_compare(commands)
     _add_repair(commands)
     _add_export(commands)
@@ -91,6 +92,12 @@ def _add_serve(commands: Any) -> None:
     folder = "where the scenario may write besides the current folder; may be repeated"
     add("--allow-dir", type=Path, action="append", default=[], metavar="DIR", help=folder)
     _add_large(add)
+
+
+def _add_schema(commands: Any) -> None:
+    summary = "print the JSON Schema of a run file, for editors"
+    add = commands.add_parser("schema", help=summary).add_argument
+    add("--reference", action="store_true", help="print the reference in Markdown instead")
 
 
 def _add_compare(commands: Any) -> None:

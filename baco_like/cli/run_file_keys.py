@@ -34,7 +34,7 @@ CONSTRAINTS = (
     Key(
         "limits",
         TEXTS,
-        '[limits on metrics](../evaluators.md#keep-other-metrics-and-limit-them), such as `"size <= 40000"`',
+        '[limits on metrics](../flags.md#keep-size-energy-and-counters), such as `"size <= 40000"`',
         default=[],
     ),
 )
@@ -85,7 +85,8 @@ BUDGET = (
         "outlook",
         {"anyOf": [whole(1), table_shape(OUTLOOK)]},
         "end when the next so many evaluations are expected to improve the best value by less than 1 %; "
-        "`{ evaluations = 50, percent = 0.5 }`: by less than 0.5 %; see [the outlook](../explain.md)",
+        "`{ evaluations = 50, percent = 0.5 }`: by less than 0.5 %; "
+        "see [the outlook](../explain.md#stop-when-little-is-left)",
     ),
     Key("max_failures", whole(1), "end after so many failures"),
     Key(
