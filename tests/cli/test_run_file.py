@@ -195,7 +195,12 @@ def test_a_registered_parameter_type_can_be_named(
         ("default", "defualt", RunFileError, "did you mean 'default'"),
         ('elements = ["fuse", ', 'element = ["fuse", ', RunFileError, "did you mean 'elements'"),
         ('["fuse", "prefetch", "unroll", "vectorize"]', "3", SpaceError, r"\[space.flags\] .*int"),
-        ('elements = ["fuse", "prefetch", "unroll", "vectorize"]', "", SpaceError, "'elements' is"),
+        (
+            'elements = ["fuse", "prefetch", "unroll", "vectorize"]',
+            "",
+            RunFileError,
+            "needs the key 'elements'",
+        ),
     ):
         assert line in SUBSET
         text = GOOD.replace(CATEGORICAL, SUBSET.replace(line, wrong))
@@ -553,6 +558,15 @@ def test_flags_are_parameters_and_belong_to_the_context(tmp_path):
 def test_wrong_flags_are_errors(tmp_path, old, new, message):
     with pytest.raises(BacoError, match=message):
         runfile.read(write(tmp_path, FLAGS.replace(old, new)))
+
+
+def test_flags_of_the_kind_c_are_its_own(tmp_path):
+    shutil.copytree(EXAMPLES / "kernels", tmp_path / "kernels")
+    text = (
+        (EXAMPLES / "matmul.toml").read_text().replace('kind = "c"', 'kind = "c"\nflags = ["-g"]')
+    )
+    table = runfile.read(write(tmp_path, text)).evaluator_table
+    assert table.entries["flags"] == ["-g"]
 
 
 def test_limits_on_outcomes(tmp_path):
