@@ -57,7 +57,6 @@ _DEEP_KEY = re.compile(rf"(?<![\w-]){_KEY_PART}(?:[ \t]*\.[ \t]*{_KEY_PART}){{{_
 _MAX_MIB = 1
 
 
-
 @dataclass(frozen=True)
 class RunFile:
     """The checked contents of a TOML file.
