@@ -9,9 +9,11 @@ from html.parser import HTMLParser
 import pytest
 
 from baco_like import Optimizer, Permutation, Space, cli
+from baco_like.evaluators.command import describe_compiler
 from baco_like.journal import START, JsonlJournal
 from baco_like.reporting import build_report, results, understanding
 from baco_like.reporting.facts import RunFacts
+from baco_like.reporting.page import ReportChart, ReportTable
 
 pytest.importorskip("altair")
 pytest.importorskip("vl_convert")
@@ -231,3 +233,54 @@ def test_the_command_writes_beside_the_journal_and_takes_a_peak(tmp_path, capsys
 def test_the_command_names_a_missing_journal(tmp_path, capsys):
     assert cli.main(["report", str(tmp_path / "none.jsonl")]) == 2
     assert "does not exist" in capsys.readouterr().err
+
+
+def test_charts_of_thousands_of_trials_stay_small(tmp_path):
+    space = {f"x{i}": list(range(10)) for i in range(4)}
+    optimizer = Optimizer(space, strategy="random_search", storage=tmp_path / "run.jsonl")
+    trials = optimizer.suggest(3000)
+    optimizer.observe(trials, [float(sum(trial.values())) + 1.0 for trial in trials])
+    facts = RunFacts(tmp_path / "run.jsonl")
+    charts = [p for p in results.search_section(facts).parts if isinstance(p, ReportChart)]
+    assert len(charts) == 2
+    assert all(len(json.dumps(chart.specification)) < 120_000 for chart in charts)
+    assert all("at most 1000 evaluations" in chart.caption for chart in charts)
+
+
+def test_a_journal_says_when_and_where_its_trials_were_measured(tmp_path, monkeypatch):
+    clock = iter(range(1000, 2000, 60))
+    monkeypatch.setattr("baco_like.optimizer.state._time_of", lambda event: {"at": next(clock)})
+    optimizer = Optimizer({"x": [1, 2, 3]}, storage=tmp_path / "run.jsonl")
+    optimizer.observe(optimizer.suggest(), 1.0, extra={"seconds": {"run": 20.0}})
+    optimizer.observe(optimizer.suggest(), 2.0, extra={"seconds": {"run": 20.0}})
+    facts = RunFacts(tmp_path / "run.jsonl")
+    assert facts.view.suggested_at == {0: 1000, 1: 1120}
+    assert facts.view.observed_at == {0: 1060, 1: 1180}
+    assert {"name", "cpus", "machine", "system"} <= set(facts.view.opened["host"])
+    tables = [p for p in understanding.trust_section(facts).parts if isinstance(p, ReportTable)]
+    seconds = dict(tables[-1].rows)
+    assert seconds["run"] == 40.0
+    assert seconds["waiting for a turn, and overhead of the evaluator"] == 80.0
+
+
+def test_only_known_compilers_are_asked_for_their_version(tmp_path):
+    script = tmp_path / "build"
+    script.write_text(f"#!/bin/sh\ntouch {tmp_path / 'started'}\n")
+    script.chmod(0o755)
+    assert describe_compiler({"build": f"{script} x"}) == ""
+    assert not (tmp_path / "started").exists()
+    compiler = tmp_path / "x86-gcc-12"
+    compiler.write_text("#!/bin/sh\necho 'gcc 12.2.0'\n")
+    compiler.chmod(0o755)
+    assert describe_compiler({"build": f"{compiler} -O2"}) == "gcc 12.2.0"
+    assert describe_compiler({"build": [str(compiler), "-O2"]}) == "gcc 12.2.0"
+    assert describe_compiler({"compiler": str(compiler)}) == "gcc 12.2.0"
+    assert describe_compiler({"compiler": str(tmp_path / "none")}) == ""
+
+
+def test_a_run_goes_on_with_another_peak_or_compiler(tmp_path):
+    path, out = tmp_path / "job.toml", tmp_path / "out"
+    path.write_text(RUN_FILE.replace("evaluations = 7", "evaluations = 3"))
+    assert cli.main(["tune", str(path), "--out", str(out)]) == 0
+    path.write_text(RUN_FILE.replace('unit = "ms"', 'unit = "ms"\npeak = 0.5'))
+    assert cli.main(["tune", str(path), "--out", str(out), "--resume"]) == 0
