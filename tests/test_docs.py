@@ -8,7 +8,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from jsonschema import Draft7Validator
 from pasted import blocks, run
+
+from baco_like.cli.run_file import tomllib
+from baco_like.cli.schema import json_schema
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -30,6 +34,7 @@ EXCERPTS = {
     "kernel_tuner",
     "opencl",
     "ray",
+    "recipes",
     "serve",
     "taco",
     "your_tool_our_call",
@@ -57,7 +62,8 @@ RUN_FILES = [
     (str(page.relative_to(DOCS)), text)
     for page in sorted(DOCS.rglob("*.md"))
     for text in re.findall(r"```toml\n(.*?)```", page.read_text(), re.S)
-    if "[budget]" in text
+    if "[budget]" in text and "[evaluator]" in text
+    if page.stem != "tune_compiler_flags"  # has a test of its own
 ]
 BLUR = '#include <stdio.h>\nint main(void) { return printf("time: %d.5\\n", TILE) < 0; }'
 
@@ -85,6 +91,37 @@ def test_a_complete_run_file_runs(page, text, tmp_path):
     records = [json.loads(line) for line in (out / "run.jsonl").read_text().splitlines()]
     outcomes = [row for record in records for row in record.get("outcomes", [])]
     assert [row["status"] for row in outcomes] == ["ok"] * 3
+
+
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="needs GCC")
+def test_the_tutorial_of_compiler_flags_and_the_recipes_run(tmp_path):
+    page = (DOCS / "tutorials" / "tune_compiler_flags.md").read_text()
+    for language, name in (("c", "sums.c"), ("toml", "sums.toml")):
+        (text,) = re.findall(rf"```{language}\n(.*?)```", page, re.S)
+        (tmp_path / name).write_text(text)
+    small = page.replace("--out", "--budget 5 --out")
+    commands = "".join(re.findall(r"```sh\n(.*?)```", small, re.S))
+    script = f'set -e\nbaco-like() {{ {sys.executable} -m baco_like "$@"; }}\n{commands}'
+    done = shell(script, tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "0 pending; failures: none" in done.stdout
+    assert "time: " in shell("./winner/sums", tmp_path).stdout
+    recipes = DOCS / "recipes.md"
+    for text in re.findall(r"```toml\n(.*?)```", recipes.read_text(), re.S):
+        run_file = (tmp_path / "sums.toml").read_text()
+        run_file = run_file.replace("repeats = 3 ", "").replace("[confirmation]", "[drift]\n#")
+        document = {**tomllib.loads(run_file.replace("evaluations = 16", ""))}
+        for name, table in tomllib.loads(text).items():
+            document[name] = {**document.get(name, {}), **table}
+        Draft7Validator(json_schema()).validate(document)
+    (tmp_path / "sizes.py").write_text("".join(blocks(recipes)))
+    numbers = json.loads(shell(f"{sys.executable} sizes.py true", tmp_path).stdout)
+    assert list(numbers) == ["mean", "time_1000", "time_2000", "time_4000"]
+
+
+def shell(script, folder):
+    command = ["bash", "-c", script]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
 
 
 def named_paths(text):
