@@ -28,6 +28,7 @@ from baco_like.constraints.language.analysis import (
     UnmatchedLiteral,
     find_bounds,
     find_products,
+    find_quotients,
     find_unmatched_literals,
 )
 from baco_like.constraints.language.partial_evaluation import Term, find_known_terms
@@ -159,6 +160,10 @@ class Expression:
     def products(self) -> list[tuple[str, ...]]:
         """Return the factors of every product of parameters in the condition; see `find_products`."""
         return find_products(self._tree)
+
+    def quotients(self) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
+        """Return the factors above and below every quotient in the condition; see `find_quotients`."""
+        return find_quotients(self._tree)
 
     def bounds(self, name: str) -> tuple[float, float]:
         """Return the bounds of a parameter by its comparisons with constants; see `find_bounds`."""

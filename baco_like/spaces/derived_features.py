@@ -1,16 +1,16 @@
-"""Additional features for models: logarithms, halvings, products and orders, derived from the space alone.
+"""Additional features for models: logarithms, halvings, products, quotients and orders, derived from the space alone.
 
 Three facts are known before anything runs. The values of a tuning parameter that is a list of positive numbers (block
 and tile sizes, unroll factors) act by their ratios, so their features are logarithms. Hardware works in powers of two,
 so the number of times such a value can be halved (48: four times, 64: six times) is an additional feature, unless it
-is correlated with the value. And the products in the known constraints, such as threads per block in
-``bx * by <= 1024``, are quantities that matter. Permutations get the groups of `baco_like.spaces.order_features`. All
-other features are the parameters' own features.
+is correlated with the value. And the products and quotients in the known constraints are quantities that matter:
+threads per block in ``bx * by <= 1024``, the number of groups in ``global_size % local_size == 0``. Permutations get
+the groups of `baco_like.spaces.order_features`. All other features are the parameters' own features.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Protocol
 
@@ -50,15 +50,15 @@ class FeaturedSpace(Protocol):
 
 
 class DerivedFeatures:
-    """A space as models see it: its parameters, halvings and products of their values, and features of orders.
+    """A space as models see it: parameters, halvings, products and quotients of values, and features of orders.
 
     Args:
         space: The space.
 
     Attributes:
         space: The space.
-        active: Names of the sources of the features: the active parameters, then the halvings, products and groups of
-            features of permutations.
+        active: Names of the sources of the features: the active parameters, then the halvings, products, quotients
+            and groups of features of permutations.
         feature_owner: For each feature column, the index of its name in `active`, ``(k,)``.
     """
 
@@ -72,9 +72,9 @@ class DerivedFeatures:
             for name, counts in ((n, _halvings(p)) for n, p in positive.items())
             if np.ptp(counts) and abs(np.corrcoef(counts, self._units[name])[0, 1]) < _ALIKE
         }
-        products = _products(space, logs)
+        combined = _combinations(space, logs)
         self._halved = _join_tables(space, halvings, halvings)
-        self._multiplied = tuple(products.values())
+        self._combined = tuple(combined.values())
         tables = {
             name: self._units[name] if name in self._units else feature_column(parameter)
             for name, parameter in ((name, space.parameters[name]) for name in space.active)
@@ -84,7 +84,7 @@ class DerivedFeatures:
         self._all_own = _join_tables(space, known, space.active) if listed else None
         own = np.asarray(space.feature_owner)
         additional = [f"halvings of {name}" for name in halvings]
-        additional += [" * ".join(factors) for factors in products]
+        additional += combined
         self._orders = [
             group
             for name in space.active
@@ -117,7 +117,7 @@ class DerivedFeatures:
 
     def _features(self, codes: Codes) -> Features:
         parts = [self.own_features(codes), self._halved(codes)]
-        for logs, low, high in self._multiplied:
+        for logs, low, high in self._combined:
             parts.append((logs(codes).sum(axis=1, keepdims=True) - low) / (high - low))
         parts += [group(codes) for group in self._orders]
         return np.concatenate(parts, axis=1)
@@ -166,24 +166,38 @@ def _halvings(parameter: Parameter) -> Array:
     return np.array([(v & -v).bit_length() - 1 for v in whole], dtype=np.float64)
 
 
-def _products(
+def _combinations(
     space: FeaturedSpace, logs: Mapping[str, Array]
-) -> dict[tuple[str, ...], tuple[FeatureTable, float, float]]:
-    """Return the products that constraints name and that vary: the logarithms to add, and the range of the sum."""
-    named = dict.fromkeys(
-        tuple(name for name in factors if name in space.active)
-        for constraint in space.constraints
-        if isinstance(constraint, Expression)
-        for factors in constraint.products()
-    )
-    varying = [f for f in named if len(set(f)) > 1 and all(name in logs for name in f)]
+) -> dict[str, tuple[FeatureTable, float, float]]:
+    """Return the products and quotients that constraints name and that vary, by their text.
+
+    Each has the logarithms to add, and the range of the sum.
+    """
+    expressions = [c for c in space.constraints if isinstance(c, Expression)]
+    named = [(factors, ()) for expression in expressions for factors in expression.products()]
+    named += [quotient for expression in expressions for quotient in expression.quotients()]
+    active = [tuple(tuple(n for n in part if n in space.active) for part in both) for both in named]
+    varying = [
+        (above, below)
+        for above, below in dict.fromkeys(active)
+        if len({*above, *below}) > 1 and all(name in logs for name in (*above, *below))
+    ]
     if not varying:
         return {}
     rows = space.feasible.sample(space.affordable(_DRAWN), np.random.default_rng(0))
     ranges = {}
-    for factors in varying:
-        gather = _join_tables(space, logs, factors)
+    for above, below in varying:
+        tables = [(space.columns[name].start, logs[name]) for name in above]
+        tables += [(space.columns[name].start, -logs[name]) for name in below]
+        gather = FeatureTable(tables)
         sums = gather(rows).sum(axis=1)
         if np.ptp(sums) > 0:
-            ranges[factors] = (gather, float(sums.min()), float(sums.max()))
+            text = _describe(above, below)
+            ranges[text] = (gather, float(sums.min()), float(sums.max()))
     return ranges
+
+
+def _describe(above: Sequence[str], below: Sequence[str]) -> str:
+    text = " * ".join(above)
+    divisor = " * ".join(below)
+    return f"{text} / ({divisor})" if len(below) > 1 else f"{text} / {divisor}" if below else text

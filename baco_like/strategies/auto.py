@@ -112,7 +112,9 @@ class Auto:
         return phased, f"{reason} after {initial} of the design"
 
     def _surrogate(self) -> Surrogate:
-        return create_surrogate(self.surrogate, GaussianProcess(priors=PRIORS), self.device)
+        return create_surrogate(
+            self.surrogate, GaussianProcess(priors=PRIORS, mean="constant"), self.device
+        )
 
     def init(self, problem: Problem, rng: Rng) -> Any:
         """Return the first state of the chosen strategy."""

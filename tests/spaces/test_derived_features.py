@@ -49,6 +49,42 @@ def test_products_that_a_text_names(text, found):
     assert parse(text, parameters).products() == found
 
 
+@pytest.mark.parametrize(
+    ("text", "quotients"),
+    [
+        ("a % b == 0", [(("a",), ("b",))]),
+        ("a / b < 2 or a // b > 4", [(("a",), ("b",))]),
+        ("2 * a * b % (c * 4) == 0", [(("a", "b"), ("c",))]),
+        ("a * b % (b * c) == 0", [(("a",), ("c",))]),
+        ("64 % a == 0 and b % 8 == 0", []),
+        ("(a + 4) % b == 0", []),
+        ("a * a % a == 0", []),
+    ],
+)
+def test_quotients_that_a_text_names(text, quotients):
+    parameters = {name: Ordinal([1, 2, 4]) for name in "abc"}
+    assert parse(text, parameters).quotients() == quotients
+
+
+def test_quotients_of_a_kernel_are_features():
+    sizes = [1, 2, 4, 8, 16]
+    space = Space(
+        {"local": sizes, "tile": sizes, "size": sizes},
+        constraints=["size % (local * tile) == 0"],
+    )
+    seen = space.derived_features
+    assert seen.active[-2:] == ("local * tile", "size / (local * tile)")
+    codes = space.encode(
+        [
+            {"local": 1, "tile": 1, "size": 16},
+            {"local": 2, "tile": 1, "size": 8},
+            {"local": 4, "tile": 4, "size": 16},
+        ]
+    )
+    expected = np.log([16, 4, 1]) / np.log(16)
+    np.testing.assert_allclose(seen.features(codes)[:, -1], expected, atol=1e-12)
+
+
 def test_what_a_kernel_is_seen_by():
     seen = KERNEL.derived_features
     assert seen.active == (

@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import gpytorch
 import numpy as np
@@ -166,11 +167,28 @@ def test_large_histories_use_a_gpu_if_there_is_one(problem, monkeypatch):
     assert model.count == 25
 
 
-def test_models_that_cannot_be_translated_are_refused():
-    with pytest.raises(StrategyError, match="mean='zero'"):
-        GaussianProcess(mean="constant").to_gpytorch()
-    with pytest.raises(StrategyError, match="mean='zero'"):
-        FixedGaussianProcess(mean="constant").to_gpytorch()
+@pytest.mark.parametrize(
+    "surrogate",
+    [GaussianProcess(priors=PRIORS, mean="constant"), FixedGaussianProcess(mean="constant")],
+)
+def test_a_constant_mean_is_that_of_the_closed_form(problem, surrogate):
+    space, data = problem
+    data = replace(data, y=data.y + 3.0)  # far from zero, so that a mean of zero would differ
+    candidates = space.feasible.sample(40, np.random.default_rng(3))
+    models = [
+        each.fit(space, data, np.random.default_rng(2))
+        for each in (surrogate, surrogate.to_gpytorch("cpu"))
+    ]
+    more = space.feasible.sample(2, np.random.default_rng(4))
+    models += [model.condition(more, np.array([2.5, 3.5])) for model in models]
+    for closed, torch_model in (models[:2], models[2:]):
+        for one, other in zip(
+            closed.predict(candidates), torch_model.predict(candidates), strict=True
+        ):
+            np.testing.assert_allclose(one, other, atol=0.02)
+        np.testing.assert_allclose(
+            closed.leave_one_out(), torch_model.leave_one_out(), rtol=0.05, atol=0.05
+        )
 
 
 def test_the_log_posterior_of_many_rows_is_exact(mixed, make_data):

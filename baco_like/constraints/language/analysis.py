@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import TypeAlias
@@ -58,6 +59,27 @@ def find_products(node: Node) -> list[tuple[str, ...]]:
     """
     products = (tuple(sorted(factors)) for factors in _products(node))
     return list(dict.fromkeys(factors for factors in products if len(set(factors)) > 1))
+
+
+def find_quotients(node: Node) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
+    """Return the factors above and below every quotient of products of names, sorted, each quotient once.
+
+    A remainder names a quotient too: ``threads % warps == 0`` means that their quotient is whole. Constant factors are
+    ignored; a quotient with names on one side only is left out, and so are names on both sides.
+    """
+    quotients = dict.fromkeys(
+        _without_common(above, below)
+        for part in tree.walk(node)
+        if isinstance(part, tree.Operation) and part.operator in ("/", "//", "%")
+        for above, below in [tuple(_factors(side) for side in part.parts)]
+        if above is not None and below is not None
+    )
+    return [quotient for quotient in quotients if all(quotient)]
+
+
+def _without_common(above: list[str], below: list[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    first, second = Counter(above), Counter(below)
+    return tuple(sorted((first - second).elements())), tuple(sorted((second - first).elements()))
 
 
 def _products(node: Node) -> Iterator[list[str]]:

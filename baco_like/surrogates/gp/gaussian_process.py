@@ -11,7 +11,6 @@ import numpy as np
 from typing_extensions import override
 
 from baco_like._typing import Features, Rng
-from baco_like.exceptions import StrategyError
 from baco_like.surrogates.gp.devices import has_gpu
 from baco_like.surrogates.gp.distances import parameter_distances
 from baco_like.surrogates.gp.fit import (
@@ -36,8 +35,8 @@ if TYPE_CHECKING:
 class GaussianProcess(GaussianSurrogate):
     """A Gaussian process with one lengthscale per parameter (BaCO section 3.2), fitted in closed form.
 
-    Kernel and mean were measured: Matern-3/2 and a constant mean were worse on recorded GPU kernels
-    (benchmarks/quality/log/surrogate.md).
+    Kernel and mean were measured: Matern-3/2 was worse on recorded GPU kernels (benchmarks/quality/log/surrogate.md).
+    A constant mean was better on compilers and equal on GPU kernels (benchmarks/quality/log/adaptive_default.md).
 
     Attributes:
         kernel: The correlation.
@@ -62,7 +61,7 @@ class GaussianProcess(GaussianSurrogate):
         and if torch finds a GPU, the GPyTorch model takes over, which uses all of them.
         """
         count = len(data.y)
-        if count > self.effort.seen_rows and self.mean == "zero" and has_gpu():
+        if count > self.effort.seen_rows and has_gpu():
             return self.to_gpytorch().fit(space, data, rng, start)
         data = data.rows(chosen_rows(data.y, self.effort.seen_rows, rng))
         features = space.features(data.codes)
@@ -96,10 +95,10 @@ class GaussianProcess(GaussianSurrogate):
         )
 
     def to_gpytorch(self, device: str = "auto") -> GPyTorchGP:
-        """Return the surrogate in GPyTorch with the same kernel and priors; it has its own effort.
+        """Return the surrogate in GPyTorch with the same kernel, priors and mean; it has its own effort.
 
         Raises:
-            StrategyError: The prior mean is not zero, or this machine has no such device.
+            StrategyError: This machine has no such device.
         """
         return _to_gpytorch(self.kernel, self.mean, device, priors=self.priors)
 
@@ -133,10 +132,10 @@ class FixedGaussianProcess(GaussianSurrogate):
         return fit_imputed(space, self.kernel, features, data, fixed, self.mean)
 
     def to_gpytorch(self, device: str = "auto") -> GPyTorchGP:
-        """Return the surrogate in GPyTorch with the same kernel and hyperparameters.
+        """Return the surrogate in GPyTorch with the same kernel, hyperparameters and mean.
 
         Raises:
-            StrategyError: The prior mean is not zero, or this machine has no such device.
+            StrategyError: This machine has no such device.
         """
         fixed = (self.lengthscale, self.outputscale, self.noise)
         return _to_gpytorch(self.kernel, self.mean, device, fixed=fixed)
@@ -152,9 +151,7 @@ def load_gpytorch() -> type[GPyTorchGP]:
 
 
 def _to_gpytorch(kernel: Kernel, mean: Mean, device: str, **settings: Any) -> GPyTorchGP:
-    if mean != "zero":
-        raise StrategyError("GPyTorchGP has mean zero; use mean='zero'")
     surrogate_class = load_gpytorch()
     from baco_like.surrogates.gp.gpytorch_definition import ScaledKernel
 
-    return surrogate_class(ScaledKernel(kernel.name), device=device, **settings)
+    return surrogate_class(ScaledKernel(kernel.name), device=device, mean=mean, **settings)

@@ -19,12 +19,12 @@ from gpytorch.distributions import MultivariateNormal
 from gpytorch.kernels import Kernel as TorchKernel
 from gpytorch.kernels import ScaleKernel
 from gpytorch.likelihoods import FixedNoiseGaussianLikelihood
-from gpytorch.means import ZeroMean
+from gpytorch.means import ConstantMean, ZeroMean
 from torch import Tensor
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 from baco_like._typing import Array, Ints, Rng
-from baco_like.surrogates.gp.fit import NOISES, Hyperparameters
+from baco_like.surrogates.gp.fit import NOISES, Hyperparameters, Mean
 from baco_like.surrogates.gp.prior import Prior, Priors
 
 DTYPE = torch.float64
@@ -102,11 +102,13 @@ class ScaledKernel:
 
 
 class Process(gpytorch.models.ExactGP):  # type: ignore[misc]
-    """An exact Gaussian process with mean zero."""
+    """An exact Gaussian process; a constant mean is fitted with the hyperparameters."""
 
-    def __init__(self, x: Tensor, y: Tensor, likelihood: Any, kernel: TorchKernel) -> None:
+    def __init__(
+        self, x: Tensor, y: Tensor, likelihood: Any, kernel: TorchKernel, mean: Mean
+    ) -> None:
         super().__init__(x, y, likelihood)
-        self.mean_module = ZeroMean()
+        self.mean_module = ZeroMean() if mean == "zero" else ConstantMean()
         self.covar_module = kernel
 
     def forward(self, x: Tensor) -> MultivariateNormal:
@@ -115,7 +117,12 @@ class Process(gpytorch.models.ExactGP):  # type: ignore[misc]
 
 
 def make_process(
-    kernel: TorchKernel, features: Array, y: Array, variance: Array, device: str
+    kernel: TorchKernel,
+    features: Array,
+    y: Array,
+    variance: Array,
+    device: str,
+    mean: Mean = "zero",
 ) -> Process:
     """Return the GPyTorch model of some rows, with the kernel's own initial hyperparameters.
 
@@ -125,13 +132,14 @@ def make_process(
         y: Values, ``(n,)``.
         variance: Known variance of every value, ``(n,)``; a common noise is fitted in addition.
         device: A torch device.
+        mean: The prior mean: zero, or a constant that is fitted.
     """
     # GPyTorch warns of a known variance of exactly 0; this floor is far below the fitted noise.
     known = to_tensor(variance, device).clamp_min(1e-14)
     with gpytorch.settings.min_fixed_noise(double_value=1e-14):
         likelihood = FixedNoiseGaussianLikelihood(known, learn_additional_noise=True)
     likelihood.second_noise_covar.register_constraint("raw_noise", GreaterThan(NOISES[0]))
-    process = Process(to_tensor(features, device), to_tensor(y, device), likelihood, kernel)
+    process = Process(to_tensor(features, device), to_tensor(y, device), likelihood, kernel, mean)
     process.to(device=device, dtype=DTYPE)
     return process
 

@@ -17,7 +17,7 @@ from typing_extensions import override
 
 from baco_like._typing import Array, Codes, Ints, Rng
 from baco_like.surrogates.gp.devices import resolve_device
-from baco_like.surrogates.gp.fit import Hyperparameters, chosen_rows, from_json
+from baco_like.surrogates.gp.fit import Hyperparameters, Mean, chosen_rows, from_json
 from baco_like.surrogates.gp.gpytorch_definition import (
     DTYPE,
     LogPosterior,
@@ -52,6 +52,7 @@ class GPyTorchGP(GaussianSurrogate):
         fitted_rows: Maximum number of rows that the hyperparameters are fitted to.
         seen_rows: Maximum number of rows that the model uses; the factor of 10,000 rows takes 800 MB.
         fixed: Lengthscale, outputscale and noise variance to use unchanged; None fits them.
+        mean: The prior mean: zero, or a constant that is estimated.
 
     Raises:
         StrategyError: This machine has no such device.
@@ -67,6 +68,7 @@ class GPyTorchGP(GaussianSurrogate):
     fitted_rows: int = 1000
     seen_rows: int = 10_000
     fixed: tuple[float, float, float] | None = None
+    mean: Mean = "zero"
 
     def __post_init__(self) -> None:
         resolve_device(self.device)
@@ -82,7 +84,9 @@ class GPyTorchGP(GaussianSurrogate):
         rows = chosen_rows(data.y, self.fitted_rows, rng)
         device = resolve_device(self.device)
         kernel = self.kernel(np.asarray(space.feature_owner), len(space.active))
-        process = make_process(kernel, features[rows], data.y[rows], data.variance[rows], device)
+        process = make_process(
+            kernel, features[rows], data.y[rows], data.variance[rows], device, self.mean
+        )
         objective = LogPosterior(process, self.priors)
         if self.fixed is not None:
             lengthscale, outputscale, noise = self.fixed
@@ -98,8 +102,11 @@ class GPyTorchGP(GaussianSurrogate):
         x, y, known = (to_tensor(array, device) for array in (features, data.y, data.variance))
         with torch.no_grad():
             factor = _cholesky(kernel(x).to_dense() + torch.diag(objective.noise() + known))
+            level = 0.0 if self.mean == "zero" else _generalised_mean(factor, y)
         parameters = tuple(objective.raw_parameters().tolist())
-        return GPyTorchModel(space, kernel, objective.noise(), x, factor, y, parameters)
+        return GPyTorchModel(
+            space, kernel, objective.noise(), x, factor, level, y - level, parameters
+        )
 
     def _last_optimum(
         self, objective: LogPosterior, start: Mapping[str, Any] | None, groups: int
@@ -124,7 +131,8 @@ class GPyTorchModel:
         noise: Variance of the noise of one more observation.
         rows: Features of the observations, ``(n, k)``, on the device.
         factor: Lower Cholesky factor of the covariance of the observations, ``(n, n)``.
-        y: Their values, ``(n,)``.
+        mean: Prior mean.
+        residual: Their values minus the prior mean, ``(n,)``.
         parameters: The raw hyperparameters, `LogPosterior.raw_parameters`.
     """
 
@@ -133,7 +141,8 @@ class GPyTorchModel:
     noise: float
     rows: Tensor
     factor: Tensor
-    y: Tensor
+    mean: float
+    residual: Tensor
     parameters: tuple[float, ...]
 
     @property
@@ -176,14 +185,14 @@ class GPyTorchModel:
         factor = torch.zeros((n + m, n + m), dtype=DTYPE, device=x.device)
         factor[:n, :n], factor[n:, :n] = self.factor, solved.T
         factor[n:, n:] = _cholesky(corner)
-        values = torch.cat([self.y, to_tensor(y, x.device)])
-        return replace(self, rows=torch.cat([self.rows, x]), factor=factor, y=values)
+        residual = torch.cat([self.residual, to_tensor(y - self.mean, x.device)])
+        return replace(self, rows=torch.cat([self.rows, x]), factor=factor, residual=residual)
 
     def leave_one_out(self) -> tuple[Array, Array]:
         """Return mean and standard deviation at every observation given the others; see `GPModel.leave_one_out`."""
         inverse = torch.cholesky_inverse(self.factor)
         precision = torch.diagonal(inverse)
-        mean = self.y - inverse @ self.y / precision
+        mean = self.residual + self.mean - inverse @ self.residual / precision
         deviation = (1.0 / precision - self.noise).clamp_min(0.0).sqrt()
         return mean.cpu().numpy(), deviation.cpu().numpy()
 
@@ -192,8 +201,15 @@ class GPyTorchModel:
         x = torch.as_tensor(self.space.features(codes)).to(self.rows)
         cross = self.kernel(self.rows, x).to_dense()
         solved = torch.linalg.solve_triangular(self.factor, cross, upper=False)
-        alpha = torch.cholesky_solve(self.y[:, None], self.factor)[:, 0]
-        return x, cross.T @ alpha, solved
+        alpha = torch.cholesky_solve(self.residual[:, None], self.factor)[:, 0]
+        return x, cross.T @ alpha + self.mean, solved
+
+
+def _generalised_mean(factor: Tensor, y: Tensor) -> float:
+    """Return the generalised least squares estimate 1'K^-1 y / 1'K^-1 1 of a constant mean."""
+    solved = torch.cholesky_solve(torch.stack([y, torch.ones_like(y)], dim=1), factor)
+    level, total = solved.sum(dim=0)
+    return float(level / total)
 
 
 def _cholesky(matrix: Tensor) -> Tensor:

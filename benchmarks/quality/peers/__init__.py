@@ -87,6 +87,7 @@ _PEERS = [
     ),
     Peer("scikit-optimize GP", "skopt", "scikit-optimize"),
     Peer("SMAC3", "smac", "smac"),
+    Peer("BoTorch", "botorch", "botorch"),
     Peer("HEBO", "hebo", "HEBO"),
 ]
 PEERS: Mapping[str, Peer] = {one.label: one for one in _PEERS}
