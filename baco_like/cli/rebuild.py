@@ -18,7 +18,7 @@ def run(args: argparse.Namespace) -> int:
     """Print the commands; with ``--run`` execute them until one fails.
 
     Returns:
-        The exit code: 0, or that of the command that has failed.
+        The exit code: 0, or the exit code of the command that failed.
 
     Raises:
         RunFileError: The journal is not of ``baco-like tune``, has no success, or its evaluator runs no commands.

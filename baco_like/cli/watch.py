@@ -12,7 +12,7 @@ from baco_like._output import print_line
 from baco_like.running.journal_view import JournalView, describe_progress, describe_run
 
 _CLEAR = "\x1b[H\x1b[2J\x1b[3J"
-"""Move the cursor to the upper left corner; clear the screen and what was scrolled away."""
+"""Move the cursor to the upper left corner; clear the screen and its history."""
 
 
 def run(args: argparse.Namespace, sleep: Callable[[float], None] = time.sleep) -> None:

@@ -1,4 +1,4 @@
-"""Partial dependence: how the cost changes with one parameter, or with two, while the others stay as they are.
+"""Partial dependence: how the cost changes with one parameter, or with two, while the others stay unchanged.
 
 Friedman's partial dependence (Annals of Statistics 2001, section 8.2) averages over all configurations with each value
 in turn. Known constraints forbid some of these, and a plain average would then compare different configurations. So

@@ -42,7 +42,7 @@ LEVEL = 0.9
 
 STRETCH, MARGIN = 1.5, 0.02
 """The drawn intervals are stretched from the median by this factor and widened by this share. Models that are fitted to
-few observations agree too much, above all on parameters that hardly varied: without it the intervals covered 78 % of
+few observations agree too much, above all on parameters that varied little. Without it the intervals covered 78 % of
 the exact values (benchmarks/quality/results/README.md)."""
 
 PAIRED_ELEMENTS = 8

@@ -1,12 +1,12 @@
 """Is it worth going on? The improvement that is left, and the part of it that the next evaluations will find.
 
 Functions are drawn from the posterior of the models, and the minimum of each over the candidates is compared with its
-minimum over the evaluated configurations. The distribution of the differences is that of the simple regret (Wilson,
+minimum over the evaluated configurations. The differences are distributed as the simple regret (Wilson,
 "Stopping Bayesian optimization with probabilistic regret bounds", NeurIPS 2024, section 3; the draws of the minimum are
 those of Wang and Jegelka, ICML 2017, section 3.1).
 
 One half of the functions come from Gaussian processes, which extrapolate, and one half from random forests, which
-predict nothing better than what was observed. The Gaussian processes alone expected two to three times the improvement
+predict no value below the observed ones. The Gaussian processes alone expected two to three times the improvement
 that recorded runs found (benchmarks/quality/results/README.md).
 """
 
@@ -38,7 +38,7 @@ NEIGHBOURED = 8
 
 @dataclass(frozen=True)
 class Outlook:
-    """What the next evaluations may bring; improvements are relative to the best value, 0.02 is 2 %.
+    """The expected improvement by the next evaluations; improvements are relative to the best value, 0.02 is 2 %.
 
     Attributes:
         trials: Number of observations that were used.

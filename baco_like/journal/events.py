@@ -42,7 +42,7 @@ class Mark:
         number: Number of events before it.
         place: The offset in the journal's own unit (bytes of a file).
         closed: Whether the event before it is complete, including its line end.
-        anchor: What the journal needs to see that the events before the position are still the same, or None.
+        anchor: Shows the journal that the events before the position are unchanged, or None.
     """
 
     number: int = 0

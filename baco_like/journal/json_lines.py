@@ -252,7 +252,7 @@ def write_journal(path: Path, events: Iterable[Event]) -> None:
     Raises:
         JournalError: The file exists already or cannot be written.
     """
-    # A random name: nobody can put a file in its place before.
+    # A random name, so that no other process can create the file first.
     part = path.with_name(f"{path.name}.{secrets.token_hex(8)}.part")
     with explain_os_error(JournalError, "write", path):
         try:
@@ -299,7 +299,7 @@ def _out_of_place(path: Path, number: int) -> JournalError:
 
 def _replaced(path: Path) -> JournalError:
     return JournalError(
-        f"{path} was replaced by another file while it was open; nothing was written to it. Put the right file there "
+        f"{path} was replaced by another file while it was open. The event was not written. Put the right file there "
         "and resume from it"
     )
 

@@ -246,7 +246,7 @@ class Race:
         return float(np.mean(self.costs[k][:n]))
 
     def _difference(self, k: int, other: int, n: int) -> tuple[float, float]:
-        """Return the interval for the cost of candidate k minus that of another, after n rounds."""
+        """Return the interval for the cost of candidate k minus the cost of another, after n rounds."""
         differences = np.subtract(self.costs[k][:n], self.costs[other][:n])
         mean, half = confidence_sequence(differences, self.alpha)
         return mean - half, mean + half

@@ -151,7 +151,7 @@ def _space_of(header: Header, with_constraints: bool) -> Space:
     if with_constraints:
         with suppress(SpaceError):  # a constraint in Python
             return Space.from_dict(header.space)
-    # What was suggested satisfies the constraints.
+    # The suggested configurations satisfy the constraints.
     return Space.from_dict({**header.space, "constraints": []})
 
 

@@ -114,7 +114,7 @@ def read_message(line: bytes) -> dict[str, Any]:
     and all numbers are finite.
 
     Raises:
-        ValueError: It is no such message; the text says why.
+        ValueError: The message is malformed; the text says why.
     """
     try:
         message = json.loads(line, parse_constant=_read_number, parse_float=_read_number)

@@ -52,7 +52,7 @@ def mark_number(mark: str) -> int:
 
 
 def mark_shell(mark: str) -> list[str]:
-    """Return the commands by which a shell marks itself and what it starts; none on systems without such a limit.
+    """Return the commands by which a shell marks itself and its children; none on systems without such a limit.
 
     The letter of the limit depends on the shell. Where it has none, only the environment carries the mark.
     """

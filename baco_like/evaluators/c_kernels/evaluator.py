@@ -264,7 +264,7 @@ class HarnessReport:
 def read_report(out: str) -> HarnessReport:
     """Read the lines that the harness has printed; all other lines are skipped.
 
-    A crash may cut a line off, and a kernel may print lines of its own.
+    A crash may cut a line off, and a kernel may print its own lines.
     """
     seconds: list[float] = []
     error: float | None = None

@@ -19,7 +19,7 @@ class ProgramCommands:
 
     Attributes:
         folder: The working directory.
-        workdir: The folder that ``{workdir}`` stands for.
+        workdir: The folder inserted for ``{workdir}``.
         environment: Environment variables in addition to the user's.
         stages: The words of each command, by stage: ``build``, ``run``, ``check``.
     """
@@ -30,7 +30,7 @@ class ProgramCommands:
     stages: Mapping[str, Sequence[str]]
 
     def to_json(self) -> dict[str, Any]:
-        """Return the commands as they are in ``best.json``, quoted for a shell."""
+        """Return the commands in the form of ``best.json``, quoted for a shell."""
         lines = {stage: shlex.join(words) for stage, words in self.stages.items()}
         return {"folder": str(self.folder), **lines, "environment": dict(self.environment)}
 
@@ -50,7 +50,7 @@ def program_commands(
     Args:
         evaluator: The evaluator.
         config: The configuration.
-        workdir: The folder that ``{workdir}`` stands for.
+        workdir: The folder inserted for ``{workdir}``.
     """
     staged = unwrap(evaluator)
     bench = staged.bench if isinstance(staged, StagedEvaluator) else None

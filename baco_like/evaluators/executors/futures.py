@@ -173,7 +173,7 @@ class FuturesEvaluator:
 
 
 def check_outcome(trial_id: int, answer: Any) -> Outcome:
-    """Return a worker's answer if it is an outcome of this trial, otherwise a failure that says what it is."""
+    """Return a worker's answer if it is an outcome of this trial, otherwise a failure that describes it."""
     if isinstance(answer, Outcome) and answer.trial_id == trial_id:
         return answer
     return Outcome.failure(

@@ -23,7 +23,7 @@ class CachedEvaluator(WrappingEvaluator):
 
     Args:
         inner: Evaluates unknown configurations.
-        cache: The known results. If its file cannot be read or written, the evaluator warns and goes on.
+        cache: The known results. If its file cannot be read or written, the evaluator warns and continues.
     """
 
     def __init__(self, inner: Evaluator, cache: ResultCache) -> None:

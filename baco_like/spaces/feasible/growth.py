@@ -64,7 +64,7 @@ def grow_tree(
         domains: The domains of the group.
         rules: Rules over these domains, each with at least one member.
         order: Index of the domain that each level binds.
-        work: Work that may be spent; None is no limit.
+        work: Work that may be spent; None sets no limit.
 
     Raises:
         TooLarge: The tree has too many edges or takes too long.

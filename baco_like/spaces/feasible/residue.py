@@ -49,7 +49,7 @@ def number_futures(
         pending: The rules that are not complete.
         positions: Positions in every bound domain that these rules read, ``(n,)``.
         n: Number of partial configurations.
-        work: Work that may be spent; None is no limit.
+        work: Work that may be spent; None sets no limit.
 
     Raises:
         TooLarge: More work is needed.

@@ -43,7 +43,7 @@ PROPOSED = 256
 """Number of hyperparameters that `draw_hyperparameters` proposes."""
 
 MOST_DRAWN = 64
-"""With more parameters than this the Hessian takes seconds, and importance resampling keeps hardly any draw."""
+"""With more parameters than this the Hessian takes seconds, and importance resampling keeps very few draws."""
 
 LEAST_PRECISION = 0.5
 """Least precision of a proposal: where the observations say nothing, the priors' spread of 1 is left."""
@@ -328,7 +328,7 @@ def draw_hyperparameters(
     proposed = np.clip(centre + (normal / np.sqrt(precision)) @ axes.T, low, high)
     size = max(1, SCORED_NUMBERS // len(evidence.y) ** 2)
     parts = [evidence.scores(proposed[at : at + size]) for at in range(0, PROPOSED, size)]
-    # The density of the logarithms is that of the hyperparameters times their product.
+    # The density of the logarithms is the density of the hyperparameters times their product.
     weight = np.concatenate(parts) + proposed.sum(axis=1) + 0.5 * (normal**2).sum(axis=1)
     chance = np.exp(weight - weight.max()) if np.isfinite(weight.max()) else np.ones(PROPOSED)
     levels = (rng.random() + np.arange(count)) / count

@@ -185,7 +185,7 @@ class GPModel:
             waves: Number of random Fourier features.
             rng: Random generator.
         """
-        # Cosines of single precision take an eighth of the time; their error is far below that of the features.
+        # Cosines of single precision take an eighth of the time; their error is far below the error of the features.
         frequencies = self.kernel.frequencies(waves, self.rows.shape[1], rng).astype(np.float32)
         phases = rng.uniform(0.0, 2.0 * np.pi, waves).astype(np.float32)
         size = np.sqrt(2.0 * self.fitted.outputscale / waves)
