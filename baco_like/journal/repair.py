@@ -50,7 +50,7 @@ class Repair:
 
 
 class _ValidLine(NamedTuple):
-    """A line with a valid checksum: its number, its position in the file, its checksum and the checksum of the line before."""
+    """A line with a valid checksum: its number and position, its checksum and the checksum of the line before."""
 
     number: int
     start: int

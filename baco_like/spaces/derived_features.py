@@ -174,7 +174,9 @@ def _combinations(
     Each has the logarithms to add, and the range of the sum.
     """
     expressions = [c for c in space.constraints if isinstance(c, Expression)]
-    named = [(factors, ()) for expression in expressions for factors in expression.products()]
+    named: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
+        (factors, ()) for expression in expressions for factors in expression.products()
+    ]
     named += [quotient for expression in expressions for quotient in expression.quotients()]
     active = [tuple(tuple(n for n in part if n in space.active) for part in both) for both in named]
     varying = [
