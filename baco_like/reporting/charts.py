@@ -106,14 +106,20 @@ def draw_search(facts: RunFacts, best: Sequence[float], by_time: bool) -> Report
     layers = [points.encode(x_axis, y_axis, colour, tooltip=[*hints, "value:Q"])]
     line = _chart(steps).mark_line(interpolate="step-after", strokeWidth=2)
     layers.append(line.encode(x_axis, y_axis, colour))
-    if failures:
-        marks = _chart(_selected(failures)).mark_point(
-            shape="cross", filled=True, size=34, angle=45
-        )
-        layers.append(marks.encode(x_axis, altair.YValue(_HEIGHT - 6), colour, tooltip=hints))
+    for i, kind in enumerate(kinds):
+        of_kind = _chart(_selected([row for row in failures if row["kind"] == kind]))
+        marks = of_kind.mark_point(shape="cross", filled=True, size=34, angle=45)
+        lane = altair.YValue(
+            _HEIGHT - 6 - 9 * (i % 5)
+        )  # one above the other, so that none hides another
+        layers.append(marks.encode(x_axis, lane, colour, tooltip=hints))
     unit = "wall time" if by_time else "evaluations"
     thinned = len(values) > MOST_POINTS or len(failures) > MOST_POINTS
-    note = f"; at most {MOST_POINTS} evaluations and failures each are drawn" if thinned else ""
+    note = (
+        f"; at most {MOST_POINTS} evaluations and failures of each kind are drawn"
+        if thinned
+        else ""
+    )
     return _finish(altair.layer(*layers), f"The search over {unit}{note}", _HEIGHT)
 
 
