@@ -40,14 +40,18 @@ NEIGHBOURED = 8
 class Outlook:
     """The expected improvement by the next evaluations; improvements are relative to the best value, 0.02 is 2 %.
 
+    `expected` and `remaining` are means over the same drawn functions, so `expected` is never above `remaining`.
+
     Attributes:
         trials: Number of observations that were used.
         best: The best observed value.
         evaluations: Number of the next evaluations, n.
         expected: Expected improvement within the next n evaluations.
-        remaining: Median of the improvement that is left to the best configuration of the space.
-        low: Lower end of the 90 % interval of `remaining`.
+        remaining: Expected improvement that is left to the best configuration of the space.
+        low: Lower end of the 90 % interval of the improvement that is left, widened to contain `remaining`.
         high: Upper end.
+        feasible: Number of feasible configurations, or None if it is unknown or infinite.
+        untried: Number of them that were not evaluated, or None.
     """
 
     trials: int
@@ -57,14 +61,26 @@ class Outlook:
     remaining: float
     low: float
     high: float
+    feasible: int | None = None
+    untried: int | None = None
 
     @override
     def __str__(self) -> str:
-        return (
+        text = (
             f"{100.0 * self.expected:.2g} % better expected within the next {self.evaluations} evaluations; "
             f"{100.0 * self.remaining:.2g} % left in all (90 % interval {100.0 * self.low:.2g} to "
             f"{100.0 * self.high:.2g} %)"
         )
+        if self.untried == 0:
+            return f"{text}; all {self.feasible} feasible configurations were evaluated"
+        text += f", according to models of {self.trials} observations"
+        if self.untried is not None:
+            text += (
+                f"; {self.untried} of {self.feasible} feasible configurations were not evaluated"
+            )
+            if self.high <= 0.0:
+                text += ", and one of them can still be better than the models expect"
+        return text
 
 
 def estimate_outlook(
@@ -91,19 +107,35 @@ def estimate_outlook(
     best = history.trials[int(ok[np.argmin(history.costs[ok])])]
     assert best.value is not None
     candidates = _candidates(history, ok, count, rng)
+    feasible, untried = _count_untried(history, count)
     if not len(candidates):
-        return Outlook(count, best.value, evaluations, 0.0, 0.0, 0.0, 0.0)
+        return Outlook(count, best.value, evaluations, 0.0, 0.0, 0.0, 0.0, feasible, untried)
     runs = 1.0 - models.failure(candidates).mean(axis=0)
     known, drawn = models.costs_by_kind(history.codes[ok]), models.costs_by_kind(candidates)
-    gains = [_relative_gains(models, k, d) for k, d in zip(known, drawn, strict=True)]
-    expected = float(np.mean([_expected_gain(gain, runs, evaluations) for gain in gains]))
-    left = [np.where(runs >= 0.5, gain, 0.0).max(axis=1) for gain in gains]
+    gains = [_relative_gains(models, k, d) * runs for k, d in zip(known, drawn, strict=True)]
+    expected = float(np.mean([_expected_gain(gain, evaluations) for gain in gains]))
+    left = [gain.max(axis=1) for gain in gains]
+    remaining = float(np.mean([part.mean() for part in left]))
     tail = 0.5 * (1.0 - LEVEL)
     # Both kinds of model count the same, whatever the number of their draws.
     sizes = [len(left[1]), len(left[0])]
     every = np.concatenate([np.repeat(part, size) for part, size in zip(left, sizes, strict=True)])
-    low, remaining, high = np.quantile(every, [tail, 0.5, 1.0 - tail]).tolist()
-    return Outlook(count, best.value, evaluations, expected, remaining, low, high)
+    low, high = np.quantile(every, [tail, 1.0 - tail]).tolist()
+    low, high = min(low, remaining), max(high, remaining)
+    # Rounding may order two equal means either way.
+    expected = min(expected, remaining)
+    return Outlook(
+        count, best.value, evaluations, expected, remaining, low, high, feasible, untried
+    )
+
+
+def _count_untried(history: History, count: int) -> tuple[int | None, int | None]:
+    """Return the number of feasible configurations, and of those that the first observations do not contain."""
+    size = history.space.feasible_size
+    if not isinstance(size, int):
+        return None, None
+    inside = history.codes[:count][history.inside[:count]]
+    return size, size - len(set(row_keys(inside)))
 
 
 def _relative_gains(models: HistoryModels, known: Array, drawn: Array) -> Array:
@@ -114,14 +146,13 @@ def _relative_gains(models: HistoryModels, known: Array, drawn: Array) -> Array:
     return np.asarray(np.maximum(before - after, 0.0) / unit)
 
 
-def _expected_gain(gains: Array, runs: Array, evaluations: int) -> float:
-    """Return the expected best gain of n candidates, chosen greedily.
+def _expected_gain(gains: Array, evaluations: int) -> float:
+    """Return the expected best gain of n candidates, chosen greedily; ``gains`` has the shape ``(draws, m)``.
 
     One half of the draws chooses (batch expected improvement over draws: Wilson, Hutter and Deisenroth, NeurIPS 2018,
     section 4) and the other half values the choice; otherwise the choice would seem better than it is.
     """
-    halves = gains[0::2] * runs, gains[1::2] * runs
-    means = []
+    halves, total = (gains[0::2], gains[1::2]), 0.0
     for chooser, judge in (halves, halves[::-1]):
         reached, found = np.zeros(len(chooser)), np.zeros(len(judge))
         for _ in range(min(evaluations, gains.shape[1])):
@@ -131,8 +162,8 @@ def _expected_gain(gains: Array, runs: Array, evaluations: int) -> float:
                 break
             reached = np.maximum(reached, chooser[:, best])
             found = np.maximum(found, judge[:, best])
-        means.append(found.mean())
-    return float(np.mean(means))
+        total += float(found.sum())
+    return total / len(gains)
 
 
 def _candidates(history: History, ok: Ints, count: int, rng: Rng) -> Codes:

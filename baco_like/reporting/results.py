@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import permutations
 
 import numpy as np
@@ -178,7 +179,12 @@ def end_section(facts: RunFacts) -> Section:
         done += f", and {history.evaluations - searched} measurements for the confirmation"
     if history.pending:
         done += f", {len(history.pending)} are pending"
-    answer = f"{explained.outlook}." if explained else "Too few successes for an estimate."
+    answer = "Too few successes for an estimate."
+    if explained is not None:
+        outlook = explained.outlook
+        if not facts.has_constraints:  # the count is that of a larger space
+            outlook = replace(outlook, feasible=None, untried=None)
+        answer = f"{outlook}."
     if runners := facts.view.find_runner():
         done += f"; process {', '.join(map(str, runners))} is still tuning"
     codes = history.codes[history.inside]

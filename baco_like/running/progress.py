@@ -24,6 +24,9 @@ _BAR_WITHOUT_ESTIMATE = "{l_bar}{bar}| {n_fmt}/{total_fmt} [{elapsed}{postfix}]"
 OUTLOOK_SHARE = 0.02
 """Largest share of the time of a run that is spent on the outlook in the progress."""
 
+OUTLOOK_AHEAD = 20
+"""Number of the next evaluations whose expected improvement is shown; fewer if the run has fewer left."""
+
 OUTLOOK_SECONDS = 1.0
 """Assumed time of the first outlook, with the imports that it needs."""
 
@@ -69,6 +72,11 @@ class Display:
                     dynamic_ncols=True,
                     bar_format=None if seconds is None else _BAR_WITHOUT_ESTIMATE,
                 )
+
+    @property
+    def total(self) -> int | None:
+        """Number of steps, or None if it is unknown."""
+        return self._total
 
     def show(self, done: int, text: str, notes: Sequence[str] = ()) -> None:
         """Show the number of finished steps with a text, and print each note on its own line."""
@@ -164,8 +172,15 @@ class TrialProgress:
         for label, counts in (("failed", self._failures), ("censored", self._censored)):
             if counts:
                 text += f", {label}: {in_words(counts)}"
-        text += self._outlook.update(history)
+        text += self._outlook.update(history, self._left(history))
         self._display.show(history.evaluations, text, notes)
+
+    def _left(self, history: History) -> int | None:
+        """Return how many evaluations the search has left, or None if it is unknown."""
+        if history.plan is not None:
+            return 0
+        total = self._display.total
+        return None if total is None else max(0, total - history.evaluations)
 
     def close(self) -> None:
         """Finish the output."""
@@ -186,19 +201,33 @@ class OutlookText:
 
     def __init__(self) -> None:
         self._started, self._spent, self._cost = time.monotonic(), 0.0, OUTLOOK_SECONDS
-        self._due, self._text = OUTLOOK_EVERY, ""
+        self._due, self._text, self._until = OUTLOOK_EVERY, "", 0
 
-    def update(self, history: History) -> str:
-        """Return the latest outlook as the end of a text; empty before the first."""
+    def update(self, history: History, left: int | None = None) -> str:
+        """Return the latest outlook as the end of a text; empty without one of evaluations that are still ahead.
+
+        Args:
+            history: The observations.
+            left: Number of evaluations that the run has left, or None if it is unknown.
+        """
+        if left == 0:
+            return ""
+        if history.evaluations >= self._until:
+            self._text = ""
         allowed = OUTLOOK_SHARE * (time.monotonic() - self._started)
         if history.evaluations < self._due or self._spent + self._cost > allowed:
             return self._text
         self._due = history.evaluations + OUTLOOK_EVERY
         start = time.monotonic()
         with suppress(TrialError), thread_limit(1):
-            outlook = estimate_outlook(history)
-            expected = f"{100.0 * outlook.expected:.1f} %"
-            self._text = f", expected in the next {outlook.evaluations}: {expected} better"
+            outlook = estimate_outlook(
+                history, evaluations=min(OUTLOOK_AHEAD, left or OUTLOOK_AHEAD)
+            )
+            ahead, self._until = outlook.evaluations, history.evaluations + outlook.evaluations
+            expected = f"{100.0 * outlook.expected:.1f} % better"
+            self._text = (
+                f", expected in the {ahead} after evaluation {history.evaluations}: {expected}"
+            )
         self._cost = time.monotonic() - start
         self._spent += self._cost
         return self._text

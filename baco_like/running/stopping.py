@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+import re
 from dataclasses import dataclass, field
 from typing import SupportsFloat, final
 
@@ -160,14 +161,18 @@ class MaxFailures(StoppingRule):
 
 _ABOUT_CONFIGS = ("constraints", LIMIT)
 
+_NUMBER = re.compile(r"0[xX][0-9a-fA-F]+|\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
+"""A number in a message: times, process ids, addresses and the numbers of trials differ at every failure."""
+
 
 @final
 @dataclass(frozen=True)
 class IdenticalFailures(StoppingRule):
     """End when, before the first success, a number of trials in a row have failed with the same word and message.
 
-    The cause is then the set-up rather than the configurations. The first lines of the messages are compared. The words
-    ``constraints`` and ``limit`` are about configurations and do not count.
+    The cause is then the set-up rather than the configurations. The first lines of the messages are compared without
+    their numbers, because a time or a process id differs each time. The words ``constraints`` and ``limit`` are about
+    configurations and do not count.
     """
 
     failures: int = 10
@@ -183,10 +188,10 @@ class IdenticalFailures(StoppingRule):
             return None
         if any(t.status is not Status.FAILED or t.failure in _ABOUT_CONFIGS for t in last):
             return None
-        if len({(t.failure, t.message.partition("\n")[0]) for t in last}) > 1:
+        lines = [t.message.partition("\n")[0] for t in last]
+        if len({(t.failure, _NUMBER.sub("#", x)) for t, x in zip(last, lines, strict=True)}) > 1:
             return None
-        message = last[-1].message.partition("\n")[0]
-        return f"{self.failures} evaluations in a row failed alike, with {last[-1].failure}: {message:.300}"
+        return f"{self.failures} evaluations in a row failed alike, with {last[-1].failure}: {lines[-1]:.300}"
 
 
 @final

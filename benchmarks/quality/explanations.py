@@ -269,7 +269,7 @@ _OUTLOOK_HEAD = [
     "mean expected",
     f"found in the next {AHEAD}",
     "more than 1 % found",
-    "median left, estimated",
+    "mean left, estimated",
     "left in truth",
     "coverage",
 ]

@@ -2,6 +2,8 @@ import dataclasses
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from baco_like import MaxEvals, Optimizer, Space, TrialError
 from baco_like.explanations import estimate_outlook
@@ -64,12 +66,41 @@ def test_an_exhausted_space_has_no_outlook():
     outlook = optimizer.outlook()
     assert (outlook.expected, outlook.remaining, outlook.high) == (0.0, 0.0, 0.0)
     assert str(outlook).startswith("0 % better expected within the next 20 evaluations")
+    assert str(outlook).endswith("all 8 feasible configurations were evaluated")
 
 
 def test_the_greedy_choice_counts_failures():
     gains = np.tile([0.5, 0.2], (8, 1))
-    assert _expected_gain(gains, np.array([1.0, 1.0]), 1) == pytest.approx(0.5)
-    assert _expected_gain(gains, np.array([0.1, 1.0]), 1) == pytest.approx(0.2)
+    assert _expected_gain(gains, 1) == pytest.approx(0.5)
+    assert _expected_gain(gains * np.array([0.1, 1.0]), 1) == pytest.approx(0.2)
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 40), st.floats(0.0, 0.6))
+@settings(max_examples=15, deadline=None)
+def test_no_more_is_expected_soon_than_in_all(seed, evaluations, failing):
+    rng = np.random.default_rng(seed)
+    optimizer = Optimizer(Space({"x": range(9), "y": range(9)}), strategy="random_search")
+    trials = optimizer.suggest(20)
+    for i, trial in enumerate(trials):
+        if i >= 5 and rng.random() < failing:
+            optimizer.observe(trial, failed="runtime")
+        else:
+            optimizer.observe(trial, float(trial["x"] + np.exp(2.0 * rng.normal())))
+    outlook = optimizer.outlook(evaluations)
+    assert 0.0 <= outlook.expected <= outlook.remaining
+    assert outlook.low <= outlook.remaining <= outlook.high
+
+
+def test_it_says_how_much_of_the_space_was_not_evaluated():
+    optimizer = Optimizer(Space({"x": range(32)}), strategy="exhaustive")
+    for trial in optimizer.suggest(24):
+        optimizer.observe(trial, 1.0 + trial["x"])
+    outlook = optimizer.outlook()
+    assert (outlook.feasible, outlook.untried) == (32, 8)
+    assert "models of 24 observations" in str(outlook)
+    assert "8 of 32 feasible configurations were not evaluated" in str(outlook)
+    nothing = dataclasses.replace(outlook, expected=0.0, remaining=0.0, low=0.0, high=0.0)
+    assert "one of them can still be better" in str(nothing)
 
 
 def test_wrong_arguments_are_refused(converged):

@@ -334,10 +334,10 @@ def test_the_plot_is_written(tmp_path):
 def test_the_outlook_is_shown_now_and_then(monkeypatch):
     clock, computed = [0.0], []
 
-    def compute(history):
+    def compute(history, evaluations):
         computed.append(history.evaluations)
         clock[0] += 0.5
-        return SimpleNamespace(expected=0.021, evaluations=20)
+        return SimpleNamespace(expected=0.021, evaluations=evaluations)
 
     monkeypatch.setattr(progress, "estimate_outlook", compute)
     monkeypatch.setattr(progress.time, "monotonic", lambda: clock[0])
@@ -347,8 +347,29 @@ def test_the_outlook_is_shown_now_and_then(monkeypatch):
         clock[0] += 10.0
         shown[evaluations] = text.update(SimpleNamespace(evaluations=evaluations))
     assert shown[9] == ""
-    assert shown[10] == shown[40] == ", expected in the next 20: 2.1 % better"
+    assert shown[10] == shown[19] == ", expected in the 20 after evaluation 10: 2.1 % better"
+    assert shown[40] == ", expected in the 20 after evaluation 40: 2.1 % better"
     assert computed == [10, 20, 30, 40]
+    at_45 = SimpleNamespace(evaluations=45)
+    assert text.update(at_45, left=0) == ""
+    clock[0] += 1e4
+    at_55 = SimpleNamespace(evaluations=55)
+    assert text.update(at_55, left=5) == ", expected in the 5 after evaluation 55: 2.1 % better"
+    assert text.update(SimpleNamespace(evaluations=60)) == ""
+
+
+def test_the_progress_of_a_finished_search_has_no_outlook(monkeypatch):
+    monkeypatch.setattr(progress, "OUTLOOK_SHARE", 1e9)
+    stream = io.StringIO()
+    shown = progress.TrialProgress(progress.Display(stream, 12))
+    optimizer = Optimizer({"x": list(range(40))}, strategy="random_search")
+    for _ in range(12):
+        trial = optimizer.suggest()
+        optimizer.observe(trial, 1.0 + trial["x"])
+        shown.update(optimizer.history, optimizer.trials[-1])
+    lines = stream.getvalue().splitlines()
+    assert "expected in the 2 after evaluation 10: " in lines[10]
+    assert "expected" not in lines[11]
 
 
 def test_a_fast_run_spends_no_time_on_the_outlook(monkeypatch):

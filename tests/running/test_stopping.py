@@ -129,7 +129,9 @@ def test_identical_failures_before_the_first_success():
     assert reason == "3 evaluations in a row failed alike, with compile: no header"
     assert rule.reason(failing(("runtime", "no header"), same, same), 0) is None
     assert rule.reason(failing(("runtime", "x"), same, same, same), 0) is not None
-    assert rule.reason(failing(*[("compile", str(i)) for i in range(9)]), 0) is None
+    assert rule.reason(failing(*[("compile", c) for c in "abcdefgh"]), 0) is None
+    timed = [("runtime", f"measured 0.{i}23 s (0x7f{i}a), 1e-{i} expected") for i in range(3)]
+    assert "alike, with runtime: measured 0.223 s" in rule.reason(failing(*timed), 0)
     assert rule.reason(failing(same, same, same, values=[1.0]), 0) is None
     not_recorded = ("constraints", "not in the recorded table")
     assert rule.reason(failing(*[not_recorded] * 9), 0) is None
