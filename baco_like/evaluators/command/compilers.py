@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from baco_like.exceptions import EvaluatorError
+from baco_like.exceptions import EvaluatorError, SpaceError
 
 _SECONDS = 60.0
 
@@ -26,6 +26,11 @@ _GCC_NUMBER = re.compile(
 )
 _GCC_CHOICE = re.compile(
     r"^  (-[fm][\w-]+|--param=[\w-]+)=\[([^\]\n]+)\][ \t]+(\S+)[ \t]*$", re.MULTILINE
+)
+_GCC_STATE = re.compile(r"^  (-\S+)[ \t]+(\S.*)$", re.MULTILINE)
+_REFUSAL = re.compile(
+    r"(unrecogni[sz]ed|unknown argument|Unknown command line argument|bad value|unsupported argument"
+    r"|invalid value|is not a valid).*"
 )
 _CLANG_SWITCH = re.compile(r"^  (-[fm][a-z][\w-]*)(?=[ \t]|$)", re.MULTILINE)
 _LLVM_OPTION = re.compile(r"^  --?([\w-]+)(?:=<(\w+)>)?[ \t]+-[ \t]", re.MULTILINE)
@@ -184,6 +189,33 @@ def read_options(program: str, level: str = "-O2") -> CompilerOptions:
         f"compiler = {program!r}: it is neither GCC, clang nor a tool of LLVM, so it cannot be asked for its "
         "defaults; write compiler = '' to ask none"
     )
+
+
+@cache
+def probe_flags(program: str, level: str, *flags: str) -> Mapping[str, str]:
+    """Return the state of the compiler's options with these flags, for comparisons; nothing is compiled.
+
+    GCC prints its optimizers and target options, clang the command of its inner compiler (``-###``). A tool of LLVM
+    prints neither: the states are empty.
+
+    Raises:
+        SpaceError: The compiler refuses the flags; the message is the compiler's own.
+        EvaluatorError: The compiler cannot be started.
+    """
+    version = _version(program)
+    before = (level, *flags) if level else flags
+    if "clang" in version:
+        text = _run(program, *before, "-###", "-c", "-x", "c", "/dev/null", "-o", "/dev/null")
+        states = {word: "" for word in re.findall(r'"([^"]*)"', text)}
+    elif "LLVM" in version:
+        text, states = _run(program, *before, "/dev/null", "-o", "/dev/null"), {}
+    else:
+        text = _run(program, *before, "-Q", "--help=optimizers", "--help=target")
+        states = {name: state.strip() for name, state in _GCC_STATE.findall(text)}
+    refusal = _REFUSAL.search(text)
+    if refusal:
+        raise SpaceError(f"flags: {program} refuses {' '.join(flags)}: {refusal[0].strip()}")
+    return states
 
 
 def describe_compiler(settings: Mapping[str, Any]) -> str:

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from baco_like.evaluators.command.compilers import CompilerOptions, NumberOption, read_options
+from baco_like.evaluators.command.compilers import (
+    CompilerOptions,
+    NumberOption,
+    probe_flags,
+    read_options,
+)
 from baco_like.evaluators.settings_table import (
     ARRAY,
     TABLE,
@@ -26,7 +33,7 @@ from baco_like.spaces.inputs import check_names
 ALL = "all"
 
 UNSET = "unset"
-"""Value of an option with a number that is not given, where the compiler's own number is unknown."""
+"""Value of an option that is not given, where the compiler's own number or state is unknown."""
 
 _SPECIAL = re.compile(
     r"-[fm](?!no-)(associative|reciprocal|rounding|trapping|unsafe|fast|finite)-math|-f(cx-|trapv|wrapv|signaling|signed-z"
@@ -49,12 +56,23 @@ class _Switch:
     parameter: Parameter
     flag: str
     opposite: str | None
-    defaults: Mapping[str, bool]  # by level
+    defaults: Mapping[str, bool | None]  # by level; None is unknown
+    parts: frozenset[str] = frozenset()  # switches that this one sets too
 
     def words(self, value: Any, level: str) -> Sequence[str]:
-        if bool(value) == self.defaults.get(level, False):
+        if value == UNSET or bool(value) == self.defaults.get(level, False):
             return ()
-        return [word for word in (self.flag if value else self.opposite,) if word is not None]
+        return self.form(value)
+
+    @property
+    def pair(self) -> str:
+        """The shorter form: the same for a flag and its opposite."""
+        return _pair(self.flag)
+
+    def form(self, value: Any) -> Sequence[str]:
+        """Return the flag or its opposite, also where the compiler would choose it."""
+        word = None if value == UNSET else self.flag if value else self.opposite
+        return () if word is None else (word,)
 
 
 @dataclass(frozen=True)
@@ -77,9 +95,11 @@ class _Number:
 class _Group:
     name: str
     parameter: Parameter
+    defaults: Mapping[str, str] = field(default_factory=dict)  # by level
+    parts: Mapping[str, frozenset[str]] = field(default_factory=dict)  # switches that a member sets
 
     def words(self, value: Any, level: str) -> Sequence[str]:
-        return shlex.split(value)
+        return () if value and value == self.defaults.get(level) else shlex.split(value)
 
 
 _Item = _Switch | _Number | _Group
@@ -96,7 +116,8 @@ class Flags:
 
     Attributes:
         on_off: Switches, each a pair: ``-fx`` means ``-fx`` or ``-fno-x``. A flag without an opposite, such as
-            ``-march=native``, is given or not. ``"all"``: the compiler's switches that affect the speed
+            ``-march=native``, is given or not. Where the level alone may equal neither form, the default is a third
+            value, ``"unset"``. ``"all"``: the compiler's switches that affect the speed
             alone.
         params: Values of options with a number, by name: a list, a range ``{"low": 1, "high": 64, "log": True}``, or a
             parameter. ``max-unroll-times`` is written as ``--param=max-unroll-times=8`` (``-mllvm
@@ -111,7 +132,8 @@ class Flags:
         options: The compiler's options by level, instead of asking it.
 
     Raises:
-        SpaceError: A flag occurs twice, is unknown to the compiler, or is not written like one.
+        SpaceError: A flag occurs twice, is unknown to the compiler, or is not written like one; a range lacks the
+            compiler's own number at a level.
         EvaluatorError: The compiler cannot be asked.
     """
 
@@ -123,8 +145,10 @@ class Flags:
     exclude: Sequence[str] = ()
     options: Mapping[str, CompilerOptions] | None = field(default=None, repr=False)
     _items: tuple[_Item, ...] = field(init=False, repr=False)
+    _asks: bool = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "_asks", self.options is None and bool(self.compiler))
         if self.options is None:
             asked = {x: read_options(self.compiler, x) for x in self.levels if self.compiler}
             object.__setattr__(self, "options", asked)
@@ -167,8 +191,18 @@ class Flags:
         """
         level = config.get("level", self.levels[0]) if len(self.levels) > 1 else self.levels[0]
         words = [] if len(self.levels) > 1 or not level else [level]
+        overridden: set[str] = set()
         for item in self._items:
-            words += item.words(config[item.name], level)
+            value = config[item.name]
+            own = item.words(value, level)
+            if isinstance(item, _Switch):
+                if item.pair in overridden:
+                    own = item.form(value)
+                if own:
+                    overridden |= item.parts
+            elif isinstance(item, _Group):
+                overridden |= item.parts.get(value, frozenset())
+            words += own
         return words
 
     def text(self, config: Mapping[str, Any]) -> str:
@@ -207,15 +241,22 @@ class Flags:
                     raise SpaceError(
                         f"flags: {member!r} in the group {name!r}: a flag begins with '-'"
                     )
-            own = [f"{n}={word}" for n, (_, word) in self._choices().items()]
-            default = next((member for member in members if member in own), members[0])
-            items.append(_Group(name, Categorical(list(members), default=default)))
+            alone = self._probe(self.levels[0])
+            parts = {}
+            for member in members:
+                states = self._probe(self.levels[0], *shlex.split(member)) if member else alone
+                parts[member] = _changed(alone, states)
+            own = {
+                level: f"{option}={word}"
+                for level, options in (self.options or {}).items()
+                for option, (_, word) in options.choices.items()
+                if f"{option}={word}" in members
+            }
+            default = own.get(self.levels[0], members[0])
+            items.append(_Group(name, Categorical(list(members), default=default), own, parts))
         return items
 
-    def _choices(self) -> Mapping[str, tuple[tuple[str, ...], str | None]]:
-        return {} if self._first is None else self._first.choices
-
-    def _switch_items(self) -> list[_Item]:
+    def _switch_items(self) -> Sequence[_Switch]:
         if isinstance(self.on_off, str):
             listed = [
                 name
@@ -224,30 +265,78 @@ class Flags:
             ]
         else:
             listed = list(self.on_off)
-        items: list[_Item] = []
         seen: dict[str, str] = {}
         for flag in listed:
             if not flag.startswith("-") or len(shlex.split(flag)) != 1:
                 raise SpaceError(
                     f"flags: on_off has {flag!r}; a flag is one word that begins with '-'"
                 )
-            other = self._opposite(flag)
-            pair = min(flag, other or flag, key=len)
+            pair = _pair(flag)
             if pair in seen:
                 raise SpaceError(f"flags: {seen[pair]} and {flag} are the same switch; list one")
             seen[pair] = flag
-            defaults = self._switch_defaults(flag)
-            default = defaults.get(self.levels[0], False)
-            parameter = Categorical([False, True], default=default)
-            items.append(_Switch(_identifier(flag), parameter, flag, other, defaults))
-        return items
+        with ThreadPoolExecutor() as pool:
+            items = list(pool.map(self._switch, listed))
+        # A switch that sets others comes first; they are then written too.
+        return sorted(items, key=lambda item: -len(item.parts))
+
+    def _switch(self, flag: str) -> _Switch:
+        other = self._opposite(flag)
+        self._probe(self.levels[0], flag)
+        if other is not None and self._asks:
+            try:
+                self._probe(self.levels[0], other)
+            except SpaceError:
+                other = None  # such as -m32: given or not
+        parts = self._parts(flag, other)
+        printed = self._switch_defaults(flag)
+        defaults: dict[str, bool | None] = {**printed}
+        if other is not None and self._asks and self._has_pairs:
+            for level in self.levels:
+                if parts or level not in printed:
+                    defaults[level] = self._probed_state(level, flag, other)
+        default = defaults.get(self.levels[0], False)
+        is_unknown = None in defaults.values()
+        values = [UNSET, False, True] if is_unknown else [False, True]
+        parameter = Categorical(values, default=UNSET if default is None else default)
+        return _Switch(_identifier(flag), parameter, flag, other, defaults, parts)
+
+    def _probe(self, level: str, *flags: str) -> Mapping[str, str]:
+        return probe_flags(self.compiler, level, *flags) if self._asks else {}
+
+    def _parts(self, flag: str, other: str | None) -> frozenset[str]:
+        """Return the other options that a switch sets, such as -ftree-loop-vectorize for -ftree-vectorize."""
+        if other is None:
+            return frozenset()
+        on, off = (self._probe(self.levels[0], form) for form in (flag, other))
+        return _changed(on, off) - {_pair(flag)}
+
+    def _probed_state(self, level: str, flag: str, other: str) -> bool | None:
+        """Compare the states of all options at the level alone, with the flag, and with its opposite.
+
+        GCC prints ``-ftree-vectorize`` as off at ``-O3``, where its parts are on: then only the others count.
+
+        Returns:
+            Whether the level alone equals the flag; None if neither form equals it, or both do.
+        """
+        with suppress(SpaceError):  # a level may refuse what another accepts
+            forms = ((), (flag,), (other,))
+            full = [self._probe(level, *form) for form in forms]
+            rest = [{x: on for x, on in y.items() if _pair(x) != _pair(flag)} for y in full]
+            for own, on, off in (full, rest):
+                if on != off and own in (on, off):
+                    return own == on
+        return None
+
+    @property
+    def _has_pairs(self) -> bool:
+        return self._first is None or self._first.has_pairs
 
     def _opposite(self, flag: str) -> str | None:
-        has_pairs = self._first is None or self._first.has_pairs
-        return opposite(flag) if has_pairs else f"{flag}=0"
+        return opposite(flag) if self._has_pairs else f"{flag}=0"
 
     def _switch_defaults(self, flag: str) -> dict[str, bool]:
-        """Return the compiler's own state of a flag, by level."""
+        """Return the state of a flag that the compiler prints, by level."""
         known = self._known(lambda own: own.switches, flag)
         other = self._opposite(flag)
         against = {} if other is None else self._known(lambda own: own.switches, other)
@@ -274,8 +363,12 @@ class Flags:
                 raise SpaceError(
                     f"flags: {self.compiler} has no parameter {name!r}; {suggestion(name, self._first.numbers)}"
                 )
+            if name.startswith("-"):
+                self._probe(self.levels[0], f"{name}=1")
             defaults = {level: option.default for level, option in known.items()}
-            parameter = _number_parameter(name, values, known.get(self.levels[0]))
+            parameter = _number_parameter(
+                name, values, known.get(self.levels[0]), defaults.values()
+            )
             items.append(_Number(_identifier(name), parameter, name, form, defaults))
         return items
 
@@ -327,22 +420,34 @@ def opposite(flag: str) -> str | None:
     return f"{start}{name}" if negated else f"{start}no-{name}"
 
 
+def _pair(flag: str) -> str:
+    """Return the shorter of a flag and its opposite."""
+    return min(flag, opposite(flag) or flag, key=len)
+
+
+def _changed(states: Mapping[str, str], others: Mapping[str, str]) -> frozenset[str]:
+    """Return the options, in their shorter form, with different states."""
+    return frozenset(_pair(x) for x in {*states, *others} if states.get(x) != others.get(x))
+
+
 def _identifier(flag: str) -> str:
     """Return the parameter's name for a flag."""
     name = re.sub(r"\W", "_", flag.lstrip("-"), flags=re.ASCII)
     return f"_{name}" if name[:1].isdigit() else name
 
 
-def _number_parameter(name: str, values: Any, option: NumberOption | None) -> Parameter:
+def _number_parameter(
+    name: str, values: Any, option: NumberOption | None, own: Collection[int]
+) -> Parameter:
     default = None if option is None else option.default
     try:
         if isinstance(values, Mapping):
-            return _number_range(name, values, default)
+            return _number_range(name, values, default, own)
         if isinstance(values, (list, tuple, range)):
             _check_values(name, values, option)
             if default is None:
                 return Categorical([UNSET, *values], default=UNSET)
-            listed = sorted({*values, default})
+            listed = sorted({*values, *own})  # each level alone is a configuration
             return Ordinal(listed, log=listed[0] > 0, default=default)
     except TypeError:
         pass
@@ -353,16 +458,20 @@ def _number_parameter(name: str, values: Any, option: NumberOption | None) -> Pa
     )
 
 
-def _number_range(name: str, values: Mapping[str, Any], default: int | None) -> Integer:
+def _number_range(
+    name: str, values: Mapping[str, Any], default: int | None, own: Collection[int]
+) -> Integer:
     unknown = set(values) - {"low", "high", "log", "default"}
     if unknown or not {"low", "high"} <= set(values):
         raise SpaceError(
             f"flags: params {name!r} = {dict(values)!r:.60}: give low and high, and log if you like"
         )
     given = values.get("default", default)
-    if given is not None and not values["low"] <= given <= values["high"]:
+    needed = own if "default" not in values else [given]
+    outside = [x for x in needed if not values["low"] <= x <= values["high"]]
+    if outside:
         raise SpaceError(
-            f"flags: params {name!r}: the compiler's own value, {given}, lies outside {values['low']} to "
+            f"flags: params {name!r}: the compiler's own value, {outside[0]}, lies outside {values['low']} to "
             f"{values['high']}; widen the range"
         )
     return Integer(values["low"], values["high"], log=values.get("log", False), default=given)

@@ -17,6 +17,7 @@ from baco_like.evaluators.command.compilers import (
     parse_clang,
     parse_gcc,
     parse_llvm,
+    probe_flags,
     read_options,
 )
 from baco_like.evaluators.command.flags import opposite
@@ -272,6 +273,9 @@ case "$*" in
 --help-hidden) cat switches ;;
 "-c -x c /dev/null -o /dev/null -O3 -mllvm --help-list-hidden") cat types ;;
 "-c -x c /dev/null -o /dev/null -O3 -mllvm --print-all-options") cat defaults ;;
+*-fno-slp-vectorize*-###*) echo '"clang" "-cc1"' ;;
+*-fno-plt*-###*) echo '"clang" "-cc1" "-vectorize-slp" "-fno-plt"' ;;
+*-###*) echo '"clang" "-cc1" "-vectorize-slp"' ;;
 *) exit 1 ;;
 esac
 """
@@ -284,10 +288,118 @@ esac
         compiler=str(program),
     )
     assert own.parameters["inline_threshold"].values == (75, 225)
-    config = {"fslp_vectorize": True, "fno_plt": False, "inline_threshold": 75}
-    words = ["-O3", "-fslp-vectorize", "-mllvm", "-inline-threshold=75"]
+    assert own.parameters["fslp_vectorize"].default is True
+    config = {"fslp_vectorize": False, "fno_plt": False, "inline_threshold": 75}
+    words = ["-O3", "-fno-slp-vectorize", "-mllvm", "-inline-threshold=75"]
     assert own.words(config) == words
     assert own.words({**config, "fno_plt": True, "inline_threshold": 225}) == [
         *words[:2],
         "-fno-plt",
     ]
+
+
+NEEDS_GCC = pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
+
+
+def states(*words: str) -> dict[str, str]:
+    return dict(probe_flags("gcc", "", *words))
+
+
+@NEEDS_GCC
+@pytest.mark.parametrize(
+    ("level", "flag", "part"),
+    [
+        ("-O3", "-ftree-vectorize", "-ftree-loop-vectorize"),
+        ("-Ofast", "-ffast-math", "-fassociative-math"),
+    ],
+)
+def test_an_umbrella_switch_turns_its_parts_off(level: str, flag: str, part: str) -> None:
+    own = Flags(on_off=[flag], level=level, compiler="gcc")
+    (name,) = own.parameters
+    on, off = own.words({name: True}), own.words({name: False})
+    assert own.parameters[name].default is True
+    assert on == [level]
+    assert off == [level, str(opposite(flag))]
+    assert states(*on)[part] == "[enabled]"
+    assert states(*off)[part] == "[disabled]"
+
+
+@NEEDS_GCC
+@pytest.mark.parametrize("loops", [False, True])
+@pytest.mark.parametrize("straight", [False, True])
+@pytest.mark.parametrize("umbrella", [False, True])
+def test_the_parts_of_an_umbrella_keep_their_values(
+    loops: bool, straight: bool, umbrella: bool
+) -> None:
+    own = Flags(
+        on_off=["-ftree-loop-vectorize", "-ftree-slp-vectorize", "-ftree-vectorize"],
+        level="-O3",
+        compiler="gcc",
+    )
+    config = {
+        "ftree_vectorize": umbrella,
+        "ftree_loop_vectorize": loops,
+        "ftree_slp_vectorize": straight,
+    }
+    result = states(*own.words(config))
+    assert (result["-ftree-loop-vectorize"] == "[enabled]") is loops
+    assert (result["-ftree-slp-vectorize"] == "[enabled]") is straight
+
+
+@NEEDS_GCC
+def test_a_group_leaves_the_tuned_switches_alone() -> None:
+    own = Flags(on_off=["-fsigned-zeros"], groups={"model": ["", "-ffast-math"]}, compiler="gcc")
+    words = own.words({"fsigned_zeros": True, "model": "-ffast-math"})
+    assert words == ["-O2", "-ffast-math", "-fsigned-zeros"]
+    assert own.words({"fsigned_zeros": True, "model": ""}) == ["-O2"]
+
+
+@NEEDS_GCC
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"on_off": ["-fno-tree-terr"]},
+        {"groups": {"g": ["", "-fno-tree-terr"]}},
+        {"params": {"-falign-loopz": [16]}},
+    ],
+)
+def test_a_flag_that_the_compiler_does_not_know_is_refused(settings: dict[str, Any]) -> None:
+    with pytest.raises(SpaceError, match=r"gcc refuses -f.*did you mean"):
+        Flags(**settings, compiler="gcc")
+
+
+@NEEDS_GCC
+def test_a_flag_whose_opposite_is_refused_is_given_or_not() -> None:
+    own = Flags(on_off=["-m64"], compiler="gcc")
+    assert own.words({"m64": False}) == ["-O2"]
+    assert own.words({"m64": True}) == ["-O2", "-m64"]
+
+
+@NEEDS_GCC
+def test_each_level_alone_is_a_configuration() -> None:
+    own = Flags(
+        on_off=["-ftree-vectorize", "-fgcse-after-reload"],
+        params={"max-inline-insns-auto": [60], "max-inline-insns-single": {"low": 9, "high": 300}},
+        groups={"allocator": ["-fira-algorithm=priority", "-fira-algorithm=CB"]},
+        level=["-O2", "-O3"],
+        compiler="gcc",
+    )
+    default = Space(own.parameters).default_config
+    assert default is not None
+    assert own.words(default) == ["-O2"]
+    assert own.parameters["max_inline_insns_auto"].values == (15, 30, 60)
+    fast = {
+        "level": "-O3",
+        "ftree_vectorize": True,
+        "fgcse_after_reload": True,
+        "max_inline_insns_auto": 30,
+        "max_inline_insns_single": 200,
+        "allocator": "-fira-algorithm=CB",
+    }
+    assert own.words(fast) == ["-O3"]
+    with pytest.raises(SpaceError, match="own value, 200, lies outside"):
+        Flags(
+            params={"max-inline-insns-single": {"low": 9, "high": 100}},
+            level=["-O2", "-O3"],
+            compiler="gcc",
+        )
