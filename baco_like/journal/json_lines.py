@@ -23,6 +23,7 @@ import re
 import secrets
 import zlib
 from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, final
@@ -30,7 +31,7 @@ from typing import Any, BinaryIO, NamedTuple, final
 from baco_like._output import explain_os_error
 from baco_like.exceptions import JournalConflict, JournalError
 from baco_like.journal.events import Event, Mark, to_json
-from baco_like.journal.lock import locked
+from baco_like.journal.lock import locked, reserved
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -377,6 +378,16 @@ class JsonlJournal:
         end = after.place + len(data)
         last = _Anchor(identity, end - len(line), checksum(line), is_chained)
         return Mark(after.number + 1, end, anchor=last)
+
+    def reserve(self) -> AbstractContextManager[None]:
+        """Return a context in which only this thread can append; `read` and `append` work as usual.
+
+        Use it for a writer that others have overtaken several times, and only for short times: the others wait.
+
+        Raises:
+            JournalError: The file does not exist, or cannot be opened or locked.
+        """
+        return reserved(self.path)
 
 
 def write_at(fd: int, data: bytes, place: int, path: Path) -> None:

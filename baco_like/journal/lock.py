@@ -10,9 +10,10 @@ import errno
 import fcntl
 import os
 import stat
+import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from baco_like.exceptions import JournalError
@@ -42,6 +43,20 @@ def _close_in_child() -> None:
 os.register_at_fork(after_in_child=_close_in_child)
 
 
+class _Reserved(threading.local):
+    """The files that this thread has reserved, with their descriptors."""
+
+    def __init__(self) -> None:
+        self.files: dict[Path, int] = {}
+
+    def find(self, path: Path) -> int | None:
+        fd = self.files.get(path)
+        return fd if fd in HELD else None  # a forked child has closed it
+
+
+_reserved = _Reserved()
+
+
 @contextmanager
 def locked(path: Path, flags: int, kind: int) -> Iterator[int]:
     """Open a file and hold its lock within a ``with`` block.
@@ -55,27 +70,61 @@ def locked(path: Path, flags: int, kind: int) -> Iterator[int]:
         JournalError: The file cannot be opened or locked, its file system has no locks, or the block raises an
             `OSError`.
     """
-    try:
-        # Without O_NONBLOCK, opening a named pipe would wait for its other end.
-        fd = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK, 0o644)
-        HELD.add(fd)
-        try:
-            if not stat.S_ISREG(os.fstat(fd).st_mode):
-                raise JournalError(f"{path} is not a file that can hold a journal")
-            _acquire(fd, path, kind)
-            try:
+    own = _reserved.find(path)
+    with _explain_error(path):
+        if own is not None:
+            yield own
+        else:
+            with _open_locked(path, flags, kind) as fd:
                 yield fd
-            finally:
-                if fd in HELD:
-                    # Copies of the descriptor, in a reader or in a process that is just being forked, share the lock.
-                    fcntl.flock(fd, fcntl.LOCK_UN)
-        finally:
-            if fd in HELD:  # not in a forked child, which has closed it
-                HELD.discard(fd)
-                os.close(fd)
+
+
+@contextmanager
+def reserved(path: Path) -> Iterator[None]:
+    """Keep other writers out of an existing file within a ``with`` block; this thread's `locked` uses the same lock.
+
+    Raises:
+        JournalError: The file cannot be opened or locked, or its file system has no locks.
+    """
+    if _reserved.find(path) is not None:
+        yield
+        return
+    with ExitStack() as stack:
+        with _explain_error(path):  # only for errors of the file: the block may raise others
+            fd = stack.enter_context(_open_locked(path, os.O_RDWR, fcntl.LOCK_EX))
+        _reserved.files[path] = fd
+        stack.callback(_reserved.files.pop, path)
+        yield
+
+
+@contextmanager
+def _explain_error(path: Path) -> Iterator[None]:
+    try:
+        yield
     except (OSError, ValueError) as error:  # ValueError: a null character in the name
         reason = error.strerror if isinstance(error, OSError) else error
         raise JournalError(f"cannot use {str(path)!r:.300}: {reason}") from error
+
+
+@contextmanager
+def _open_locked(path: Path, flags: int, kind: int) -> Iterator[int]:
+    # Without O_NONBLOCK, opening a named pipe would wait for its other end.
+    fd = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK, 0o644)
+    HELD.add(fd)
+    try:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            raise JournalError(f"{path} is not a file that can hold a journal")
+        _acquire(fd, path, kind)
+        try:
+            yield fd
+        finally:
+            if fd in HELD:
+                # Copies of the descriptor, in a reader or in a process that is just being forked, share the lock.
+                fcntl.flock(fd, fcntl.LOCK_UN)
+    finally:
+        if fd in HELD:  # not in a forked child, which has closed it
+            HELD.discard(fd)
+            os.close(fd)
 
 
 def _acquire(fd: int, path: Path, kind: int) -> None:

@@ -9,7 +9,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, NamedTuple
@@ -31,6 +31,7 @@ from baco_like.journal.events import (
     normalise,
 )
 from baco_like.journal.header import Header, Options
+from baco_like.journal.json_lines import JsonlJournal
 from baco_like.journal.warm_start_results import numbered
 from baco_like.optimizer.setup import collector_paused, split_header, with_default_settings
 from baco_like.optimizer.warm_start import check_same, read_all, tasks_of
@@ -44,6 +45,12 @@ _INVALID_EVENT = (LookupError, TypeError, ValueError, AttributeError, Arithmetic
 
 _BATCH = 500
 """Number of events whose configurations are encoded together, several times as fast as separately."""
+
+_ATTEMPTS = 3
+"""Number of attempts to add an event before the journal is reserved for the next one."""
+
+_LONGEST_RESERVATION = 1.0
+"""Most seconds that the preparation of an event may take to reserve the journal for it; other writers wait so long."""
 
 
 class Draft(NamedTuple):
@@ -235,23 +242,35 @@ class JournaledState:
     def commit(self, make_draft: Callable[[OptimizerState], Draft]) -> Draft:
         """Make an event from the current state, try it, write it, and only then let it take effect.
 
-        If another writer was faster, the event is made again from the new state. The new state replaces the old one in
-        one assignment; after an interrupt before it, the next call reads the event from the journal.
+        If another writer was faster, the event is made again from the new state. Writers without pauses could overtake
+        this one forever. Therefore it reserves the journal after some attempts, unless one takes long. The new state
+        replaces the old one in one assignment; after an interrupt before it, the next call reads the event from the
+        journal.
         """
-        with self.lock:
+        attempts = 0
+        with self.lock, ExitStack() as reservation:
             while True:
+                attempts += 1
                 self.replay_new_events()
+                started = time.monotonic()
                 draft = make_draft(self.state)
                 event = normalise({**draft.event, **_time_of(draft.event)})
                 history, observations = apply(event, self.state.history, draft.codes)
                 state = self.state.tell(history, observations)
+                seconds = time.monotonic() - started
                 try:
                     mark = self.journal.append(event, self.state.mark)
                 except JournalConflict:
+                    if attempts >= _ATTEMPTS and seconds < _LONGEST_RESERVATION:
+                        self._reserve(reservation)
                     continue
                 self.state = replace(state, mark=mark)
                 self.unannounced.extend(observations)
                 return draft
+
+    def _reserve(self, reservation: ExitStack) -> None:
+        if isinstance(self.journal, JsonlJournal):
+            reservation.enter_context(self.journal.reserve())
 
     def replay_new_events(self) -> None:
         """Apply the events that other writers, or an interrupted call of this one, have added since the last event."""

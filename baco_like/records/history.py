@@ -53,6 +53,8 @@ class _Buffer:
 
     def append(self, trial: Observation) -> None:
         n = len(self.trials)
+        # The first change: if a fork or an interrupt stops this call, the length differs, and the buffer is copied.
+        self.trials.append(trial)
         if n == len(self.codes):
             for name in ("codes", "numbers", "inside"):
                 array = getattr(self, name)
@@ -66,12 +68,18 @@ class _Buffer:
         if trial.code is not None:
             self.rows_by_key.setdefault(row_keys(trial.code[None, :])[0], []).append(n)
         self.rows_by_id[trial.id] = n
-        self.trials.append(trial)
 
     def copy(self, length: int) -> _Buffer:
         other = _Buffer(self.codes.shape[1])
-        for trial in self.trials[:length]:
-            other.append(trial)
+        other.trials = self.trials[:length]
+        for name in ("codes", "numbers", "inside"):
+            array = getattr(self, name)[:length]
+            room = np.empty_like(array, shape=(max(16, length), *array.shape[1:]))
+            setattr(other, name, np.concatenate([array, room]))
+        other.rows_by_id = {i: n for i, n in list(self.rows_by_id.items()) if n < length}
+        for key, rows in list(self.rows_by_key.items()):
+            if kept := [n for n in rows if n < length]:
+                other.rows_by_key[key] = kept
         return other
 
 

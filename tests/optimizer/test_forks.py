@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import functools
 import os
 import signal
@@ -126,3 +127,65 @@ def test_cached_properties_are_usable_in_a_child() -> None:
     assert run_in_child(lambda: getattr(Space({"x": [1, 2]}), str(name))) == 0
     permission.set()
     thread.join()
+
+
+@dataclass(frozen=True)
+class Overtaken:
+    """A strategy without proposals. During each, another writer adds an event, unless the journal is locked."""
+
+    others: list[Optimizer] = field(default_factory=list, repr=False)
+    events: list[int] = field(default_factory=list, repr=False)
+
+    def init(self, problem: Any, rng: Any) -> None:
+        return None
+
+    def ask(self, problem: Any, history: Any, state: None, n: int, rng: Any) -> list[Any]:
+        assert len(self.events) < 20, "overtaken without an end"
+        for other in self.others:
+            with open(other.journal.path) as file:
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    continue
+            self.events.append(len(self.events))
+            other.observe({"x": self.events[-1]}, 1.0)
+        return []
+
+    def tell(self, problem: Any, state: None, observation: Any, rng: Any) -> None:
+        return None
+
+
+def test_a_writer_that_others_overtake_without_pause_gets_its_turn(tmp_path: Any) -> None:
+    strategy, path = Overtaken(), tmp_path / "run.jsonl"
+    optimizer = Optimizer({"x": list(range(100))}, strategy=strategy, storage=path)
+    strategy.others.append(Optimizer.load(path, strategy=Overtaken()))
+    trial = optimizer.suggest()
+    optimizer.observe(trial, 1.0)
+    assert len(strategy.events) == 3
+    assert strategy.others[0].observe({"x": 99}, 1.0) is None  # the journal is free again
+    assert len(Optimizer.load(path, strategy=Overtaken()).trials) == 5
+
+
+class Interrupting(dict[Any, Any]):
+    """A dictionary whose first new key interrupts the thread, as a fork stops another thread in its child."""
+
+    is_used = False
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        if not self.is_used:
+            self.is_used = True
+            raise KeyboardInterrupt
+        super().__setitem__(key, value)
+
+
+def test_a_half_added_observation_leaves_no_trace() -> None:
+    optimizer = Optimizer(SPACE, strategy="random_search")
+    optimizer.observe({"x": 1}, 1.0)
+    buffer = optimizer.history._buffer
+    buffer.rows_by_id = Interrupting(buffer.rows_by_id)
+    with pytest.raises(KeyboardInterrupt):
+        optimizer.observe({"x": 2}, 2.0)
+    optimizer.observe({"x": 3}, 3.0)
+    assert [trial.value for trial in optimizer.trials] == [1.0, 3.0]
+    optimizer.enqueue({"x": 2})  # refused if the configuration counts as observed
+    assert optimizer.suggest().config == {"x": 2}
