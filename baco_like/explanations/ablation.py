@@ -7,9 +7,10 @@ configuration on the path was measured, its measurement is shown instead.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
-from itertools import combinations
+from dataclasses import dataclass, fields, replace
+from itertools import chain, combinations, groupby
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -46,6 +47,8 @@ class AblationStep:
         measured: Whether the configuration was measured.
         change: ``value`` minus the value before the change.
         runs: Probability that the configuration runs; 0 or 1 if it was measured.
+        change_low: Lower end of the 90 % interval of the change, by the models; NaN without one.
+        change_high: Upper end.
     """
 
     parameters: tuple[str, ...]
@@ -57,6 +60,34 @@ class AblationStep:
     measured: bool
     change: float
     runs: float
+    change_low: float = math.nan
+    change_high: float = math.nan
+
+    @property
+    def is_significant(self) -> bool:
+        """Whether the interval of the change excludes 0, or the value before or after it is a failure."""
+        return not self.change_low <= 0.0 <= self.change_high
+
+
+def merge_steps(steps: Sequence[AblationStep]) -> tuple[AblationStep, ...]:
+    """Return the steps of a path with those in a row that are not significant as one step.
+
+    The interval of the change of a merged step is unknown (NaN).
+    """
+    merged: list[AblationStep] = []
+    for is_significant, group in groupby(steps, key=lambda step: step.is_significant):
+        members = list(group)
+        if is_significant or len(members) == 1:
+            merged += members
+            continue
+        joined: dict[str, Any] = {
+            name: tuple(chain.from_iterable(getattr(step, name) for step in members))
+            for name in ("parameters", "before", "after")
+        }
+        total = math.fsum(step.change for step in members)
+        nan = math.nan
+        merged.append(replace(members[-1], **joined, change=total, change_low=nan, change_high=nan))
+    return tuple(merged)
 
 
 @dataclass(frozen=True, repr=False)
@@ -240,6 +271,9 @@ class _ValuedPath:
         else:
             low = cost = high = self._sign * _median(measured)
             runs = float(not np.isnan(cost))
+        change_low, change_high = self._change_interval(row, code)
+        if np.isnan(cost - value):
+            change_low = change_high = math.nan
         return AblationStep(
             changed,
             tuple(before[name] for name in changed),
@@ -250,7 +284,17 @@ class _ValuedPath:
             measured is not None,
             float(cost - value),
             runs,
+            change_low,
+            change_high,
         )
+
+    def _change_interval(self, before: Array, after: Array) -> tuple[float, float]:
+        """Return the 90 % interval of the difference of two rows; the models know the noise of measured rows too."""
+        drawn = self._models.scale.backward(self._models.costs(np.stack([before, after])))
+        tail = 0.5 * (1.0 - LEVEL)
+        ends = np.quantile(drawn[:, 1] - drawn[:, 0], [tail, 1.0 - tail])
+        low, high = sorted((self._sign * ends).tolist())
+        return low, high
 
 
 def _median(costs: Sequence[float]) -> float:

@@ -17,7 +17,7 @@ from typing_extensions import override
 
 from baco_like._optional import require
 from baco_like._random import Purpose, generator
-from baco_like._typing import Array, Codes, Ints, Rng
+from baco_like._typing import Array, Codes, Ints
 from baco_like.explanations.importance import LEVEL, Importance, compute_importance
 from baco_like.explanations.models import HistoryModels, fit_models
 from baco_like.explanations.variations import sums
@@ -31,8 +31,11 @@ if TYPE_CHECKING:
 SHOWN_VALUES = (16, 6)
 """Most values of a single parameter, and of each parameter of a pair."""
 
-AVERAGED = (96, 48)
-"""Number of random configurations that the dependence on one parameter, and on a pair, is averaged over."""
+AVERAGED = 96
+"""Number of random configurations that every table is averaged over; half of them choose the strongest pairs."""
+
+SAMPLE = 4 * AVERAGED
+"""Number of random configurations for positions of elements; they keep the position that they have."""
 
 STRONGEST = 4
 """The strongest pairs are looked for among this many most important parameters."""
@@ -119,26 +122,36 @@ def compute_dependence(
     ranking = compute_importance(history, seed, models=models) if ranking is None else ranking
     rng = generator(seed, Purpose.EXPLAIN, len(history) + 2)
     space, sign = history.space, sign_of(history.direction)
+    # All tables average over the same configurations; otherwise their levels would differ.
+    rows = space.feasible.sample(SAMPLE, rng)
     names = [effect.name for effect in ranking]
     result: list[Dependence] = []
     for name in names:
         if is_permutation(space.parameters[name]):
-            result += _positions(models, space, name, sign, rng)
+            result += _positions(models, space, name, sign, rows)
         else:
-            result.append(_Grid(models, space, (name,), rng).dependence(sign))
+            result.append(_Grid(models, space, (name,), rows[:AVERAGED]).dependence(sign))
     scalar = [name for name in names if not is_permutation(space.parameters[name])][:STRONGEST]
-    tried = [_Grid(models, space, pair, rng) for pair in combinations(scalar, 2)] if pairs else []
+    few = rows[: AVERAGED // 2]
+    tried = [_Grid(models, space, pair, few) for pair in combinations(scalar, 2)] if pairs else []
     tried.sort(key=lambda grid: -grid.interaction())
-    return (*result, *(grid.dependence(sign) for grid in tried[:pairs]))
+    strongest = [_Grid(models, space, grid.names, rows[:AVERAGED]) for grid in tried[:pairs]]
+    return (*result, *(grid.dependence(sign) for grid in strongest))
 
 
 def grid_codes(space: Space, name: str, most: int) -> Codes:
-    """Return at most so many codes of a scalar parameter, evenly spaced among those that are feasible, ``(g, 1)``."""
-    used = space.feasible.used(space.columns[name].start)
+    """Return at most so many feasible codes of a scalar parameter, evenly spaced on its scale, ``(g, 1)``.
+
+    With ``log``, they are evenly spaced in the logarithm.
+    """
+    used, parameter = space.feasible.used(space.columns[name].start), space.parameters[name]
     if used is None:
-        parameter = space.parameters[name]
         return np.unique(parameter.from_unit(np.linspace(0.0, 1.0, most)[:, None]), axis=0)
-    at = np.unique(np.linspace(0, len(used) - 1, min(most, len(used))).round().astype(int))
+    if len(used) <= most:
+        return np.asarray(used[:, None], dtype=np.float64)
+    places = parameter.to_unit(np.asarray(used[:, None], dtype=np.float64))[:, 0]
+    wanted = np.linspace(places[0], places[-1], most)
+    at = np.unique(np.abs(places[:, None] - wanted).argmin(axis=0))
     return np.asarray(used[at][:, None], dtype=np.float64)
 
 
@@ -149,15 +162,14 @@ class _Grid:
         models: Predict.
         space: The space.
         names: One or two scalar parameters.
-        rng: Draws the configurations.
+        rows: The configurations to average over, ``(n, w)``.
     """
 
     def __init__(
-        self, models: HistoryModels, space: Space, names: tuple[str, ...], rng: Rng
+        self, models: HistoryModels, space: Space, names: tuple[str, ...], rows: Codes
     ) -> None:
         self._models, self._space, self.names = models, space, names
         kind = len(names) - 1
-        rows = space.feasible.sample(AVERAGED[kind], rng)
         axes = [grid_codes(space, name, SHOWN_VALUES[kind])[:, 0] for name in names]
         self._cells = np.stack([g.reshape(-1) for g in np.meshgrid(*axes, indexing="ij")], axis=1)
         self._shape = tuple(map(len, axes))
@@ -199,13 +211,14 @@ class _Grid:
 
 
 def _positions(
-    models: HistoryModels, space: Space, name: str, sign: float, rng: Rng
+    models: HistoryModels, space: Space, name: str, sign: float, rows: Codes
 ) -> list[Dependence]:
     """Return the dependence on the position of each element of a permutation, counted from 0, the outermost."""
     parameter = space.parameters[name]
     assert is_permutation(parameter)
-    rows = space.feasible.sample(AVERAGED[0] * 4, rng)
     costs, failing = models.costs(rows), models.failure(rows).mean(axis=0)
+    # The other tables average over the first rows only.
+    costs = costs + (costs[:, :AVERAGED].mean(axis=1) - costs.mean(axis=1))[:, None]
     codes = rows[:, space.columns[name]].astype(np.int64)
     result = []
     for element, position in zip(parameter.elements, codes.T, strict=True):

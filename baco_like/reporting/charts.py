@@ -207,7 +207,8 @@ def draw_ablation(steps: Sequence[AblationStep], label: str) -> ReportChart:
 def change_name(step: AblationStep) -> str:
     """Return the changes of a step in words."""
     changes = zip(step.parameters, step.before, step.after, strict=True)
-    return ", ".join(f"{n}: {show(a)} → {show(b)}" for n, a, b in changes) or "start"
+    text = ", ".join(f"{n}: {show(a)} → {show(b)}" for n, a, b in changes) or "start"
+    return f"{len(step.parameters)} changes: {text}" if len(step.parameters) > 1 else text
 
 
 def draw_dependence(dependence: Dependence, label: str) -> ReportChart:

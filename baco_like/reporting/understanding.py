@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
 from baco_like.exceptions import BacoError
-from baco_like.explanations import Dependence
+from baco_like.explanations import Ablation, Dependence
+from baco_like.explanations.ablation import merge_steps
 from baco_like.parameters.protocol import is_permutation
 from baco_like.records import Trial
 from baco_like.records.drift import read_drift
@@ -31,6 +32,9 @@ _TOO_FEW = "Too few successes: five are needed."
 
 _DRAWN = 6
 """Parameters whose dependence is drawn; the table has more."""
+
+_NAMED = 3
+"""Most parameters, and choices of each, that the answer names."""
 
 _LISTED = 30
 """Most parameters in a table."""
@@ -54,26 +58,39 @@ def importance_section(facts: RunFacts) -> Section:
         "Shares of the variance of the value over all feasible configurations; the worse half counts as equal. "
         "Total effects of parameters that interact add up to more than 100 %."
     )
-    parts: list[Part] = [draw_importance(importance), ReportTable(head, rows, caption)]
+    parts: list[Part] = [
+        *_ablation_parts(facts, ablation),
+        Heading("Importance of the parameters"),
+        draw_importance(importance),
+        ReportTable(head, rows, caption),
+    ]
     if not facts.has_constraints:
         parts.append(
             "Constraints in Python are not in the journal, so configurations that they exclude count as well."
         )
-    if ablation is not None and len(ablation):
-        steps = (ablation.origin, *ablation.steps)
-        parts += [Heading("From the default to the winner"), draw_ablation(steps, facts.label)]
-        rows = [
-            [
-                change_name(step),
-                "fails" if np.isnan(step.value) else show(step.value),
-                "measured" if step.measured else f"{show(step.low)} to {show(step.high)}",
-                "-" if np.isnan(step.change) or not step.parameters else f"{step.change:+.4g}",
-            ]
-            for step in steps
-        ]
-        caption = "One change at a time, the best predicted one first"
-        parts.append(ReportTable(["change", facts.label, "90 % interval", "brings"], rows, caption))
     return Section("importance", question, answer, parts)
+
+
+def _ablation_parts(facts: RunFacts, ablation: Ablation | None) -> list[Part]:
+    """Return the path from the default to the winner."""
+    if ablation is None or not len(ablation):
+        return []
+    steps = (ablation.origin, *merge_steps(ablation.steps))
+    rows: list[list[object]] = [
+        [
+            change_name(step),
+            "fails" if np.isnan(step.value) else show(step.value),
+            "measured" if step.measured else f"{show(step.low)} to {show(step.high)}",
+            "-" if np.isnan(step.change) or not step.parameters else f"{step.change:+.4g}",
+        ]
+        for step in steps
+    ]
+    caption = "One change at a time, the best predicted one first"
+    if len(steps) <= len(ablation):
+        caption += "; changes in a row that may bring nothing (90 % interval) share a row"
+    table = ReportTable(["change", facts.label, "90 % interval", "brings"], rows, caption)
+    chart = draw_ablation(steps, facts.label)
+    return [Heading("From the default to the winner"), chart, table]
 
 
 def choices_section(facts: RunFacts) -> Section:
@@ -85,11 +102,16 @@ def choices_section(facts: RunFacts) -> Section:
     ordered = {d.names for group in places.values() for d in group.values()}
     single = [d for d in explained.dependence if len(d.names) == 1 and d.names not in ordered]
     pairs = [d for d in explained.dependence if len(d.names) == 2]
-    best = [f"{d.names[0]} = {show(_best(facts, d))}" for d in single[:3]]
+    found = ((d, _better_choices(facts, d)) for d in single)
+    best = [_choice_name(facts, d, choices) for d, choices in found if choices][:_NAMED]
     for name, group in places.items():
-        early = sorted(group, key=lambda element: int(str(_best(facts, group[element]))))
-        best.append(f"of {name} {early[0]} near the beginning and {early[-1]} near the end")
-    answer = f"Averaged over all other choices, the best are: {', '.join(best)}."
+        clear = {e: at for e, d in group.items() if (at := _better_choices(facts, d))}
+        early = sorted(clear, key=lambda element: int(str(clear[element][0])))
+        if early and clear[early[0]][0] != clear[early[-1]][0]:
+            best.append(f"of {name} {early[0]} near the beginning and {early[-1]} near the end")
+    answer = "Averaged over all other choices, no choice is better beyond the 90 % intervals."
+    if best:
+        answer = f"Averaged over all other choices, the best are: {'; '.join(best)}."
     charts: list[Part] = [draw_dependence(d, facts.label) for d in single[:_DRAWN]]
     charts += [draw_positions(name, group, facts.label) for name, group in places.items()]
     charts += [draw_dependence(d, facts.label) for d in pairs]
@@ -136,9 +158,38 @@ def _position_table(name: str, group: Mapping[str, Dependence], label: str) -> R
     return ReportTable(head, rows, f"{name}: {label} with each element at each position")
 
 
-def _best(facts: RunFacts, dependence: Dependence) -> object:
-    sign = 1.0 if facts.view.objective.direction == "minimize" else -1.0
-    return min(dependence.points, key=lambda point: sign * point.value).values[0]
+def _better_choices(facts: RunFacts, dependence: Dependence) -> list[object]:
+    """Return the choices whose intervals reach the best one's, the best first; none unless another one is worse.
+
+    Choices with which most configurations fail do not count.
+    """
+    is_smaller = facts.view.objective.direction == "minimize"
+    points = [p for p in dependence.points if p.runs >= 0.5]
+    points.sort(key=lambda p: p.value if is_smaller else -p.value)
+    if not points:
+        return []
+    best = points[0]
+    tied = [p for p in points if (p.low <= best.high if is_smaller else p.high >= best.low)]
+    return [] if len(tied) == len(points) else [p.values[0] for p in tied]
+
+
+def _choice_name(facts: RunFacts, dependence: Dependence, choices: Sequence[object]) -> str:
+    """Return the best choices of a parameter in words, and the winner's if it is another one."""
+    (name,), winner = dependence.names, facts.summary.best
+    texts = [show(choice) for choice in choices]
+    if len(texts) > _NAMED:
+        text = (
+            f"{name} = {texts[0]}, or another of the best {len(texts)} of {len(dependence.points)}"
+        )
+    else:
+        text = f"{name} = {' or '.join(texts)}"
+    has = None if winner is None else show(winner.config[name])
+    known = {show(point.values[0]) for point in dependence.points}
+    return (
+        text
+        if has is None or has in texts or has not in known
+        else f"{text} (the winner has {has})"
+    )
 
 
 def trust_section(facts: RunFacts) -> Section:

@@ -1,8 +1,10 @@
+import dataclasses
 import math
 
 import pytest
 
 from baco_like import ConfigError, Optimizer, Ordinal, Space
+from baco_like.explanations.ablation import merge_steps
 
 START = {"a": 4, "b": 2, "c": False, "order": ("k", "j", "i")}
 
@@ -47,6 +49,21 @@ def test_parameters_that_constraints_couple_change_together():
     path = optimizer.ablation(start={"x": 0, "y": 1, "z": 0})
     assert {step.parameters for step in path} == {("x", "y"), ("z",)}
     assert all(step.measured and step.change > 0 for step in path)
+
+
+def test_steps_that_may_bring_nothing_are_merged(path):
+    step = path.steps[0]
+    weak = [
+        dataclasses.replace(step, parameters=(name,), change=0.5, change_low=-1.0, change_high=2.0)
+        for name in "pqr"
+    ]
+    strong = dataclasses.replace(step, change=-3.0, change_low=-4.0, change_high=-2.0)
+    fails = dataclasses.replace(step, change=math.nan, change_low=math.nan, change_high=math.nan)
+    merged = merge_steps([weak[0], strong, *weak[1:], fails])
+    assert [each.parameters for each in merged] == [("p",), ("a",), ("q", "r"), ("a",)]
+    assert [each.change for each in merged[:3]] == [0.5, -3.0, 1.0]
+    assert path.steps[0].is_significant
+    assert path.steps[0].change_low < path.steps[0].change < path.steps[0].change_high
 
 
 def test_it_prints_and_becomes_a_dataframe(path):

@@ -3,8 +3,9 @@ import itertools
 import numpy as np
 import pytest
 
-from baco_like import Optimizer, Real, Space
-from baco_like.explanations.dependence import _two_way
+from baco_like import Integer, Optimizer, Ordinal, Permutation, Real, Space
+from baco_like.explanations import compute_dependence, fit_models
+from baco_like.explanations.dependence import _two_way, grid_codes
 
 
 @pytest.fixture(scope="module")
@@ -35,6 +36,30 @@ def test_it_prints_and_becomes_a_dataframe(tables):
     table = tables["a",]
     assert len(repr(table).splitlines()) == 5
     assert list(table.to_dataframe().columns) == ["a", "value", "low", "high", "runs"]
+
+
+def test_all_tables_average_over_the_same_configurations(monkeypatch):
+    space = Space({"x": [0, 1, 2], "y": [0, 1], "order": Permutation(["i", "j", "k"])})
+    optimizer = Optimizer(space, strategy="random_search")
+    for _ in range(12):
+        trial = optimizer.suggest()
+        optimizer.observe(trial, 1.0 + trial["x"] + trial["order"].index("k"))
+    drawn = []
+    feasible = type(space.feasible)
+    sample = feasible.sample
+    monkeypatch.setattr(feasible, "sample", lambda s, n, rng: drawn.append(n) or sample(s, n, rng))
+    models, ranking = fit_models(optimizer.history, 0), optimizer.importance()
+    drawn.clear()
+    compute_dependence(optimizer.history, models=models, ranking=ranking)
+    assert len(drawn) == 1
+
+
+def test_a_grid_is_even_on_the_scale_of_its_parameter():
+    space = Space({"n": Integer(1, 200, log=True), "m": Integer(1, 31), "k": Ordinal([1, 2, 4])})
+    first = space.parameters["n"].decode(grid_codes(space, "n", 6))
+    assert list(first) == [1, 3, 8, 23, 67, 200]
+    assert list(space.parameters["m"].decode(grid_codes(space, "m", 6))) == [1, 7, 13, 19, 25, 31]
+    assert list(space.parameters["k"].decode(grid_codes(space, "k", 6))) == [1, 2, 4]
 
 
 def test_reals_have_a_grid():

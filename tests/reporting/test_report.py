@@ -1,5 +1,7 @@
 """The report of a run: every section, tables without JavaScript, nothing from the network, no error in a browser."""
 
+import copy
+import dataclasses
 import json
 import re
 import shutil
@@ -10,10 +12,11 @@ import pytest
 
 from baco_like import Optimizer, Permutation, Space, cli
 from baco_like.evaluators.command import describe_compiler
+from baco_like.explanations import Dependence, DependencePoint
 from baco_like.journal import START, JsonlJournal
 from baco_like.reporting import build_report, results, understanding
 from baco_like.reporting.facts import RunFacts
-from baco_like.reporting.page import ReportChart, ReportTable
+from baco_like.reporting.page import Heading, ReportChart, ReportTable
 
 pytest.importorskip("altair")
 pytest.importorskip("vl_convert")
@@ -141,6 +144,36 @@ def test_the_answers_are_those_of_the_run(page, journal):
     assert "Repeats of one configuration spread by 1.4%" in sections["trust"]
     assert "numpy" in sections["reproduce"]
     assert "number of CPUs" in sections["reproduce"]
+
+
+def test_the_path_from_the_default_comes_first(journal):
+    section = understanding.importance_section(RunFacts(journal))
+    headings = [part.text for part in section.parts if isinstance(part, Heading)]
+    assert headings == ["From the default to the winner", "Importance of the parameters"]
+
+
+def test_only_choices_that_the_intervals_support_are_named(journal):
+    facts = RunFacts(journal)
+    best = facts.summary.best.config
+
+    def point(choice, value, spread, runs=1.0):
+        return DependencePoint((choice,), value, value - spread, value + spread, runs)
+
+    def answer(*points):
+        table = Dependence(("tile",), points)
+        explained = dataclasses.replace(facts.explained, dependence=(table,))
+        changed = copy.copy(facts)
+        changed.__dict__["explained"] = explained
+        return understanding.choices_section(changed).answer
+
+    one, other = (n for n in (8, 16) if n != best["tile"])
+    has = best["tile"]
+    assert "no choice is better" in answer(point(has, 2.08, 4.0), point(one, 2.0, 4.0))
+    assert f"tile = {has}." in answer(point(has, 2.0, 0.1), point(one, 3.0, 0.1))
+    beaten = answer(point(one, 2.0, 0.1), point(other, 2.05, 0.1), point(has, 3.0, 0.1))
+    assert f"tile = {one} or {other} (the winner has {has})." in beaten
+    failing = answer(point(one, 1.0, 0.1, runs=0.2), point(has, 2.0, 0.1), point(other, 3.0, 0.1))
+    assert f"tile = {has}." in failing
 
 
 def test_no_error_in_a_browser(text, tmp_path):
