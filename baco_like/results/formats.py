@@ -19,6 +19,7 @@ from typing import Any
 from baco_like.exceptions import BacoWarning, RunFileError
 from baco_like.records.trial import Status
 from baco_like.results.files import (
+    check_cells,
     check_number,
     check_table,
     is_packed,
@@ -60,7 +61,7 @@ def read(
     Args:
         path: The file.
         objective: Name of the measurement to use as the value; None uses the one that the file names.
-        large: Whether the file may have more than 64 MiB, unpacked, or 300,000 results. Journals may in any case.
+        large: Whether the file may have more than 64 MiB, unpacked, or 150,000 results. Journals may in any case.
 
     Raises:
         RunFileError: The file cannot be read, is too large, has an unknown format (the message lists the
@@ -147,6 +148,9 @@ def _line(error: Exception) -> str:
 
 
 def _read(text: str, objective: str | None, large: bool) -> Recording:
+    is_json = text.lstrip()[:1] in ("{", "[")
+    if is_json:
+        check_cells(text, large, "values")
     try:
         document = json.loads(text)
     except (ValueError, RecursionError):
@@ -166,7 +170,7 @@ def _read(text: str, objective: str | None, large: bool) -> Recording:
                 raise RunFileError(f"it describes a space, {what}, and holds no results")
     first_line = text.partition("\n")[0]
     is_text = "\0" not in first_line  # a database begins with a name and a zero byte
-    if document is None and is_text and "," in first_line and text.lstrip()[0] not in "{[":
+    if document is None and is_text and "," in first_line and not is_json:
         check_table(text, large)
         return _read_csv(text, objective)
     raise RunFileError(f"unknown format; known formats are {_TRIED}")

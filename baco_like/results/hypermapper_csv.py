@@ -79,7 +79,7 @@ def read_csv(
     Args:
         path: The file.
         layout: The columns.
-        large: Whether the file may have more than 64 MiB, unpacked, or 300,000 lines.
+        large: Whether the file may have more than 64 MiB, unpacked, or 150,000 lines.
 
     Raises:
         RunFileError: The file cannot be read, is too large, or lacks a column; a row has a wrong number of cells,

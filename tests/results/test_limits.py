@@ -16,7 +16,7 @@ from baco_like.cli.run_file import read as read_run_file
 from baco_like.evaluators.replay import load
 from baco_like.exceptions import EvaluatorError, RunFileError
 from baco_like.integrations import read_samples
-from baco_like.results import files, read
+from baco_like.results import files, formats, read
 from baco_like.results.hypermapper_columns import Layout
 
 SPACE = Space({"x": list(range(40))})
@@ -161,6 +161,16 @@ def test_too_many_results_are_refused_before_they_are_read(tmp_path, monkeypatch
             read_samples(path, Layout(SPACE.parameters, "time"))
     with contextlib.suppress(RunFileError):  # some are not complete
         assert len(read(path, large=True)) > 0
+
+
+@pytest.mark.parametrize("text", ['{"results": [%s]}', '{"cache": {"a": [%s]', "[%s]"])
+def test_too_many_values_of_json_are_refused_before_they_are_parsed(tmp_path, monkeypatch, text):
+    monkeypatch.setattr(files, "MOST_CELLS", 30)
+    monkeypatch.setattr(formats.json, "loads", None)
+    path = tmp_path / "results.json"
+    path.write_text(text % ",".join(["{}"] * 40))
+    with pytest.raises(RunFileError, match=r"it has more than 30 values; .*--large"):
+        read(path)
 
 
 def test_too_many_cells_are_refused_before_they_are_read(tmp_path, monkeypatch):

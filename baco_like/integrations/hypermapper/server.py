@@ -73,7 +73,7 @@ def serve(
         strategy: A strategy's name, in place of the scenario's.
         journal: Also keep the run in this journal; an existing one is resumed, its pending trials first.
         allow_dirs: Folders besides the current one in which the scenario's files may be.
-        large: Whether the file to resume from may have more than 64 MiB, unpacked, or 300,000 lines.
+        large: Whether the file to resume from may have more than 64 MiB, unpacked, or 150,000 lines.
 
     Raises:
         EvaluatorError: The client has ended, or its reply is invalid.
