@@ -7,6 +7,7 @@ unknown key is an error.
 
 from __future__ import annotations
 
+import contextlib
 import re
 import sys
 import warnings
@@ -18,7 +19,7 @@ from typing import Any
 from baco_like._checks import nesting_depth
 from baco_like.cli import run_file_keys as keys
 from baco_like.evaluators import Evaluator, Flags, registry
-from baco_like.evaluators.command import describe_compiler
+from baco_like.evaluators.command import describe_compiler, metric_names
 from baco_like.evaluators.settings_table import Key, Table, choice, suggestion
 from baco_like.exceptions import RunFileError, SpaceError
 from baco_like.optimizer import WarmStart
@@ -176,7 +177,8 @@ def read(path: str | Path, *, large: bool = False) -> RunFile:
     )
     _check_slow_ratio(run_file)
     _check_default(run_file.space)
-    run_file.create_evaluator().close()
+    with contextlib.closing(run_file.create_evaluator()) as evaluator:
+        _check_limits(run_file, evaluator)
     return run_file
 
 
@@ -345,6 +347,20 @@ def _read_limits(table: Table) -> tuple[str, ...]:
         return Limits(table.read(keys.CONSTRAINTS)["limits"]).texts
     except SpaceError as error:
         raise SpaceError(f"{table.label('limits')}: {error}") from None
+
+
+def _check_limits(run_file: RunFile, evaluator: Evaluator) -> None:
+    """Reject a limit on a metric that the commands do not measure; the output of a JSON program decides its names."""
+    names = metric_names(evaluator)
+    if names is None or not run_file.limits:
+        return
+    known = (run_file.objective.name, *names)
+    for name in Limits(run_file.limits).names:
+        if name not in known:
+            raise RunFileError(
+                f"[constraints] limits: {name!r} is not measured; {suggestion(name, known)}; add it to "
+                "[evaluator.metrics] if it is another metric"
+            )
 
 
 def _check_default(space: Space) -> None:

@@ -571,6 +571,15 @@ def test_flags_of_the_kind_c_are_its_own(tmp_path):
 
 def test_limits_on_outcomes(tmp_path):
     text = GOOD.replace("known = [", 'limits = ["size <= 40000"]\nknown = [')
+    with pytest.raises(RunFileError, match=r"limits: 'size' is not measured; one of time; add it"):
+        runfile.read(write(tmp_path, text))
+    text = text.replace("[budget]", "[evaluator.metrics]\nsize = 'size=(.*)'\n[budget]")
     assert runfile.read(write(tmp_path, text)).limits == ("size <= 40000",)
+    with pytest.raises(RunFileError, match=r"'sise' is not measured; did you mean 'size'\?"):
+        runfile.read(write(tmp_path, text.replace("size <=", "sise <=")))
+    named = text.replace('measure = "wall"', "pattern = 'time=(.*) heat=(?P<heat>.*)'")
+    assert runfile.read(write(tmp_path, named.replace("size <=", "heat <="))).limits
+    free = text.replace('measure = "wall"', 'measure = "json"\nkey = "time"')
+    assert runfile.read(write(tmp_path, free.replace("size <=", "sise <="))).limits
     with pytest.raises(SpaceError, match=r"\[constraints\] limits: .*'size <'"):
         runfile.read(write(tmp_path, text.replace("<= 40000", "<")))

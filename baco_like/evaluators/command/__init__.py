@@ -6,7 +6,11 @@ from baco_like.evaluators.command.flags import Flags
 from baco_like.evaluators.command.measure import Measure
 from baco_like.evaluators.command.metrics import CommandMetrics
 from baco_like.evaluators.command.reference import Reference
-from baco_like.evaluators.command.script import ProgramCommands, program_commands
+from baco_like.evaluators.command.script import (
+    ProgramCommands,
+    metric_names,
+    program_commands,
+)
 from baco_like.evaluators.command.template import Template, variable_names
 
 __all__ = [
@@ -20,6 +24,7 @@ __all__ = [
     "Template",
     "command_evaluator",
     "describe_compiler",
+    "metric_names",
     "program_commands",
     "variable_names",
 ]

@@ -117,6 +117,16 @@ class Measure:
             return match_number(self.pattern, finished.out)
         return _look_up_numbers(self.key, finished.out)
 
+    @property
+    def metric_names(self) -> tuple[str, ...] | None:
+        """The names of all `metrics`; None if the output decides them (``json``)."""
+        if self.method == "json":
+            return None
+        if self.pattern is None:
+            return ()
+        own = _value_group(self.pattern)
+        return tuple(name for name, i in self.pattern.groupindex.items() if i != own)
+
     def metrics(self, finished: Finished) -> dict[str, float]:
         """Return the other numbers in the output, by name: named groups, or numbers of the JSON object."""
         if self.pattern is not None and self.pattern.groupindex:

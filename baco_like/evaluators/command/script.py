@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from baco_like.evaluators.command.evaluator import CommandBench
+from baco_like.evaluators.command.evaluator import CommandBench, Commands
 from baco_like.evaluators.protocol import Evaluator, unwrap
 from baco_like.evaluators.staged import StagedEvaluator
 
@@ -52,11 +52,25 @@ def program_commands(
         config: The configuration.
         workdir: The folder inserted for ``{workdir}``.
     """
-    staged = unwrap(evaluator)
-    bench = staged.bench if isinstance(staged, StagedEvaluator) else None
-    if not isinstance(bench, CommandBench):
+    commands = _commands_of(evaluator)
+    if commands is None:
         return None
-    commands = bench.commands
     texts, environment = commands.texts(config, workdir)
     stages = {stage: template.fill(texts) for stage, template in commands.by_stage().items()}
     return ProgramCommands(commands.folder.resolve(), workdir, environment, stages)
+
+
+def metric_names(evaluator: Evaluator) -> tuple[str, ...] | None:
+    """Return the names of the metrics that commands measure; None if they are unknown before the first run."""
+    commands = _commands_of(evaluator)
+    named = None if commands is None else commands.measure.metric_names
+    if commands is None or named is None:
+        return None
+    own = commands.measure.key if commands.measure.method == "metric" else None
+    return tuple(name for name in (*named, *commands.metrics.names) if name != own)
+
+
+def _commands_of(evaluator: Evaluator) -> Commands | None:
+    staged = unwrap(evaluator)
+    bench = staged.bench if isinstance(staged, StagedEvaluator) else None
+    return bench.commands if isinstance(bench, CommandBench) else None
