@@ -5,7 +5,12 @@ from __future__ import annotations
 import argparse
 
 from baco_like._output import print_line
-from baco_like.running.journal_view import JournalView, describe_run, describe_trial
+from baco_like.running.journal_view import (
+    JournalView,
+    describe_outlook,
+    describe_run,
+    describe_trial,
+)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -13,5 +18,8 @@ def run(args: argparse.Namespace) -> None:
     view = JournalView(args.journal)
     if args.trial is None:
         print_line(describe_run(view, args.top))
+        outlook = describe_outlook(view.history)
+        if outlook:
+            print_line(f"\n{outlook}")
     else:
         print_line(describe_trial(view, args.trial))

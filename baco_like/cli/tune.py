@@ -112,11 +112,12 @@ def _run_and_confirm(
         search = stop if settings is None else leave_time(stop, settings)
         reason = run_locked(optimizer, evaluator, search, progress, run_file.control)
         if settings is not None:
-            print_line("confirming the winner: the best and the default are measured in rounds")
             display = Display(sys.stdout, None, "eval")
             with contextlib.closing(display):
                 seconds = time_limit(stop)
-                confirmation = confirm_winner(optimizer, evaluator, settings, seconds, display)
+                confirmation = confirm_winner(
+                    optimizer, evaluator, settings, seconds, display, _announce_confirmation
+                )
     except KeyboardInterrupt:
         reason, confirmation = None, read_confirmation(optimizer.history)
     except BaseException:
@@ -125,6 +126,10 @@ def _run_and_confirm(
         raise
     _write_results(run_file, optimizer, evaluator, folder, confirmation)
     return reason
+
+
+def _announce_confirmation() -> None:
+    print_line("confirming the winner: the best and the default are measured in rounds")
 
 
 def _create_optimizer(run_file: RunFile, journal: Path | None, seed: int | None) -> Optimizer:

@@ -16,7 +16,11 @@ _CLEAR = "\x1b[H\x1b[2J\x1b[3J"
 
 
 def run(args: argparse.Namespace, sleep: Callable[[float], None] = time.sleep) -> None:
-    """Show the page until the run ends or the user presses Ctrl-C; print it once where there is no terminal."""
+    """Show the page until the run ends or the user presses Ctrl-C.
+
+    It is printed once where there is no terminal, and for a run that has ended: no process runs `tune` on it, and no
+    trial is pending. A program that asks and tells without `tune` has pending trials while it measures.
+    """
     view = JournalView(args.journal)
     if not sys.stdout.isatty():
         print_line(_page(view, args.top))
@@ -25,16 +29,17 @@ def run(args: argparse.Namespace, sleep: Callable[[float], None] = time.sleep) -
     while True:
         view.refresh()
         is_running = bool(view.find_runner())
-        if was_running and not is_running:
+        if not is_running:
             view.refresh()  # the last events may have come between the two calls
+        has_ended = not is_running and (was_running or not view.history.pending)
         columns, lines = shutil.get_terminal_size()
         page = _page(view, args.top).splitlines()[: lines - 2]
         end = "Ctrl-C ends the watch, not the run"
-        if was_running and not is_running:
+        if has_ended:
             end = "the run has ended"
         text = "\n".join(line[:columns] for line in [*page, "", end])
         print_line(_CLEAR + text)
-        if was_running and not is_running:
+        if has_ended:
             return
         was_running = is_running
         try:

@@ -10,7 +10,8 @@ import numpy as np
 from baco_like._random import Purpose
 from baco_like.exceptions import ConfigError, TrialError
 from baco_like.optimizer.state import OptimizerState
-from baco_like.records import History, Status, Trial
+from baco_like.records import History, Status, Trial, read_confirmation
+from baco_like.records.confirmation import is_current
 from baco_like.strategies.protocol import Prediction, Predictive
 from baco_like.surrogates.transform import fit_transform
 
@@ -39,8 +40,12 @@ def predict(state: OptimizerState, configs: Sequence[Mapping[str, Any]]) -> Pred
 def recommend(state: OptimizerState) -> Trial | None:
     """Return the trial for `Optimizer.recommend`, or None before the first success.
 
-    The model decides, else the repeats, else the best single value.
+    The latest confirmation decides, unless the search has continued after it; else the model, else the repeats, else
+    the best single value.
     """
+    confirmed = _confirmed(state.history)
+    if confirmed is not None:
+        return confirmed
     fallback = best_by_repeats(state.history) or state.history.best()
     candidates = [t for t in state.history.trials if t.value is not None and t.origin != "imported"]
     if not candidates or not isinstance(state.strategy, Predictive):
@@ -50,6 +55,16 @@ def recommend(state: OptimizerState) -> Trial | None:
     except TrialError:
         return fallback
     return candidates[int(np.argmin(prediction.median))]
+
+
+def _confirmed(history: History) -> Trial | None:
+    """Return the recommended trial of a confirmation of the present results with its new values, or None."""
+    confirmation = read_confirmation(history) if is_current(history) else None
+    chosen = None if confirmation is None else confirmation.recommended
+    if chosen is None or chosen.id >= 0:
+        return chosen
+    same = (t for t in history.trials if dict(t.config) == dict(chosen.config))
+    return next(same, None)  # a default that was measured for the first time by the confirmation
 
 
 def best_by_repeats(history: History) -> Trial | None:

@@ -54,8 +54,10 @@ class Confirmation:
         default: The default configuration with its new measurements, or None.
         tied: The candidates that the measurements do not show to be worse than the winner by more than the tolerance,
             the winner included; the closest to the default configuration first.
-        recommended: The tied candidate to use: of those whose mean is within the tolerance of the winner's, the
-            closest to the default configuration (the winner if there is no default).
+        recommended: The candidate to use. The default, unless the interval shows that the winner is better than it:
+            a change needs evidence. Otherwise, of the tied candidates that are better than the default and whose mean
+            is within the tolerance of the winner's, the closest to the default (the winner if there is no default).
+            With too few rounds for an interval, all within the tolerance of the winner count.
         speedups: For each candidate, how many times better than the default it is; None where it is not defined.
         is_decided: Whether the ranking is decided: every tied candidate is within the tolerance of the winner.
         measurements: Number of measurements, failures included.
@@ -161,8 +163,11 @@ class ConfirmationState:
         standing, plan = race.standing, self.plan
         trials = tuple(result.to_trial() for result in self.results)
         close = sorted(standing.remaining if standing.winner is not None else (), key=self._rank)
-        equal = [k for k in close if race.loss(k) <= race.tolerance]
-        best = equal[0] if equal and len(self.distances) else standing.winner
+        best = self._choose(race, close)
+        if (
+            best is not None and best not in close
+        ):  # a default that left the race, and is tied after later rounds
+            close = sorted([*close, best], key=self._rank)
         return Confirmation(
             None if standing.winner is None else trials[standing.winner],
             trials,
@@ -176,6 +181,16 @@ class ConfirmationState:
             plan.confidence,
             plan.tolerance,
         )
+
+    def _choose(self, race: Race, close: Sequence[int]) -> int | None:
+        """Return the index of the recommended candidate, or None before the first round."""
+        winner = race.standing.winner
+        if winner is None or not len(self.distances):
+            return winner
+        if race.is_tied_with_default(winner):
+            return self.plan.default
+        equal = [k for k in close if race.loss(k) <= race.tolerance]
+        return next((k for k in equal if not race.is_tied_with_default(k)), winner)
 
     def _rank(self, k: int) -> tuple[float, int]:
         return (float(self.distances[k]) if len(self.distances) else 0.0, k)
@@ -213,6 +228,14 @@ def read_confirmation(history: History) -> Confirmation | None:
     """
     state = confirmation_state(history)
     return None if state is None else state.to_confirmation()
+
+
+def is_current(history: History) -> bool:
+    """Return whether the latest confirmation belongs to the present results: no other trial was observed after it."""
+    plan = history.plan
+    if plan is None:
+        return False
+    return all(trial.origin == CONFIRMATION for trial in history.trials[plan.start :])
 
 
 def check_settings(confidence: float, tolerance: float) -> None:

@@ -8,6 +8,7 @@ always minimised: the sign is flipped when the direction is ``maximize``.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -18,7 +19,7 @@ import numpy as np
 
 from baco_like._typing import Array, Codes, Mask
 from baco_like.exceptions import TrialError
-from baco_like.records.confirmation import ConfirmationPlan
+from baco_like.records.confirmation import CONFIRMATION, ConfirmationPlan
 from baco_like.records.direction import Direction, sign_of
 from baco_like.records.leases import Lease, Moment
 from baco_like.records.pending import PendingTrials
@@ -46,6 +47,7 @@ class _Buffer:
     def __init__(self, width: int) -> None:
         self.trials: list[Observation] = []
         self.rows_by_id: dict[int, int] = {}
+        self.confirming: list[int] = []  # rows of the trials of confirmations
         self.rows_by_key: dict[bytes, list[int]] = {}
         self.codes = np.empty((16, width))
         self.numbers = np.empty((16, 4))  # cost, its lower bound, variance, index of the status
@@ -68,10 +70,13 @@ class _Buffer:
         if trial.code is not None:
             self.rows_by_key.setdefault(row_keys(trial.code[None, :])[0], []).append(n)
         self.rows_by_id[trial.id] = n
+        if trial.origin == CONFIRMATION:
+            self.confirming.append(n)
 
     def copy(self, length: int) -> _Buffer:
         other = _Buffer(self.codes.shape[1])
         other.trials = self.trials[:length]
+        other.confirming = [n for n in self.confirming if n < length]
         for name in ("codes", "numbers", "inside"):
             array = getattr(self, name)[:length]
             room = np.empty_like(array, shape=(max(16, length), *array.shape[1:]))
@@ -134,6 +139,12 @@ class History:
     def evaluations(self) -> int:
         """Number of trials observed in this run, without those of a warm start."""
         return self._length - self.warm
+
+    @property
+    def searched(self) -> int:
+        """Number of evaluations of this run without the measurements of confirmations; a budget limits these."""
+        rows = self._buffer.confirming
+        return self.evaluations - (bisect_left(rows, self._length) - bisect_left(rows, self.warm))
 
     @property
     def trials(self) -> list[Trial]:

@@ -227,6 +227,17 @@ class Race:
         high = math.inf if half == math.inf else math.exp(mean + half)
         return Speedup(math.exp(mean), math.exp(mean - half), high)
 
+    def is_tied_with_default(self, k: int) -> bool:
+        """Return whether the interval does not show that candidate k is better than the default.
+
+        False without a default that has run, and with too few rounds for an interval.
+        """
+        if self.default is None or self.failed[self.default] or k == self.default:
+            return False
+        n = min(len(self.costs[k]), len(self.costs[self.default]))
+        low, high = self._difference(self.default, k, n)
+        return low <= 0.0 and math.isfinite(high)
+
     @property
     def _is_precise(self) -> bool:
         """Whether the interval of the winner's speed-up is short, or there is no speed-up."""

@@ -11,8 +11,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from baco_like.exceptions import BacoError, TrialError
 from baco_like.explanations import (
     Ablation,
@@ -30,7 +28,7 @@ from baco_like.explanations import (
 )
 from baco_like.records import History, Status, Trial, read_confirmation
 from baco_like.running.journal_view import PEAK, JournalView
-from baco_like.running.summary import Summary, summarise
+from baco_like.running.summary import Summary, relative_spread, summarise
 from baco_like.spaces import Space
 
 
@@ -157,9 +155,5 @@ class RunFacts:
 
     def relative_spread(self) -> list[tuple[int, float]]:
         """Return for each trial with repeats its position and the standard deviation of its repeats over their mean."""
-        spreads = []
-        for row, trial in enumerate(self.trials):
-            mean = float(np.mean(trial.repeats)) if len(trial.repeats) > 1 else 0.0
-            if mean:
-                spreads.append((row, float(np.std(trial.repeats, ddof=1)) / abs(mean)))
-        return spreads
+        spreads = enumerate(map(relative_spread, self.trials))
+        return [(row, spread) for row, spread in spreads if spread is not None]

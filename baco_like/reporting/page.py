@@ -13,6 +13,9 @@ from typing import Any, TypeAlias
 
 from baco_like._optional import require
 
+_EXACT = 1e15
+"""Numbers without a fraction below this are shown with all digits: counters, sizes in bytes."""
+
 
 @dataclass(frozen=True)
 class ReportTable:
@@ -177,5 +180,5 @@ def show(value: Any) -> str:
     if value is None:
         return "-"
     if isinstance(value, float):
-        return f"{value:.4g}"
+        return f"{value:.0f}" if value.is_integer() and abs(value) < _EXACT else f"{value:.4g}"
     return " ".join(map(str, value)) if isinstance(value, (tuple, list)) else str(value)

@@ -46,6 +46,9 @@ def winner_section(facts: RunFacts) -> Section:
     value = f"{show(best.value)} {facts.view.objective.unit}".strip()
     name = "The default configuration" if summary.is_default_best else f"Trial {best.id}"
     answer = f"{name} is the best: {facts.view.objective.name} = {value}."
+    if summary.is_default_kept:
+        answer = "No configuration is distinguishable from the default, which is kept: "
+        answer += f"{facts.view.objective.name} = {value}."
     speedup = summary.confirmed_speedup
     if speedup is not None and confirmation is not None and not summary.is_default_best:
         answer += f" Speed-up over the default: {format_speedup(speedup, confirmation.confidence)}."
@@ -116,7 +119,7 @@ def search_section(facts: RunFacts) -> Section:
     """How did the search get there?"""
     history, summary = facts.history, facts.summary
     failed = sum(summary.failures.values())
-    answer = f"{history.evaluations} evaluations, {failed} of them failed"
+    answer = f"{history.searched} evaluations, {failed} of them failed"
     answer += f" ({in_words(summary.failures)})" if failed else ""
     answer += f"; {sum(summary.censored.values())} were stopped early" if summary.censored else ""
     known = [minutes for minutes in facts.minutes if minutes is not None]
@@ -172,8 +175,10 @@ def end_section(facts: RunFacts) -> Section:
     question, explained = "Is it finished?", facts.explained
     options, history = facts.view.header.options, facts.history
     plan = history.plan
-    searched = history.evaluations if plan is None else plan.start - history.warm
-    done = f"{searched} of {options.budget}" if options.budget else str(searched)
+    searched = history.searched
+    # A resumed run may have a larger budget than the journal names.
+    is_within = options.budget is not None and searched <= options.budget
+    done = f"{searched} of {options.budget}" if is_within else str(searched)
     done += " evaluations are done"
     if plan is not None:
         done += f", and {history.evaluations - searched} measurements for the confirmation"
@@ -362,18 +367,18 @@ def peak_section(facts: RunFacts) -> Section:
 def metrics_section(facts: RunFacts) -> Section:
     """What about other metrics?"""
     question = "What about other metrics?"
-    names = list(dict.fromkeys(name for trial in facts.ok for name in trial.metrics))
+    names = list(dict.fromkeys(name for trial in facts.trials for name in trial.metrics))
     limits = facts.view.header.options.limits
     if not names and not limits:
         return Section("metrics", question, "The run measured one value only.")
     beyond = [t for t in facts.trials if t.failure == LIMIT]
-    answer = f"The run also measured {', '.join(names) or 'nothing in successful trials'}."
+    answer = f"The run also measured {', '.join(names) or 'nothing yet'}."
     if limits:
         answer += f" Limits: {'; '.join(limits)}; {len(beyond)} evaluations were beyond one."
     best, default = facts.summary.best, facts.summary.default
     rows: list[list[object]] = []
     for name in names:
-        values = [t.metrics[name] for t in facts.ok if name in t.metrics]
+        values = [t.metrics[name] for t in facts.trials if name in t.metrics]
         pair = [_metric(facts, trial, name) for trial in (default, best)]
         rows.append([name, *pair, min(values), float(np.median(values)), max(values)])
     table = ReportTable(["metric", "default", "best", "smallest", "median", "largest"], rows)

@@ -27,6 +27,7 @@ from baco_like.reporting.facts import RunFacts
 from baco_like.reporting.page import Heading, Listing, Part, ReportTable, Section, show
 from baco_like.running.commands import trial_commands
 from baco_like.running.journal_view import COMPILER
+from baco_like.running.summary import read_noise
 
 _TOO_FEW = "Too few successes: five are needed."
 
@@ -212,6 +213,8 @@ def trust_section(facts: RunFacts) -> Section:
         rows = [(float(row + 1 - warm), spread) for row, spread in spreads]
         caption = "Noise over time: standard deviation of the repeats over their mean"
         parts.append(draw_over_evaluations(rows, "spread", caption, percent=True))
+    elif (known := read_noise(facts.history)) is not None:
+        sentences.append(f"Repeats of one configuration in the confirmation spread by {known:.1%}.")
     else:
         sentences.append("No configuration was repeated within a trial, so the noise is unknown.")
     if drift.points:

@@ -7,7 +7,7 @@ import itertools
 import math
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,6 +40,7 @@ from baco_like.records.confirmation import (
     check_settings,
     confirmation_state,
     default_index,
+    is_current,
 )
 from baco_like.records.drift import read_drift
 from baco_like.records.reading import without_bound
@@ -120,6 +121,7 @@ def confirm_winner(
     settings: ConfirmationSettings,
     seconds: float | None = None,
     display: Display | None = None,
+    announce: Callable[[], None] | None = None,
 ) -> Confirmation | None:
     """Measure the best trials and the default configuration of a run again, and close the evaluator.
 
@@ -132,18 +134,19 @@ def confirm_winner(
         settings: Number of candidates and budget.
         seconds: Time limit of the run, as in `MaxTime`; a measurement that would exceed it is not started.
         display: Shows the measurements, or None.
+        announce: Called before the first measurement, if there is one.
 
     Returns:
         The result, or None without a successful trial.
     """
     history = optimizer.history
-    budget = settings.budget(_count_search(history))
-    if not _is_open(history):
+    budget = settings.budget(history.searched)
+    if not is_current(history):
         plan = _make_plan(optimizer, settings, budget)
         if plan is None:
             return None
         if budget < len(plan.configs):
-            _warn_of_budget(settings, budget, _count_search(history))
+            _warn_of_budget(settings, budget, history.searched)
             return None
         optimizer.start_confirmation(plan)
     state = confirmation_state(optimizer.history)
@@ -151,7 +154,13 @@ def confirm_winner(
     evaluator, configs = bypass_caches(evaluator), state.plan.configs
     clock = _Clock(optimizer, seconds)
 
+    has_begun = False
+
     def measure(k: int) -> Outcome:
+        nonlocal has_begun
+        if announce is not None and not has_begun:
+            announce()
+        has_begun = True
         with clock:
             outcome = _measure_config(optimizer, evaluator, configs[k])
         if display is not None:
@@ -203,19 +212,6 @@ def _measure_config(
     outcome = without_bound(measure_trial(evaluator, trial), optimizer.options.direction)
     optimizer.complete([outcome])
     return optimizer.options.judge(outcome)
-
-
-def _count_search(history: History) -> int:
-    """Return the number of evaluations of this run that are not measurements of a confirmation."""
-    return sum(trial.origin != CONFIRMATION for trial in history.trials[history.warm :])
-
-
-def _is_open(history: History) -> bool:
-    """Whether the latest confirmation belongs to the present results: no other trial was observed after it began."""
-    plan = history.plan
-    if plan is None:
-        return False
-    return all(trial.origin == CONFIRMATION for trial in history.trials[plan.start :])
 
 
 def _make_plan(

@@ -15,7 +15,10 @@ from typing import Any
 
 import numpy as np
 
+from baco_like._threads import thread_limit
+from baco_like.evaluators.confirmation import different_configs
 from baco_like.exceptions import JournalError, SpaceError, TrialError
+from baco_like.explanations import estimate_outlook
 from baco_like.journal import START, Event, Header, JsonlJournal, Mark
 from baco_like.journal.lock import find_holders
 from baco_like.optimizer.predictions import why
@@ -23,8 +26,16 @@ from baco_like.optimizer.setup import collector_paused
 from baco_like.optimizer.state import apply_events, initial_state
 from baco_like.records import History, Objective, Status, Trial, sign_of
 from baco_like.records.confirmation import read_confirmation
+from baco_like.records.drift import CONTROL
 from baco_like.running.progress import first_line, format_result, in_words
-from baco_like.running.summary import best_so_far, summarise
+from baco_like.running.summary import (
+    Summary,
+    best_so_far,
+    describe_confirmation,
+    format_speedup,
+    read_noise,
+    summarise,
+)
 from baco_like.spaces import Space
 from baco_like.strategies import RandomSearch
 
@@ -165,46 +176,94 @@ def describe_run(view: JournalView, top: int) -> str:
 
 
 def _status(view: JournalView) -> str:
-    history, options, objective = view.history, view.header.options, view.objective
+    history, options = view.history, view.header.options
     runner = ", ".join(map(str, view.find_runner()))
     name = options.strategy.get("name") or "a strategy object"
-    summary = summarise(history, objective)
-    budget = "" if options.budget is None else f" of {options.budget}"
+    summary = _summary(view)
+    is_within = options.budget is not None and history.searched <= options.budget
+    budget = f" of {options.budget}" if is_within else ""  # a resumed run may have a larger one
+    again = history.evaluations - history.searched
     lines = [
         f"{view.path}: "
         + (f"running (process {runner})" if runner else "no process is running it"),
         f"started {view.created or 'at an unknown time'}; strategy {name}, seed {options.seed}",
-        f"{history.evaluations}{budget} evaluations, {len(history.pending)} pending"
+        f"{history.searched}{budget} evaluations, {len(history.pending)} pending"
+        + (f", {again} measurements to confirm the winner" if again else "")
         + (f", {history.warm} results of earlier runs" if history.warm else "")
         + f"; failures: {in_words(summary.failures) or 'none'}"
         + (f"; censored: {in_words(summary.censored)}" if summary.censored else ""),
     ]
-    winner = view.winner()
-    if winner is None:
-        lines.append("no evaluation has succeeded yet")
-    else:
-        unit = f" {objective.unit}" if objective.unit else ""
-        text = f"best: trial {winner.id}, {objective.name} = {format_result(winner)}{unit}"
-        if summary.default is not None:
-            text += f" (default: {format_result(summary.default)}{unit})"
-        lines.append(text)
+    lines += _result_lines(summary)
+    noise = read_noise(history)
+    if noise is not None:
+        lines.append(f"noise: repeats of one configuration spread by {noise:.1%}")
+    if any(trial.origin == CONTROL for trial in history.trials):
+        lines += summary.drift or ("drift: none beyond 5 %",)
     return "\n".join(lines)
 
 
+def _summary(view: JournalView) -> Summary:
+    summary = summarise(view.history, view.objective)
+    confirmation = read_confirmation(view.history)
+    return summary if confirmation is None else summary.with_confirmation(confirmation)
+
+
+def _result_lines(summary: Summary) -> list[str]:
+    """Return the best configuration against the default; after a confirmation both by its measurements alone."""
+    best, default, confirmation = summary.best, summary.default, summary.confirmation
+    if best is None:
+        return ["no evaluation has succeeded yet"]
+    unit = f" {summary.objective.unit}" if summary.objective.unit else ""
+    number = f"trial {best.id}, " if best.id >= 0 else ""
+    value = f"{summary.objective.name} = {format_result(best)}{unit}"
+    if summary.is_default_best:
+        lines = [f"best: the default, {number}{value}"]
+        if summary.is_default_kept:
+            lines.append("no configuration is distinguishable from the default, which is kept")
+    else:
+        known = default is not None and default.outcome is not None
+        ending = f" (default: {format_result(default)}{unit})" if default and known else ""
+        lines = [f"best: {number}{value}{ending}"]
+        speedup = summary.confirmed_speedup
+        if speedup is not None and confirmation is not None:
+            lines.append(
+                f"speed-up over the default: {format_speedup(speedup, confirmation.confidence)}"
+            )
+    return lines + (describe_confirmation(confirmation) if confirmation else [])
+
+
+def describe_outlook(history: History) -> str:
+    """Return one line on the improvement that is left; empty with too few results for an estimate."""
+    with suppress(TrialError), thread_limit(1):
+        return f"outlook: {estimate_outlook(history)}"
+    return ""
+
+
 def _best_table(view: JournalView, top: int) -> str:
-    """Return the best trials, one line each."""
+    """Return the best configurations, one line each: first those measured again by the confirmation, then others."""
     history, objective = view.history, view.objective
+    confirmation = read_confirmation(history)
+    candidates = () if confirmation is None else confirmation.candidates
     sign = sign_of(history.direction)
-    valued = [t for t in history.trials if t.value is not None]
-    best = sorted(valued, key=lambda t: sign * (t.value or 0.0))[:top]
+    confirmed = sorted(
+        (t for t in candidates if t.value is not None), key=lambda t: sign * (t.value or 0.0)
+    )
+    again = [dict(trial.config) for trial in candidates]
+    searched = (t for t in history.trials if t.value is not None and dict(t.config) not in again)
+    others = sorted(searched, key=lambda t: sign * (t.value or 0.0))
+    best = different_configs([*confirmed, *others], top)
     if not best:
         return ""
     label = objective.name + (f" ({objective.unit})" if objective.unit else "")
     names = list(dict.fromkeys(name for trial in best for name in trial))
-    rows = [["trial", label, "repeats", *names]]
+    source = ["measured"] if confirmed else []
+    rows = [["trial", label, "repeats", *source, *names]]
     for trial in best:
         values = [shown_value(trial.config.get(name, "-")) for name in names]
-        rows.append([str(trial.id), format_result(trial), str(len(trial.repeats)), *values])
+        if confirmed:
+            values.insert(0, "again" if dict(trial.config) in again else "in search")
+        number = str(trial.id) if trial.id >= 0 else "default"
+        rows.append([number, format_result(trial), str(len(trial.repeats)), *values])
     return "\n".join(_aligned(rows))
 
 

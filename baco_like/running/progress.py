@@ -15,7 +15,8 @@ from baco_like._threads import thread_limit
 from baco_like.exceptions import MissingExtra, TrialError
 from baco_like.explanations import estimate_outlook
 from baco_like.records import History, Status, Trial
-from baco_like.records.drift import drift_notes
+from baco_like.records.confirmation import is_current
+from baco_like.records.drift import CONTROL, drift_notes
 from baco_like.running.stopping import OUTLOOK_EVERY
 
 _BAR_WITHOUT_ESTIMATE = "{l_bar}{bar}| {n_fmt}/{total_fmt} [{elapsed}{postfix}]"
@@ -168,19 +169,22 @@ class TrialProgress:
         notes += drift_notes(history, trial, self._threshold)
         self._counted = len(history)
         best = history.best()
-        text = f"best {'none' if best is None else self._result(best)}, this {self._result(trial)}"
+        label = "measured again" if trial.origin == CONTROL else "this"
+        text = (
+            f"best {'none' if best is None else self._result(best)}, {label} {self._result(trial)}"
+        )
         for label, counts in (("failed", self._failures), ("censored", self._censored)):
             if counts:
                 text += f", {label}: {in_words(counts)}"
         text += self._outlook.update(history, self._left(history))
-        self._display.show(history.evaluations, text, notes)
+        self._display.show(history.searched, text, notes)
 
     def _left(self, history: History) -> int | None:
         """Return how many evaluations the search has left, or None if it is unknown."""
-        if history.plan is not None:
+        if is_current(history):  # it confirms its winner
             return 0
         total = self._display.total
-        return None if total is None else max(0, total - history.evaluations)
+        return None if total is None else max(0, total - history.searched)
 
     def close(self) -> None:
         """Finish the output."""
@@ -226,7 +230,7 @@ class OutlookText:
             ahead, self._until = outlook.evaluations, history.evaluations + outlook.evaluations
             expected = f"{100.0 * outlook.expected:.1f} % better"
             self._text = (
-                f", expected in the {ahead} after evaluation {history.evaluations}: {expected}"
+                f", expected in the {ahead} after evaluation {history.searched}: {expected}"
             )
         self._cost = time.monotonic() - start
         self._spent += self._cost

@@ -14,6 +14,7 @@ from typing_extensions import override
 from baco_like._threads import thread_limit
 from baco_like.exceptions import TrialError
 from baco_like.records import LIMIT, History, Status, StopRule, sign_of
+from baco_like.records.confirmation import CONFIRMATION
 
 OUTLOOK_EVERY = 10
 """Number of evaluations after which `LowOutlook` computes the outlook again."""
@@ -62,7 +63,10 @@ def _check_count(rule: StoppingRule, field: str) -> None:
 @final
 @dataclass(frozen=True)
 class MaxEvals(StoppingRule):
-    """End after a number of observed trials, including failures; pending trials reduce the room for new ones."""
+    """End after a number of observed trials, including failures; pending trials reduce the room for new ones.
+
+    Measurements of a confirmation do not count; those that measure the incumbent again during the search do.
+    """
 
     evaluations: int
 
@@ -71,12 +75,13 @@ class MaxEvals(StoppingRule):
 
     @override
     def reason(self, history: History, seconds: float) -> str | None:
-        finished = history.evaluations >= self.evaluations
+        finished = history.searched >= self.evaluations
         return f"{self.evaluations} evaluations" if finished else None
 
     @override
     def room(self, history: History) -> int | None:
-        return max(0, self.evaluations - history.evaluations - len(history.pending))
+        pending = sum(trial.origin != CONFIRMATION for trial in history.pending.values())
+        return max(0, self.evaluations - history.searched - pending)
 
 
 @final

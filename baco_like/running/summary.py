@@ -21,9 +21,11 @@ from baco_like.records import (
     Speedup,
     Status,
     Trial,
+    read_confirmation,
     sign_of,
 )
-from baco_like.records.drift import read_drift
+from baco_like.records.confirmation import CONFIRMATION
+from baco_like.records.drift import CONTROL, read_drift
 from baco_like.running.progress import (
     censoring,
     first_line,
@@ -49,7 +51,7 @@ class Summary:
         objective: The measured quantity.
         default: The trial of the default configuration, or None if it was not evaluated.
         best: The best trial, or None before the first success.
-        evaluations: Number of observed trials.
+        evaluations: Number of observed trials, without the measurements of confirmations.
         failures: Number of failed trials by failure word; censored trials are not failures.
         messages: The most frequent message (its first line) of each failure word.
         censored: Number of censored trials by reason: ``slow``, or ``at the time limit``.
@@ -83,6 +85,15 @@ class Summary:
         if self.best is None or self.default is None:
             return False
         return dict(self.best.config) == dict(self.default.config)
+
+    @property
+    def is_default_kept(self) -> bool:
+        """Whether the default is recommended because no candidate is distinguishable from it."""
+        return (
+            self.is_default_best
+            and self.confirmation is not None
+            and len(self.confirmation.tied) > 1
+        )
 
     @property
     def confirmed_speedup(self) -> Speedup | None:
@@ -119,7 +130,7 @@ def summarise(history: History, objective: Objective, threshold: float = 0.05) -
         objective,
         next(defaults, None),
         history.best(),
-        history.evaluations,
+        history.searched,
         dict(failures.most_common()),
         {word: counts.most_common(1)[0][0] for word, counts in messages.items()},
         dict(Counter(censoring(trial) for trial in history.trials if is_censored(trial))),
@@ -141,11 +152,12 @@ def format_summary(summary: Summary) -> str:
     """Return default against best as a text table: parameters, value, speed-up, repeats and their spread."""
     best, objective = summary.best, summary.objective
     failures = in_words(summary.failures) or "none"
-    if summary.censored:
-        failures += f"; censored: {in_words(summary.censored)}"
+    censored = f"censored: {in_words(summary.censored)}" if summary.censored else ""
     if best is None:
         messages = [f"  {word}: {message}" for word, message in summary.messages.items()]
-        total = f"{summary.evaluations} evaluations, none succeeded: {failures}"
+        reasons = "; ".join(filter(None, (in_words(summary.failures), censored)))
+        total = f"{summary.evaluations} evaluations, none succeeded"
+        total += f": {reasons}" if reasons else ""
         return "\n".join([total, *messages])
     label = objective.name + (f" ({objective.unit})" if objective.unit else "")
     columns = [
@@ -164,6 +176,7 @@ def format_summary(summary: Summary) -> str:
     rule = "-" * (sum(widths) + 4)
     n = len(best)
     lines = [lines[0], rule, *lines[1 : n + 1], rule, *lines[n + 1 :]]
+    failures += f"; {censored}" if censored else ""
     total = f"\n{summary.evaluations} evaluations; failures: {failures}"
     return "\n".join([*lines, *_verdict(summary), total, *_useless_priors(summary)])
 
@@ -181,7 +194,9 @@ def _useless_priors(summary: Summary) -> list[str]:
 def _verdict(summary: Summary) -> list[str]:
     """Return the sentences on how sure the result is."""
     confirmation, speedup = summary.confirmation, summary.confirmed_speedup
-    if summary.is_default_best:
+    if summary.is_default_kept:
+        lines = ["No configuration is distinguishable from the default, which is kept."]
+    elif summary.is_default_best:
         lines = ["The default configuration is the best one found."]
     elif confirmation is None and summary.speedup is not None:
         lines = [
@@ -218,11 +233,12 @@ def describe_confirmation(confirmation: Confirmation) -> list[str]:
     others = len(confirmation.tied) - 1
     if others > 0 and confirmation.recommended is not None:
         names = ", ".join(_name(trial, confirmation) for trial in confirmation.tied)
+        is_kept = confirmation.recommended is confirmation.default
         lines.append(
-            f"Not distinguishable: {names}; {_name(confirmation.recommended, confirmation)} is the closest to the "
+            f"Not distinguishable: {names}."
+            if is_kept or confirmation.default is None
+            else f"Not distinguishable: {names}; {_name(confirmation.recommended, confirmation)} is the closest to the "
             f"default of those within {confirmation.tolerance:.1%} of the best."
-            if confirmation.default is not None
-            else f"Not distinguishable: {names}."
         )
     changes = [
         f"{_name(trial, confirmation)} from {observed:.4g} to {trial.value:.4g}"
@@ -331,11 +347,32 @@ def _confirmation_entries(
 def best_so_far(history: History) -> Array:
     """Return the best value after each evaluation in the user's unit, ``(n,)``; NaN before the first success.
 
-    Imported configurations outside the space do not count.
+    Imported configurations outside the space do not count, and neither do measurements that repeat an earlier
+    configuration for a control or a confirmation: the best of them is luck, not progress of the search.
     """
-    costs = np.where(history.where(Status.OK), history.costs, np.inf)
+    is_search = np.array([t.origin not in (CONTROL, CONFIRMATION) for t in history.trials], bool)
+    costs = np.where(history.where(Status.OK) & is_search, history.costs, np.inf)
     best: Array = np.minimum.accumulate(costs)
     return sign_of(history.direction) * np.where(np.isinf(best), np.nan, best)
+
+
+def read_noise(history: History) -> float | None:
+    """Return the typical relative spread of repeats of one configuration, or None without repeats.
+
+    It is the median over trials of standard deviation over mean; without trials of several repeats, over the
+    candidates of the confirmation.
+    """
+    spreads = [s for trial in history.trials if (s := relative_spread(trial)) is not None]
+    confirmation = None if spreads else read_confirmation(history)
+    candidates = () if confirmation is None else confirmation.candidates
+    spreads += [s for trial in candidates if (s := relative_spread(trial)) is not None]
+    return float(np.median(spreads)) if spreads else None
+
+
+def relative_spread(trial: Trial) -> float | None:
+    """Return the standard deviation of a trial's repeats over their mean; None with fewer than two, or a mean of 0."""
+    mean = float(np.mean(trial.repeats)) if len(trial.repeats) > 1 else 0.0
+    return float(np.std(trial.repeats, ddof=1)) / abs(mean) if mean else None
 
 
 def model_start(trials: Sequence[Trial]) -> int | None:

@@ -5,12 +5,14 @@ import os
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
-from baco_like import Optimizer, Space, cli
+from baco_like import MaxEvals, Optimizer, Ordinal, Space, cli, tune
 from baco_like.cli import arguments, watch
 from baco_like.journal.events import START
 from baco_like.journal.json_lines import JsonlJournal
+from baco_like.records import read_confirmation
 from baco_like.running.journal_view import JournalView, describe_progress
 from baco_like.running.lock import sole_runner
 
@@ -71,7 +73,8 @@ def test_show_prints_status_best_trials_and_failures(journal, capsys):
     assert code == 0
     assert "no process is running it" in text
     assert "8 of 8 evaluations, 0 pending; failures: compile 2" in text
-    assert "best: trial 0, time = 8 ms (default: 8 ms)" in text
+    assert "best: the default, trial 0, time = 8 ms" in text
+    assert "outlook: " in text
     table = text.split("\n\n")[1].splitlines()
     assert table[0].split() == ["trial", "time", "(ms)", "repeats", "tile", "order"]
     assert [line.split()[1:4] for line in table[1:]] == [["8", "1", "8"]] * 2
@@ -164,9 +167,44 @@ def test_ctrl_c_ends_the_watch(journal, monkeypatch):
     def sleep(_):
         raise KeyboardInterrupt
 
+    monkeypatch.setattr(JournalView, "find_runner", lambda view: [1])
     (page,) = watched(monkeypatch, journal, sleep)
     assert "Ctrl-C ends the watch" in page
     assert "best so far " in page
+
+
+def test_watch_of_an_ended_run_prints_once(journal, monkeypatch):
+    (page,) = watched(monkeypatch, journal, lambda _: pytest.fail("it waits for an ended run"))
+    assert page.strip().endswith("the run has ended")
+
+
+def test_show_has_one_row_per_configuration_with_its_confirmed_values(tmp_path, capsys):
+    journal = tmp_path / "run.jsonl"
+    space = Space({"x": Ordinal(list(range(1, 41)), default=40)})
+    rng = np.random.default_rng(0)
+    tune(
+        lambda trial: float((10 + trial["x"]) * rng.lognormal(0.0, 0.01)),
+        space,
+        stop=MaxEvals(30),
+        strategy="random_search",
+        storage=journal,
+        confirm_best=2,
+        confirm_evaluations=18,
+        progress=False,
+    )
+    code, text = shown(capsys, "show", journal, "--top", 5)
+    found = read_confirmation(JournalView(journal).history)
+    best, default = found.recommended, found.default
+    assert code == 0
+    assert f"30 of 30 evaluations, 0 pending, {found.measurements} measurements to" in text
+    assert f"best: trial {best.id}, value = {best.value:.4g} (default: {default.value:.4g})" in text
+    assert "speed-up over the default: " in text
+    assert "noise: repeats of one configuration spread by" in text
+    rows = [line.split() for line in text.split("\n\n")[1].splitlines()]
+    assert rows[0] == ["trial", "value", "repeats", "measured", "x"]
+    assert len({row[-1] for row in rows[1:]}) == len(rows) - 1 == 5
+    assert [row[3] for row in rows[1:4]] == ["again"] * 3
+    assert rows[1][:3] == [str(best.id), f"{best.value:.4g}", str(len(best.repeats))]
 
 
 def test_watch_prints_once_where_there_is_no_terminal(journal, capsys):

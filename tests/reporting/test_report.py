@@ -16,7 +16,7 @@ from baco_like.explanations import Dependence, DependencePoint
 from baco_like.journal import START, JsonlJournal
 from baco_like.reporting import build_report, results, understanding
 from baco_like.reporting.facts import RunFacts
-from baco_like.reporting.page import Heading, ReportChart, ReportTable
+from baco_like.reporting.page import Heading, ReportChart, ReportTable, show
 
 pytest.importorskip("altair")
 pytest.importorskip("vl_convert")
@@ -174,6 +174,16 @@ def test_only_choices_that_the_intervals_support_are_named(journal):
     assert f"tile = {one} or {other} (the winner has {has})." in beaten
     failing = answer(point(one, 1.0, 0.1, runs=0.2), point(has, 2.0, 0.1), point(other, 3.0, 0.1))
     assert f"tile = {has}." in failing
+
+
+def test_metrics_of_trials_beyond_a_limit_are_shown_as_whole_numbers(journal):
+    facts = RunFacts(journal)
+    assert any(trial["tile"] == 64 and trial.failure == "limit" for trial in facts.trials)
+    table = next(p for p in results.metrics_section(facts).parts if isinstance(p, ReportTable))
+    row = next(row for row in table.rows if row[0] == "size")
+    assert row[5] == 64.0
+    assert show(41234.0) == "41234"
+    assert show(0.5) == "0.5"
 
 
 def test_no_error_in_a_browser(text, tmp_path):

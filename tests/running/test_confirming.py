@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -14,12 +15,20 @@ from baco_like import MaxEvals, MaxTime, NoImprovement, Optimizer, Ordinal, Spac
 from baco_like.evaluators import FunctionEvaluator
 from baco_like.exceptions import BacoWarning, Infeasible
 from baco_like.journal import repair
-from baco_like.records import Objective, Outcome, Trial, read_confirmation
-from baco_like.records.confirmation import CandidateResults
+from baco_like.records import (
+    ConfirmationPlan,
+    History,
+    Objective,
+    Outcome,
+    Trial,
+    read_confirmation,
+)
+from baco_like.records.confirmation import CandidateResults, ConfirmationState
 from baco_like.running import confirming
 from baco_like.running.confirming import ConfirmationSettings, confirm_winner, leave_time
+from baco_like.running.progress import Display, TrialProgress
 from baco_like.running.stopping import time_limit
-from baco_like.running.summary import format_summary, summarise
+from baco_like.running.summary import best_so_far, format_summary, read_noise, summarise
 
 SPACE = Space({"x": Ordinal(list(range(1, 41)), default=40)})
 PLAIN: dict[str, Any] = {"strategy": "random_search", "progress": False, "seed": 3}
@@ -78,9 +87,11 @@ def test_everything_is_read_from_the_journal_alone(tmp_path: Path) -> None:
     assert len(again.trials) == len(result.trials), "a finished confirmation is not repeated"
     warm = Optimizer(SPACE, warm_start=path)
     assert len(warm.trials) == len(result.trials)
-    longer = tune(noisy(), SPACE, stop=MaxEvals(48), storage=path, **arguments)
+    longer = tune(noisy(), SPACE, stop=MaxEvals(38), storage=path, **arguments)
     assert longer.confirmation is not None
-    assert longer.optimizer.history.plan.start == 48, "new results are confirmed anew"
+    history = longer.optimizer.history
+    assert history.plan.start == len(result.trials) + 8, "new results are confirmed anew"
+    assert history.searched == 38, "measurements of a confirmation do not use up the budget"
 
 
 class Interrupt:
@@ -265,3 +276,103 @@ def test_candidates_are_the_best_by_observed_and_by_predicted_value() -> None:
     assert predicted is not None
     assert {30, predicted["x"]} <= set(best) | {predicted["x"]}
     assert len(best) == 2
+
+
+def results_of(*rows: list[float]) -> ConfirmationState:
+    """Return the state of a confirmation with these values; the default is the first candidate."""
+    configs = tuple({"x": 40 - k} for k in range(len(rows)))
+    results = [
+        CandidateResults(Trial(k, c), tuple(r))
+        for k, (c, r) in enumerate(zip(configs, rows, strict=True))
+    ]
+    plan = ConfirmationPlan(configs, tuple(range(len(rows))), 0)
+    return ConfirmationState(plan, tuple(results), "minimize", np.arange(float(len(rows))))
+
+
+def test_a_tied_default_is_kept() -> None:
+    """One burst of the default makes another candidate the winner, but the interval includes 1."""
+    noise = np.random.default_rng(1).lognormal(0.0, 0.01, (2, 8))
+    default, other = 36.9 * noise[0], 37.2 * noise[1]
+    default[5] = 60.77
+    found = results_of(list(default), list(other)).to_confirmation()
+    assert found.winner is not found.default
+    assert found.recommended is found.default
+    assert found.speedup is not None
+    assert found.speedup.low < 1.0 < found.speedup.high
+    space = History.start(SPACE)
+    summary = summarise(space, Objective()).with_confirmation(found)
+    assert summary.speedup == 1.0
+    text = format_summary(summary)
+    assert "No configuration is distinguishable from the default, which is kept." in text
+    assert "Speed-up over the default" not in text
+
+
+def test_a_default_that_is_shown_to_be_worse_is_not_kept() -> None:
+    noise = np.random.default_rng(1).lognormal(0.0, 0.01, (2, 8))
+    found = results_of(list(36.9 * noise[0]), list(18.0 * noise[1])).to_confirmation()
+    assert found.recommended is found.winner is not found.default
+
+
+def test_a_confirmed_recommendation_wins_until_the_search_continues() -> None:
+    optimizer = Optimizer(SPACE, strategy="random_search", noise="repeat")
+    for x, value in ((40, 10.0), (3, 9.0), (2, 5.0)):
+        if x != 40:  # the default comes first by itself
+            optimizer.enqueue({"x": x})
+        optimizer.observe(optimizer.suggest(), value)
+    optimizer.start_confirmation(ConfirmationPlan(({"x": 3}, {"x": 40}), (1, 0), 1))
+    for _ in range(4):
+        for x, value in ((40, 10.0), (3, 9.0)):
+            optimizer.observe(optimizer.measure_again({"x": x}, "confirmation"), value)
+    recommended = optimizer.recommend()
+    assert recommended is not None
+    assert recommended["x"] == 3, "a trial that was never confirmed does not win"
+    assert len(recommended.repeats) == 4
+    optimizer.observe(optimizer.suggest(), 4.0)
+    recommended = optimizer.recommend()
+    assert recommended is not None
+    assert recommended["x"] != 3 or len(recommended.repeats) < 4
+
+
+def test_repeats_of_a_confirmation_are_not_progress_of_the_search_but_tell_the_noise() -> None:
+    result = tune(
+        noisy(0.05), SPACE, stop=MaxEvals(20), confirm_best=2, confirm_evaluations=12, **PLAIN
+    )
+    history = result.optimizer.history
+    assert len(history) > history.searched == 20
+    assert len(set(best_so_far(history)[19:])) == 1
+    assert read_noise(history) == pytest.approx(0.05, rel=0.6)
+    assert MaxEvals(20).reason(history, 0.0)
+    assert MaxEvals(25).room(history) == 5
+
+
+def test_nothing_is_announced_without_a_success() -> None:
+    optimizer = Optimizer(SPACE, strategy="random_search")
+    optimizer.observe(optimizer.suggest(), failed="compile")
+    announced: list[int] = []
+    settings = ConfirmationSettings(evaluations=9)
+    evaluator = FunctionEvaluator(lambda trial: 1.0)
+    confirm_winner(optimizer, evaluator, settings, announce=lambda: announced.append(1))
+    assert not announced
+    optimizer.observe(optimizer.suggest(), 2.0)
+    confirm_winner(optimizer, evaluator, settings, announce=lambda: announced.append(1))
+    assert announced == [1]
+
+
+def test_a_run_without_results_does_not_name_none_as_a_failure() -> None:
+    assert (
+        format_summary(summarise(History.start(SPACE), Objective()))
+        == "0 evaluations, none succeeded"
+    )
+
+
+def test_progress_names_a_measurement_again_and_counts_the_search() -> None:
+    stream = io.StringIO()
+    shown = TrialProgress(Display(stream, 3))
+    optimizer = Optimizer(SPACE, strategy="random_search", noise="repeat")
+    for origin in (None, "confirmation", "control"):
+        trial = optimizer.suggest() if origin is None else optimizer.measure_again({"x": 4}, origin)
+        optimizer.observe(trial, 2.0)
+        shown.update(optimizer.history, optimizer.trials[-1])
+    lines = stream.getvalue().splitlines()
+    assert lines[0].startswith("1/3  best 2, this 2")
+    assert lines[-1].startswith("2/3  best 2, measured again 2")

@@ -345,17 +345,19 @@ def test_the_outlook_is_shown_now_and_then(monkeypatch):
     shown = {}
     for evaluations in range(1, 41):
         clock[0] += 10.0
-        shown[evaluations] = text.update(SimpleNamespace(evaluations=evaluations))
+        shown[evaluations] = text.update(
+            SimpleNamespace(evaluations=evaluations, searched=evaluations)
+        )
     assert shown[9] == ""
     assert shown[10] == shown[19] == ", expected in the 20 after evaluation 10: 2.1 % better"
     assert shown[40] == ", expected in the 20 after evaluation 40: 2.1 % better"
     assert computed == [10, 20, 30, 40]
-    at_45 = SimpleNamespace(evaluations=45)
+    at_45 = SimpleNamespace(evaluations=45, searched=45)
     assert text.update(at_45, left=0) == ""
     clock[0] += 1e4
-    at_55 = SimpleNamespace(evaluations=55)
+    at_55 = SimpleNamespace(evaluations=55, searched=55)
     assert text.update(at_55, left=5) == ", expected in the 5 after evaluation 55: 2.1 % better"
-    assert text.update(SimpleNamespace(evaluations=60)) == ""
+    assert text.update(SimpleNamespace(evaluations=60, searched=60)) == ""
 
 
 def test_the_progress_of_a_finished_search_has_no_outlook(monkeypatch):
@@ -375,7 +377,7 @@ def test_the_progress_of_a_finished_search_has_no_outlook(monkeypatch):
 def test_a_fast_run_spends_no_time_on_the_outlook(monkeypatch):
     monkeypatch.setattr(progress, "estimate_outlook", pytest.fail)
     text = progress.OutlookText()
-    assert text.update(SimpleNamespace(evaluations=100)) == ""
+    assert text.update(SimpleNamespace(evaluations=100, searched=100)) == ""
 
 
 def test_a_run_of_failures_shows_no_outlook(monkeypatch):
