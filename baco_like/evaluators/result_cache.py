@@ -60,6 +60,8 @@ class ResultCache:
     """
 
     def __init__(self, path: Path, context: Mapping[str, Any]) -> None:
+        if "\0" in str(path):
+            raise EvaluatorError(f"the cache {str(path)!r} has a null character in its name")
         self._path = path
         self._context = json.loads(json.dumps(dict(context)))
         text = json.dumps(self._context, sort_keys=True)

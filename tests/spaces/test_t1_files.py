@@ -91,3 +91,8 @@ def test_by_the_published_schema() -> None:
 def test_refused(space: Space, message: str) -> None:
     with pytest.raises(SpaceError, match=message):
         to_t1(space)
+
+
+def test_a_null_character_in_the_path_is_an_os_error():
+    with pytest.raises(OSError, match="null character"):
+        Space.from_t1("a\0b.json")

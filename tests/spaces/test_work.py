@@ -6,7 +6,8 @@ import pytest
 from baco_like import Real, Space, SpaceError
 from baco_like.constraints.expression import Expression
 from baco_like.parameters import Integer
-from baco_like.spaces.feasible import work
+from baco_like.spaces.feasible import growth, work
+from baco_like.spaces.feasible.conflict import quote
 
 NAMES = "abcdef"
 PRODUCT = f"{' * '.join(NAMES)} == {7919 * 7907}"
@@ -113,3 +114,46 @@ def test_groups_share_the_work_of_one_build(monkeypatch, rows):
     assert space.feasible.count is None
     assert sum(rows) < 2**19
     assert space.contains(space.sample(1, seed=1)[0])
+
+
+def test_an_error_names_at_most_twenty_constraints():
+    parameters = {name: Integer(1, 9) for name in NAMES}
+    text = quote([Expression(f"a != {i}", parameters) for i in range(2000)])
+    assert text.endswith("'a != 19' and 1980 others")
+
+
+def test_rejections_are_nested_a_few_times_only(monkeypatch):
+    limit(monkeypatch, LISTING=0)
+    constraints = [f"(a * b * c) % 1009 != {i}" for i in range(100)]
+    space = Space({name: list(range(1, 2001)) for name in "abc"}, constraints)
+    depth, factors = 0, space.feasible.factors
+    while hasattr(factors[0], "superset"):
+        depth, factors = depth + 1, factors[0].superset.factors
+    assert depth == 7  # 1, 1, 1, 4, 16, 64 and the rest
+    assert space.contains(space.sample(1, seed=1)[0])
+
+
+def test_a_conflict_of_many_constraints_on_draws_names_the_needed_ones():
+    constraints = [f"(x * y * {i + 1}) % 1 < 2" for i in range(50)]
+    message = refuse({"x": Real(0.0, 1.0), "y": Real(0.0, 1.0)}, [*constraints, "x + y > 3"])
+    assert "'x + y > 3'" in message
+    assert " and " not in message
+
+
+def test_the_memory_of_trees_is_bounded(monkeypatch):
+    names = [f"a{i}" for i in range(30)]
+    weights = [7919 ** (i % 7) % 10007 + i * i for i in range(30)]
+    total = " + ".join(f"{weight} * {name}" for weight, name in zip(weights, names, strict=True))
+    edges = []
+    extend = growth._extend
+
+    def count(*args):
+        node, value = extend(*args)
+        edges.append(len(node))
+        return node, value
+
+    monkeypatch.setattr(growth, "_extend", count)
+    limit(monkeypatch, MEMORY=2**20)
+    space = Space({name: [0, 1] for name in names}, [f"({total}) % 100003 < 50000"])
+    assert space.feasible.count is None
+    assert 0 < sum(edges) < 2**20 / 32

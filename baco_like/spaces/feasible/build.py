@@ -35,6 +35,10 @@ Permutations of up to 9 elements are listed: 9! < 2^20 < 10!.
 SMALL_TREE = 2**18
 """Most edges of a single tree of all order rules; larger ones are split into groups without common rules."""
 
+_SINGLY = 3
+"""Constraints that are moved one by one from listing to testing; then four times as many each time. Every move nests
+one rejection in another, and the calls for a draw grow exponentially with the depth."""
+
 Columns = Mapping[str, Ints]
 """The code columns of each parameter."""
 
@@ -99,8 +103,9 @@ def _factor(
     constraints: Sequence[Constraint],
     columns: Columns,
     work: BuildWork,
+    depth: int = 0,
 ) -> Factor | None:
-    """Return the feasible set of one group, or None if it is empty."""
+    """Return the feasible set of one group, inside this many rejections, or None if it is empty."""
     name, parameter = next(iter(parameters.items()))
     if not constraints:
         if parameter.cardinality == 1:
@@ -114,14 +119,15 @@ def _factor(
     orders = {(name,) for name, p in parameters.items() if p.width > 1}
     tested = [c for c in constraints if loose & set(c.parameters) and c.parameters not in orders]
     if tested:
-        return _reject(parameters, constraints, columns, tested, work)
+        return _reject(parameters, constraints, columns, tested, work, depth)
     with contextlib.suppress(TooLarge):
         return _list_group(parameters, constraints, columns, work)
     # Outside the handler: the exception would keep the tree that grew too large in memory.
-    # The constraint over the most combinations is tested: it prunes least while a tree grows.
+    # The constraints over the most combinations are tested: they prune least while a tree grows.
     sizes = {name: float(parameter.cardinality) for name, parameter in parameters.items()}
-    widest = max(constraints, key=lambda c: math.prod(sizes[name] for name in c.parameters))
-    return _reject(parameters, constraints, columns, [widest], work)
+    widest = sorted(constraints, key=lambda c: -math.prod(sizes[name] for name in c.parameters))
+    moved = 4 ** max(0, depth + 1 - _SINGLY)
+    return _reject(parameters, constraints, columns, widest[:moved], work, depth)
 
 
 def _permutation(
@@ -167,7 +173,8 @@ def _orders(
 
 
 def _without(constraints: Sequence[Constraint], removed: Sequence[Constraint]) -> list[Constraint]:
-    return [c for c in constraints if not any(c is other for other in removed)]
+    gone = {id(constraint) for constraint in removed}
+    return [c for c in constraints if id(c) not in gone]
 
 
 def _list_group(
@@ -194,10 +201,10 @@ def _list_group(
     rules = [
         bind(c, domains, work.listing).tabulated() for c in constraints if len(c.parameters) > 1
     ]
-    domains, rules = tighten(domains, rules)
+    domains, rules = tighten(domains, rules, work.listing)
     if any(domain.size == 0 for domain in domains):
         return None
-    chosen = choose_order([domain.size for domain in domains], rules)
+    chosen = choose_order([domain.size for domain in domains], rules, work.listing)
     tree = grow_tree(domains, rules, chosen, work.listing)
     if tree is None:
         return None
@@ -211,6 +218,7 @@ def _reject(
     columns: Columns,
     tested: Sequence[Constraint],
     work: BuildWork,
+    depth: int,
 ) -> Factor | None:
     """Return a factor that draws under the other constraints and tests these, or None if it is empty."""
     drawn = dict(parameters)
@@ -228,7 +236,7 @@ def _reject(
     inside = _place(drawn)
     factors: list[Factor] = []
     for members, rules in groups(drawn, _without(constraints, tested)):
-        factor = _factor(members, rules, inside, work)
+        factor = _factor(members, rules, inside, work, depth + 1)
         if factor is None:
             return None
         factors.append(factor)

@@ -22,6 +22,9 @@ _BLOCK = 2**12
 WORK = 2**22
 """Most candidates tested; a constraint that is still undecided then is named in the message."""
 
+_SHOWN = 20
+"""Most constraints in a message."""
+
 Empty = Callable[[Sequence[Constraint]], bool]
 """Returns whether no configuration satisfies some constraints, for certain."""
 
@@ -56,8 +59,11 @@ def minimal_conflict(constraints: Sequence[Constraint], empty: Empty) -> list[Co
 
 def quote(constraints: Sequence[Constraint]) -> str:
     """Return the constraints as messages show them."""
-    texts = (constraint.text for constraint in constraints)
-    return " and ".join(repr(text if len(text) <= 200 else f"{text[:197]}...") for text in texts)
+    texts = [constraint.text for constraint in constraints[:_SHOWN]]
+    shown = [repr(text if len(text) <= 200 else f"{text[:197]}...") for text in texts]
+    if len(constraints) > _SHOWN:
+        shown.append(f"{len(constraints) - _SHOWN} others")
+    return " and ".join(shown)
 
 
 def is_surely_empty(
@@ -87,10 +93,17 @@ def _tests(
         return []
     work = [WORK]
     return [
-        # Some parameter has no value that every single table allows.
-        lambda some: any(d.size == 0 for d in tighten(domains, [rules[id(c)] for c in some])[0]),
-        lambda some: _has_no_row(domains, [rules[id(c)] for c in some], work),
+        lambda some: _has_no_value(domains, [rules[id(c)] for c in some], allowed),
+        lambda some: _has_no_row(domains, [rules[id(c)] for c in some], work, allowed),
     ]
+
+
+def _has_no_value(domains: Sequence[ParameterDomain], rules: Sequence[Rule], allowed: Work) -> bool:
+    """Whether some parameter has no value that every single table allows; False also if that needs more work."""
+    try:
+        return any(domain.size == 0 for domain in tighten(domains, rules, allowed)[0])
+    except TooLarge:
+        return False
 
 
 def _has_no_order(name: str, parameter: Parameter, constraints: Sequence[Constraint]) -> bool:
@@ -101,11 +114,16 @@ def _has_no_order(name: str, parameter: Parameter, constraints: Sequence[Constra
         return False
 
 
-def _has_no_row(domains: Sequence[ParameterDomain], rules: Sequence[Rule], work: list[int]) -> bool:
+def _has_no_row(
+    domains: Sequence[ParameterDomain], rules: Sequence[Rule], work: list[int], allowed: Work
+) -> bool:
     """Whether no combination satisfies the rules; False also if the remaining work is used up before."""
     read = {i for rule in rules for i in rule.members}
     sizes = [domain.size for domain in domains]
-    chosen = [i for i in choose_order(sizes, rules) if i in read]
+    try:
+        chosen = [i for i in choose_order(sizes, rules, allowed) if i in read]
+    except TooLarge:
+        return False
     stack: list[tuple[int, dict[int, Ints], int]] = [(0, {}, 1)]
     while stack:
         level, columns, rows = stack.pop()

@@ -19,10 +19,16 @@ from baco_like.spaces.feasible.rules import (
     number_keys,
 )
 from baco_like.spaces.feasible.tree import Edges, Tree, finish_tree
-from baco_like.spaces.feasible.work import TooLarge, Work, row_cost
+from baco_like.spaces.feasible.work import CALL_COST, TooLarge, Work, row_cost
 
 MAX_EDGES = 2**24
-"""Most edges of one level (about 30 bytes each while the tree grows)."""
+"""Most edges of one level."""
+
+_EDGE_BYTES = 32
+"""Memory of an edge in the finished tree, with the arrays from which its level is made."""
+
+_GROWING_BYTES = 96
+"""Memory of an edge of the newest level while the paths with equal futures are found, without its columns."""
 
 MAX_CANDIDATES = 2**29
 """Most candidates that one level tests (about a minute if a constraint without a table is evaluated on all)."""
@@ -38,6 +44,9 @@ _SAMPLE = 2**12
 
 _STARTS = 4
 """Most first parameters that are tried; more gain little and cost time on spaces of many small groups."""
+
+_STEP_COST = 2**7
+"""Work for looking at one rule while an order is chosen: about 0.5 us."""
 
 _CANDIDATE_COST = 0.1
 """Cost of looking a candidate up in a table, relative to evaluating a constraint on it."""
@@ -70,6 +79,7 @@ def grow_tree(
         TooLarge: The tree has too many edges or takes too long.
     """
     work = Work() if work is None else work
+    memory = work.memory
     columns: _Columns = {}
     nodes, pending, bound = 1, list(rules), set[int]()
     levels: list[Edges] = []
@@ -77,7 +87,10 @@ def grow_tree(
         bound.add(new)
         ready = [rule for rule in pending if bound.issuperset(rule.members)]
         pending = [rule for rule in pending if not bound.issuperset(rule.members)]
-        node, value = _extend(domains, ready, columns, nodes, new, work)
+        # The columns of the nodes, of the edges and, at the end, of the children.
+        width = sum(column.itemsize for column in columns.values()) + 1
+        most = min(MAX_EDGES, memory / (_GROWING_BYTES + 3 * width))
+        node, value = _extend(domains, ready, columns, nodes, new, work, most)
         if len(node) == 0:
             return None
         still_read = bound.intersection(i for rule in pending for i in rule.members)
@@ -85,6 +98,8 @@ def grow_tree(
         child, columns, after = _children(domains, pending, below, len(node), work)
         levels.append(Edges(nodes, domains[new].size, node, value, child))
         nodes = after
+        memory -= len(node) * _EDGE_BYTES
+    work.memory = memory
     return finish_tree(levels)
 
 
@@ -95,10 +110,11 @@ def _extend(
     nodes: int,
     new: int,
     work: Work,
+    most: float,
 ) -> tuple[Ints, Ints]:
-    """Return node and value of the edges that bind one more parameter."""
+    """Return node and value of the edges that bind one more parameter; at most this many edges."""
     size = domains[new].size
-    if nodes * size > (MAX_CANDIDATES if ready else MAX_EDGES):
+    if nodes * size > (MAX_CANDIDATES if ready else most):
         raise TooLarge
     work.spend(nodes * size)
     lookups: list[_Lookup] = []
@@ -109,7 +125,7 @@ def _extend(
             asked.append(rule)
         else:
             lookups.append(lookup)
-            work.spend(nodes * size)
+            work.spend(nodes * size + CALL_COST)
     parts: list[tuple[Ints, Ints]] = []
     edges = 0
     for rows in _chunks(nodes, size):
@@ -123,7 +139,7 @@ def _extend(
         node = (local + rows.start).astype(np.int32)
         parts.append((node, value.astype(np.min_scalar_type(size))))
         edges += len(node)
-        if edges > MAX_EDGES:
+        if edges > most:
             raise TooLarge
     return np.concatenate([n for n, _ in parts]), np.concatenate([v for _, v in parts])
 
@@ -162,7 +178,7 @@ def _evaluate(
     rule: Rule, columns: _Columns, rows: slice, new: int, local: Ints, value: Ints, work: Work
 ) -> Mask:
     """Return whether a rule holds on candidates: pairs of a node, counted from the first row, and a value."""
-    work.spend(len(value) * row_cost(rule.constraint))
+    work.spend(len(value) * row_cost(rule.constraint) + CALL_COST)
     values = {
         domain.name: domain.column[value] if i == new else domain.column[columns[i][rows]][local]
         for i, domain in zip(rule.members, rule.domains, strict=True)
@@ -195,13 +211,20 @@ def _children(
     return child.astype(np.int32), {i: column[first] for i, column in below.items()}, count
 
 
-def choose_order(sizes: Sequence[int], rules: Sequence[Rule]) -> list[int]:
+def choose_order(
+    sizes: Sequence[int], rules: Sequence[Rule], work: Work | None = None
+) -> list[int]:
     """Return the members of a group in the order in which a tree should bind them.
 
     A node of the tree represents one combination of the values that incomplete constraints will still read, so an
     order is good if few parameters are open at any time (the width of a vertex separation, weighted by domain sizes
     and by the shares that the constraints allow).
+
+    Raises:
+        TooLarge: More work is needed; without `work` there is no limit.
     """
+    if work is not None:
+        work.spend(_STARTS * len(sizes) ** 2 / 2 * (len(rules) + 1) * _STEP_COST)
     logs = [math.log(size) for size in sizes]
     weighed = [
         (sum(1 << i for i in rule.members), math.log(max(rule.share, 1e-9)), rule.table is not None)

@@ -18,7 +18,7 @@ from baco_like.constraints.protocol import Constraint
 from baco_like.exceptions import SpaceError
 from baco_like.parameters.permutation_codes import Ranks
 from baco_like.parameters.protocol import Parameter
-from baco_like.spaces.feasible.conflict import minimal_conflict, quote
+from baco_like.spaces.feasible.conflict import quote
 from baco_like.spaces.feasible.feasible_set import FeasibleSet
 from baco_like.spaces.feasible.work import Work, row_cost
 
@@ -207,10 +207,22 @@ def build_rejection(
         batch = min(2 * batch, _BATCH)
     if passed == 0:
         few = _BATCH if work.left >= _BATCH * cost else min(tries, _FEW)
-        held = dict(zip(map(id, constraints), factor.held(superset.sample(few, rng)), strict=True))
-        core = minimal_conflict(
-            constraints,
-            lambda some: bool(some) and not np.all([held[id(c)] for c in some], axis=0).any(),
-        )
-        raise Hopeless(core, tries)
+        raise Hopeless(_needed(constraints, factor.held(superset.sample(few, rng))), tries)
     return replace(factor, passed=passed / tries)
+
+
+def _needed(constraints: Sequence[Constraint], held: Sequence[Mask]) -> list[Constraint]:
+    """Return constraints that together reject every row, without those that are not needed for this.
+
+    Args:
+        constraints: The constraints.
+        held: For each, which rows satisfy it; no row satisfies all.
+    """
+    core = list(zip(constraints, held, strict=True))
+    violated = np.sum(~np.array(held), axis=0)  # constraints of the core, for each row
+    for entry in list(core):
+        rest = violated - ~entry[1]
+        if len(core) > 1 and np.all(rest > 0):
+            core = [other for other in core if other is not entry]
+            violated = rest
+    return [constraint for constraint, _ in core]

@@ -8,7 +8,7 @@ the bound parts of its expression (for example the product, not its factors); an
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from baco_like._typing import Column, Ints, Mask
 from baco_like.constraints.expression import Expression
 from baco_like.constraints.language.partial_evaluation import Term
 from baco_like.spaces.feasible.rules import ParameterDomain, Rule, mixed_radix, number_keys
-from baco_like.spaces.feasible.work import Work
+from baco_like.spaces.feasible.work import CALL_COST, Work
 
 Numbering = tuple[Ints, int]
 """Numbers in ``range(k)``, ``(n,)``, and k."""
@@ -69,24 +69,50 @@ def number_futures(
                 raw.update(bound)
             else:
                 terms |= {term.node: term for term in known}
-    numberings = [(positions[i], domains[i].size) for i in sorted(raw)]
+    return _together(_numberings(domains, pending, positions, raw, terms, n, work), n)
+
+
+def _numberings(
+    domains: Sequence[ParameterDomain],
+    pending: Sequence[Rule],
+    positions: Mapping[int, Ints],
+    raw: set[int],
+    terms: Mapping[Any, Term],
+    n: int,
+    work: Work,
+) -> Iterator[Numbering]:
+    """Yield what the futures depend on, one at a time: an array may have 100 MB.
+
+    Args:
+        domains: As in `number_futures`, like `pending`, `positions`, `n` and `work`.
+        pending: The rules.
+        positions: The positions.
+        raw: Domains whose positions matter.
+        terms: Parts of expressions whose values matter.
+        n: The number.
+        work: The work.
+    """
+    for i in sorted(raw):
+        work.spend(n + CALL_COST)
+        yield positions[i], domains[i].size
     for rule in pending:
         if rule.table is not None and not raw.issuperset(set(rule.members) & positions.keys()):
-            numberings.append(_slices(rule, rule.table, positions))
+            yield _slices(rule, rule.table, positions, work)
     by_name = {domains[i].name: (domains[i].column, positions[i]) for i in positions}
     named = {domains[i].name for i in raw}
     for term in terms.values():
         if not term.names <= named:
             rows = min(len(by_name[name][0]) for name in term.names) if len(term.names) == 1 else n
             work.spend(rows * term.cost + n * _SORT_COST)
-            numberings += _values(term, by_name)
-    return _together(numberings, n)
+            yield from _values(term, by_name)
 
 
-def _slices(rule: Rule, table: Mask, positions: Mapping[int, Ints]) -> Numbering:
+def _slices(rule: Rule, table: Mask, positions: Mapping[int, Ints], work: Work) -> Numbering:
     """Number the slices of a rule's table that the bound positions select; equal slices get the same number."""
     axes = [axis for axis, member in enumerate(rule.members) if member in positions]
     sizes = [rule.sizes[axis] for axis in axes]
+    rows = len(positions[rule.members[axes[0]]]) if axes else 0
+    work.spend(table.size + math.prod(sizes) * _SORT_COST + rows * len(axes) + CALL_COST)
     table = np.moveaxis(table, axes, range(len(axes))).reshape(math.prod(sizes), -1)
     distinct, number = np.unique(np.packbits(table, axis=1), axis=0, return_inverse=True)
     selected = mixed_radix([positions[rule.members[axis]] for axis in axes], sizes)
@@ -137,7 +163,7 @@ def _distinct(values: Column) -> Numbering:
     return number, len(unique)
 
 
-def _together(numberings: Sequence[Numbering], n: int) -> Numbering:
+def _together(numberings: Iterable[Numbering], n: int) -> Numbering:
     """Number the combinations of several numberings."""
     key, size = np.zeros(n, dtype=np.int64), 1
     for number, count in numberings:

@@ -17,7 +17,7 @@ from baco_like.parameters.permutation_codes import (
     permutations_from_ranks,
 )
 from baco_like.parameters.protocol import Parameter, ParameterKind
-from baco_like.spaces.feasible.work import Work, row_cost
+from baco_like.spaces.feasible.work import CALL_COST, Work, row_cost
 
 TABLE_LIMIT = 2**15
 """Most combinations of values for which a constraint is evaluated once on all of them."""
@@ -125,7 +125,8 @@ class Rule:
         Raises:
             TooLarge: More work is needed than is left.
         """
-        self.work.spend(len(positions[self.members[0]]) * row_cost(self.constraint))
+        rows = len(positions[self.members[0]])
+        self.work.spend(rows * row_cost(self.constraint) + CALL_COST)
         members = zip(self.members, self.domains, strict=True)
         columns = {domain.name: domain.column[positions[i]] for i, domain in members}
         return np.asarray(self.constraint.holds(columns), dtype=np.bool_)
@@ -150,13 +151,18 @@ def bind(
 
 
 def tighten(
-    domains: Sequence[ParameterDomain], rules: Sequence[Rule]
+    domains: Sequence[ParameterDomain], rules: Sequence[Rule], work: Work | None = None
 ) -> tuple[list[ParameterDomain], list[Rule]]:
     """Drop values that some table never allows, until every value is allowed by every table; merge tables.
 
     Returns:
         The smaller domains (empty ones if the rules contradict each other), and the rules over them.
+
+    Raises:
+        TooLarge: More work is needed; without `work` there is no limit.
     """
+    work = Work() if work is None else work
+    work.spend(len(rules) * CALL_COST)
     tables: dict[tuple[int, ...], Mask] = {}
     for rule in rules:
         if rule.table is not None:
@@ -166,6 +172,7 @@ def tighten(
     while changed:
         changed = False
         for members, table in tables.items():
+            work.spend(table.size + CALL_COST)
             alive = table[np.ix_(*(kept[member] for member in members))]
             for axis, member in enumerate(members):
                 supported = alive.any(axis=tuple(i for i in range(alive.ndim) if i != axis))

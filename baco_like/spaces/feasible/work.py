@@ -14,14 +14,20 @@ from dataclasses import dataclass
 from baco_like.constraints.expression import Expression
 from baco_like.constraints.protocol import Constraint
 
-LISTING = 2**30
-"""Most work for listing tables and trees: about 5 s, 190 times the most of the recorded spaces (hotspot)."""
+LISTING = 2**29
+"""Most work for listing tables and trees: about 3 s, 90 times the most of the recorded spaces (hotspot)."""
 
-DRAWING = 2**30
+DRAWING = 2**29
 """Most work for finding random configurations in groups that cannot be listed."""
 
 EXPLAINING = 2**28
 """Most work for finding out which constraints contradict each other."""
+
+MEMORY = 2**29
+"""Most bytes for the trees of one build, with the arrays that are needed while they grow."""
+
+CALL_COST = 2**12
+"""Work of a few calls of NumPy on short arrays: about 15 us."""
 
 _OTHER_COST = 32
 """Work of a constraint that is not an expression, per row: a short Python function."""
@@ -37,9 +43,11 @@ class Work:
 
     Attributes:
         left: Operations.
+        memory: Bytes for trees.
     """
 
     left: float = math.inf
+    memory: float = math.inf
 
     def spend(self, operations: float) -> None:
         """Count operations before they are done.
@@ -64,7 +72,7 @@ class BuildWork:
     @classmethod
     def full(cls) -> BuildWork:
         """Return the work of a new build."""
-        return cls(Work(LISTING), Work(DRAWING), Work(EXPLAINING))
+        return cls(Work(LISTING, MEMORY), Work(DRAWING), Work(EXPLAINING))
 
 
 def row_cost(constraint: Constraint) -> int:

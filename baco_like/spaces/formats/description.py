@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -68,6 +69,8 @@ def json_object(source: str | Path | Mapping[str, Any], what: str) -> Mapping[st
     if isinstance(source, Mapping):
         return source
     path = Path(source)
+    if "\0" in str(path):
+        raise OSError(errno.EINVAL, "its name has a null character", str(path))
     with path.open("rb") as file:
         content = file.read(MAX_FILE + 1)
     if len(content) > MAX_FILE:

@@ -453,3 +453,8 @@ def test_close_reaches_the_inner_one(wrap: str, tmp_path: Path) -> None:
     evaluator.submit(Trial(0, {"x": 1}))
     evaluator.close()
     assert (inner.closed, evaluator.collect(0.0)) == (1, [])
+
+
+def test_a_null_character_in_the_path_of_a_cache_is_an_evaluator_error():
+    with pytest.raises(EvaluatorError, match="null character"):
+        ResultCache(Path("a\0b"), {})
