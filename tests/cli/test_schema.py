@@ -27,7 +27,7 @@ SNIPPETS = [
     text
     for page in sorted((ROOT / "docs").rglob("*.md"))
     for text in re.findall(r"```toml\n(.*?)```", page.read_text(), re.S)
-    if "[budget]" in text
+    if "[budget]" in text and "[evaluator" in text
 ]
 
 
