@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -376,3 +377,16 @@ def test_progress_names_a_measurement_again_and_counts_the_search() -> None:
     lines = stream.getvalue().splitlines()
     assert lines[0].startswith("1/3  best 2, this 2")
     assert lines[-1].startswith("2/3  best 2, measured again 2")
+
+
+def test_a_history_that_is_extended_twice_counts_its_own_search() -> None:
+    optimizer = Optimizer(SPACE, strategy="random_search", noise="repeat")
+    optimizer.observe(optimizer.suggest(), 2.0)
+    trial = optimizer.measure_again({"x": 4}, "confirmation")
+    before = optimizer.history
+    for value in (3.0, 4.0):  # the second one copies the shared rows
+        after, _ = before.complete([Outcome.success(trial.id, (value,))])
+        assert (after.evaluations, after.searched) == (2, 1)
+    (again,) = Optimizer(SPACE, strategy="random_search").suggest(1)
+    copied, _ = after.complete([Outcome.success(99, (1.0,))], {99: (replace(again, id=99), None)})
+    assert copied.searched == 2
