@@ -15,7 +15,7 @@ from baco_like.constraints.expression import Expression
 from baco_like.constraints.protocol import Constraint
 
 LISTING = 2**29
-"""Most work for listing tables and trees: about 3 s, 90 times the most of the recorded spaces (hotspot)."""
+"""Most work for listing tables and trees: about 3 s; the recorded spaces need far less."""
 
 DRAWING = 2**29
 """Most work for finding random configurations in groups that cannot be listed."""
