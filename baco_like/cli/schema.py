@@ -13,7 +13,7 @@ from baco_like.cli.run_file_reference import PAGE, kind_text
 from baco_like.evaluators import registry
 from baco_like.evaluators.command.flags import FLAGS_KEYS
 from baco_like.evaluators.settings_table import Key, describe, key_shape, table_shape
-from baco_like.parameters.registry import PARAMETER_TYPES
+from baco_like.parameters.registry import BUILT_IN_TYPES
 from baco_like.strategies.registry import STRATEGIES
 
 
@@ -27,7 +27,7 @@ def json_schema() -> dict[str, Any]:
     """Return the JSON Schema (draft 7) of a run file, with all registered parameter types and strategies."""
     parameter = _by_choice(
         Key("type", {}, "type of the parameter", required=True),
-        {name: keys.parameter_keys(name) for name in PARAMETER_TYPES},
+        {name: keys.parameter_keys(name) for name in BUILT_IN_TYPES},
     )
     evaluator = _by_choice(
         Key("kind", {}, "what runs the configurations", required=True),
@@ -95,7 +95,7 @@ def reference() -> str:
         f"### `{name}`\n\n{kind_text(name)}\n\n{_markdown(own)}"
         for name, own in registry.KEYS.items()
     ]
-    types = [f"### `{name}`\n\n{_markdown(keys.parameter_keys(name))}" for name in PARAMETER_TYPES]
+    types = [f"### `{name}`\n\n{_markdown(keys.parameter_keys(name))}" for name in BUILT_IN_TYPES]
     strategies = ["| strategy | settings with their defaults |", "|---|---|"]
     for name in STRATEGIES:
         settings = ", ".join(

@@ -28,7 +28,8 @@ PARAMETER_TYPES: dict[str, Callable[..., Parameter]] = {
 }
 """The types by name. A type of this package is an entry here; `register_parameter` adds all others."""
 
-_BUILT_IN = frozenset(PARAMETER_TYPES)
+BUILT_IN_TYPES = tuple(PARAMETER_TYPES)
+"""The types of this package."""
 
 TYPE_NAMES.update({make: name for name, make in PARAMETER_TYPES.items()})
 
@@ -45,7 +46,7 @@ def register_parameter(type_name: str, make: Callable[..., Parameter]) -> None:
     Raises:
         SpaceError: The name belongs to one of the five types of this package.
     """
-    if type_name in _BUILT_IN:
+    if type_name in BUILT_IN_TYPES:
         raise SpaceError(f"parameter type {type_name!r} is built in; choose another name")
     PARAMETER_TYPES[type_name] = make
     TYPE_NAMES[make] = type_name

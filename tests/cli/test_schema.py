@@ -14,6 +14,8 @@ from baco_like.cli import run_file as runfile
 from baco_like.cli.schema import json_schema, reference
 from baco_like.evaluators import registry
 from baco_like.exceptions import BacoError
+from baco_like.parameters import Integer
+from baco_like.parameters.registry import PARAMETER_TYPES
 from baco_like.strategies import STRATEGIES, create_strategy, default_settings
 
 jsonschema = pytest.importorskip("jsonschema")
@@ -39,6 +41,11 @@ def test_the_reference_page_is_the_generated_one() -> None:
     page = (ROOT / "docs" / "reference" / "run_file.md").read_text()
     assert page == reference(), "run: baco-like schema --reference > docs/reference/run_file.md"
     assert not re.search(r"<[A-Z_]+>", page)
+
+
+def test_a_users_parameter_type_leaves_the_page_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(PARAMETER_TYPES, "mine", Integer)
+    assert "mine" not in reference()
 
 
 def test_the_command_prints_both(capsys: pytest.CaptureFixture[str]) -> None:
