@@ -171,13 +171,15 @@ def _refuse_stopped(fd: int, path: Path) -> None:
 
 def find_holders(fd: int) -> list[int]:
     """Return the processes that hold the ``flock`` of an open file; none on systems without /proc/locks."""
-    inode = str(os.fstat(fd).st_ino)
+    status = os.fstat(fd)
+    file = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}:{status.st_ino}"
     with suppress(OSError):
         # 1: FLOCK ADVISORY WRITE <process> <device>:<inode> 0 EOF
         locks = [line.split() for line in Path("/proc/locks").read_text().splitlines()]
-        return [
-            int(words[4])
-            for words in locks
-            if words[1] == "FLOCK" and words[5].rpartition(":")[2] == inode
+        flocks = [words for words in locks if words[1] == "FLOCK"]
+        # Some file systems (overlay, btrfs) show another device here than `fstat`; then the inode has to suffice.
+        same = [words for words in flocks if words[5] == file] or [
+            words for words in flocks if words[5].rpartition(":")[2] == str(status.st_ino)
         ]
+        return list(dict.fromkeys(int(words[4]) for words in same))
     return []

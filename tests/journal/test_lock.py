@@ -8,13 +8,14 @@ import stat
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
 from baco_like import Optimizer
 from baco_like.exceptions import JournalError
 from baco_like.journal import lock
-from baco_like.journal.lock import locked
+from baco_like.journal.lock import find_holders, locked
 from baco_like.running.lock import sole_runner
 
 HOLD = """
@@ -127,3 +128,13 @@ def test_a_file_system_that_cannot_sync_a_folder_is_usable(tmp_path, monkeypatch
 def test_readers_do_not_wait_for_each_other(path):
     with locked(path, os.O_RDONLY, fcntl.LOCK_SH), locked(path, os.O_RDONLY, fcntl.LOCK_SH) as fd:
         assert fd > 0
+
+
+@pytest.mark.skipif(not Path("/proc/locks").exists(), reason="needs /proc/locks")
+def test_a_process_with_two_locks_is_one_holder(tmp_path):
+    path = tmp_path / "shared.lock"
+    path.touch()
+    with path.open() as first, path.open() as second:
+        fcntl.flock(first, fcntl.LOCK_SH)
+        fcntl.flock(second, fcntl.LOCK_SH)
+        assert find_holders(first.fileno()) == [os.getpid()]
