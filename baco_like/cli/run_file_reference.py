@@ -1,4 +1,4 @@
-"""The text around the tables of keys in the reference of the run file; ``<NAME>`` stands for a table."""
+"""The text around the tables of keys in the reference of the run file; ``<NAME>`` is replaced by a table."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ All other keys are settings of the strategy; an empty default is chosen by the s
 ## `[confirmation]`
 
 Measures the best configurations and the default again at the end, see
-[Confirm the winner](../evaluators.md#confirm-the-winner). Without this table, nothing is confirmed.
+[Confirm the winner](../evaluators.md#confirm-the-winner). Without this table, there is no confirmation.
 
 <CONFIRMATION>
 

@@ -26,7 +26,7 @@ _PER_SECOND = {"s": 1.0, "ms": 1e3, "us": 1e6, "µs": 1e6, "ns": 1e9}
 Shape = Mapping[str, Any]
 """JSON Schema of a value. The reader knows these keywords: ``type``, ``enum``, ``pattern``, ``minimum``,
 ``exclusiveMinimum``, ``exclusiveMaximum``, ``items``, ``minItems``, ``additionalProperties``, ``anyOf`` and ``title``,
-which messages and the reference show in place of their own words."""
+which messages and the reference show instead of a generated text."""
 
 ANY: Shape = {}
 TEXT: Shape = {"type": "string", "pattern": r"\S"}

@@ -282,7 +282,7 @@ class JournaledState:
 
 
 def _time_of(event: Event) -> Event:
-    """Return the Unix time for events of trials; reports read it, and nothing that is suggested depends on it."""
+    """Return the Unix time for events of trials; only reports read it, no suggestion depends on it."""
     return {"at": round(time.time(), 3)} if event["event"] in ("suggested", "observed") else {}
 
 

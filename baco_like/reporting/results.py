@@ -187,7 +187,7 @@ def end_section(facts: RunFacts) -> Section:
     answer = "Too few successes for an estimate."
     if explained is not None:
         outlook = explained.outlook
-        if not facts.has_constraints:  # the count is that of a larger space
+        if not facts.has_constraints:  # without the constraints, the space has more configurations
             outlook = replace(outlook, feasible=None, untried=None)
         answer = f"{outlook}."
     if runners := facts.view.find_runner():

@@ -25,7 +25,7 @@ def trial_commands(
         view: The journal.
         trial: The trial.
         folder: Folder of the run file, or None for that in the journal.
-        workdir: The folder that ``{workdir}`` stands for, or None for ``trial-N``.
+        workdir: The folder inserted for ``{workdir}``, or None for ``trial-N``.
 
     Raises:
         RunFileError: The journal is not of ``baco-like tune``, or its evaluator runs no commands.

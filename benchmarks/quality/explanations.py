@@ -6,7 +6,7 @@
 Every run has 100 evaluations of the default strategy. The exact importance is computed from the whole table: the same
 shares of variance, with costs above the median counting as the median. The rank correlation is Spearman's, averaged
 over the runs of a space; it is also given after rounding to whole percents, as the tables print them, because ranks of
-parameters that hardly matter are chance. Coverage is the share of exact values inside the 90 % intervals.
+parameters with a share near 0 are chance. Coverage is the share of exact values inside the 90 % intervals.
 
 The outlook is computed after 20, 30, ... 90 evaluations, and compared with the improvement that the next 10 evaluations
 found and with the one that was left to the optimum of the table. DIR as in `suite.py`.
@@ -83,7 +83,7 @@ def explained(columns: np.ndarray, y: np.ndarray) -> float:
 def one_job(
     name: str, seed: int, data: Path | None, budget: int, checked: Sequence[int], reference: bool
 ) -> runs.Row:
-    """Return the estimates of one run of ``budget`` evaluations, and what it found.
+    """Return the estimates of one run of ``budget`` evaluations, and the improvements that it found.
 
     The outlook is computed after each of the numbers in ``checked``, Optuna's importance if ``reference``.
     """

@@ -251,7 +251,7 @@ def forged(data: bytes, others: list[bytes], rng: random.Random) -> bytes:
         events = [json.loads(line) for line in lines]
         events[at] = document_changed({k: events[at][k] for k in events[at] if k != "crc"}, rng)
         for number, event in enumerate(events[at:], at):
-            # A changed prev is left as it is, and so is one of a journal without a chain.
+            # A changed prev stays changed, and a journal without a chain gets none.
             chain = {"prev": events[number - 1]["crc"]} if number > at and "prev" in event else {}
             rest = {k: v for k, v in event.items() if k != "crc"}
             text = json.dumps({"n": number, **rest, **chain}, separators=(",", ":"))[1:].encode()

@@ -3,7 +3,7 @@
     python benchmarks/speed/threads.py --data DIR [--repeats 15] [--busy 4]
 
 The space and the histories are those of `suggest.py` (the recorded 2-D convolution), the strategy is `auto`. Every
-number of threads is measured in a process of its own, because BLAS threads that wait for work use CPU time for a while
+number of threads is measured in a separate process, because BLAS threads that wait for work use CPU time for a while
 after it. `--busy` other processes that only count make the machine busy.
 """
 

@@ -193,7 +193,7 @@ def read_options(program: str, level: str = "-O2") -> CompilerOptions:
 
 @cache
 def probe_flags(program: str, level: str, *flags: str) -> Mapping[str, str]:
-    """Return the state of the compiler's options with these flags, for comparisons; nothing is compiled.
+    """Return the state of the compiler's options with these flags, for comparisons, without compiling.
 
     GCC prints its optimizers and target options, clang the command of its inner compiler (``-###``). A tool of LLVM
     prints neither: the states are empty.
@@ -222,7 +222,7 @@ def describe_compiler(settings: Mapping[str, Any]) -> str:
     """Return the first line of a compiler's ``--version``, or an empty text.
 
     Args:
-        settings: Settings of an evaluator. The compiler is their ``compiler``, that of ``flags``, or the first word of
+        settings: Settings of an evaluator. The compiler is ``compiler``, ``flags.compiler``, or the first word of
             ``build`` if it has the name of a known compiler: an unknown program is not started.
     """
     flags = settings.get("flags")

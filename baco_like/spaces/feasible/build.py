@@ -36,8 +36,8 @@ SMALL_TREE = 2**18
 """Most edges of a single tree of all order rules; larger ones are split into groups without common rules."""
 
 _SINGLY = 3
-"""Constraints that are moved one by one from listing to testing; then four times as many each time. Every move nests
-one rejection in another, and the calls for a draw grow exponentially with the depth."""
+"""Constraints that are moved from listing to testing one at a time; later moves take four times as many each. Every
+move nests one rejection in another, and the calls for a draw grow exponentially with the depth."""
 
 Columns = Mapping[str, Ints]
 """The code columns of each parameter."""
