@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shutil
 
 from baco_like._output import print_line
 from baco_like.running.journal_view import (
@@ -17,7 +18,8 @@ def run(args: argparse.Namespace) -> None:
     """Print the text."""
     view = JournalView(args.journal)
     if args.trial is None:
-        print_line(describe_run(view, args.top))
+        width = shutil.get_terminal_size((100, 24)).columns
+        print_line(describe_run(view, args.top, width))
         outlook = describe_outlook(view.history)
         if outlook:
             print_line(f"\n{outlook}")

@@ -51,4 +51,4 @@ def run(args: argparse.Namespace, sleep: Callable[[float], None] = time.sleep) -
 def _page(view: JournalView, top: int) -> str:
     width = shutil.get_terminal_size().columns
     drawn = describe_progress(view, width)
-    return describe_run(view, top) + (f"\n\n{drawn}" if drawn else "")
+    return describe_run(view, top, width) + (f"\n\n{drawn}" if drawn else "")

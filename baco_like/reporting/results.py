@@ -21,7 +21,7 @@ from baco_like.reporting.charts import (
 )
 from baco_like.reporting.facts import RunFacts
 from baco_like.reporting.page import Heading, Part, ReportTable, Section, show
-from baco_like.running.progress import first_line, in_words
+from baco_like.running.progress import group_failures, in_words
 from baco_like.running.summary import best_so_far, describe_confirmation, format_speedup
 
 _SHOWN = 15
@@ -283,11 +283,10 @@ def failure_section(facts: RunFacts) -> Section:
     if not failed:
         return Section("failures", question, f"Nothing failed.{extra}")
     answer = f"{len(failed)} of {len(trials)} evaluations failed: {in_words(facts.summary.failures)}.{extra}"
-    causes = Counter((str(t.failure), first_line(t)) for t in failed)
-    rows: list[list[object]] = []
-    for (word, message), count in causes.most_common(_SHOWN):
-        numbers = [t.id for t in failed if (t.failure, first_line(t)) == (word, message)]
-        rows.append([word, count, message[:300], ", ".join(map(str, numbers[:5]))])
+    rows: list[list[object]] = [
+        [word, len(same), message, ", ".join(str(t.id) for t in same[:5])]
+        for word, message, same in group_failures(failed)[:_SHOWN]
+    ]
     parts: list[Part] = [
         ReportTable(
             ["failure", "number", "first line of the log", "trials"], rows, "Most frequent causes"

@@ -6,8 +6,7 @@ Nothing here takes a lock, writes, or needs the strategy or the constraints of t
 from __future__ import annotations
 
 import os
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from baco_like._output import wrap_items
 from baco_like._threads import thread_limit
 from baco_like.evaluators.confirmation import different_configs
 from baco_like.exceptions import JournalError, SpaceError, TrialError
@@ -24,10 +24,10 @@ from baco_like.journal.lock import find_holders
 from baco_like.optimizer.predictions import why
 from baco_like.optimizer.setup import collector_paused
 from baco_like.optimizer.state import apply_events, initial_state
-from baco_like.records import History, Objective, Status, Trial, sign_of
+from baco_like.records import History, Objective, Trial, sign_of
 from baco_like.records.confirmation import read_confirmation
 from baco_like.records.drift import CONTROL
-from baco_like.running.progress import first_line, format_result, in_words
+from baco_like.running.progress import format_result, group_failures, in_words
 from baco_like.running.summary import (
     Summary,
     best_so_far,
@@ -73,9 +73,7 @@ class JournalView:
 
     def __init__(self, path: Path, *, with_constraints: bool = False) -> None:
         if not os.path.isfile(path):  # unlike Path.is_file, false for impossible names
-            raise JournalError(
-                f"{path} does not exist; name the journal of a run, such as runs/job/run.jsonl"
-            )
+            raise JournalError(f"{path} {_explain_missing(path)}")
         self.path = path
         self.suggested_at: dict[int, float] = {}
         self.observed_at: dict[int, float] = {}
@@ -158,6 +156,18 @@ class JournalView:
                     self.observed_at.update(dict.fromkeys(numbers, at))
 
 
+def _explain_missing(path: Path) -> str:
+    """Return why a path is no journal, with the journals in it if it is a folder."""
+    if not os.path.isdir(path):
+        return "does not exist; name the journal of a run, such as runs/job/run.jsonl"
+    found = sorted((*path.glob("*.jsonl"), *path.glob("*/*.jsonl")), key=os.path.getmtime)
+    if not found:
+        return (
+            "is a folder without a journal; name the journal of a run, such as runs/job/run.jsonl"
+        )
+    return f"is a folder; name the journal in it: {' or '.join(map(str, found[:-4:-1]))}"
+
+
 def _space_of(header: Header, with_constraints: bool) -> Space:
     if with_constraints:
         with suppress(SpaceError):  # a constraint in Python
@@ -169,9 +179,15 @@ def _space_of(header: Header, with_constraints: bool) -> Space:
 # Text -----------------------------------------------------------------------------------------------------------------
 
 
-def describe_run(view: JournalView, top: int) -> str:
-    """Return the status of a run, its best trials, and its failures with the first line of each log."""
-    parts = [_status(view), _best_table(view, top), _failures(view.history)]
+def describe_run(view: JournalView, top: int, width: int = 100) -> str:
+    """Return the status of a run, its best trials, and its failures with the first line of each log.
+
+    Args:
+        view: The journal.
+        top: Number of best trials.
+        width: Number of characters of a line of the table.
+    """
+    parts = [_status(view), _best_table(view, top, width), _failures(view.history)]
     return "\n\n".join(part for part in parts if part)
 
 
@@ -239,8 +255,11 @@ def describe_outlook(history: History) -> str:
     return ""
 
 
-def _best_table(view: JournalView, top: int) -> str:
-    """Return the best configurations, one line each: first those measured again by the confirmation, then others."""
+def _best_table(view: JournalView, top: int, width: int) -> str:
+    """Return the best configurations: first those measured again by the confirmation, then others.
+
+    Each parameter has a column; if that is too wide, a row has the values that differ from the default.
+    """
     history, objective = view.history, view.objective
     confirmation = read_confirmation(history)
     candidates = () if confirmation is None else confirmation.candidates
@@ -255,27 +274,44 @@ def _best_table(view: JournalView, top: int) -> str:
     if not best:
         return ""
     label = objective.name + (f" ({objective.unit})" if objective.unit else "")
-    names = list(dict.fromkeys(name for trial in best for name in trial))
-    source = ["measured"] if confirmed else []
-    rows = [["trial", label, "repeats", *source, *names]]
+    rows = [["trial", label, "repeats", *(["measured"] if confirmed else [])]]
     for trial in best:
-        values = [shown_value(trial.config.get(name, "-")) for name in names]
-        if confirmed:
-            values.insert(0, "again" if dict(trial.config) in again else "in search")
         number = str(trial.id) if trial.id >= 0 else "default"
-        rows.append([number, format_result(trial), str(len(trial.repeats)), *values])
-    return "\n".join(_aligned(rows))
+        rows.append([number, format_result(trial), str(len(trial.repeats))])
+        if confirmed:
+            rows[-1].append("again" if dict(trial.config) in again else "in search")
+    names = list(dict.fromkeys(name for trial in best for name in trial))
+    values = [[shown_value(trial.config.get(name, "-")) for name in names] for trial in best]
+    table = _aligned([[*row, *more] for row, more in zip(rows, [names, *values], strict=True)])
+    if max(map(len, table)) <= width:
+        return "\n".join(table)
+    return "\n".join(_with_changes(_aligned(rows), best, history.space.default_config, width))
+
+
+def _with_changes(
+    lines: Sequence[str], best: Sequence[Trial], default: Mapping[str, Any] | None, width: int
+) -> Iterator[str]:
+    """Yield the lines of a table with the values of each trial that differ from the default; all without one."""
+    indent = max(map(len, lines)) + 2
+    title = "values that differ from the default" if default else "values"
+    yield f"{lines[0]:<{indent}}{title}"
+    for line, trial in zip(lines[1:], best, strict=True):
+        changes = [
+            f"{name}={shown_value(value)}"
+            for name, value in trial.config.items()
+            if default is None or default.get(name) != value
+        ]
+        wrapped = wrap_items(changes, max(width - indent, 40), ", ") or ["none"]
+        yield f"{line:<{indent}}{wrapped[0]}"
+        yield from (" " * indent + more for more in wrapped[1:])
 
 
 def _failures(history: History) -> str:
     """Return how often each failure came: word, number, first line of the log, trials."""
-    failed = [t for t in history.trials if t.status is Status.FAILED]
-    causes = Counter((str(t.failure), first_line(t)) for t in failed)
     lines = []
-    for (word, message), count in causes.most_common():
-        numbers = [str(t.id) for t in failed if (t.failure, first_line(t)) == (word, message)]
-        shown = ", ".join(numbers[:5]) + (", ..." if count > 5 else "")
-        lines += [f"{word} {count} (trial {shown})", f"    {message}"]
+    for word, message, trials in group_failures(history.trials):
+        numbers = ", ".join(str(t.id) for t in trials[:5]) + (", ..." if len(trials) > 5 else "")
+        lines += [f"{word} {len(trials)} (trial {numbers})", f"    {message}"]
     return "\n".join(["failures:", *lines]) if lines else ""
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+import re
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Protocol, TextIO, final
 
@@ -18,6 +19,8 @@ from baco_like.records import History, Status, Trial
 from baco_like.records.confirmation import is_current
 from baco_like.records.drift import CONTROL, drift_notes
 from baco_like.running.stopping import OUTLOOK_EVERY
+
+_NUMBER = re.compile(r"\d+(\.\d+)?")
 
 _BAR_WITHOUT_ESTIMATE = "{l_bar}{bar}| {n_fmt}/{total_fmt} [{elapsed}{postfix}]"
 """A bar of tqdm for tasks with a time limit, which tqdm's estimate of the remaining time would ignore."""
@@ -276,3 +279,17 @@ def show_progress(
 def first_line(trial: Trial) -> str:
     """Return the first line of a failed trial's message, shortened."""
     return next(iter(trial.message.strip().splitlines()), "no message")[:300]
+
+
+def group_failures(trials: Iterable[Trial]) -> list[tuple[str, str, list[Trial]]]:
+    """Return the causes of failures, the most frequent first: word, first line of the first message, and the trials.
+
+    Messages that differ in numbers alone, such as an exceeded size, are one cause.
+    """
+    causes: dict[tuple[str, str], list[Trial]] = {}
+    for trial in trials:
+        if trial.status is Status.FAILED:
+            cause = str(trial.failure), _NUMBER.sub("#", first_line(trial))
+            causes.setdefault(cause, []).append(trial)
+    every = [(word, first_line(failed[0]), failed) for (word, _), failed in causes.items()]
+    return sorted(every, key=lambda cause: -len(cause[2]))

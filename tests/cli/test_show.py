@@ -244,6 +244,67 @@ def test_rebuild_runs_the_commands_of_any_trial(journal, tmp_path, capfd):
     assert "tile too large" in err
 
 
+def test_rebuild_sets_only_the_variables_that_the_commands_read(tmp_path, capsys):
+    values = "".join(f'[space.x{i}]\ntype = "ordinal"\nvalues = [1, 2]\n' for i in range(12))
+    for number, run, script in (
+        (1, "./run", "echo time: $BACO_X3"),  # all are in the environment alone
+        (2, "./run " + " ".join(f"{{x{i}}}" for i in range(12)), "echo time: $BACO_X3"),
+        (3, "./run " + " ".join(f"{{x{i}}}" for i in range(12)), "echo time: $4"),
+    ):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        (folder / "run").write_text(f"#!/bin/sh\n{script}\n")
+        (folder / "run").chmod(0o755)
+        table = f'kind = "command"\nrun = "{run}"\nmeasure = "regex"\npattern = "time: (.*)"\n'
+        text = (
+            f'{values}[objective]\nname = "time"\n[evaluator]\n{table}[budget]\nevaluations = 2\n'
+        )
+        (folder / "job.toml").write_text(text)
+        assert cli.main(["tune", str(folder / "job.toml"), "--out", str(folder / "out")]) == 0
+        _, script = shown(capsys, "rebuild", folder / "out" / "run.jsonl")
+        read = {w.split("=")[0] for w in script.split() if w.startswith("BACO_X")}
+        assert read == [{f"BACO_X{i}" for i in range(12)}, {"BACO_X3"}, set()][number - 1]
+        assert all(len(line) < 100 for line in script.splitlines() if "/" not in line)
+        done = subprocess.run(["sh"], input=script, capture_output=True, text=True, check=True)
+        best = JournalView(folder / "out" / "run.jsonl").winner()
+        assert float(done.stdout.split()[1]) == best.value
+
+
+def test_show_of_many_parameters_prints_what_differs_from_the_default(tmp_path, capsys):
+    names = [f"parameter_{i}" for i in range(29)]
+    space = Space({name: Ordinal([1, 2, 3], default=2) for name in names})
+    opt = Optimizer(space, strategy="random_search", storage=tmp_path / "run.jsonl")
+    for value in (5.0, 2.0, 3.0):
+        opt.observe(opt.suggest(), value)
+    opt.observe(dict.fromkeys(names, 2) | {names[7]: 3}, 1.0)
+    _, text = shown(capsys, "show", tmp_path / "run.jsonl")
+    table = text.split("\n\n")[1].splitlines()
+    assert all(len(line) <= 100 for line in table)
+    assert table[0].endswith("values that differ from the default")
+    assert table[1].split()[3:] == ["parameter_7=3"]
+    listed = " ".join(table).replace(",", "").split()
+    differing = sum(value != 2 for trial in opt.trials for value in trial.config.values())
+    assert sum(word.startswith("parameter_") for word in listed) == differing
+
+
+def test_failures_that_differ_in_numbers_are_one_cause(tmp_path, capsys):
+    opt = Optimizer(Space({"a": [1, 2, 3]}), storage=tmp_path / "run.jsonl")
+    for size in (41000, 52000.5):
+        opt.observe(opt.suggest(), failed="limit", message=f"size = {size}")
+    opt.observe(opt.suggest(), failed="compile", message="no rule")
+    _, text = shown(capsys, "show", tmp_path / "run.jsonl")
+    assert "limit 2 (trial 0, 1)\n    size = 41000\ncompile 1 (trial 2)" in text
+
+
+def test_show_of_a_folder_names_its_journals(folder, tmp_path, capsys):
+    assert cli.main(["show", str(folder / "out")]) == 2
+    assert f"is a folder; name the journal in it: {folder / 'out' / 'run.jsonl'}" in (
+        capsys.readouterr().err
+    )
+    assert cli.main(["show", str(tmp_path)]) == 2
+    assert "is a folder without a journal" in capsys.readouterr().err
+
+
 def test_best_json_has_the_commands(folder):
     best = json.loads((folder / "out" / "best.json").read_text())
     commands = best["commands"]

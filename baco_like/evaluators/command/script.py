@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from baco_like._output import open_regular_file, wrap_items
 from baco_like.evaluators.command.evaluator import CommandBench, Commands
 from baco_like.evaluators.protocol import Evaluator, unwrap
 from baco_like.evaluators.staged import StagedEvaluator
+
+_SCRIPT_BYTES = 2**20
+"""Most bytes of a file that are searched for the names of environment variables."""
 
 
 @dataclass(frozen=True)
@@ -22,12 +27,14 @@ class ProgramCommands:
         workdir: The folder inserted for ``{workdir}``.
         environment: Environment variables in addition to the user's.
         stages: The words of each command, by stage: ``build``, ``run``, ``check``.
+        required: The variables of parameters that no placeholder inserts: only the environment has their values.
     """
 
     folder: Path
     workdir: str
     environment: Mapping[str, str]
     stages: Mapping[str, Sequence[str]]
+    required: Collection[str] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return the commands in the form of ``best.json``, quoted for a shell."""
@@ -35,11 +42,28 @@ class ProgramCommands:
         return {"folder": str(self.folder), **lines, "environment": dict(self.environment)}
 
     def to_script(self) -> str:
-        """Return a shell script that runs the commands."""
-        names = [f"export {name}={shlex.quote(v)}" for name, v in self.environment.items()]
+        """Return a shell script that runs the commands.
+
+        It sets the variables that the commands can read: the required ones, and those whose names occur in the words
+        of a command or in a file that a word names, such as a script or a source.
+        """
+        texts = list(self._texts())
+        read = [n for n in self.environment if n in self.required or any(n in t for t in texts)]
+        assigned = [f"{name}={shlex.quote(self.environment[name])}" for name in read]
+        exported = [" \\\n  ".join(wrap_items(["export", *assigned], 96))] if read else []
+        left = len(self.environment) - len(read)
+        note = f"# --run also sets {left} variables, BACO_NAME, that these commands do not name"
         commands = [shlex.join(words) for words in self.stages.values()]
         make = f"mkdir -p {shlex.quote(self.workdir)}"
-        return "\n".join(["set -e", f"cd {shlex.quote(str(self.folder))}", make, *names, *commands])
+        begin = ["set -e", f"cd {shlex.quote(str(self.folder))}", make]
+        return "\n".join([*begin, *([note] if left else []), *exported, *commands])
+
+    def _texts(self) -> Iterator[str]:
+        """Yield the words of the commands, and the files that they name."""
+        for word in {word for words in self.stages.values() for word in words}:
+            yield word
+            with suppress(OSError, ValueError), open_regular_file(self.folder / word) as file:
+                yield file.read(_SCRIPT_BYTES).decode(errors="replace")
 
 
 def program_commands(
@@ -56,8 +80,13 @@ def program_commands(
     if commands is None:
         return None
     texts, environment = commands.texts(config, workdir)
-    stages = {stage: template.fill(texts) for stage, template in commands.by_stage().items()}
-    return ProgramCommands(commands.folder.resolve(), workdir, environment, stages)
+    templates = commands.by_stage()
+    stages = {stage: template.fill(texts) for stage, template in templates.items()}
+    inserted = {"workdir"}.union(*(template.placeholders for template in templates.values()))
+    if commands.flags is not None and "flags" in inserted:
+        inserted |= set(commands.flags.parameters)
+    required = [v for name, v in commands.variables.items() if name not in {*inserted, "flags"}]
+    return ProgramCommands(commands.folder.resolve(), workdir, environment, stages, required)
 
 
 def metric_names(evaluator: Evaluator) -> tuple[str, ...] | None:
