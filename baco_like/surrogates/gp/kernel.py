@@ -133,11 +133,18 @@ def distance_factor(b: Features) -> tuple[Array, Array]:
     return centre, np.vstack([-2.0 * b.T, np.ones(len(b)), np.einsum("ij,ij->i", b, b)])
 
 
-def distance_rows(a: Features, centre: Array) -> Array:
-    """Return the left factor of the squared distances of ``a``, ``(m, k + 2)``; one product gives all three terms."""
+def distance_rows(a: Features, centre: Array, scales: Array | None = None) -> Array:
+    """Return the left factor of the squared distances of ``a``, ``(m, k + 2)``; one product gives all three terms.
+
+    Args:
+        a: Features, ``(m, k)``.
+        centre: See `distance_factor`.
+        scales: Factors of the features, ``(k,)``; None if ``a`` is scaled already.
+    """
     m, k = a.shape
     left = np.empty((m, k + 2))
-    centred = np.subtract(a, centre, out=left[:, :k])
+    scaled = a if scales is None else np.multiply(a, scales, out=left[:, :k])
+    centred = np.subtract(scaled, centre, out=left[:, :k])
     np.einsum("ij,ij->i", centred, centred, out=left[:, k])
     left[:, k + 1] = 1.0
     return left

@@ -115,7 +115,7 @@ class GPModel:
 
         m, n = len(codes), len(self.rows)
         centre, right, alpha, triangle = self._factors
-        left = distance_rows(self.scaled_features(codes), centre)
+        left = distance_rows(self.space.features(codes), centre, self.scales)
         mean, variance = np.empty(m), np.empty(m)
         size = max(1, min(m, BLOCK // max(n, 1)))
         first, second = np.empty((size, n)), np.empty((size, n))
