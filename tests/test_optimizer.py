@@ -785,6 +785,21 @@ def test_columns_of_parameters_are_never_overwritten():
     assert (row["trial_value"], row["trial_id"], row["trial_status"]) == (0.5, 0, "ok")
 
 
+def test_columns_are_never_overwritten_by_metrics(tmp_path):
+    opt = Optimizer({"x": [1, 2, 3]}, objective="sem", strategy="random_search")
+    metrics = {"sem": 5.0, "x": 6.0, "id": 7.0, "status": 8.0}
+    opt.complete([Outcome.success(opt.suggest().id, (0.5,), metrics=metrics)])
+    (row,) = opt.to_dataframe().to_dict("records")
+    assert (row["sem"], row["x"], row["id"], row["status"]) == (0.5, opt.trials[0]["x"], 0, "ok")
+    assert (row["trial_x"], row["trial_id"], row["trial_status"]) == (6.0, 7.0, 8.0)
+    assert row["trial_trial_sem"] == 5.0
+    opt.export("t4", tmp_path / "t4.json")
+    (result,) = json.loads((tmp_path / "t4.json").read_text())["results"]
+    assert [m["value"] for m in result["measurements"] if m["name"] == "sem"] == [0.5]
+    again = Optimizer({"x": [1, 2, 3]}, objective="sem", warm_start=tmp_path / "t4.json")
+    assert again.trials[0].metrics == metrics
+
+
 def test_a_trial_travels_to_other_processes(opt):
     trial = pickle.loads(pickle.dumps(opt.suggest()))
     assert dict(trial) == dict(opt.pending[0])

@@ -18,7 +18,7 @@ from typing import Any
 
 from baco_like._checks import nesting_depth
 from baco_like.cli import run_file_keys as keys
-from baco_like.evaluators import Evaluator, Flags, registry
+from baco_like.evaluators import Evaluator, Flags, ReplayEvaluator, registry, unwrap
 from baco_like.evaluators.command import describe_compiler, metric_names
 from baco_like.evaluators.settings_table import Key, Table, choice, suggestion
 from baco_like.exceptions import RunFileError, SpaceError
@@ -178,7 +178,7 @@ def read(path: str | Path, *, large: bool = False) -> RunFile:
     _check_slow_ratio(run_file)
     _check_default(run_file.space)
     with contextlib.closing(run_file.create_evaluator()) as evaluator:
-        _check_limits(run_file, evaluator)
+        _check_metrics(run_file, evaluator)
     return run_file
 
 
@@ -349,17 +349,28 @@ def _read_limits(table: Table) -> tuple[str, ...]:
         raise SpaceError(f"{table.label('limits')}: {error}") from None
 
 
-def _check_limits(run_file: RunFile, evaluator: Evaluator) -> None:
-    """Reject a limit on a metric that the commands do not measure; the output of a JSON program decides its names."""
-    names = metric_names(evaluator)
-    if names is None or not run_file.limits:
+def _check_metrics(run_file: RunFile, evaluator: Evaluator) -> None:
+    """Reject a metric with the name of something else, and a limit on a metric that is not measured.
+
+    Where the names are unknown before the first result (a program that prints JSON, for example), `Limits.judge` checks
+    the limits at the first success, and tables rename the metric.
+    """
+    inner = unwrap(evaluator)
+    is_recorded = isinstance(inner, ReplayEvaluator)
+    names = inner.metric_names if isinstance(inner, ReplayEvaluator) else metric_names(evaluator)
+    if names is None:
         return
-    known = (run_file.objective.name, *names)
+    objective = run_file.objective.name
+    for name in () if is_recorded else names:
+        if name == objective or name in run_file.space.parameters:
+            owner = "the objective" if name == objective else "a parameter"
+            raise RunFileError(f"[evaluator] the metric {name!r} has the name of {owner}; rename it")
+    known = (objective, *names)
     for name in Limits(run_file.limits).names:
         if name not in known:
+            way = "" if is_recorded else "; add it to [evaluator.metrics] if it is another metric"
             raise RunFileError(
-                f"[constraints] limits: {name!r} is not measured; {suggestion(name, known)}; add it to "
-                "[evaluator.metrics] if it is another metric"
+                f"[constraints] limits: {name!r} is not measured; {suggestion(name, known)}{way}"
             )
 
 

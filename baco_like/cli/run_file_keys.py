@@ -88,7 +88,7 @@ BUDGET = (
         "`{ evaluations = 50, percent = 0.5 }`: by less than 0.5 %; "
         "see [the outlook](../explain.md#stop-when-little-is-left)",
     ),
-    Key("max_failures", whole(1), "end after so many failures"),
+    Key("max_failures", whole(1), "end after so many failures; a configuration beyond a limit is none"),
     Key(
         "identical_failures",
         whole(0),
@@ -122,7 +122,8 @@ CONFIRMATION = (
     Key(
         "evaluations",
         {"title": "a whole number, or a share below 1", "anyOf": [whole(1), SHARE]},
-        "largest number of measurements, or a share of the run's evaluations",
+        "largest number of measurements, or a share of the run's evaluations, but then at least 15 (or as many as the "
+        "run has evaluations)",
         default=0.1,
     ),
     Key("confidence", SHARE, "probability of the intervals and of the ranking", default=0.95),

@@ -122,7 +122,8 @@ def _run_and_confirm(
         reason, confirmation = None, read_confirmation(optimizer.history)
     except BaseException:
         with contextlib.suppress(BacoError):  # the error that ended the run is reported instead
-            _write_results(run_file, optimizer, evaluator, folder)
+            if optimizer.history.evaluations:
+                _write_results(run_file, optimizer, evaluator, folder)
         raise
     _write_results(run_file, optimizer, evaluator, folder, confirmation)
     return reason

@@ -107,6 +107,12 @@ class ReplayEvaluator:
             capacity=values["capacity"],
         )
 
+    @property
+    def metric_names(self) -> tuple[str, ...]:
+        """The names of all recorded metrics."""
+        named = (name for outcome in self._recording.outcomes for name in outcome.metrics)
+        return tuple(dict.fromkeys(named))
+
     def submit(self, trial: Trial) -> None:
         """Start a trial on the simulated device that is free first."""
         outcome = self._outcome_of(trial)

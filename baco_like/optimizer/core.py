@@ -444,7 +444,8 @@ class Optimizer(Explanations):
     def to_dataframe(self) -> pd.DataFrame:
         """Return one row per observed trial: id, parameters, value, status, failure word and message, repeats, metrics.
 
-        The additional columns get the prefix ``trial_`` where a parameter has the same name.
+        The additional columns get the prefix ``trial_`` where a parameter has the same name, and so does a metric with
+        the name of any other column.
 
         Raises:
             MissingExtra: pandas is not installed.

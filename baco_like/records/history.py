@@ -147,6 +147,14 @@ class History:
         return self.evaluations - (bisect_left(rows, self._length) - bisect_left(rows, self.warm))
 
     @property
+    def is_search(self) -> Mask:
+        """Which observed trials are not measurements of a confirmation, (n,)."""
+        mask = np.ones(self._length, dtype=np.bool_)
+        rows = self._buffer.confirming
+        mask[rows[: bisect_left(rows, self._length)]] = False
+        return mask
+
+    @property
     def trials(self) -> list[Trial]:
         """Observed trials, in order of arrival."""
         trials: list[Trial] = [*self._buffer.trials[: self._length]]

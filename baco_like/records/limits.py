@@ -69,7 +69,7 @@ class Limits:
             hint = f"; did you mean {close[0]!r}?" if close else ""
             raise TrialError(
                 f"trial {outcome.trial_id}: a limit reads {missing[0]!r}, which was not measured; measured were "
-                f"{', '.join(values)}{hint}"
+                f"{', '.join(values)}{hint}; change the limit, or report the metric with every success"
             )
         known = [c for c in self._conditions if values.keys() >= set(c.parameters)]
         broken = [c for c in known if not _holds(c, values)]

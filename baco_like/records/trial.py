@@ -308,7 +308,7 @@ OURS = ("status", "failed", "message", "bound", "sem", "repeats", "origin")
 """The columns of a table between the objective and the metrics, in this order."""
 
 MARK = "trial_"
-"""Prefix of our columns whose name is also the name of a parameter."""
+"""Prefix of our columns whose name is also the name of a parameter, and of metrics with the name of any column."""
 
 
 def column(name: str, parameters: Container[str]) -> str:
@@ -319,7 +319,6 @@ def column(name: str, parameters: Container[str]) -> str:
 def table_row(trial: Trial, objective: str) -> dict[str, Any]:
     """Return the row of an observed trial: id, parameters, value, status, failure, spread, origin and metrics."""
     ours = {
-        objective: trial.value,
         "status": trial.status.value,
         "failed": trial.failure,
         "message": trial.message,
@@ -327,8 +326,13 @@ def table_row(trial: Trial, objective: str) -> dict[str, Any]:
         "sem": trial.sem,
         "repeats": len(trial.repeats),
         "origin": trial.origin,
-        **trial.metrics,
     }
     config = trial.config
-    named = {column(name, config): value for name, value in ours.items()}
-    return {column("id", config): trial.id, **config, **named}
+    taken = {*config, objective}
+    row = {column("id", taken): trial.id, **config, column(objective, config): trial.value}
+    row |= {column(name, taken): value for name, value in ours.items()}
+    for name, value in trial.metrics.items():
+        while name in row:
+            name = f"{MARK}{name}"
+        row[name] = value
+    return row

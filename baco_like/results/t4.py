@@ -84,7 +84,9 @@ def _write_row(recorded: Recording, config: Mapping[str, Any], outcome: Outcome)
         "unit": recorded.unit,
     }
     others = [
-        {"name": name, "value": number, "unit": ""} for name, number in outcome.metrics.items()
+        {"name": name, "value": number, "unit": ""}
+        for name, number in outcome.metrics.items()
+        if name != recorded.objective  # other readers look the value up by its name
     ]
     seconds = outcome.extra.get("seconds", {})
     return {

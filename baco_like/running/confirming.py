@@ -47,8 +47,14 @@ from baco_like.records.reading import without_bound
 from baco_like.running.progress import Display
 from baco_like.running.stopping import AnyOf, MaxTime, StoppingRule, time_limit
 
-_LEAST_ROUNDS = 3
-"""Number of rounds before which no interval is finite: with fewer, the candidates are too many for the budget."""
+_LEAST_ROUNDS = 5
+"""Number of rounds that the budget must allow, or there are fewer candidates.
+
+Intervals of three rounds are finite, but wide: 17 standard deviations of one difference on each side, 3.8 with five.
+"""
+
+LEAST_BUDGET = 15
+"""Measurements that a share allows at least: five rounds of the default and two candidates."""
 
 
 @dataclass(frozen=True)
@@ -56,8 +62,9 @@ class ConfirmationSettings:
     """How the winner of a run is confirmed.
 
     Attributes:
-        top: Number of candidates besides the default configuration; fewer if the budget is below three rounds of them.
-        evaluations: Largest number of measurements: an integer, or a share of the run's evaluations below 1.
+        top: Number of candidates besides the default configuration; fewer if the budget is below five rounds of them.
+        evaluations: Largest number of measurements: an integer, or a share of the run's evaluations below 1. A share
+            allows at least 15 measurements, but no more than the run has evaluations.
         rounds: Largest number of rounds, or None.
         confidence: Joint probability of the intervals.
         tolerance: Relative difference that does not matter.
@@ -90,7 +97,8 @@ class ConfirmationSettings:
         """Return the largest number of measurements after a search of so many evaluations."""
         if isinstance(self.evaluations, int):
             return self.evaluations
-        return math.floor(self.evaluations * evaluations + 1e-9)
+        share = math.floor(self.evaluations * evaluations + 1e-9)
+        return max(share, min(LEAST_BUDGET, evaluations))
 
 
 @dataclass(frozen=True)
@@ -146,7 +154,7 @@ def confirm_winner(
         if plan is None:
             return None
         if budget < len(plan.configs):
-            _warn_of_budget(settings, budget, history.searched)
+            _warn_of_budget(budget, len(plan.configs))
             return None
         optimizer.start_confirmation(plan)
     state = confirmation_state(optimizer.history)
@@ -220,7 +228,7 @@ def _make_plan(
     """Return the plan with the best candidates and the default configuration, or None without a success."""
     default = _default_trial(optimizer)
     rest = 0 if default is None else 1
-    top = max(1, min(settings.top, budget // _LEAST_ROUNDS - rest))
+    top = min(settings.top, max(2, budget // _LEAST_ROUNDS) - rest)
     candidates = rank_candidates(optimizer, top)
     if not candidates:
         return None
@@ -285,11 +293,10 @@ def _by_prediction(optimizer: Optimizer, trials: list[Trial]) -> list[Trial]:
     return [trials[i] for i in order]
 
 
-def _warn_of_budget(settings: ConfirmationSettings, budget: int, evaluations: int) -> None:
+def _warn_of_budget(budget: int, candidates: int) -> None:
     warnings.warn(
-        f"the winner is not confirmed: {settings.evaluations:g} of {evaluations} evaluations are {budget} "
-        "measurements, too few for one round; allow more by confirm_evaluations=..., or in a file by [confirmation] "
-        "evaluations = ...",
+        f"the winner is not confirmed: {budget} measurements are too few for one round of {candidates} configurations; "
+        "allow more by confirm_evaluations=..., or in a file by [confirmation] evaluations = ...",
         BacoWarning,
         stacklevel=4,
     )

@@ -104,7 +104,8 @@ class MaxTime(StoppingRule):
 class NoImprovement(StoppingRule):
     """End when the last ``evaluations`` trials have not improved the best cost by more than ``rel`` times its size.
 
-    The rule never ends a run before the first success.
+    The rule never ends a run before the first success. Measurements of a confirmation do not count, so a run that is
+    resumed after one ends where a longer run would have ended.
     """
 
     evaluations: int
@@ -117,9 +118,9 @@ class NoImprovement(StoppingRule):
 
     @override
     def reason(self, history: History, seconds: float) -> str | None:
-        if history.evaluations < self.evaluations:
+        if history.searched < self.evaluations:
             return None
-        costs = np.where(history.where(Status.OK), history.costs, np.inf)
+        costs = np.where(history.where(Status.OK), history.costs, np.inf)[history.is_search]
         before = costs[: -self.evaluations].min(initial=np.inf)
         if not np.isfinite(before):
             return None
@@ -151,7 +152,10 @@ class Target(StoppingRule):
 @final
 @dataclass(frozen=True)
 class MaxFailures(StoppingRule):
-    """End after a number of failed trials."""
+    """End after a number of failed trials of the search.
+
+    A configuration beyond a limit on a metric has run, so it does not count.
+    """
 
     failures: int
 
@@ -160,7 +164,8 @@ class MaxFailures(StoppingRule):
 
     @override
     def reason(self, history: History, seconds: float) -> str | None:
-        failed = int(history.where(Status.FAILED)[history.warm :].sum())
+        own = (t for t in history.trials[history.warm :] if t.origin != CONFIRMATION)
+        failed = sum(t.status is Status.FAILED and t.failure != LIMIT for t in own)
         return f"{self.failures} failures" if failed >= self.failures else None
 
 
@@ -228,10 +233,11 @@ class LowOutlook(StoppingRule):
 
     @override
     def reason(self, history: History, seconds: float) -> str | None:
-        checked = history.evaluations // OUTLOOK_EVERY * OUTLOOK_EVERY
-        if checked < self.least:
+        checked = history.searched // OUTLOOK_EVERY * OUTLOOK_EVERY
+        if checked < self.least or not checked:
             return None
-        expected = self._expected(history, history.warm + checked)
+        rows = np.flatnonzero(history.is_search)
+        expected = self._expected(history, int(rows[rows >= history.warm][checked - 1]) + 1)
         if expected is None or expected >= self.rel:
             return None
         return f"less than {100 * self.rel:g} % improvement expected within {self.evaluations} evaluations"

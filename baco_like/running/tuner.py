@@ -154,8 +154,9 @@ def tune(
         confirm_best: Number of best configurations to measure again at the end, in rounds together with the default
             configuration; only these measurements decide `Result.winner`. 0 measures none.
         confirm_evaluations: Largest number of these measurements, after the evaluations that ``stop`` allows: an
-            integer, or a share of the run's evaluations. They end earlier when the ranking is decided. A time limit
-            in ``stop`` holds for both; the search then leaves this share of it.
+            integer, or a share of the run's evaluations (at least 15, but no more than the run has evaluations). They
+            end earlier when the ranking is decided. A time limit in ``stop`` holds for both; the search then leaves
+            this share of it.
         threads: Largest number of threads of the numerical libraries during a suggestion; see `Optimizer`. Calls of
             ``fn`` are not limited.
         limits: Conditions on the metrics that ``fn`` returns, such as ``["size <= 40000"]``: a configuration beyond

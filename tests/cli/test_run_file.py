@@ -583,3 +583,20 @@ def test_limits_on_outcomes(tmp_path):
     assert runfile.read(write(tmp_path, free.replace("size <=", "sise <="))).limits
     with pytest.raises(SpaceError, match=r"\[constraints\] limits: .*'size <'"):
         runfile.read(write(tmp_path, text.replace("<= 40000", "<")))
+
+
+def test_limits_on_recorded_metrics(tmp_path):
+    text = (EXAMPLES / "replay.toml").read_text() + '[constraints]\nlimits = ["size <= 3"]\n'
+    text = text.replace("../benchmarks", str(EXAMPLES.parent / "benchmarks"))
+    with pytest.raises(RunFileError, match=r"limits: 'size' is not measured; one of time$"):
+        runfile.read(write(tmp_path, text))
+    assert runfile.read(write(tmp_path, text.replace("size <=", "time >="))).limits
+
+
+@pytest.mark.parametrize(("name", "owner"), [("time", "the objective"), ("tile", "a parameter")])
+def test_a_metric_with_the_name_of_something_else(tmp_path, name, owner):
+    text = GOOD.replace("[budget]", f"[evaluator.metrics]\n{name} = '(.*)'\n[budget]")
+    with pytest.raises(RunFileError, match=f"the metric '{name}' has the name of {owner}"):
+        runfile.read(write(tmp_path, text))
+    if name == "time":  # the metric may be the objective
+        runfile.read(write(tmp_path, text.replace('measure = "wall"', 'measure = "time"')))

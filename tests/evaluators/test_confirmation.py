@@ -148,7 +148,7 @@ def test_tune_with_confirmation() -> None:
         {"x": list(range(10))},
         stop=MaxEvals(10),
         confirm_best=3,
-        confirm_evaluations=9,
+        confirm_evaluations=15,
         **arguments,
     )
     assert result.best_config == {"x": 7}

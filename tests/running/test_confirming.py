@@ -63,16 +63,26 @@ def test_the_default_takes_part_and_the_interval_has_no_drift() -> None:
     assert {t.origin for t in result.trials[40:]} == {"confirmation"}
 
 
-def test_at_most_a_tenth_of_the_evaluations_by_default() -> None:
-    result = tune(noisy(0.3), SPACE, stop=MaxEvals(40), confirm_best=3, **PLAIN)
+@pytest.mark.parametrize(
+    ("evaluations", "candidates", "measurements"), [(200, 4, 20), (60, 3, 15), (12, 2, 12)]
+)
+def test_a_tenth_of_the_evaluations_but_enough_for_five_rounds_by_default(
+    evaluations: int, candidates: int, measurements: int
+) -> None:
+    space = Space({"x": Ordinal(list(range(1, 401)), default=400)})
+    stop = MaxEvals(evaluations)
+    result = tune(noisy(0.5), space, stop=stop, confirm_best=3, **PLAIN)
     assert result.confirmation is not None
-    assert (
-        len(result.confirmation.candidates) == 2
-    )  # the best and the default: more would have one round
-    assert result.confirmation.measurements == len(result.trials) - 40 == 4
-    assert not result.confirmation.is_decided
-    with pytest.warns(BacoWarning, match="0.1 of 12 evaluations are 1 measurements"):
-        few = tune(noisy(), SPACE, stop=MaxEvals(12), confirm_best=3, **PLAIN)
+    assert len(result.confirmation.candidates) == candidates
+    assert result.confirmation.measurements == len(result.trials) - evaluations == measurements
+    assert all(s is not None and s.high < np.inf for s in result.confirmation.speedups)
+
+
+def test_a_budget_below_one_round_is_named() -> None:
+    with pytest.warns(BacoWarning, match="1 measurements are too few for one round of 2 config"):
+        few = tune(
+            noisy(), SPACE, stop=MaxEvals(12), confirm_best=3, confirm_evaluations=1, **PLAIN
+        )
     assert few.confirmation is None
     with pytest.raises(ValueError, match=r"evaluations = 1\.5"):
         ConfirmationSettings(3, 1.5)

@@ -60,6 +60,33 @@ def test_max_failures():
     assert MaxFailures(2).reason(history([None, 1.0, None]), 0) == "2 failures"
 
 
+def test_a_configuration_beyond_a_limit_is_no_failure_of_the_run():
+    opt = Optimizer({"a": list(range(9))}, limits=["size <= 3"])
+    for size in (9, 9, 9):
+        opt.observe(opt.suggest(), {"value": 1.0, "size": size})
+    assert MaxFailures(2).reason(opt.history, 0) is None
+    for _ in range(2):
+        opt.observe(opt.suggest(), failed="runtime")
+    assert MaxFailures(2).reason(opt.history, 0) == "2 failures"
+
+
+def test_measurements_of_a_confirmation_do_not_change_when_a_resumed_search_ends():
+    """The same values of the search end the run at the same evaluation, with and without a confirmation between."""
+    ends = []
+    for confirmed in (0, 6):
+        opt = Optimizer({"a": list(range(200))}, strategy="random_search", noise="repeat")
+        for value in (3.0, 2.0, 2.5):
+            opt.observe(opt.suggest(), value)
+        for i in range(confirmed):  # one has luck, and one fails
+            trial = opt.measure_again(opt.trials[1].config, "confirmation")
+            opt.observe(trial, 1.5) if i else opt.observe(trial, failed="runtime")
+        while NoImprovement(5).reason(opt.history, 0) is None:
+            opt.observe(opt.suggest(), 2.5)
+        ends.append(opt.history.searched)
+        assert MaxFailures(1).reason(opt.history, 0) is None
+    assert ends == [7, 7]
+
+
 def test_any_and_all():
     either, both = MaxEvals(2) | MaxTime(9), MaxEvals(2) & MaxTime(9)
     two = history([1.0, 1.0])
