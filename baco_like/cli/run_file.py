@@ -364,7 +364,9 @@ def _check_metrics(run_file: RunFile, evaluator: Evaluator) -> None:
     for name in () if is_recorded else names:
         if name == objective or name in run_file.space.parameters:
             owner = "the objective" if name == objective else "a parameter"
-            raise RunFileError(f"[evaluator] the metric {name!r} has the name of {owner}; rename it")
+            raise RunFileError(
+                f"[evaluator] the metric {name!r} has the name of {owner}; rename it"
+            )
     known = (objective, *names)
     for name in Limits(run_file.limits).names:
         if name not in known:

@@ -88,7 +88,11 @@ BUDGET = (
         "`{ evaluations = 50, percent = 0.5 }`: by less than 0.5 %; "
         "see [the outlook](../explain.md#stop-when-little-is-left)",
     ),
-    Key("max_failures", whole(1), "end after so many failures; a configuration beyond a limit is none"),
+    Key(
+        "max_failures",
+        whole(1),
+        "end after so many failures; a configuration beyond a limit is none",
+    ),
     Key(
         "identical_failures",
         whole(0),
