@@ -1,8 +1,8 @@
-"""Run the Python examples of a Markdown file as one script, in a fresh interpreter."""
+"""Run the Python examples of a Markdown file as one script."""
 
 import re
-import subprocess
-import sys
+
+import forked
 
 
 def blocks(page):
@@ -10,9 +10,13 @@ def blocks(page):
     return re.findall(r"```python\n(.*?)```", page.read_text(), re.S)
 
 
-def run(page, folder, *flags):
-    """Run the examples of a page together, in order, with `folder` as the working directory."""
+def write(page, folder):
+    """Write the examples of a page to one script, in order, and return its path."""
     script = folder / "pasted.py"
     script.write_text("\n".join(blocks(page)))
-    command = [sys.executable, *flags, script]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    return script
+
+
+def run(page, folder):
+    """Run the examples of a page together, in order, with `folder` as the working directory."""
+    return forked.run(write(page, folder), cwd=folder)

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import forked
 import pytest
 from jsonschema import Draft7Validator
 from pasted import blocks, run
@@ -85,8 +86,8 @@ def test_a_complete_run_file_runs(page, text, tmp_path):
     kernel.chmod(0o755)
     (tmp_path / "run.toml").write_text(text)
     out = tmp_path / "out"
-    command = [sys.executable, "-m", "baco_like", "tune", "run.toml", "--budget", "3", "--out", out]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    command = ["-m", "baco_like", "tune", "run.toml", "--budget", "3", "--out", out]
+    done = forked.run(*command, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     records = [json.loads(line) for line in (out / "run.jsonl").read_text().splitlines()]
     outcomes = [row for record in records for row in record.get("outcomes", [])]

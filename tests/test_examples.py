@@ -1,10 +1,9 @@
 """Every script and run file in `examples` runs, with a small budget."""
 
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
+import forked
 import pytest
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
@@ -38,8 +37,7 @@ def test_script(script, tmp_path):
     if script.name in NEED_COMPILER and shutil.which("cc") is None:
         pytest.skip("needs a C compiler")
     skip_without_target(script.name)
-    command = [sys.executable, "-W", "error", script, BUDGETS.get(script.name, "12")]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = forked.run("-W", "error", script, BUDGETS.get(script.name, "12"), cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "best" in done.stdout
 
@@ -49,12 +47,12 @@ def test_script(script, tmp_path):
 def test_run_file(file, tmp_path):
     skip_without_target(file.name)
     out = tmp_path / "out"
-    command = [sys.executable, "-m", "baco_like", "tune", file, "--budget", "3", "--out", out]
+    command = ["-m", "baco_like", "tune", file, "--budget", "3", "--out", out]
     is_reported = file.name == "replay.toml"
     if is_reported:
         pytest.importorskip("vl_convert")
         command.append("--report")
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = forked.run(*command)
     assert done.returncode == 0, done.stderr
     assert {"run.jsonl", "best.json", "convergence.png"} <= {p.name for p in out.iterdir()}
     assert (out / "report.html").exists() == is_reported

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import forked
 import numpy as np
 import pytest
 
@@ -50,9 +51,8 @@ def table(shift: int) -> dict[str, Any]:
 
 
 def script(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-W", "error", str(QUALITY / "papers.py"), *arguments]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    return forked.run("-W", "error", QUALITY / "papers.py", *arguments, env=environment)
 
 
 def test_every_part_reports_and_continues(tmp_path: Path) -> None:

@@ -4,11 +4,10 @@ import gzip
 import json
 import os
 import shutil
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 
+import forked
 import pytest
 
 from baco_like import Space
@@ -26,10 +25,7 @@ SCRIPTS = sorted(
 
 def script(path: Path, *arguments: str) -> str:
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-W", "error", str(path), *arguments]
-    done = subprocess.run(
-        command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300, check=False
-    )
+    done = forked.run("-W", "error", path, *arguments, cwd=ROOT, env=environment)
     assert done.returncode == 0, done.stderr[-2000:]
     return done.stdout
 

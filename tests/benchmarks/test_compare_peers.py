@@ -5,12 +5,12 @@ from __future__ import annotations
 import importlib
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import forked
 import numpy as np
 import pytest
 
@@ -244,10 +244,9 @@ def test_a_block_that_does_not_fit_runs_nowhere(peers: Any) -> None:
 
 
 def script(*arguments: str) -> str:
-    command = [sys.executable, "-W", "error", str(QUALITY / "compare.py"), *arguments]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     environment.pop("BACO_LIKE_DATA", None)
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    done = forked.run("-W", "error", QUALITY / "compare.py", *arguments, env=environment)
     assert done.returncode == 0, done.stderr[-2000:]
     return done.stderr
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import importlib
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from itertools import permutations
 from pathlib import Path
 from typing import Any
 
+import forked
 import numpy as np
 import pytest
 
@@ -73,13 +73,13 @@ def test_configurations_without_a_table_are_numbered_once(modules: dict[str, Any
 
 def test_the_script_scores_and_continues(tmp_path: Path) -> None:
     rows, table = tmp_path / "rows.jsonl", tmp_path / "suite.md"
-    command = [sys.executable, str(QUALITY / "suite.py"), "--budget", "12", "--processes", "1"]
+    command = [str(QUALITY / "suite.py"), "--budget", "12", "--processes", "1"]
     command += ["--spaces", "hidden,tour_8", "--peers", "random", "--out", str(rows)]
     environment = {**os.environ, "PYTHONPATH": str(QUALITY.parents[1]), "OMP_NUM_THREADS": "1"}
     environment.pop("BACO_LIKE_DATA", None)
     for seeds in ("1", "2"):
         arguments = [*command, "--seeds", seeds, "--table", str(table)]
-        subprocess.run(arguments, env=environment, check=True, capture_output=True, timeout=300)
+        forked.run(*arguments, env=environment).check_returncode()
     written = [json.loads(line) for line in rows.read_text().splitlines()]
     assert [(row["space"], row["seed"]) for row in written] == [
         ("hidden", 0),

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 from pathlib import Path
 
 import pytest
@@ -58,22 +59,37 @@ def toml(tmp_path):
     return path
 
 
-def baco(*args, cwd=None, **kwargs):
-    return subprocess.run(
-        [sys.executable, "-m", "baco_like", *map(str, args)],
-        cwd=cwd,
-        capture_output=True,
-        text=True,
-        check=False,
-        **kwargs,
-    )
+@pytest.fixture
+def baco(capsys, monkeypatch):
+    """Run the command line in this process, with a new process's signal handlers and warnings."""
+
+    def run(*args, cwd=None):
+        before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
+        with monkeypatch.context() as patch, warnings.catch_warnings():
+            warnings.simplefilter("default")
+            if cwd is not None:
+                patch.chdir(cwd)
+            try:
+                code = cli.main([*map(str, args)])
+            except SystemExit as end:  # wrong arguments
+                code = end.code
+            finally:
+                for number, handler in before.items():
+                    signal.signal(number, handler)
+        return subprocess.CompletedProcess(args, code, *capsys.readouterr())
+
+    return run
 
 
-def test_tune_confirms_the_winner_against_the_default(toml, tmp_path):
+def new_process(*args, cwd=None):
+    """Run the command line in a process of its own."""
+    command = [sys.executable, "-m", "baco_like", *map(str, args)]
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
+
+
+def test_tune_confirms_the_winner_against_the_default(baco, toml, tmp_path):
     text = toml.read_text().replace("repeats = 2", "repeats = 1").replace("t < 64", "1")
-    text = text.replace("8, 16, 32, 64]", "8, 16, 32, 64]").replace(
-        '"time:\\", t', '"time:\\", 99 - t'
-    )
+    text = text.replace('"time:\\", t', '"time:\\", 99 - t')
     toml.write_text(text + "\n[confirmation]\ntop = 1\nevaluations = 8\n")
     done = baco("tune", toml, "--out", tmp_path / "out", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -91,7 +107,7 @@ def test_tune_confirms_the_winner_against_the_default(toml, tmp_path):
 
 
 def test_tune_writes_all_files(toml, tmp_path):
-    done = baco("tune", toml, "--out", tmp_path / "out", cwd=tmp_path)
+    done = new_process("tune", toml, "--out", tmp_path / "out", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "speed-up" in done.stdout
     assert "6/6" in done.stdout
@@ -114,9 +130,9 @@ def configs(folder):
     return [t["config"] for e in events if e["event"] == "suggested" for t in e["trials"]]
 
 
-def test_a_seed_reproduces_the_run_and_resume_continues_it(toml, tmp_path):
-    for name in ("one", "two"):
-        assert baco("tune", toml, "--out", tmp_path / name, "--seed", 7).returncode == 0
+def test_a_seed_reproduces_the_run_and_resume_continues_it(baco, toml, tmp_path):
+    for name, start in (("one", baco), ("two", new_process)):
+        assert start("tune", toml, "--out", tmp_path / name, "--seed", 7).returncode == 0
     assert configs(tmp_path / "one") == configs(tmp_path / "two")
     assert (
         baco("tune", toml, "--out", tmp_path / "three", "--seed", 7, "--budget", 4).returncode == 0
@@ -126,7 +142,7 @@ def test_a_seed_reproduces_the_run_and_resume_continues_it(toml, tmp_path):
     assert configs(tmp_path / "three") == configs(tmp_path / "one")
 
 
-def test_an_existing_journal_needs_resume_or_another_folder(toml, tmp_path):
+def test_an_existing_journal_needs_resume_or_another_folder(baco, toml, tmp_path):
     assert (
         baco(
             "tune",
@@ -145,7 +161,7 @@ def test_an_existing_journal_needs_resume_or_another_folder(toml, tmp_path):
 
 
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_ends_the_run_with_its_results(toml, tmp_path, sent):
+def test_a_signal_ends_the_run_with_its_results(baco, toml, tmp_path, sent):
     slow = tmp_path / "slow.toml"
     slow.write_text(toml.read_text().replace("import os;", "import os, time; time.sleep(0.3);"))
     (tmp_path / "t").mkdir()
@@ -190,7 +206,7 @@ BAD = {
 
 
 @pytest.mark.parametrize(("old", "new", "named"), BAD.values(), ids=BAD)
-def test_bad_input_is_one_line_and_nothing_is_written(toml, tmp_path, old, new, named):
+def test_bad_input_is_one_line_and_nothing_is_written(baco, toml, tmp_path, old, new, named):
     text = toml.read_text()
     assert old in text
     toml.write_text(text.replace(old, new))
@@ -203,8 +219,8 @@ def test_bad_input_is_one_line_and_nothing_is_written(toml, tmp_path, old, new, 
     assert sorted(tmp_path.iterdir()) == before
 
 
-def test_a_missing_file_and_wrong_arguments(tmp_path):
-    assert "none.toml" in baco("tune", tmp_path / "none.toml").stderr
+def test_a_missing_file_and_wrong_arguments(baco, tmp_path):
+    assert "none.toml" in one_line_error(new_process("tune", tmp_path / "none.toml"))
     for wrong in (
         ["tune"],
         ["tune", "x", "--budget", "0"],
@@ -214,7 +230,7 @@ def test_a_missing_file_and_wrong_arguments(tmp_path):
         assert baco(*wrong).returncode == 2
 
 
-def test_strategies_lists_names_and_settings():
+def test_strategies_lists_names_and_settings(baco):
     done = baco("strategies")
     assert done.returncode == 0
     assert "bayesian" in done.stdout
@@ -235,7 +251,7 @@ def one_line_error(done):
     return done.stderr
 
 
-def test_folders_that_cannot_be_created_are_reported(toml, tmp_path):
+def test_folders_that_cannot_be_created_are_reported(baco, toml, tmp_path):
     (tmp_path / "afile").write_text("mine")
     assert "afile" in one_line_error(baco("tune", toml, "--out", tmp_path / "afile"))
     assert "afile" in one_line_error(baco("tune", toml, "--out", tmp_path / "afile" / "x"))
@@ -264,7 +280,7 @@ def test_simultaneous_runs_choose_different_folders(toml, tmp_path):
         assert best["evaluations"] == 6
 
 
-def test_a_second_run_in_a_folder_is_rejected(toml, tmp_path):
+def test_a_second_run_in_a_folder_is_rejected(baco, toml, tmp_path):
     slow = tmp_path / "slow.toml"
     slow.write_text(toml.read_text().replace("import os;", "import os, time; time.sleep(0.3);"))
     first = started("tune", slow, "--out", tmp_path / "out", "--budget", 12)
@@ -277,7 +293,7 @@ def test_a_second_run_in_a_folder_is_rejected(toml, tmp_path):
     assert first.returncode == 130
 
 
-def test_resume_rejects_changed_measurement_settings(toml, tmp_path):
+def test_resume_rejects_changed_measurement_settings(baco, toml, tmp_path):
     assert baco("tune", toml, "--out", tmp_path / "out", "--budget", 1).returncode == 0
     text, journal = toml.read_text(), (tmp_path / "out" / "run.jsonl").read_bytes()
     for old, new in (('unit = "ms"', 'unit = "s"'), ("repeats = 2", ""), ("print(", "print(7, ")):
@@ -289,7 +305,7 @@ def test_resume_rejects_changed_measurement_settings(toml, tmp_path):
     assert (tmp_path / "out" / "run.jsonl").read_bytes() == journal
 
 
-def test_resume_accepts_another_number_of_workers(toml, tmp_path):
+def test_resume_accepts_another_number_of_workers(baco, toml, tmp_path):
     text = toml.read_text()
     assert "repeats = 2" in text
     toml.write_text(text.replace("repeats = 2", "repeats = 2\nahead = 1"))
@@ -375,7 +391,7 @@ def test_a_run_that_ends_with_an_error_writes_its_results(toml, tmp_path):
     assert "1 evaluations" in done.stdout
 
 
-def test_maximising_a_wall_time_survives_a_timeout(toml, tmp_path):
+def test_maximising_a_wall_time_survives_a_timeout(baco, toml, tmp_path):
     text = toml.read_text().replace('direction = "minimize"', 'direction = "maximize"')
     text = text.replace('measure = "regex"\npattern = "time: (.*)"\n', 'measure = "wall"\n')
     text = text.replace("timeout = 20", "timeout = 0.5").replace("repeats = 2", "")
@@ -386,7 +402,7 @@ def test_maximising_a_wall_time_survives_a_timeout(toml, tmp_path):
     assert best["failures"] == {"timeout": 2}
 
 
-def test_a_run_with_failures_only_prints_their_messages(toml, tmp_path):
+def test_a_run_with_failures_only_prints_their_messages(baco, toml, tmp_path):
     toml.write_text(toml.read_text().replace("import os;", "import os; os.no_such_thing;"))
     done = baco("tune", toml, "--out", tmp_path / "out", "--budget", 3)
     assert done.returncode == 1
@@ -398,7 +414,7 @@ def test_a_run_with_failures_only_prints_their_messages(toml, tmp_path):
     assert "no_such_thing" in summary
 
 
-def test_ten_identical_failures_end_the_run_with_exit_code_1(toml, tmp_path):
+def test_ten_identical_failures_end_the_run_with_exit_code_1(baco, toml, tmp_path):
     text = toml.read_text().replace("import os;", "import os; os.no_such_thing;")
     toml.write_text(text.replace("[8, 16, 32, 64]", str(list(range(8, 40)))))
     done = baco("tune", toml, "--out", tmp_path / "out", "--budget", 30)
@@ -413,7 +429,7 @@ def test_ten_identical_failures_end_the_run_with_exit_code_1(toml, tmp_path):
     assert json.loads((tmp_path / "three" / "best.json").read_text())["evaluations"] == 3
 
 
-def test_warnings_are_one_line_without_a_path(toml, tmp_path):
+def test_warnings_are_one_line_without_a_path(baco, toml, tmp_path):
     toml.write_text(toml.read_text().replace("print(", "print('{tile}',"))
     done = baco("tune", toml, "--out", tmp_path / "out", "--budget", 1)
     (line,) = [line for line in done.stderr.splitlines() if "order" in line]
@@ -422,7 +438,7 @@ def test_warnings_are_one_line_without_a_path(toml, tmp_path):
     assert "Warning" not in done.stderr
 
 
-def test_a_changed_time_limit_is_refused_with_the_way_out(toml, tmp_path):
+def test_a_changed_time_limit_is_refused_with_the_way_out(baco, toml, tmp_path):
     assert baco("tune", toml, "--out", tmp_path / "out", "--budget", 3).returncode == 0
     toml.write_text(toml.read_text().replace("timeout = 20", "timeout = 30"))
     error = one_line_error(baco("tune", toml, "--out", tmp_path / "out", "--resume"))
@@ -434,7 +450,7 @@ def test_a_changed_time_limit_is_refused_with_the_way_out(toml, tmp_path):
     assert done.returncode == 0, done.stderr
 
 
-def test_slow_runs_are_told_from_hanging_ones(toml, tmp_path):
+def test_slow_runs_are_told_from_hanging_ones(baco, toml, tmp_path):
     (tmp_path / "program").write_text("#!/bin/sh\nexec sleep $1\n")
     (tmp_path / "program").chmod(0o755)
     toml.write_text(
