@@ -5,7 +5,7 @@ import sys
 
 import baco_like
 
-HEAVY = ("torch", "gpytorch", "sklearn", "pandas", "matplotlib", "scipy.stats", "tqdm")
+HEAVY = ("torch", "gpytorch", "sklearn", "pandas", "matplotlib", "scipy", "tqdm")
 
 
 def loaded(code):
