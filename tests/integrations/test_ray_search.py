@@ -153,7 +153,12 @@ def test_a_run_of_ray_tune(cluster, tmp_path):
         trainable,
         param_space={"scale": 3},
         tune_config=tune.TuneConfig(
-            metric="time", mode="min", search_alg=search, num_samples=20, max_concurrent_trials=2
+            metric="time",
+            mode="min",
+            search_alg=search,
+            num_samples=20,
+            max_concurrent_trials=2,
+            reuse_actors=True,  # the start of an actor takes two seconds
         ),
         run_config=tune.RunConfig(storage_path=str(tmp_path), verbose=0),
     )
@@ -173,6 +178,8 @@ def test_a_run_of_ray_tune(cluster, tmp_path):
 def test_the_documentation_page_runs(cluster, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     page = Path(__file__).parents[2] / "docs" / "ray.md"
-    for code in re.findall(r"```python\n(.*?)```", page.read_text(), re.S):
+    short = page.read_text().replace("=6", "=3")
+    assert short != page.read_text()
+    for code in re.findall(r"```python\n(.*?)```", short, re.S):
         exec(code, {})
     assert "best" in capsys.readouterr().out
