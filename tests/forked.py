@@ -30,7 +30,7 @@ MOST_SECONDS = 300
 
 
 def run(*words, cwd=None, env=None):
-    """Run ``python *words`` like `subprocess.run`; the words begin with any ``-W error``, then ``-m name`` or a path."""
+    """Run ``python *words`` like `subprocess.run`; words are any ``-W error``, then ``-m name`` or a path."""
     with tempfile.TemporaryDirectory() as folder:
         out, err = Path(folder, "out"), Path(folder, "err")
         request = {

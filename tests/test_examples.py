@@ -7,7 +7,12 @@ import forked
 import pytest
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
-BUDGETS = {"halide_blur.py": "6", "opencl_gemm.py": "3", "compiler_flags.py": "4", "ray_tune.py": "4"}
+BUDGETS = {
+    "halide_blur.py": "6",
+    "opencl_gemm.py": "3",
+    "compiler_flags.py": "4",
+    "ray_tune.py": "4",
+}
 NEED_COMPILER = {"own_loop.py", "loop_nest.py", "compiler_flags.py"}
 
 

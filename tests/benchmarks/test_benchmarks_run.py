@@ -3,7 +3,9 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import runpy
 import shutil
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -31,8 +33,17 @@ def script(path: Path, *arguments: str) -> str:
 
 
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
-def test_every_script_explains_itself(path: Path) -> None:
-    assert "usage:" in script(path, "--help")
+def test_every_script_explains_itself(
+    path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", [str(path), "--help"])
+    monkeypatch.setattr(sys, "modules", dict(sys.modules))  # scripts import their neighbours
+    monkeypatch.setattr(sys, "path", [str(path.parent), *sys.path])
+    monkeypatch.setattr(os, "environ", os.environ.copy())
+    with pytest.raises(SystemExit) as end:
+        runpy.run_path(str(path), run_name="__main__")
+    assert not end.value.code
+    assert "usage:" in capsys.readouterr().out
 
 
 def test_ablations_write_a_table_and_go_on(tmp_path: Path) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import importlib
 import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+import forked
 import pytest
 
 ROOT = Path(__file__).parents[2]
@@ -26,10 +26,7 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="signals and limits o
 @pytest.mark.parametrize("path", SHORT, ids=lambda path: path.stem)
 def test_the_short_version_finds_no_violation(path: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-W", "error", str(path), "--quick"]
-    done = subprocess.run(
-        command, env=environment, capture_output=True, text=True, timeout=280, check=False
-    )
+    done = forked.run("-W", "error", path, "--quick", env=environment)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     assert "- 0 violations" in done.stdout
 

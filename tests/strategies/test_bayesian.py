@@ -42,25 +42,34 @@ def mixed_cost(config):
     return 1 + (np.log2(config["tile"]) - 6) ** 2 + order + abs(np.log10(config["eps"]) + 3) / 3
 
 
-def test_two_hundred_suggestions_with_thirty_percent_hidden_failures():
+def test_two_hundred_observations_with_thirty_percent_hidden_failures():
     share = np.mean([hidden_failure(c) for c in MIXED.sample(4000, seed=1)])
     assert 0.25 < share < 0.35
     opt = Optimizer(MIXED, seed=2)
     seen = set()
-    for _ in range(200):
-        trial = opt.suggest()
-        assert MIXED.contains(trial.config)
-        assert tuple(trial.values()) not in seen
-        seen.add(tuple(trial.values()))
+
+    def observe(trial):
         if hidden_failure(trial):
             opt.observe(trial, failed="runtime")
         else:
             opt.observe(trial, mixed_cost(trial))
-    failed = [t.failure is not None for t in opt.trials]
-    assert (
-        np.mean(failed[10:]) < share
-    )  # they are learnt: uniform draws would fail as often as `share`
+
+    def suggest(number):
+        for _ in range(number):
+            trial = opt.suggest()
+            assert MIXED.contains(trial.config)
+            assert tuple(trial.values()) not in seen
+            seen.add(tuple(trial.values()))
+            observe(trial)
+        return [t.failure is not None for t in opt.trials[-number:]]
+
+    # They are learnt: uniform draws would fail as often as `share`.
+    assert np.mean(suggest(80)[10:]) < share
     assert opt.best_value < 1.2
+    for config in MIXED.sample(100, seed=3):  # the next suggestions are slower
+        seen.add(tuple(config.values()))
+        observe(config)
+    assert np.mean(suggest(20)) < share
 
 
 ORDERS = Space({"p": Permutation(["a", "b", "c", "d", "e"])})
