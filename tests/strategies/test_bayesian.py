@@ -64,7 +64,7 @@ def test_two_hundred_observations_with_thirty_percent_hidden_failures():
         return [t.failure is not None for t in opt.trials[-number:]]
 
     # They are learnt: uniform draws would fail as often as `share`.
-    assert np.mean(suggest(80)[10:]) < share
+    assert np.mean(suggest(60)[10:]) < share
     assert opt.best_value < 1.2
     for config in MIXED.sample(100, seed=3):  # the next suggestions are slower
         seen.add(tuple(config.values()))
