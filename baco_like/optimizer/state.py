@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import accumulate, islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,7 +38,7 @@ from baco_like.optimizer.warm_start import check_same, read_all, tasks_of
 from baco_like.optimizer.warm_start_sources import WarmStart
 from baco_like.records import History, Observation, Outcome
 from baco_like.spaces.space import Space
-from baco_like.strategies.protocol import Problem, Strategy, use_related_tasks
+from baco_like.strategies.protocol import Problem, Strategy, draws_in_tell, use_related_tasks
 
 _INVALID_EVENT = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError)
 """Errors that a malformed event can cause; `TrialError` and `ConfigError` are value errors."""
@@ -51,6 +51,10 @@ _ATTEMPTS = 3
 
 _LONGEST_RESERVATION = 1.0
 """Most seconds that the preparation of an event may take to reserve the journal for it; other writers wait so long."""
+
+
+_UNUSED = np.random.default_rng(0)
+"""Passed to strategies that do not draw in `tell`."""
 
 
 class Draft(NamedTuple):
@@ -95,22 +99,18 @@ class OptimizerState:
         """Return the random generator for a purpose."""
         return generator(self.options.seed, purpose, index)
 
-    def tell(
-        self, history: History, observations: Iterable[Observation], mark: Mark | None = None
-    ) -> OptimizerState:
-        """Return the state with a new history; the strategy gets the observations that were added.
+    def tell(self, history: History, observations: Iterable[Observation]) -> OptimizerState:
+        """Return the state with a new history; the strategy gets the observations that were added."""
+        own = self.tell_strategy(self.strategy_state, observations)
+        return replace(self, history=history, strategy_state=own)
 
-        Args:
-            history: The new history.
-            observations: The observations that were added.
-            mark: The position in the journal behind them; None keeps the old one.
-        """
-        own = self.strategy_state
+    def tell_strategy(self, own: Any, observations: Iterable[Observation]) -> Any:
+        """Return the strategy's state after ``own`` and some observations."""
+        draws = draws_in_tell(self.strategy)
         for observation in observations:
-            rng = self.generator(Purpose.TELL, observation.id)
+            rng = self.generator(Purpose.TELL, observation.id) if draws else _UNUSED
             own = self.strategy.tell(self.problem, own, observation, rng)
-        mark = self.mark if mark is None else mark
-        return replace(self, history=history, strategy_state=own, mark=mark)
+        return own
 
 
 def initial_state(header: Header, space: Space, strategy: Strategy[Any]) -> OptimizerState:
@@ -152,11 +152,12 @@ def apply_events(
         JournalError: An event does not fit those before it.
     """
     added: list[Observation] = []
+    history, own, mark = state.history, state.strategy_state, state.mark
     for event, mark, codes in _with_codes(events, state.problem.space):
         try:
-            history, observations = apply(event, state.history, codes)
+            history, observations = apply(event, history, codes)
             # A strategy may fail on a tag that it has not written itself.
-            state = state.tell(history, observations, mark)
+            own = state.tell_strategy(own, observations)
         except _INVALID_EVENT as error:
             number = mark.number - 1
             raise JournalError(
@@ -164,7 +165,7 @@ def apply_events(
                 number,
             ) from error
         added += observations
-    return state, added
+    return replace(state, history=history, strategy_state=own, mark=mark), added
 
 
 def _with_codes(
@@ -177,7 +178,8 @@ def _with_codes(
         with suppress(*_INVALID_EVENT):  # the wrong event is found when it is applied alone
             configs = [new_configs(event) for event, _ in batch]
             codes = space.encode([config for few in configs for config in few])
-            parts = np.split(codes, np.cumsum([len(few) for few in configs])[:-1])
+            ends = list(accumulate(map(len, configs)))
+            parts = [codes[end - len(few) : end] for end, few in zip(ends, configs, strict=True)]
         for (event, mark), part in zip(batch, parts, strict=True):
             yield event, mark, part
 

@@ -23,6 +23,7 @@ from baco_like.records.confirmation import CONFIRMATION, ConfirmationPlan
 from baco_like.records.direction import Direction, sign_of
 from baco_like.records.leases import Lease, Moment
 from baco_like.records.pending import PendingTrials
+from baco_like.records.queue import ConfigQueue
 from baco_like.records.trial import Observation, Outcome, Status, Trial
 from baco_like.spaces.space import Space
 
@@ -110,7 +111,7 @@ class History:
     space: Space
     direction: Direction
     next_id: int = 0
-    queue: tuple[Mapping[str, Any], ...] = ()
+    queue: ConfigQueue = field(default_factory=ConfigQueue)
     warm: int = 0
     plan: ConfirmationPlan | None = None
     _length: int = 0
@@ -401,7 +402,7 @@ class History:
 
     def enqueue(self, configs: Sequence[Mapping[str, Any]]) -> History:
         """Return the history with these configurations at the end of the queue."""
-        return self._with(queue=(*self.queue, *configs))
+        return self._with(queue=self.queue.extend(configs))
 
     def start_confirmation(self, plan: ConfirmationPlan) -> History:
         """Return the history in which a confirmation begins now."""
@@ -409,7 +410,7 @@ class History:
 
     def dequeue(self, n: int) -> History:
         """Return the history without the first n configurations of the queue."""
-        return self._with(queue=self.queue[n:])
+        return self._with(queue=self.queue.drop(n))
 
 
 class StopRule(Protocol):

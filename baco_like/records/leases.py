@@ -3,16 +3,21 @@
 The wall clock may be set while a worker evaluates. Processes of one machine therefore compare the time since its boot
 (CLOCK_BOOTTIME, which also counts while the machine sleeps). The wall clock decides only between machines, after a
 reboot, and on systems without a boot id.
+
+A checkpoint can break this. A container that is restored has a time since boot of its own; its offset is subtracted.
+A virtual machine that returns to a snapshot keeps the boot id, and its time since boot runs backwards. Where that is
+visible, the wall clock decides too.
 """
 
 from __future__ import annotations
 
-import functools
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+_OFFSETS = Path("/proc/self/timens_offsets")
 
 _TOLERANCE = 2.0
 """Seconds by which two clocks may differ without a report; time servers correct less at once."""
@@ -35,18 +40,29 @@ class Moment:
 
 def read_clocks() -> Moment:
     """Return the present moment."""
-    boot, clock = _boot_id(), getattr(time, "CLOCK_BOOTTIME", None)
-    if boot is None or clock is None:
+    clock = getattr(time, "CLOCK_BOOTTIME", None)
+    # Read each time: a process that is restored from a checkpoint may continue on another machine.
+    boot = _read(_BOOT_ID).strip()
+    if not boot or clock is None:
         return Moment(time.time())
-    return Moment(time.time(), boot, time.clock_gettime(clock))
+    return Moment(time.time(), boot, max(0.0, time.clock_gettime(clock) - _boottime_offset()))
 
 
-@functools.cache
-def _boot_id() -> str | None:
+def _boottime_offset() -> float:
+    """Return the seconds by which the time namespace of a container shifts the time since the boot of its machine."""
+    for line in _read(_OFFSETS).splitlines():  # boottime <seconds> <nanoseconds>
+        with suppress(ValueError):
+            clock, seconds, nanoseconds = line.split()
+            if clock == "boottime":
+                return int(seconds) + int(nanoseconds) / 1e9
+    return 0.0
+
+
+def _read(path: Path) -> str:
     try:
-        return _BOOT_ID.read_text(encoding="ascii").strip() or None
+        return path.read_text(encoding="ascii")
     except (OSError, ValueError):
-        return None
+        return ""
 
 
 @dataclass(frozen=True)
@@ -93,8 +109,12 @@ class Lease:
         return (abs(skew), text) if abs(skew) > _TOLERANCE else (0.0, "")
 
     def _elapsed(self, now: Moment) -> float | None:
-        """Return the seconds since the beginning by the time since the boot, or None for another boot."""
+        """Return the seconds since the beginning by the time since the boot; None for another boot.
+
+        A time before the beginning shows a machine that has returned to a snapshot, which counts as another boot.
+        """
         start = self.start
         if start.uptime is None or now.uptime is None or start.boot != now.boot:
             return None
-        return now.uptime - start.uptime
+        elapsed = now.uptime - start.uptime
+        return None if elapsed < 0 else elapsed

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 from baco_like._random import Purpose, generator
 from baco_like._typing import Codes, Rng
@@ -115,6 +115,8 @@ class Auto:
         return create_surrogate(
             self.surrogate, GaussianProcess(priors=PRIORS, mean="constant"), self.device
         )
+
+    draws_in_tell: ClassVar[bool] = False
 
     def init(self, problem: Problem, rng: Rng) -> Any:
         """Return the first state of the chosen strategy."""

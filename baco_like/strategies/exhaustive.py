@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import final
+from typing import ClassVar, final
 
 import numpy as np
 
@@ -23,6 +23,8 @@ class Exhaustive:
     set; abandoned ones are proposed again at the end. With ``noise="repeat"`` a second round follows, starting with the
     configurations that have the fewest observations. Its state is the rank of the next proposal.
     """
+
+    draws_in_tell: ClassVar[bool] = False
 
     def init(self, problem: Problem, rng: Rng) -> int:
         """Return the first rank.

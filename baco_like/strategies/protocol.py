@@ -74,6 +74,15 @@ def proposed_rows(space: Space, proposals: Iterable[Proposal]) -> Codes:
     return np.array([proposal.code for proposal in proposals]).reshape(-1, space.width)
 
 
+def draws_in_tell(strategy: Strategy[Any]) -> bool:
+    """Whether `Strategy.tell` may draw from its generator.
+
+    A strategy whose `tell` draws nothing can say so by an attribute ``draws_in_tell = False``. Then no generator is
+    made for each observation, which is a fifth of the time of opening a journal.
+    """
+    return bool(getattr(strategy, "draws_in_tell", True))
+
+
 class Prediction(NamedTuple):
     """Predictions of a model for n configurations.
 

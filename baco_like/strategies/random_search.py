@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import final
+from typing import ClassVar, final
 
 from baco_like._typing import Rng
 from baco_like.records import History, Observation, Proposal
@@ -18,6 +18,8 @@ class RandomSearch:
 
     Use it as the baseline of a comparison. It has no settings.
     """
+
+    draws_in_tell: ClassVar[bool] = False
 
     def init(self, problem: Problem, rng: Rng) -> None:
         """Return None: the strategy has no state."""

@@ -25,9 +25,9 @@ from baco_like.journal import MemoryJournal
 from baco_like.optimizer import Optimizer
 from baco_like.parameters import Categorical, Integer, Ordinal, Permutation, Real
 from baco_like.records.history import row_keys
-from baco_like.records.trial import Trial
+from baco_like.records.trial import Observation, Trial
 from baco_like.spaces.space import Space
-from baco_like.strategies.protocol import Strategy
+from baco_like.strategies.protocol import Problem, Strategy, draws_in_tell
 from baco_like.testing import assert_raises
 
 Check = Callable[[Strategy[Any], Space], None]
@@ -110,6 +110,14 @@ def same_seed_same_run(strategy: Strategy[Any], space: Space) -> None:
     """The same seed and observations give the same suggestions."""
     first, second = (_run(strategy, space, 3, 12).trials for _ in range(2))
     assert first == second, "the same seed gives the same suggestions"
+    problem, rng = Problem(space, BUDGET), np.random.default_rng(0)
+    state = strategy.init(problem, rng)
+    before = rng.bit_generator.state
+    for trial in first:
+        if isinstance(trial, Observation):
+            state = strategy.tell(problem, state, trial, rng)
+    drew = rng.bit_generator.state != before
+    assert draws_in_tell(strategy) or not drew, "`tell` draws nothing with draws_in_tell = False"
 
 
 def another_seed_another_run(strategy: Strategy[Any], space: Space) -> None:

@@ -1,5 +1,6 @@
 """A repair keeps every valid event of a damaged journal and lists the others."""
 
+import io
 import os
 import sys
 import tracemalloc
@@ -59,6 +60,38 @@ def test_one_damaged_byte_anywhere_costs_at_most_its_record(journal, tmp_path):
             found.kept >= events - 2
         )  # the damaged event, and perhaps the abandonment of its trial
         assert line_end or any(f"event {number} is damaged" in note for note in found.notes)
+
+
+class CountingFile(io.FileIO):
+    """A file that counts the bytes that are read."""
+
+    count = 0
+
+    def readinto(self, buffer):
+        read = super().readinto(buffer)
+        CountingFile.count += read
+        return read
+
+
+def test_the_holes_of_a_sparse_file_are_not_read(journal, tmp_path, monkeypatch):
+    data = journal.read_bytes()
+    begin = data.index(b"\n", len(data) // 2) + 1
+    hole = 512 * 2**20
+    with (tmp_path / "holes").open("wb") as file:
+        file.write(data[:begin])
+        file.seek(hole)
+        file.write(data[begin:])
+        file.truncate(2 * hole)
+    monkeypatch.setattr(CountingFile, "count", 0)
+    monkeypatch.setattr(
+        sys.modules["baco_like.journal.repair"],  # the name in the package is that of the function
+        "open_regular_file",
+        lambda path: io.BufferedReader(CountingFile(path)),
+    )
+    found = repair(tmp_path / "holes", tmp_path / "new")
+    assert known(Optimizer.load(tmp_path / "new")) == known(Optimizer.load(journal))
+    assert found.notes == ()
+    assert CountingFile.count < 40 * 2**20
 
 
 def test_an_observation_outlives_the_record_of_its_suggestion(journal, tmp_path):

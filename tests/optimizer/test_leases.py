@@ -79,6 +79,17 @@ def test_another_machine_or_boot_compares_wall_clocks(
     assert opened(tmp_path / "j").suggest().id == 0
 
 
+def test_a_machine_that_returned_to_a_snapshot_compares_wall_clocks(
+    tmp_path: Path, clocks: Clocks
+) -> None:
+    opened(tmp_path / "j").suggest()
+    clocks.uptime -= 300  # of the snapshot, with the same boot id
+    clocks.wall += 59
+    assert opened(tmp_path / "j").suggest().id == 1
+    clocks.wall += 1
+    assert opened(tmp_path / "j").suggest().id == 0
+
+
 def test_a_lease_that_begins_in_the_future_is_reported(tmp_path: Path, clocks: Clocks) -> None:
     opened(tmp_path / "j").suggest()
     clocks.boot, clocks.wall = "another machine", clocks.wall - 30
@@ -156,8 +167,24 @@ def test_without_a_boot_id_there_is_the_wall_clock(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(leases, "_BOOT_ID", tmp_path / "missing")
-    leases._boot_id.cache_clear()
     moment = read_clocks()
-    leases._boot_id.cache_clear()
     assert (moment.boot, moment.uptime) == (None, None)
     assert moment.wall > 0
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no boot id")
+def test_the_boot_is_that_of_the_machine_now_also_in_a_restored_container(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = read_clocks()
+    assert before.uptime is not None
+    (tmp_path / "boot_id").write_text("other\n")
+    (tmp_path / "offsets").write_text(
+        "monotonic           -7         0\nboottime           -1000 500000000\n"
+    )
+    monkeypatch.setattr(leases, "_BOOT_ID", tmp_path / "boot_id")
+    monkeypatch.setattr(leases, "_OFFSETS", tmp_path / "offsets")
+    after = read_clocks()
+    assert after.boot == "other"
+    assert after.uptime is not None
+    assert before.uptime + 999 < after.uptime < before.uptime + 1099

@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, NamedTuple, final
+from typing import Any, ClassVar, NamedTuple, final
 
 import numpy as np
 
@@ -98,6 +98,8 @@ class Bayesian:
     Raises:
         ValueError: ``failed_as`` is not a quantile, or no surrogate has this name.
     """
+
+    draws_in_tell: ClassVar[bool] = False
 
     surrogate: surrogates.Surrogate | str = field(default_factory=surrogates.GaussianProcess)
     acquisition: AcquisitionFunction = field(default_factory=acquisitions.ExpectedImprovement)
@@ -326,6 +328,8 @@ class TransferLearning:
     Raises:
         StrategyError: The surrogate is not a Gaussian process.
     """
+
+    draws_in_tell: ClassVar[bool] = False
 
     then: Bayesian
     tasks: tuple[RelatedTask, ...]

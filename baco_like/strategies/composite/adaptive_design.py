@@ -14,7 +14,13 @@ from baco_like.records.history import History
 from baco_like.records.trial import Observation, Proposal, Trial
 from baco_like.spaces.design import has_distinct_middle, latin_hypercube, middle, uniform
 from baco_like.spaces.space import Space
-from baco_like.strategies.protocol import Prediction, Problem, Strategy, require_predictive
+from baco_like.strategies.protocol import (
+    Prediction,
+    Problem,
+    Strategy,
+    draws_in_tell,
+    require_predictive,
+)
 
 MIDDLE = "middle"
 SPREAD = "latin_hypercube"
@@ -66,6 +72,11 @@ class AdaptiveDesign:
             raise ValueError(
                 f"middles = {self.middles}: expected 1 or more trials, and less than {self.most}"
             )
+
+    @property
+    def draws_in_tell(self) -> bool:
+        """Whether the later strategy does."""
+        return draws_in_tell(self.then)
 
     def init(self, problem: Problem, rng: Rng) -> AdaptiveDesignState:
         """Return the first state of the later strategy with a new seed."""

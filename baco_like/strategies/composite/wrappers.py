@@ -40,6 +40,11 @@ class StrategyWrapper:
 
     then: Strategy[Any]
 
+    @property
+    def draws_in_tell(self) -> bool:
+        """Whether the wrapped strategy does."""
+        return protocol.draws_in_tell(self.then)
+
     def init(self, problem: Problem, rng: Rng) -> Any:
         """Return the first state of the wrapped strategy."""
         return self.then.init(problem, rng)

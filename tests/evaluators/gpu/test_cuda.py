@@ -135,6 +135,25 @@ def test_energy_as_the_objective(gpu: pytest.MonkeyPatch, counter: str) -> None:
     evaluator.close()
 
 
+@pytest.mark.parametrize(("unit", "faults"), [("ms", [6]), ("mJ", [7, 10])])
+def test_forged_metrics_of_a_kernel_are_not_believed_and_the_run_goes_on(
+    gpu: pytest.MonkeyPatch, unit: str, faults: list[int]
+) -> None:
+    """The kernel writes an answer for its worker while its energy is measured."""
+    entries = {"energy_seconds": 1e-6, "problem": "cuda_problem.py", "timeout": 5.0, "repeats": 2}
+    evaluator = registry.create(table(**entries), SPACE, unit, HERE)
+    for fault in faults:
+        outcome = evaluate(evaluator, fault=fault)
+        if unit == "mJ":
+            assert (outcome.failed, outcome.value) == ("runtime", None), outcome
+        else:  # the time was measured before
+            assert (outcome.value, outcome.metrics) == (1.25, {}), outcome
+    honest = evaluate(evaluator)
+    assert honest.status is Status.OK
+    assert honest.metrics["registers"] == 40
+    evaluator.close()
+
+
 @pytest.mark.parametrize(
     ("capability", "device", "message"),
     [

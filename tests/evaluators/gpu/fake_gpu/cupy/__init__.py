@@ -1,6 +1,8 @@
 """A fake GPU: the part of CuPy that the evaluator uses, with a simulated clock. It knows `cuda_problem`."""
 
+import contextlib
 import json
+import os
 import time
 from pathlib import Path
 
@@ -77,6 +79,8 @@ class Kernel:
             STATE.lost = True  # reported by the next call
         if self.fault == 5 and self.launches >= 2:
             time.sleep(60)
+        if self.launches >= FORGED_AT:
+            forge(self.fault)
         assert (scratch.values == -1).all()
         assert grid[0] * block[0] == values.shape[0]
         factor = ndarray((1,), np.int32, self.factor).values[0]
@@ -84,3 +88,25 @@ class Kernel:
         self.launches += 1
         STATE.clock += 0.5 + 0.25 * STATE.cold
         STATE.cold = False
+
+
+FORGED_AT = 6
+"""Launches before a kernel forges: the measurement of its time has six, those of its energy follow."""
+
+FORGED = {
+    6: {"answer": 3},
+    7: {"answer": {"metrics": {"registers": "x"}, "energy": [1.0], "power": [1.0]}},
+    8: {"answer": {"metrics": {}, "energy": [1e400], "power": [1.0]}},
+    9: {"answer": {"metrics": [], "power": []}},
+    10: {"stage": "energy", "limit": "long"},
+}
+"""What hostile kernels write as the replies of their worker, by fault."""
+
+
+def forge(fault):
+    """Write a message into every descriptor; a kernel does not know which one has the replies, nor the number."""
+    for number in range(20 if fault in FORGED else 0):
+        line = json.dumps({"number": number, "at": time.perf_counter(), **FORGED[fault]})
+        for descriptor in range(3, 30):
+            with contextlib.suppress(OSError):
+                os.write(descriptor, line.encode() + b"\n")
