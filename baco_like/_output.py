@@ -57,6 +57,11 @@ def open_regular_file(path: Path) -> BinaryIO:
     return os.fdopen(descriptor, "rb")
 
 
+def in_percent(share: float, digits: int = 0) -> str:
+    """Return a share as a text, such as 0.05 as ``5 %``; NaN is ``-``."""
+    return "-" if share != share else f"{100.0 * share:.{digits}f} %"
+
+
 def wrap_items(items: Iterable[str], width: int, separator: str = " ") -> list[str]:
     """Return lines of at most ``width`` characters with the items; an item is never broken."""
     lines: list[str] = []

@@ -87,10 +87,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _write_report(folder: Path) -> None:
-    from baco_like.reporting import write_report
+    from baco_like.cli.report import write_with_notes
 
-    write_report(folder / _JOURNAL, folder / "report.html")
-    print_line(f"the report is in {folder / 'report.html'}")
+    write_with_notes(folder / _JOURNAL, folder / "report.html")
 
 
 def _run_and_confirm(

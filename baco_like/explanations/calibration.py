@@ -9,11 +9,8 @@ import numpy as np
 from baco_like._random import Purpose, generator
 from baco_like.exceptions import TrialError
 from baco_like.explanations.importance import LEVEL
-from baco_like.explanations.models import FITTED_ROWS, LEAST_SUCCESSES, training_data
+from baco_like.explanations.models import LEAST_SUCCESSES, HistoryModels, fit_processes
 from baco_like.records import History, Status, sign_of
-from baco_like.strategies.auto import PRIORS
-from baco_like.surrogates.gp.fit import Effort, chosen_rows
-from baco_like.surrogates.gp.gaussian_process import GaussianProcess
 
 
 @dataclass(frozen=True)
@@ -53,7 +50,9 @@ class Calibration:
     correlation: float
 
 
-def compute_calibration(history: History, seed: int = 0) -> Calibration:
+def compute_calibration(
+    history: History, seed: int = 0, *, models: HistoryModels | None = None
+) -> Calibration:
     """Return leave-one-out predictions by the Gaussian process of the default strategy.
 
     Its hyperparameters are fitted once, to all observations (Rasmussen and Williams 2006, Eq. 5.12).
@@ -61,6 +60,7 @@ def compute_calibration(history: History, seed: int = 0) -> Calibration:
     Args:
         history: The observations.
         seed: Seed of the run.
+        models: Models of the history, if they are fitted already.
 
     Raises:
         TrialError: Fewer than five trials have succeeded.
@@ -73,11 +73,11 @@ def compute_calibration(history: History, seed: int = 0) -> Calibration:
         raise TrialError(
             f"a calibration needs {LEAST_SUCCESSES} successful trials, there are {ok.sum()}; observe more first"
         )
-    rng = generator(seed, Purpose.EXPLAIN, len(history) + 4)
-    scale, data = training_data(history, ok, len(history))
-    data = data.rows(chosen_rows(data.y, FITTED_ROWS, rng))
-    surrogate = GaussianProcess(priors=PRIORS, effort=Effort(fitted_rows=FITTED_ROWS))
-    model = surrogate.fit_draws(history.space.derived_features, data, rng, 1)[0]
+    if models is None:
+        rng = generator(seed, Purpose.EXPLAIN, len(history) + 4)
+        scale, data, (model,) = fit_processes(history, ok, len(history), rng, 1)
+    else:
+        scale, data, model = models.scale, models.data, models.process
     mean, deviation = model.leave_one_out()
     total = np.sqrt(deviation**2 + model.fitted.noise)  # an observation has noise, too
     reach = float(ndtri(0.5 + 0.5 * LEVEL))

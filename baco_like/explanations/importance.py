@@ -22,6 +22,7 @@ import numpy as np
 from typing_extensions import override
 
 from baco_like._optional import require
+from baco_like._output import in_percent
 from baco_like._random import Purpose, generator
 from baco_like._typing import Array, Codes, Ints
 from baco_like.explanations.models import HistoryModels, fit_models
@@ -132,13 +133,9 @@ class Importance:
 
 
 def _cells(effect: Effect) -> tuple[str, ...]:
-    cost = (_percent(effect.share), _range(effect.low, effect.high), _percent(effect.alone))
-    failing = (_percent(effect.failing), _range(effect.failing_low, effect.failing_high))
+    cost = (in_percent(effect.share), _range(effect.low, effect.high), in_percent(effect.alone))
+    failing = (in_percent(effect.failing), _range(effect.failing_low, effect.failing_high))
     return effect.name, *cost, *failing
-
-
-def _percent(share: float) -> str:
-    return "-" if np.isnan(share) else f"{100.0 * share:.0f} %"
 
 
 def _range(low: float, high: float) -> str:

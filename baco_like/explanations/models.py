@@ -14,14 +14,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from baco_like._random import Purpose, generator
-from baco_like._typing import Array, Codes, Mask
+from baco_like._typing import Array, Codes, Mask, Rng
 from baco_like.exceptions import TrialError
 from baco_like.records import History, Status
 from baco_like.spaces import Space
 from baco_like.strategies.auto import PRIORS
 from baco_like.surrogates.forest import Growth, Tree, grow_trees, predict_by_tree
-from baco_like.surrogates.gp.fit import Effort
+from baco_like.surrogates.gp.fit import Effort, chosen_rows
 from baco_like.surrogates.gp.gaussian_process import GaussianProcess
+from baco_like.surrogates.gp.model import GPModel
 from baco_like.surrogates.protocol import Data
 from baco_like.surrogates.transform import Scale, fit_transform
 
@@ -43,6 +44,9 @@ WAVES = 512
 FITTED_ROWS = 300
 """Most observations that the models use, one half of them the best: time grows with the cube of their number."""
 
+GROWN_ROWS = 500
+"""Most observations that a forest is grown from: each forest draws its own, one half of those of the cost the best."""
+
 COST_FOREST = Growth(trees=10, max_features=5 / 6)
 FAILURE_FOREST = Growth(trees=10)
 
@@ -61,6 +65,8 @@ class HistoryModels:
         forests: Bootstrapped random forests of the cost, each a tuple of trees.
         failures: Bootstrapped random forests of whether a configuration fails; empty if all or no trials failed.
         failed: Share of the observed trials that failed.
+        data: The observations that the Gaussian processes use, at most `FITTED_ROWS`.
+        process: One of the Gaussian processes.
     """
 
     space: Space
@@ -69,6 +75,8 @@ class HistoryModels:
     forests: tuple[tuple[Tree, ...], ...]
     failures: tuple[tuple[Tree, ...], ...]
     failed: float
+    data: Data
+    process: GPModel
 
     def costs(self, codes: Codes) -> Array:
         """Return drawn costs on the models' scale, ``(m, w)`` -> ``(draws, m)``."""
@@ -119,21 +127,48 @@ def fit_models(
             f"an explanation needs {LEAST_SUCCESSES} successful trials, there are {ok.sum()}; observe more first"
         )
     rng = generator(seed, Purpose.EXPLAIN, count)
-    scale, data = training_data(history, ok, count)
-    space = history.space.derived_features
-    surrogate = GaussianProcess(priors=PRIORS, effort=Effort(fitted_rows=FITTED_ROWS))
-    models = surrogate.fit_draws(space, data, rng, MODELS)
-    processes = tuple(model.draw_several(DRAWS, WAVES, rng) for model in models)
-    features = space.features(data.codes)
-    grown = tuple(grow_trees(features, data.y, COST_FOREST, rng) for _ in range(forests))
+    scale, data, drawn = fit_processes(history, ok, count, rng, MODELS)
+    processes = tuple(model.draw_several(DRAWS, WAVES, rng) for model in drawn)
     inside, failed = history.inside[:count], history.where(Status.FAILED)[:count]
-    labels = failed[inside]
+    labels, space = failed[inside], history.space.derived_features
     failing: tuple[tuple[Tree, ...], ...] = ()
     if labels.any() and not labels.all():
-        seen = space.features(history.codes[:count][inside])
-        y = labels.astype(np.float64)
-        failing = tuple(grow_trees(seen, y, FAILURE_FOREST, rng) for _ in range(FORESTS))
-    return HistoryModels(history.space, scale, processes, grown, failing, float(labels.mean()))
+        seen, y = space.features(history.codes[:count][inside]), labels.astype(np.float64)
+        failing = tuple(_grow_failures(seen, y, rng) for _ in range(FORESTS))
+    # The forests of the cost come last: with fewer of them everything else is the same.
+    _, every = training_data(history, ok, count)
+    features = space.features(every.codes)
+    grown = tuple(_grow_costs(features, every.y, rng) for _ in range(forests))
+    failures = float(labels.mean())
+    return HistoryModels(history.space, scale, processes, grown, failing, failures, data, drawn[0])
+
+
+def _grow_costs(features: Array, y: Array, rng: Rng) -> tuple[Tree, ...]:
+    rows = chosen_rows(y, GROWN_ROWS, rng)
+    return grow_trees(features[rows], y[rows], COST_FOREST, rng)
+
+
+def _grow_failures(features: Array, y: Array, rng: Rng) -> tuple[Tree, ...]:
+    rows = rng.permutation(len(y))[:GROWN_ROWS] if len(y) > GROWN_ROWS else np.arange(len(y))
+    return grow_trees(features[rows], y[rows], FAILURE_FOREST, rng)
+
+
+def fit_processes(
+    history: History, ok: Mask, count: int, rng: Rng, models: int
+) -> tuple[Scale, Data, list[GPModel]]:
+    """Return the scale of the costs, at most `FITTED_ROWS` observations, and Gaussian processes fitted to these.
+
+    Args:
+        history: The observations.
+        ok: Those that succeeded, ``(count,)``.
+        count: Number of observations to use, in order of arrival.
+        rng: Random generator.
+        models: Number of processes, each with its own hyperparameters.
+    """
+    scale, data = training_data(history, ok, count)
+    data = data.rows(chosen_rows(data.y, FITTED_ROWS, rng))
+    surrogate = GaussianProcess(priors=PRIORS, effort=Effort(fitted_rows=FITTED_ROWS))
+    return scale, data, surrogate.fit_draws(history.space.derived_features, data, rng, models)
 
 
 def training_data(history: History, ok: Mask, count: int) -> tuple[Scale, Data]:

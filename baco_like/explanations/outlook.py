@@ -12,7 +12,7 @@ that recorded runs found (benchmarks/quality/results/README.md).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from typing_extensions import override
@@ -84,7 +84,12 @@ class Outlook:
 
 
 def estimate_outlook(
-    history: History, seed: int = 0, *, evaluations: int = 20, count: int | None = None
+    history: History,
+    seed: int = 0,
+    *,
+    evaluations: int = 20,
+    count: int | None = None,
+    models: HistoryModels | None = None,
 ) -> Outlook:
     """Return the outlook; the same observations and seed give the same one.
 
@@ -93,6 +98,7 @@ def estimate_outlook(
         seed: Seed of the run.
         evaluations: Number of the next evaluations.
         count: Number of observations to use, in order of arrival; None: all.
+        models: Models of these observations, if they are fitted already.
 
     Raises:
         TrialError: Fewer than five trials have succeeded.
@@ -101,7 +107,9 @@ def estimate_outlook(
     if evaluations < 1:
         raise ValueError(f"evaluations = {evaluations!r}: expected a positive number")
     count = len(history) if count is None else count
-    models = fit_models(history, seed, count=count, forests=FORESTS)
+    if models is None:
+        models = fit_models(history, seed, count=count, forests=FORESTS)
+    models = replace(models, forests=models.forests[:FORESTS])
     rng = generator(seed, Purpose.EXPLAIN, count + 3)
     ok = np.flatnonzero(history.where(Status.OK)[:count]).astype(np.int64)
     best = history.trials[int(ok[np.argmin(history.costs[ok])])]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from baco_like._output import in_percent
 from baco_like._typing import Array
 from baco_like.records.direction import sign_of
 from baco_like.records.trial import Trial
@@ -80,7 +81,7 @@ class Drift:
             change = point.level / before - 1.0
             word = "worse" if change > 0 else "better"
             lines.append(
-                f"Drift: values became {abs(change):.0%} {word} until evaluation {point.row + 1} (trial "
+                f"Drift: values became {in_percent(abs(change))} {word} until evaluation {point.row + 1} (trial "
                 f"{point.trial.id} repeats an earlier configuration)."
             )
             before = point.level

@@ -6,12 +6,14 @@ visible on a light and on a dark page. Text and lines get their colours from the
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from baco_like._optional import require
+from baco_like._output import in_percent
 from baco_like.explanations import AblationStep, Calibration, Dependence, Importance
 from baco_like.records import Confirmation, Status
 from baco_like.reporting.facts import RunFacts
@@ -26,6 +28,9 @@ MOST_POINTS = 1000
 SHOWN_PARAMETERS = 20
 """Most parameters in the chart of the importance."""
 
+_PERCENT = "format(100 * datum.value, '~g') + ' %'"
+"""Label of a share on an axis."""
+
 _BLUE, _ORANGE, _GREEN = "#2F8FD0", "#E69F00", "#009E73"
 _FAILURES = ("#D55E00", "#CC79A7", "#E6C700", "#8C6BB1", "#999999")
 _HEIGHT = 220
@@ -33,14 +38,22 @@ _HEIGHT = 220
 
 def _chart(rows: Sequence[Mapping[str, Any]]) -> Chart:
     altair = require("altair", "report")
-    chart: Chart = altair.Chart(altair.Data(values=list(rows)))
+    # Altair copies and checks every row several times, but not a text; `_finish` turns it into rows again.
+    chart: Chart = altair.Chart(altair.Data(values=json.dumps(list(rows))))
     return chart
 
 
 def _finish(chart: Chart | LayerChart, caption: str, height: int = _HEIGHT) -> ReportChart:
     styled = chart.properties(width="container", height=height, background="transparent")
     styled = styled.configure_view(stroke=None).configure(font="system-ui, DejaVu Sans, sans-serif")
-    return ReportChart(styled.to_dict(), caption)
+    specification = styled.to_dict()
+    names: dict[str, str] = {}  # of the texts; layers that show the same rows share them
+    for layer in (specification, *specification.get("layer", ())):
+        if "data" in layer:
+            text = layer["data"]["values"]
+            layer["data"] = {"name": names.setdefault(text, f"rows-{len(names) + 1}")}
+    specification["datasets"] = {name: json.loads(text) for text, name in names.items()}
+    return ReportChart(specification, caption)
 
 
 def _value_axis(values: Sequence[float], title: str) -> Any:
@@ -165,13 +178,17 @@ def draw_importance(importance: Importance) -> ReportChart:
     """Return the shares of the most important parameters with their intervals."""
     altair = require("altair", "report")
     effects = importance.effects[:SHOWN_PARAMETERS]
-    rows = [{"name": e.name, "share": e.share, "low": e.low, "high": e.high} for e in effects]
+    rows = [
+        {"name": e.name, "share": e.share, "low": e.low, "high": e.high}
+        | {"total effect": in_percent(e.share)}
+        | {"90 % interval": f"{in_percent(e.low)} to {in_percent(e.high)}"}
+        for e in effects
+    ]
     y_axis = altair.Y("name:N", title=None, sort=None)
-    percent = altair.Axis(format="%")
+    percent = altair.Axis(labelExpr=_PERCENT)
     title = "share of the variance (total effect)"
     bars = _chart(rows).mark_bar(color=_BLUE, opacity=0.75, height={"band": 0.6})
-    hints = [altair.Tooltip("name:N")]
-    hints += [altair.Tooltip(f"{key}:Q", format=".0%") for key in ("share", "low", "high")]
+    hints = ["name:N", "total effect:N", "90 % interval:N"]
     ranges = _chart(rows).mark_rule(color=_ORANGE, strokeWidth=2)
     layers = altair.layer(
         bars.encode(altair.X("share:Q", title=title, axis=percent), y_axis, tooltip=hints),
@@ -345,7 +362,7 @@ def draw_over_evaluations(
     altair = require("altair", "report")
     values = _selected([{"x": x, "y": y} for x, y in rows])
     scale = altair.Scale(zero=percent)
-    axis = altair.Axis(format=".1%" if percent else "")
+    axis = altair.Axis(labelExpr=_PERCENT) if percent else altair.Axis()
     points = _chart(values).mark_point(filled=True, size=24, color=_BLUE, opacity=0.7)
     return _finish(
         points.encode(

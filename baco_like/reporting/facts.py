@@ -11,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from baco_like._threads import resolve_threads, thread_limit
 from baco_like.exceptions import BacoError, TrialError
 from baco_like.explanations import (
     Ablation,
@@ -108,18 +109,19 @@ class RunFacts:
     def explained(self) -> Explained | None:
         """The explanations; None with too few successes."""
         history, seed = self.history, self.view.header.options.seed
-        try:
-            models = fit_models(history, seed)
-        except TrialError:
-            return None
-        importance = compute_importance(history, seed, models=models)
-        return Explained(
-            importance,
-            compute_dependence(history, seed, models=models, ranking=importance),
-            self._ablation(models),
-            estimate_outlook(history, seed),
-            compute_calibration(history, seed),
-        )
+        with thread_limit(resolve_threads(None)):
+            try:
+                models = fit_models(history, seed)
+            except TrialError:
+                return None
+            importance = compute_importance(history, seed, models=models)
+            return Explained(
+                importance,
+                compute_dependence(history, seed, models=models, ranking=importance),
+                self._ablation(models),
+                estimate_outlook(history, seed, models=models),
+                compute_calibration(history, seed, models=models),
+            )
 
     def _ablation(self, models: HistoryModels) -> Ablation | None:
         best = self.summary.best

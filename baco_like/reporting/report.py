@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 from baco_like._optional import require_installed
@@ -26,7 +27,12 @@ _SECTIONS = (
 )
 
 
-def build_report(journal: str | os.PathLike[str], *, peak: float | None = None) -> str:
+def build_report(
+    journal: str | os.PathLike[str],
+    *,
+    peak: float | None = None,
+    note: Callable[[str], None] = lambda step: None,
+) -> str:
     """Return the report of a run as one HTML page, which loads nothing else.
 
     The journal is only read, so the run may be going on.
@@ -34,6 +40,7 @@ def build_report(journal: str | os.PathLike[str], *, peak: float | None = None) 
     Args:
         journal: Path of the journal.
         peak: The best value that the machine allows, in the unit of the values; None: as in the journal.
+        note: Called before each step with its name.
 
     Raises:
         JournalError: The journal is missing or damaged.
@@ -41,12 +48,17 @@ def build_report(journal: str | os.PathLike[str], *, peak: float | None = None) 
     """
     for module in ("altair", "vl_convert"):
         require_installed(module, "report")
+    note(f"reading {journal}")
     facts = RunFacts(Path(journal), peak)
     options = facts.view.header.options
     name = options.strategy.get("name") or "a strategy object"
     begun = facts.view.created or "at an unknown time"
     about = f"{facts.view.path}, begun {begun}; strategy {name}, seed {options.seed}"
+    note(f"explaining {len(facts.history)} observations: importance, outlook, calibration")
+    _ = facts.explained  # computed here, kept for the sections
+    note("drawing the charts")
     sections = [make(facts) for make in _SECTIONS]
+    note("joining the page")
     return render_page(f"Tuning of {facts.label}", about, sections)
 
 
@@ -55,6 +67,7 @@ def write_report(
     target: str | os.PathLike[str],
     *,
     peak: float | None = None,
+    note: Callable[[str], None] = lambda step: None,
 ) -> None:
     """Write the report of a run; arguments and errors as for `build_report`.
 
@@ -62,10 +75,11 @@ def write_report(
         journal: Path of the journal.
         target: The HTML file; an existing one is replaced.
         peak: The best value that the machine allows.
+        note: Called before each step with its name.
 
     Raises:
         JournalError: The file cannot be written.
     """
-    page = build_report(journal, peak=peak)
+    page = build_report(journal, peak=peak, note=note)
     with explain_os_error(JournalError, "write", Path(target)):
         Path(target).write_text(page, encoding="utf-8")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -9,6 +10,7 @@ from itertools import permutations
 
 import numpy as np
 
+from baco_like._output import in_percent
 from baco_like._random import Purpose, generator
 from baco_like._typing import Codes
 from baco_like.parameters.protocol import is_permutation
@@ -271,7 +273,7 @@ def _order_coverage(facts: RunFacts, codes: Codes) -> list[list[object]]:
 
 
 def _share(part: int, whole: int) -> str:
-    return f"{part / whole:.0%}" if whole else "-"
+    return in_percent(part / whole) if whole else "-"
 
 
 def failure_section(facts: RunFacts) -> Section:
@@ -306,7 +308,11 @@ def failure_section(facts: RunFacts) -> Section:
             ReportTable(
                 ["parameter", "share", "90 % interval"],
                 [
-                    [e.name, f"{e.failing:.0%}", f"{e.failing_low:.0%} to {e.failing_high:.0%}"]
+                    [
+                        e.name,
+                        in_percent(e.failing),
+                        f"{in_percent(e.failing_low)} to {in_percent(e.failing_high)}",
+                    ]
                     for e in effects[:8]
                 ],
                 "What decides whether a configuration runs: shares of the variance of failing",
@@ -329,7 +335,7 @@ def _failing_values(trials: Sequence[Trial]) -> list[list[object]]:
         if count >= _LEAST and failed[pair] / count > overall
     ]
     shares.sort(key=lambda each: (-each[0], -each[1]))
-    return [[*pair, n, failed[pair], f"{share:.0%}"] for share, n, pair in shares[:_SHOWN]]
+    return [[*pair, n, failed[pair], in_percent(share)] for share, n, pair in shares[:_SHOWN]]
 
 
 def peak_section(facts: RunFacts) -> Section:
@@ -346,7 +352,7 @@ def peak_section(facts: RunFacts) -> Section:
     is_smaller = facts.view.objective.direction == "minimize"
     default = facts.summary.default
     rows = [
-        [name, trial.value, f"{peak / trial.value if is_smaller else trial.value / peak:.1%}"]
+        [name, trial.value, in_percent(peak / trial.value if is_smaller else trial.value / peak, 1)]
         for name, trial in (("default", default), ("best", best))
         if trial is not None and trial.value
     ]
@@ -359,13 +365,13 @@ def peak_section(facts: RunFacts) -> Section:
     ]
     if beaten:
         answer += f" {len(beaten)} evaluations are better than the peak: check the peak, or the measurement."
-    table = ReportTable(["", facts.label, "of the peak"], [*rows, ["peak", peak, "100%"]])
+    table = ReportTable(["", facts.label, "of the peak"], [*rows, ["peak", peak, "100 %"]])
     return Section("peak", question, answer, [table])
 
 
 def metrics_section(facts: RunFacts) -> Section:
     """What about other metrics?"""
-    question = "What about other metrics?"
+    question = "What about other metrics or inputs?"
     names = list(dict.fromkeys(name for trial in facts.trials for name in trial.metrics))
     limits = facts.view.header.options.limits
     if not names and not limits:
@@ -381,8 +387,46 @@ def metrics_section(facts: RunFacts) -> Section:
         pair = [_metric(facts, trial, name) for trial in (default, best)]
         rows.append([name, *pair, min(values), float(np.median(values)), max(values)])
     table = ReportTable(["metric", "default", "best", "smallest", "median", "largest"], rows)
+    inputs = _inputs(facts, names)
+    parts: list[Part] = [table]
+    if inputs is not None:
+        answer += f" {inputs[0]}"
+        parts += [Heading("Inputs"), inputs[1]]
     charts = [draw_metric(facts, name) for name in names[:4]]
-    return Section("metrics", question, answer, [table, Heading("Metrics and the value"), *charts])
+    return Section("metrics", question, answer, [*parts, Heading("Metrics and the value"), *charts])
+
+
+def _inputs(facts: RunFacts, names: Sequence[str]) -> tuple[str, ReportTable] | None:
+    """Compare the winner with the best configuration for each input alone; None if no metrics are those of inputs.
+
+    Metrics of inputs have the objective's name and an ending (``time_small``), or differ in a number (``ms_1000``).
+    """
+    objective, best, default = facts.view.objective, facts.summary.best, facts.summary.default
+    own = [name for name in names if name.startswith(f"{objective.name}_")]
+    families = Counter(re.sub(r"\d+", "#", name) for name in names)
+    own += [n for n in names if n not in own and families[re.sub(r"\d+", "#", n)] > 1]
+    sign = 1.0 if objective.direction == "minimize" else -1.0
+    rows: list[list[object]] = []
+    behind: list[tuple[float, str]] = []
+    for name in own:
+        has = _metric(facts, best, name)
+        measured = [(sign * t.metrics[name], t.id) for t in facts.ok if name in t.metrics]
+        if has is None or not measured:
+            continue
+        cost, number = min(measured)
+        # The winner may have been measured again, and then be better.
+        loss = max(has / cost - sign, 0.0) if sign * cost * has > 0.0 else 0.0
+        behind.append((loss, name))
+        first = _metric(facts, default, name)
+        rows.append([name, first, has, sign * cost, number, in_percent(loss, 1)])
+    if len(rows) < 2:
+        return None
+    head = ["input", "default", "winner", "best of any", "its trial", "winner is worse by"]
+    better = "smaller" if sign > 0.0 else "larger"
+    caption = f"Metrics whose names end or differ as those of inputs do; {better} is better"
+    most, name = max(behind)
+    answer = f"For each of {len(rows)} inputs alone, the winner is at most {in_percent(most, 1)} behind the best"
+    return f"{answer} ({name}).", ReportTable(head, rows, caption)
 
 
 def _metric(facts: RunFacts, trial: Trial | None, name: str) -> float | None:

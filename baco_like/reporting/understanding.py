@@ -8,9 +8,11 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
+from baco_like._output import in_percent
 from baco_like.exceptions import BacoError
 from baco_like.explanations import Ablation, Dependence
 from baco_like.explanations.ablation import merge_steps
+from baco_like.explanations.models import FITTED_ROWS, GROWN_ROWS
 from baco_like.parameters.protocol import is_permutation
 from baco_like.records import Trial
 from baco_like.records.drift import read_drift
@@ -48,10 +50,15 @@ def importance_section(facts: RunFacts) -> Section:
         return Section("importance", question, _TOO_FEW)
     importance, ablation = explained.importance, explained.ablation
     strong = [effect for effect in importance if effect.low > 0.01][:5] or importance.effects[:1]
-    words = [f"{e.name} ({e.share:.0%})" for e in strong]
+    words = [f"{e.name} ({in_percent(e.share)})" for e in strong]
     answer = f"Of {len(importance)} parameters, most: {', '.join(words)}."
     rows = [
-        [e.name, f"{e.share:.0%}", f"{e.low:.0%} to {e.high:.0%}", f"{e.alone:.0%}"]
+        [
+            e.name,
+            in_percent(e.share),
+            f"{in_percent(e.low)} to {in_percent(e.high)}",
+            in_percent(e.alone),
+        ]
         for e in (*importance.effects[:_LISTED], *importance.features[:10])
     ]
     head = ["parameter", "total effect", "90 % interval", "alone"]
@@ -59,6 +66,11 @@ def importance_section(facts: RunFacts) -> Section:
         "Shares of the variance of the value over all feasible configurations; the worse half counts as equal. "
         "Total effects of parameters that interact add up to more than 100 %."
     )
+    if (used := len(facts.ok)) > FITTED_ROWS:
+        caption += (
+            f" Of the {used} values, a Gaussian process uses {FITTED_ROWS} and each forest up to {GROWN_ROWS}, one "
+            "half of them the best."
+        )
     parts: list[Part] = [
         *_ablation_parts(facts, ablation),
         Heading("Importance of the parameters"),
@@ -122,7 +134,7 @@ def choices_section(facts: RunFacts) -> Section:
             show(p.values[0]),
             p.value,
             f"{show(p.low)} to {show(p.high)}",
-            f"{p.runs:.0%}",
+            in_percent(p.runs),
         ]
         for d in single[:_LISTED]
         for p in d.points
@@ -201,20 +213,24 @@ def trust_section(facts: RunFacts) -> Section:
     parts: list[Part] = []
     if explained is not None:
         calibration = explained.calibration
+        points, values = len(calibration.points), len(facts.ok)
+        which = "the values" if points >= values else f"{points} of the {values} values"
         sentences.append(
-            f"{calibration.coverage:.0%} of the values lie in their 90 % intervals, predicted from the other trials "
-            f"(rank correlation {calibration.correlation:.2f})."
+            f"{in_percent(calibration.coverage)} of {which} lie in their 90 % intervals, predicted from the other "
+            f"trials (rank correlation {calibration.correlation:.2f})."
         )
         parts.append(draw_calibration(calibration, facts.label))
     warm = facts.history.warm
     if spreads:
         noise = float(np.median([spread for _, spread in spreads]))
-        sentences.append(f"Repeats of one configuration spread by {noise:.1%}.")
+        sentences.append(f"Repeats of one configuration spread by {in_percent(noise, 1)}.")
         rows = [(float(row + 1 - warm), spread) for row, spread in spreads]
         caption = "Noise over time: standard deviation of the repeats over their mean"
         parts.append(draw_over_evaluations(rows, "spread", caption, percent=True))
     elif (known := read_noise(facts.history)) is not None:
-        sentences.append(f"Repeats of one configuration in the confirmation spread by {known:.1%}.")
+        sentences.append(
+            f"Repeats of one configuration in the confirmation spread by {in_percent(known, 1)}."
+        )
     else:
         sentences.append("No configuration was repeated within a trial, so the noise is unknown.")
     if drift.points:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from baco_like._output import wrap_items
+from baco_like._output import in_percent, wrap_items
 from baco_like._threads import thread_limit
 from baco_like.evaluators.confirmation import different_configs
 from baco_like.exceptions import JournalError, SpaceError, TrialError
@@ -212,7 +212,7 @@ def _status(view: JournalView) -> str:
     lines += _result_lines(summary)
     noise = read_noise(history)
     if noise is not None:
-        lines.append(f"noise: repeats of one configuration spread by {noise:.1%}")
+        lines.append(f"noise: repeats of one configuration spread by {in_percent(noise, 1)}")
     if any(trial.origin == CONTROL for trial in history.trials):
         lines += summary.drift or ("drift: none beyond 5 %",)
     return "\n".join(lines)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from baco_like._optional import open_plot
+from baco_like._output import in_percent
 from baco_like._typing import Array
 from baco_like.records import (
     Confirmation,
@@ -219,7 +220,7 @@ def format_speedup(speedup: Speedup, confidence: float) -> str:
     """Return a speed-up with its interval in words."""
     if math.isinf(speedup.high):
         return f"{speedup.value:.3g}, too few rounds for an interval"
-    return f"{speedup.value:.3f}, {confidence:.0%} interval {speedup.low:.3f} to {speedup.high:.3f}"
+    return f"{speedup.value:.3f}, {in_percent(confidence)} interval {speedup.low:.3f} to {speedup.high:.3f}"
 
 
 def describe_confirmation(confirmation: Confirmation) -> list[str]:
@@ -238,7 +239,7 @@ def describe_confirmation(confirmation: Confirmation) -> list[str]:
             f"Not distinguishable: {names}."
             if is_kept or confirmation.default is None
             else f"Not distinguishable: {names}; {_name(confirmation.recommended, confirmation)} is the closest to the "
-            f"default of those within {confirmation.tolerance:.1%} of the best."
+            f"default of those within {in_percent(confirmation.tolerance, 1)} of the best."
         )
     changes = [
         f"{_name(trial, confirmation)} from {observed:.4g} to {trial.value:.4g}"
@@ -248,7 +249,9 @@ def describe_confirmation(confirmation: Confirmation) -> list[str]:
         and abs(trial.value / observed - 1.0) > _CHANGED
     ]
     if changes:
-        lines.append(f"Values that changed by more than {_CHANGED:.0%}: {', '.join(changes)}.")
+        lines.append(
+            f"Values that changed by more than {in_percent(_CHANGED)}: {', '.join(changes)}."
+        )
     failed = [
         f"{_name(trial, confirmation)} ({trial.failure})"
         for trial in confirmation.candidates

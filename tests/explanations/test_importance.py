@@ -5,7 +5,8 @@ import pytest
 from known_run import cost, run
 
 from baco_like import Optimizer, Real, Space, TrialError
-from baco_like.explanations import compute_importance
+from baco_like.explanations import compute_importance, fit_models
+from baco_like.explanations.models import FITTED_ROWS, GROWN_ROWS
 from baco_like.explanations.variations import variance_between, variance_within, vary
 
 
@@ -119,3 +120,16 @@ def test_variances_without_constraints_add_up():
         parts.append(variance_within((3.0 * codes[:, 0] + codes[:, 1])[None, :], variation)[0])
         assert variance_between(y, rows[:, i].astype(int))[0] <= parts[-1]
     assert sum(parts) == pytest.approx(y.var())
+
+
+def test_forests_of_a_long_run_see_a_part_of_it():
+    optimizer = Optimizer({f"x{i}": list(range(9)) for i in range(4)}, strategy="random_search")
+    trials = optimizer.suggest(700)
+    for trial in trials[:50]:
+        optimizer.observe(trial, failed="runtime")
+    optimizer.observe(trials[50:], [1.0 + trial["x0"] for trial in trials[50:]])
+    models = fit_models(optimizer.history, 0)
+    for forest in (*models.forests, *models.failures):
+        assert {tree.weighted_n_node_samples[0] for tree in forest} == {GROWN_ROWS}
+    assert len(models.data.y) == FITTED_ROWS
+    assert compute_importance(optimizer.history, models=models).effects[0].name == "x0"

@@ -6,13 +6,15 @@ import json
 import re
 import shutil
 import subprocess
+import threading
 from html.parser import HTMLParser
 
 import pytest
 
 from baco_like import Optimizer, Permutation, Space, cli
+from baco_like.cli.report import write_with_notes
 from baco_like.evaluators.command import describe_compiler
-from baco_like.explanations import Dependence, DependencePoint
+from baco_like.explanations import Dependence, DependencePoint, estimate_outlook
 from baco_like.journal import START, JsonlJournal
 from baco_like.reporting import build_report, results, understanding
 from baco_like.reporting.facts import RunFacts
@@ -141,7 +143,7 @@ def test_the_answers_are_those_of_the_run(page, journal):
     assert "size <= 60" in sections["metrics"]
     assert "of the stated peak, 1.5" in sections["peak"]
     assert "lie in their 90 % intervals" in sections["trust"]
-    assert "Repeats of one configuration spread by 1.4%" in sections["trust"]
+    assert "Repeats of one configuration spread by 1.4 %" in sections["trust"]
     assert "numpy" in sections["reproduce"]
     assert "number of CPUs" in sections["reproduce"]
 
@@ -184,6 +186,68 @@ def test_metrics_of_trials_beyond_a_limit_are_shown_as_whole_numbers(journal):
     assert row[5] == 64.0
     assert show(41234.0) == "41234"
     assert show(0.5) == "0.5"
+
+
+@pytest.mark.parametrize("direction", ["minimize", "maximize"])
+def test_several_inputs_are_compared_with_the_best_of_each(tmp_path, direction):
+    optimizer = Optimizer(
+        {"x": [1, 2, 3]}, direction, objective="speed", storage=tmp_path / "run.jsonl"
+    )
+    values = {1: (10.0, 20.0), 2: (12.0, 12.0), 3: (30.0, 9.0)}
+    for _ in range(3):
+        trial = optimizer.suggest()
+        small, large = values[trial["x"]]
+        mean = {1: 3.0, 2: 1.0 if direction == "minimize" else 9.0, 3: 4.0}[trial["x"]]
+        metrics = {"speed_small": small, "speed_large": large, "size": 7.0}
+        optimizer.observe(trial, {"speed": mean, **metrics})
+    section = results.metrics_section(RunFacts(tmp_path / "run.jsonl"))
+    table = next(p for p in section.parts if isinstance(p, ReportTable) and p.head[0] == "input")
+    losses = ["20.0 %", "33.3 %"] if direction == "minimize" else ["60.0 %", "40.0 %"]
+    assert [row[0] for row in table.rows] == ["speed_small", "speed_large"]
+    assert [row[-1] for row in table.rows] == losses
+    assert "For each of 2 inputs alone, the winner is at most" in section.answer
+
+
+def test_one_metric_is_no_input(journal):
+    section = results.metrics_section(RunFacts(journal))
+    assert not any(isinstance(p, ReportTable) and p.head[0] == "input" for p in section.parts)
+
+
+def test_the_report_has_the_outlook_that_show_prints(journal):
+    facts = RunFacts(journal)
+    assert facts.explained.outlook == estimate_outlook(facts.history, 0)
+
+
+def test_percentages_have_one_style(text):
+    body = text[text.index("<body") : text.index('id="specifications"')]
+    assert not re.search(r"\d%", re.sub(r"<(style|script).*?</\1>", "", body, flags=re.DOTALL))
+
+
+def test_a_slow_report_says_what_it_is_doing(journal, tmp_path, capsys, monkeypatch):
+    target = tmp_path / "report.html"
+    write_with_notes(journal, target)
+    assert capsys.readouterr().err == ""
+    shown = threading.Event()
+
+    def write(journal, target, *, peak, note):
+        note("reading")
+        note("explaining")
+        shown.wait(10)
+        note("drawing")
+
+    class Soon(threading.Timer):
+        def __init__(self, seconds, function):
+            super().__init__(0.0, function)
+
+        def run(self):
+            super().run()
+            shown.set()
+
+    monkeypatch.setattr("baco_like.cli.report.Timer", Soon)
+    monkeypatch.setattr("baco_like.cli.report.write_report", write)
+    write_with_notes(journal, target)
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[-2:] == ["report: explaining", "report: drawing"]
 
 
 def test_no_error_in_a_browser(text, tmp_path):

@@ -153,7 +153,7 @@ def test_predict_and_recommend_see_the_measurements() -> None:
     found = result.confirmation
     assert found is not None
     summary = summarise(result.optimizer.history, Objective()).with_confirmation(found)
-    assert "Values that changed by more than 10%: trial 30 from 1 to 40" in format_summary(summary)
+    assert "Values that changed by more than 10 %: trial 30 from 1 to 40" in format_summary(summary)
 
 
 def test_the_default_is_not_faster_than_itself() -> None:

@@ -67,14 +67,14 @@ def test_a_change_is_confirmed_reported_and_the_best_are_measured_again(
     assert {t["x"] for t in before[:3]} <= measured
     assert any(trial.origin == "control" for trial in after)
     text = format_summary(summarise(history, Objective()))
-    assert f"Drift: values became 30% {word} until evaluation {change.row + 1}" in text
+    assert f"Drift: values became 30 % {word} until evaluation {change.row + 1}" in text
     optimizer, stream = Optimizer(SPACE, strategy="random_search"), io.StringIO()
     shown = show_progress(stream, None)
     for trial in result.trials:
         copy = optimizer.measure_again(trial.config, trial.origin)
         optimizer.observe(copy, trial.value)
         shown.update(optimizer.history, optimizer.trials[-1])
-    assert stream.getvalue().count(f"Drift: values became 30% {word}") == 1
+    assert stream.getvalue().count(f"Drift: values became 30 % {word}") == 1
 
 
 def test_one_disturbed_value_is_no_drift() -> None:
