@@ -87,7 +87,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _write_report(folder: Path) -> None:
-    from baco_like.cli.report import write_with_notes
+    from baco_like.reporting.report import write_with_notes
 
     write_with_notes(folder / _JOURNAL, folder / "report.html")
 

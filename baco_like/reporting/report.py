@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from threading import Timer
 
 from baco_like._optional import require_installed
-from baco_like._output import explain_os_error
+from baco_like._output import explain_os_error, print_line
 from baco_like.exceptions import JournalError
 from baco_like.reporting import results, understanding
 from baco_like.reporting.facts import RunFacts
 from baco_like.reporting.page import render_page
+
+_SILENT_SECONDS = 2.0
+"""A report that takes longer says what it is doing."""
 
 _SECTIONS = (
     results.winner_section,
@@ -83,3 +88,26 @@ def write_report(
     page = build_report(journal, peak=peak, note=note)
     with explain_os_error(JournalError, "write", Path(target)):
         Path(target).write_text(page, encoding="utf-8")
+
+
+def write_with_notes(journal: Path, target: Path, peak: float | None = None) -> None:
+    """Write the report and name the file; after `_SILENT_SECONDS` each step is named on standard error."""
+    step = ""
+
+    def print_step() -> None:
+        print(f"report: {step}", file=sys.stderr, flush=True)
+
+    def note(name: str) -> None:
+        nonlocal step
+        step = name
+        if timer.finished.is_set():
+            print_step()
+
+    timer = Timer(_SILENT_SECONDS, print_step)
+    timer.daemon = True
+    timer.start()
+    try:
+        write_report(journal, target, peak=peak, note=note)
+    finally:
+        timer.cancel()
+    print_line(f"the report is in {target}")

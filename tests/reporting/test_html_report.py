@@ -12,13 +12,13 @@ from html.parser import HTMLParser
 import pytest
 
 from baco_like import Optimizer, Permutation, Space, cli
-from baco_like.cli.report import write_with_notes
 from baco_like.evaluators.command import describe_compiler
 from baco_like.explanations import Dependence, DependencePoint, estimate_outlook
 from baco_like.journal import START, JsonlJournal
 from baco_like.reporting import build_report, results, understanding
 from baco_like.reporting.facts import RunFacts
 from baco_like.reporting.page import Heading, ReportChart, ReportTable, show
+from baco_like.reporting.report import write_with_notes
 
 pytest.importorskip("altair")
 pytest.importorskip("vl_convert")
@@ -243,8 +243,8 @@ def test_a_slow_report_says_what_it_is_doing(journal, tmp_path, capsys, monkeypa
             super().run()
             shown.set()
 
-    monkeypatch.setattr("baco_like.cli.report.Timer", Soon)
-    monkeypatch.setattr("baco_like.cli.report.write_report", write)
+    monkeypatch.setattr("baco_like.reporting.report.Timer", Soon)
+    monkeypatch.setattr("baco_like.reporting.report.write_report", write)
     write_with_notes(journal, target)
     lines = capsys.readouterr().err.splitlines()
     assert lines[-2:] == ["report: explaining", "report: drawing"]
