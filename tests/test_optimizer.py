@@ -513,7 +513,7 @@ def test_predict_and_why_and_recommend(space):
     assert opt.recommend() is not None
     note = opt.why(opt.trials[-1])
     assert note["phase"] == "model"
-    assert {"origin", "mean", "std", "p_feasible"} <= set(note)
+    assert {"origin", "mean", "std", "p_feasible", "p_gain"} <= set(note)
     with pytest.raises(TrialError, match="no model"):
         Optimizer(space, strategy="random_search").predict([{"a": 1, "b": 1}])
 

@@ -375,6 +375,7 @@ PUBLIC = {
         "Predictive",
         "Problem",
         "Racing",
+        "RandomAfterStall",
         "RandomInterleaving",
         "RandomSearch",
         "RelatedTask",

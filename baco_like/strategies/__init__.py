@@ -9,7 +9,12 @@ from baco_like.strategies.bayesian.bayesian import Bayesian, TransferLearning
 from baco_like.strategies.bayesian.kernel_tuner_bo import KernelTunerBO
 from baco_like.strategies.composite.adaptive_design import AdaptiveDesign
 from baco_like.strategies.composite.portfolio import AreaUnderCurve, ArmRule, Portfolio, RoundRobin
-from baco_like.strategies.composite.wrappers import Design, Phased, RandomInterleaving
+from baco_like.strategies.composite.wrappers import (
+    Design,
+    Phased,
+    RandomAfterStall,
+    RandomInterleaving,
+)
 from baco_like.strategies.direct.base import ReplayedStrategy
 from baco_like.strategies.direct.global_minimisers import BasinHopping, DualAnnealing
 from baco_like.strategies.direct.pattern_search import PatternSearch, Torczon
@@ -74,6 +79,7 @@ __all__ = [
     "Predictive",
     "Problem",
     "Racing",
+    "RandomAfterStall",
     "RandomInterleaving",
     "RandomSearch",
     "RelatedTask",

@@ -16,7 +16,12 @@ from baco_like.spaces.design import distinct_middle, has_distinct_middle, middle
 from baco_like.spaces.space import Space, in_words
 from baco_like.strategies.bayesian.bayesian import Bayesian, TransferLearning, with_quantities
 from baco_like.strategies.composite.adaptive_design import AdaptiveDesign
-from baco_like.strategies.composite.wrappers import Design, Phased, check_initial
+from baco_like.strategies.composite.wrappers import (
+    Design,
+    Phased,
+    RandomAfterStall,
+    check_initial,
+)
 from baco_like.strategies.exhaustive import Exhaustive
 from baco_like.strategies.protocol import (
     Prediction,
@@ -103,12 +108,14 @@ class Auto:
         reason = f"bayesian: {shown} configurations, {how} by the model"
         if self.tasks:
             reason = f"{reason} and those of related tasks, after 1 of the design"
-            return Phased(TransferLearning(bayesian, self.tasks), 1, self.design), reason
+            transferred = RandomAfterStall(TransferLearning(bayesian, self.tasks))
+            return Phased(transferred, 1, self.design), reason
+        later = RandomAfterStall(bayesian)
         if self.initial is None and self.design is middle:
-            return AdaptiveDesign(bayesian), reason
+            return AdaptiveDesign(later), reason
         initial = size_of_other_design(problem.space) if self.initial is None else self.initial
         before_success = distinct_middle if self.design is middle else None
-        phased = Phased(bayesian, initial, self.design, before_success=before_success)
+        phased = Phased(later, initial, self.design, before_success=before_success)
         return phased, f"{reason} after {initial} of the design"
 
     def _surrogate(self) -> Surrogate:

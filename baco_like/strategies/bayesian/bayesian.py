@@ -19,6 +19,7 @@ import numpy as np
 from baco_like import acquisitions, surrogates
 from baco_like._typing import Array, Codes, Mask, Rng
 from baco_like.acquisitions import AcquisitionFunction, AcquisitionOptimizer
+from baco_like.acquisitions.functions import log_pi
 from baco_like.exceptions import StrategyError, TrialError
 from baco_like.records import Direction, History, Observation, Proposal, Status, sign_of
 from baco_like.spaces import Space
@@ -290,13 +291,16 @@ def _last_hyperparameters(history: History) -> Mapping[str, Any] | None:
 
 def _tag(fitted: _Fitted, row: Codes, direction: Direction) -> dict[str, Any]:
     """Return the prediction for a proposal, for `Optimizer.why`, and the hyperparameters, for the next fit."""
-    mean, variance = fitted.transform.moments(*fitted.model.predict(row))
-    sign = sign_of(direction)
+    centre, spread = fitted.model.predict(row)
+    mean, variance = fitted.transform.moments(centre, spread)
+    feasible = float(fitted.feasibility.probability(row)[0])
+    below = math.exp(log_pi(centre, spread, fitted.incumbent)[0])
     return {
         "phase": "model",
-        "mean": sign * float(mean[0]),
+        "mean": sign_of(direction) * float(mean[0]),
         "std": float(np.sqrt(variance[0])),
-        "p_feasible": float(fitted.feasibility.probability(row)[0]),
+        "p_feasible": feasible,
+        "p_gain": feasible * below,
         "hyperparameters": dict(fitted.model.hyperparameters),
     }
 

@@ -1,11 +1,12 @@
-"""Strategies that wrap one other strategy: an initial design before it, or random draws among its proposals."""
+"""Strategies that wrap one other strategy: a design before it, or uniform draws among its proposals."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, final
 
+import numpy as np
 from typing_extensions import Self
 
 from baco_like._typing import Codes, Mask, Rng
@@ -143,3 +144,62 @@ class RandomInterleaving(StrategyWrapper):
             return draws
         history = history.assume_pending(protocol.proposed_rows(problem.space, draws))
         return [*draws, *self.then.ask(problem, history, state, n - len(draws), rng)]
+
+
+@final
+@dataclass(frozen=True)
+class RandomAfterStall(StrategyWrapper):
+    """Makes one uniform draw when the model keeps expecting a gain that does not come.
+
+    A model that is wrong in one region can return to it for the rest of a run. The tag of each suggestion of a model
+    holds ``p_gain``, its probability of a new best. The sum over the suggestions since the last new best, or since the
+    last of these draws, is the number of gains that the model expected. If its probabilities are right, the chance of
+    none is at most exp(-sum), because 1 - p <= exp(-p): 5 % at 3. Then the next suggestion is a uniform draw, and its
+    tag says why.
+
+    Attributes:
+        then: The strategy with the model.
+        expected: Number of expected gains that is too many, above 0.
+
+    Raises:
+        ValueError: ``expected`` is not above 0.
+    """
+
+    expected: float = 3.0
+
+    def __post_init__(self) -> None:
+        if not self.expected > 0:
+            raise ValueError(f"expected = {self.expected}: give a number of gains above 0")
+
+    def ask(self, problem: Problem, history: History, state: Any, n: int, rng: Rng) -> Proposals:
+        """Return the uniform draw if it is due, then proposals of the other strategy."""
+        pending = any(_is_restart(trial.tag) for trial in history.pending.values())
+        expected = 0.0 if pending else self.count_expected(history)
+        if expected < self.expected:
+            return self.then.ask(problem, history, state, n, rng)
+        rows = uniform(problem.space, 1, rng, history.is_excluded)
+        note = f"the model expected {expected:.1f} gains since the last one, and none came"
+        draws = [Proposal(row, {"phase": "restart", "note": note}) for row in rows]
+        if len(draws) == n:
+            return draws
+        history = history.assume_pending(rows)
+        return [*draws, *self.then.ask(problem, history, state, n - len(draws), rng)]
+
+    @staticmethod
+    def count_expected(history: History) -> float:
+        """Return the number of gains that the model expected since the last gain or restart."""
+        if not history.where(Status.OK).any():
+            return 0.0
+        last_gain = int(np.nanargmin(history.costs))
+        expected = 0.0
+        for trial in history.trials[:last_gain:-1]:
+            if _is_restart(trial.tag):
+                break
+            if isinstance(trial.tag, Mapping):
+                expected += trial.tag.get("p_gain", 0.0)
+        return expected
+
+
+def _is_restart(tag: Any) -> bool:
+    """Return whether a tag is that of the draw after a stall."""
+    return isinstance(tag, Mapping) and tag.get("phase") == "restart"
