@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 CONFIRMATION = "confirmation"
 """Origin of the trials of a confirmation."""
 
+_UNSTABLE = 0.05
+"""Relative change of a speed-up that counts, as for drift: within the rounds, and from the search to the rounds."""
+
 
 @dataclass(frozen=True)
 class ConfirmationPlan:
@@ -54,8 +57,8 @@ class Confirmation:
         default: The default configuration with its new measurements, or None.
         tied: The candidates that the measurements do not show to be worse than the winner by more than the tolerance,
             the winner included; the closest to the default configuration first.
-        recommended: The candidate to use. The default, unless the interval shows that the winner is better than it:
-            a change needs evidence. Otherwise, of the tied candidates that are better than the default and whose mean
+        recommended: The candidate to use. The default, unless it is shown that the winner is better than it (see
+            `Race.is_tied_with_default`): a change needs evidence. Otherwise, of the tied candidates that are better than the default and whose mean
             is within the tolerance of the winner's, the closest to the default (the winner if there is no default).
             With too few rounds for an interval, all within the tolerance of the winner count.
         speedups: For each candidate, how many times better than the default it is; None where it is not defined.
@@ -163,6 +166,10 @@ class ConfirmationState:
         standing, plan = race.standing, self.plan
         trials = tuple(result.to_trial() for result in self.results)
         close = sorted(standing.remaining if standing.winner is not None else (), key=self._rank)
+        if standing.winner not in (None, plan.default) and not race.is_tied_with_default(
+            standing.winner
+        ):
+            close = [k for k in close if k != plan.default]
         best = self._choose(race, close)
         if (
             best is not None and best not in close
@@ -175,12 +182,31 @@ class ConfirmationState:
             None if plan.default is None else trials[plan.default],
             tuple(trials[k] for k in close),
             None if best is None else trials[best],
-            tuple(map(race.speedup, range(len(trials)))),
+            tuple(self._speedup(race, k) for k in range(len(trials))),
             standing.is_decided and standing.winner is not None,
             race.measurements,
             plan.confidence,
             plan.tolerance,
         )
+
+    def _speedup(self, race: Race, k: int) -> Speedup | None:
+        """Return the speed-up of candidate k, or None; on an unstable machine, it includes the ratio of the search.
+
+        The rounds of a minute show the ratio of that minute. If it varies within them, and was another one in the
+        search, then it changes with the load, and the interval is widened by the change on both sides. On a stable
+        machine, a different ratio in the search is luck or a disturbance, and the rounds are right.
+        """
+        speedup = race.speedup(k)
+        if speedup is None or self.plan.default is None or race.spread(k) <= _UNSTABLE:
+            return speedup
+        default, value = (self.results[i].trial.value for i in (self.plan.default, k))
+        if not default or not value or default / value <= 0.0:
+            return speedup
+        search = (default / value) ** sign_of(self.direction)
+        change = max(search / speedup.value, speedup.value / search)
+        if math.log(change) <= _UNSTABLE:
+            return speedup
+        return Speedup(speedup.value, speedup.low / change, speedup.high * change, search)
 
     def _choose(self, race: Race, close: Sequence[int]) -> int | None:
         """Return the index of the recommended candidate, or None before the first round."""

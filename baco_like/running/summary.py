@@ -220,7 +220,10 @@ def format_speedup(speedup: Speedup, confidence: float) -> str:
     """Return a speed-up with its interval in words."""
     if math.isinf(speedup.high):
         return f"{speedup.value:.3g}, too few rounds for an interval"
-    return f"{speedup.value:.3f}, {in_percent(confidence)} interval {speedup.low:.3f} to {speedup.high:.3f}"
+    text = f"{speedup.value:.3f}, {in_percent(confidence)} interval {speedup.low:.3f} to {speedup.high:.3f}"
+    if speedup.search is None:
+        return text
+    return f"{text} (it changes with the load: {speedup.search:.3f} in the search)"
 
 
 def describe_confirmation(confirmation: Confirmation) -> list[str]:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from baco_like.records import Speedup
-from baco_like.records.race import Race, confidence_sequence
+from baco_like.records.race import Race, confidence_sequence, confidence_sequences
 
 VALUES = st.lists(st.floats(-100, 100), min_size=2, max_size=12).map(np.array)
 
@@ -63,6 +63,44 @@ def test_drift_that_all_candidates_share_does_not_matter() -> None:
     speedup = alternately.speedup(1)
     assert speedup is not None
     assert 1.19 < speedup.low < 1.2 < speedup.high < 1.21
+
+
+def test_a_disturbed_value_does_not_decide() -> None:
+    """Another program slows down one of five runs of the better candidate by a half."""
+    values = [
+        (1.0, 1.01, 1.5, 1.0, 1.01),
+        (1.03, 1.04, 1.03, 1.03, 1.04),
+        (3.0, 3.3, 2.7, 3.1, 2.9),
+    ]
+    disturbed = race(values, default=2)
+    assert np.mean(values[0]) > np.mean(values[1])
+    assert disturbed.standing.winner == 0
+    assert disturbed.loss(1) == pytest.approx(math.log(1.034 / 1.005), abs=1e-3)
+    assert disturbed.loss(2) == pytest.approx(math.log(3.0 / 1.005), abs=0.01), "not cut"
+    assert disturbed.speedup(0).high > 5, "the interval has all values"
+
+
+def test_a_default_is_left_for_what_is_better_and_seldom_for_what_is_equal() -> None:
+    """Five rounds of values that vary by 1 %: the interval shows differences of 5 %, the test at the end of 3 %."""
+    rng = np.random.default_rng(0)
+    left = {1.0: 0, 1.03: 0}
+    for ratio in left:
+        for _ in range(200):
+            values = rng.lognormal(0.0, 0.01, (4, 5)) * [[1.0], [1.0], [1.0], [ratio]]
+            each = race([tuple(row) for row in values], default=3)
+            winner = each.standing.winner
+            left[ratio] += winner != 3 and not each.is_tied_with_default(winner)
+    assert left[1.0] <= 0.05 * 200
+    assert left[1.03] >= 0.8 * 200
+
+
+@given(VALUES, st.sampled_from([0.05, 0.01]))
+def test_the_sequence_has_the_interval_after_each_value(values: np.ndarray, alpha: float) -> None:
+    means, halves = confidence_sequences(values, alpha)
+    for n in range(1, len(values) + 1):
+        mean, half = confidence_sequence(values[:n], alpha)
+        assert means[n - 1] == pytest.approx(mean, abs=1e-9)
+        assert halves[n - 1] == pytest.approx(half, abs=1e-5)
 
 
 def test_maximising() -> None:

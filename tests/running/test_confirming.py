@@ -29,7 +29,13 @@ from baco_like.running import confirming
 from baco_like.running.confirming import ConfirmationSettings, confirm_winner, leave_time
 from baco_like.running.progress import Display, TrialProgress
 from baco_like.running.stopping import time_limit
-from baco_like.running.summary import best_so_far, format_summary, read_noise, summarise
+from baco_like.running.summary import (
+    best_so_far,
+    format_speedup,
+    format_summary,
+    read_noise,
+    summarise,
+)
 
 SPACE = Space({"x": Ordinal(list(range(1, 41)), default=40)})
 PLAIN: dict[str, Any] = {"strategy": "random_search", "progress": False, "seed": 3}
@@ -301,9 +307,9 @@ def results_of(*rows: list[float]) -> ConfirmationState:
 
 
 def test_a_tied_default_is_kept() -> None:
-    """One burst of the default makes another candidate the winner, but the interval includes 1."""
+    """Another candidate is the winner, but not shown to be better."""
     noise = np.random.default_rng(1).lognormal(0.0, 0.01, (2, 8))
-    default, other = 36.9 * noise[0], 37.2 * noise[1]
+    default, other = 36.9 * noise[0], 36.7 * noise[1]
     default[5] = 60.77
     found = results_of(list(default), list(other)).to_confirmation()
     assert found.winner is not found.default
@@ -316,6 +322,34 @@ def test_a_tied_default_is_kept() -> None:
     text = format_summary(summary)
     assert "No configuration is distinguishable from the default, which is kept." in text
     assert "Speed-up over the default" not in text
+
+
+def with_search(state: ConfirmationState, *values: float) -> ConfirmationState:
+    """Return the state in which the search has measured these values of the candidates."""
+    pairs = zip(state.results, values, strict=True)
+    results = (
+        replace(result, trial=result.trial.with_outcome(Outcome.success(k, (value,))))
+        for k, (result, value) in enumerate(pairs)
+    )
+    return replace(state, results=tuple(results))
+
+
+def test_a_speed_up_that_changes_with_the_load_has_an_interval_with_the_ratio_of_the_search() -> (
+    None
+):
+    rng = np.random.default_rng(1)
+    unstable, stable = rng.lognormal(0.0, 0.2, 6), rng.lognormal(0.0, 0.01, 6)
+    for noise, is_wider in ((unstable, True), (stable, False)):
+        state = results_of(list(30.0 * noise), list(20.0 * stable[::-1]))
+        found = with_search(state, 45.0, 20.0).to_confirmation().speedups[1]
+        plain = with_search(state, 30.2, 20.0).to_confirmation().speedups[1]
+        assert found is not None
+        assert plain is not None
+        assert (found.search == 2.25) is is_wider
+        assert ("with the load: 2.250 in the search" in format_speedup(found, 0.95)) is is_wider
+        assert (found.low < 2.25 < found.high) >= is_wider
+        assert (found.high > 1.3 * plain.high) is is_wider
+        assert found.value == plain.value
 
 
 def test_a_default_that_is_shown_to_be_worse_is_not_kept() -> None:
