@@ -58,9 +58,10 @@ class Confirmation:
         tied: The candidates that the measurements do not show to be worse than the winner by more than the tolerance,
             the winner included; the closest to the default configuration first.
         recommended: The candidate to use. The default, unless it is shown that the winner is better than it (see
-            `Race.is_tied_with_default`): a change needs evidence. Otherwise, of the tied candidates that are better than the default and whose mean
-            is within the tolerance of the winner's, the closest to the default (the winner if there is no default).
-            With too few rounds for an interval, all within the tolerance of the winner count.
+            `Race.is_tied_with_default`): a change needs evidence. Otherwise, of the tied candidates that are better
+            than the default and whose mean without disturbed values is within the tolerance of the winner's, the
+            closest to the default (the winner if there is no default). With too few rounds for an interval, all within
+            the tolerance of the winner count.
         speedups: For each candidate, how many times better than the default it is; None where it is not defined.
         is_decided: Whether the ranking is decided: every tied candidate is within the tolerance of the winner.
         measurements: Number of measurements, failures included.
