@@ -14,14 +14,14 @@ import threading
 import weakref
 
 _owners: weakref.WeakKeyDictionary[object, str] = weakref.WeakKeyDictionary()
-"""Objects with a reentrant lock, each with the name of its attribute."""
+"""Objects and modules with a reentrant lock, each with the name of its attribute."""
 
 
 def renew_lock_in_child(owner: object, name: str) -> None:
     """Give an object a new lock in every child that is forked from now on.
 
     Args:
-        owner: The object; it is not kept alive.
+        owner: The object or module; it is not kept alive.
         name: Name of the attribute, a `threading.RLock`.
     """
     _owners[owner] = name

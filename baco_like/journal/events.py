@@ -7,15 +7,15 @@ word: ``opened`` (the header), ``suggested``, ``observed``, ``abandoned``, ``enq
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from threading import Lock
+from threading import RLock
 from typing import Any, Protocol, final, runtime_checkable
 
 import numpy as np
 
+from baco_like._forks import renew_lock_in_child
 from baco_like._typing import Array, Codes
 from baco_like.exceptions import BacoError, ConfigError, JournalConflict, JournalError, TrialError
 from baco_like.journal.fields import PARTS, check_event
@@ -77,16 +77,10 @@ class Journal(Protocol):
         """
 
 
-_append_lock = Lock()
+_append_lock = RLock()
 """Held while an event is added to a journal in memory."""
 
-
-def _renew_lock() -> None:
-    global _append_lock
-    _append_lock = Lock()  # another thread of the parent may have held the lock during the fork
-
-
-os.register_at_fork(after_in_child=_renew_lock)
+renew_lock_in_child(sys.modules[__name__], "_append_lock")
 
 
 @final

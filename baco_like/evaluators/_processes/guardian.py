@@ -14,8 +14,11 @@ import atexit
 import contextlib
 import os
 import subprocess
+import sys
 import threading
 from collections.abc import Iterator
+
+from baco_like._forks import renew_lock_in_child
 
 _SCRIPT = """
 groups= marks=
@@ -50,15 +53,8 @@ done
 _shells: dict[int, subprocess.Popen[bytes]] = {}
 """The shell of each process, by process number: after a fork the child has a copy of the parent's entry."""
 
-_lock = threading.Lock()
-
-
-def _replace_lock() -> None:
-    global _lock
-    _lock = threading.Lock()  # another thread of the parent may have held the lock during the fork
-
-
-os.register_at_fork(after_in_child=_replace_lock)
+_lock = threading.RLock()
+renew_lock_in_child(sys.modules[__name__], "_lock")
 
 
 def prepare() -> None:

@@ -8,6 +8,7 @@ import multiprocessing.util
 import os
 import queue
 import secrets
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -18,6 +19,7 @@ from typing import Any
 from typing_extensions import override
 
 from baco_like._checks import whole_number
+from baco_like._forks import renew_lock_in_child
 from baco_like.evaluators.executors.futures import (
     FuturesEvaluator,
     SubmitsCalls,
@@ -189,15 +191,8 @@ class ExecutorEvaluator(FuturesEvaluator):
 
 # The worker's side: it makes an evaluator once, and evaluates one trial after another.
 
-_lock = threading.Lock()
-
-
-def _renew_lock() -> None:
-    global _lock
-    _lock = threading.Lock()  # another thread of the parent may have held the lock during the fork
-
-
-os.register_at_fork(after_in_child=_renew_lock)
+_lock = threading.RLock()
+renew_lock_in_child(sys.modules[__name__], "_lock")
 
 _evaluators: dict[tuple[int, str, int], Evaluator] = {}
 """By process, owner and thread. An evaluator is used by one thread. After a fork the child inherits the entries of its
