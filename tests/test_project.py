@@ -2,6 +2,7 @@
 
 import re
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,12 @@ def test_the_workflow_runs_sessions_that_exist():
         name.split("-")[0] for line in re.findall(r"nox -s (.*)", workflow) for name in line.split()
     }
     assert used - {"${{", "matrix.python", "}}"} <= sessions
+
+
+def test_every_test_module_has_a_name_of_its_own():
+    """Pytest imports the modules of all folders by their file names, so two equal names stop a run of the suite."""
+    names = Counter(path.name for path in (ROOT / "tests").rglob("test_*.py"))
+    assert [name for name, number in names.items() if number > 1] == []
 
 
 def test_the_citation_names_the_version_of_the_package():
