@@ -16,6 +16,9 @@ from baco_like._optional import require
 _EXACT = 1e15
 """Numbers without a fraction below this are shown with all digits: counters, sizes in bytes."""
 
+_SHORT = 24
+"""Most characters of a cell that is not broken into lines."""
+
 
 @dataclass(frozen=True)
 class ReportTable:
@@ -156,10 +159,7 @@ def _table(table: ReportTable) -> str:
     if not table.rows:
         return ""
     columns = list(zip(*table.rows, strict=True))
-    aligned = [
-        ' class="number"' if all(isinstance(cell, (int, float, type(None))) for cell in c) else ""
-        for c in columns
-    ]
+    aligned = [_class_of(column) for column in columns]
     head = "".join(
         f"<th{align}>{_text(name)}</th>" for name, align in zip(table.head, aligned, strict=True)
     )
@@ -173,6 +173,13 @@ def _table(table: ReportTable) -> str:
     )
     caption = f"<caption>{_text(table.caption)}</caption>" if table.caption else ""
     return f'<div class="table"><table>{caption}<thead><tr>{head}</tr></thead>\n<tbody>{rows}</tbody></table></div>'
+
+
+def _class_of(column: Sequence[Any]) -> str:
+    """Return the class of the cells of a column: numbers stand to the right, and short texts stay in one line."""
+    if all(isinstance(cell, (int, float, type(None))) for cell in column):
+        return ' class="number"'
+    return ' class="short"' if all(len(str(show(cell))) <= _SHORT for cell in column) else ""
 
 
 def show(value: Any) -> str:

@@ -15,6 +15,7 @@ from baco_like._random import Purpose, generator
 from baco_like._typing import Codes
 from baco_like.parameters.protocol import is_permutation
 from baco_like.records import LIMIT, Status, Trial
+from baco_like.records.drift import CONTROL
 from baco_like.reporting.charts import (
     candidate_name,
     draw_metric,
@@ -28,6 +29,9 @@ from baco_like.running.summary import best_so_far, describe_confirmation, format
 
 _SHOWN = 15
 """Most rows of a table that is not complete."""
+
+_COMPLETE = 15
+"""Most parameters of a configuration whose unchanged values are shown too."""
 
 _BINS = 10
 """Ranges of a continuous parameter whose coverage is counted."""
@@ -59,6 +63,7 @@ def winner_section(facts: RunFacts) -> Section:
     elif summary.speedup is not None and not summary.is_default_best:
         answer += f" That is {summary.speedup:.3g} times better than the default."
     if confirmation is None:
+        answer += _measured_again(facts, best)
         answer += " It was not measured again after the search, so part of the gain may be luck."
     parts: list[Part] = []
     if confirmation is not None:
@@ -74,9 +79,20 @@ def _configurations(best: Trial, default: Trial | None) -> ReportTable:
     if default is None:
         return ReportTable(["parameter", "best"], [[name, show(best[name])] for name in best])
     rows = [[name, show(default.get(name)), show(best[name])] for name in best]
-    changed = sum(old != new for _, old, new in rows)
-    caption = f"{changed} of {len(rows)} parameters differ"
+    changed = [row for row in rows if row[1] != row[2]]
+    caption = f"{len(changed)} of {len(rows)} parameters differ"
+    if changed and len(rows) > _COMPLETE:
+        rows, caption = changed, f"{caption}; the last section has all values"
     return ReportTable(["parameter", "default", "best"], rows, caption)
+
+
+def _measured_again(facts: RunFacts, best: Trial) -> str:
+    """Say what later measurements of the winner gave during the search; empty without any."""
+    same = [t for t in facts.ok if t.origin == CONTROL and dict(t.config) == dict(best.config)]
+    values = [trial.value for trial in same if trial.value is not None]
+    if not values:
+        return ""
+    return f" Measured again {len(values)} times during the search, its median was {show(float(np.median(values)))}."
 
 
 def _measured(facts: RunFacts) -> ReportTable:

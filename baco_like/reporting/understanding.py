@@ -39,8 +39,8 @@ _DRAWN = 6
 _NAMED = 3
 """Most parameters, and choices of each, that the answer names."""
 
-_LISTED = 30
-"""Most parameters in a table."""
+_LISTED = 30, 12
+"""Most parameters in the table of the importance, and in that of the dependence, which has a row for each choice."""
 
 
 def importance_section(facts: RunFacts) -> Section:
@@ -49,9 +49,11 @@ def importance_section(facts: RunFacts) -> Section:
     if explained is None:
         return Section("importance", question, _TOO_FEW)
     importance, ablation = explained.importance, explained.ablation
-    strong = [effect for effect in importance if effect.low > 0.01][:5] or importance.effects[:1]
-    words = [f"{e.name} ({in_percent(e.share)})" for e in strong]
-    answer = f"Of {len(importance)} parameters, most: {', '.join(words)}."
+    strong = [effect for effect in importance if effect.low > 0.01][:5]
+    words = [f"{e.name} ({in_percent(e.share)})" for e in strong or importance.effects[:1]]
+    answer = f"Of {len(importance)} parameters, certainly: {', '.join(words)}."
+    if not strong:
+        answer = f"No parameter for certain; the largest estimate is that of {words[0]}, but its interval reaches 1 %."
     rows = [
         [
             e.name,
@@ -59,7 +61,7 @@ def importance_section(facts: RunFacts) -> Section:
             f"{in_percent(e.low)} to {in_percent(e.high)}",
             in_percent(e.alone),
         ]
-        for e in (*importance.effects[:_LISTED], *importance.features[:10])
+        for e in (*importance.effects[: _LISTED[0]], *importance.features[:10])
     ]
     head = ["parameter", "total effect", "90 % interval", "alone"]
     caption = (
@@ -136,10 +138,10 @@ def choices_section(facts: RunFacts) -> Section:
             f"{show(p.low)} to {show(p.high)}",
             in_percent(p.runs),
         ]
-        for d in single[:_LISTED]
+        for d in single[: _LISTED[1]]
         for p in d.points
     ]
-    left = len(single) - _LISTED
+    left = len(single) - _LISTED[1]
     caption = "Partial dependence: the value with each choice, averaged over the other parameters"
     caption += f"; the {left} least important parameters are left out" if left > 0 else ""
     head = ["parameter", "choice", facts.label, "90 % interval", "runs"]

@@ -11,10 +11,11 @@ from html.parser import HTMLParser
 
 import pytest
 
-from baco_like import Optimizer, Permutation, Space, cli
+from baco_like import Optimizer, Ordinal, Permutation, Space, cli
 from baco_like.evaluators.command import describe_compiler
 from baco_like.explanations import Dependence, DependencePoint, estimate_outlook
 from baco_like.journal import START, JsonlJournal
+from baco_like.records.drift import CONTROL
 from baco_like.reporting import build_report, results, understanding
 from baco_like.reporting.facts import RunFacts
 from baco_like.reporting.page import Heading, ReportChart, ReportTable, show
@@ -206,6 +207,40 @@ def test_several_inputs_are_compared_with_the_best_of_each(tmp_path, direction):
     assert [row[0] for row in table.rows] == ["speed_small", "speed_large"]
     assert [row[-1] for row in table.rows] == losses
     assert "For each of 2 inputs alone, the winner is at most" in section.answer
+
+
+def test_the_winner_of_many_parameters_is_shown_by_its_changes(tmp_path):
+    names = [f"p{i}" for i in range(20)]
+    optimizer = Optimizer(
+        Space({n: Ordinal([1, 2], default=1) for n in names}), storage=tmp_path / "run.jsonl"
+    )
+    winner = dict.fromkeys(names, 1) | {"p3": 2}
+    optimizer.observe(dict.fromkeys(names, 1), 2.0)
+    optimizer.observe(winner, 1.0)
+    section = results.winner_section(RunFacts(tmp_path / "run.jsonl"))
+    table = section.parts[-1]
+    assert table.rows == [["p3", "1", "2"]]
+    assert table.caption == "1 of 20 parameters differ; the last section has all values"
+
+
+def test_measurements_of_the_winner_during_the_search_are_told(tmp_path):
+    optimizer = Optimizer({"x": [1, 2, 3]}, storage=tmp_path / "run.jsonl")
+    for value in (3.0, 1.0, 2.0):
+        optimizer.observe(optimizer.suggest(), value)
+    best = optimizer.best
+    facts = RunFacts(tmp_path / "run.jsonl")
+    again = [dataclasses.replace(best, id=n, origin=CONTROL) for n in (7, 8)]
+    facts.__dict__["ok"] = [*facts.ok, *again]
+    answer = results.winner_section(facts).answer
+    assert "Measured again 2 times during the search, its median was 1." in answer
+
+
+def test_no_parameter_is_called_important_for_certain_without_an_interval_above_0(journal):
+    facts = copy.copy(RunFacts(journal))
+    effects = [dataclasses.replace(e, low=0.0) for e in facts.explained.importance]
+    weak = dataclasses.replace(facts.explained.importance, effects=tuple(effects))
+    facts.__dict__["explained"] = dataclasses.replace(facts.explained, importance=weak)
+    assert "No parameter for certain" in understanding.importance_section(facts).answer
 
 
 def test_one_metric_is_no_input(journal):

@@ -7,10 +7,12 @@ passes LLVM's options on (``-mllvm``).
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import subprocess
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
@@ -216,6 +218,63 @@ def probe_flags(program: str, level: str, *flags: str) -> Mapping[str, str]:
     if refusal:
         raise SpaceError(f"flags: {program} refuses {' '.join(flags)}: {refusal[0].strip()}")
     return states
+
+
+def opposite(flag: str) -> str | None:
+    """Return ``-fno-x`` for ``-fx`` and the other way round, or None for a flag without an opposite."""
+    match = re.fullmatch(r"(-[fmW])(no-)?([a-zA-Z0-9][\w-]*)", flag)
+    if match is None:
+        return None
+    start, negated, name = match.groups()
+    return f"{start}{name}" if negated else f"{start}no-{name}"
+
+
+def pair_of(flag: str) -> str:
+    """Return the shorter of a flag and its opposite."""
+    return min(flag, opposite(flag) or flag, key=len)
+
+
+def changed_options(states: Mapping[str, str], others: Mapping[str, str]) -> frozenset[str]:
+    """Return the options, in their shorter form, with different states."""
+    return frozenset(pair_of(x) for x in {*states, *others} if states.get(x) != others.get(x))
+
+
+def find_plain(
+    program: str, level: str, pairs: Mapping[str, str], pool: Executor
+) -> frozenset[str]:
+    """Return the switches that the compiler knows in both forms and that set no others, by few questions.
+
+    The compiler is asked about many switches at once. They are the cells of a square: a switch that sets another one in
+    its row stands in another column.
+
+    Args:
+        program: The compiler.
+        level: The optimization level.
+        pairs: The opposite of each switch.
+        pool: Asks about the rows and columns.
+    """
+
+    def plain_among(flags: Sequence[str], is_known: bool = False) -> Sequence[str]:
+        """Return the plain switches of a group by bisection; ``is_known``: not all of them are."""
+        if not flags or (is_known and len(flags) == 1):
+            return ()
+        if not is_known:
+            with suppress(SpaceError):
+                on = probe_flags(program, level, *flags)
+                off = probe_flags(program, level, *(pairs[flag] for flag in flags))
+                if changed_options(on, off) <= {pair_of(flag) for flag in flags}:
+                    return flags
+            if len(flags) == 1:
+                return ()
+        half = len(flags) // 2
+        first = plain_among(flags[:half])
+        return (*first, *plain_among(flags[half:], is_known=len(first) == half))
+
+    flags, size = list(pairs), math.isqrt(len(pairs)) + 1
+    rows = [flags[at : at + size] for at in range(0, len(flags), size)]
+    in_rows = {flag for found in pool.map(plain_among, rows) for flag in found}
+    columns = [[flag for flag in flags[at::size] if flag in in_rows] for at in range(size)]
+    return frozenset(flag for found in pool.map(plain_among, columns) for flag in found)
 
 
 def describe_compiler(settings: Mapping[str, Any]) -> str:

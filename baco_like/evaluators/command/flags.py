@@ -13,6 +13,10 @@ from typing import Any
 from baco_like.evaluators.command.compilers import (
     CompilerOptions,
     NumberOption,
+    changed_options,
+    find_plain,
+    opposite,
+    pair_of,
     probe_flags,
     read_options,
 )
@@ -67,7 +71,7 @@ class _Switch:
     @property
     def pair(self) -> str:
         """The shorter form: the same for a flag and its opposite."""
-        return _pair(self.flag)
+        return pair_of(self.flag)
 
     def form(self, value: Any) -> Sequence[str]:
         """Return the flag or its opposite, also where the compiler would choose it."""
@@ -245,7 +249,7 @@ class Flags:
             parts = {}
             for member in members:
                 states = self._probe(self.levels[0], *shlex.split(member)) if member else alone
-                parts[member] = _changed(alone, states)
+                parts[member] = changed_options(alone, states)
             own = {
                 level: f"{option}={word}"
                 for level, options in (self.options or {}).items()
@@ -271,24 +275,28 @@ class Flags:
                 raise SpaceError(
                     f"flags: on_off has {flag!r}; a flag is one word that begins with '-'"
                 )
-            pair = _pair(flag)
+            pair = pair_of(flag)
             if pair in seen:
                 raise SpaceError(f"flags: {seen[pair]} and {flag} are the same switch; list one")
             seen[pair] = flag
         with ThreadPoolExecutor() as pool:
-            items = list(pool.map(self._switch, listed))
+            pairs = {flag: other for flag in listed if (other := self._opposite(flag)) is not None}
+            asked = pairs if self._asks and self._has_pairs else {}
+            plain = find_plain(self.compiler, self.levels[0], asked, pool)
+            items = list(pool.map(lambda flag: self._switch(flag, flag in plain), listed))
         # A switch that sets others comes first; they are then written too.
         return sorted(items, key=lambda item: -len(item.parts))
 
-    def _switch(self, flag: str) -> _Switch:
+    def _switch(self, flag: str, is_plain: bool) -> _Switch:
         other = self._opposite(flag)
-        self._probe(self.levels[0], flag)
-        if other is not None and self._asks:
+        if not is_plain:
+            self._probe(self.levels[0], flag)
+        if other is not None and self._asks and not is_plain:
             try:
                 self._probe(self.levels[0], other)
             except SpaceError:
                 other = None  # such as -m32: given or not
-        parts = self._parts(flag, other)
+        parts = frozenset[str]() if is_plain else self._parts(flag, other)
         printed = self._switch_defaults(flag)
         defaults: dict[str, bool | None] = {**printed}
         if other is not None and self._asks and self._has_pairs:
@@ -309,7 +317,7 @@ class Flags:
         if other is None:
             return frozenset()
         on, off = (self._probe(self.levels[0], form) for form in (flag, other))
-        return _changed(on, off) - {_pair(flag)}
+        return changed_options(on, off) - {pair_of(flag)}
 
     def _probed_state(self, level: str, flag: str, other: str) -> bool | None:
         """Compare the states of all options at the level alone, with the flag, and with its opposite.
@@ -322,7 +330,7 @@ class Flags:
         with suppress(SpaceError):  # a level may refuse what another accepts
             forms = ((), (flag,), (other,))
             full = [self._probe(level, *form) for form in forms]
-            rest = [{x: on for x, on in y.items() if _pair(x) != _pair(flag)} for y in full]
+            rest = [{x: on for x, on in y.items() if pair_of(x) != pair_of(flag)} for y in full]
             for own, on, off in (full, rest):
                 if on != off and own in (on, off):
                     return own == on
@@ -409,25 +417,6 @@ FLAGS_KEYS = tuple(
     )
 )
 """Keys of the table ``[flags]`` of a run file."""
-
-
-def opposite(flag: str) -> str | None:
-    """Return ``-fno-x`` for ``-fx`` and the other way round, or None for a flag without an opposite."""
-    match = re.fullmatch(r"(-[fmW])(no-)?([a-zA-Z0-9][\w-]*)", flag)
-    if match is None:
-        return None
-    start, negated, name = match.groups()
-    return f"{start}{name}" if negated else f"{start}no-{name}"
-
-
-def _pair(flag: str) -> str:
-    """Return the shorter of a flag and its opposite."""
-    return min(flag, opposite(flag) or flag, key=len)
-
-
-def _changed(states: Mapping[str, str], others: Mapping[str, str]) -> frozenset[str]:
-    """Return the options, in their shorter form, with different states."""
-    return frozenset(_pair(x) for x in {*states, *others} if states.get(x) != others.get(x))
 
 
 def _identifier(flag: str) -> str:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Collection, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from baco_like import Integer, Space
 from baco_like.evaluators import Flags
 from baco_like.evaluators.command.compilers import (
     NumberOption,
+    find_plain,
     parse_clang,
     parse_gcc,
     parse_llvm,
@@ -403,3 +406,49 @@ def test_each_level_alone_is_a_configuration() -> None:
             level=["-O2", "-O3"],
             compiler="gcc",
         )
+
+
+class FakeCompiler:
+    """Switches f0, f1, ... of which some set others, and some have no opposite; what is given explicitly wins."""
+
+    def __init__(self, parts: Mapping[int, Collection[int]], alone: Collection[int] = ()) -> None:
+        self.parts, self.alone, self.questions = parts, alone, 0
+
+    def __call__(self, program: str, level: str, *flags: str) -> Mapping[str, str]:
+        self.questions += 1
+        given = {int(flag.removeprefix("-fno-").removeprefix("-f")): flag for flag in flags}
+        for number, flag in given.items():
+            if number in self.alone and flag.startswith("-fno-"):
+                raise SpaceError(f"refuses {flag}")
+        states = {part: flag for n, flag in given.items() for part in self.parts.get(n, ())}
+        on = {n: not flag.startswith("-fno-") for n, flag in {**states, **given}.items()}
+        return {f"-f{n}": str(state) for n, state in on.items()}
+
+
+def plain_of(fake: FakeCompiler, count: int, monkeypatch: pytest.MonkeyPatch) -> frozenset[str]:
+    monkeypatch.setattr("baco_like.evaluators.command.compilers.probe_flags", fake)
+    with ThreadPoolExecutor(1) as pool:
+        return find_plain("cc", "-O2", {f"-f{n}": f"-fno-{n}" for n in range(count)}, pool)
+
+
+@given(data=st.data(), count=st.integers(0, 30))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_plain_switches_are_those_that_set_no_others(
+    data: st.DataObject, count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    numbers = st.integers(0, max(count - 1, 0))
+    parts = data.draw(st.dictionaries(numbers, st.sets(numbers, min_size=1, max_size=3)))
+    alone = data.draw(st.sets(numbers, max_size=3))
+    parts = {n: own - {n} for n, own in parts.items()}
+    found = plain_of(FakeCompiler(parts, alone), count, monkeypatch)
+    expected = {f"-f{n}" for n in range(count) if not parts.get(n) and n not in alone}
+    assert found <= expected
+    if not any(parts.values()):
+        assert found == expected
+
+
+def test_many_switches_need_few_questions(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = FakeCompiler({7: [8, 90], 40: [3], 111: [112]}, alone=[60])
+    found = plain_of(fake, 170, monkeypatch)
+    assert len(found) == 166
+    assert fake.questions < 120  # two for each switch before
