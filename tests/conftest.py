@@ -1,9 +1,17 @@
-"""Restore the default signal handlers, which a background job ignores, and switch the check of the machine off."""
+"""Prepare the tests: default signal handlers, which a background job ignores, and no check of the machine.
 
+The package is compiled first. Hundreds of processes import it, and where PYTHONDONTWRITEBYTECODE is set each of them
+would compile it again.
+"""
+
+import compileall
 import os
 import signal
+from pathlib import Path
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 os.environ["BACO_LIKE_MACHINE_CHECK"] = "0"  # the notes depend on what else the machine does
+
+compileall.compile_dir(Path(__file__).parents[1] / "baco_like", quiet=2)
