@@ -260,6 +260,7 @@ def test_percentages_have_one_style(text):
 
 def test_a_slow_report_says_what_it_is_doing(journal, tmp_path, capsys, monkeypatch):
     target = tmp_path / "report.html"
+    monkeypatch.setattr("baco_like.reporting.report._SILENT_SECONDS", 600.0)
     write_with_notes(journal, target)
     assert capsys.readouterr().err == ""
     shown = threading.Event()
