@@ -117,11 +117,11 @@ def run_rounds(
         rounds: Largest number of rounds, or None.
         may_continue: Called before each measurement; False ends the rounds.
     """
-    while may_continue():
-        k = state.race.next_candidate(seed, state.plan.start, budget, rounds)
-        if k is None:
-            break
-        state = state.add(k, measure(k))
+    while candidates := state.race.next_candidates(seed, state.plan.start, budget, rounds):
+        for k in candidates:
+            if not may_continue():
+                return state
+            state = state.add(k, measure(k))
     return state
 
 

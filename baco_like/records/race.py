@@ -209,8 +209,8 @@ class Race:
         winner = min(remaining, key=lambda k: (levels[k], k)) if n and remaining else None
         return Standing(tuple(remaining), winner, n, is_decided)
 
-    def next_candidate(self, seed: int, start: int, budget: int, rounds: int | None) -> int | None:
-        """Return the index of the candidate to measure next, or None when the race ends.
+    def next_candidates(self, seed: int, start: int, budget: int, rounds: int | None) -> list[int]:
+        """Return the candidates to measure next, in order: the rest of the round; none when the race ends.
 
         It ends when the ranking is decided and the speed-up of the winner is known to 5 %, or the budget is spent.
 
@@ -225,17 +225,17 @@ class Race:
         if self.default is not None and not self.failed[self.default]:
             active.add(self.default)
         if not active:
-            return None
+            return []
         n = min(len(self.costs[k]) for k in active)
         waiting = [k for k in active if len(self.costs[k]) == n]
         is_sure = standing.is_decided and n > 0 and self._is_precise
         is_over = is_sure or (rounds is not None and n >= rounds)
         if is_over and len(waiting) == len(active):  # not within a round
-            return None
+            return []
         if self.measurements + len(waiting) > budget:
-            return None
+            return []
         order = generator(seed, Purpose.CONFIRM, start + n).permutation(len(self.costs))
-        return next(int(k) for k in order if k in waiting)
+        return [int(k) for k in order if k in waiting]
 
     def speedup(self, k: int) -> Speedup | None:
         """Return how many times better candidate k is than the default.

@@ -123,14 +123,15 @@ def test_candidates_within_the_tolerance_end_the_race_together() -> None:
     close = race([(1.0, 1.001, 1.0, 1.001), (1.002, 1.0, 1.001, 1.002), (2.0, 2.001, 2.0, 2.001)])
     assert close.standing.remaining == (0, 1)
     assert close.standing.is_decided
-    assert close.next_candidate(0, 0, 100, None) is None
+    assert close.next_candidates(0, 0, 100, None) == []
 
 
 @given(st.integers(0, 1000), st.integers(3, 25), st.integers(2, 5))
 def test_rounds_are_complete_and_within_the_budget(seed: int, budget: int, count: int) -> None:
     rng = np.random.default_rng(seed)
     values: list[tuple[float, ...]] = [()] * count
-    while (k := race(values, default=0).next_candidate(seed, 0, budget, None)) is not None:
+    while candidates := race(values, default=0).next_candidates(seed, 0, budget, None):
+        k = candidates[0]
         values[k] += (float(rng.lognormal(0.1 * k, 0.3)),)
     assert race(values).measurements <= budget
     rounds = race(values, default=0).standing.rounds
@@ -142,4 +143,4 @@ def test_a_failed_candidate_leaves_and_counts() -> None:
     broken = Race.of([(1.0,), ()], [False, True], None, 1.0, 0.95, 0.01)
     assert broken.measurements == 2
     assert broken.standing.remaining == (0,)
-    assert Race.of([()], [True], None, 1.0, 0.95, 0.01).next_candidate(0, 0, 9, None) is None
+    assert Race.of([()], [True], None, 1.0, 0.95, 0.01).next_candidates(0, 0, 9, None) == []
