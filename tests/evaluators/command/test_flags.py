@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from baco_like import Integer, Space
+from baco_like import Categorical, Integer, Space
 from baco_like.evaluators import Flags
 from baco_like.evaluators.command.compilers import (
     NumberOption,
@@ -174,6 +174,13 @@ def test_all_flags_of_a_compiler() -> None:
         *("align_threshold", "logical_op_non_short_circuit", "max_unroll_times"),
     ]
     assert own.words(Space(own.parameters).default_config or {}) == ["-O2"]
+
+
+def test_unset_in_a_constraint_is_a_text_that_is_not_empty() -> None:
+    texts = ("x or y == 1", "x == True or y == 1", "x <= 1 or y == 1")
+    for text, holds in zip(texts, (True, False, False), strict=True):
+        space = Space({"x": Categorical([False, True, "unset"]), "y": [1, 2]}, constraints=[text])
+        assert (not space.explain({"x": "unset", "y": 2})) is holds, text
 
 
 def test_without_a_compiler_a_switch_is_off_and_a_number_unset() -> None:
