@@ -17,8 +17,19 @@ from typing import BinaryIO, TextIO
 from baco_like.exceptions import BacoError
 
 
-def print_line(text: str) -> None:
-    """Print to standard output; if it is closed, discard this and all later output."""
+def print_line(text: str, control: str = "") -> None:
+    """Print to standard output; if it is closed, discard this and all later output.
+
+    Args:
+        text: One or more lines. Other control characters are escaped: texts of a journal could change the terminal.
+        control: Printed before the text, as it is.
+    """
+    lines = (escape_control_characters(line) for line in text.split("\n"))
+    print_exactly(control + "\n".join(lines))
+
+
+def print_exactly(text: str) -> None:
+    """Print like `print_line`, with all control characters: for what another program reads."""
     try:
         print(text, flush=True)
     except OSError:

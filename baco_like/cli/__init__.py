@@ -8,6 +8,7 @@ fast.
 from __future__ import annotations
 
 import importlib
+import io
 import signal
 import sys
 import warnings
@@ -31,6 +32,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         The exit code: 0, 1 for a run without any success, 2 for a mistake in the input, 130 after Ctrl-C.
     """
     args = build_parser().parse_args(argv)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A character that the encoding of the terminal lacks must not end a run.
+        sys.stdout.reconfigure(errors="backslashreplace")
     # SIGTERM and SIGHUP act like Ctrl-C, which also ends child processes; a signal that nohup ignores stays ignored.
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:
@@ -55,5 +59,6 @@ def _show_warning(
     line: str | None = None,
 ) -> None:
     """Print a warning in one line, without the file and the line of code that raised it."""
+    text = escape_control_characters(" ".join(str(message).split()))
     with suppress(OSError):  # a closed stream must not end a run
-        print(f"baco-like: warning: {' '.join(str(message).split())}", file=sys.stderr, flush=True)
+        print(f"baco-like: warning: {text}", file=sys.stderr, flush=True)

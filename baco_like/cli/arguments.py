@@ -78,6 +78,8 @@ def _add_rebuild(commands: Any) -> None:
     add("--trial", type=_whole(0), metavar="N", help="the trial (default: the winner)")
     add("--run", action="store_true", dest="execute", help="run the commands too")
     add("--workdir", type=Path, metavar="DIR", help="for {workdir} (default: trial-N)")
+    trust = "start the compiler of [flags] whatever program it is"
+    add("--trust", action="store_true", help=trust)
     folder = "folder of the run file (default: as in the journal)"
     add("--folder", type=Path, metavar="DIR", help=folder)
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 import os
 import subprocess
+import sys
 from pathlib import Path
 
-from baco_like._output import explain_os_error, print_line
+from baco_like._output import explain_os_error, print_exactly, print_line
 from baco_like.evaluators.command import ProgramCommands
 from baco_like.exceptions import RunFileError
 from baco_like.running.commands import trial_commands
@@ -27,8 +28,10 @@ def run(args: argparse.Namespace) -> int:
     trial = view.winner() if args.trial is None else view.find(args.trial)
     if trial is None:
         raise RunFileError(f"{args.journal} has no successful trial; name one by --trial")
-    commands = trial_commands(view, trial, args.folder, args.workdir)
-    print_line(commands.to_script())
+    commands = trial_commands(view, trial, args.folder, args.workdir, args.trust)
+    script = commands.to_script()
+    # A terminal would obey the control characters of a value; a shell needs them.
+    (print_line if sys.stdout.isatty() else print_exactly)(script)
     return _execute(commands) if args.execute else 0
 
 

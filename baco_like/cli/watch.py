@@ -38,7 +38,7 @@ def run(args: argparse.Namespace, sleep: Callable[[float], None] = time.sleep) -
         if has_ended:
             end = "the run has ended"
         text = "\n".join(line[:columns] for line in [*page, "", end])
-        print_line(_CLEAR + text)
+        print_line(text, _CLEAR)
         if has_ended:
             return
         was_running = is_running

@@ -12,6 +12,7 @@ from string import Template
 from typing import Any, TypeAlias
 
 from baco_like._optional import require
+from baco_like._output import escape_control_characters
 
 _EXACT = 1e15
 """Numbers without a fraction below this are shown with all digits: counters, sizes in bytes."""
@@ -119,7 +120,9 @@ def _library() -> str:
 
 
 def _text(text: Any) -> str:
-    return html.escape(str(text))
+    # Control characters and halves of a pair of UTF-16, which a journal can have, are no HTML.
+    lines = (escape_control_characters(line) for line in str(text).split("\n"))
+    return html.escape("\n".join(lines))
 
 
 def _section(number: int, section: Section, charts: dict[str, Mapping[str, Any]]) -> str:

@@ -14,6 +14,7 @@ from baco_like.exceptions import JournalError
 from baco_like.reporting import results, understanding
 from baco_like.reporting.facts import RunFacts
 from baco_like.reporting.page import render_page
+from baco_like.results.files import replace_file
 
 _SILENT_SECONDS = 2.0
 """A report that takes longer says what it is doing."""
@@ -78,16 +79,19 @@ def write_report(
 
     Args:
         journal: Path of the journal.
-        target: The HTML file; an existing one is replaced.
+        target: The HTML file; an existing one is replaced. A link is replaced, not followed.
         peak: The best value that the machine allows.
         note: Called before each step with its name.
 
     Raises:
-        JournalError: The file cannot be written.
+        JournalError: The file cannot be written, or is the journal itself.
     """
+    with explain_os_error(JournalError, "write", Path(target)):
+        if os.path.exists(target) and os.path.samefile(journal, target):
+            raise JournalError(f"{target} is the journal itself; name another file for the report")
     page = build_report(journal, peak=peak, note=note)
     with explain_os_error(JournalError, "write", Path(target)):
-        Path(target).write_text(page, encoding="utf-8")
+        replace_file(Path(target), page.encode("utf-8"))
 
 
 def write_with_notes(journal: Path, target: Path, peak: float | None = None) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from baco_like._output import in_percent, wrap_items
+from baco_like._output import escape_control_characters, in_percent, wrap_items
 from baco_like._threads import thread_limit
 from baco_like.evaluators.confirmation import different_configs
 from baco_like.exceptions import JournalError, SpaceError, TrialError
@@ -215,7 +215,7 @@ def _status(view: JournalView) -> str:
         lines.append(f"noise: repeats of one configuration spread by {in_percent(noise, 1)}")
     if any(trial.origin == CONTROL for trial in history.trials):
         lines += summary.drift or ("drift: none beyond 5 %",)
-    return "\n".join(lines)
+    return "\n".join(map(escape_control_characters, lines))
 
 
 def _summary(view: JournalView) -> Summary:
@@ -297,7 +297,7 @@ def _with_changes(
     yield f"{lines[0]:<{indent}}{title}"
     for line, trial in zip(lines[1:], best, strict=True):
         changes = [
-            f"{name}={shown_value(value)}"
+            escape_control_characters(f"{name}={shown_value(value)}")
             for name, value in trial.config.items()
             if default is None or default.get(name) != value
         ]
@@ -312,6 +312,7 @@ def _failures(history: History) -> str:
     for word, message, trials in group_failures(history.trials):
         numbers = ", ".join(str(t.id) for t in trials[:5]) + (", ..." if len(trials) > 5 else "")
         lines += [f"{word} {len(trials)} (trial {numbers})", f"    {message}"]
+    lines = [escape_control_characters(line) for line in lines]
     return "\n".join(["failures:", *lines]) if lines else ""
 
 
@@ -365,17 +366,20 @@ def shown_value(value: Any) -> str:
     """Return a value of a configuration or a note in one line."""
     if isinstance(value, float):
         return f"{value:.6g}"
-    return " ".join(map(str, value)) if isinstance(value, (tuple, list)) else str(value)
+    text = " ".join(map(str, value)) if isinstance(value, (tuple, list)) else str(value)
+    return escape_control_characters(text)
 
 
 def _facts(facts: Sequence[tuple[str, Any]]) -> list[str]:
-    width = max((len(name) for name, _ in facts), default=0)
-    return [f"  {name:<{width}}  {shown_value(value)}" for name, value in facts]
+    shown = [(escape_control_characters(name), shown_value(value)) for name, value in facts]
+    width = max((len(name) for name, _ in shown), default=0)
+    return [f"  {name:<{width}}  {value}" for name, value in shown]
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    cells = [[escape_control_characters(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     return [
         "  ".join(f"{cell:>{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
+        for row in cells
     ]

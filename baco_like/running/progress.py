@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Any, Protocol, TextIO, final
 
 from baco_like._optional import require
-from baco_like._output import silence
+from baco_like._output import escape_control_characters, silence
 from baco_like._threads import thread_limit
 from baco_like.exceptions import MissingExtra, TrialError
 from baco_like.explanations import estimate_outlook
@@ -87,6 +87,7 @@ class Display:
         if self._closed:
             return
         self._steps += 1
+        text, notes = escape_control_characters(text), [*map(escape_control_characters, notes)]
         try:
             if self._bar is None:
                 self._print_line(done, text, notes)

@@ -277,6 +277,11 @@ def find_plain(
     return frozenset(flag for found in pool.map(plain_among, columns) for flag in found)
 
 
+def is_compiler_name(program: str) -> bool:
+    """Whether a program has the name of a known compiler, with or without a folder."""
+    return _COMPILER.fullmatch(os.path.basename(program)) is not None
+
+
 def describe_compiler(settings: Mapping[str, Any]) -> str:
     """Return the first line of a compiler's ``--version``, or an empty text.
 
@@ -292,7 +297,7 @@ def describe_compiler(settings: Mapping[str, Any]) -> str:
     build = settings.get("build")
     words = build.split() if isinstance(build, str) else build
     first = words[0] if isinstance(words, Sequence) and words else None
-    if isinstance(first, str) and _COMPILER.fullmatch(os.path.basename(first)):
+    if isinstance(first, str) and is_compiler_name(first):
         named.append(first)
     program = next((name for name in named if isinstance(name, str) and name), None)
     return "" if program is None else _version(program)
