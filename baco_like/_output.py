@@ -9,6 +9,7 @@ import errno
 import os
 import stat
 import sys
+import unicodedata
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -50,7 +51,10 @@ def escape_control_characters(text: str) -> str:
     For texts from files of other people, which could otherwise add lines to a log or change a terminal.
     """
     return "".join(
-        c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text
+        c
+        if c.isprintable() or unicodedata.category(c) == "Zs"  # spaces of other widths
+        else c.encode("unicode_escape").decode("ascii")
+        for c in text
     )
 
 
