@@ -36,25 +36,19 @@ Factory = Callable[[Table, Space, str, Path], Evaluator]
 It checks its arguments and makes no folders and no processes; these are made when the first trial is evaluated.
 """
 
-KINDS: Mapping[str, Factory] = {
-    "c": c_kernels.from_table,
-    "command": command.from_table,
-    "cupy": cuda.from_table,
-    "function": isolated.from_table,
-    "halide": halide.from_table,
-    "opencl": opencl.from_table,
-    "replay": replay.ReplayEvaluator.from_table,
+_MODULES = {
+    "c": c_kernels,
+    "command": command,
+    "cupy": cuda,
+    "function": isolated,
+    "halide": halide,
+    "opencl": opencl,
+    "replay": replay,
 }
 
-KEYS: Mapping[str, Sequence[Key]] = {
-    "c": c_kernels.KEYS,
-    "command": command.KEYS,
-    "cupy": cuda.KEYS,
-    "function": isolated.KEYS,
-    "halide": halide.KEYS,
-    "opencl": opencl.KEYS,
-    "replay": replay.KEYS,
-}
+KINDS: Mapping[str, Factory] = {kind: module.from_table for kind, module in _MODULES.items()}
+
+KEYS: Mapping[str, Sequence[Key]] = {kind: module.KEYS for kind, module in _MODULES.items()}
 """Keys of the table of each kind besides ``kind`` and `COMMON_KEYS`."""
 
 _REPLACED = {"c_loop_nest": "kernels/c_loop_nest.py", "taco": "kernels/taco_kernels.py"}

@@ -155,6 +155,9 @@ class ReplayEvaluator:
         return Outcome.failure(trial.id, word, message, extra=extra)
 
 
+from_table = ReplayEvaluator.from_table
+
+
 @final
 @dataclass(frozen=True)
 class MaxSimulatedTime:

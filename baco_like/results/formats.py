@@ -156,15 +156,10 @@ def _read(text: str, objective: str | None, large: bool) -> Recording:
     except (ValueError, RecursionError):
         document = cut_off_cache(text)
     if isinstance(document, dict):
-        for key, kind in (("results", list), ("cache", dict), ("Results", list)):
+        for key, (kind, read_document) in _DOCUMENTS.items():
             if isinstance(document.get(key), kind):
                 check_number(len(document[key]), large)
-        if isinstance(document.get("results"), list):
-            return from_t4(document, objective)
-        if isinstance(document.get("cache"), dict):
-            return from_cache(document, objective)
-        if isinstance(document.get("Results"), list):
-            return from_ktt(document)
+                return read_document(document, objective)
         for key, what in _SPACES.items():
             if key in document:
                 raise RunFileError(f"it describes a space, {what}, and holds no results")
@@ -175,6 +170,13 @@ def _read(text: str, objective: str | None, large: bool) -> Recording:
         return _read_csv(text, objective)
     raise RunFileError(f"unknown format; known formats are {_TRIED}")
 
+
+_DOCUMENTS: Mapping[str, tuple[type, Callable[..., Recording]]] = {
+    "results": (list, from_t4),
+    "cache": (dict, from_cache),
+    "Results": (list, lambda document, objective: from_ktt(document)),
+}
+"""The member with the results in each JSON format, its type, and the reader of the format."""
 
 _SPACES: Mapping[str, str] = {
     "ConfigurationSpace": "for Space.from_t1",
