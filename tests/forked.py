@@ -61,6 +61,7 @@ def _serve():
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
     gc.freeze()  # else a fork copies the memory of all objects when it collects garbage
+    warnings.filterwarnings("ignore", ".*fork", DeprecationWarning)  # threads of BLAS only
     while line := sys.stdin.readline():
         child = os.fork()
         if not child:
