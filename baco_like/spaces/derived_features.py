@@ -96,13 +96,20 @@ class DerivedFeatures:
         self.active = (*space.active, *additional)
         owner = len(space.active) + np.repeat(np.arange(len(additional)), widths)
         self.feature_owner: Ints = np.concatenate([own, owner])
+        self._latest: tuple[Codes, Features] = (np.empty((0, 0)), np.empty((0, 0)))
 
     def features(self, codes: Codes) -> Features:
         """Return the features that a model sees, ``(n, w)`` -> ``(n, k)``; those of the listed rows are cached."""
         feasible = self.space.feasible
         if len(codes) == feasible.count and codes is feasible.listed:
             return self._listed
-        return self._features(codes)
+        # The models of the cost and of failures see the same candidates, one after the other.
+        known, features = self._latest
+        if known.shape != codes.shape or not np.array_equal(known, codes):
+            features = self._features(codes)
+            features.flags.writeable = False
+            self._latest = codes.copy(), features
+        return features
 
     @cached_property
     def _listed(self) -> Features:
@@ -116,7 +123,10 @@ class DerivedFeatures:
         return np.concatenate(parts, axis=1) if parts else np.empty((len(codes), 0))
 
     def _features(self, codes: Codes) -> Features:
-        parts = [self.own_features(codes), self._halved(codes)]
+        own = self.own_features(codes)
+        if own.shape[1] == len(self.feature_owner):
+            return own
+        parts = [own, self._halved(codes)]
         for logs, low, high in self._combined:
             parts.append((logs(codes).sum(axis=1, keepdims=True) - low) / (high - low))
         parts += [group(codes) for group in self._orders]

@@ -30,11 +30,15 @@ class FeatureTable:
     """
 
     def __init__(self, tables: Sequence[tuple[int, Array]]) -> None:
-        self._columns = np.array([column for column, _ in tables], dtype=np.int64)
+        columns = np.array([column for column, _ in tables], dtype=np.int64)
+        is_range = len(columns) > 0 and bool((np.diff(columns) == 1).all())
+        # A slice takes no copy.
+        self._columns = slice(int(columns[0]), int(columns[-1]) + 1) if is_range else columns
         self._numbers = np.concatenate([np.empty(0), *(table for _, table in tables)])
         lengths = np.array([len(table) for _, table in tables], dtype=np.int64)
-        self._start = np.cumsum(lengths) - lengths  # of each column's table
+        self._start = (np.cumsum(lengths) - lengths).astype(np.float64)  # of each column's table
 
     def __call__(self, codes: Codes) -> Array:
         """Return the numbers of rows of legal codes, ``(n, w)`` -> ``(n, k)``."""
-        return np.asarray(self._numbers[codes[:, self._columns].astype(np.int64) + self._start])
+        places = (codes[:, self._columns] + self._start).astype(np.int64)
+        return np.asarray(self._numbers.take(places))

@@ -89,7 +89,8 @@ def predict_by_tree(trees: tuple[Tree, ...], tables: list[Array], features: Feat
     rows = _single_precision(features)
     predictions = np.empty((len(trees), len(rows)))
     for out, tree, table in zip(predictions, trees, tables, strict=True):
-        np.take(table, tree.apply(rows), out=out)
+        # The leaves are inside the table; with another mode, NumPy would buffer the result.
+        table.take(tree.apply(rows), out=out, mode="clip")
     return predictions
 
 

@@ -228,3 +228,18 @@ def test_the_middle_of_a_large_space_is_close_to_it():
     random = space.feasible.sample(100, np.random.default_rng(1))
     off = np.abs(np.vstack([row, random]) - 5).sum(axis=1)
     assert off[0] < off[1:].min()
+
+
+def test_the_features_of_the_same_rows_are_computed_once(monkeypatch):
+    derived, computed = Space({"a": [1, 2, 4], "b": [False, True]}).derived_features, []
+    compute = type(derived)._features
+    monkeypatch.setattr(
+        type(derived), "_features", lambda self, rows: computed.append(1) or compute(self, rows)
+    )
+    rows = np.array([[0.0, 1.0], [2.0, 0.0]])
+    first = derived.features(rows)
+    assert derived.features(rows.copy()) is first
+    assert len(computed) == 1
+    rows[0, 0] = 1.0  # changed in place
+    assert not np.array_equal(derived.features(rows), first)
+    assert len(computed) == 2
