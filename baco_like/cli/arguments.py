@@ -46,35 +46,40 @@ def _add_tune(commands: Any) -> None:
 
 def _add_show(commands: Any) -> None:
     summary = "show the status, the best trials and the failures of a run"
-    add = commands.add_parser("show", help=summary).add_argument
-    add("journal", type=Path, metavar="RUN.jsonl", help="journal of a run; it is only read")
-    add("--top", type=_whole(1), default=5, metavar="N", help="number of best trials (default: 5)")
+    add = _add_reader(commands, "show", summary)
+    _add_top(add)
     add("--trial", type=_whole(0), metavar="N", help="everything about this trial, with its log")
 
 
 def _add_watch(commands: Any) -> None:
-    summary = "follow a run that another process tunes"
-    add = commands.add_parser("watch", help=summary).add_argument
-    add("journal", type=Path, metavar="RUN.jsonl", help="journal of a run; it is only read")
-    add("--top", type=_whole(1), default=5, metavar="N", help="number of best trials (default: 5)")
+    add = _add_reader(commands, "watch", "follow a run that another process tunes")
+    _add_top(add)
     seconds = "seconds between two looks (default: 2)"
     add("--interval", type=_whole(1), default=2, metavar="S", help=seconds)
 
 
 def _add_report(commands: Any) -> None:
     summary = "write the report of a run: one HTML file that answers ten questions"
-    add = commands.add_parser("report", help=summary).add_argument
-    add("journal", type=Path, metavar="RUN.jsonl", help="journal of a run; it is only read")
+    add = _add_reader(commands, "report", summary)
     output = "the file to write (default: as the journal, with .html)"
     add("-o", "--output", type=Path, metavar="FILE", help=output)
     peak = "best value that the machine allows (default: the run file's)"
     add("--peak", type=_positive, metavar="VALUE", help=peak)
 
 
+def _add_reader(commands: Any, name: str, summary: str) -> Callable[..., Any]:
+    """Add a command that reads a journal; return the function that adds its other arguments."""
+    add: Callable[..., Any] = commands.add_parser(name, help=summary).add_argument
+    add("journal", type=Path, metavar="RUN.jsonl", help="journal of a run; it is only read")
+    return add
+
+
+def _add_top(add: Callable[..., Any]) -> None:
+    add("--top", type=_whole(1), default=5, metavar="N", help="number of best trials (default: 5)")
+
+
 def _add_rebuild(commands: Any) -> None:
-    summary = "print or run the exact commands of a trial"
-    add = commands.add_parser("rebuild", help=summary).add_argument
-    add("journal", type=Path, metavar="RUN.jsonl", help="journal of 'baco-like tune'")
+    add = _add_reader(commands, "rebuild", "print or run the exact commands of a trial")
     add("--trial", type=_whole(0), metavar="N", help="the trial (default: the winner)")
     add("--run", action="store_true", dest="execute", help="run the commands too")
     add("--workdir", type=Path, metavar="DIR", help="for {workdir} (default: trial-N)")
