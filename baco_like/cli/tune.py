@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import itertools
+import shlex
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -72,7 +73,8 @@ def run(args: argparse.Namespace) -> int:
         _write_report(folder)
     if reason is None:
         print_line(
-            f"interrupted; continue with: baco-like tune {args.file} --out {folder} --resume"
+            "interrupted; continue with: "
+            + shlex.join(["baco-like", "tune", str(args.file), "--out", str(folder), "--resume"])
         )
         raise KeyboardInterrupt
     print_line(f"ended: {reason}; results are in {folder}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -300,7 +301,7 @@ def reproduction_section(facts: RunFacts) -> Section:
         else:
             answer = "Run the commands below; baco-like rebuild prints and runs them too."
             number = f" --trial {best.id}" if best.id >= 0 else ""
-            rebuild = f"baco-like rebuild {facts.view.path}{number}"
+            rebuild = f"baco-like rebuild {shlex.quote(str(facts.view.path))}{number}"
             parts += [Heading("Commands of the winner"), Listing(commands), Listing(rebuild)]
     parts.append(ReportTable(["environment", ""], _environment(facts)))
     parts.append(ReportTable(["setting of the run", ""], _settings(facts)))

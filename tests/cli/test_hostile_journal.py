@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import shlex
 import sys
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,9 @@ from typing import Any
 import pytest
 
 from baco_like import Categorical, Infeasible, MaxEvals, Optimizer, Space, cli, tune
+from baco_like.reporting.facts import RunFacts
+from baco_like.reporting.page import Listing
+from baco_like.reporting.understanding import reproduction_section
 from baco_like.running.progress import show_progress
 
 pytest.importorskip("altair")
@@ -117,6 +121,14 @@ def test_no_reference_that_a_journal_names_is_read(
     path = write_journal(tmp_path / "run.jsonl", {**entries, "reference": "/dev/zero"})
     code, out = shown(capsys, "rebuild", path)
     assert (code, "echo 1" in out) == (0, True)
+
+
+def test_the_name_of_a_journal_stays_one_word_in_the_command_to_copy(tmp_path: Path) -> None:
+    entries = {"kind": "command", "run": "echo 1", "measure": "wall"}
+    path = write_journal(tmp_path / "x; touch y.jsonl", entries)
+    section = reproduction_section(RunFacts(path, None))
+    (line,) = [p.text for p in section.parts if isinstance(p, Listing) and "rebuild" in p.text]
+    assert shlex.split(line)[:3] == ["baco-like", "rebuild", str(path)]
 
 
 def test_a_report_replaces_no_journal_and_follows_no_link(
