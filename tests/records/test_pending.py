@@ -41,7 +41,7 @@ def test_it_equals_a_dictionary_that_is_copied_for_every_change(changes):
         assert len(pending) == len(expected)
         assert all(i in pending for i in expected)
         assert next_id not in pending
-        assert list(pickle.loads(pickle.dumps(pending))) == list(expected)
+    assert list(pickle.loads(pickle.dumps(pending))) == list(expected)  # of the last version
 
 
 def test_a_change_copies_a_small_part():
