@@ -24,50 +24,25 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from baco_like.evaluators._processes.exchange import Reply
-    from baco_like.evaluators._processes.process import run_command
-    from baco_like.evaluators._processes.worker import Worker
-    from baco_like.evaluators.c_kernels import CKernelEvaluator, CKernelSettings
-    from baco_like.evaluators.command import (
-        CommandBench,
-        CommandMetrics,
-        Commands,
-        Flags,
-        Measure,
-        Reference,
-        Template,
-        command_evaluator,
-        variable_names,
-    )
-    from baco_like.evaluators.confirmation import Confirmation, confirm
-    from baco_like.evaluators.executors import (
-        ExecutorEvaluator,
-        LostWorker,
-        ProcessLanes,
-        RayExecutor,
-    )
-    from baco_like.evaluators.function import (
-        DEFAULT_FAILURES,
-        FunctionEvaluator,
-        isolated_evaluator,
-        isolated_function,
-    )
-    from baco_like.evaluators.gpu.cuda import (
-        CudaSettings,
-        MeteredEvaluator,
-        Metering,
-        cupy_evaluator,
-    )
-    from baco_like.evaluators.gpu.opencl import OpenCLSettings, opencl_evaluator
-    from baco_like.evaluators.halide import HalideSettings, halide_evaluator
-    from baco_like.evaluators.kernels import KernelSettings, load_problem
-    from baco_like.evaluators.protocol import Collector, Evaluator, SourceProvider, unwrap
+    from baco_like.evaluators._processes.exchange import *
+    from baco_like.evaluators._processes.process import *
+    from baco_like.evaluators._processes.worker import *
+    from baco_like.evaluators.c_kernels import *
+    from baco_like.evaluators.command import *
+    from baco_like.evaluators.confirmation import *
+    from baco_like.evaluators.executors import *
+    from baco_like.evaluators.function import *
+    from baco_like.evaluators.gpu.cuda import *
+    from baco_like.evaluators.gpu.opencl import *
+    from baco_like.evaluators.halide import *
+    from baco_like.evaluators.kernels import *
+    from baco_like.evaluators.protocol import *
     from baco_like.evaluators.registry import create
-    from baco_like.evaluators.repeats import Repeats
-    from baco_like.evaluators.replay import MaxSimulatedTime, ReplayEvaluator
-    from baco_like.evaluators.result_cache import ResultCache
-    from baco_like.evaluators.staged import Bench, Built, StagedEvaluator, StageFailure
-    from baco_like.evaluators.wrappers import CachedEvaluator, CheckedEvaluator, RepeatedEvaluator
+    from baco_like.evaluators.repeats import *
+    from baco_like.evaluators.replay import *
+    from baco_like.evaluators.result_cache import *
+    from baco_like.evaluators.staged import *
+    from baco_like.evaluators.wrappers import *
 
 _HOMES = (
     *("protocol", "repeats", "executors", "function", "staged", "wrappers", "kernels"),
