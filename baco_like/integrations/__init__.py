@@ -15,23 +15,13 @@ from baco_like.results.hypermapper_csv import read_csv as read_samples
 from baco_like.results.hypermapper_csv import write_csv as write_samples
 
 if TYPE_CHECKING:
-    from baco_like.integrations.ax import BacoNode
-    from baco_like.integrations.configspace import (
-        from_configuration,
-        to_configspace,
-        to_configuration,
-    )
-    from baco_like.integrations.gest import BacoGenerator, vocs_variables
-    from baco_like.integrations.kernel_tuner import BacoStrategy, tune_cache, tune_kernel
-    from baco_like.integrations.optuna import (
-        BacoSampler,
-        from_optuna,
-        optuna_distributions,
-        suggest_config,
-        to_optuna,
-    )
-    from baco_like.integrations.pyatf import BacoTechnique
-    from baco_like.integrations.ray import BacoSearch
+    from baco_like.integrations.ax import *
+    from baco_like.integrations.configspace import *
+    from baco_like.integrations.gest import *
+    from baco_like.integrations.kernel_tuner import *
+    from baco_like.integrations.optuna import *
+    from baco_like.integrations.pyatf import *
+    from baco_like.integrations.ray import *
 
 __all__ = [
     "BacoGenerator",
