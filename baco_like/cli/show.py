@@ -16,11 +16,11 @@ from baco_like.running.journal_view import (
 
 def run(args: argparse.Namespace) -> None:
     """Print the text."""
-    view = JournalView(args.journal)
+    view = JournalView(args.journal, with_constraints=args.trial is None)
     if args.trial is None:
         width = shutil.get_terminal_size((100, 24)).columns
         print_line(describe_run(view, args.top, width))
-        outlook = describe_outlook(view.history)
+        outlook = describe_outlook(view)
         if outlook:
             print_line(f"\n{outlook}")
     else:

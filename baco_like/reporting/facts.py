@@ -23,7 +23,6 @@ from baco_like.explanations import (
     compute_calibration,
     compute_dependence,
     compute_importance,
-    estimate_outlook,
     find_ablation,
     fit_models,
 )
@@ -119,7 +118,7 @@ class RunFacts:
                 importance,
                 compute_dependence(history, seed, models=models, ranking=importance),
                 self._ablation(models),
-                estimate_outlook(history, seed, models=models),
+                self.view.estimate_outlook(models),
                 compute_calibration(history, seed, models=models),
             )
 
@@ -153,7 +152,7 @@ class RunFacts:
     @cached_property
     def has_constraints(self) -> bool:
         """Whether the space has the constraints of the run, or the run has none."""
-        return bool(self.space.constraints) or not self.view.header.space.get("constraints")
+        return self.view.has_constraints
 
     def relative_spread(self) -> list[tuple[int, float]]:
         """Return for each trial with repeats its position and the standard deviation of its repeats over their mean."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import permutations
 
 import numpy as np
@@ -92,7 +91,9 @@ def _measured_again(facts: RunFacts, best: Trial) -> str:
     values = [trial.value for trial in same if trial.value is not None]
     if not values:
         return ""
-    return f" Measured again {len(values)} times during the search, its median was {show(float(np.median(values)))}."
+    number = "once" if len(values) == 1 else f"{len(values)} times"
+    median = show(float(np.median(values)))
+    return f" Measured again {number} during the search, the median was {median}."
 
 
 def _measured(facts: RunFacts) -> ReportTable:
@@ -205,8 +206,6 @@ def end_section(facts: RunFacts) -> Section:
     answer = "Too few successes for an estimate."
     if explained is not None:
         outlook = explained.outlook
-        if not facts.has_constraints:  # without the constraints, the space has more configurations
-            outlook = replace(outlook, feasible=None, untried=None)
         answer = f"{outlook}."
     if runners := facts.view.find_runner():
         done += f"; process {', '.join(map(str, runners))} is still tuning"

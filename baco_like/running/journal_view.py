@@ -18,7 +18,7 @@ from baco_like._output import escape_control_characters, in_percent, wrap_items
 from baco_like._threads import thread_limit
 from baco_like.evaluators.confirmation import different_configs
 from baco_like.exceptions import JournalError, SpaceError, TrialError
-from baco_like.explanations import estimate_outlook
+from baco_like.explanations import HistoryModels, Outlook, estimate_outlook
 from baco_like.journal import START, Event, Header, JsonlJournal, Mark
 from baco_like.journal.lock import find_holders
 from baco_like.optimizer.predictions import why
@@ -136,6 +136,23 @@ class JournalView:
         recommended = None if confirmation is None else confirmation.recommended
         return self.history.best() if recommended is None else recommended
 
+    @property
+    def has_constraints(self) -> bool:
+        """Whether the space of `history` has the constraints of the run, or the run has none."""
+        return bool(self.history.space.constraints) or not self.header.space.get("constraints")
+
+    def estimate_outlook(self, models: HistoryModels | None = None) -> Outlook:
+        """Return the outlook; without the constraints of the run, the number of configurations is unknown.
+
+        Args:
+            models: Models of the history, if they are fitted already.
+
+        Raises:
+            TrialError: Fewer than five trials have succeeded.
+        """
+        outlook = estimate_outlook(self.history, self.header.options.seed, models=models)
+        return outlook if self.has_constraints else replace(outlook, feasible=None, untried=None)
+
     def _read_first(self) -> tuple[Event, Mark]:
         first = next(iter(JsonlJournal(self.path).peek(START)), None)
         if first is None:
@@ -248,10 +265,10 @@ def _result_lines(summary: Summary) -> list[str]:
     return lines + (describe_confirmation(confirmation) if confirmation else [])
 
 
-def describe_outlook(history: History) -> str:
+def describe_outlook(view: JournalView) -> str:
     """Return one line on the improvement that is left; empty with too few results for an estimate."""
     with suppress(TrialError), thread_limit(1):
-        return f"outlook: {estimate_outlook(history)}"
+        return f"outlook: {view.estimate_outlook()}"
     return ""
 
 

@@ -221,7 +221,7 @@ def print_wide(repeats: int) -> None:
                 step()
                 times.append(1e3 * (time.process_time() - start))
             cells.append(f"{statistics.median(times):.0f} ms ({statistics.mean(times):.0f} ms)")
-        print(f"| {failed:.0%} | " + " | ".join(cells) + " |", flush=True)
+        print(f"| {100 * failed:.0f} % | " + " | ".join(cells) + " |", flush=True)
 
 
 def installed(makers: dict[str, Callable[..., Step]], *arguments: Any) -> dict[str, Step]:

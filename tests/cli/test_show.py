@@ -287,6 +287,20 @@ def test_show_of_many_parameters_prints_what_differs_from_the_default(tmp_path, 
     assert sum(word.startswith("parameter_") for word in listed) == differing
 
 
+def test_show_counts_the_configurations_that_the_constraints_allow(tmp_path, capsys):
+    values = list(range(1, 11))
+    space = {"a": values, "b": values}
+    for name, constraints in (("text", ["a == b"]), ("code", [lambda a, b: a == b])):
+        opt = Optimizer(Space(space, constraints), storage=tmp_path / name, seed=3)
+        for _ in range(6):
+            trial = opt.suggest()
+            opt.observe(trial, 1.0 + trial["a"])
+        _, text = shown(capsys, "show", tmp_path / name)
+        expected = "; 4 of 10 feasible configurations" if name == "text" else "observations"
+        assert expected in text.splitlines()[-1]
+        assert "of 100 feasible" not in text
+
+
 def test_failures_that_differ_in_numbers_are_one_cause(tmp_path, capsys):
     opt = Optimizer(Space({"a": [1, 2, 3]}), storage=tmp_path / "run.jsonl")
     for size in (41000, 52000.5):

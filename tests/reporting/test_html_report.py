@@ -232,7 +232,7 @@ def test_measurements_of_the_winner_during_the_search_are_told(tmp_path):
     again = [dataclasses.replace(best, id=n, origin=CONTROL) for n in (7, 8)]
     facts.__dict__["ok"] = [*facts.ok, *again]
     answer = results.winner_section(facts).answer
-    assert "Measured again 2 times during the search, its median was 1." in answer
+    assert "Measured again 2 times during the search, the median was 1." in answer
 
 
 def test_no_parameter_is_called_important_for_certain_without_an_interval_above_0(journal):
