@@ -66,10 +66,10 @@ class Limits:
         missing = [name for name in self.names if name not in values]
         if missing and strict:
             close = difflib.get_close_matches(missing[0], values, n=1)
-            hint = f"; did you mean {close[0]!r}?" if close else ""
+            hint = f" (did you mean {close[0]!r}?)" if close else ""
             raise TrialError(
                 f"trial {outcome.trial_id}: a limit reads {missing[0]!r}, which was not measured; measured were "
-                f"{', '.join(values)}{hint}; change the limit, or report the metric with every success"
+                f"{', '.join(values)}; change the limit{hint}, or report the metric with every success"
             )
         known = [c for c in self._conditions if values.keys() >= set(c.parameters)]
         broken = [c for c in known if not _holds(c, values)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from baco_like import Categorical, Integer, MaxEvals, Optimizer, Space, tune
-from baco_like.exceptions import ExpressionError, JournalError, TrialError
+from baco_like.exceptions import ExpressionError, Infeasible, JournalError, TrialError
 from baco_like.records import LIMIT, Limits, Outcome, Status
 
 SPACE = Space({"x": Integer(0, 30), "level": Categorical(["-O2", "-O3"])})
@@ -104,6 +104,21 @@ def test_a_missing_metric_is_refused_before_anything_is_recorded(tmp_path):
     assert optimizer.trials[0].failure == LIMIT
     with pytest.raises(JournalError, match=r"limits was \['size <= 3'\], now \['size <= 4'\]"):
         Optimizer(SPACE, storage=path, limits=["size <= 4"])
+
+
+def test_a_limit_on_what_a_function_never_reports_ends_the_run_at_the_first_success():
+    calls = []
+
+    def fn(trial):
+        calls.append(trial)
+        if len(calls) < 3:
+            raise Infeasible("no room")
+        return {"value": 1.0, "sise": 2.0}
+
+    message = r"reads 'size', .*sise, value; change the limit \(did you mean 'sise'\?\), or report"
+    with pytest.raises(TrialError, match=message):
+        tune(fn, SPACE, stop=MaxEvals(9), limits=["size <= 3"], progress=False)
+    assert len(calls) == 3
 
 
 def test_results_of_earlier_runs_are_judged():
