@@ -7,6 +7,7 @@ import contextlib
 import itertools
 import shlex
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -25,7 +26,7 @@ from baco_like.running import AnyOf, IdenticalFailures, MaxEvals, MaxTime, plot_
 from baco_like.running.confirming import confirm_winner, leave_time
 from baco_like.running.lock import sole_runner
 from baco_like.running.machine import describe_machine
-from baco_like.running.progress import Display, show_progress
+from baco_like.running.progress import Display, first_line, show_progress
 from baco_like.running.stopping import time_limit
 from baco_like.running.summary import format_summary, summarise, write_best
 from baco_like.running.tuner import run_locked
@@ -81,8 +82,10 @@ def run(args: argparse.Namespace) -> int:
     own = optimizer.trials[optimizer.history.warm :]  # results of earlier runs do not count
     if any(trial.value is not None for trial in own):
         return 0
+    causes = Counter(f"{trial.failure}: {first_line(trial)}" for trial in own if trial.failure)
+    cause = f", most often {causes.most_common(1)[0][0]:.200}" if causes else ""
     print(
-        f"baco-like: no evaluation succeeded: {reason}; correct the cause, then start a new run",
+        f"baco-like: no evaluation succeeded: {reason}{cause}; correct the cause, then start a new run",
         file=sys.stderr,
     )
     return 1

@@ -24,7 +24,12 @@ from baco_like.reporting.charts import (
 from baco_like.reporting.facts import RunFacts
 from baco_like.reporting.page import Heading, Part, ReportTable, Section, show
 from baco_like.running.progress import group_failures, in_words
-from baco_like.running.summary import best_so_far, describe_confirmation, format_speedup
+from baco_like.running.summary import (
+    best_so_far,
+    describe_confirmation,
+    describe_kept_default,
+    format_speedup,
+)
 
 _SHOWN = 15
 """Most rows of a table that is not complete."""
@@ -52,8 +57,9 @@ def winner_section(facts: RunFacts) -> Section:
     name = "The default configuration" if summary.is_default_best else f"Trial {best.id}"
     answer = f"{name} is the best: {facts.view.objective.name} = {value}."
     if summary.is_default_kept:
-        answer = "No configuration is distinguishable from the default, which is kept: "
-        answer += f"{facts.view.objective.name} = {value}."
+        answer = (
+            f"{describe_kept_default(summary)} The default: {facts.view.objective.name} = {value}."
+        )
     speedup = summary.confirmed_speedup
     if speedup is not None and confirmation is not None and not summary.is_default_best:
         answer += f" Speed-up over the default: {format_speedup(speedup, confirmation.confidence)}."

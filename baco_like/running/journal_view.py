@@ -32,6 +32,7 @@ from baco_like.running.summary import (
     Summary,
     best_so_far,
     describe_confirmation,
+    describe_kept_default,
     format_speedup,
     read_noise,
     summarise,
@@ -252,7 +253,7 @@ def _result_lines(summary: Summary) -> list[str]:
     if summary.is_default_best:
         lines = [f"best: the default, {number}{value}"]
         if summary.is_default_kept:
-            lines.append("no configuration is distinguishable from the default, which is kept")
+            lines.append(describe_kept_default(summary))
     else:
         known = default is not None and default.outcome is not None
         ending = f" (default: {format_result(default)}{unit})" if default and known else ""

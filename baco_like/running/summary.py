@@ -43,6 +43,11 @@ _FAILURE_COLOUR, _MODEL_COLOUR = "#d55e00", "#009e73"
 _CHANGED = 0.1
 """Relative change of a candidate's value, measured again, that the summary names."""
 
+_COMPLETE = 15
+"""Most parameters whose unchanged values are shown too."""
+
+_MORE = "for more measurements, raise [confirmation] evaluations (confirm_evaluations in Python) and resume"
+
 
 @dataclass(frozen=True)
 class Summary:
@@ -95,6 +100,14 @@ class Summary:
             and self.confirmation is not None
             and len(self.confirmation.tied) > 1
         )
+
+    @property
+    def leader(self) -> Trial | None:
+        """The winner of the confirmation where the default is kept, because the winner is not shown to be better."""
+        if not self.is_default_kept or self.confirmation is None:
+            return None
+        winner = self.confirmation.winner
+        return None if winner is self.confirmation.default else winner
 
     @property
     def confirmed_speedup(self) -> Speedup | None:
@@ -161,13 +174,21 @@ def format_summary(summary: Summary) -> str:
         total += f": {reasons}" if reasons else ""
         return "\n".join([total, *messages])
     label = objective.name + (f" ({objective.unit})" if objective.unit else "")
+    speedup, other, title = summary.speedup, best, "best"
+    if summary.leader is not None and summary.confirmation is not None:
+        other, title = summary.leader, f"trial {summary.leader.id}"
+        found = summary.confirmation.speedup_of(other)
+        speedup = None if found is None else found.value
+    names = list(other)
+    if summary.default is not None and len(names) > _COMPLETE:
+        names = [name for name in names if summary.default[name] != other[name]]
     columns = [
-        ["", *best, label, "repeats", "spread"],
-        ["default", *_format_column(summary.default, list(best))],
-        ["best", *_format_column(best, list(best))],
+        ["", *names, label, "repeats", "spread"],
+        ["default", *_format_column(summary.default, names)],
+        [title, *_format_column(other, names)],
     ]
-    if summary.speedup is not None:
-        cells = ("speed-up", "1.00", f"{summary.speedup:.2f}")
+    if speedup is not None:
+        cells = ("speed-up", "1.00", f"{speedup:.2f}")
         columns = [[*column, cell] for column, cell in zip(columns, cells, strict=True)]
     widths = [max(map(len, column)) for column in columns]
     lines = [
@@ -175,8 +196,9 @@ def format_summary(summary: Summary) -> str:
         for a, b, c in zip(*columns, strict=True)
     ]
     rule = "-" * (sum(widths) + 4)
-    n = len(best)
-    lines = [lines[0], rule, *lines[1 : n + 1], rule, *lines[n + 1 :]]
+    n = len(names)
+    same = [f"{len(other) - n} more have their default"] if n < len(other) else []
+    lines = [lines[0], rule, *lines[1 : n + 1], *same, rule, *lines[n + 1 :]]
     failures += f"; {censored}" if censored else ""
     total = f"\n{summary.evaluations} evaluations; failures: {failures}"
     return "\n".join([*lines, *_verdict(summary), total, *_useless_priors(summary)])
@@ -196,7 +218,7 @@ def _verdict(summary: Summary) -> list[str]:
     """Return the sentences on how sure the result is."""
     confirmation, speedup = summary.confirmation, summary.confirmed_speedup
     if summary.is_default_kept:
-        lines = ["No configuration is distinguishable from the default, which is kept."]
+        lines = [describe_kept_default(summary)]
     elif summary.is_default_best:
         lines = ["The default configuration is the best one found."]
     elif confirmation is None and summary.speedup is not None:
@@ -216,6 +238,16 @@ def _verdict(summary: Summary) -> list[str]:
     return ["", *lines]
 
 
+def describe_kept_default(summary: Summary) -> str:
+    """Return why the default is kept, and how good the fastest of the others may be."""
+    text = "No configuration is shown to be better than the default, which is kept."
+    leader, confirmation = summary.leader, summary.confirmation
+    speedup = None if confirmation is None else confirmation.speedup_of(leader)
+    if leader is None or confirmation is None or speedup is None:
+        return text
+    return f"{text} Trial {leader.id} may be: {format_speedup(speedup, confirmation.confidence)}."
+
+
 def format_speedup(speedup: Speedup, confidence: float) -> str:
     """Return a speed-up with its interval in words."""
     if math.isinf(speedup.high):
@@ -229,10 +261,10 @@ def format_speedup(speedup: Speedup, confidence: float) -> str:
 def describe_confirmation(confirmation: Confirmation) -> list[str]:
     """Return the sentences on the candidates of a confirmation: its size, ties, the choice, and changed values."""
     n, rounds = len(confirmation.candidates), confirmation.rounds
-    end = "decided" if confirmation.is_decided else "not decided; allow more measurements"
-    times = "round" if rounds == 1 else "rounds"
+    end = "decided" if confirmation.is_decided else f"not decided; {_MORE}"
+    measured = _count(confirmation.measurements, "measurement")
     lines = [
-        f"Confirmed in {rounds} {times} of {n} candidates ({confirmation.measurements} measurements): {end}."
+        f"Confirmed in {_count(rounds, 'round')} of {_count(n, 'candidate')} ({measured}): {end}."
     ]
     others = len(confirmation.tied) - 1
     if others > 0 and confirmation.recommended is not None:
@@ -261,6 +293,10 @@ def describe_confirmation(confirmation: Confirmation) -> list[str]:
         if trial.failure
     ]
     return [*lines, f"Failed when measured again: {', '.join(failed)}."] if failed else lines
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _name(trial: Trial, confirmation: Confirmation) -> str:
@@ -321,6 +357,7 @@ def write_best(
                 "value": trial.value,
                 "repeats": list(trial.repeats),
                 "failed": trial.failure,
+                **_speedup_entries(confirmation and confirmation.speedup_of(trial)),
             }
             for trial in (confirmation.candidates if confirmation else ())
         ],
@@ -334,16 +371,25 @@ def _confirmation_entries(
     """Return the entries of ``best.json`` on how sure the result is; intervals without an end have null there."""
     if confirmation is None:
         return {}
-    is_known = speedup is not None and math.isfinite(speedup.high)
-    winner = confirmation.winner
+    winner, entries = confirmation.winner, _speedup_entries(speedup)
     return {
-        "speedup_low": speedup.low if speedup is not None and is_known else None,
-        "speedup_high": speedup.high if speedup is not None and is_known else None,
+        "speedup_low": entries["speedup_low"],
+        "speedup_high": entries["speedup_high"],
         "confidence": confirmation.confidence,
         "decided": confirmation.is_decided,
         "rounds": confirmation.rounds,
         "winner": None if winner is None else dict(winner.config),
         "tied": [dict(trial.config) for trial in confirmation.tied],
+    }
+
+
+def _speedup_entries(speedup: Speedup | None) -> dict[str, float | None]:
+    """Return a speed-up and the ends of its interval; all null if there is none, the ends if they are not known."""
+    is_known = speedup is not None and math.isfinite(speedup.high)
+    return {
+        "speedup": None if speedup is None else speedup.value,
+        "speedup_low": speedup.low if speedup is not None and is_known else None,
+        "speedup_high": speedup.high if speedup is not None and is_known else None,
     }
 
 

@@ -406,7 +406,7 @@ def test_a_run_with_failures_only_prints_their_messages(baco, toml, tmp_path):
     toml.write_text(toml.read_text().replace("import os;", "import os; os.no_such_thing;"))
     done = baco("tune", toml, "--out", tmp_path / "out", "--budget", 3)
     assert done.returncode == 1
-    assert done.stderr.startswith("baco-like: no evaluation succeeded: 3 evaluations; ")
+    assert done.stderr.startswith("baco-like: no evaluation succeeded: 3 evaluations, most often ")
     best = json.loads((tmp_path / "out" / "best.json").read_text())
     assert "no_such_thing" in best["failure_messages"]["runtime"]
     progress, summary = done.stdout.split("none succeeded")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -30,11 +31,14 @@ from baco_like.running.confirming import ConfirmationSettings, confirm_winner, l
 from baco_like.running.progress import Display, TrialProgress
 from baco_like.running.stopping import time_limit
 from baco_like.running.summary import (
+    Summary,
     best_so_far,
+    describe_confirmation,
     format_speedup,
     format_summary,
     read_noise,
     summarise,
+    write_best,
 )
 
 SPACE = Space({"x": Ordinal(list(range(1, 41)), default=40)})
@@ -306,7 +310,7 @@ def results_of(*rows: list[float]) -> ConfirmationState:
     return ConfirmationState(plan, tuple(results), "minimize", np.arange(float(len(rows))))
 
 
-def test_a_tied_default_is_kept() -> None:
+def test_a_tied_default_is_kept(tmp_path: Path) -> None:
     """Another candidate is the winner, but not shown to be better."""
     noise = np.random.default_rng(1).lognormal(0.0, 0.01, (2, 8))
     default, other = 36.9 * noise[0], 36.7 * noise[1]
@@ -320,8 +324,36 @@ def test_a_tied_default_is_kept() -> None:
     summary = summarise(space, Objective()).with_confirmation(found)
     assert summary.speedup == 1.0
     text = format_summary(summary)
-    assert "No configuration is distinguishable from the default, which is kept." in text
+    assert "No configuration is shown to be better than the default, which is kept." in text
+    assert re.search(r"Trial 1 may be: 1\.\d+, 95 % interval 0\.\d+ to 1\.\d+\.", text)
+    assert re.search(r"^ +default +trial 1$", text, re.MULTILINE), "the table has both"
     assert "Speed-up over the default" not in text
+    write_best(summary, tmp_path / "best.json", seed=0)
+    best = json.loads((tmp_path / "best.json").read_text())
+    assert best["is_default"]
+    assert best["speedup"] == 1.0
+    entry = best["confirmation"][1]
+    assert entry["speedup"] == pytest.approx(found.speedup.value)
+    assert entry["speedup_low"] < 1.0 < entry["speedup_high"]
+
+
+def test_an_undecided_confirmation_says_how_to_go_on() -> None:
+    text = " ".join(describe_confirmation(results_of([30.0], [20.0]).to_confirmation()))
+    assert "Confirmed in 1 round of 2 candidates (2 measurements): not decided" in text
+    assert "raise [confirmation] evaluations (confirm_evaluations in Python) and resume" in text
+
+
+def test_the_table_of_many_parameters_has_the_changed_ones() -> None:
+    names = [f"p{i}" for i in range(20)]
+    default, best = (Trial(k, dict.fromkeys(names, 0) | {"p7": 3 * k}) for k in range(2))
+    trials = [
+        trial.with_outcome(Outcome.success(trial.id, (value,)))
+        for trial, value in ((default, 9.0), (best, 5.0))
+    ]
+    text = format_summary(Summary(Objective(), *trials, evaluations=2, failures={}))
+    assert re.search(r"^p7 +0 +3$", text, re.MULTILINE)
+    assert "19 more have their default" in text
+    assert "p8" not in text
 
 
 def with_search(state: ConfirmationState, *values: float) -> ConfirmationState:
