@@ -357,7 +357,7 @@ def write_best(
                 "value": trial.value,
                 "repeats": list(trial.repeats),
                 "failed": trial.failure,
-                **_speedup_entries(confirmation and confirmation.speedup_of(trial)),
+                **_speedup_entries(confirmation.speedup_of(trial) if confirmation else None),
             }
             for trial in (confirmation.candidates if confirmation else ())
         ],
