@@ -17,7 +17,7 @@ from baco_like._output import in_percent
 from baco_like.explanations import AblationStep, Calibration, Dependence, Importance
 from baco_like.records import Confirmation, Status
 from baco_like.reporting.facts import RunFacts
-from baco_like.reporting.page import ReportChart, show
+from baco_like.reporting.page import ReportChart, shorten_text, show
 
 if TYPE_CHECKING:
     from altair import Chart, LayerChart
@@ -53,7 +53,16 @@ def _finish(chart: Chart | LayerChart, caption: str, height: int = _HEIGHT) -> R
             text = layer["data"]["values"]
             layer["data"] = {"name": names.setdefault(text, f"rows-{len(names) + 1}")}
     specification["datasets"] = {name: json.loads(text) for text, name in names.items()}
-    return ReportChart(specification, caption)
+    return ReportChart(_shorten_all(specification), caption)
+
+
+def _shorten_all(value: Any) -> Any:
+    """Return JSON values with short texts, also as keys, so that a field keeps its name."""
+    if isinstance(value, str):
+        return shorten_text(value)
+    if isinstance(value, dict):
+        return {shorten_text(key): _shorten_all(part) for key, part in value.items()}
+    return [_shorten_all(part) for part in value] if isinstance(value, list) else value
 
 
 def _value_axis(values: Sequence[float], title: str) -> Any:

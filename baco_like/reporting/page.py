@@ -21,6 +21,13 @@ _SHORT = 24
 """Most characters of a cell that is not broken into lines."""
 
 
+LONGEST_TEXT = 300
+"""Most characters of a text in a chart."""
+
+_LONGEST_PARAGRAPH = 5000
+"""Most characters of a paragraph, a heading or a cell."""
+
+
 @dataclass(frozen=True)
 class ReportTable:
     """A table.
@@ -92,11 +99,11 @@ def render_page(title: str, about: str, sections: Sequence[Section]) -> str:
     """
     charts: dict[str, Mapping[str, Any]] = {}
     answers = "\n".join(
-        f'<li><a href="#{each.name}">{_text(each.question)}</a> {_text(each.answer)}</li>'
+        f'<li><a href="#{each.name}">{_text(each.question)}</a> {_paragraph(each.answer)}</li>'
         for each in sections
     )
     body = "\n".join(_section(number, each, charts) for number, each in enumerate(sections, 1))
-    head = f'<h1>{_text(title)}</h1>\n<p class="about">{_text(about)}</p>'
+    head = f'<h1>{_paragraph(title)}</h1>\n<p class="about">{_paragraph(about)}</p>'
     # In a script element, only "</" and "<!--" have a meaning in HTML.
     specifications = json.dumps(charts, separators=(",", ":"), allow_nan=False).replace(
         "<", "\\u003c"
@@ -119,24 +126,33 @@ def _library() -> str:
     return script.replace("</script", "<\\/script")
 
 
+def shorten_text(text: str, longest: int = LONGEST_TEXT) -> str:
+    """Return a text, cut off if it is longer: a journal can have names and values of megabytes, in every row."""
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
+
+
 def _text(text: Any) -> str:
     # Control characters and halves of a pair of UTF-16, which a journal can have, are no HTML.
     lines = (escape_control_characters(line) for line in str(text).split("\n"))
     return html.escape("\n".join(lines))
 
 
+def _paragraph(text: Any) -> str:
+    return _text(shorten_text(str(text), _LONGEST_PARAGRAPH))
+
+
 def _section(number: int, section: Section, charts: dict[str, Mapping[str, Any]]) -> str:
     lines = [
         f'<section id="{section.name}">',
-        f"<h2>{number}. {_text(section.question)}</h2>",
-        f'<p class="answer">{_text(section.answer)}</p>',
+        f"<h2>{number}. {_paragraph(section.question)}</h2>",
+        f'<p class="answer">{_paragraph(section.answer)}</p>',
     ]
     row: list[str] = []
     for part in [*section.parts, ""]:
         if isinstance(part, ReportChart):
             name = f"chart-{len(charts) + 1}"
             charts[name] = part.specification
-            caption = f"<figcaption>{_text(part.caption)}</figcaption>"
+            caption = f"<figcaption>{_paragraph(part.caption)}</figcaption>"
             row.append(f'<figure>{caption}<div class="chart" id="{name}"></div></figure>')
             continue
         if row:
@@ -153,9 +169,9 @@ def _part(part: str | ReportTable | Listing | Heading) -> str:
         case Listing():
             return f"<pre>{_text(part.text)}</pre>"
         case Heading():
-            return f"<h3>{_text(part.text)}</h3>"
+            return f"<h3>{_paragraph(part.text)}</h3>"
         case _:
-            return f"<p>{_text(part)}</p>" if part else ""
+            return f"<p>{_paragraph(part)}</p>" if part else ""
 
 
 def _table(table: ReportTable) -> str:
@@ -164,17 +180,19 @@ def _table(table: ReportTable) -> str:
     columns = list(zip(*table.rows, strict=True))
     aligned = [_class_of(column) for column in columns]
     head = "".join(
-        f"<th{align}>{_text(name)}</th>" for name, align in zip(table.head, aligned, strict=True)
+        f"<th{align}>{_paragraph(name)}</th>"
+        for name, align in zip(table.head, aligned, strict=True)
     )
     rows = "\n".join(
         "<tr>"
         + "".join(
-            f"<td{align}>{_text(show(cell))}</td>" for cell, align in zip(row, aligned, strict=True)
+            f"<td{align}>{_paragraph(show(cell))}</td>"
+            for cell, align in zip(row, aligned, strict=True)
         )
         + "</tr>"
         for row in table.rows
     )
-    caption = f"<caption>{_text(table.caption)}</caption>" if table.caption else ""
+    caption = f"<caption>{_paragraph(table.caption)}</caption>" if table.caption else ""
     return f'<div class="table"><table>{caption}<thead><tr>{head}</tr></thead>\n<tbody>{rows}</tbody></table></div>'
 
 

@@ -2,13 +2,13 @@
 
     python benchmarks/reliability/fuzz.py [--quick] [--seconds 120] [--target NAME] [--keep DIR]
 
-Targets: journals (changed bytes, and changed events with a correct checksum; they are opened, continued and repaired),
-TOML files of `tune`, T1 and BaCO space files and scenarios, T4 and Kernel Tuner results, the CSV files, and the replies
-of the client-server protocol. An input with a new outcome (another error, or from another line) is mutated again.
-Targets named "hostile" read inputs made to exhaust a reader (`hostile.py`): lines of a gigabyte, thousands of dots and
-brackets, odd cells, archives that unpack to 1.5 GB, files with holes. Each target runs in a separate process. The peak
-memory and the time of each input are bounded. A file that ran a command or wrote elsewhere would leave a trace, which
-is searched for. A failing input is written to `--keep`.
+Targets: journals (changed bytes, and changed events with a correct checksum; they are shown, opened, continued and
+repaired), TOML files of `tune`, T1 and BaCO space files and scenarios, T4 and Kernel Tuner results, the CSV files, and
+the replies of the client-server protocol. An input with a new outcome (another error, or from another line) is mutated
+again. Targets named "hostile" read inputs made to exhaust a reader (`hostile.py`): lines of a gigabyte, thousands of
+dots and brackets, odd cells, archives that unpack to 1.5 GB, files with holes. Each target runs in a separate process.
+The peak memory and the time of each input are bounded. A file that ran a command or wrote elsewhere would leave a
+trace, which is searched for. A failing input is written to `--keep`.
 """
 
 import contextlib
@@ -41,8 +41,10 @@ from baco_like.exceptions import BacoError
 from baco_like.integrations import read_samples, read_scenario, write_samples
 from baco_like.integrations.hypermapper.server import serve
 from baco_like.journal.repair import repair
+from baco_like.records import ConfirmationPlan
 from baco_like.results import recorded_trials, write
 from baco_like.results.hypermapper_columns import Layout
+from baco_like.running.journal_view import JournalView, describe_run, describe_trial
 
 MEMORY = 500
 """MB of resident memory that a process may use while it reads an input."""
@@ -87,7 +89,16 @@ def read_journal(path: Path) -> None:
     with contextlib.suppress(BacoError):
         repair(path, path.with_name("new"))
         go_on(Optimizer.load(path.with_name("new")))
+    look_at(path)
     go_on(Optimizer.load(path, lease=1.0))
+
+
+def look_at(path: Path) -> None:
+    with contextlib.suppress(BacoError):
+        view = JournalView(path)
+        describe_run(view, 3)
+        for trial in view.history.trials[-2:]:
+            describe_trial(view, trial.id)
 
 
 def go_on(opt: Optimizer) -> None:
@@ -237,6 +248,10 @@ def journal() -> bytes:
         one, two = opt.suggest(2)
         opt.abandon(one, "lost")
         opt.observe(two, failed="timeout", bound=3.0, message="m", extra={"seconds": {"run": 1.0}})
+        best = opt.trials[0].config
+        observe(opt, opt.measure_again(best))  # a control of drift
+        opt.start_confirmation(ConfirmationPlan((best,), (0,), None, 0.95, 0.02))
+        observe(opt, opt.measure_again(best, "confirmation"))
         opt.observe({"tile": 999}, {"value": 2.0, "energy": 3.0}, imported=True)
         opt.enqueue(SPACE.sample(1, seed=1)[0])
         opt.suggest(2)

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from baco_like import Categorical, Infeasible, MaxEvals, Optimizer, Space, cli, tune
+from baco_like.reporting import build_report
 from baco_like.reporting.facts import RunFacts
 from baco_like.reporting.page import Listing
 from baco_like.reporting.understanding import reproduction_section
@@ -121,6 +122,23 @@ def test_no_reference_that_a_journal_names_is_read(
     path = write_journal(tmp_path / "run.jsonl", {**entries, "reference": "/dev/zero"})
     code, out = shown(capsys, "rebuild", path)
     assert (code, "echo 1" in out) == (0, True)
+
+
+def test_long_texts_of_a_journal_make_no_long_report(tmp_path: Path) -> None:
+    space = Space({"x": list(range(9)), "long": Categorical(["v" * 100_000, "w"])})
+    opt = Optimizer(space, strategy="random_search", storage=tmp_path / "run.jsonl")
+    for i in range(12):
+        trial = opt.suggest()
+        if i % 3 == 2:
+            opt.observe(trial, failed="w" * 100_000, message="m" * 100_000)
+        else:
+            opt.observe(trial, float(i))
+    page = build_report(tmp_path / "run.jsonl")
+    assert page.count("v" * 200) > 0
+    # The configuration to copy is whole.
+    assert page.count("v" * 6000) <= 100_000 // 6000
+    assert "m" * 6000 not in page
+    assert len(page) < 1_500_000
 
 
 def test_the_name_of_a_journal_stays_one_word_in_the_command_to_copy(tmp_path: Path) -> None:
