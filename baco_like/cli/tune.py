@@ -30,7 +30,7 @@ from baco_like.running.progress import Display, first_line, show_progress
 from baco_like.running.stopping import time_limit
 from baco_like.running.summary import format_summary, summarise, write_best
 from baco_like.running.tuner import run_locked
-from baco_like.spaces.space import in_words
+from baco_like.spaces.space import format_size
 from baco_like.strategies import create_strategy, default_settings
 
 _JOURNAL = "run.jsonl"
@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
         if not args.resume:
             _check_no_journal(folder)  # again: another process may have been faster
         optimizer = _create_optimizer(run_file, journal, args.seed)
-        size = in_words(run_file.space.feasible_size)
+        size = format_size(run_file.space.feasible_size)
         print_line(f"{size} feasible configurations; results go to {folder}")
         for note in describe_machine() if run_file.control.every else ():
             print_line(f"note: {note}")

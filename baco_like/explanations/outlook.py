@@ -25,6 +25,7 @@ from baco_like.records import History, Status
 from baco_like.records.history import row_keys
 from baco_like.spaces import Space
 from baco_like.spaces.neighbourhoods import hamming
+from baco_like.spaces.space import format_size
 
 CANDIDATES = 3072
 """Number of random candidates; a smaller feasible set is used whole."""
@@ -67,16 +68,20 @@ class Outlook:
     @override
     def __str__(self) -> str:
         text = (
-            f"{100.0 * self.expected:.2g} % better expected within the next {self.evaluations} evaluations; "
+            f"{100.0 * self.expected:.2g} % better than the best measured value, {self.best:.4g}, expected within the "
+            f"next {self.evaluations} evaluations; "
             f"{100.0 * self.remaining:.2g} % left in all (90 % interval {100.0 * self.low:.2g} to "
             f"{100.0 * self.high:.2g} %)"
         )
         if self.untried == 0:
-            return f"{text}; all {self.feasible} feasible configurations were evaluated"
+            return (
+                f"{text}; all {format_size(self.feasible)} feasible configurations were evaluated"
+            )
         text += f", according to models of {self.trials} observations"
         if self.untried is not None:
             text += (
-                f"; {self.untried} of {self.feasible} feasible configurations were not evaluated"
+                f"; {format_size(self.untried)} of {format_size(self.feasible)} feasible configurations were not "
+                "evaluated"
             )
             if self.high <= 0.0:
                 text += ", and one of them can still be better than the models expect"

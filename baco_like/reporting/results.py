@@ -30,6 +30,7 @@ from baco_like.running.summary import (
     describe_kept_default,
     format_speedup,
 )
+from baco_like.spaces.space import format_size
 
 _SHOWN = 15
 """Most rows of a table that is not complete."""
@@ -218,7 +219,9 @@ def end_section(facts: RunFacts) -> Section:
     codes = history.codes[history.inside]
     distinct = len(np.unique(codes, axis=0)) if len(codes) else 0
     size = facts.space.feasible_size if facts.has_constraints else None
-    share = f"; {distinct} of {show(size)} feasible configurations were tried" if size else ""
+    share = (
+        f"; {distinct} of {format_size(size)} feasible configurations were tried" if size else ""
+    )
     head = ["parameter", "tried", "possible", "share", "not tried"]
     coverage = _coverage(facts, codes)
     gaps = [row for row in coverage if row[1] != row[2]]

@@ -11,7 +11,7 @@ import numpy as np
 
 from baco_like._output import in_percent
 from baco_like.exceptions import BacoError
-from baco_like.explanations import Ablation, Dependence
+from baco_like.explanations import Ablation, Dependence, Importance
 from baco_like.explanations.ablation import merge_steps
 from baco_like.explanations.models import FITTED_ROWS, GROWN_ROWS
 from baco_like.parameters.protocol import is_permutation
@@ -40,8 +40,14 @@ _DRAWN = 6
 _NAMED = 3
 """Most parameters, and choices of each, that the answer names."""
 
-_LISTED = 30, 12
+_LISTED = 40, 12
 """Most parameters in the table of the importance, and in that of the dependence, which has a row for each choice."""
+
+_FEATURES = 10
+"""Most positions and orders of permutations in the table of the importance."""
+
+_CLEAR = 0.01
+"""A parameter is clearly important if the interval of its share begins above this."""
 
 
 def importance_section(facts: RunFacts) -> Section:
@@ -50,25 +56,17 @@ def importance_section(facts: RunFacts) -> Section:
     if explained is None:
         return Section("importance", question, _TOO_FEW)
     importance, ablation = explained.importance, explained.ablation
-    strong = [effect for effect in importance if effect.low > 0.01][:5]
-    words = [f"{e.name} ({in_percent(e.share)})" for e in strong or importance.effects[:1]]
-    answer = f"Of {len(importance)} parameters, certainly: {', '.join(words)}."
-    if not strong:
-        answer = f"No parameter for certain; the largest estimate is that of {words[0]}, but its interval reaches 1 %."
-    rows = [
-        [
-            e.name,
-            in_percent(e.share),
-            f"{in_percent(e.low)} to {in_percent(e.high)}",
-            in_percent(e.alone),
-        ]
-        for e in (*importance.effects[: _LISTED[0]], *importance.features[:10])
-    ]
-    head = ["parameter", "total effect", "90 % interval", "alone"]
-    caption = (
-        "Shares of the variance of the value over all feasible configurations; the worse half counts as equal. "
-        "Total effects of parameters that interact add up to more than 100 %."
-    )
+    clear = [e for e in importance if e.low > _CLEAR]
+    if clear:
+        named = ", ".join(f"{e.name} ({in_percent(e.share)})" for e in clear[:5])
+        others = f" and {len(clear) - 5} more" if len(clear) > 5 else ""
+        answer = f"Of {len(importance)} parameters, clearly important: {named}{others}."
+    else:
+        answer = (
+            f"After {facts.history.searched} evaluations, none of the {len(importance)} parameters is clearly "
+            "important: too few configurations were tried, or equal configurations gave too different values."
+        )
+    caption = _importance_caption(importance)
     if (used := len(facts.ok)) > FITTED_ROWS:
         caption += (
             f" Of the {used} values, a Gaussian process uses {FITTED_ROWS} and each forest up to {GROWN_ROWS}, one "
@@ -78,13 +76,44 @@ def importance_section(facts: RunFacts) -> Section:
         *_ablation_parts(facts, ablation),
         Heading("Importance of the parameters"),
         draw_importance(importance),
-        ReportTable(head, rows, caption),
+        _importance_table(importance, caption),
     ]
     if not facts.has_constraints:
         parts.append(
             "Constraints in Python are not in the journal, so configurations that they exclude count as well."
         )
     return Section("importance", question, answer, parts)
+
+
+def _importance_table(importance: Importance, caption: str) -> ReportTable:
+    """Return the shares of the parameters, then those of the features of permutations."""
+    rows = [
+        [
+            e.name,
+            in_percent(e.share),
+            f"{in_percent(e.low)} to {in_percent(e.high)}",
+            in_percent(e.alone),
+            "" if e.low > _CLEAR else "uncertain",
+        ]
+        for e in (*importance.effects[: _LISTED[0]], *importance.features[:_FEATURES])
+    ]
+    return ReportTable(["parameter", "total effect", "90 % interval", "alone", ""], rows, caption)
+
+
+def _importance_caption(importance: Importance) -> str:
+    """Return what the table of the importance shows, in which order, and what it leaves out."""
+    caption = (
+        "Share of the variance of the value over all feasible configurations, the worse half of which counts as equal; "
+        "not the effect of one change at the winner (for that, see the path above and the next section). Ordered by "
+        f"the total effect; uncertain: the interval begins below {in_percent(_CLEAR)}. Total effects of parameters "
+        "that interact add up to more than 100 %."
+    )
+    if rest := importance.effects[_LISTED[0] :]:
+        further = "1 further parameter" if len(rest) == 1 else f"{len(rest)} further parameters"
+        caption += f" Not shown: {further} with at most {in_percent(rest[0].share)}."
+    if (features := len(importance.features)) > _FEATURES:
+        caption += f" Of {features} positions and orders of permutations, the {_FEATURES} largest are shown."
+    return caption
 
 
 def _ablation_parts(facts: RunFacts, ablation: Ablation | None) -> list[Part]:
@@ -144,7 +173,9 @@ def choices_section(facts: RunFacts) -> Section:
     ]
     left = len(single) - _LISTED[1]
     caption = "Partial dependence: the value with each choice, averaged over the other parameters"
-    caption += f"; the {left} least important parameters are left out" if left > 0 else ""
+    if left > 0:
+        which = "parameter is" if left == 1 else f"{left} parameters are"
+        caption += f"; the least important {which} left out"
     head = ["parameter", "choice", facts.label, "90 % interval", "runs"]
     tables: list[Part] = [ReportTable(head, rows, caption)] if rows else []
     tables += [_position_table(name, group, facts.label) for name, group in places.items()]

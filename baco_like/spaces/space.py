@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -406,7 +407,7 @@ class Space:
 
     @override
     def __repr__(self) -> str:
-        size = "unknown" if self.feasible_size is None else self.feasible_size
+        size = "unknown" if self.feasible_size is None else format_size(self.feasible_size)
         return (
             f"Space({', '.join(self.names)}; {len(self.constraints)} constraints, {size} feasible)"
         )
@@ -421,8 +422,11 @@ class Space:
         )
 
 
-def in_words(size: int | float | None) -> str:
-    """Return a `Space.feasible_size` as words to put before "configurations"."""
+def format_size(size: int | float | None) -> str:
+    """Return a `Space.feasible_size` as words to put before "configurations"; above 10^15 its order, such as 2e224."""
     if size is None:
         return "an unknown number of"
-    return "endless" if size == math.inf else str(size)
+    if size == math.inf:
+        return "endless"
+    # Decimal, because the number may be too large for a float.
+    return f"{Decimal(size):.0e}".replace("e+", "e") if size > 10**15 else str(size)

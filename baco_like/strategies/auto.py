@@ -13,7 +13,7 @@ from baco_like.parameters.protocol import ParameterKind
 from baco_like.records.history import History
 from baco_like.records.trial import Observation, Proposal
 from baco_like.spaces.design import distinct_middle, has_distinct_middle, middle
-from baco_like.spaces.space import Space, in_words
+from baco_like.spaces.space import Space, format_size
 from baco_like.strategies.bayesian.bayesian import Bayesian, TransferLearning, with_quantities
 from baco_like.strategies.composite.adaptive_design import AdaptiveDesign
 from baco_like.strategies.composite.wrappers import (
@@ -100,7 +100,7 @@ class Auto:
     def choice(self, problem: Problem) -> tuple[Strategy[Any], str]:
         """Return the strategy for a problem, and the reason in one line; `ask` adds the size of the default design."""
         size = problem.space.feasible_size
-        shown = in_words(size)
+        shown = format_size(size)
         if size is not None and size <= FEW:
             return Exhaustive(), f"exhaustive: there are {shown} configurations"
         bayesian = Bayesian(self._surrogate(), view=with_quantities, failed_as=FAILED_AS)

@@ -65,7 +65,7 @@ def test_an_exhausted_space_has_no_outlook():
     optimizer.observe(trials := optimizer.suggest(8), [float(t["x"] + 1) for t in trials])
     outlook = optimizer.outlook()
     assert (outlook.expected, outlook.remaining, outlook.high) == (0.0, 0.0, 0.0)
-    assert str(outlook).startswith("0 % better expected within the next 20 evaluations")
+    assert str(outlook).startswith("0 % better than the best measured value, ")
     assert str(outlook).endswith("all 8 feasible configurations were evaluated")
 
 
@@ -98,9 +98,12 @@ def test_it_says_how_much_of_the_space_was_not_evaluated():
     outlook = optimizer.outlook()
     assert (outlook.feasible, outlook.untried) == (32, 8)
     assert "models of 24 observations" in str(outlook)
+    assert f"better than the best measured value, {outlook.best:.4g}, expected" in str(outlook)
     assert "8 of 32 feasible configurations were not evaluated" in str(outlook)
     nothing = dataclasses.replace(outlook, expected=0.0, remaining=0.0, low=0.0, high=0.0)
     assert "one of them can still be better" in str(nothing)
+    huge = dataclasses.replace(outlook, feasible=2**70, untried=2**70 - 24)
+    assert "1e21 of 1e21 feasible configurations were not evaluated" in str(huge)
 
 
 def test_wrong_arguments_are_refused(converged):

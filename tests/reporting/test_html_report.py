@@ -235,12 +235,77 @@ def test_measurements_of_the_winner_during_the_search_are_told(tmp_path):
     assert "Measured again 2 times during the search, the median was 1." in answer
 
 
-def test_no_parameter_is_called_important_for_certain_without_an_interval_above_0(journal):
+def with_shares(journal, shares):
+    """Return the facts of a journal with the named shares as importance: (low, share), in order."""
     facts = copy.copy(RunFacts(journal))
-    effects = [dataclasses.replace(e, low=0.0) for e in facts.explained.importance]
-    weak = dataclasses.replace(facts.explained.importance, effects=tuple(effects))
-    facts.__dict__["explained"] = dataclasses.replace(facts.explained, importance=weak)
-    assert "No parameter for certain" in understanding.importance_section(facts).answer
+    importance = facts.explained.importance
+    effects = tuple(
+        dataclasses.replace(importance.effects[0], name=name, low=low, share=share, high=1.0)
+        for name, (low, share) in shares.items()
+    )
+    importance = dataclasses.replace(importance, effects=effects)
+    facts.__dict__["explained"] = dataclasses.replace(facts.explained, importance=importance)
+    return facts
+
+
+def importance_table(facts):
+    section = understanding.importance_section(facts)
+    table = next(
+        p for p in section.parts if isinstance(p, ReportTable) and p.head[0] == "parameter"
+    )
+    return section.answer, table
+
+
+def test_the_answer_names_only_parameters_whose_interval_excludes_a_small_share(journal):
+    answer, table = importance_table(
+        with_shares(journal, {"wide": (0.0, 0.43), "sure": (0.1, 0.22), "low": (0.01, 0.02)})
+    )
+    assert answer == "Of 3 parameters, clearly important: sure (22 %)."
+    assert [row[-1] for row in table.rows[:3]] == ["uncertain", "", "uncertain"]
+    assert "Ordered by the total effect; uncertain: the interval begins below 1 %." in table.caption
+    assert "not the effect of one change at the winner" in table.caption
+
+
+def test_no_parameter_is_named_if_every_interval_reaches_zero(journal):
+    answer, _ = importance_table(with_shares(journal, {"wide": (0.0, 0.43), "other": (0.0, 0.4)}))
+    assert answer.startswith(
+        "After 24 evaluations, none of the 2 parameters is clearly important: too few"
+    )
+    assert "wide" not in answer
+
+
+@pytest.mark.parametrize(
+    ("count", "ending"),
+    [
+        (40, ""),
+        (41, " Not shown: 1 further parameter with at most 1 %."),
+        (43, " Not shown: 3 further parameters with at most 1 %."),
+    ],
+)
+def test_the_table_of_the_importance_says_what_it_leaves_out(journal, count, ending):
+    shares = {f"p{k}": (0.0, 0.2 if k < 40 else 0.01) for k in range(count)}
+    _, table = importance_table(with_shares(journal, shares))
+    assert [row[0] for row in table.rows[:40]] == [f"p{k}" for k in range(40)]
+    assert ("Not shown" in table.caption) == bool(ending)
+    assert ending in table.caption
+
+
+@pytest.mark.parametrize(
+    ("count", "ending"),
+    [
+        (12, "other parameters"),
+        (13, "; the least important parameter is left out"),
+        (15, "; the least important 3 parameters are left out"),
+    ],
+)
+def test_the_dependence_says_what_it_leaves_out(journal, count, ending):
+    facts = copy.copy(RunFacts(journal))
+    point = DependencePoint(values=(1,), value=1.0, low=0.5, high=1.5, runs=1.0)
+    tables = tuple(Dependence((f"p{k}",), (point, point)) for k in range(count))
+    facts.__dict__["explained"] = dataclasses.replace(facts.explained, dependence=tables)
+    section = understanding.choices_section(facts)
+    captions = [p.caption for p in section.parts if isinstance(p, ReportTable)]
+    assert captions[0].endswith(ending)
 
 
 def test_one_metric_is_no_input(journal):

@@ -20,7 +20,7 @@ from baco_like.parameters.ordinal import Ordinal
 from baco_like.parameters.permutation import Permutation
 from baco_like.parameters.real import Real
 from baco_like.spaces.feasible import growth
-from baco_like.spaces.space import Space
+from baco_like.spaces.space import Space, format_size
 
 
 def example() -> Space:
@@ -82,6 +82,26 @@ def test_sizes() -> None:
     assert space.size == 6 * math.factorial(20)
     assert space.feasible_size == 4 * math.factorial(20)
     assert isinstance(space.size, int)
+
+
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [
+        (None, "an unknown number of"),
+        (math.inf, "endless"),
+        (304405807104, "304405807104"),
+        (10**15, str(10**15)),
+        (10**15 + 1, "1e15"),
+        (23 * 10**223, "2e224"),
+        (10**400, "1e400"),  # too large for a float
+    ],
+)
+def test_large_sizes_are_written_by_their_order(size: float | None, text: str) -> None:
+    assert format_size(size) == text
+
+
+def test_the_text_of_a_large_space_is_short() -> None:
+    assert repr(Space({f"f{k}": [False, True] for k in range(200)})).endswith("2e60 feasible)")
 
 
 def test_acceptance_is_stated() -> None:
