@@ -37,11 +37,15 @@ def test_every_script_explains_itself(
     path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys, "argv", [str(path), "--help"])
-    monkeypatch.setattr(sys, "modules", dict(sys.modules))  # scripts import their neighbours
     monkeypatch.setattr(sys, "path", [str(path.parent), *sys.path])
     monkeypatch.setattr(os, "environ", os.environ.copy())
-    with pytest.raises(SystemExit) as end:
-        runpy.run_path(str(path), run_name="__main__")
+    try:
+        with pytest.raises(SystemExit) as end:
+            runpy.run_path(str(path), run_name="__main__")
+    finally:  # scripts import their neighbours, and those of other folders have the same names
+        for name, module in list(sys.modules.items()):
+            if str(getattr(module, "__file__", "")).startswith(str(BENCHMARKS)):
+                del sys.modules[name]
     assert not end.value.code
     assert "usage:" in capsys.readouterr().out
 
