@@ -28,6 +28,9 @@ from baco_like.spaces import Space
 if TYPE_CHECKING:
     import pandas as pd
 
+WEAK = 0.01
+"""A change that brings less than this share of the last value of its path is weak, if it is not significant either."""
+
 MOST_PATH_PREDICTIONS = 4096
 """Pairs of changes are tried together only while there are no more than this; then all remaining changes are."""
 
@@ -70,14 +73,17 @@ class AblationStep:
 
 
 def merge_steps(steps: Sequence[AblationStep]) -> tuple[AblationStep, ...]:
-    """Return the steps of a path with those in a row that are not significant as one step.
+    """Return the steps of a path with weak ones in a row as one step: each below `WEAK` and not significant.
 
     The interval of the change of a merged step is unknown (NaN).
     """
+    least = WEAK * abs(steps[-1].value) if steps else 0.0
     merged: list[AblationStep] = []
-    for is_significant, group in groupby(steps, key=lambda step: step.is_significant):
+    for is_weak, group in groupby(
+        steps, key=lambda step: not step.is_significant and abs(step.change) < least
+    ):
         members = list(group)
-        if is_significant or len(members) == 1:
+        if not is_weak or len(members) == 1:
             merged += members
             continue
         joined: dict[str, Any] = {

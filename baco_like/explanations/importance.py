@@ -177,11 +177,11 @@ def compute_importance(
         total = base.share_of_costs(variance_within(varied, variation))
         failed = base.share_of_failures(variance_within(models.failure(variation.codes), variation))
         alone = base.share_of_costs(variance_between(base.costs, value_groups(space, name, rows)))
-        effects.append(_effect(name, total, alone, failed))
+        effects.append(_effect(name, total, alone, failed, len(models.forests)))
         for feature, group in order_groups(space, name, rows):
             alone = base.share_of_costs(variance_between(base.costs, group))
             failed = base.share_of_failures(variance_between(base.failing, group))
-            features.append(_effect(feature, alone, alone, failed))
+            features.append(_effect(feature, alone, alone, failed, len(models.forests)))
     effects.sort(key=_order)
     features.sort(key=_order)
     return Importance(tuple(effects), tuple(features), len(history), models.failed, quantile)
@@ -226,10 +226,24 @@ def _shares(part: Array, whole: Array) -> Array:
     return np.divide(part, whole, out=np.zeros_like(part), where=whole > 1e-24).clip(0.0, 1.0)
 
 
-def _effect(name: str, total: Array, alone: Array, failing: Array) -> Effect:
-    low, share, high = _interval(total)
+def _effect(name: str, total: Array, alone: Array, failing: Array, forests: int) -> Effect:
+    """Return the effect of drawn shares, ``(draws,)`` each; the last ``forests`` of the first two are of forests."""
+    low, _, high = _interval(total)
+    share, own = _balanced_median(total, forests), _balanced_median(alone, forests)
     failing_low, fails, failing_high = _interval(failing)
-    return Effect(name, share, low, high, float(np.median(alone)), fails, failing_low, failing_high)
+    return Effect(name, share, low, high, own, fails, failing_low, failing_high)
+
+
+def _balanced_median(drawn: Array, forests: int) -> float:
+    """Return the median of drawn shares, in which both kinds of model count the same, whatever their draws.
+
+    Functions drawn from a Gaussian process vary along parameters that the observations say nothing about, such as
+    flags that changed in few of them. Without the balance, its more numerous draws outvoted the forests.
+    """
+    first, last = np.split(drawn, [len(drawn) - forests])
+    if not len(first) or not len(last):
+        return float(np.median(drawn))
+    return float(np.median(np.concatenate([first.repeat(len(last)), last.repeat(len(first))])))
 
 
 def _interval(drawn: Array) -> tuple[float, float, float]:

@@ -12,7 +12,7 @@ import numpy as np
 from baco_like._output import in_percent
 from baco_like.exceptions import BacoError
 from baco_like.explanations import Ablation, Dependence, Importance
-from baco_like.explanations.ablation import merge_steps
+from baco_like.explanations.ablation import WEAK, AblationStep, merge_steps
 from baco_like.explanations.models import FITTED_ROWS, GROWN_ROWS
 from baco_like.parameters.protocol import is_permutation
 from baco_like.records import Trial
@@ -121,21 +121,46 @@ def _ablation_parts(facts: RunFacts, ablation: Ablation | None) -> list[Part]:
     if ablation is None or not len(ablation):
         return []
     steps = (ablation.origin, *merge_steps(ablation.steps))
+    merged = [step for step in steps if step not in (ablation.origin, *ablation.steps)]
     rows: list[list[object]] = [
         [
-            change_name(step),
+            _merged_name(step) if step in merged else change_name(step),
             "fails" if np.isnan(step.value) else show(step.value),
-            "measured" if step.measured else f"{show(step.low)} to {show(step.high)}",
-            "-" if np.isnan(step.change) or not step.parameters else f"{step.change:+.4g}",
+            "measured" if step.measured else f"predicted, {show(step.low)} to {show(step.high)}",
+            _gain(step, ablation.origin) if step.parameters else "-",
+            "" if step.is_significant or not step.parameters else "uncertain",
         ]
         for step in steps
     ]
     caption = "One change at a time, the best predicted one first"
-    if len(steps) <= len(ablation):
-        caption += "; changes in a row that may bring nothing (90 % interval) share a row"
-    table = ReportTable(["change", facts.label, "90 % interval", "brings"], rows, caption)
+    if any(not step.is_significant for step in ablation):
+        caption += "; uncertain: the 90 % interval of what the change brings includes 0"
+    if merged:
+        caption += (
+            f"; such changes in a row that bring less than {in_percent(WEAK)} each share a row"
+        )
+    if not all(step.measured for step in ablation):
+        caption += ". To check whether the first changes suffice, measure the start with these changes only"
+    head = ["change", facts.label, "measured, or predicted with 90 % interval", "brings", ""]
     chart = draw_ablation(steps, facts.label)
-    return [Heading("From the default to the winner"), chart, table]
+    return [Heading("From the default to the winner"), chart, ReportTable(head, rows, caption)]
+
+
+def _gain(step: AblationStep, origin: AblationStep) -> str:
+    """Return what a step brings, and its share of the value at the start of the path."""
+    if np.isnan(step.change):
+        return "-"
+    share = step.change / abs(origin.value) if origin.value else float("nan")
+    return f"{step.change:+.4g}" + ("" if np.isnan(share) else f" ({100.0 * share:+.1f} %)")
+
+
+def _merged_name(step: AblationStep) -> str:
+    """Return the name of weak changes that share a row."""
+    names = change_name(step).partition(": ")[2]
+    return (
+        f"{len(step.parameters)} further changes, each below {in_percent(WEAK)} and not distinguishable from nothing: "
+        f"{names}"
+    )
 
 
 def choices_section(facts: RunFacts) -> Section:

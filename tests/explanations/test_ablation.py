@@ -51,19 +51,31 @@ def test_parameters_that_constraints_couple_change_together():
     assert all(step.measured and step.change > 0 for step in path)
 
 
-def test_steps_that_may_bring_nothing_are_merged(path):
+def changed(step, name, change, low, high):
+    return dataclasses.replace(
+        step, parameters=(name,), value=100.0, change=change, change_low=low, change_high=high
+    )
+
+
+def test_weak_steps_in_a_row_are_merged(path):
     step = path.steps[0]
-    weak = [
-        dataclasses.replace(step, parameters=(name,), change=0.5, change_low=-1.0, change_high=2.0)
-        for name in "pqr"
-    ]
-    strong = dataclasses.replace(step, change=-3.0, change_low=-4.0, change_high=-2.0)
-    fails = dataclasses.replace(step, change=math.nan, change_low=math.nan, change_high=math.nan)
+    weak = [changed(step, name, 0.5, -1.0, 2.0) for name in "pqr"]
+    strong = changed(step, "a", -0.5, -0.6, -0.2)
+    fails = changed(step, "a", math.nan, math.nan, math.nan)
     merged = merge_steps([weak[0], strong, *weak[1:], fails])
     assert [each.parameters for each in merged] == [("p",), ("a",), ("q", "r"), ("a",)]
-    assert [each.change for each in merged[:3]] == [0.5, -3.0, 1.0]
+    assert [each.change for each in merged[:3]] == [0.5, -0.5, 1.0]
     assert path.steps[0].is_significant
     assert path.steps[0].change_low < path.steps[0].change < path.steps[0].change_high
+    assert merge_steps([]) == ()
+
+
+def test_uncertain_changes_that_bring_much_keep_their_rows(path):
+    large = [changed(path.steps[0], name, -2.0, -5.0, 1.0) for name in "pqr"]
+    small = [changed(path.steps[0], name, -0.2, -1.0, 1.0) for name in "stu"]
+    merged = merge_steps([*large, *small])
+    assert [each.parameters for each in merged] == [("p",), ("q",), ("r",), ("s", "t", "u")]
+    assert merged[-1].change == pytest.approx(-0.6)
 
 
 def test_it_prints_and_becomes_a_dataframe(path):

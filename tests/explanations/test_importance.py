@@ -6,6 +6,7 @@ from known_run import cost, run
 
 from baco_like import Optimizer, Real, Space, TrialError
 from baco_like.explanations import compute_importance, fit_models
+from baco_like.explanations.importance import _effect
 from baco_like.explanations.models import FITTED_ROWS, GROWN_ROWS
 from baco_like.explanations.variations import variance_between, variance_within, vary
 
@@ -38,6 +39,15 @@ def test_the_intervals_cover_the_exact_shares(optimizer):
 def test_parameters_are_ordered_by_their_share(table):
     assert [effect.name for effect in table][:2] == ["a", "b"]
     assert table["c"].share < 0.05 < table["b"].share
+
+
+def test_both_kinds_of_models_count_the_same():
+    total = np.concatenate([np.linspace(0.5, 0.6, 64), np.full(32, 0.1)])
+    few = _effect("flag", total, total, np.full(1, np.nan), forests=32)
+    assert few.share == few.alone == pytest.approx(0.3)  # between the kinds; 0.53 among all draws
+    assert few.low <= few.share <= few.high
+    none = _effect("flag", total[:64], total[:64], np.full(1, np.nan), forests=0)
+    assert none.share == pytest.approx(0.55)
 
 
 def test_failures_have_their_own_shares(table):
