@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import stat
 import sys
 import unicodedata
@@ -22,11 +23,12 @@ def print_line(text: str, control: str = "") -> None:
     """Print to standard output; if it is closed, discard this and all later output.
 
     Args:
-        text: One or more lines. Other control characters are escaped: texts of a journal could change the terminal.
+        text: One or more lines. Control characters besides tabs are escaped: texts of a journal could change the terminal.
         control: Printed before the text, as it is.
     """
-    lines = (escape_control_characters(line) for line in text.split("\n"))
-    print_exactly(control + "\n".join(lines))
+    parts = re.split(r"([\n\t])", text)  # logs of compilers have tabs
+    parts[::2] = map(escape_control_characters, parts[::2])
+    print_exactly(control + "".join(parts))
 
 
 def print_exactly(text: str) -> None:

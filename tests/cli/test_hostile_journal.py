@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from baco_like import Categorical, Infeasible, MaxEvals, Optimizer, Space, cli, tune
+from baco_like._output import print_line
 from baco_like.reporting import build_report
 from baco_like.reporting.facts import RunFacts
 from baco_like.reporting.page import Listing
@@ -166,6 +167,11 @@ def test_a_report_replaces_no_journal_and_follows_no_link(
     assert shown(capsys, "report", path)[0] == 0
     assert other.read_text() == "mine"
     assert page.read_text().startswith("<!")
+
+
+def test_lines_and_tabs_are_printed_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+    print_line("a\tb\x1b\r\n\n\u202f\u2028")
+    assert capsys.readouterr().out == "a\tb\\x1b\\r\n\n\u202f\\u2028\n"
 
 
 def test_a_terminal_without_a_character_ends_no_command(
