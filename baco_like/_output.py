@@ -23,7 +23,7 @@ def print_line(text: str, control: str = "") -> None:
     """Print to standard output; if it is closed, discard this and all later output.
 
     Args:
-        text: One or more lines. Control characters besides tabs are escaped: texts of a journal could change the terminal.
+        text: One or more lines. Control characters besides tabs are escaped: a journal could change the terminal.
         control: Printed before the text, as it is.
     """
     parts = re.split(r"([\n\t])", text)  # logs of compilers have tabs

@@ -51,9 +51,10 @@ _TABLES = (
 _MAX_DEPTH = 16
 """Most dots of a key and deepest nesting of brackets; a run file needs about 3."""
 
-_KEY_PART = r"""(?:[\w-]+|"[^"\n]*"|'[^'\n]*')"""
+_KEY_PART = r"""(?:[\w-]+|"[^"\\\n]*(?:\\[^\n][^"\\\n]*)*"|'[^'\n]*')"""
+# No key begins behind a backslash; without this condition, a line of escaped quotes would take quadratic time.
 # A key with thousands of dots takes the parser minutes and gigabytes: its tables are copied for each dot.
-_DEEP_KEY = re.compile(rf"(?<![\w-]){_KEY_PART}(?:[ \t]*\.[ \t]*{_KEY_PART}){{{_MAX_DEPTH + 1}}}")
+_DEEP_KEY = re.compile(rf"(?<![\w\\-]){_KEY_PART}(?:[ \t]*\.[ \t]*{_KEY_PART}){{{_MAX_DEPTH + 1}}}")
 
 _MAX_MIB = 1
 

@@ -327,7 +327,7 @@ def targets() -> dict[str, Target]:
         "hostile toml": Target([TOML.encode()], hostile.deep_toml, read_run),
         "hostile scenario": Target([scenario], hostile.deep_json, read_scenario),
         "hostile t1": Target([t1], hostile.deep_json, partial(read_space, Space.from_t1)),
-        "hostile t4": Target(t4, hostile.deep_json, read_results),
+        "hostile t4": Target(t4, hostile.deep_json, read_results, LARGE_MEMORY),
         "hostile csv": Target(samples, hostile.odd_cells, read_table),
         "hostile archives": Target([*t4, *samples], hostile.archive, read_table, LARGE_MEMORY),
         "hostile journals": Target([journal()], hostile.long_journal, read_journal),

@@ -320,7 +320,7 @@ def test_a_missing_compiler_is_reported(tmp_path: Path) -> None:
         runfile.read(write(tmp_path, text))
 
 
-@pytest.mark.parametrize("part", ["a", '"a b"', "'a'", "a "])
+@pytest.mark.parametrize("part", ["a", '"a b"', "'a'", "a ", r'"\""', r'"\\"'])
 @pytest.mark.parametrize("form", ["{} = 1", "[{}]", "x = {{ {} = 1 }}"])
 def test_keys_with_thousands_of_dots_are_refused(tmp_path: Path, part: str, form: str) -> None:
     path = tmp_path / "run.toml"
