@@ -157,10 +157,11 @@ def _gain(step: AblationStep, origin: AblationStep) -> str:
 def _merged_name(step: AblationStep) -> str:
     """Return the name of weak changes that share a row."""
     names = change_name(step).partition(": ")[2]
-    return (
-        f"{len(step.parameters)} further changes, each below {in_percent(WEAK)} and not distinguishable from nothing: "
-        f"{names}"
-    )
+    least = in_percent(WEAK)
+    together = f"together less than {least}, not distinguishable from nothing"
+    if not abs(step.change) < WEAK * abs(step.value):
+        together = f"each less than {least} and uncertain, together more"
+    return f"{len(step.parameters)} further changes, {together}: {names}"
 
 
 def choices_section(facts: RunFacts) -> Section:

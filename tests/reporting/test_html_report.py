@@ -155,18 +155,29 @@ def test_the_path_from_the_default_comes_first(journal):
     assert headings == ["From the default to the winner", "Importance of the parameters"]
 
 
-def test_the_path_has_single_changes_and_one_row_for_those_that_bring_nothing(journal):
+@pytest.mark.parametrize(
+    ("weak", "name", "gain"),
+    [
+        (
+            (-0.1, -0.2, 0.1),
+            "together less than 1 %, not distinguishable from nothing",
+            "-0.2 (-0.2 %)",
+        ),
+        ((-0.8, -0.7, -0.5), "each less than 1 % and uncertain, together more", "-2 (-2.0 %)"),
+    ],
+)
+def test_the_path_has_single_changes_and_one_row_for_weak_ones(journal, weak, name, gain):
     facts = copy.copy(RunFacts(journal))
     path = facts.explained.ablation
     known = dataclasses.replace(path.origin, parameters=(), value=100.0, measured=True)
-    changes = {"level": -5.0, "tile": -2.0, "f1": -0.1, "f2": -0.2, "f3": 0.1}
+    changes = {"level": -5.0, "tile": -2.0, **dict(zip(("f1", "f2", "f3"), weak, strict=True))}
     steps, value = [], 100.0
-    for name, change in changes.items():
+    for changed, change in changes.items():
         value += change
-        step = dataclasses.replace(known, value=value, low=90.0, high=101.0, measured=name == "f3")
-        own = {"parameters": (name,), "before": (0,), "after": (1,), "change": change}
-        low = -6.0 if name == "level" else -9.0
-        high = -4.0 if name == "level" else 9.0
+        known_by = {"low": 90.0, "high": 101.0, "measured": changed == "f3"}
+        step = dataclasses.replace(known, value=value, **known_by)
+        own = {"parameters": (changed,), "before": (0,), "after": (1,), "change": change}
+        low, high = (-6.0, -4.0) if changed == "level" else (-9.0, 9.0)
         steps.append(dataclasses.replace(step, **own, change_low=low, change_high=high))
     path = dataclasses.replace(path, origin=known, steps=tuple(steps))
     facts.__dict__["explained"] = dataclasses.replace(facts.explained, ablation=path)
@@ -176,12 +187,12 @@ def test_the_path_has_single_changes_and_one_row_for_those_that_bring_nothing(jo
         "start",
         "level",
         "tile",
-        "3 further changes, each below 1 % and not distinguishable from nothing",
+        f"3 further changes, {name}",
     ]
     assert [row[2] for row in table.rows] == [
         *("measured", "predicted, 90 to 101", "predicted, 90 to 101", "measured")
     ]
-    assert [row[3] for row in table.rows[1:]] == ["-5 (-5.0 %)", "-2 (-2.0 %)", "-0.2 (-0.2 %)"]
+    assert [row[3] for row in table.rows[1:]] == ["-5 (-5.0 %)", "-2 (-2.0 %)", gain]
     assert [row[4] for row in table.rows[:3]] == ["", "", "uncertain"]
 
 
