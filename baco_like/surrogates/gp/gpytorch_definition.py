@@ -31,8 +31,9 @@ DTYPE = torch.float64
 
 
 def to_tensor(array: Array | Ints | float, device: torch.device | str) -> Tensor:
-    """Return an array in double precision on a device."""
-    return torch.as_tensor(array, dtype=DTYPE, device=device)
+    """Return an array in double precision on a device; one that cannot be written, as cached features, is copied."""
+    writable = np.require(array, requirements="W")  # PyTorch warns of others
+    return torch.as_tensor(writable, dtype=DTYPE, device=device)
 
 
 _LEAST_NOISE = 1.01 * NOISES[0]

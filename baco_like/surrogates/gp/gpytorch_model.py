@@ -198,7 +198,7 @@ class GPyTorchModel:
 
     def _solve(self, codes: Codes) -> tuple[Tensor, Tensor, Tensor]:
         """Return features, posterior mean and L^-1 times the covariance (Rasmussen and Williams, Alg. 2.1)."""
-        x = torch.as_tensor(self.space.features(codes)).to(self.rows)
+        x = to_tensor(self.space.features(codes), "cpu").to(self.rows)
         cross = self.kernel(self.rows, x).to_dense()
         solved = torch.linalg.solve_triangular(self.factor, cross, upper=False)
         alpha = torch.cholesky_solve(self.residual[:, None], self.factor)[:, 0]
