@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import shutil
+import sys
 import warnings
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from baco_like import LowOutlook, MaxFailures, NoImprovement, Target
+from baco_like import Categorical, LowOutlook, MaxFailures, NoImprovement, Target
 from baco_like.cli import run_file as runfile
 from baco_like.exceptions import (
     BacoError,
@@ -22,6 +23,7 @@ from baco_like.exceptions import (
     SpaceError,
 )
 from baco_like.parameters import Gaussian
+from baco_like.parameters.registry import PARAMETER_TYPES
 from baco_like.records import Objective
 from baco_like.records.trial import Status, Trial
 from baco_like.running.confirming import ConfirmationSettings
@@ -195,6 +197,8 @@ def test_a_registered_parameter_type_can_be_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.syspath_prepend(str(EXAMPLES))
+    monkeypatch.setitem(PARAMETER_TYPES, "subset", Categorical)  # the one before comes back
+    monkeypatch.delitem(sys.modules, "parameter_type", raising=False)
     flags = importlib.import_module("parameter_type").FLAGS  # registers the type "subset"
     run = runfile.read(write(tmp_path, GOOD.replace(CATEGORICAL, SUBSET)))
     assert run.space.parameters["flags"] == flags
