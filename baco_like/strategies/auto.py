@@ -89,6 +89,8 @@ class Auto:
     device: str = "auto"
     tasks: tuple[RelatedTask, ...] = field(default=(), repr=False)
 
+    draws_in_tell: ClassVar[bool] = False
+
     def __post_init__(self) -> None:
         check_initial(self.initial or 0)
         self._surrogate()
@@ -122,8 +124,6 @@ class Auto:
         return create_surrogate(
             self.surrogate, GaussianProcess(priors=PRIORS, mean="constant"), self.device
         )
-
-    draws_in_tell: ClassVar[bool] = False
 
     def init(self, problem: Problem, rng: Rng) -> Any:
         """Return the first state of the chosen strategy."""

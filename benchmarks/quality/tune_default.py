@@ -29,7 +29,7 @@ from peers import problems
 from suite import Scored
 
 from baco_like import Categorical, Integer, Optimizer, Ordinal, Space
-from baco_like.strategies import Bayesian
+from baco_like.strategies import Bayesian, RandomAfterStall
 from baco_like.strategies.auto import FAILED_AS, PRIORS
 from baco_like.strategies.bayesian.bayesian import plain, with_quantities
 from baco_like.strategies.composite.adaptive_design import AdaptiveDesign
@@ -40,15 +40,15 @@ from baco_like.surrogates.gp.prior import LogNormal, Priors
 BUDGET = 60
 
 IN_USE = {
-    "middles": 2,
-    "most": 8,
+    "middles": AdaptiveDesign.middles,
+    "most": AdaptiveDesign.most,
     "lengthscale": PRIORS.lengthscale.median,
     "spread": PRIORS.lengthscale.spread,
     "kernel": "5/2",
     "mean": "constant",
     "view": "quantities",
     "failed_as": FAILED_AS,
-    "largest_minimum": 0.5,
+    "largest_minimum": Bayesian.largest_minimum,
 }
 
 SETTINGS = Space(
@@ -80,7 +80,7 @@ def strategy(setting: Mapping[str, Any]) -> AdaptiveDesign:
         failed_as=setting["failed_as"],
         largest_minimum=setting["largest_minimum"],
     )
-    return AdaptiveDesign(bayesian, setting["middles"], setting["most"])
+    return AdaptiveDesign(RandomAfterStall(bayesian), setting["middles"], setting["most"])
 
 
 def areas(
