@@ -13,7 +13,7 @@ from baco_like._output import in_percent
 from baco_like._random import Purpose, generator
 from baco_like._typing import Codes
 from baco_like.parameters.protocol import is_permutation
-from baco_like.records import LIMIT, Status, Trial
+from baco_like.records import LIMIT, Status, Trial, sign_of
 from baco_like.records.drift import CONTROL
 from baco_like.reporting.charts import (
     candidate_name,
@@ -25,6 +25,7 @@ from baco_like.reporting.facts import RunFacts
 from baco_like.reporting.page import Heading, Part, ReportTable, Section, show
 from baco_like.running.progress import group_failures, in_words
 from baco_like.running.summary import (
+    COMPLETE,
     best_so_far,
     describe_confirmation,
     describe_kept_default,
@@ -34,9 +35,6 @@ from baco_like.spaces.space import format_size
 
 _SHOWN = 15
 """Most rows of a table that is not complete."""
-
-_COMPLETE = 15
-"""Most parameters of a configuration whose unchanged values are shown too."""
 
 _BINS = 10
 """Ranges of a continuous parameter whose coverage is counted."""
@@ -87,7 +85,7 @@ def _configurations(best: Trial, default: Trial | None) -> ReportTable:
     rows = [[name, show(default.get(name)), show(best[name])] for name in best]
     changed = [row for row in rows if row[1] != row[2]]
     caption = f"{len(changed)} of {len(rows)} parameters differ"
-    if changed and len(rows) > _COMPLETE:
+    if changed and len(rows) > COMPLETE:
         rows, caption = changed, f"{caption}; the last section has all values"
     return ReportTable(["parameter", "default", "best"], rows, caption)
 
@@ -394,7 +392,7 @@ def peak_section(facts: RunFacts) -> Section:
 
 
 def metrics_section(facts: RunFacts) -> Section:
-    """What about other metrics?"""
+    """What about other metrics or inputs?"""
     question = "What about other metrics or inputs?"
     names = list(dict.fromkeys(name for trial in facts.trials for name in trial.metrics))
     limits = facts.view.header.options.limits
@@ -427,22 +425,23 @@ def _inputs(facts: RunFacts, names: Sequence[str]) -> tuple[str, ReportTable] | 
     """
     objective, best, default = facts.view.objective, facts.summary.best, facts.summary.default
     own = [name for name in names if name.startswith(f"{objective.name}_")]
-    families = Counter(re.sub(r"\d+", "#", name) for name in names)
-    own += [n for n in names if n not in own and families[re.sub(r"\d+", "#", n)] > 1]
-    sign = 1.0 if objective.direction == "minimize" else -1.0
+    family = {name: re.sub(r"\d+", "#", name) for name in names}
+    sizes = Counter(family.values())
+    own += [name for name in names if name not in own and sizes[family[name]] > 1]
+    sign = sign_of(objective.direction)
     rows: list[list[object]] = []
     behind: list[tuple[float, str]] = []
     for name in own:
-        has = _metric(facts, best, name)
+        value = _metric(facts, best, name)
         measured = [(sign * t.metrics[name], t.id) for t in facts.ok if name in t.metrics]
-        if has is None or not measured:
+        if value is None or not measured:
             continue
         cost, number = min(measured)
         # The winner may have been measured again, and then be better.
-        loss = max(has / cost - sign, 0.0) if sign * cost * has > 0.0 else 0.0
+        loss = max(value / cost - sign, 0.0) if sign * cost * value > 0.0 else 0.0
         behind.append((loss, name))
         first = _metric(facts, default, name)
-        rows.append([name, first, has, sign * cost, number, in_percent(loss, 1)])
+        rows.append([name, first, value, sign * cost, number, in_percent(loss, 1)])
     if len(rows) < 2:
         return None
     head = ["input", "default", "winner", "best of any", "its trial", "winner is worse by"]

@@ -43,7 +43,7 @@ _FAILURE_COLOUR, _MODEL_COLOUR = "#d55e00", "#009e73"
 _CHANGED = 0.1
 """Relative change of a candidate's value, measured again, that the summary names."""
 
-_COMPLETE = 15
+COMPLETE = 15
 """Most parameters whose unchanged values are shown too."""
 
 _MORE = "for more measurements, raise [confirmation] evaluations (confirm_evaluations in Python) and resume"
@@ -180,7 +180,7 @@ def format_summary(summary: Summary) -> str:
         found = summary.confirmation.speedup_of(other)
         speedup = None if found is None else found.value
     names = list(other)
-    if summary.default is not None and len(names) > _COMPLETE:
+    if summary.default is not None and len(names) > COMPLETE:
         names = [name for name in names if summary.default[name] != other[name]]
     columns = [
         ["", *names, label, "repeats", "spread"],
