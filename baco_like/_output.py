@@ -24,7 +24,7 @@ def print_line(text: str, control: str = "") -> None:
 
     Args:
         text: One or more lines. Control characters besides tabs are escaped: a journal could change the terminal.
-        control: Printed before the text, as it is.
+        control: Printed before the text, unchanged.
     """
     parts = re.split(r"([\n\t])", text)  # logs of compilers have tabs
     parts[::2] = map(escape_control_characters, parts[::2])

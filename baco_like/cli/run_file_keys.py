@@ -91,7 +91,7 @@ BUDGET = (
     Key(
         "max_failures",
         whole(1),
-        "end after so many failures; a configuration beyond a limit is none",
+        "end after so many failures; configurations beyond a limit do not count",
     ),
     Key(
         "identical_failures",

@@ -4,7 +4,7 @@ The wall clock may be set while a worker evaluates. Processes of one machine the
 (CLOCK_BOOTTIME, which also counts while the machine sleeps). The wall clock decides only between machines, after a
 reboot, and on systems without a boot id.
 
-A checkpoint can break this. A container that is restored has a time since boot of its own; its offset is subtracted.
+A checkpoint can break this. A restored container has a separate time since boot; its offset is subtracted.
 A virtual machine that returns to a snapshot keeps the boot id, and its time since boot runs backwards. Where that is
 visible, the wall clock decides too.
 """

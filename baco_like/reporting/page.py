@@ -132,7 +132,7 @@ def shorten_text(text: str, longest: int = LONGEST_TEXT) -> str:
 
 
 def _text(text: Any) -> str:
-    # Control characters and halves of a pair of UTF-16, which a journal can have, are no HTML.
+    # HTML forbids control characters and halves of a pair of UTF-16; a journal can have both.
     lines = (escape_control_characters(line) for line in str(text).split("\n"))
     return html.escape("\n".join(lines))
 

@@ -17,7 +17,7 @@ from baco_like.reporting.page import render_page
 from baco_like.results.files import replace_file
 
 _SILENT_SECONDS = 2.0
-"""A report that takes longer says what it is doing."""
+"""A report that takes longer names its present step."""
 
 _SECTIONS = (
     results.winner_section,

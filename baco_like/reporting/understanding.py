@@ -41,7 +41,7 @@ _NAMED = 3
 """Most parameters, and choices of each, that the answer names."""
 
 _LISTED = 40, 12
-"""Most parameters in the table of the importance, and in that of the dependence, which has a row for each choice."""
+"""Most parameters in the table of the importance, and in the table of the dependence with its row for each choice."""
 
 _FEATURES = 10
 """Most positions and orders of permutations in the table of the importance."""
@@ -101,7 +101,7 @@ def _importance_table(importance: Importance, caption: str) -> ReportTable:
 
 
 def _importance_caption(importance: Importance) -> str:
-    """Return what the table of the importance shows, in which order, and what it leaves out."""
+    """Return the caption of the table of the importance: its contents, its order and the rows that it leaves out."""
     caption = (
         "Share of the variance of the value over all feasible configurations, the worse half of which counts as equal; "
         "not the effect of one change at the winner (for that, see the path above and the next section). Ordered by "

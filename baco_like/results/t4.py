@@ -86,7 +86,7 @@ def _write_row(recorded: Recording, config: Mapping[str, Any], outcome: Outcome)
     others = [
         {"name": name, "value": number, "unit": ""}
         for name, number in outcome.metrics.items()
-        if name != recorded.objective  # other readers look the value up by its name
+        if name != recorded.objective  # other readers find the value by its name
     ]
     seconds = outcome.extra.get("seconds", {})
     return {

@@ -175,7 +175,7 @@ class JournalView:
 
 
 def _explain_missing(path: Path) -> str:
-    """Return why a path is no journal, with the journals in it if it is a folder."""
+    """Return why a path is not a journal, with the journals in it if it is a folder."""
     if not os.path.isdir(path):
         return "does not exist; name the journal of a run, such as runs/job/run.jsonl"
     found = sorted((*path.glob("*.jsonl"), *path.glob("*/*.jsonl")), key=os.path.getmtime)

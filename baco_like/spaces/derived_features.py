@@ -103,7 +103,7 @@ class DerivedFeatures:
         feasible = self.space.feasible
         if len(codes) == feasible.count and codes is feasible.listed:
             return self._listed
-        # The models of the cost and of failures see the same candidates, one after the other.
+        # The model of failures sees the candidates that the model of the cost has just seen.
         known, features = self._latest
         if known.shape != codes.shape or not np.array_equal(known, codes):
             features = self._features(codes)

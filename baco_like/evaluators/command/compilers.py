@@ -245,7 +245,7 @@ def find_plain(
     """Return the switches that the compiler knows in both forms and that set no others, by few questions.
 
     The compiler is asked about many switches at once. They are the cells of a square: a switch that sets another one in
-    its row stands in another column.
+    its row is in another column.
 
     Args:
         program: The compiler.

@@ -201,5 +201,5 @@ class RandomAfterStall(StrategyWrapper):
 
 
 def _is_restart(tag: Any) -> bool:
-    """Return whether a tag is that of the draw after a stall."""
+    """Return whether a draw after a stall has this tag."""
     return isinstance(tag, Mapping) and tag.get("phase") == "restart"
