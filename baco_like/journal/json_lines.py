@@ -216,13 +216,16 @@ def _unread(fd: int, after: Mark, path: Path) -> tuple[int, int, tuple[int, int]
     if status.st_size < after.place:
         raise JournalError(f"{path} is shorter than before; restore it from a copy")
     # Another file has another inode; a file that was overwritten in place has another checksum in its last line.
-    if anchor is not None and (
-        _identity(status) != anchor.file
-        or os.pread(fd, 8, anchor.start + _CRC_AT) != anchor.crc.encode("ascii")
-    ):
+    if anchor is not None and not _has_anchor(fd, anchor):
         raise _replaced(path)
     has_end = not after.closed and os.pread(fd, 1, after.place) == b"\n"
     return after.place + has_end, status.st_size, _identity(status)
+
+
+def _has_anchor(fd: int, anchor: _Anchor) -> bool:
+    """Return whether an open file is the anchor's, with the anchor's last line."""
+    is_same_file = _identity(os.fstat(fd)) == anchor.file
+    return is_same_file and os.pread(fd, 8, anchor.start + _CRC_AT) == anchor.crc.encode("ascii")
 
 
 def end_of_lines(fd: int, start: int, size: int) -> int:
@@ -359,6 +362,29 @@ class JsonlJournal:
             JournalConflict: The journal has events after that position.
             JournalError: The event could not be written; the file is unchanged.
         """
+        return self._append(event, after, is_durable=True)
+
+    def write(self, event: Event, after: Mark) -> Mark:
+        """Write one event like `append`, but do not wait until it is on the disk: `GroupCommit` waits.
+
+        Raises:
+            JournalConflict, JournalError: As for `append`.
+        """
+        return self._append(event, after, is_durable=False)
+
+    def withdraw(self, after: Mark, end: Mark) -> bool:
+        """Remove the events between two positions, and return True; False if others follow, or the file is another.
+
+        Raises:
+            JournalError: The file cannot be opened or locked.
+        """
+        with locked(self.path, os.O_RDWR, fcntl.LOCK_EX) as fd:
+            is_last = os.fstat(fd).st_size == end.place and _has_anchor(fd, end.anchor)
+            if is_last:
+                os.ftruncate(fd, after.place)
+            return is_last
+
+    def _append(self, event: Event, after: Mark, is_durable: bool) -> Mark:
         anchor: _Anchor | None = after.anchor
         line = encode_line(after.number, event, None if anchor is None else anchor.previous)
         data = line if after.closed else b"\n" + line
@@ -371,7 +397,7 @@ class JsonlJournal:
                 raise _replaced(self.path)
             if size > start:  # an incomplete line, never acknowledged
                 os.ftruncate(fd, after.place)
-            write_at(fd, data, after.place, self.path)
+            write_at(fd, data, after.place, self.path, is_durable)
             if not after.number:
                 sync_folder(self.path.parent)
         is_chained = _starts_chain(event) if anchor is None else anchor.is_chained
@@ -390,8 +416,8 @@ class JsonlJournal:
         return reserved(self.path)
 
 
-def write_at(fd: int, data: bytes, place: int, path: Path) -> None:
-    """Write bytes at a position, the end of the file, and wait until they are on the disk.
+def write_at(fd: int, data: bytes, place: int, path: Path, is_durable: bool = True) -> None:
+    """Write bytes at a position, the end of the file; with ``is_durable`` wait until they are on the disk.
 
     Raises:
         JournalError: They could not be written; the file ends at the position.
@@ -400,13 +426,19 @@ def write_at(fd: int, data: bytes, place: int, path: Path) -> None:
         written = 0
         while written < len(data):
             written += os.pwrite(fd, data[written:], place + written)
-        os.fsync(fd)
+        if is_durable:
+            os.fsync(fd)
     except OSError as error:
         os.ftruncate(fd, place)
-        remedy = "make room and try again" if error.errno in _FULL else "try again"
-        raise JournalError(
-            f"cannot write to {path}: {error.strerror}; the event is not recorded, {remedy}"
-        ) from error
+        raise not_recorded(path, error) from error
+
+
+def not_recorded(path: Path, error: OSError) -> JournalError:
+    """Return the error for an event that the disk has not taken."""
+    remedy = "make room and try again" if error.errno in _FULL else "try again"
+    return JournalError(
+        f"cannot write to {path}: {error.strerror}; the event is not recorded, {remedy}"
+    )
 
 
 def _identity(status: os.stat_result) -> tuple[int, int]:

@@ -9,8 +9,8 @@ import os
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
@@ -241,15 +241,15 @@ class Optimizer(Explanations):
                 raise ConfigError(f"{plain_config} is already observed; it cannot be claimed")
             return build_single_suggestion(state, plain_config, code, read_clocks(), self._lease)
 
-        with self._run.lock:
-            try:
-                self._commit(draft)
-            except ConfigError:
-                if self.history.find_pending(code[0]) is None:
-                    raise
-            pending = self.history.find_pending(code[0])
-        assert pending is not None
-        return pending
+        try:
+            (row,) = self._commit(draft).event["trials"]
+            trial = self.history.find(row["id"])
+        except ConfigError:
+            trial = self.history.find_pending(code[0])
+            if trial is None:
+                raise
+        assert trial is not None
+        return trial
 
     def measure_again(self, config: Config, origin: str = "control") -> Trial:
         """Make a configuration a pending trial whether or not it is observed, and return the trial.
@@ -352,10 +352,24 @@ class Optimizer(Explanations):
                 self._run.replay_new_events()
             self._announce()
 
+    @contextmanager
+    def grouped(self) -> Iterator[None]:
+        """Let the calls of this thread within a ``with`` block share one wait for the disk, at the end of the block.
+
+        Results that are observed in the block, and trials that are suggested in it, are safe after the block. Start
+        the trials after it. With callbacks each call waits for itself: a callback may rely on the result.
+
+        Raises:
+            JournalError: At the end of the block: the disk has taken none of its events, and the run is as before it.
+        """
+        with nullcontext() if self._callbacks else self._run.grouped():
+            yield
+
     def _commit(self, make: Callable[[OptimizerState], Draft]) -> Draft:
+        with self._run.lock, thread_limit(self._threads):
+            draft = self._run.commit(make)
+        self._run.confirm()  # without the lock: threads share the wait for the disk
         with self._run.lock:
-            with thread_limit(self._threads):
-                draft = self._run.commit(make)
             self._announce()  # callbacks are the user's code and use all threads
         for outcome in draft.outcomes:
             if (

@@ -9,14 +9,16 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
-from itertools import accumulate, islice
+from itertools import accumulate, islice, pairwise
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from baco_like._forks import renew_lock_in_child
+from baco_like._output import explain_os_error
 from baco_like._random import Purpose, generator
 from baco_like._typing import Codes, Rng
 from baco_like.exceptions import JournalConflict, JournalError
@@ -30,8 +32,9 @@ from baco_like.journal.events import (
     new_configs,
     normalise,
 )
+from baco_like.journal.group_commit import GroupCommit
 from baco_like.journal.header import Header, Options
-from baco_like.journal.json_lines import JsonlJournal
+from baco_like.journal.json_lines import JsonlJournal, not_recorded
 from baco_like.journal.warm_start_results import numbered
 from baco_like.optimizer.setup import collector_paused, split_header, with_default_settings
 from baco_like.optimizer.warm_start import check_same, read_all, tasks_of
@@ -55,6 +58,30 @@ _LONGEST_RESERVATION = 1.0
 
 _UNUSED = np.random.default_rng(0)
 """Passed to strategies that do not draw in `tell`."""
+
+
+class _Unconfirmed(NamedTuple):
+    """An event that is written, and not yet known to be on the disk.
+
+    Attributes:
+        number: Its number in `GroupCommit`.
+        before: The state before it.
+        end: The position behind it.
+        observations: The observations to announce when it is on the disk, also those of other writers that follow.
+    """
+
+    number: int
+    before: OptimizerState
+    end: Mark
+    observations: list[Observation]
+
+
+class _Own(threading.local):
+    """What a thread has written and not waited for: its events, and how many ``with`` blocks let it wait later."""
+
+    def __init__(self) -> None:
+        self.events: list[int] = []
+        self.groups = 0
 
 
 class Draft(NamedTuple):
@@ -187,7 +214,8 @@ def _with_codes(
 class JournaledState:
     """Holds the current state, which is a value, and replaces it as a whole. Safe for several threads and processes.
 
-    Every change is written to the journal before it takes effect, and checked before it is written.
+    Every change is written to the journal before it takes effect, and checked before it is written. `commit` does not
+    wait until it is on the disk; `confirm` does, and until then nobody may be told of the change.
 
     Args:
         space: The space of the run.
@@ -222,6 +250,9 @@ class JournaledState:
         self.opened = time.monotonic()
         self.unannounced: deque[Observation] = deque()
         self._name = str(getattr(journal, "path", "journal"))
+        self._disk = GroupCommit(journal.path) if isinstance(journal, JsonlJournal) else None
+        self._unconfirmed: deque[_Unconfirmed] = deque()
+        self._own = _Own()
         header, mark, events = split_header(journal, self._name)
         if header is None:
             results = read_all(warm, space, options)
@@ -253,6 +284,7 @@ class JournaledState:
         with self.lock, ExitStack() as reservation:
             while True:
                 attempts += 1
+                self._withdraw_lost_events()
                 self.replay_new_events()
                 started = time.monotonic()
                 draft = make_draft(self.state)
@@ -261,14 +293,88 @@ class JournaledState:
                 state = self.state.tell(history, observations)
                 seconds = time.monotonic() - started
                 try:
-                    mark = self.journal.append(event, self.state.mark)
+                    self._write(event, state, observations)
                 except JournalConflict:
                     if attempts >= _ATTEMPTS and seconds < _LONGEST_RESERVATION:
                         self._reserve(reservation)
                     continue
-                self.state = replace(state, mark=mark)
-                self.unannounced.extend(observations)
                 return draft
+
+    def _write(
+        self, event: Event, state: OptimizerState, observations: Sequence[Observation]
+    ) -> None:
+        """Write an event and let it take effect.
+
+        Raises:
+            JournalConflict: Another writer was faster.
+            JournalError: The event could not be written.
+        """
+        disk, before = self._disk, self.state
+        if disk is None:
+            mark = self.journal.append(event, before.mark)
+            self.state = replace(state, mark=mark)
+            self.unannounced.extend(observations)
+            return
+        assert isinstance(self.journal, JsonlJournal)
+        with explain_os_error(JournalError, "use", self.journal.path):
+            disk.begin()
+        mark = self.journal.write(event, before.mark)
+        number = disk.add()
+        self._own.events.append(number)
+        self._unconfirmed.append(_Unconfirmed(number, before, mark, list(observations)))
+        self.state = replace(state, mark=mark)
+
+    @contextmanager
+    def grouped(self) -> Iterator[None]:
+        """Let the calls of this thread within a ``with`` block share one wait for the disk, at the end of the block.
+
+        Raises:
+            JournalError: As for `confirm`, at the end of the block.
+        """
+        self._own.groups += 1
+        try:
+            yield
+        finally:
+            self._own.groups -= 1
+            self.confirm()
+
+    def confirm(self) -> None:
+        """Wait until the events that this thread has written are on the disk.
+
+        The lock must be free, so that other threads can write events that share the next wait.
+
+        Raises:
+            JournalError: The disk has not taken them; the run is as it was before them.
+        """
+        if self._disk is None or self._own.groups or not self._own.events:
+            return
+        events, self._own.events = self._own.events, []
+        try:
+            self._disk.wait(events)
+        except OSError as error:
+            with self.lock:
+                self._withdraw_lost_events()
+            raise not_recorded(Path(self._name), error) from error
+        with self.lock:
+            while self._unconfirmed and self._unconfirmed[0].number <= self._disk.durable:
+                self.unannounced.extend(self._unconfirmed.popleft().observations)
+
+    def _withdraw_lost_events(self) -> None:
+        """Undo the events that the disk has not taken, unless other writers have added events behind them."""
+        if self._disk is None or not self._disk.is_broken:
+            return
+        lost = [entry for entry in self._unconfirmed if entry.number > self._disk.durable]
+        pairs = pairwise(lost)
+        assert isinstance(self.journal, JsonlJournal)
+        if (
+            lost
+            and all(entry.end == later.before.mark for entry, later in pairs)
+            and self.journal.withdraw(lost[0].before.mark, lost[-1].end)
+        ):
+            self.state = lost[0].before
+            for entry in lost:
+                self._unconfirmed.remove(entry)
+        self._disk.give_up()
 
     def _reserve(self, reservation: ExitStack) -> None:
         if isinstance(self.journal, JsonlJournal):
@@ -280,7 +386,8 @@ class JournaledState:
 
     def _replay(self, events: Iterable[tuple[Event, Mark]]) -> None:
         self.state, observations = apply_events(self.state, events, self._name)
-        self.unannounced.extend(observations)
+        later = self._unconfirmed[-1].observations if self._unconfirmed else self.unannounced
+        later.extend(observations)  # in the order of the journal
 
 
 def _time_of(event: Event) -> Event:
