@@ -279,14 +279,13 @@ def _read_control(top: Table) -> ControlSettings:
 
 
 def _check_slow_ratio(run_file: RunFile) -> None:
-    """Reject ``slow_ratio`` when maximising: it compares running times."""
+    """Reject ``slow_ratio`` and ``first_repeats`` when maximising: they compare running times."""
     table = run_file.evaluator_table
-    if run_file.objective.direction == "maximize" and table.has("slow_ratio"):
-        raise table.error(
-            "slow_ratio",
-            table.entries["slow_ratio"],
-            'direction = "minimize"; otherwise omit this key',
-        )
+    for key in ("slow_ratio", "first_repeats"):
+        if run_file.objective.direction == "maximize" and table.has(key):
+            raise table.error(
+                key, table.entries[key], 'direction = "minimize"; otherwise omit this key'
+            )
 
 
 def _read_warm_starts(entries: Any, folder: Path, large: bool) -> tuple[WarmStart, ...]:

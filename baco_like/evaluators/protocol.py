@@ -64,6 +64,26 @@ class SourceProvider(Protocol):
         """
 
 
+@runtime_checkable
+class HistoryAware(Protocol):
+    """Optional method of an evaluator whose measurements depend on earlier ones, such as on the best value."""
+
+    def recall(self, trials: Sequence[Trial]) -> None:
+        """Learn the trials that the run has observed before, so that a resumed run continues as one run.
+
+        Args:
+            trials: The observed trials, in order of arrival.
+        """
+
+
+def recall_history(evaluator: Evaluator | None, trials: Sequence[Trial]) -> None:
+    """Show the observed trials to each `HistoryAware` layer of an evaluator and its wrappers."""
+    while evaluator is not None:
+        if isinstance(evaluator, HistoryAware):
+            evaluator.recall(trials)
+        evaluator = getattr(evaluator, "inner", None)
+
+
 def collect_rest(evaluator: Evaluator, timeout: float | None) -> Sequence[Outcome]:
     """Return the outcomes that an evaluator has left when a run breaks off; none if it is not a `Collector`."""
     return evaluator.collect(timeout) if isinstance(evaluator, Collector) else ()

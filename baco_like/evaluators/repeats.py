@@ -12,11 +12,23 @@ from baco_like.records.trial import median, standard_error
 
 _ABOVE_ONE: Shape = {"type": "number", "exclusiveMinimum": 1}
 
+_DEVIATIONS = 3.0
+"""Standard errors by which the median must exceed the best value before a configuration cannot win."""
+
+_LEAST_GAP = 0.01
+"""Relative gap that it must exceed in any case: the standard error of two or three values may be 0 by chance."""
+
 
 def repeats_keys(least: int) -> tuple[Key, ...]:
     """Return the keys of a table that `Repeats.from_table` reads; ``least`` is the default of ``repeats``."""
     return (
         Key("repeats", whole(1), "measurements of every configuration", default=least),
+        Key(
+            "first_repeats",
+            whole(2),
+            "measure so many times first, and up to `repeats` times only while the configuration may be the best",
+            absent="`repeats`",
+        ),
         Key("max_repeats", whole(1), "largest number of measurements; needs `relative_error`"),
         Key(
             "relative_error",
@@ -40,22 +52,34 @@ class Repeats:
     After the first ``least`` values (at least two) their spread predicts the total number needed, as the standard
     error falls with the square root of the number.
 
+    With ``first`` a configuration is measured so many times, then twice as many times, and so on up to ``least``. It is
+    not measured again when it cannot win: when every value is above the best value, and their median is above it by
+    more than three standard errors and 1 %. The median of the values so far is then its value; it is not censored.
+    (The idea is that of racing: Maron and Moore, "Hoeffding races", NeurIPS 1993. The bound here is a plain one.)
+
     Attributes:
         least: Number of measurements of every configuration.
         most: Largest number of measurements.
         relative_error: Standard error over median at which the measurements end, or None.
         slow_ratio: A configuration whose every measurement exceeds ``slow_ratio`` times the best median is not
             measured again; its value is censored. Above 1, and only for objectives that are minimised. None: never.
+        first: Number of measurements, at least 2, before the first decision whether a configuration may win; only for
+            objectives that are minimised. None: all get ``least``.
     """
 
     least: int = 1
     most: int = 1
     relative_error: float | None = None
     slow_ratio: float | None = None
+    first: int | None = None
 
     def __post_init__(self) -> None:
         if self.least < 1:
             raise EvaluatorError(f"least = {self.least}: expected 1 or more repeats")
+        if self.first is not None and not 2 <= self.first <= self.least:
+            raise EvaluatorError(
+                f"first = {self.first}: expected 2 or more repeats, and at most least = {self.least}"
+            )
         if self.relative_error is not None and not self.relative_error > 0:
             raise EvaluatorError(f"relative_error = {self.relative_error}: expected more than 0")
         if self.slow_ratio is not None and not self.slow_ratio > 1:
@@ -63,7 +87,7 @@ class Repeats:
 
     @classmethod
     def from_table(cls, table: Table, least: int) -> Repeats:
-        """Read the keys ``repeats``, ``max_repeats``, ``relative_error`` and ``slow_ratio``.
+        """Read the keys ``repeats``, ``first_repeats``, ``max_repeats``, ``relative_error`` and ``slow_ratio``.
 
         Args:
             table: The evaluator's table.
@@ -72,16 +96,23 @@ class Repeats:
         Raises:
             RunFileError: A value is wrong, or only one of ``max_repeats`` and ``relative_error`` is given.
         """
-        least, most, error, slow = table.values(repeats_keys(least)).values()
+        least, first, most, error, slow = table.values(repeats_keys(least)).values()
+        if first is not None and first > least:
+            raise table.error("first_repeats", first, f"a whole number from 2 to repeats = {least}")
         if table.has("max_repeats") != table.has("relative_error"):
             raise table.error(
                 "relative_error", table.entries.get("relative_error"), "both it and max_repeats"
             )
         if most is None:
-            return cls(least, least, slow_ratio=slow)
+            return cls(least, least, slow_ratio=slow, first=first)
         if most < least:
             raise table.error("max_repeats", most, f"a whole number, {least} or more")
-        return cls(least, most, error, slow)
+        return cls(least, most, error, slow, first)
+
+    @property
+    def is_adaptive(self) -> bool:
+        """Whether the number of measurements depends on their values."""
+        return (self.relative_error, self.slow_ratio, self.first) != (None, None, None)
 
     def limit(self, best: float | None) -> float | None:
         """Return the value above which a configuration is clearly slower than the best median, or None."""
@@ -93,6 +124,15 @@ class Repeats:
         """Whether there are values and all exceed the `limit`."""
         limit = self.limit(best)
         return limit is not None and bool(values) and min(values) > limit
+
+    def may_win(self, values: Sequence[float], best: float | None) -> bool:
+        """Whether a configuration may still turn out better than the best value; always true without ``first``."""
+        if self.first is None or len(values) < self.first or best is None or best <= 0:
+            return True
+        middle = median(tuple(values))
+        error = standard_error(tuple(values)) or 0.0
+        gap = max(_DEVIATIONS * error, _LEAST_GAP * best)
+        return min(values) <= best or middle - gap <= best
 
     def stopped_early(self, values: Sequence[float], best: float | None) -> str | None:
         """Return the message of the censored outcome if a slow configuration was measured fewer times, else None."""
@@ -110,15 +150,21 @@ class Repeats:
             values: The values so far; at least one after the first call.
             best: Median of the best configuration so far, or None.
         """
-        if self.is_slow(values, best):
+        if self.is_slow(values, best) or not self.may_win(values, best):
             return 0
         if len(values) < self.least:
-            return self.least - len(values)
+            return self._next_total(values, best) - len(values)
         if self.relative_error is None or len(values) >= self.most:
             return 0
         if len(values) < 2:
             return 1
         return min(self._needed(values), self.most) - len(values)
+
+    def _next_total(self, values: Sequence[float], best: float | None) -> int:
+        """Return the number of values after the next ones: ``least``, or a step towards it if the result decides."""
+        if self.first is None or best is None or best <= 0:
+            return self.least
+        return min(self.least, max(self.first, 2 * len(values)))
 
     def _needed(self, values: Sequence[float]) -> int:
         """Return the total number of values needed for the error; at most twice the present number.

@@ -9,13 +9,23 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, runtime_checkable
 
 from baco_like.evaluators.executors.futures import end_calls, wait_for_first
 from baco_like.evaluators.repeats import Repeats
 from baco_like.exceptions import EvaluatorError
-from baco_like.records.trial import SLOW, STOPPED, Outcome, Trial
+from baco_like.records.trial import (
+    MEASURED_AGAIN,
+    PROGRAM,
+    SAME_PROGRAM,
+    SLOW,
+    STOPPED,
+    Outcome,
+    Status,
+    Trial,
+    least_value,
+)
 
 
 class StageFailure(Exception):
@@ -76,6 +86,15 @@ class MetricsProvider(Protocol):
         """Return the metrics by name, after the last measurement."""
 
 
+@runtime_checkable
+class IdentifiedProgram(Protocol):
+    """Optional property of a `Built`: equal programs are measured once."""
+
+    @property
+    def identity(self) -> str | None:
+        """Hash of the program and of all else that its measurements depend on; None if it cannot be known."""
+
+
 class Bench(Protocol):
     """Builds configurations. Several threads may build at a time; one thread measures."""
 
@@ -104,6 +123,7 @@ class _Job:
     trial: Trial
     seconds: dict[str, float] = field(default_factory=dict)
     build: Future[Built] | None = None  # None: it is built when it is measured
+    program: str | None = None
 
 
 class StagedEvaluator:
@@ -112,6 +132,11 @@ class StagedEvaluator:
     A configuration that is clearly slower than the best (`Repeats.slow_ratio`) is censored: its value is at least
     its smallest measurement, or the limit at which a run was stopped. The best is the best of this evaluator's own
     measurements.
+
+    Different configurations may give the same program (`IdentifiedProgram`): a compiler may ignore a flag, a loop may
+    be too short to be unrolled. Such a program is measured once, and later trials get its outcome with
+    ``extra["same_program"]``, the number of the measured trial. A configuration that is measured again on purpose
+    (``noise="repeat"``, a confirmation, a control) is always run, and so is a program that crashed or hung.
 
     Args:
         bench: Builds and measures.
@@ -131,7 +156,14 @@ class StagedEvaluator:
         self._jobs: list[_Job] = []  # in the order of submission
         self._pool: ThreadPoolExecutor | None = None
         self._best: float | None = None
+        self._programs: dict[str, Trial] = {}  # the first measured trial of each program
         self.is_accepted: Callable[[Outcome], bool] | None = None
+
+    def recall(self, trials: Sequence[Trial]) -> None:
+        """Learn the best value and the measured programs of the trials that a resumed run has observed."""
+        self._best, self._programs = least_value(trials), {}
+        for trial in trials:
+            self._keep_program(trial)
 
     def submit(self, trial: Trial) -> None:
         """Queue a trial; with ``ahead`` its build starts now."""
@@ -171,6 +203,14 @@ class StagedEvaluator:
         self.bench.close()
 
     def _evaluate(self, job: _Job) -> Outcome:
+        outcome = self._measure(job)
+        self._keep_program(job.trial.with_outcome(outcome))
+        is_accepted = self.is_accepted is None or self.is_accepted(outcome)
+        if outcome.value is not None and is_accepted:
+            self._best = outcome.value if self._best is None else min(self._best, outcome.value)
+        return outcome
+
+    def _measure(self, job: _Job) -> Outcome:
         trial_id, values = job.trial.id, list[float]()
         limit = self._repeats.limit(self._best)
         metrics: Mapping[str, float] = {}
@@ -178,6 +218,9 @@ class StagedEvaluator:
             build = job.build
             built = build.result() if build else self.bench.build(job.trial, job.seconds)
             try:
+                job.program = built.identity if isinstance(built, IdentifiedProgram) else None
+                if (known := self._find_program(job)) is not None:
+                    return known
                 while (count := self._repeats.missing(values, self._best)) > 0:
                     values += built.measure(count, limit)
                 if isinstance(built, MetricsProvider):
@@ -195,14 +238,28 @@ class StagedEvaluator:
         if message is not None:
             extra = {**_extra(job, values), STOPPED: SLOW}
             return Outcome.censored(trial_id, min(values), message=f"run: {message}", extra=extra)
-        outcome = Outcome.success(trial_id, tuple(values), metrics=metrics, extra=_extra(job, ()))
-        assert outcome.value is not None
-        if self.is_accepted is not None and not self.is_accepted(outcome):
-            return outcome
-        self._best = outcome.value if self._best is None else min(self._best, outcome.value)
-        return outcome
+        return Outcome.success(trial_id, tuple(values), metrics=metrics, extra=_extra(job, ()))
+
+    def _find_program(self, job: _Job) -> Outcome | None:
+        """Return the outcome of an earlier trial with the same program, for this trial; None if it must be measured."""
+        first = self._programs.get(job.program or "")
+        if first is None or first.outcome is None or job.trial.origin in MEASURED_AGAIN:
+            return None
+        if dict(first.config) == dict(job.trial.config):
+            return None
+        own = {**_extra(job, ()), SAME_PROGRAM: first.id}
+        return replace(first.outcome, trial_id=job.trial.id, extra={**first.extra, **own})
+
+    def _keep_program(self, trial: Trial) -> None:
+        """Keep a measured trial for later trials with the same program, unless its result may be chance."""
+        program = trial.extra.get(PROGRAM)
+        lasts = trial.status in (Status.OK, Status.CENSORED) or trial.failure == "correctness"
+        if isinstance(program, str) and lasts and SAME_PROGRAM not in trial.extra:
+            self._programs.setdefault(program, trial)
 
 
 def _extra(job: _Job, values: Sequence[float]) -> dict[str, Any]:
     """Return the timings of a trial, and the measured values if the outcome itself has none."""
-    return {"seconds": dict(job.seconds), **({"repeats": list(values)} if values else {})}
+    program = {} if job.program is None else {PROGRAM: job.program}
+    repeats = {"repeats": list(values)} if values else {}
+    return {"seconds": dict(job.seconds), **program, **repeats}

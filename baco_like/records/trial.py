@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from types import MappingProxyType
@@ -37,6 +37,15 @@ JsonObject = Mapping[str, Any]
 
 STOPPED, SLOW = "stopped", "slow"
 """Key in `Outcome.extra` of a censored outcome, and its value if the evaluation was clearly slower than the best."""
+
+PROGRAM = "program"
+"""Key in `Outcome.extra` of the hash that identifies the built program."""
+
+SAME_PROGRAM = "same_program"
+"""Key in `Outcome.extra` of a trial that was not run: number of the earlier trial with the same program."""
+
+MEASURED_AGAIN = ("confirmation", "control")
+"""Origins of trials whose configuration is measured again on purpose."""
 
 
 class Status(str, Enum):
@@ -302,6 +311,11 @@ class Observation(Trial):
 
     code: Array | None
     cost: float
+
+
+def least_value(trials: Iterable[Trial]) -> float | None:
+    """Return the least observed value of the trials, or None."""
+    return min((trial.value for trial in trials if trial.value is not None), default=None)
 
 
 OURS = ("status", "failed", "message", "bound", "sem", "repeats", "origin")

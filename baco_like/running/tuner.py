@@ -21,6 +21,7 @@ from baco_like.evaluators import (
     StagedEvaluator,
     unwrap,
 )
+from baco_like.evaluators.protocol import recall_history
 from baco_like.exceptions import FailureWarning, SpaceExhausted
 from baco_like.journal import Journal
 from baco_like.optimizer import Callback, Optimizer
@@ -290,6 +291,7 @@ def run_locked(
     With ``control``, the incumbent is measured again from time to time.
     """
     running = _RunningTrials(optimizer, evaluator, progress)
+    recall_history(evaluator, optimizer.history.trials[optimizer.history.warm :])
     inner = unwrap(evaluator)
     if isinstance(inner, StagedEvaluator):
         judge = optimizer.options.judge

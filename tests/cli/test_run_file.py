@@ -288,6 +288,12 @@ MISTAKES: list[tuple[str, str, type[BacoError], str]] = [
         RunFileError,
         r"slow_ratio = 3: expected direction = .minimize",
     ),
+    (
+        'direction = "minimize"\n\n[evaluator]',
+        'direction = "maximize"\n\n[evaluator]\nrepeats = 3\nfirst_repeats = 2',
+        RunFileError,
+        r"first_repeats = 2: expected direction = .minimize",
+    ),
     ("evaluations = 60", "evaluations = 60 60", RunFileError, "not a TOML file.*line"),
     ("[space.eps]", "[space.tile]", RunFileError, "not a TOML file"),
     ("[space.eps]", "[space]\ntype = 3\n[space.eps]", RunFileError, "a table"),

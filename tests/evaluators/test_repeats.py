@@ -85,7 +85,9 @@ def test_clearly_slower_is_every_value_above_the_ratio(
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"least": 0}, {"relative_error": 0.0}, {"slow_ratio": 1.0}], ids=str
+    "wrong",
+    [{"least": 0}, {"relative_error": 0.0}, {"slow_ratio": 1.0}, {"first": 1}, {"first": 2}],
+    ids=str,
 )
 def test_wrong_rules(wrong: dict[str, float]) -> None:
     with pytest.raises(EvaluatorError, match=next(iter(wrong))):
@@ -100,6 +102,7 @@ def test_tables() -> None:
     assert read() == Repeats(5, 5)
     assert read(repeats=2, slow_ratio=3) == Repeats(2, 2, None, 3.0)
     assert read(max_repeats=9, relative_error=0.1) == Repeats(5, 9, 0.1)
+    assert read(first_repeats=2) == Repeats(5, 5, first=2)
 
 
 @pytest.mark.parametrize(
@@ -110,8 +113,39 @@ def test_tables() -> None:
         ({"max_repeats": 3, "relative_error": 0.1}, "max_repeats = 3"),
         ({"slow_ratio": 0.5}, "above 1"),
         ({"repeats": 0}, "repeats = 0"),
+        ({"first_repeats": 6}, "first_repeats = 6: expected a whole number from 2 to repeats = 5"),
     ],
 )
 def test_wrong_tables(entries: dict[str, object], message: str) -> None:
     with pytest.raises(RunFileError, match=message):
         read(**entries)
+
+
+def test_first_repeats_are_followed_by_more_only_for_those_that_may_win() -> None:
+    rule = Repeats(32, 32, first=3)
+    assert rule.missing([], None) == 32  # without a best value there is nothing to compare with
+    assert rule.missing([], 10.0) == 3
+    assert rule.missing([11.0, 11.1, 11.0], 10.0) == 0
+    assert rule.missing([10.05, 10.04, 10.05], 10.0) == 3  # within 1 % of the best
+    assert rule.missing([11.0, 9.9, 11.1], 10.0) == 3  # one of the values is better
+    assert rule.missing([10.5, 14.0, 12.0], 10.0) == 3  # three standard errors reach the best
+    assert rule.missing([9.0] * 24, 10.0) == 8
+
+
+def test_first_repeats_go_with_a_relative_error() -> None:
+    rule = Repeats(4, 9, 0.01, None, 2)
+    assert rule.missing([12.0, 12.0], 10.0) == 0
+    assert rule.missing([9.0, 9.5], 10.0) == 2
+    assert rule.missing([9.0, 9.5, 9.2, 9.9], 10.0) > 0
+
+
+def test_the_best_of_few_repeats_never_beats_the_best_value() -> None:
+    """A configuration that is not measured further has only values above the best one."""
+    rng = np.random.default_rng(0)
+    rule = Repeats(30, 30, first=2)
+    for _ in range(300):
+        values, best = list[float](), 1.0
+        noisy = 1.0 + 0.2 * rng.standard_normal(30)
+        while (count := rule.missing(values, best)) > 0:
+            values += noisy[len(values) :][:count].tolist()
+        assert len(values) == 30 or np.median(values) > best

@@ -382,3 +382,54 @@ def test_texts_of_a_file_stand_for_the_values_of_a_space(tmp_path: Path) -> None
     wrong = {"file": "samples.csv", "objective": "power"}
     with pytest.raises(EvaluatorError, match="lacks 'power'"):
         ReplayEvaluator.from_table(Table("evaluator", wrong), space, "ms", tmp_path)
+
+
+def table_of_runs(*rows: list[float]) -> Recording:
+    """Return results of x = 0, 1, ... with these repeats in milliseconds, and a build of half a second."""
+    times = {"compilation": 500.0, "validation": 0}
+    results = [
+        t4_row(
+            x,
+            times={**times, "runtimes": row},
+            measurements=[{"name": "time", "value": sum(row) / len(row)}],
+        )
+        for x, row in enumerate(rows)
+    ]
+    return storage.from_t4({**T4, "results": results})
+
+
+def replayed(device: ReplayEvaluator, count: int) -> list[Outcome]:
+    outcomes = []
+    for x in range(count):
+        device.submit(Trial(x, {"x": x, "y": "a"}))
+        outcomes += device.wait()
+    return outcomes
+
+
+def test_few_repeats_first_take_less_simulated_time() -> None:
+    rows = (
+        [1000.0] * 8,
+        [2000.0] * 8,
+        [1000.0, 1000.0, 1000.0, 900.0, 900.0, 900.0, 900.0, 1000.0],
+    )
+    device = ReplayEvaluator(table_of_runs(*rows), first_repeats=2)
+    outcomes = replayed(device, 3)
+    assert [len(o.repeats) for o in outcomes] == [8, 2, 8]
+    assert [o.value for o in outcomes] == [1000.0, 2000.0, pytest.approx(950.0)]
+    assert [o.seconds["run"] for o in outcomes] == [8.0, 4.0, pytest.approx(7.6)]
+    assert device.clock == pytest.approx(3 * 0.5 + 19.6)
+
+
+def test_a_slow_configuration_is_stopped_at_the_limit_of_the_moment() -> None:
+    device = ReplayEvaluator(table_of_runs([1000.0] * 4, [9000.0] * 4), slow_ratio=2.0)
+    _, slow = replayed(device, 2)
+    assert (slow.bound, slow.is_slow, slow.seconds["run"]) == (2000.0, True, pytest.approx(2.0))
+    resumed = ReplayEvaluator(table_of_runs([1000.0] * 4, [9000.0] * 4), slow_ratio=2.0)
+    resumed.recall([Trial(0, {"x": 0, "y": "a"}, outcome=Outcome.success(0, (1000.0,)))])
+    resumed.submit(Trial(1, {"x": 1, "y": "a"}))
+    assert resumed.wait() == [slow]
+
+
+def test_drawn_repeats_do_not_go_with_a_rule() -> None:
+    with pytest.raises(EvaluatorError, match="draw_seed draws one repeat"):
+        ReplayEvaluator(table_of_runs([1.0, 1.0]), draw_seed=1, first_repeats=2)

@@ -6,10 +6,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 
-from baco_like.evaluators import Repeats, StagedEvaluator, StageFailure
+from baco_like import MaxEvals, Optimizer, run
+from baco_like.evaluators import RepeatedEvaluator, Repeats, StagedEvaluator, StageFailure
 from baco_like.exceptions import EvaluatorError
 from baco_like.records.trial import Outcome, Status, Trial
 
@@ -56,6 +58,28 @@ class Made:
 
     def discard(self) -> None:
         self.bench.log.append(f"discard {self.trial.id}")
+
+
+class MadeProgram(Made):
+    """A build whose program is the same for equal ``trial["program"]``."""
+
+    @property
+    def identity(self) -> str | None:
+        program: str | None = self.trial["program"]
+        return program
+
+
+class Compiled(Told):
+    """A bench with identified programs."""
+
+    def build(self, trial: Trial, seconds: dict[str, float]) -> MadeProgram:
+        made = super().build(trial, seconds)
+        return MadeProgram(made.bench, made.trial, made.seconds, made.values)
+
+
+def compiled(number: int, program: str | None, *values: float, **more: Any) -> Trial:
+    config = {"values": values, "fails": more.pop("fails", ""), "program": program, "n": number}
+    return Trial(number, {**config, **more.pop("config", {})}, **more)
 
 
 def trial(number: int, *values: float, fails: str = "") -> Trial:
@@ -195,3 +219,79 @@ def test_closing_discards_what_is_built_and_it_can_go_on() -> None:
 def test_wrong_arguments() -> None:
     with pytest.raises(EvaluatorError, match="ahead = -1"):
         StagedEvaluator(Told(), Repeats(), ahead=-1)
+
+
+def measured(bench: Told) -> list[int]:
+    return [int(line.split()[1]) for line in bench.log if line.startswith("measure")]
+
+
+def test_equal_programs_are_measured_once() -> None:
+    bench = Compiled()
+    evaluator = StagedEvaluator(bench, Repeats(2, 2))
+    first = evaluate(evaluator, compiled(0, "p", 3.0, 4.0))
+    second = evaluate(evaluator, compiled(1, "p", 9.0, 9.0))
+    assert evaluate(evaluator, compiled(2, None, 5.0, 5.0)).value == 5.0
+    assert evaluate(evaluator, compiled(3, None, 6.0, 6.0)).value == 6.0  # nothing identifies it
+    assert measured(bench) == [0, 2, 3]
+    assert (second.trial_id, second.value, second.repeats) == (1, 3.5, first.repeats)
+    assert second.extra == {"seconds": {"compile": 0.25}, "program": "p", "same_program": 0}
+    assert first.extra == {"seconds": {"compile": 0.25, "run": 1.0}, "program": "p"}
+    assert "discard 1" in bench.log
+
+
+def test_a_third_equal_program_names_the_measured_trial() -> None:
+    evaluator = StagedEvaluator(Compiled(), Repeats())
+    outcomes = [evaluate(evaluator, compiled(i, "p", 3.0)) for i in range(3)]
+    assert [o.extra.get("same_program") for o in outcomes] == [None, 0, 0]
+
+
+@pytest.mark.parametrize("origin", ["confirmation", "control"])
+def test_a_program_is_measured_again_on_purpose(origin: str) -> None:
+    bench = Compiled()
+    evaluator = StagedEvaluator(bench, Repeats())
+    evaluate(evaluator, compiled(0, "p", 3.0))
+    evaluate(evaluator, compiled(1, "p", 3.1, origin=origin))
+    evaluate(evaluator, compiled(2, "p", 3.2, config={"n": 0, "values": (3.0,)}))  # the same config
+    assert measured(bench) == [0, 1, 2]
+
+
+def test_a_crash_may_be_chance_so_the_program_runs_again() -> None:
+    bench = Compiled()
+    evaluator = StagedEvaluator(bench, Repeats())
+    evaluate(evaluator, compiled(0, "p", 3.0, fails="run"))
+    assert evaluate(evaluator, compiled(1, "p", 3.0)).value == 3.0
+
+
+def test_a_resumed_run_knows_the_best_value_and_the_programs() -> None:
+    """Limits and equal programs are the same as in one run, so that the measurements are too."""
+    trials = [compiled(0, "p", 8.0), compiled(1, "q", 4.0)]
+    whole = StagedEvaluator(Compiled(), Repeats(slow_ratio=2.0))
+    done = [t.with_outcome(evaluate(whole, t)) for t in trials]
+    bench = Compiled()
+    resumed = StagedEvaluator(bench, Repeats(slow_ratio=2.0))
+    resumed.recall(done)
+    assert evaluate(resumed, compiled(2, "p", 9.0)).value == 8.0
+    evaluate(resumed, compiled(3, "r", 5.0))
+    assert bench.log[-2] == "measure 3 1 8.0"
+    resumed.recall([])  # the evaluator of another run
+    evaluate(resumed, compiled(4, "p", 7.0))
+    assert bench.log[-2] == "measure 4 1 None"
+
+
+class Numbered(Told):
+    """A bench whose trials have one measured value, ``trial["x"]``."""
+
+    def build(self, trial: Trial, seconds: dict[str, float]) -> Made:
+        return super().build(
+            Trial(trial.id, {"values": (float(trial["x"]),), "fails": ""}), seconds
+        )
+
+
+def test_the_loop_shows_the_history_to_the_evaluator_and_its_wrappers() -> None:
+    bench = Numbered()
+    inner = StagedEvaluator(bench, Repeats(slow_ratio=2.0))
+    optimizer = Optimizer({"x": [4, 7]})
+    optimizer.observe({"x": 4}, 4.0)
+    run(optimizer, RepeatedEvaluator(inner, Repeats(2, 2, slow_ratio=1.5)), MaxEvals(2))
+    assert bench.log[1] == "measure 1 1 8.0"
+    assert optimizer.trials[1].status is Status.CENSORED  # by the limit of the wrapper, 6

@@ -16,6 +16,7 @@ import stat
 import tempfile
 import weakref
 import zlib
+from hashlib import sha256
 from pathlib import Path
 
 from baco_like.exceptions import EvaluatorError
@@ -74,6 +75,16 @@ def _is_alive(number: int) -> bool:
     except (PermissionError, OverflowError):
         return True
     return True
+
+
+def hash_program(path: Path, *others: object) -> str | None:
+    """Return a hash of a file and of the text of other things; None if the file cannot be read."""
+    try:
+        digest = sha256(path.read_bytes())
+    except OSError:
+        return None
+    digest.update(repr(others).encode())
+    return digest.hexdigest()[:32]
 
 
 def require_program(program: str, folder: Path, purpose: str) -> str:

@@ -8,6 +8,7 @@ three limits in seconds: of the first warm-up, of the first repeat, and of any o
 from __future__ import annotations
 
 import json
+import shutil
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -21,6 +22,7 @@ import numpy as np
 from baco_like.evaluators._processes.process import Finished, Stop, check_cpus, run_command
 from baco_like.evaluators._processes.temporary import (
     LazyFolder,
+    hash_program,
     locate_program,
     require_program,
 )
@@ -106,17 +108,22 @@ class CKernelBench:
         config, problem = self.complete(trial), self.problem
         tolerance = self._prepare()
         folder, name = self._folder.path, f"kernel-{trial.id}"
-        source, program = folder / f"{name}.c", folder / name
+        # All sources have the same name, which compilers write into the program: equal programs are equal files.
+        sources, program = folder / f"{name}.source", folder / name
         flags = list(problem.flags(config)) if hasattr(problem, "flags") else []
         variables = problem.environment(config) if hasattr(problem, "environment") else {}
         started = time.perf_counter()
         try:
-            source.write_text(problem.source(config, self.settings.size), encoding="utf-8")
-            built = self._run_tool([*flags, source.name, "harness.o", "-lm", "-o", program.name])
+            sources.mkdir()
+            text = problem.source(config, self.settings.size)
+            (sources / "kernel.c").write_text(text, encoding="utf-8")
+            built = self._run_tool(
+                [*flags, "kernel.c", "../harness.o", "-lm", "-o", f"../{name}"], sources
+            )
         except Infeasible as error:
             raise StageFailure(error.failed, str(error)) from None
         finally:
-            source.unlink(missing_ok=True)
+            shutil.rmtree(sources, ignore_errors=True)
             seconds["compile"] = time.perf_counter() - started
         if not built.ok:
             program.unlink(missing_ok=True)
@@ -168,8 +175,8 @@ class CKernelBench:
             return settings.tolerance * float(problem.magnitude(*inputs))
         return settings.tolerance * (float(np.abs(expected).max(initial=0.0)) or 1.0)
 
-    def _run_tool(self, arguments: Sequence[str]) -> Finished:
-        folder = self._folder.path
+    def _run_tool(self, arguments: Sequence[str], folder: Path | None = None) -> Finished:
+        folder = folder or self._folder.path
         return run_command(
             [self._compiler, *self.settings.flags, *arguments],
             timeout=self.settings.build_timeout,
@@ -242,6 +249,11 @@ class CProgram:
         else:
             word, message = "runtime", finished.describe()
         raise StageFailure(word, f"run: {message}", repeats=values)
+
+    @property
+    def identity(self) -> str | None:
+        """Hash of the executable and of its environment variables; the harness gets the same arguments each time."""
+        return hash_program(self.program, sorted(self.environment.items()))
 
     def discard(self) -> None:
         """Remove the executable."""

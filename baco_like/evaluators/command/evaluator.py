@@ -20,7 +20,11 @@ from baco_like.evaluators._processes.process import (
     cpus_from_table,
     run_command,
 )
-from baco_like.evaluators._processes.temporary import LazyFolder, require_program
+from baco_like.evaluators._processes.temporary import (
+    LazyFolder,
+    hash_program,
+    require_program,
+)
 from baco_like.evaluators.command.flags import Flags
 from baco_like.evaluators.command.measure import MEASURE_KEYS, Measure
 from baco_like.evaluators.command.metrics import CommandMetrics
@@ -58,6 +62,12 @@ KEYS = (
         default={},
     ),
     *REFERENCE_KEYS,
+    Key(
+        "program",
+        TEXT,
+        "the built file, such as `{workdir}/app`: configurations with equal files and equal run commands are measured "
+        "once",
+    ),
     Key("build_timeout", POSITIVE, "limit of a build, in seconds", default=60.0),
     Key("timeout", POSITIVE, "limit of one run, and of the check, in seconds", default=10.0),
     *repeats_keys(1),
@@ -95,6 +105,8 @@ class Commands:
         cpus: Numbers of the CPUs that runs may use (builds may use all); None for all.
         flags: Replace the placeholder ``{flags}``; or None.
         metrics: Numbers to keep besides those in the output that ``measure`` finds.
+        program: The built file, or None. Configurations whose files and command lines (of run and check) are equal are
+            measured once; the programs must not read the parameters from the environment then.
     """
 
     run: Template
@@ -111,6 +123,7 @@ class Commands:
     cpus: frozenset[int] | None = None
     flags: Flags | None = None
     metrics: CommandMetrics = field(default_factory=CommandMetrics)
+    program: Template | None = None
 
     def by_stage(self) -> dict[str, Template]:
         """Return the commands by stage: ``build``, ``run`` and ``check``; commands that are not given are left out."""
@@ -251,7 +264,10 @@ def from_table(table: Table, space: Space, unit: str, folder: Path) -> StagedEva
         cpus=cpus_from_table(table),
         flags=flags,
         metrics=metrics,
+        program=template("program") if table.has("program") else None,
     )
+    if commands.program is not None and commands.build is None:
+        raise RunFileError(f"{table.label('program')}: there is no build command that makes it")
     evaluator = command_evaluator(commands, repeats, values["ahead"])
     _warn_of_unused(commands, space.active)
     return evaluator
@@ -342,6 +358,18 @@ class BuiltProgram:
             failure.repeats = values + failure.repeats
             raise
         return values
+
+    @property
+    def identity(self) -> str | None:
+        """Hash of the built file and of the commands run and check; None if the file is not named or missing."""
+        commands = self._commands
+        if commands.program is None:
+            return None
+        folder, (name, *_) = str(self._folder.path), commands.program.fill(self._texts)
+        stages = [part for stage, part in commands.by_stage().items() if stage != "build"]
+        # The folder of the trial differs each time, and is in the same places of the lines.
+        lines = [[word.replace(folder, "") for word in part.fill(self._texts)] for part in stages]
+        return hash_program(commands.folder / name, lines)
 
     def metrics(self) -> dict[str, float]:
         """Return the median of each metric over the measured runs."""

@@ -273,7 +273,7 @@ def from_table(
     if ":" not in function:
         raise table.error("function", function, "'module:function'")
     repeats = Repeats.from_table(table, 1)
-    is_fixed = repeats.relative_error is None and repeats.slow_ratio is None
+    is_fixed = not repeats.is_adaptive
     evaluator = isolated_function(
         function,
         timeout=values["timeout"],

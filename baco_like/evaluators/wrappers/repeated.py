@@ -9,7 +9,7 @@ from typing_extensions import override
 
 from baco_like.evaluators.protocol import Evaluator, WrappingEvaluator, collect_rest
 from baco_like.evaluators.repeats import Repeats
-from baco_like.records.trial import Outcome, Status, Trial, median
+from baco_like.records.trial import Outcome, Status, Trial, least_value, median
 
 
 class RepeatedEvaluator(WrappingEvaluator):
@@ -31,6 +31,10 @@ class RepeatedEvaluator(WrappingEvaluator):
         self._repeats = repeats
         self._series: dict[int, list[Outcome]] = {}  # evaluations so far, by trial number
         self._best: float | None = None
+
+    def recall(self, trials: Sequence[Trial]) -> None:
+        """Learn the best value of the trials that a resumed run has observed."""
+        self._best = least_value(trials)
 
     @override
     def submit(self, trial: Trial) -> None:

@@ -387,3 +387,16 @@ def test_memory_and_cpus_reach_the_kernel(tmp_path: Path) -> None:
         outcome = evaluate(evaluator, ti=1)
         evaluator.close()
         assert outcome.failed == word, outcome.message
+
+
+@needs_cc
+def test_equal_programs_are_measured_once(tmp_path: Path) -> None:
+    """The second source differs by a comment only."""
+    other = counting().replace("{ ", "{ /* the same */ ", 1)
+    evaluator = with_sources(tmp_path, counting(), other, repeats=Repeats(2, 2))
+    first, second = evaluate(evaluator, ti=1), evaluate(evaluator, ti=2)
+    folder = next(Path(tempfile.gettempdir()).iterdir())
+    assert (folder / "calls").read_text() == "x" * 3
+    evaluator.close()
+    assert second.repeats == first.repeats
+    assert second.extra["same_program"] == first.trial_id

@@ -494,3 +494,29 @@ def test_a_value_beyond_a_limit_stops_no_other_configuration(tmp_path: Path) -> 
         statuses += [outcome.status for outcome in evaluator.wait()]
     evaluator.close()
     assert statuses == [Status.OK, Status.OK, Status.OK, Status.CENSORED]
+
+
+def test_equal_built_files_are_measured_once(tmp_path: Path) -> None:
+    """The second value builds the same file; the third parameter is on the run command line."""
+    space = Space({"flag": ["-O1", "-O2"], "threads": [1, 2]})
+    build = f"{PYTHON} \"open('{{workdir}}/app', 'w').write('{{flag}}'[:2])\""
+    entries = {"measure": "regex", "pattern": "[0-9]+", "program": "{workdir}/app"}
+    evaluator = make(
+        space,
+        tmp_path,
+        build=build,
+        run="sh -c 'echo x >> n; echo {threads} # {workdir}/app'",
+        **entries,
+    )
+    outcomes = []
+    for number, (flag, threads) in enumerate((("-O1", 1), ("-O2", 1), ("-O2", 2))):
+        evaluator.submit(Trial(number, {"flag": flag, "threads": threads}))
+        outcomes += evaluator.wait()
+    evaluator.close()
+    assert [o.extra.get("same_program") for o in outcomes] == [None, 0, None], outcomes
+    assert (tmp_path / "n").read_text() == "x\n" * 2
+
+
+def test_program_needs_a_build(space: Space, tmp_path: Path) -> None:
+    with pytest.raises(RunFileError, match="program: there is no build command"):
+        make(space, tmp_path, run="echo 1", measure="regex", pattern=".+", program="{workdir}/app")
