@@ -25,14 +25,17 @@ class Purpose(IntEnum):
     WARM = 7
     CONFIRM = 8
     EXPLAIN = 9
+    FALLBACK = 10
 
 
-def generator(seed: int, purpose: Purpose, index: int = 0) -> Rng:
+def generator(seed: int, purpose: Purpose, index: int = 0, stream: int | None = None) -> Rng:
     """Return the generator for one call.
 
     Args:
         seed: The run's only seed, a non-negative integer.
         purpose: Use of the generator.
         index: Number of the call with this purpose, usually a trial's number.
+        stream: Number of the optimizer's own stream among several that share a run, or None.
     """
-    return np.random.default_rng([seed, int(purpose), index])
+    own = [] if stream is None else [stream]
+    return np.random.default_rng([seed, int(purpose), index, *own])

@@ -46,13 +46,17 @@ def resolve_threads(threads: int | None) -> int:
 
 
 @contextmanager
-def thread_limit(threads: int) -> Iterator[None]:
+def thread_limit(threads: int, wait: bool = False) -> Iterator[None]:
     """Let the numerical libraries use at most this number of threads within the ``with`` block; 0 sets no limit.
 
     It takes less than 0.1 ms. Most libraries have one number of threads for the whole process, so the limit holds for
     other threads too. If another thread, or an outer block, has set its limit already, this block changes nothing.
+
+    Args:
+        threads: Largest number of threads, or 0.
+        wait: Wait until no other thread has set a limit. For long blocks: the limit of another one would end too early.
     """
-    if not threads or not _LOCK.acquire(blocking=False):
+    if not threads or not _LOCK.acquire(blocking=wait):
         yield
         return
     lock = _LOCK

@@ -143,7 +143,11 @@ def config_from_json(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def suggested_event(
-    trials: Sequence[Trial], dequeued: int, again: Sequence[int] = (), lease: Lease | None = None
+    trials: Sequence[Trial],
+    dequeued: int,
+    again: Sequence[int] = (),
+    lease: Lease | None = None,
+    worker: str | None = None,
 ) -> Event:
     """Return the event of one suggestion.
 
@@ -152,6 +156,7 @@ def suggested_event(
         dequeued: Number of configurations taken from the queue.
         again: Ids of pending trials that are suggested again because their lease has expired.
         lease: The lease of all these trials, or None.
+        worker: Name of the optimizer that evaluates them, or None.
     """
     rows = [
         {"id": t.id, "config": dict(t.config), "origin": t.origin, "tag": t.tag} for t in trials
@@ -163,6 +168,7 @@ def suggested_event(
         "dequeued": dequeued,
         **offered,
         **_lease_fields(lease),
+        **({} if worker is None else {"worker": worker}),
     }
 
 
@@ -293,7 +299,7 @@ def apply(
 
 
 def _apply_suggested(event: Event, history: History, codes: Codes | None) -> History:
-    until, lease = event.get("until"), _read_lease(event)
+    until, lease, worker = event.get("until"), _read_lease(event), event.get("worker")
     codes = history.space.encode(new_configs(event)) if codes is None else codes
     trials = [
         Trial(
@@ -303,13 +309,14 @@ def _apply_suggested(event: Event, history: History, codes: Codes | None) -> His
             row["origin"],
             until=until,
             lease=lease,
+            worker=worker,
         )
         for row in event["trials"]
     ]
     if event["dequeued"]:
         history = history.dequeue(event["dequeued"])
     if event.get("again"):
-        history = history.renew_leases(event["again"], until, lease)
+        history = history.renew_leases(event["again"], until, lease, worker)
     return history.add_pending(trials, codes) if trials else history
 
 

@@ -106,6 +106,7 @@ _EVENTS: Mapping[str, Mapping[str, Field]] = {
             "seconds from 0, or null",
             required=False,
         ),
+        "worker": _TEXT.optional(),
         "lease": Field(_is_lease, "seconds, and boot with uptime or neither", required=False),
         "at": _POSITIVE.optional(),  # Unix seconds
     },
@@ -134,6 +135,8 @@ _TRIAL: Mapping[str, Field] = {
     "config": _OBJECT,
     "origin": _one_of("strategy", "fill", "enqueued", "confirmation", "control"),
     "tag": Field(lambda value: True, "a JSON value"),
+    "known": _COUNT.optional(),  # number of events that the strategy knew, of a proposal made ahead of time
+    "ahead": _COUNT.optional(),  # number of proposals in store at that time
 }
 """The fields of a row of a ``suggested`` event."""
 

@@ -7,30 +7,28 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
-
-from typing_extensions import override
+from typing import Any, overload
 
 from baco_like._checks import whole_number
-from baco_like._optional import require
 from baco_like._threads import resolve_threads, thread_limit
 from baco_like.exceptions import BacoWarning, ConfigError, FailureWarning, TrialError
-from baco_like.journal import Journal, JsonlJournal, Options, WarmStartResults
+from baco_like.journal import Journal, JsonlJournal, Options
 from baco_like.journal.events import (
     abandoned_event,
     confirming_event,
     enqueued_event,
 )
-from baco_like.optimizer.explaining import Explanations
+from baco_like.optimizer.ahead import ProposalStore
 from baco_like.optimizer.observing import build_completion, build_observation
 from baco_like.optimizer.setup import (
     Config,
+    check_ahead,
     check_lease,
+    check_worker,
     encode_feasible,
     first_configs,
     read_events,
@@ -41,32 +39,24 @@ from baco_like.optimizer.setup import (
     with_default_settings,
 )
 from baco_like.optimizer.state import Draft, JournaledState, OptimizerState
-from baco_like.optimizer.suggesting import build_single_suggestion, build_suggestion
+from baco_like.optimizer.suggesting import Terms, build_single_suggestion, build_suggestion
+from baco_like.optimizer.view import RunView
 from baco_like.optimizer.warm_start import warm_starts
 from baco_like.records import (
     ConfirmationPlan,
     Direction,
-    History,
     Noise,
-    Observation,
     Outcome,
-    StopRule,
     Trial,
 )
 from baco_like.records.leases import read_clocks
-from baco_like.records.trial import table_row
-from baco_like.results.formats import write
-from baco_like.results.journal_file import run_recording
 from baco_like.spaces.space import Space
 from baco_like.strategies.protocol import Strategy
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Callback = Callable[["Optimizer", Trial], None]
 
 
-class Optimizer(Explanations):
+class Optimizer(RunView):
     """Suggests configurations and learns from their outcomes.
 
     It holds a history and the strategy's state, both values, and replaces them together. Every change is checked, then
@@ -98,6 +88,13 @@ class Optimizer(Explanations):
         limits: Conditions on the metrics of outcomes, such as ``["size <= 40000"]``. An outcome beyond a limit is
             recorded as a failure with the word ``limit``, which keeps the metrics and the repeats: it never wins, and
             the feasibility model learns it.
+        ahead: Number of proposals that a background thread keeps in store, so that `suggest` need not wait for the
+            model. They are computed while trials are evaluated, so the model knows fewer results, and how many depends
+            on the timing. 0: each call computes its own.
+        patience: With ``ahead``: seconds that `suggest` waits when the store is empty. After that it returns draws
+            without a model; their tag has the phase ``fallback``. None: it waits for the model.
+        worker: Name of this optimizer among several that share one journal. Each has its own random stream, computes
+            its proposals without the lock of the journal, and notes its name with its trials. Give each another name.
 
     Raises:
         ValueError: An argument has a wrong value, or a limit cannot be read.
@@ -131,6 +128,9 @@ class Optimizer(Explanations):
         lease: float | None = None,
         threads: int | None = None,
         limits: Iterable[str] = (),
+        ahead: int = 0,
+        patience: float | None = None,
+        worker: str | None = None,
     ) -> None:
         space = space if isinstance(space, Space) else Space(space)
         resolved, description = resolve_strategy(strategy, settings or {}, initial)
@@ -145,11 +145,14 @@ class Optimizer(Explanations):
             tuple([limits] if isinstance(limits, str) else limits),
         )
         points = first_configs(space, initial)
-        self._callbacks, self._lease = tuple(callbacks), check_lease(lease)
+        self._callbacks = tuple(callbacks)
+        self._terms = Terms(check_lease(lease), check_worker(worker))
+        size, patience = check_ahead(ahead, patience)
         self._threads = resolve_threads(threads)
         journal, warm = resolve_journal(storage), warm_starts(warm_start)
         with thread_limit(self._threads):
             self._run = JournaledState(space, options, resolved, journal, points, warm)
+        self._store = self._create_store(size, patience)
 
     @classmethod
     def load(
@@ -159,6 +162,9 @@ class Optimizer(Explanations):
         strategy: Strategy[Any] | None = None,
         lease: float | None = None,
         threads: int | None = None,
+        ahead: int = 0,
+        patience: float | None = None,
+        worker: str | None = None,
     ) -> Optimizer:
         """Return the optimizer that a journal describes; it appends to the same file.
 
@@ -168,6 +174,9 @@ class Optimizer(Explanations):
             strategy: Needed only if the run was made with a strategy object.
             lease: As for `Optimizer`.
             threads: As for `Optimizer`.
+            ahead: As for `Optimizer`.
+            patience: As for `Optimizer`.
+            worker: As for `Optimizer`.
 
         Raises:
             JournalError: The file is missing or damaged, or the space or the strategy is not the journal's.
@@ -176,14 +185,22 @@ class Optimizer(Explanations):
         path = Path(path)
         header = with_default_settings(read_events(path)[0])
         optimizer = cls.__new__(cls)
-        optimizer._callbacks, optimizer._lease = (), check_lease(lease)
+        optimizer._callbacks = ()
+        optimizer._terms = Terms(check_lease(lease), check_worker(worker))
+        size, patience = check_ahead(ahead, patience)
         optimizer._threads = resolve_threads(threads)
         restored = restore_strategy(header.options.strategy, strategy, path)
         space = read_space(header, path) if space is None else space
         journal = JsonlJournal(path)
         with thread_limit(optimizer._threads):
             optimizer._run = JournaledState(space, header.options, restored, journal, None)
+        optimizer._store = optimizer._create_store(size, patience)
         return optimizer
+
+    def _create_store(self, size: int, patience: float | None) -> ProposalStore | None:
+        if not size and self.worker is None:
+            return None
+        return ProposalStore(self._run, size, patience, self._terms, self._threads)
 
     # Suggest ---------------------------------------------------------------------------------------------------
 
@@ -194,7 +211,8 @@ class Optimizer(Explanations):
     def suggest(self, n: int | None = None) -> Trial | list[Trial]:
         """Return the next trial, or with ``n`` a list of exactly n trials, fewer only if no more are left.
 
-        Trials with an expired lease come first, then enqueued configurations, then the strategy's proposals.
+        Trials with an expired lease come first, then enqueued configurations, then the strategy's proposals: those in
+        store if the optimizer has ``ahead``.
 
         Raises:
             SpaceExhausted: Every feasible configuration is observed or pending. In a space whose configurations cannot
@@ -203,8 +221,13 @@ class Optimizer(Explanations):
         """
         count = 1 if n is None else whole_number("n", n, 1)
         self._report_skew()
-        event = self._commit(lambda s: build_suggestion(s, count, read_clocks(), self._lease)).event
-        ids = [*event.get("again", ()), *(row["id"] for row in event["trials"])]
+        if self._store is None:
+            ids = self._commit(
+                lambda state: build_suggestion(state, count, read_clocks(), self._terms)
+            ).ids
+        else:
+            with self.grouped():
+                ids = self._store.suggest(count, self._commit)
         trials = [trial for i in ids if (trial := self.history.find(i)) is not None]
         return trials[0] if n is None else trials
 
@@ -239,7 +262,7 @@ class Optimizer(Explanations):
         def draft(state: OptimizerState) -> Draft:
             if state.is_excluded(code):
                 raise ConfigError(f"{plain_config} is already observed; it cannot be claimed")
-            return build_single_suggestion(state, plain_config, code, read_clocks(), self._lease)
+            return build_single_suggestion(state, plain_config, code, read_clocks(), self._terms)
 
         try:
             (row,) = self._commit(draft).event["trials"]
@@ -263,7 +286,7 @@ class Optimizer(Explanations):
         """
         plain_config, code = encode_feasible(self.space, config)
 
-        given = plain_config, code, read_clocks(), self._lease, origin
+        given = plain_config, code, read_clocks(), self._terms, origin
         draft = self._commit(lambda state: build_single_suggestion(state, *given))
         return self.history.get_pending(draft.event["trials"][0]["id"])
 
@@ -337,7 +360,7 @@ class Optimizer(Explanations):
     def _report_skew(self) -> None:
         """Warn if a lease shows that wall clocks disagree; again only if it is more than twice as much."""
         leases = {trial.lease for trial in self.pending if trial.lease is not None}
-        if self._lease is None or not leases:
+        if self._terms.lease is None or not leases:
             return
         now = read_clocks()
         skew, text = max(lease.describe_skew(now) for lease in leases)
@@ -396,99 +419,3 @@ class Optimizer(Explanations):
                         callbacks.callback(callback, self, trial)
         finally:
             self._announcer = None
-
-    # Look up ---------------------------------------------------------------------------------------------------
-
-    @property
-    def space(self) -> Space:
-        """The space of the run."""
-        return self.state.problem.space
-
-    @property
-    def journal(self) -> Journal:
-        """The journal that keeps the events of the run."""
-        return self._run.journal
-
-    @property
-    @override
-    def state(self) -> OptimizerState:
-        """Options, history and strategy state, as one frozen value."""
-        return self._run.state
-
-    @property
-    def options(self) -> Options:
-        """Direction, seed, objective, budget, noise and strategy, as in the journal."""
-        return self.state.options
-
-    @property
-    def history(self) -> History:
-        """All observed and pending trials, as a frozen value."""
-        return self.state.history
-
-    @property
-    def pending(self) -> list[Trial]:
-        """Suggested trials that are neither observed nor abandoned."""
-        return list(self.history.pending.values())
-
-    @property
-    def trials(self) -> list[Trial]:
-        """Observed trials, in order of arrival, failures included."""
-        return self.history.trials
-
-    @property
-    def warm_start(self) -> tuple[WarmStartResults, ...]:
-        """The results that the run took from each warm start, and the number of those it left out."""
-        return self._run.warm_start
-
-    @property
-    def best(self) -> Observation | None:
-        """The successful trial with the best value, or None before the first success."""
-        return self.history.best()
-
-    @property
-    def best_config(self) -> dict[str, Any] | None:
-        """The configuration of `best`."""
-        return None if self.best is None else dict(self.best.config)
-
-    @property
-    def best_value(self) -> float | None:
-        """The value of `best`."""
-        return None if self.best is None else self.best.value
-
-    def to_dataframe(self) -> pd.DataFrame:
-        """Return one row per observed trial: id, parameters, value, status, failure word and message, repeats, metrics.
-
-        The additional columns get the prefix ``trial_`` where a parameter has the same name, and so does a metric with
-        the name of any other column.
-
-        Raises:
-            MissingExtra: pandas is not installed.
-        """
-        frame = require("pandas", "dataframe")
-        result: pd.DataFrame = frame.DataFrame(
-            [table_row(trial, self.options.objective) for trial in self.trials]
-        )
-        return result
-
-    def export(self, kind: str, path: str | os.PathLike[str]) -> int:
-        """Write the observed trials in the format of another tool, all or nothing, and return their number.
-
-        Trials that the format cannot hold, such as imported ones with other parameters, are left out with a warning.
-
-        Args:
-            kind: ``t4``, ``kernel_tuner`` (a cache file), ``ktt``, ``baco`` (its CSV of samples) or ``csv`` (a table).
-            path: A file name; one that ends in ``.gz`` is compressed.
-
-        Raises:
-            ValueError: The format is unknown or cannot hold these trials, or no trial is observed.
-            OSError: The file cannot be written.
-        """
-        recording = run_recording(self.trials, self.space.to_dict(), self.options)
-        written = write(recording, path, kind)
-        for note in recording.notes:
-            warnings.warn(f"{Path(path).name}: {note}", BacoWarning, stacklevel=2)
-        return written
-
-    def should_stop(self, rule: StopRule) -> str | None:
-        """Return why the run should end, or None."""
-        return rule.reason(self.history, time.monotonic() - self._run.opened)

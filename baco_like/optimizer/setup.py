@@ -90,6 +90,34 @@ def check_lease(seconds: float | None) -> float | None:
     return number
 
 
+def check_ahead(ahead: int, patience: float | None) -> tuple[int, float | None]:
+    """Return the arguments ``ahead`` and ``patience``.
+
+    Raises:
+        ValueError: One of them is negative or no number, or there is a patience without a store.
+    """
+    size = whole_number("ahead", ahead, 0)
+    seconds = None if patience is None else finite_number(patience)
+    if patience is not None and (seconds is None or seconds < 0):
+        raise ValueError(f"patience must be a number of seconds from 0, or None, not {patience!r}")
+    if patience is not None and not size:
+        raise ValueError(
+            f"patience = {patience!r} needs proposals in store; add ahead=8, for example"
+        )
+    return size, seconds
+
+
+def check_worker(name: str | None) -> str | None:
+    """Return the argument ``worker``.
+
+    Raises:
+        ValueError: It is neither a name nor None.
+    """
+    if name is not None and (not isinstance(name, str) or not name):
+        raise ValueError(f"worker must be a name such as 'node3', or None, not {name!r}")
+    return name
+
+
 def read_events(path: Path) -> tuple[Header, Mark, Iterator[tuple[Event, Mark]]]:
     """Return the header of a journal, the position behind it, and the events after it.
 

@@ -97,6 +97,11 @@ class Draft(NamedTuple):
     codes: Codes | None = None
     outcomes: Sequence[Outcome] = ()
 
+    @property
+    def ids(self) -> list[int]:
+        """Numbers of the suggested trials, those that are suggested again first."""
+        return [*self.event.get("again", ()), *(row["id"] for row in self.event["trials"])]
+
 
 @dataclass(frozen=True)
 class OptimizerState:
@@ -122,9 +127,9 @@ class OptimizerState:
         """Whether any row of codes, (n, w), must not be suggested."""
         return bool(self.problem.is_excluded(self.history, codes).any())
 
-    def generator(self, purpose: Purpose, index: int) -> Rng:
+    def generator(self, purpose: Purpose, index: int, stream: int | None = None) -> Rng:
         """Return the random generator for a purpose."""
-        return generator(self.options.seed, purpose, index)
+        return generator(self.options.seed, purpose, index, stream)
 
     def tell(self, history: History, observations: Iterable[Observation]) -> OptimizerState:
         """Return the state with a new history; the strategy gets the observations that were added."""

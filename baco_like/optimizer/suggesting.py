@@ -5,8 +5,9 @@ Pure functions of the state and the time.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -23,32 +24,60 @@ from baco_like.spaces.design import uniform
 from baco_like.strategies.protocol import proposed_rows
 
 
-def build_suggestion(state: OptimizerState, n: int, now: Moment, lease: float | None) -> Draft:
+@dataclass(frozen=True)
+class Terms:
+    """The terms on which an optimizer suggests trials.
+
+    Attributes:
+        lease: Seconds after which an unreported trial is suggested again, or None.
+        worker: Name of the optimizer among several that share a run, or None.
+    """
+
+    lease: float | None = None
+    worker: str | None = None
+
+    @property
+    def stream(self) -> int | None:
+        """Number of the random stream that belongs to the name."""
+        return None if self.worker is None else zlib.crc32(self.worker.encode())
+
+    def start_lease(self, now: Moment) -> Lease | None:
+        """Return a lease that begins now."""
+        return None if self.lease is None else Lease(self.lease, now)
+
+
+Ask = Callable[[OptimizerState, int], Sequence[Trial]]
+"""Returns at most n trials for a state."""
+
+
+def build_suggestion(
+    state: OptimizerState, n: int, now: Moment, terms: Terms, ask: Ask | None = None
+) -> Draft:
     """Return the ``suggested`` event of the next n trials; fewer if the space has no more.
 
     Args:
         state: The state of the run.
         n: Number of trials.
         now: The present moment.
-        lease: Seconds after which an unreported trial is suggested again, or None.
+        terms: Lease and worker of the trials.
+        ask: Returns the trials that come from the strategy; None asks it now.
 
     Raises:
         SpaceExhausted: No trial is left.
         RuntimeError: The strategy has broken its contract.
     """
     history = state.history
-    again = [] if lease is None else history.find_expired(now)[:n]
+    again = [] if terms.lease is None else history.find_expired(now)[:n]
     trials, dequeued = _take_from_queue(state, n - len(again))
     missing = n - len(again) - len(trials)
     if missing:
         if trials:
             codes = history.space.encode([t.config for t in trials])
             state = replace(state, history=history.add_pending(trials, codes))
-        trials += _ask_strategy(state, missing)
+        trials += ask_strategy(state, missing, terms.stream) if ask is None else ask(state, missing)
     if not trials and not again:
         raise _exhausted(state)
-    new_lease = None if lease is None else Lease(lease, now)
-    return Draft(suggested_event(trials, dequeued, again, new_lease))
+    return Draft(suggested_event(trials, dequeued, again, terms.start_lease(now), terms.worker))
 
 
 def build_single_suggestion(
@@ -56,14 +85,14 @@ def build_single_suggestion(
     config: Mapping[str, Any],
     code: Codes,
     now: Moment,
-    lease: float | None,
+    terms: Terms,
     origin: str = "enqueued",
 ) -> Draft:
     """Return the ``suggested`` event of one given configuration, with its codes, (1, w), and the trial's origin."""
     trial = Trial(state.history.next_id, config, None, origin)
     is_next = origin == "enqueued" and config in state.history.queue[:1]
-    new_lease = None if lease is None else Lease(lease, now)
-    return Draft(suggested_event([trial], int(is_next), lease=new_lease), code)
+    event = suggested_event([trial], int(is_next), (), terms.start_lease(now), terms.worker)
+    return Draft(event, code)
 
 
 def _exhausted(state: OptimizerState) -> SpaceExhausted:
@@ -102,8 +131,13 @@ def _take_from_queue(state: OptimizerState, n: int) -> tuple[list[Trial], int]:
     return trials, dequeued
 
 
-def _ask_strategy(state: OptimizerState, n: int) -> list[Trial]:
+def ask_strategy(state: OptimizerState, n: int, stream: int | None = None) -> list[Trial]:
     """Return at most n trials from the strategy, filled up with uniform draws.
+
+    Args:
+        state: The state of the run.
+        n: Number of trials.
+        stream: The random stream of this optimizer, see `Terms`.
 
     Raises:
         RuntimeError: The strategy has broken its contract.
@@ -111,7 +145,7 @@ def _ask_strategy(state: OptimizerState, n: int) -> list[Trial]:
     problem, history, strategy = state.problem, state.history, state.strategy
     space, number = problem.space, history.next_id
     n = n if space.feasible.count is None else min(n, space.feasible.count)
-    rng = state.generator(Purpose.ASK, number)
+    rng = state.generator(Purpose.ASK, number, stream)
     proposals = strategy.ask(problem, history, state.strategy_state, n, rng)
     codes = proposed_rows(space, proposals)
     bug = f"bug in strategy {type(strategy).__name__}: "
@@ -124,7 +158,7 @@ def _ask_strategy(state: OptimizerState, n: int) -> list[Trial]:
     notes = [(proposal.tag, "strategy") for proposal in proposals]
     if len(codes) < n:
         excluded = partial(problem.is_excluded, history.assume_pending(codes))
-        rng = state.generator(Purpose.FILL, number)
+        rng = state.generator(Purpose.FILL, number, stream)
         fill = uniform(space, n - len(codes), rng, excluded)
         codes = np.concatenate([codes, fill])
         notes += [(None, "fill")] * len(fill)

@@ -312,16 +312,21 @@ class History:
         return self.add_pending([Trial(self.next_id + i, {}) for i in range(len(codes))], codes)
 
     def renew_leases(
-        self, ids: Sequence[int], until: float | None, lease: Lease | None = None
+        self,
+        ids: Sequence[int],
+        until: float | None,
+        lease: Lease | None = None,
+        worker: str | None = None,
     ) -> History:
-        """Return the history in which these pending trials have a new lease, which expires at ``until`` (Unix seconds).
+        """Return the history in which a worker has a new lease of these trials, until ``until`` (Unix seconds).
 
         Raises:
             TrialError: A trial is not pending.
         """
         rows = {i: self._pending_row(i) for i in ids}
         renewed = {
-            i: (replace(trial, until=until, lease=lease), code) for i, (trial, code) in rows.items()
+            i: (replace(trial, until=until, lease=lease, worker=worker), code)
+            for i, (trial, code) in rows.items()
         }
         return self._with(_pending=self._pending.add(renewed))
 

@@ -206,6 +206,7 @@ class Trial(Mapping[str, Any]):
         until: When the worker's lease expires (Unix seconds), or None. After that the trial is suggested again; the
             first reported outcome counts.
         lease: The same lease on two clocks, while the trial is pending; None also in journals that have only `until`.
+        worker: Name of the optimizer that evaluates it, while the trial is pending; None if it has no name.
     """
 
     id: int
@@ -215,6 +216,7 @@ class Trial(Mapping[str, Any]):
     outcome: Outcome | None = None
     until: float | None = None
     lease: Lease | None = None
+    worker: str | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "config", MappingProxyType(dict(self.config)))

@@ -21,8 +21,10 @@ def journal_file(storage: Any) -> Path | None:
 
 
 @contextmanager
-def sole_runner(journal: Path | None) -> Iterator[None]:
+def sole_runner(journal: Path | None, is_shared: bool = False) -> Iterator[None]:
     """Hold the right to run on a journal during a ``with`` block; None needs no lock.
+
+    With ``is_shared``, others that also share it may run at the same time.
 
     The lock is an ``flock`` on a file next to the journal. The system releases it when the process ends, even after a
     crash.
@@ -36,7 +38,7 @@ def sole_runner(journal: Path | None) -> Iterator[None]:
     if not journal.name:
         raise JournalError(f"{str(journal)!r} is a folder; name a file in it")
     lock = journal.with_name(journal.name + ".lock")
-    fd = _open_locked(journal, lock)
+    fd = _open_locked(journal, lock, fcntl.LOCK_SH if is_shared else fcntl.LOCK_EX)
     HELD.add(fd)
     try:
         yield
@@ -45,11 +47,12 @@ def sole_runner(journal: Path | None) -> Iterator[None]:
             HELD.discard(fd)
             # The file is removed while it is locked. A process that has opened it meanwhile notices that and retries.
             with suppress(OSError):
-                lock.unlink()
+                if not is_shared:  # others may hold it
+                    lock.unlink()
             os.close(fd)
 
 
-def _open_locked(journal: Path, lock: Path) -> int:
+def _open_locked(journal: Path, lock: Path, kind: int) -> int:
     """Return the descriptor of the lock file, locked."""
     while True:
         try:
@@ -65,7 +68,7 @@ def _open_locked(journal: Path, lock: Path) -> int:
                 f"{lock} exists and is not a lock of a run; move it, or use another file"
             )
         try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(fd, kind | fcntl.LOCK_NB)
             with suppress(FileNotFoundError):
                 if os.path.samestat(os.fstat(fd), os.stat(lock)):
                     return fd

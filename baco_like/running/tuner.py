@@ -124,6 +124,10 @@ def tune(
     limits: Iterable[str] = (),
     recheck: int | None = None,
     drift_threshold: float = 0.05,
+    ahead: int = 0,
+    patience: float | None = None,
+    worker: str | None = None,
+    lease: float | None = None,
 ) -> Result:
     """Tune a Python function.
 
@@ -167,6 +171,12 @@ def tune(
             0, because then no configuration is evaluated twice.
         drift_threshold: Relative change of these values that is reported; the best three configurations are then
             measured again.
+        ahead: Number of proposals that a background thread keeps in store while configurations are evaluated, so that
+            a free worker gets one at once; see `Optimizer`.
+        patience: With ``ahead``: seconds to wait for the model before a draw without a model is evaluated.
+        worker: Name of this process among several that tune together on one journal; see `Optimizer`. ``stop`` counts
+            the evaluations of all of them.
+        lease: Seconds after which a trial without a result is evaluated again, by any of them; see `Optimizer`.
 
     Returns:
         The best configuration and all trials.
@@ -198,7 +208,7 @@ def tune(
         raise TypeError(f"stop must be a rule such as MaxEvals(60), not {stop!r}")
     space = space if isinstance(space, Space) else Space(space)
     budget = stop.room(History.start(space))
-    with sole_runner(journal_file(storage)):
+    with sole_runner(journal_file(storage), worker is not None):
         optimizer = Optimizer(
             space,
             direction,
@@ -214,6 +224,10 @@ def tune(
             callbacks=callbacks,
             threads=threads,
             limits=limits,
+            ahead=ahead,
+            patience=patience,
+            worker=worker,
+            lease=lease,
         )
         display = show_progress(sys.stderr, budget, seconds=time_limit(stop)) if progress else None
         for note in describe_machine() if progress else ():
@@ -274,7 +288,8 @@ def run(
         EvaluatorError: The evaluator is broken. All observations are kept.
         JournalError: Another run uses the same journal.
     """
-    with contextlib.closing(evaluator), sole_runner(journal_file(optimizer.journal)):
+    file, is_shared = journal_file(optimizer.journal), optimizer.worker is not None
+    with contextlib.closing(evaluator), sole_runner(file, is_shared):
         optimizer.refresh()  # another run may have ended since the journal was opened
         return run_locked(optimizer, evaluator, stop, progress)
 
@@ -332,14 +347,12 @@ class _RunningTrials:
                 self.evaluator.submit(trial)
             self.trials[trial.id] = trial
 
-    def wait(self) -> None:
-        """Wait for outcomes and record them."""
-        self.outcomes += self.evaluator.wait()
+    def record(self) -> None:
+        """Record the outcomes; they stay in ``outcomes`` until they are on the disk."""
         outcomes = self._unbounded_outcomes()
         observed = [o for o in outcomes if o.status is not Status.ABANDONED]
         if observed:
             self.optimizer.complete(observed)
-        self.outcomes = []
         for outcome in outcomes:
             if outcome.status is Status.ABANDONED:
                 self.optimizer.abandon(self.trials.pop(outcome.trial_id), outcome.message)
@@ -368,20 +381,30 @@ class _RunningTrials:
 
 def _loop(running: _RunningTrials, stop: StopRule, control: ControlSettings) -> str:
     optimizer = running.optimizer
-    waiting = optimizer.pending
+    waiting = optimizer.own_pending
     checked_failures = False
     while True:
-        reason = optimizer.should_stop(stop)
-        if reason is None:
-            checked_failures = checked_failures or _check_first_failures(optimizer.history)
-            free = running.evaluator.capacity - len(running.trials)
-            trials, exhausted = _next_trials(optimizer, stop, waiting, free, control)
-            running.submit(trials)
-            waiting = waiting[len(trials) :]
-            reason = "the space is exhausted" if exhausted and not running.trials else None
+        trials: list[Trial] = []
+        exhausted = False
+        # With proposals in store, results and the next trials share one wait for the disk. Without, the model is fitted
+        # between them, and the results would wait for it.
+        has_store = optimizer.in_store is not None
+        with optimizer.grouped() if has_store else contextlib.nullcontext():
+            running.record()
+            reason = optimizer.should_stop(stop)
+            if reason is None:
+                checked_failures = checked_failures or _check_first_failures(optimizer.history)
+                free = running.evaluator.capacity - len(running.trials)
+                trials, exhausted = _next_trials(optimizer, stop, waiting, free, control)
+        running.outcomes = []
+        running.submit(trials)
+        waiting = waiting[len(trials) :]
         if not running.trials:
-            return reason or "nothing more may be started"
-        running.wait()
+            return (
+                "the space is exhausted" if exhausted else reason or "nothing more may be started"
+            )
+        if not (has_store and trials):  # the store may hold fewer proposals than workers are free
+            running.outcomes += running.evaluator.wait()
 
 
 def _next_trials(
@@ -393,6 +416,8 @@ def _next_trials(
 ) -> tuple[list[Trial], bool]:
     """Return the trials to submit now, waiting ones first, and whether the space is exhausted."""
     history = optimizer.history
+    # Another optimizer of the same journal has reported a trial whose lease had expired.
+    waiting[:] = [trial for trial in waiting if trial.id in history.pending]
     for trial in waiting:  # pending, but not submitted: they must not reduce the room
         history = history.abandon(trial.id)
     room = stop.room(history)
@@ -404,6 +429,8 @@ def _next_trials(
     config = control.next_config(optimizer.history)
     if config is not None:
         return [*trials, optimizer.measure_again(config, CONTROL)], False
+    if optimizer.in_store is not None:
+        missing = min(missing, max(1, optimizer.in_store))
     try:
         return trials + optimizer.suggest(missing), False
     except SpaceExhausted:

@@ -4,11 +4,14 @@ import errno
 import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
-from baco_like import JournalError, Optimizer
+from baco_like import JournalError, MaxEvals, Optimizer, tune
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 
 SPACE = {"x": list(range(100)), "y": [1, 2, 3]}
 
@@ -174,3 +177,20 @@ def test_a_forked_child_does_not_wait_for_a_thread_of_its_parent(optimizer, disk
     disk.permission.set()
     thread.join()
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 2
+
+
+def test_the_result_and_the_next_trial_of_a_run_share_a_call(path, monkeypatch):
+    disk = Disk(path, monkeypatch)
+    running = []
+
+    def function(trial):
+        assert trial.id in {t.id for t in survivors(disk, path.parent).pending}
+        assert len(survivors(disk, path.parent).trials) == len(running)
+        running.append(disk.calls)
+        return float(trial["x"])
+
+    path.touch()
+    settings = {"strategy": "random_search", "storage": path, "progress": False, "ahead": 2}
+    tune(function, SPACE, stop=MaxEvals(5), **settings)
+    assert [later - call for call, later in pairwise(running)] == [1] * 4
+    assert len(survivors(disk, path.parent).trials) == 5

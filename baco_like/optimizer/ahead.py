@@ -1,0 +1,308 @@
+"""Proposals in store: computed in the background, so that a free worker need not wait for the model.
+
+A *fill* computes proposals from the state of the run at one moment, without the lock of the optimizer. The results that
+arrive meanwhile are recorded at once; the next fill knows them. Proposals in store are not in the journal. They enter
+it when they are suggested, after a check that nobody has observed or suggested the same configuration meanwhile. The
+optimizer may therefore end at any moment without losing or blocking a configuration.
+
+Several optimizers that share one journal use the same way: each computes its proposals without the journal's lock, from
+the events that it knows, and its own random stream.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+import numpy as np
+
+from baco_like._random import Purpose
+from baco_like._threads import thread_limit
+from baco_like._typing import Array, Codes, Rng
+from baco_like.exceptions import SpaceExhausted
+from baco_like.optimizer.state import Draft, JournaledState, OptimizerState
+from baco_like.optimizer.suggesting import Terms, ask_strategy, build_suggestion
+from baco_like.records import History, Status, Trial
+from baco_like.records.leases import read_clocks
+from baco_like.spaces.design import uniform
+from baco_like.strategies.moves import step_to_neighbours
+from baco_like.strategies.protocol import Problem
+
+_ATTEMPTS = 3
+"""Number of fills whose proposals other writers take away before the fallback is used."""
+
+FALLBACK = "fallback"
+"""The phase in the tag of a trial that was drawn without a model, because no proposal was in store."""
+
+_PARENTS = 5
+"""Smallest number of best configurations around which the fallback draws; otherwise it is a tenth of the successes."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Stored:
+    """A proposal in store.
+
+    Attributes:
+        trial: The proposal, without its final number.
+        code: Its row of codes, (w,).
+        basis: ``known``, the number of events of the journal that the strategy knew, and ``ahead``, the number of
+            proposals in store that it knew; the journal keeps them with the trial.
+    """
+
+    trial: Trial
+    code: Array
+    basis: Mapping[str, int] = field(default_factory=dict)
+
+
+MakeDraft = Callable[[OptimizerState], Draft]
+"""Makes an event from the present state."""
+
+
+class _Outdated(Exception):
+    """Other writers have taken all stored proposals."""
+
+
+class ProposalStore:
+    """Keeps proposals in store.
+
+    Args:
+        run: The state of the run.
+        size: Number of proposals to keep; with 0 each call computes its own.
+        patience: Seconds that a call waits for a fill before it takes the fallback; None waits as long as it takes.
+        terms: Lease and worker of the trials.
+        threads: Largest number of threads of the numerical libraries during a fill.
+    """
+
+    def __init__(
+        self,
+        run: JournaledState,
+        size: int,
+        patience: float | None,
+        terms: Terms,
+        threads: int,
+    ) -> None:
+        self._run, self.size, self._patience = run, size, patience
+        self._terms, self._threads = terms, threads
+        self._stored: list[_Stored] = []
+        self._start_process()
+
+    def _start_process(self) -> None:
+        self._process, self._changed = os.getpid(), threading.Condition()
+        self._filler: threading.Thread | None = None
+        self._error: BaseException | None = None
+        self._demand, self._is_exhausted = 0, False
+
+    def __len__(self) -> int:
+        return len(self._stored)
+
+    def suggest(self, n: int, commit: Callable[[MakeDraft], Draft]) -> list[int]:
+        """Record the next n trials and return their numbers; fewer if the space has no more.
+
+        Args:
+            n: Number of trials.
+            commit: Records an event.
+
+        Raises:
+            SpaceExhausted: No trial is left.
+            Exception: An error of the strategy in the background.
+        """
+        if self._process != os.getpid():  # a forked child has no filling thread
+            self._start_process()
+        ids: list[int] = []
+        attempts = 0
+        while len(ids) < n:
+            missing = n - len(ids)
+            is_hasty = not self._prepare(missing) or attempts >= _ATTEMPTS
+            taken: list[_Stored] = []
+            make = self._make_draft(missing, is_hasty, taken)
+            try:
+                ids += commit(make).ids
+            except _Outdated:
+                attempts += 1
+                continue
+            except SpaceExhausted:
+                if ids:
+                    break
+                raise
+            finally:
+                self._remove(taken)
+        if self.size:
+            self.refill()
+        return ids
+
+    def refill(self) -> None:
+        """Start the thread that fills the store, if proposals are missing and it does not run."""
+        with self._changed:
+            if self._filler is None and len(self._stored) < max(self.size, self._demand):
+                self._is_exhausted = False
+                # Not a daemon: an interpreter that ends within a numerical library may crash.
+                self._filler = threading.Thread(
+                    target=self._fill_in_background, name="baco-like-ahead"
+                )
+                self._filler.start()
+
+    def fill(self, size: int) -> None:
+        """Compute the proposals that are missing to a size, all from the present state."""
+        # A callback that suggests holds the lock and waits for this thread: then the newest events of other processes
+        # are left for the next fill.
+        if self._run.lock.acquire(blocking=False):
+            try:
+                self._run.replay_new_events()
+            finally:
+                self._run.lock.release()
+        state = self._run.state
+        space = state.problem.space
+        with self._changed:
+            stored = list(self._stored)
+        if len(stored) >= size:
+            return
+        codes = np.array([each.code for each in stored]).reshape(-1, space.width)
+        assumed = replace(state, history=state.history.assume_pending(codes))
+        with thread_limit(self._threads, wait=True):
+            trials = ask_strategy(assumed, size - len(stored), self._terms.stream)
+            rows = space.encode([trial.config for trial in trials])
+        basis = {"known": state.mark.number, "ahead": len(stored)}
+        new = [_Stored(trial, row, basis) for trial, row in zip(trials, rows, strict=True)]
+        with self._changed:
+            self._stored += new
+            self._is_exhausted = len(stored) + len(new) < size
+            self._changed.notify_all()
+
+    def _fill_in_background(self) -> None:
+        try:
+            while True:
+                with self._changed:
+                    size = max(self.size, self._demand)
+                    is_full = self._is_exhausted or len(self._stored) >= size
+                    if is_full or not threading.main_thread().is_alive():
+                        self._filler = None
+                        self._changed.notify_all()
+                        return
+                self.fill(size)
+        except BaseException as error:  # the next call of `suggest` raises it
+            with self._changed:
+                self._error, self._filler = error, None
+                self._changed.notify_all()
+
+    def _prepare(self, n: int) -> bool:
+        """Wait until n proposals are in store, or no more exist; return False if the patience has ended before.
+
+        Enqueued configurations and expired trials do not come from the store.
+        """
+        history = self._run.state.history
+        n -= len(history.queue)
+        if self._terms.lease is not None:
+            n -= len(history.find_expired(read_clocks()))
+        if n <= 0:
+            return True
+        if not self.size:
+            self.fill(n)
+            return True
+        deadline = None if self._patience is None else time.monotonic() + self._patience
+        with self._changed:
+            self._demand += n
+            self._is_exhausted = False
+            try:
+                while len(self._stored) < n and not self._is_exhausted:
+                    self._raise_error()
+                    self.refill()
+                    left = None if deadline is None else deadline - time.monotonic()
+                    if (left is not None and left <= 0) or not self._changed.wait(left):
+                        return len(self._stored) >= n
+                return True
+            finally:
+                self._demand -= n
+
+    def _raise_error(self) -> None:
+        if self._error is not None:
+            error, self._error = self._error, None
+            raise error
+
+    def _make_draft(self, n: int, is_hasty: bool, taken: list[_Stored]) -> MakeDraft:
+        """Return the function that makes the event of n trials.
+
+        Args:
+            n: Number of trials.
+            is_hasty: Whether the fallback replaces missing proposals.
+            taken: Receives the proposals that leave the store with the event.
+        """
+        bases: dict[int, Mapping[str, int]] = {}
+
+        def ask(state: OptimizerState, missing: int) -> Sequence[Trial]:
+            with self._changed:
+                stored = list(self._stored)
+            taken[:], chosen = _choose(state, stored, missing)
+            if is_hasty:
+                chosen += _draw_fallback(state, chosen, missing - len(chosen), self._terms.stream)
+            elif not chosen and not self._is_exhausted:
+                raise _Outdated
+            number = state.history.next_id
+            bases.clear()
+            bases.update({number + i: each.basis for i, each in enumerate(chosen)})
+            return [replace(each.trial, id=number + i) for i, each in enumerate(chosen)]
+
+        def make(state: OptimizerState) -> Draft:
+            draft = build_suggestion(state, n, read_clocks(), self._terms, ask)
+            rows = [{**row, **bases.get(row["id"], {})} for row in draft.event["trials"]]
+            return draft._replace(event={**draft.event, "trials": rows})
+
+        return make
+
+    def _remove(self, taken: Sequence[_Stored]) -> None:
+        gone = set(map(id, taken))
+        with self._changed:
+            self._stored = [each for each in self._stored if id(each) not in gone]
+
+
+def _choose(
+    state: OptimizerState, stored: Sequence[_Stored], n: int
+) -> tuple[list[_Stored], list[_Stored]]:
+    """Return the proposals that leave the store, and those of them, at most n, that may still be suggested."""
+    if not stored:
+        return [], []
+    excluded = state.problem.is_excluded(state.history, np.array([each.code for each in stored]))
+    usable = np.flatnonzero(~excluded)[:n]
+    end = int(usable[-1]) + 1 if len(usable) == n else len(stored)
+    return list(stored[:end]), [stored[i] for i in usable]
+
+
+def _draw_fallback(
+    state: OptimizerState, chosen: Sequence[_Stored], n: int, stream: int | None
+) -> list[_Stored]:
+    """Return n proposals without a model; fewer if the space has no more.
+
+    Half of them differ by one or two random steps from one of the best configurations, the others are uniform draws.
+    """
+    space, history = state.problem.space, state.history
+    codes = np.array([each.code for each in chosen]).reshape(-1, space.width)
+    rng = state.generator(Purpose.FALLBACK, history.next_id + len(chosen), stream)
+    ok = np.flatnonzero(history.where(Status.OK))
+    near = (n + int(rng.integers(2))) // 2 if len(ok) else 0
+    for number, source in ((near, _step_from_best), (n, _draw_uniform)):
+        missing = min(number, n + len(chosen) - len(codes))
+        assumed = history.assume_pending(codes)
+        if missing > 0:
+            codes = np.concatenate([codes, source(state.problem, assumed, missing, rng)])
+    rows = codes[len(chosen) :]
+    return [
+        _Stored(Trial(0, config, {"phase": FALLBACK}, "fill"), row)
+        for config, row in zip(space.decode(rows), rows, strict=True)
+    ]
+
+
+def _step_from_best(problem: Problem, history: History, n: int, rng: Rng) -> Codes:
+    """Return at most n new rows one or two steps from the best tenth of the successes."""
+    ok = np.flatnonzero(history.where(Status.OK))
+    best = ok[np.argsort(history.costs[ok], kind="stable")[: max(_PARENTS, len(ok) // 10)]]
+    parents = history.codes[rng.choice(best, n)]
+    steps = np.arange(max(2, len(problem.space.active))) < rng.integers(1, 3, (n, 1))
+    rows = np.unique(step_to_neighbours(problem.space, parents, steps, rng), axis=0)
+    return rng.permuted(rows[~problem.is_excluded(history, rows)], axis=0)
+
+
+def _draw_uniform(problem: Problem, history: History, n: int, rng: Rng) -> Codes:
+    return uniform(problem.space, n, rng, partial(problem.is_excluded, history))

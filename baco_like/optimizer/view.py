@@ -1,0 +1,145 @@
+"""What an optimizer shows of its run: trials, the best of them, tables and files."""
+
+from __future__ import annotations
+
+import os
+import time
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from typing_extensions import override
+
+from baco_like._optional import require
+from baco_like.exceptions import BacoWarning
+from baco_like.journal import Journal, Options, WarmStartResults
+from baco_like.optimizer.ahead import ProposalStore
+from baco_like.optimizer.explaining import Explanations
+from baco_like.optimizer.state import JournaledState, OptimizerState
+from baco_like.optimizer.suggesting import Terms
+from baco_like.records import History, Observation, StopRule, Trial
+from baco_like.records.trial import table_row
+from baco_like.results.formats import write
+from baco_like.results.journal_file import run_recording
+from baco_like.spaces.space import Space
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class RunView(Explanations):
+    """Shows a run; nothing here changes it."""
+
+    _run: JournaledState
+    _terms: Terms
+    _store: ProposalStore | None
+
+    @property
+    def space(self) -> Space:
+        """The space of the run."""
+        return self.state.problem.space
+
+    @property
+    def journal(self) -> Journal:
+        """The journal that keeps the events of the run."""
+        return self._run.journal
+
+    @property
+    @override
+    def state(self) -> OptimizerState:
+        """Options, history and strategy state, as one frozen value."""
+        return self._run.state
+
+    @property
+    def options(self) -> Options:
+        """Direction, seed, objective, budget, noise and strategy, as in the journal."""
+        return self.state.options
+
+    @property
+    def history(self) -> History:
+        """All observed and pending trials, as a frozen value."""
+        return self.state.history
+
+    @property
+    def pending(self) -> list[Trial]:
+        """Suggested trials that are neither observed nor abandoned."""
+        return list(self.history.pending.values())
+
+    @property
+    def worker(self) -> str | None:
+        """Name of this optimizer among several that share a run, or None."""
+        return self._terms.worker
+
+    @property
+    def in_store(self) -> int | None:
+        """Number of proposals in store, or None without ``ahead``."""
+        return len(self._store) if self._store is not None and self._store.size else None
+
+    @property
+    def own_pending(self) -> list[Trial]:
+        """Pending trials of this optimizer: those with its `worker` name, or all if it has none."""
+        worker = self.worker
+        return [trial for trial in self.pending if worker is None or trial.worker == worker]
+
+    @property
+    def trials(self) -> list[Trial]:
+        """Observed trials, in order of arrival, failures included."""
+        return self.history.trials
+
+    @property
+    def warm_start(self) -> tuple[WarmStartResults, ...]:
+        """The results that the run took from each warm start, and the number of those it left out."""
+        return self._run.warm_start
+
+    @property
+    def best(self) -> Observation | None:
+        """The successful trial with the best value, or None before the first success."""
+        return self.history.best()
+
+    @property
+    def best_config(self) -> dict[str, Any] | None:
+        """The configuration of `best`."""
+        return None if self.best is None else dict(self.best.config)
+
+    @property
+    def best_value(self) -> float | None:
+        """The value of `best`."""
+        return None if self.best is None else self.best.value
+
+    def to_dataframe(self) -> pd.DataFrame:
+        """Return one row per observed trial: id, parameters, value, status, failure word and message, repeats, metrics.
+
+        The additional columns get the prefix ``trial_`` where a parameter has the same name, and so does a metric with
+        the name of any other column.
+
+        Raises:
+            MissingExtra: pandas is not installed.
+        """
+        frame = require("pandas", "dataframe")
+        result: pd.DataFrame = frame.DataFrame(
+            [table_row(trial, self.options.objective) for trial in self.trials]
+        )
+        return result
+
+    def export(self, kind: str, path: str | os.PathLike[str]) -> int:
+        """Write the observed trials in the format of another tool, all or nothing, and return their number.
+
+        Trials that the format cannot hold, such as imported ones with other parameters, are left out with a warning.
+
+        Args:
+            kind: ``t4``, ``kernel_tuner`` (a cache file), ``ktt``, ``baco`` (its CSV of samples) or ``csv`` (a table).
+            path: A file name; one that ends in ``.gz`` is compressed.
+
+        Raises:
+            ValueError: The format is unknown or cannot hold these trials, or no trial is observed.
+            OSError: The file cannot be written.
+        """
+        recording = run_recording(self.trials, self.space.to_dict(), self.options)
+        written = write(recording, path, kind)
+        for note in recording.notes:
+            warnings.warn(f"{Path(path).name}: {note}", BacoWarning, stacklevel=2)
+        return written
+
+    def should_stop(self, rule: StopRule) -> str | None:
+        """Return why the run should end, or None."""
+        return rule.reason(self.history, time.monotonic() - self._run.opened)
