@@ -146,7 +146,11 @@ class ProposalStore:
                 self._filler.start()
 
     def fill(self, size: int) -> None:
-        """Compute the proposals that are missing to a size, all from the present state."""
+        """Add the proposals that are missing to a size."""
+        self.add(*self.compute(size))
+
+    def compute(self, size: int) -> tuple[list[_Stored], bool]:
+        """Return the proposals that are missing to a size, all from the present state, and whether no more exist."""
         # A callback that suggests holds the lock and waits for this thread: then the newest events of other processes
         # are left for the next fill.
         if self._run.lock.acquire(blocking=False):
@@ -159,7 +163,7 @@ class ProposalStore:
         with self._changed:
             stored = list(self._stored)
         if len(stored) >= size:
-            return
+            return [], False
         codes = np.array([each.code for each in stored]).reshape(-1, space.width)
         assumed = replace(state, history=state.history.assume_pending(codes))
         with thread_limit(self._threads, wait=True):
@@ -167,9 +171,13 @@ class ProposalStore:
             rows = space.encode([trial.config for trial in trials])
         basis = {"known": state.mark.number, "ahead": len(stored)}
         new = [_Stored(trial, row, basis) for trial, row in zip(trials, rows, strict=True)]
+        return new, len(stored) + len(new) < size
+
+    def add(self, proposals: Sequence[_Stored], is_exhausted: bool = False) -> None:
+        """Put proposals into the store."""
         with self._changed:
-            self._stored += new
-            self._is_exhausted = len(stored) + len(new) < size
+            self._is_exhausted = is_exhausted
+            self._stored += proposals
             self._changed.notify_all()
 
     def _fill_in_background(self) -> None:
@@ -193,6 +201,8 @@ class ProposalStore:
 
         Enqueued configurations and expired trials do not come from the store.
         """
+        if len(self._stored) >= n:
+            return True
         history = self._run.state.history
         n -= len(history.queue)
         if self._terms.lease is not None:

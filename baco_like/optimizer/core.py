@@ -359,11 +359,13 @@ class Optimizer(RunView):
 
     def _report_skew(self) -> None:
         """Warn if a lease shows that wall clocks disagree; again only if it is more than twice as much."""
-        leases = {trial.lease for trial in self.pending if trial.lease is not None}
-        if self._terms.lease is None or not leases:
+        if self._terms.lease is None:
+            return
+        leases = {id(t.lease): t.lease for t in self.pending if t.lease is not None}
+        if not leases:
             return
         now = read_clocks()
-        skew, text = max(lease.describe_skew(now) for lease in leases)
+        skew, text = max(lease.describe_skew(now) for lease in leases.values())
         if skew > 2 * self._reported_skew:
             self._reported_skew = skew
             warnings.warn(f"{text}; synchronise the clocks (NTP)", BacoWarning, stacklevel=3)

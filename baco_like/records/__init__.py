@@ -2,8 +2,9 @@
 
 from baco_like.records.confirmation import Confirmation, ConfirmationPlan, read_confirmation
 from baco_like.records.direction import Direction, Objective, sign_of
-from baco_like.records.history import History, Noise, StopRule, row_keys
+from baco_like.records.history import History, Noise, StopRule
 from baco_like.records.limits import LIMIT, Limits
+from baco_like.records.pending import row_keys
 from baco_like.records.race import Speedup
 from baco_like.records.reading import outcome_from, outcome_of_exception
 from baco_like.records.trial import FAILURE_WORDS, Observation, Outcome, Proposal, Status, Trial

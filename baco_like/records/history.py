@@ -11,7 +11,6 @@ import math
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Literal, Protocol
 
@@ -22,7 +21,7 @@ from baco_like.exceptions import TrialError
 from baco_like.records.confirmation import CONFIRMATION, ConfirmationPlan
 from baco_like.records.direction import Direction, sign_of
 from baco_like.records.leases import Lease, Moment
-from baco_like.records.pending import PendingTrials
+from baco_like.records.pending import PendingTrials, row_keys
 from baco_like.records.queue import ConfigQueue
 from baco_like.records.trial import Observation, Outcome, Status, Trial
 from baco_like.spaces.space import Space
@@ -34,12 +33,6 @@ _STATUSES = (Status.OK, Status.FAILED, Status.CENSORED)
 
 _LARGEST_SEM = 1e150
 """Standard errors are cut off here, so that their squares stay finite."""
-
-
-def row_keys(codes: Codes) -> list[bytes]:
-    """Return one hashable key per row of codes, (n, w); -0.0 and 0.0 have the same key."""
-    rows = np.ascontiguousarray(codes + 0.0)
-    return [row.tobytes() for row in rows]
 
 
 class _Buffer:
@@ -128,7 +121,6 @@ class History:
         """Return a history with other field values; takes a third of the time of `dataclasses.replace`."""
         other = object.__new__(History)
         vars(other).update(vars(self), **changes)
-        vars(other).pop("_pending_keys", None)  # a cached property of this history
         return other
 
     # Look up ---------------------------------------------------------------------------------------------
@@ -218,13 +210,9 @@ class History:
 
         These are pending and failed configurations and, unless ``noise="repeat"``, all observed ones.
         """
-        pending = self._pending_keys
-        excluded = (key in pending or self._blocks(key, noise) for key in row_keys(codes))
+        is_pending = self._pending.has_code
+        excluded = (is_pending(key) or self._blocks(key, noise) for key in row_keys(codes))
         return np.fromiter(excluded, bool, len(codes))
-
-    @cached_property
-    def _pending_keys(self) -> frozenset[bytes]:
-        return frozenset(row_keys(self.pending_codes))
 
     def _blocks(self, key: bytes, noise: Noise) -> bool:
         """Whether an observation of this configuration forbids another suggestion of it."""
@@ -251,7 +239,7 @@ class History:
     def find_pending(self, code: Array) -> Trial | None:
         """Return the oldest pending trial with this row of codes, (w,), or None."""
         (key,) = row_keys(code[None, :])
-        if key not in self._pending_keys:
+        if not self._pending.has_code(key):
             return None
         rows = zip(self._pending.values(), row_keys(self.pending_codes), strict=True)
         return next(trial for (trial, _), other in rows if other == key)

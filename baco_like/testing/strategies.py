@@ -24,7 +24,7 @@ from baco_like.exceptions import SpaceExhausted
 from baco_like.journal import MemoryJournal
 from baco_like.optimizer import Optimizer
 from baco_like.parameters import Categorical, Integer, Ordinal, Permutation, Real
-from baco_like.records.history import row_keys
+from baco_like.records.pending import row_keys
 from baco_like.records.trial import Observation, Trial
 from baco_like.spaces.space import Space
 from baco_like.strategies.protocol import Problem, Strategy, draws_in_tell
