@@ -24,9 +24,9 @@ def test_a_generator_for_each_observation_is_made_only_for_strategies_that_draw(
         optimizer.observe({"x": x, "y": 3}, float(x))
     made: list[int] = []
 
-    def count(seed: int, purpose: Purpose, index: int = 0) -> object:
+    def count(seed: int, purpose: Purpose, index: int = 0, stream: int | None = None) -> object:
         made.extend([index] if purpose is Purpose.TELL else [])
-        return generator(seed, purpose, index)
+        return generator(seed, purpose, index, stream)
 
     monkeypatch.setattr("baco_like.optimizer.state.generator", count)
     resumed = Optimizer(SPACE, strategy=strategy, storage=MemoryJournal(list(journal.events)))
