@@ -26,6 +26,7 @@ class Purpose(IntEnum):
     CONFIRM = 8
     EXPLAIN = 9
     FALLBACK = 10
+    HOLD = 11
 
 
 def generator(seed: int, purpose: Purpose, index: int = 0, stream: int | None = None) -> Rng:

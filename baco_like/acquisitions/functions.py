@@ -195,12 +195,16 @@ def weight_by_feasibility(score: Score, model: FeasibilityModel, minimum: float)
         return score
 
     def weighted_score(codes: Codes) -> Array:
-        probability = model.probability(codes)
-        clipped = np.clip(score(codes), -LARGEST_SCORE, LARGEST_SCORE)
-        total = clipped + np.log(np.maximum(probability, LEAST_PROBABILITY))
-        return np.where(probability < minimum, total - SETBACK, total)
+        return add_feasibility(score(codes), model.probability(codes), minimum)
 
     return weighted_score
+
+
+def add_feasibility(scores: Array, probability: Array, minimum: float) -> Array:
+    """Return log scores plus the log probabilities of feasibility, all ``(n,)``; see `weight_by_feasibility`."""
+    clipped = np.clip(scores, -LARGEST_SCORE, LARGEST_SCORE)
+    total = clipped + np.log(np.maximum(probability, LEAST_PROBABILITY))
+    return np.where(probability < minimum, total - SETBACK, total)
 
 
 def draw_minimum(rng: Rng, largest: float = 0.5) -> float:
@@ -229,11 +233,15 @@ def weight_by_prior(
         observations: Number of known values; the influence of the prior fades with it.
         strength: The exponent at one observation, piBO's beta.
     """
-    exponent = strength / max(observations, 1)
+    weight = prior_weight(log_prior, observations, strength)
 
     def weighted_score(codes: Codes) -> Array:
-        return np.asarray(
-            score(codes) + exponent * np.logaddexp(log_prior(codes), np.log(PRIOR_FLOOR))
-        )
+        return np.asarray(score(codes) + weight(codes))
 
     return weighted_score
+
+
+def prior_weight(log_prior: Score, observations: int, strength: float) -> Score:
+    """Return the function that `weight_by_prior` adds to a score."""
+    exponent = strength / max(observations, 1)
+    return lambda codes: exponent * np.logaddexp(log_prior(codes), np.log(PRIOR_FLOOR))

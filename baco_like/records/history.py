@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, TypeVar
 
 import numpy as np
+from typing_extensions import override
 
 from baco_like._typing import Array, Codes, Mask
 from baco_like.exceptions import TrialError
@@ -25,6 +26,8 @@ from baco_like.records.pending import PendingTrials, row_keys
 from baco_like.records.queue import ConfigQueue
 from baco_like.records.trial import Observation, Outcome, Status, Trial
 from baco_like.spaces.space import Space
+
+T = TypeVar("T")
 
 Noise = Literal["none", "repeat"]
 """Whether an observed configuration may be suggested again (``repeat``) or not (``none``)."""
@@ -46,6 +49,12 @@ class _Buffer:
         self.codes = np.empty((16, width))
         self.numbers = np.empty((16, 4))  # cost, its lower bound, variance, index of the status
         self.inside = np.empty(16, dtype=np.bool_)
+        self.derived: dict[Hashable, tuple[Hashable, Any]] = {}  # see `History.derive`
+
+    @override
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the derived values out of copies for other processes: they may be large, and are made again."""
+        return {**vars(self), "derived": {}}
 
     def append(self, trial: Observation) -> None:
         n = len(self.trials)
@@ -268,6 +277,29 @@ class History:
             shown = ", ".join(map(str, ids[:10])) + (", ..." if len(ids) > 10 else "")
             pending = f"pending are {shown}" if shown else "no trial is pending"
             raise TrialError(f"trial {trial_id} {state}; {pending}") from None
+
+    def first(self, count: int) -> History:
+        """Return the history as it was after its first ``count`` observations, without pending trials."""
+        return self._with(_length=min(count, self._length), _pending=PendingTrials())
+
+    def derive(self, kind: Hashable, key: Hashable, make: Callable[[], T]) -> T:
+        """Return ``make()``, or the value that it returned last for the same observations and the same key.
+
+        It only saves time: ``make`` must depend on the observations and the arguments alone. The histories of a run
+        share one value for each kind, and another key or number of observations replaces it.
+
+        Args:
+            kind: What the value is.
+            key: What it depends on besides the observations.
+            make: Makes the value.
+        """
+        derived, key = self._buffer.derived, (self._length, key)
+        known = derived.get(kind)
+        if known is None or known[0] != key:
+            known = key, make()
+            derived[kind] = known
+        value: T = known[1]
+        return value
 
     def view_as(self, view: Callable[[Any], Any]) -> History:
         """Return the history as one part of a composed strategy sees it.

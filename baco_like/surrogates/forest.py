@@ -11,8 +11,9 @@ its neighbourhood, and one success does not clear it.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -30,6 +31,11 @@ EVERY = 5
 """After the last failure the forest is grown again after this number of additional successes."""
 
 
+MOST_DRAWN = 2000
+"""Most rows that a tree of the feasibility model is grown from: with 20,000 rows and 200 parameters, growing a forest
+from all of them takes more than a minute."""
+
+
 @dataclass(frozen=True)
 class Growth:
     """Settings of the trees.
@@ -39,12 +45,14 @@ class Growth:
         max_features: Share of the feature columns that each split may choose from.
         min_samples_leaf: Least number of (drawn) rows in a leaf.
         bootstrap: Whether every tree is grown from rows drawn with replacement instead of all rows.
+        most_rows: Most rows that are drawn for a tree.
     """
 
     trees: int = 50
     max_features: float = 0.75
     min_samples_leaf: int = 1
     bootstrap: bool = True
+    most_rows: int = sys.maxsize
 
 
 Tree = Any
@@ -74,7 +82,9 @@ def grow_trees(features: Features, y: Array, growth: Growth, rng: Rng) -> tuple[
     # The settings are valid and the rows finite: checking both for every tree takes as long as growing it.
     with config_context(skip_parameter_validation=True, assume_finite=True):
         for _ in range(growth.trees):
-            drawn = rng.integers(n, size=n) if growth.bootstrap else slice(None)
+            drawn = (
+                rng.integers(n, size=min(n, growth.most_rows)) if growth.bootstrap else slice(None)
+            )
             tree = DecisionTreeRegressor(
                 max_features=growth.max_features,
                 min_samples_leaf=growth.min_samples_leaf,
@@ -170,16 +180,31 @@ class ForestFeasibilityModel:
         space: Gives the features.
         trees: The forest.
         tables: Smoothed share of the rows that ran, in every node of every tree.
+        counts: Number of rows, imaginary ones included, in every node of every tree.
     """
 
     space: Featured
     trees: tuple[Tree, ...]
     tables: list[Array]
+    counts: list[Array]
 
     def probability(self, codes: Codes) -> Array:
         """Return the mean of the trees' shares, ``(n, w)`` -> ``(n,)``."""
         shares = predict_by_tree(self.trees, self.tables, self.space.features(codes))
         return np.asarray(shares.mean(axis=0))
+
+    def add_rows(self, codes: Codes, feasible: Mask) -> ForestFeasibilityModel:
+        """Return the model whose leaves also count these rows, ``(m, w)``, ``(m,)``; the trees do not change."""
+        if not len(codes):
+            return self
+        rows = _single_precision(self.space.features(codes))
+        tables, counts = [], []
+        for tree, table, before in zip(self.trees, self.tables, self.counts, strict=True):
+            leaves, nodes = tree.apply(rows), len(table)
+            counts.append(before + np.bincount(leaves, None, nodes))
+            ran = table * before + np.bincount(leaves, feasible, nodes)
+            tables.append(ran / counts[-1])
+        return replace(self, tables=tables, counts=counts)
 
 
 @dataclass(frozen=True)
@@ -193,7 +218,7 @@ class ForestFeasibility:
         every: See `refit_point`.
     """
 
-    growth: Growth = field(default_factory=Growth)
+    growth: Growth = Growth(most_rows=MOST_DRAWN)
     smoothing: float = 1.0
     every: int = EVERY
 
@@ -209,11 +234,12 @@ class ForestFeasibility:
         trees = _grow_cached(features.tobytes(), len(features), labels.tobytes(), self.growth, seed)
         imaginary = float(labels.mean()) * self.smoothing
         weights = [tree.weighted_n_node_samples for tree in trees]
+        counts = [weight + self.smoothing for weight in weights]
         tables = [
-            (tree.value[:, 0, 0] * weight + imaginary) / (weight + self.smoothing)
-            for tree, weight in zip(trees, weights, strict=True)
+            (tree.value[:, 0, 0] * weight + imaginary) / count
+            for tree, weight, count in zip(trees, weights, counts, strict=True)
         ]
-        return ForestFeasibilityModel(space, trees, tables)
+        return ForestFeasibilityModel(space, trees, tables, counts)
 
 
 def refit_point(feasible: Mask, every: int = EVERY) -> int:

@@ -168,3 +168,24 @@ def test_the_model_is_refitted_only_at_refit_points(labelled):
 def test_refit_points(text, every, expected):
     feasible = np.array([c == "+" for c in text], dtype=bool)
     assert refit_point(feasible, every) == expected
+
+
+def test_rows_added_to_the_leaves_move_the_probability(labelled):
+    codes, feasible = labelled
+    model = ForestFeasibility().fit(SPACE, codes, feasible, 3)
+    at = codes[:1]
+    failed = model.add_rows(np.repeat(at, 3, axis=0), np.zeros(3, dtype=bool))
+    assert failed.probability(at)[0] < model.probability(at)[0]
+    in_turn = model
+    for _ in range(3):
+        in_turn = in_turn.add_rows(at, np.zeros(1, dtype=bool))
+    everywhere = SPACE.feasible.sample(50, rng(5))
+    np.testing.assert_allclose(in_turn.probability(everywhere), failed.probability(everywhere))
+    assert model.add_rows(codes[:0], feasible[:0]) is model
+
+
+def test_the_trees_are_grown_from_a_limited_number_of_rows():
+    codes = SPACE.feasible.sample(60, rng(1))
+    labels = np.arange(60) % 2 == 0
+    model = ForestFeasibility(Growth(most_rows=7)).fit(SPACE, codes, labels, 0)
+    assert {int(tree.weighted_n_node_samples[0]) for tree in model.trees} == {7}

@@ -32,7 +32,15 @@ def best_rows(rows: Codes, scores: Array, n: int, rng: Rng) -> tuple[Codes, Arra
 def best_free_rows(
     rows: Codes, scores: Array, n: int, rng: Rng, is_excluded: IsExcluded
 ) -> tuple[Codes, Array]:
-    """Return the n rows with the highest scores among those that are not excluded, like `best_rows`.
+    """Return the n rows with the highest scores among those that are not excluded, like `best_rows`."""
+    free = best_free_indices(rows, scores, n, rng, is_excluded)
+    return rows[free], scores[free]
+
+
+def best_free_indices(
+    rows: Codes, scores: Array, n: int, rng: Rng, is_excluded: IsExcluded
+) -> Ints:
+    """Return the indices of the rows that `best_free_rows` returns.
 
     Rows are checked for exclusion in the order of their scores until n free rows are known, usually far fewer than all.
     """
@@ -46,8 +54,7 @@ def best_free_rows(
         free = np.concatenate([free, best[~is_excluded(rows[best])]])
         unchecked = np.delete(unchecked, ahead) if len(free) < n else unchecked
         checked *= _GROWTH
-    free = free[:n]
-    return rows[free], scores[free]
+    return free[:n]
 
 
 def best_by_owner(owner: Ints, scores: Array, rng: Rng) -> Ints:

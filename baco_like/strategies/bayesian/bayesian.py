@@ -17,24 +17,35 @@ from typing import Any, ClassVar, NamedTuple, final
 import numpy as np
 
 from baco_like import acquisitions, surrogates
-from baco_like._typing import Array, Codes, Mask, Rng
+from baco_like._typing import Array, Codes, Rng
 from baco_like.acquisitions import AcquisitionFunction, AcquisitionOptimizer
-from baco_like.acquisitions.functions import log_pi
+from baco_like.acquisitions.protocol import Score
 from baco_like.exceptions import StrategyError, TrialError
-from baco_like.records import Direction, History, Observation, Proposal, Status, sign_of
+from baco_like.records import History, Observation, Proposal, Status
 from baco_like.spaces import Space
 from baco_like.spaces.design import uniform
+from baco_like.strategies.bayesian.fitting import (
+    Fitted,
+    last_hyperparameters,
+    model_values,
+    tag_of,
+)
+from baco_like.strategies.bayesian.incremental import (
+    FEW_PENDING,
+    NEEDED,
+    Incremental,
+    has_prior,
+    incumbents,
+    is_incremental,
+    propose,
+)
 from baco_like.strategies.protocol import Prediction, Problem, Proposals, RelatedTask, Strategy
 from baco_like.surrogates import FeasibilityModel, FeasibilitySurrogate
+from baco_like.surrogates.forest import ForestFeasibilityModel
+from baco_like.surrogates.gp.growing import EVERY_COUNT, last_refit
 from baco_like.surrogates.ranking_ensemble import OWN_WEIGHT, RankingEnsemble, Source
 from baco_like.surrogates.registry import create_surrogate
 from baco_like.surrogates.transform import FitScale, Scale, Transform
-
-_NEEDED = 2
-"""Number of successes that the surrogate needs."""
-
-_INCUMBENTS = 5
-"""Number of the best observed configurations from which the acquisition optimizer starts, beside random draws."""
 
 _STEEPEST = 100.0
 """Largest slope; the first values may be almost equal."""
@@ -48,24 +59,6 @@ def plain(space: Space) -> surrogates.Featured:
 def with_quantities(space: Space) -> surrogates.Featured:
     """Return the space with the additional features of `baco_like.spaces.derived_features`."""
     return space.derived_features
-
-
-class _Fitted(NamedTuple):
-    """The models fitted to a history.
-
-    Attributes:
-        data: Training data of the surrogate, on its scale.
-        model: The fitted surrogate.
-        transform: Converts between costs and the model's scale.
-        feasibility: Predicts the probability that a configuration runs.
-        incumbent: The lowest value so far, on the model's scale.
-    """
-
-    data: surrogates.Data
-    model: surrogates.Model
-    transform: Scale
-    feasibility: FeasibilityModel
-    incumbent: float
 
 
 @final
@@ -133,33 +126,56 @@ class Bayesian:
 
         Before the second success they are the uniform draws that are most likely to run.
         """
-        if history.where(Status.OK).sum() < _NEEDED:
+        if history.where(Status.OK).sum() < NEEDED:
             return self._explore(problem, history, state, n, rng)
-        fitted = self._fit(problem.space, history, state, rng)
-        minimum = acquisitions.draw_minimum(rng, self.largest_minimum)
-        search = self.search_of(problem.space)
-        ok = np.flatnonzero(history.where(Status.OK))
-        best = ok[np.argsort(history.costs[ok], kind="stable")[:_INCUMBENTS]]
-        start = history.codes[best]
-        proposals: list[Proposal] = []
         pending = history.pending_codes
-        parameters = problem.space.parameters.values()
-        has_prior = any(getattr(p, "prior", None) is not None for p in parameters)
+        if is_incremental(self, history, len(pending), n):
+            models = Incremental.of(self, problem, history, state, len(pending))
+            if n > 1 or len(pending) > FEW_PENDING or models.is_listed:
+                return propose(models, n, rng)
+            fitted = models.fit()
+        else:
+            fitted = self._fit(problem.space, history, state, rng)
+        minimum = acquisitions.draw_minimum(rng, self.largest_minimum)
+        search, start = self.search_of(problem.space), incumbents(history)
+        proposals: list[Proposal] = []
         for remaining in reversed(range(n)):
             model, incumbent = self._condition_on_pending(problem.space, fitted, pending, rng)
-            score = self.acquisition.bind(model, incumbent, rng)
-            if has_prior:
-                density = problem.space.log_density
-                score = acquisitions.weight_by_prior(score, density, len(history), self.belief)
-            score = acquisitions.weight_by_feasibility(score, fitted.feasibility, minimum)
+            believed = fitted._replace(incumbent=incumbent)
+            score = self.score(problem, history, believed, model, minimum, rng)
             excluded = partial(problem.is_excluded, history)
             rows = search.maximise(score, problem.space, 1, rng, start, excluded)
             if not len(rows):
                 break
-            proposals.append(Proposal(rows[0], _tag(fitted, rows, history.direction)))
+            proposals.append(Proposal(rows[0], tag_of(fitted, rows, history.direction)))
             if remaining:
                 pending, history = np.concatenate([pending, rows]), history.assume_pending(rows)
         return proposals
+
+    def score(
+        self,
+        problem: Problem,
+        history: History,
+        fitted: Fitted,
+        model: surrogates.Model,
+        minimum: float,
+        rng: Rng,
+    ) -> Score:
+        """Return the acquisition function with its weights.
+
+        Args:
+            problem: The problem.
+            history: The history.
+            fitted: The models, with the incumbent.
+            model: The surrogate, possibly conditioned on pending trials.
+            minimum: Least accepted probability of feasibility.
+            rng: Random generator.
+        """
+        score = self.acquisition.bind(model, fitted.incumbent, rng)
+        if has_prior(problem.space):
+            density = problem.space.log_density
+            score = acquisitions.weight_by_prior(score, density, len(history), self.belief)
+        return acquisitions.weight_by_feasibility(score, fitted.feasibility, minimum)
 
     def tell(self, problem: Problem, state: int, observation: Observation, rng: Rng) -> int:
         """Return the state unchanged: the models are fitted to the history."""
@@ -174,7 +190,10 @@ class Bayesian:
             TrialError: Fewer than two trials have succeeded.
         """
         _check_successes(history)
-        fitted = self._fit(problem.space, history, state, rng)
+        if is_incremental(self, history, 0, 1):
+            fitted = Incremental.of(self, problem, history, state, 0).fit()
+        else:
+            fitted = self._fit(problem.space, history, state, rng)
         centre, spread = fitted.model.predict(codes)
         mean, variance = fitted.transform.moments(centre, spread)
         feasible = fitted.feasibility.probability(codes)
@@ -195,27 +214,18 @@ class Bayesian:
         count = space.feasible.count
         return self.scan if count is not None and count <= self.scan_limit else self.search
 
-    def _fit(self, space: Space, history: History, seed: int, rng: Rng) -> _Fitted:
-        ok = history.where(Status.OK)
-        transform = self.scale(history.costs[ok])
-        censored, costs = _impute_bounds(history)
-        seen = ok | censored
-        incumbent = float(transform.forward(costs[seen])[ok[seen]].min())
-        if self.failed_as is not None:
-            failed = history.where(Status.FAILED)
-            # method="higher" returns one of the observed costs.
-            imputed = np.quantile(history.costs[ok], self.failed_as, method="higher")
-            costs = np.where(failed, imputed, costs)
-            seen = seen | failed
-        y = transform.forward(costs[seen])
-        variance = transform.forward_variance(costs[seen], np.nan_to_num(history.variances[seen]))
-        data = surrogates.Data(history.codes[seen], y, variance, censored[seen])
-        model = self._fit_surrogate(space, data, rng, _last_hyperparameters(history))
+    def _fit(self, space: Space, history: History, seed: int, rng: Rng) -> Fitted:
+        values = model_values(history, self.scale, self.failed_as)
+        codes = history.codes[values.rows]
+        data = surrogates.Data(codes, values.y, values.variance, values.censored)
+        model = self._fit_surrogate(space, data, rng, last_hyperparameters(history))
         feasibility = self.fit_feasibility(space, history, seed)
-        return _Fitted(data, model, transform, feasibility, incumbent)
+        return Fitted(
+            data, model, values.transform, feasibility, values.incumbent, len(values.rows)
+        )
 
     def _condition_on_pending(
-        self, space: Space, fitted: _Fitted, pending: Codes, rng: Rng
+        self, space: Space, fitted: Fitted, pending: Codes, rng: Rng
     ) -> tuple[surrogates.Model, float]:
         """Return model and incumbent as if the pending configurations had the costs that the model predicts.
 
@@ -245,7 +255,23 @@ class Bayesian:
         return self.surrogate.fit(self.view(space), data, rng, start)
 
     def fit_feasibility(self, space: Space, history: History, seed: int) -> FeasibilityModel:
-        """Return the model of feasibility, fitted to the observations inside the space."""
+        """Return the model of feasibility, fitted to the observations inside the space.
+
+        Beyond `EVERY_COUNT` observations a forest is grown at the refits of the surrogate; new observations are counted
+        in its leaves.
+        """
+        count = len(history)
+        if isinstance(self.feasibility, surrogates.ForestFeasibility) and count > EVERY_COUNT:
+            anchor = history.first(last_refit(count))
+            grown = anchor.derive(
+                ("feasibility", self), seed, lambda: self._grow_feasibility(space, anchor, seed)
+            )
+            if isinstance(grown, ForestFeasibilityModel):
+                new = np.flatnonzero(history.inside[len(anchor) :]) + len(anchor)
+                return grown.add_rows(history.codes[new], ~history.where(Status.FAILED)[new])
+        return self._grow_feasibility(space, history, seed)
+
+    def _grow_feasibility(self, space: Space, history: History, seed: int) -> FeasibilityModel:
         known = history.inside
         ran = ~history.where(Status.FAILED)[known]
         return self.feasibility.fit(self.view(space), history.codes[known], ran, seed)
@@ -262,47 +288,10 @@ class Bayesian:
 
 def _check_successes(history: History) -> None:
     successes = int(history.where(Status.OK).sum())
-    if successes < _NEEDED:
+    if successes < NEEDED:
         raise TrialError(
-            f"predict needs {_NEEDED} successful trials, there are {successes}; observe more first"
+            f"predict needs {NEEDED} successful trials, there are {successes}; observe more first"
         )
-
-
-def _impute_bounds(history: History) -> tuple[Mask, Array]:
-    """Return which censored trials are modelled, ``(n,)``, and all costs with their bounds, ``(n,)``.
-
-    A bound below the best cost says nothing. A bound above the worst cost is replaced by the worst cost: a time limit
-    of a minute among runs of milliseconds would turn the landscape into a cliff.
-    """
-    costs = history.costs[history.where(Status.OK)]
-    modelled = history.where(Status.CENSORED) & (history.bounds > costs.min())
-    return modelled, np.where(modelled, np.minimum(history.bounds, costs.max()), history.costs)
-
-
-def _last_hyperparameters(history: History) -> Mapping[str, Any] | None:
-    """Return the hyperparameters in the last observation's tag, from which the next fit starts.
-
-    They are in the journal, so a resumed run starts from the same ones.
-    """
-    tag = None if history.last is None else history.last.tag
-    hyperparameters = tag.get("hyperparameters") if isinstance(tag, Mapping) else None
-    return hyperparameters if isinstance(hyperparameters, Mapping) else None
-
-
-def _tag(fitted: _Fitted, row: Codes, direction: Direction) -> dict[str, Any]:
-    """Return the prediction for a proposal, for `Optimizer.why`, and the hyperparameters, for the next fit."""
-    centre, spread = fitted.model.predict(row)
-    mean, variance = fitted.transform.moments(centre, spread)
-    feasible = float(fitted.feasibility.probability(row)[0])
-    below = math.exp(log_pi(centre, spread, fitted.incumbent)[0])
-    return {
-        "phase": "model",
-        "mean": sign_of(direction) * float(mean[0]),
-        "std": float(np.sqrt(variance[0])),
-        "p_feasible": feasible,
-        "p_gain": feasible * below,
-        "hyperparameters": dict(fitted.model.hyperparameters),
-    }
 
 
 class _Sources(NamedTuple):
@@ -350,7 +339,7 @@ class TransferLearning:
         self, problem: Problem, history: History, state: _Sources, n: int, rng: Rng
     ) -> Sequence[Proposal]:
         """Return n proposals; the tags of those that a model has made hold the weights of the tasks."""
-        if history.where(Status.OK).sum() < _NEEDED:
+        if history.where(Status.OK).sum() < NEEDED:
             return self._propose_by_tasks(problem, history, state, n, rng)
         proposals = self._with_ensemble(state, history).ask(problem, history, state.inner, n, rng)
         names = [source.name for source, _ in state.tasks]

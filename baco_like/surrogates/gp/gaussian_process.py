@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from typing_extensions import override
 
-from baco_like._typing import Features, Rng
+from baco_like._typing import Features, Ints, Rng
 from baco_like.surrogates.gp.devices import has_gpu
 from baco_like.surrogates.gp.distances import parameter_distances
 from baco_like.surrogates.gp.fit import (
@@ -22,8 +22,9 @@ from baco_like.surrogates.gp.fit import (
     draw_hyperparameters,
     maximise_evidence,
 )
+from baco_like.surrogates.gp.growing import informative_rows
 from baco_like.surrogates.gp.kernel import MATERN32, MATERN52, Kernel
-from baco_like.surrogates.gp.model import GPModel, fit_imputed
+from baco_like.surrogates.gp.model import GPModel, fit_imputed, fit_posterior
 from baco_like.surrogates.gp.prior import Priors
 from baco_like.surrogates.protocol import Data, Featured, GaussianModel, GaussianSurrogate
 
@@ -68,6 +69,34 @@ class GaussianProcess(GaussianSurrogate):
         evidence = self._evidence(space, features, data, rng)
         fitted = maximise_evidence(evidence, self.effort, rng, start, count)
         return fit_imputed(space, self.kernel, features, data, fitted, self.mean)
+
+    def hold(
+        self,
+        space: Featured,
+        data: Data,
+        rng: Rng,
+        start: Mapping[str, Any] | None = None,
+        most: int = 1500,
+    ) -> tuple[GPModel, Ints]:
+        """Return a model to which `baco_like.surrogates.gp.growing.add_rows` adds rows, and the rows that it uses.
+
+        Censored values count at their bounds until rows are added.
+
+        Args:
+            space: Gives the features.
+            data: The observations.
+            rng: Random generator.
+            start: As for `fit`.
+            most: Maximum number of rows that the model uses, see `informative_rows`.
+        """
+        known = data.rows(chosen_rows(data.y, self.effort.fitted_rows, rng))
+        evidence = self._evidence(space, space.features(known.codes), known, rng)
+        fitted = maximise_evidence(evidence, self.effort, rng, start, len(data.y))
+        features = space.features(data.codes)
+        scales = 1.0 / fitted.lengthscales[np.asarray(space.feature_owner)]
+        rows = informative_rows(data.y, features * scales, most, rng)
+        used = data.rows(rows)
+        return fit_posterior(space, self.kernel, features[rows], used, fitted, self.mean), rows
 
     def fit_draws(self, space: Featured, data: Data, rng: Rng, count: int) -> list[GPModel]:
         """Return models of ``data`` with hyperparameters drawn from their posterior; see `draw_hyperparameters`.

@@ -60,6 +60,7 @@ _PEERS = [
             "random": "random_search",
         },
     ),
+    Peer("auto in batches of 32", "ours", "baco-like", {"strategy": "auto", "batch": 32}),
     *_several(
         "kernel_tuner",
         "kernel_tuner",

@@ -1,0 +1,131 @@
+"""The values that models are fitted to, the fitted models, and the tag of a proposal."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from baco_like import surrogates
+from baco_like._typing import Array, Codes, Ints, Mask
+from baco_like.acquisitions.functions import log_pi
+from baco_like.records import Direction, History, Status, sign_of
+from baco_like.surrogates import FeasibilityModel
+from baco_like.surrogates.transform import FitScale, Scale
+
+
+class ModelValues(NamedTuple):
+    """The values of a history as a surrogate sees them.
+
+    Attributes:
+        rows: Indices of the observations with a value, ``(n,)``.
+        y: Their values on the model's scale, ``(n,)``.
+        variance: Known variances of the values on that scale, ``(n,)``.
+        censored: Whether each value is only a lower bound, ``(n,)``.
+        transform: Converts between costs and the model's scale.
+        incumbent: The lowest value of a success, on the model's scale.
+    """
+
+    rows: Ints
+    y: Array
+    variance: Array
+    censored: Mask
+    transform: Scale
+    incumbent: float
+
+
+class Fitted(NamedTuple):
+    """The models fitted to a history.
+
+    Attributes:
+        data: Training data of the surrogate, on its scale.
+        model: The fitted surrogate.
+        transform: Converts between costs and the model's scale.
+        feasibility: Predicts the probability that a configuration runs.
+        incumbent: The lowest value so far, on the model's scale.
+        observed: Number of observations with a value, of which ``data`` may have only a part.
+    """
+
+    data: surrogates.Data
+    model: surrogates.Model
+    transform: Scale
+    feasibility: FeasibilityModel
+    incumbent: float
+    observed: int
+
+
+def model_values(history: History, scale: FitScale, failed_as: float | None) -> ModelValues:
+    """Return the values of a history with a success; see `Bayesian` for the arguments."""
+    ok = history.where(Status.OK)
+    transform = scale(history.costs[ok])
+    censored, costs = _impute_bounds(history)
+    seen = ok | censored
+    incumbent = float(transform.forward(costs[seen])[ok[seen]].min())
+    if failed_as is not None:
+        failed = history.where(Status.FAILED)
+        # method="higher" returns one of the observed costs.
+        imputed = np.quantile(history.costs[ok], failed_as, method="higher")
+        costs = np.where(failed, imputed, costs)
+        seen = seen | failed
+    y = transform.forward(costs[seen])
+    variance = transform.forward_variance(costs[seen], np.nan_to_num(history.variances[seen]))
+    return ModelValues(np.flatnonzero(seen), y, variance, censored[seen], transform, incumbent)
+
+
+def _impute_bounds(history: History) -> tuple[Mask, Array]:
+    """Return which censored trials are modelled, ``(n,)``, and all costs with their bounds, ``(n,)``.
+
+    A bound below the best cost says nothing. A bound above the worst cost is replaced by the worst cost: a time limit
+    of a minute among runs of milliseconds would turn the landscape into a cliff.
+    """
+    costs = history.costs[history.where(Status.OK)]
+    modelled = history.where(Status.CENSORED) & (history.bounds > costs.min())
+    return modelled, np.where(modelled, np.minimum(history.bounds, costs.max()), history.costs)
+
+
+def last_hyperparameters(history: History) -> Mapping[str, Any] | None:
+    """Return the hyperparameters in the last observation's tag, from which the next fit starts.
+
+    They are in the journal, so a resumed run starts from the same ones.
+    """
+    tag = None if history.last is None else history.last.tag
+    hyperparameters = tag.get("hyperparameters") if isinstance(tag, Mapping) else None
+    return hyperparameters if isinstance(hyperparameters, Mapping) else None
+
+
+def tags(
+    fitted: Fitted, centre: Array, spread: Array, feasible: Array, direction: Direction
+) -> list[dict[str, Any]]:
+    """Return the predictions for n proposals, for `Optimizer.why`, and the hyperparameters, for the next fit.
+
+    Args:
+        fitted: The models.
+        centre: Predicted means on the model's scale, ``(n,)``.
+        spread: Predicted variances on that scale, ``(n,)``.
+        feasible: Probabilities of running, ``(n,)``.
+        direction: Direction of the run.
+    """
+    mean, variance = fitted.transform.moments(centre, spread)
+    below = log_pi(centre, spread, fitted.incumbent)
+    known = getattr(fitted.model, "count", fitted.observed)
+    part = {"model_rows": known, "of": fitted.observed} if known < fitted.observed else {}
+    return [
+        {
+            "phase": "model",
+            "mean": sign_of(direction) * float(mean[i]),
+            "std": float(np.sqrt(variance[i])),
+            "p_feasible": float(feasible[i]),
+            "p_gain": float(feasible[i]) * math.exp(below[i]),
+            **part,
+            "hyperparameters": dict(fitted.model.hyperparameters),
+        }
+        for i in range(len(centre))
+    ]
+
+
+def tag_of(fitted: Fitted, row: Codes, direction: Direction) -> dict[str, Any]:
+    """Return the tag of one proposal, ``(1, w)``."""
+    feasible = fitted.feasibility.probability(row)
+    return tags(fitted, *fitted.model.predict(row), feasible, direction)[0]

@@ -1,0 +1,375 @@
+"""Proposals from one fit for many observations, for batches and while several trials are pending.
+
+The hyperparameters hold between refits (`last_refit`), and new observations become rows of the model. The candidates
+are all feasible configurations if these are few, otherwise the best rows of one search. Each proposal is the best
+candidate if the pending trials and the proposals before it had the costs that the model predicts ("kriging believer":
+Ginsbourger, Le Riche and Carraro 2010), which takes one rank-one update.
+
+All that is kept between calls is a function of the observations (`History.derive`), so a resumed run makes the same
+proposals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from baco_like import acquisitions, surrogates
+from baco_like._random import Purpose, generator
+from baco_like._typing import Array, Codes, Ints, Rng
+from baco_like.acquisitions.functions import add_feasibility, prior_weight
+from baco_like.acquisitions.optimizers.best_rows import best_free_indices, comparable
+from baco_like.records import History, Proposal, Status
+from baco_like.spaces import Space
+from baco_like.strategies.bayesian.fitting import (
+    Fitted,
+    ModelValues,
+    last_hyperparameters,
+    model_values,
+    tags,
+)
+from baco_like.strategies.protocol import Problem
+from baco_like.surrogates.forest import ConstantFeasibility
+from baco_like.surrogates.gp.devices import has_gpu
+from baco_like.surrogates.gp.growing import (
+    EVERY_COUNT,
+    CandidatePosterior,
+    CandidateTable,
+    add_rows,
+    last_refit,
+)
+from baco_like.surrogates.gp.model import GPModel
+
+if TYPE_CHECKING:
+    from baco_like.strategies.bayesian.bayesian import Bayesian
+
+LISTED_ROWS = 1500
+"""Most rows of a model whose candidates are all feasible configurations: their table grows with it."""
+
+SEARCHED_ROWS = 600
+"""Most rows of a model that a search asks for thousands of new candidates: each takes time with its square."""
+
+NEEDED = 2
+"""Number of successes that the surrogate needs."""
+
+INCUMBENTS = 5
+"""Number of the best observed configurations from which the acquisition optimizer starts, beside random draws."""
+
+POOL = 1024
+"""Least number of candidates that one search returns for several proposals."""
+
+FEW_PENDING = 1
+"""With more pending trials than this, or for a batch, the proposals come from one fit and one search."""
+
+
+class GrownModel(NamedTuple):
+    """A model of the observations of a history.
+
+    Attributes:
+        model: The Gaussian process.
+        rows: Indices of the observations that are its rows.
+        covered: Indices of all observations with a value that it knows or has left out.
+    """
+
+    model: GPModel
+    rows: Ints
+    covered: Ints
+
+
+@dataclass(frozen=True)
+class _Predicted:
+    """A model whose predictions for given candidates are known; it passes everything else on."""
+
+    model: GPModel
+    posterior: CandidatePosterior
+
+    @property
+    def hyperparameters(self) -> Mapping[str, Any]:
+        return self.model.hyperparameters
+
+    def predict(self, codes: Codes) -> tuple[Array, Array]:
+        if codes is self.posterior.table.codes:
+            return self.posterior.mean, self.posterior.variance
+        return self.model.predict(codes)
+
+    def draw(self, rng: Rng) -> Callable[[Codes], Array]:
+        return self.model.draw(rng)
+
+
+def is_incremental(strategy: Bayesian, history: History, pending: int, n: int) -> bool:
+    """Return whether the proposals come from a model with held hyperparameters, instead of a new fit for each.
+
+    It takes a Gaussian process in closed form. With more observations than this uses, and if torch finds a GPU, the
+    GPyTorch model is fitted to all of them instead.
+    """
+    surrogate, count = strategy.surrogate, len(history)
+    if not isinstance(surrogate, surrogates.GaussianProcess):
+        return False
+    if n == 1 and pending <= FEW_PENDING and count <= EVERY_COUNT:
+        return False
+    return count <= surrogate.effort.seen_rows or not has_gpu()
+
+
+@dataclass(frozen=True)
+class Incremental:
+    """The models of one call.
+
+    Attributes:
+        strategy: The strategy.
+        problem: The problem.
+        history: The history of the call.
+        seed: Seed of all that is kept between calls.
+        step: Number of observations that share one fit and one search, while many trials are pending.
+    """
+
+    strategy: Bayesian
+    problem: Problem
+    history: History
+    seed: int
+    step: int = 1
+
+    @classmethod
+    def of(
+        cls, strategy: Bayesian, problem: Problem, history: History, seed: int, pending: int
+    ) -> Incremental:
+        """Return the models for a number of pending trials.
+
+        A quarter of the pending trials share a fit, but at most an eighth of the observations: while many are pending,
+        each observation says little more than the others that are about to come.
+        """
+        shared = max(1, min(pending // 4, len(history) // 8))
+        return cls(strategy, problem, history, seed, 1 << (shared.bit_length() - 1))
+
+    @property
+    def is_listed(self) -> bool:
+        """Whether all feasible configurations are candidates."""
+        return isinstance(
+            self.strategy.search_of(self.problem.space), acquisitions.ExhaustiveSearch
+        )
+
+    def fit(self) -> Fitted:
+        """Return the models of all observations."""
+        return self._fitted(self._grow(self._held, self.history))
+
+    def posterior(self, n: int) -> tuple[Fitted, CandidatePosterior]:
+        """Return the models of all observations, and their posterior at the candidates for n proposals."""
+        single = n == 1 and len(self.history.pending_codes) <= FEW_PENDING
+        base, table = self._listed if self.is_listed and single else self._search(n)
+
+        def grow() -> tuple[Fitted, GPModel, CandidateTable]:
+            grown = self._grow(base, self.history)
+            return self._fitted(grown), grown.model, table
+
+        # The same model serves until the next observation. It keeps the table, so that no other one gets its id.
+        key = id(table), self.seed
+        fitted, model, _ = self.history.derive(("grown", self.strategy), key, grow)
+        return fitted, CandidatePosterior(table, model)
+
+    @property
+    def _anchor(self) -> History:
+        """The history at the last refit."""
+        count = len(self.history)
+        anchor = self.history.first(last_refit(count, self.step))
+        has_model = np.count_nonzero(anchor.where(Status.OK)) >= NEEDED
+        return anchor if has_model else self.history.first(count)
+
+    @property
+    def _held(self) -> GrownModel:
+        """The model of the last refit."""
+        anchor, strategy = self._anchor, self.strategy
+        start = last_hyperparameters(anchor)
+        most = LISTED_ROWS if self.is_listed else SEARCHED_ROWS
+
+        def fit() -> GrownModel:
+            values = self._values(anchor)
+            data = surrogates.Data(
+                anchor.codes[values.rows], values.y, values.variance, values.censored
+            )
+            rng = generator(self.seed, Purpose.HOLD, 2 * len(anchor))
+            view = strategy.view(self.problem.space)
+            model, rows = self._surrogate.hold(view, data, rng, start, most)
+            return GrownModel(model, values.rows[rows], values.rows)
+
+        return anchor.derive(("held", strategy), (self.seed, repr(start)), fit)
+
+    @property
+    def _listed(self) -> tuple[GrownModel, CandidateTable]:
+        """The model of the last refit, and its table of all feasible configurations."""
+        anchor, held = self._anchor, self._held
+        rows = self.problem.space.feasible.listed
+
+        def make() -> tuple[GrownModel, CandidateTable]:
+            return held, CandidateTable.of(held.model, rows)
+
+        return anchor.derive(("listed", self.strategy), id(held.model), make)
+
+    def _search(self, n: int) -> tuple[GrownModel, CandidateTable]:
+        """Return a model of most observations, and its table of the best rows of one search."""
+        count, fitted_at = len(self.history), len(self._anchor)
+        history = self.history.first(max(count - count % self.step, fitted_at))
+        wanted = 4 * (n + len(self.history.pending_codes))
+        size = max(POOL, 1 << (wanted - 1).bit_length())
+
+        def search() -> tuple[GrownModel, CandidateTable]:
+            grown = self._grow(self._held, history)
+            fitted = self._fitted(grown, history)
+            rng = generator(self.seed, Purpose.HOLD, 2 * len(history) + 1)
+            excluded = partial(self.problem.is_excluded, history)
+            if self.is_listed:
+                posterior = CandidatePosterior(self._listed[1], grown.model)
+                scored = Scored(self, fitted, posterior, 0.0, rng)
+                best = best_free_indices(posterior.table.codes, scored(), size, rng, excluded)
+                return grown, posterior.freeze(best)
+            space, strategy = self.problem.space, self.strategy
+            score = strategy.score(self.problem, history, fitted, fitted.model, 0.0, rng)
+            search, start = strategy.search_of(space), incumbents(history)
+            rows = search.maximise(score, space, size, rng, start, excluded)
+            return grown, CandidateTable.of(grown.model, rows)
+
+        return history.derive(("search", self.strategy), (self.seed, fitted_at, size), search)
+
+    def _values(self, history: History) -> ModelValues:
+        return model_values(history, self.strategy.scale, self.strategy.failed_as)
+
+    @property
+    def _surrogate(self) -> surrogates.GaussianProcess:
+        assert isinstance(self.strategy.surrogate, surrogates.GaussianProcess)
+        return self.strategy.surrogate
+
+    def _grow(self, base: GrownModel, history: History) -> GrownModel:
+        """Return the model with the observations that ``base`` does not know, and with the present values of all."""
+        values = self._values(history)
+        new = np.setdiff1d(values.rows, base.covered, assume_unique=True)
+        rows = np.concatenate([base.rows, new])
+        at = np.searchsorted(values.rows, rows)
+        model = add_rows(
+            base.model,
+            history.codes[new],
+            values.variance[at[len(base.rows) :]],
+            values.y[at],
+            values.censored[at],
+            self._surrogate.mean,
+        )
+        return GrownModel(model, rows, values.rows)
+
+    def _fitted(self, grown: GrownModel, history: History | None = None) -> Fitted:
+        history = self.history if history is None else history
+        values = self._values(history)
+        at = np.searchsorted(values.rows, grown.rows)
+        data = surrogates.Data(
+            history.codes[grown.rows], values.y[at], values.variance[at], values.censored[at]
+        )
+        feasibility = self.strategy.fit_feasibility(self.problem.space, history, self.seed)
+        count = len(values.rows)
+        return Fitted(data, grown.model, values.transform, feasibility, values.incumbent, count)
+
+
+class Scored:
+    """The weighted acquisition function at the candidates of a posterior.
+
+    Args:
+        models: The models of the call.
+        fitted: The fitted models.
+        posterior: The candidates.
+        minimum: Least accepted probability of feasibility.
+        rng: Random generator of the acquisition function.
+
+    Attributes:
+        incumbent: The value that a candidate must fall below.
+    """
+
+    incumbent: float
+
+    def __init__(
+        self,
+        models: Incremental,
+        fitted: Fitted,
+        posterior: CandidatePosterior,
+        minimum: float,
+        rng: Rng,
+    ) -> None:
+        strategy, space, codes = models.strategy, models.problem.space, posterior.table.codes
+        assert isinstance(fitted.model, GPModel)
+        self.incumbent = fitted.incumbent
+        self._acquisition, self._model = strategy.acquisition, _Predicted(fitted.model, posterior)
+        self._posterior, self._minimum, self._rng = posterior, minimum, rng
+        self._prior: Array | None = None
+        if has_prior(space):
+            weight = prior_weight(space.log_density, len(models.history), strategy.belief)
+            self._prior = weight(codes)
+        self._feasible: Array | None = None
+        if not isinstance(fitted.feasibility, ConstantFeasibility):
+            self._feasible = fitted.feasibility.probability(codes)
+
+    def __call__(self) -> Array:
+        """Return the scores, ``(m,)``."""
+        score = self._acquisition.bind(self._model, self.incumbent, self._rng)
+        scores = comparable(score(self._posterior.table.codes))
+        if self._prior is not None:
+            scores = scores + self._prior
+        if self._feasible is not None:
+            scores = add_feasibility(scores, self._feasible, self._minimum)
+        return scores
+
+    def restrict(self, rows: Ints) -> None:
+        """Keep some candidates only."""
+        self._posterior.restrict(rows)
+        self._prior = None if self._prior is None else self._prior[rows]
+        self._feasible = None if self._feasible is None else self._feasible[rows]
+
+
+def propose(models: Incremental, n: int, rng: Rng) -> list[Proposal]:
+    """Return n proposals from the candidates, fewer if there are no more.
+
+    Args:
+        models: The models of the call.
+        n: Number of proposals.
+        rng: Random generator.
+    """
+    problem, history = models.problem, models.history
+    fitted, posterior = models.posterior(n)
+    minimum = acquisitions.draw_minimum(rng, models.strategy.largest_minimum)
+    scored = Scored(models, fitted, posterior, minimum, rng)
+    mean, variance, pending = posterior.mean, posterior.variance, history.pending_codes
+    if len(pending):
+        believed = posterior.believe(pending)
+        scored.incumbent = min(fitted.incumbent, float(believed.min()))
+    kept = n if n == 1 else max(POOL, 4 * n)
+    excluded = partial(problem.is_excluded, history)
+    rows = best_free_indices(posterior.table.codes, scored(), kept, rng, excluded)
+    scored.restrict(rows)
+    chosen = _choose(scored, posterior, min(n, len(rows)))
+    codes, at = posterior.table.codes[chosen], rows[chosen]
+    feasible = fitted.feasibility.probability(codes)
+    notes = tags(fitted, mean[at], variance[at], feasible, history.direction)
+    return [Proposal(row, note) for row, note in zip(codes, notes, strict=True)]
+
+
+def _choose(scored: Scored, posterior: CandidatePosterior, n: int) -> list[int]:
+    """Return the indices of n candidates, of which the first has the highest score."""
+    chosen: list[int] = [0][:n]
+    taken = np.zeros(len(posterior.mean), dtype=np.bool_)
+    while len(chosen) < n:
+        latest = chosen[-1]
+        taken[latest] = True
+        scored.incumbent = min(scored.incumbent, float(posterior.mean[latest]))
+        posterior.believe_candidate(latest)
+        scores = np.maximum(scored(), np.finfo(float).min)  # above those that are taken
+        chosen.append(int(np.argmax(np.where(taken, -np.inf, scores))))
+    return chosen
+
+
+def incumbents(history: History) -> Codes:
+    """Return the best observed configurations, from which a search starts, ``(m, w)``."""
+    ok = np.flatnonzero(history.where(Status.OK))
+    best = ok[np.argsort(history.costs[ok], kind="stable")[:INCUMBENTS]]
+    return history.codes[best]
+
+
+def has_prior(space: Space) -> bool:
+    """Return whether a parameter has a prior of the user."""
+    return any(getattr(p, "prior", None) is not None for p in space.parameters.values())
