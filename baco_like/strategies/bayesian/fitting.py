@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from baco_like import surrogates
-from baco_like._typing import Array, Codes, Ints, Mask
+from baco_like._typing import Array, Codes, Ints, Mask, Rng
+from baco_like.acquisitions import AcquisitionFunction, AcquisitionOptimizer
 from baco_like.acquisitions.functions import log_pi
+from baco_like.acquisitions.protocol import Score
 from baco_like.records import Direction, History, Status, sign_of
+from baco_like.spaces import Space
+from baco_like.strategies.protocol import Problem
 from baco_like.surrogates import FeasibilityModel
 from baco_like.surrogates.transform import FitScale, Scale
 
@@ -54,6 +58,37 @@ class Fitted(NamedTuple):
     feasibility: FeasibilityModel
     incumbent: float
     observed: int
+
+
+class Recipe(Protocol):
+    """The parts of `Bayesian`, which describes them, that choose among candidates."""
+
+    @property
+    def surrogate(self) -> surrogates.Surrogate | str: ...
+    @property
+    def acquisition(self) -> AcquisitionFunction: ...
+    @property
+    def largest_minimum(self) -> float: ...
+    @property
+    def scale(self) -> FitScale: ...
+    @property
+    def belief(self) -> float: ...
+    @property
+    def view(self) -> Callable[[Space], surrogates.Featured]: ...
+    @property
+    def failed_as(self) -> float | None: ...
+
+    def search_of(self, space: Space) -> AcquisitionOptimizer: ...
+    def fit_feasibility(self, space: Space, history: History, seed: int) -> FeasibilityModel: ...
+    def score(
+        self,
+        problem: Problem,
+        history: History,
+        fitted: Fitted,
+        model: surrogates.Model,
+        minimum: float,
+        rng: Rng,
+    ) -> Score: ...
 
 
 def model_values(history: History, scale: FitScale, failed_as: float | None) -> ModelValues:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from baco_like.spaces import Space
 from baco_like.strategies.bayesian.fitting import (
     Fitted,
     ModelValues,
+    Recipe,
     last_hyperparameters,
     model_values,
     tags,
@@ -43,9 +44,6 @@ from baco_like.surrogates.gp.growing import (
     last_refit,
 )
 from baco_like.surrogates.gp.model import GPModel
-
-if TYPE_CHECKING:
-    from baco_like.strategies.bayesian.bayesian import Bayesian
 
 LISTED_ROWS = 1500
 """Most rows of a model whose candidates are all feasible configurations: their table grows with it."""
@@ -100,7 +98,7 @@ class _Predicted:
         return self.model.draw(rng)
 
 
-def is_incremental(strategy: Bayesian, history: History, pending: int, n: int) -> bool:
+def is_incremental(strategy: Recipe, history: History, pending: int, n: int) -> bool:
     """Return whether the proposals come from a model with held hyperparameters, instead of a new fit for each.
 
     It takes a Gaussian process in closed form. With more observations than this uses, and if torch finds a GPU, the
@@ -126,7 +124,7 @@ class Incremental:
         step: Number of observations that share one fit and one search, while many trials are pending.
     """
 
-    strategy: Bayesian
+    strategy: Recipe
     problem: Problem
     history: History
     seed: int
@@ -134,7 +132,7 @@ class Incremental:
 
     @classmethod
     def of(
-        cls, strategy: Bayesian, problem: Problem, history: History, seed: int, pending: int
+        cls, strategy: Recipe, problem: Problem, history: History, seed: int, pending: int
     ) -> Incremental:
         """Return the models for a number of pending trials.
 
