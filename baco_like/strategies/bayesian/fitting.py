@@ -61,25 +61,42 @@ class Fitted(NamedTuple):
 
 
 class Recipe(Protocol):
-    """The parts of `Bayesian`, which describes them, that choose among candidates."""
+    """The parts of `Bayesian` that choose among candidates; it describes them."""
 
     @property
-    def surrogate(self) -> surrogates.Surrogate | str: ...
-    @property
-    def acquisition(self) -> AcquisitionFunction: ...
-    @property
-    def largest_minimum(self) -> float: ...
-    @property
-    def scale(self) -> FitScale: ...
-    @property
-    def belief(self) -> float: ...
-    @property
-    def view(self) -> Callable[[Space], surrogates.Featured]: ...
-    @property
-    def failed_as(self) -> float | None: ...
+    def surrogate(self) -> surrogates.Surrogate | str:
+        """Models the transformed values."""
 
-    def search_of(self, space: Space) -> AcquisitionOptimizer: ...
-    def fit_feasibility(self, space: Space, history: History, seed: int) -> FeasibilityModel: ...
+    @property
+    def acquisition(self) -> AcquisitionFunction:
+        """Scores candidates by the fitted surrogate."""
+
+    @property
+    def largest_minimum(self) -> float:
+        """Largest minimum probability of feasibility."""
+
+    @property
+    def scale(self) -> FitScale:
+        """Fits the scale on which values are modelled."""
+
+    @property
+    def belief(self) -> float:
+        """Weight of the parameters' priors at one observation."""
+
+    @property
+    def view(self) -> Callable[[Space], surrogates.Featured]:
+        """Selects the features for the models."""
+
+    @property
+    def failed_as(self) -> float | None:
+        """Quantile of the successful costs that is imputed for a failure."""
+
+    def search_of(self, space: Space) -> AcquisitionOptimizer:
+        """Return the acquisition optimizer for a space."""
+
+    def fit_feasibility(self, space: Space, history: History, seed: int) -> FeasibilityModel:
+        """Return the model of feasibility."""
+
     def score(
         self,
         problem: Problem,
@@ -88,7 +105,8 @@ class Recipe(Protocol):
         model: surrogates.Model,
         minimum: float,
         rng: Rng,
-    ) -> Score: ...
+    ) -> Score:
+        """Return the acquisition function with its weights."""
 
 
 def model_values(history: History, scale: FitScale, failed_as: float | None) -> ModelValues:
