@@ -1,5 +1,7 @@
 """Evaluate in parallel: any executor of concurrent.futures works, with a new suggestion for each finished one.
 
+With ahead=4, the next four proposals are computed in the background, so that a free worker gets one at once.
+
 Run it with: python examples/parallel.py [EVALUATIONS]
 """
 
@@ -35,9 +37,8 @@ def evaluate(trial):
 
 def main(evaluations):
     with ThreadPoolExecutor(4) as pool:
-        result = tune(
-            evaluate, space, stop=MaxEvals(evaluations) | MaxTime(120), executor=pool, seed=1
-        )
+        stop = MaxEvals(evaluations) | MaxTime(120)
+        result = tune(evaluate, space, stop=stop, executor=pool, seed=1, ahead=4)
     print(f"ended: {result.reason}; best {result.best_value:.3f} with {result.best_config}")
 
 

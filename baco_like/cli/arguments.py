@@ -96,6 +96,8 @@ def _add_serve(commands: Any) -> None:
     add("--seed", type=_whole(0), default=0, metavar="S", help="the run's only seed")
     add("--strategy", metavar="NAME", help="use this instead of the scenario's")
     add("--journal", type=Path, metavar="FILE", help="keep the run in a journal, or resume it")
+    ahead = "proposals to compute while the client measures (default: 0)"
+    add("--ahead", type=_whole(0), default=0, metavar="N", help=ahead)
     folder = "where the scenario may write besides the current folder; may be repeated"
     add("--allow-dir", type=Path, action="append", default=[], metavar="DIR", help=folder)
     _add_large(add)

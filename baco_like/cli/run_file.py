@@ -78,6 +78,7 @@ class RunFile:
         settings: Settings of the strategy.
         noise: Whether observed configurations may be suggested again.
         threads: Largest number of threads during a suggestion, or None for `Optimizer`'s default.
+        ahead: Number of proposals in store.
         confirmation: How the winner is confirmed, or None.
         control: How often the incumbent is measured again to notice drift.
         warm_start: Sources of earlier results.
@@ -99,6 +100,7 @@ class RunFile:
     settings: Mapping[str, Any] = field(default_factory=dict)
     noise: Noise = "none"
     threads: int | None = None
+    ahead: int = 0
     confirmation: ConfirmationSettings | None = None
     control: ControlSettings = field(default_factory=ControlSettings)
     warm_start: tuple[WarmStart, ...] = ()

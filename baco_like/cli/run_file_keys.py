@@ -118,6 +118,12 @@ OPTIMIZER = (
         "threads [of a suggestion](../default_strategy.md#threads); 0: no limit",
         absent="`BACO_LIKE_THREADS`, or 1",
     ),
+    Key(
+        "ahead",
+        whole(0),
+        "proposals that are computed [ahead of time](../many_workers.md), while configurations are measured; 0: none",
+        default=0,
+    ),
 )
 
 CONFIRMATION = (

@@ -9,4 +9,6 @@ from baco_like.integrations.hypermapper.server import serve_stdio
 
 def run(args: argparse.Namespace) -> None:
     """Serve until the budget is spent or the client ends."""
-    serve_stdio(args.scenario, args.seed, args.strategy, args.journal, args.allow_dir, args.large)
+    options = {"seed": args.seed, "strategy": args.strategy, "journal": args.journal}
+    options |= {"allow_dirs": args.allow_dir, "large": args.large, "ahead": args.ahead}
+    serve_stdio(args.scenario, **options)

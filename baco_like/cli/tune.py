@@ -166,6 +166,7 @@ def _create_optimizer(run_file: RunFile, journal: Path | None, seed: int | None)
         initial=[default] if default is not None else None,
         noise=run_file.noise,
         threads=run_file.threads,
+        ahead=run_file.ahead,
         limits=run_file.limits,
         storage=journal,
         warm_start=run_file.warm_start or None,

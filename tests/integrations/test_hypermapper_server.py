@@ -1,6 +1,7 @@
 """A whole conversation with clients that behave, and with clients that do not; both ends in memory."""
 
 import copy
+import json
 import os
 import random
 from collections import deque
@@ -360,6 +361,16 @@ def test_requests_have_the_batch_size(tmp_path):
     client = Client()
     talk(client, fields(batch_size=3, optimization_iterations=2), tmp_path)
     assert [len(request) for request in client.requests] == [4, 3, 3]
+
+
+def test_proposals_are_computed_while_the_client_measures(tmp_path):
+    client, path = Client(), tmp_path / "run.jsonl"
+    talk(client, fields(optimization_iterations=6), tmp_path, ahead=2, journal=path)
+    assert [len(request) for request in client.requests] == [4, *[1] * 6]
+    assert len(set(client.asked)) == 10
+    events = [json.loads(line) for line in path.read_text().splitlines()]
+    rows = [row for event in events for row in event.get("trials", [])]
+    assert {row["ahead"] for row in rows if row["origin"] == "strategy"} & {1, 2}
 
 
 def test_an_exhausted_space_ends_the_run(tmp_path):

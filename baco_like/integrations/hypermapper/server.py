@@ -28,13 +28,18 @@ from baco_like.strategies import default_settings
 
 def serve_stdio(
     source: Path,
-    seed: int,
+    *,
     strategy: str | None,
-    journal: Path | None,
     allow_dirs: Sequence[Path] = (),
-    large: bool = False,
+    **options: Any,
 ) -> None:
     """Serve a scenario over standard input and output.
+
+    Args:
+        source: The scenario.
+        strategy: As for `serve`.
+        allow_dirs: As for `serve`.
+        options: Further arguments of `serve`.
 
     Raises:
         BacoError: As for `serve` and `read_scenario`; also if ``strategy`` is unknown.
@@ -45,8 +50,7 @@ def serve_stdio(
             default_settings(strategy or scenario.strategy)
         except ValueError as error:
             raise RunFileError(f"--strategy: {error}") from None
-        options: dict[str, Any] = {"seed": seed, "strategy": strategy, "journal": journal}
-        options |= {"allow_dirs": allow_dirs, "large": large}
+        options |= {"strategy": strategy, "allow_dirs": allow_dirs}
         serve(scenario, incoming, outgoing, messages.report_to_stderr, **options)
 
 
@@ -61,6 +65,7 @@ def serve(
     journal: Path | None = None,
     allow_dirs: Sequence[Path] = (),
     large: bool = False,
+    ahead: int = 0,
 ) -> str:
     """Request evaluations from the client until the budget is spent; return the reason of the end.
 
@@ -74,6 +79,7 @@ def serve(
         journal: Also keep the run in this journal; an existing one is resumed, its pending trials first.
         allow_dirs: Folders besides the current one in which the scenario's files may be.
         large: Whether the file to resume from may have more than 64 MiB, unpacked, or 150,000 lines.
+        ahead: Number of proposals that are computed while the client measures; see `Optimizer`.
 
     Raises:
         EvaluatorError: The client has ended, or its reply is invalid.
@@ -90,7 +96,7 @@ def serve(
             raise RunFileError(f"{scenario.resume} is not a file to resume from")
         earlier = read_csv(scenario.resume, scenario.layout, large=large)
     files.check_samples(scenario.output, scenario.layout)
-    _create_optimizer(scenario, seed, None)  # its checks, before anything is written
+    _create_optimizer(scenario, seed, None, 0)  # its checks, before anything is written
     with contextlib.ExitStack() as stack:
         with explain_os_error(RunFileError, "write", scenario.output):
             scenario.output.parent.mkdir(parents=True, exist_ok=True)
@@ -99,7 +105,7 @@ def serve(
         report = stack.enter_context(files.report_to_log(scenario.log, report))
         for note in scenario.notes:
             report(note)
-        optimizer = _create_optimizer(scenario, seed, journal)
+        optimizer = _create_optimizer(scenario, seed, journal, ahead)
         if not optimizer.trials:
             outside = observe_samples(optimizer, *earlier)
             if outside:
@@ -118,7 +124,7 @@ def serve(
     return reason
 
 
-def _create_optimizer(scenario: Scenario, seed: int, journal: Path | None) -> Optimizer:
+def _create_optimizer(scenario: Scenario, seed: int, journal: Path | None, ahead: int) -> Optimizer:
     settings = {"initial": max(1, scenario.design), "design": scenario.sampling}
     supported = default_settings(scenario.strategy)
     return Optimizer(
@@ -131,6 +137,7 @@ def _create_optimizer(scenario: Scenario, seed: int, journal: Path | None) -> Op
         settings={key: value for key, value in settings.items() if key in supported},
         initial=default_points(scenario.space),  # the scenario's notes report an infeasible default
         storage=journal,
+        ahead=ahead,
     )
 
 
