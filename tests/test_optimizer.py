@@ -835,18 +835,30 @@ def test_a_dead_workers_trial_is_offered_again_after_its_lease(space, tmp_path, 
     assert other.suggest().id == 4  # every lease runs anew
 
 
-def test_what_comes_first_counts_and_the_second_is_told_so(space, tmp_path, clock):
+def test_what_comes_first_counts_and_the_second_is_kept(space, tmp_path, clock):
     slow, other = (leased(space, tmp_path / "j") for _ in range(2))
     a, b = slow.suggest(2)
     clock[0] += 61
     assert ids(other.suggest(2)) == [0, 1]
     slow.observe(a, 1.0)  # late, and first
-    with pytest.raises(TrialError, match="trial 0 is already observed"):
-        other.observe(a, 1.5)
+    other.observe(a, 1.5)
     other.observe(b, 2.0)
-    with pytest.raises(TrialError, match="trial 1 is already observed"):
-        slow.observe(b, 2.5)
-    assert [(t.id, t.value) for t in slow.trials] == [(0, 1.0), (1, 2.0)]
+    slow.observe(b, 2.5)
+    for writer in (slow, other):  # two workers had it, so there is no third result
+        with pytest.raises(TrialError, match="trial 0 is already observed"):
+            writer.observe(a, 1.7)
+    results = [(t.id, t.value, t.origin, t.extra) for t in slow.trials]
+    assert results == [
+        (0, 1.0, "strategy", {}),
+        (2, 1.5, "late", {"late": 0}),
+        (1, 2.0, "strategy", {}),
+        (3, 2.5, "late", {"late": 1}),
+    ]
+    resumed = leased(space, tmp_path / "j")
+    assert [(t.id, t.value, t.origin, t.extra) for t in resumed.trials] == results
+    with pytest.raises(TrialError, match="already observed"):
+        resumed.observe(b, 9.0)
+    assert dict(resumed.trials[1]) == dict(a)
 
 
 def test_without_a_lease_nothing_is_offered_again(space, tmp_path, clock):

@@ -22,6 +22,7 @@ from baco_like import (
     Outcome,
     Space,
     SpaceExhausted,
+    Trial,
     TrialError,
 )
 from baco_like.records.leases import Moment
@@ -33,7 +34,10 @@ LEASE = 10
 
 
 class Machine(RuleBasedStateMachine):
-    """The model: pending (with the end of its lease) and observed by id, the queue, and the next id."""
+    """The model: pending (with the end of its lease) and observed by id, the queue, and the next id.
+
+    `late` has the configuration of each trial that another worker may still have, once for each such worker.
+    """
 
     def __init__(self):
         super().__init__()
@@ -48,6 +52,7 @@ class Machine(RuleBasedStateMachine):
         self.opt = Optimizer(SPACE, seed=3, **options)
         self.pending, self.observed, self.queue, self.next_id = {}, {}, [], 0
         self.until = {}
+        self.late = {}
         self.order = []
 
     def teardown(self):
@@ -71,6 +76,8 @@ class Machine(RuleBasedStateMachine):
         again, trials = trials[: len(expired)], trials[len(expired) :]
         assert {t.id: dict(t) for t in again} == {i: self.pending[i] for i in expired}
         self.until.update(dict.fromkeys(expired, self.now + LEASE))
+        for i in expired:
+            self.late.setdefault(i, []).append(self.pending[i])
         n -= len(expired)
         assert len(trials) == min(n, left)
         queued = []
@@ -108,7 +115,27 @@ class Machine(RuleBasedStateMachine):
     def abandon(self, data):
         trial_id = data.draw(st.sampled_from(sorted(self.pending)))
         self.opt.abandon(next(t for t in self.opt.pending if t.id == trial_id), "lost")
-        del self.pending[trial_id]
+        self.late.setdefault(trial_id, []).append(self.pending.pop(trial_id))
+
+    @precondition(lambda self: self.pending)
+    @rule(data=st.data())
+    def renew(self, data):
+        ids = data.draw(st.sets(st.sampled_from(sorted(self.pending)), min_size=1))
+        renewed = self.opt.renew([t for t in self.opt.pending if t.id in ids])
+        assert {t.id for t in renewed} == ids
+        self.until.update(dict.fromkeys(ids, self.now + LEASE))
+
+    @precondition(lambda self: self.late.keys() - self.pending.keys())
+    @rule(data=st.data(), value=VALUES)
+    def observe_late(self, data, value):
+        trial_id = data.draw(st.sampled_from(sorted(self.late.keys() - self.pending.keys())))
+        config = self.late[trial_id].pop()
+        if not self.late[trial_id]:
+            del self.late[trial_id]
+        self.opt.observe(Trial(trial_id, config), value)
+        self.observed[self.next_id] = (config, value, None)
+        self.order.append(self.next_id)
+        self.next_id += 1
 
     @rule(config=st.sampled_from(CONFIGS))
     def enqueue(self, config):
@@ -130,10 +157,10 @@ class Machine(RuleBasedStateMachine):
         self.observed[trial_id] = (config, value, None)
         self.order.append(trial_id)
 
-    @precondition(lambda self: self.observed)
+    @precondition(lambda self: self.observed.keys() - self.late.keys())
     @rule(data=st.data())
     def observe_again(self, data):
-        trial_id = data.draw(st.sampled_from(sorted(self.observed)))
+        trial_id = data.draw(st.sampled_from(sorted(self.observed.keys() - self.late.keys())))
         done = next(t for t in self.opt.trials if t.id == trial_id)
         for refused in (lambda: self.opt.observe(done, 0.0), lambda: self.opt.abandon(done)):
             with pytest.raises(TrialError):

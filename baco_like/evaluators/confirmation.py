@@ -133,12 +133,19 @@ def measure_trial(evaluator: Evaluator, trial: Trial) -> Outcome:
     """
     for _ in range(_MOST_LOST):
         evaluator.submit(trial)
-        outcome = next(o for o in evaluator.wait() if o.trial_id == trial.id)
+        outcome = _wait_for(evaluator, trial.id)
         if outcome.status is not Status.ABANDONED:
             return outcome
     raise EvaluatorError(
         f"the measurement of trial {trial.id} was given up {_MOST_LOST} times: {outcome.message}"
     )
+
+
+def _wait_for(evaluator: Evaluator, trial_id: int) -> Outcome:
+    while True:
+        for outcome in evaluator.wait():
+            if outcome.trial_id == trial_id:
+                return outcome
 
 
 def bypass_caches(evaluator: Evaluator) -> Evaluator:

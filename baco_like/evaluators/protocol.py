@@ -17,13 +17,15 @@ class Evaluator(Protocol):
 
     @property
     def capacity(self) -> int:
-        """Largest number of pending trials, at least 1."""
+        """Largest number of pending trials, at least 1; it may change as workers come and go."""
 
     def submit(self, trial: Trial) -> None:
         """Start (or queue) the evaluation of a trial."""
 
     def wait(self) -> Sequence[Outcome]:
         """Block until at least one outcome exists, and return the outcomes of all finished trials.
+
+        If `capacity` has grown meanwhile, it may return none, so that the caller can submit more trials.
 
         Raises:
             EvaluatorError: No trial is submitted, or the evaluator is broken.
@@ -46,6 +48,14 @@ class Collector(Protocol):
         Args:
             timeout: Seconds to wait for running trials; None to wait for their end.
         """
+
+
+@runtime_checkable
+class LateCollector(Protocol):
+    """Optional method of an evaluator that gives trials up: results that come after all."""
+
+    def take_late(self) -> Sequence[Trial]:
+        """Return trials with outcomes that came after the trial was given up or had another outcome, each once."""
 
 
 @runtime_checkable
@@ -89,6 +99,11 @@ def collect_rest(evaluator: Evaluator, timeout: float | None) -> Sequence[Outcom
     return evaluator.collect(timeout) if isinstance(evaluator, Collector) else ()
 
 
+def take_late(evaluator: Evaluator) -> Sequence[Trial]:
+    """Return the late results of an evaluator; none if it is not a `LateCollector`."""
+    return evaluator.take_late() if isinstance(evaluator, LateCollector) else ()
+
+
 class WrappingEvaluator:
     """Base of evaluators around another one: passes trials on, and converts the outcomes.
 
@@ -109,19 +124,32 @@ class WrappingEvaluator:
 
     def submit(self, trial: Trial) -> None:
         """Pass a trial to the inner evaluator."""
-        self.inner.submit(trial)
-        self._pending[trial.id] = trial
+        self._pending[trial.id] = trial  # first: another thread may be waiting for the outcome
+        try:
+            self.inner.submit(trial)
+        except BaseException:
+            del self._pending[trial.id]
+            raise
 
     def wait(self) -> Sequence[Outcome]:
-        """Return converted outcomes, at least one."""
-        outcomes: Sequence[Outcome] = ()
-        while not outcomes:
-            outcomes = self._convert(self.inner.wait())
-        return outcomes
+        """Return converted outcomes, at least one unless the inner evaluator has returned none."""
+        while True:
+            received = self.inner.wait()
+            outcomes = self._convert(received)
+            if outcomes or not received:
+                return outcomes
 
     def collect(self, timeout: float | None) -> Sequence[Outcome]:
         """Return the outcomes that the inner evaluator has left, converted."""
         return self._convert(collect_rest(self.inner, timeout))
+
+    def take_late(self) -> Sequence[Trial]:
+        """Return the late results of the inner evaluator, converted."""
+        return [
+            trial.with_outcome(self._convert_outcome(trial, trial.outcome))
+            for trial in take_late(self.inner)
+            if trial.outcome is not None
+        ]
 
     def close(self) -> None:
         """Close the inner evaluator."""

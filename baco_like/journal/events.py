@@ -1,7 +1,7 @@
 """The events of a journal, made from trials and outcomes and turned back into them.
 
 A run is the fold of its events, so resuming means reading them again. Events are plain dictionaries with an ``event``
-word: ``opened`` (the header), ``suggested``, ``observed``, ``abandoned``, ``enqueued`` or ``confirming``.
+word: ``opened`` (the header), ``suggested``, ``renewed``, ``observed``, ``abandoned``, ``enqueued`` or ``confirming``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from baco_like.journal.fields import PARTS, check_event
 from baco_like.records.confirmation import ConfirmationPlan
 from baco_like.records.history import History
 from baco_like.records.leases import Lease, Moment
-from baco_like.records.trial import Observation, Outcome, Status, Trial
+from baco_like.records.trial import LATE, Observation, Outcome, Status, Trial
 from baco_like.spaces.space import Space
 
 SCHEMA = 2
@@ -172,6 +172,11 @@ def suggested_event(
     }
 
 
+def renewed_event(ids: Sequence[int], lease: Lease) -> Event:
+    """Return the event of a sign of life: the workers of these pending trials are alive, and have a new lease."""
+    return {"event": "renewed", "ids": list(ids), **_lease_fields(lease)}
+
+
 def _lease_fields(lease: Lease | None) -> dict[str, Any]:
     if lease is None:
         return {}
@@ -208,7 +213,7 @@ def outcome_row(trial: Trial, outcome: Outcome) -> dict[str, Any]:
         if value not in (None, (), "", {}):
             row[name] = dict(value) if isinstance(value, Mapping) else value
     row["config"] = dict(trial.config)
-    if trial.origin in ("told", "imported"):
+    if trial.origin in ("told", "imported", LATE):
         row["origin"] = trial.origin
     return row
 
@@ -284,6 +289,9 @@ def apply(
             return _apply_suggested(event, history, codes), ()
         case "observed":
             return _apply_observed(event, history, codes)
+        case "renewed":
+            lease = _read_lease(event)
+            return history.renew_leases(event["ids"], event["until"], lease, again=False), ()
         case "abandoned":
             return history.abandon(event["id"]), ()
         case "enqueued":

@@ -111,6 +111,11 @@ _EVENTS: Mapping[str, Mapping[str, Field]] = {
         "at": _POSITIVE.optional(),  # Unix seconds
     },
     "observed": {"outcomes": _OBJECTS, "at": _POSITIVE.optional()},
+    "renewed": {
+        "ids": Field(_list_of(_is_count), "a list of whole numbers from 0"),
+        "until": _POSITIVE,
+        "lease": Field(_is_lease, "seconds, and boot with uptime or neither"),
+    },
     "abandoned": {"id": _COUNT, "reason": _TEXT.optional()},
     "enqueued": {"configs": _OBJECTS},
     "confirming": {
@@ -163,7 +168,7 @@ _OUTCOME: Mapping[str, Field] = {
     "status": _one_of("ok", "failed", "censored"),
     **{name: field.optional() for name, field in PARTS.items()},
     "config": _OBJECT.optional(),  # some journals of other writers have it for unsuggested trials only
-    "origin": _one_of("told", "imported").optional(),
+    "origin": _one_of("told", "imported", "late").optional(),
 }
 """The fields of a row of an ``observed`` event."""
 

@@ -280,6 +280,10 @@ class _Adapter:
                         rows.append(row)
                 if rows:
                     yield {**event, "outcomes": rows}
+            case "renewed":
+                ids = [i for i in event["ids"] if i in self.pending]
+                if ids:
+                    yield {**event, "ids": ids}
             case "abandoned":
                 if self._is_pending(event["id"], f"event {number}", "dropped"):
                     self.pending.remove(event["id"])

@@ -13,9 +13,11 @@ from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, overload
 
+from typing_extensions import override
+
 from baco_like._checks import whole_number
 from baco_like._threads import resolve_threads, thread_limit
-from baco_like.exceptions import BacoWarning, ConfigError, FailureWarning, TrialError
+from baco_like.exceptions import ConfigError, FailureWarning, TrialError
 from baco_like.journal import Journal, JsonlJournal, Options
 from baco_like.journal.events import (
     abandoned_event,
@@ -23,6 +25,7 @@ from baco_like.journal.events import (
     enqueued_event,
 )
 from baco_like.optimizer.ahead import ProposalStore
+from baco_like.optimizer.leasing import Leasing
 from baco_like.optimizer.observing import build_completion, build_observation
 from baco_like.optimizer.setup import (
     Config,
@@ -40,7 +43,6 @@ from baco_like.optimizer.setup import (
 )
 from baco_like.optimizer.state import Draft, JournaledState, OptimizerState
 from baco_like.optimizer.suggesting import Terms, build_single_suggestion, build_suggestion
-from baco_like.optimizer.view import RunView
 from baco_like.optimizer.warm_start import warm_starts
 from baco_like.records import (
     ConfirmationPlan,
@@ -49,14 +51,14 @@ from baco_like.records import (
     Outcome,
     Trial,
 )
-from baco_like.records.leases import read_clocks
+from baco_like.records.leases import Moment, read_clocks
 from baco_like.spaces.space import Space
 from baco_like.strategies.protocol import Strategy
 
 Callback = Callable[["Optimizer", Trial], None]
 
 
-class Optimizer(RunView):
+class Optimizer(Leasing):
     """Suggests configurations and learns from their outcomes.
 
     It holds a history and the strategy's state, both values, and replaces them together. Every change is checked, then
@@ -79,10 +81,11 @@ class Optimizer(RunView):
             They are read once and kept in the journal, so resuming does not need the source.
         callbacks: Called with the optimizer and each trial after it is observed.
         context: What else the values depend on, as JSON values by name; a journal with another context is refused.
-        lease: Seconds, longer than any evaluation, on the clock that counts since the boot of the machine; only between
-            machines, on the wall clock. A trial that is not reported by then, because its worker died, is
-            suggested again with the same number. The first reported outcome counts; a second one is refused. None:
-            trials stay pending until they are observed or abandoned.
+        lease: Seconds, longer than any evaluation unless `heartbeat` extends it, on the clock that counts since the
+            boot of the machine; only between machines, on the wall clock. A trial that is not reported by then, because
+            its worker died, is suggested again with the same number. The first reported outcome counts. A later one
+            of the other worker is kept as a further measurement, with the origin ``late``. None: trials stay pending
+            until they are observed or abandoned.
         threads: Largest number of threads that NumPy, SciPy, scikit-learn and PyTorch may use while they compute a
             suggestion or a prediction; 0 sets no limit. Default: the environment variable ``BACO_LIKE_THREADS``, or 1.
         limits: Conditions on the metrics of outcomes, such as ``["size <= 40000"]``. An outcome beyond a limit is
@@ -105,7 +108,6 @@ class Optimizer(RunView):
         JournalError: The journal is damaged, or was written with another space or other options.
     """
 
-    _reported_skew = 0.0
     _announcer: tuple[int, int] | None = None
     """The process and thread that calls the callbacks; another one than the present was lost in a fork."""
 
@@ -326,7 +328,8 @@ class Optimizer(RunView):
             imported: The configuration may lie outside the space; then it is kept but not modelled.
 
         Raises:
-            TrialError: The trial is not pending or comes from another run; the lists differ in length; a mapping lacks
+            TrialError: The trial is not pending, and no worker may still have it (it was suggested again after its
+                lease, or abandoned); or it comes from another run; the lists differ in length; a mapping lacks
                 the objective or a metric that a limit reads; the value of one trial is a list of mappings; both a value
                 and a failure are given; the failure word is empty; the bound is not a finite number, or the run
                 maximises; or ``extra`` is not a mapping.
@@ -357,19 +360,6 @@ class Optimizer(RunView):
             raise TrialError(f"abandon takes a trial that was suggested, not {trial!r:.80}")
         self._commit(lambda state: Draft(abandoned_event(trial.id, reason)))
 
-    def _report_skew(self) -> None:
-        """Warn if a lease shows that wall clocks disagree; again only if it is more than twice as much."""
-        if self._terms.lease is None:
-            return
-        leases = {id(t.lease): t.lease for t in self.pending if t.lease is not None}
-        if not leases:
-            return
-        now = read_clocks()
-        skew, text = max(lease.describe_skew(now) for lease in leases.values())
-        if skew > 2 * self._reported_skew:
-            self._reported_skew = skew
-            warnings.warn(f"{text}; synchronise the clocks (NTP)", BacoWarning, stacklevel=3)
-
     def refresh(self) -> None:
         """Apply the events that other writers have added to the journal; all recording methods do so by themselves."""
         with self._run.lock:
@@ -390,12 +380,18 @@ class Optimizer(RunView):
         with nullcontext() if self._callbacks else self._run.grouped():
             yield
 
-    def _commit(self, make: Callable[[OptimizerState], Draft]) -> Draft:
+    @override
+    def _now(self) -> Moment:
+        return read_clocks()
+
+    @override
+    def _commit(self, make: Callable[[OptimizerState], Draft], *, announce: bool = True) -> Draft:
         with self._run.lock, thread_limit(self._threads):
             draft = self._run.commit(make)
         self._run.confirm()  # without the lock: threads share the wait for the disk
-        with self._run.lock:
-            self._announce()  # callbacks are the user's code and use all threads
+        if announce:
+            with self._run.lock:
+                self._announce()  # callbacks are the user's code and use all threads
         for outcome in draft.outcomes:
             if (
                 outcome.problem

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from baco_like.journal.events import outcome_row
 from baco_like.optimizer.setup import Config, encode_feasible
 from baco_like.optimizer.state import Draft, OptimizerState
 from baco_like.records import History, Outcome, Trial, outcome_from
+from baco_like.records.trial import LATE
 
 
 def build_observation(
@@ -51,8 +53,50 @@ def build_observation(
         outcome_from(known.id, single_value, state.options.objective, **details)
         for known, single_value in zip(trials, values, strict=True)
     ]
+    outcomes = [
+        _name_first(outcome, subject) if known.origin == LATE else outcome
+        for outcome, known, subject in zip(outcomes, trials, subjects, strict=True)
+    ]
     outcomes = [state.options.judge(outcome) for outcome in outcomes]
     return _draft(history, trials, outcomes, np.concatenate(codes) if codes else None)
+
+
+def build_late_results(state: OptimizerState, results: Sequence[Trial]) -> Draft:
+    """Return the ``observed`` event for results of trials that need not be pending any more.
+
+    The result of a pending trial completes it. Any other one becomes a further result of its configuration, with a new
+    number and the origin ``late``.
+
+    Raises:
+        TrialError: A trial has no outcome, or a metric is missing that a limit reads.
+        ConfigError: A configuration does not belong to the space.
+    """
+    history = state.history
+    trials: list[Trial] = []
+    outcomes: list[Outcome] = []
+    codes: list[Codes] = []
+    for result in results:
+        if result.outcome is None:
+            raise TrialError(f"trial {result.id} has no outcome to record")
+        outcome, known = result.outcome, history.pending.get(result.id)
+        if known is None or known in trials:
+            known, code = _late_trial(history, result, history.next_id + len(codes))
+            codes.append(code)
+            outcome = _name_first(replace(outcome, trial_id=known.id), result)
+        trials.append(known)
+        outcomes.append(state.options.judge(outcome))
+    return _draft(history, trials, outcomes, np.concatenate(codes) if codes else None)
+
+
+def _late_trial(history: History, trial: Trial, new_id: int) -> tuple[Trial, Codes]:
+    """Return the trial of a further result of a configuration, with its codes, (1, w)."""
+    config, code = encode_feasible(history.space, trial.config)
+    return Trial(new_id, config, None, LATE), code
+
+
+def _name_first(outcome: Outcome, trial: Any) -> Outcome:
+    """Return a late outcome with the number of the trial that it belongs to."""
+    return replace(outcome, extra={**outcome.extra, LATE: trial.id})
 
 
 def build_completion(state: OptimizerState, outcomes: Sequence[Outcome]) -> Draft:
@@ -84,6 +128,8 @@ def _resolve(
 ) -> tuple[Trial, Codes | None]:
     """Return the trial that is observed; for one that was not suggested also its codes, (1, w)."""
     if isinstance(subject, Trial):
+        if history.expects_late(subject):
+            return _late_trial(history, subject, new_id)
         trial = history.get_pending(subject.id)
         if dict(trial.config) != dict(subject.config):
             raise TrialError(

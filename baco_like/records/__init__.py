@@ -8,6 +8,7 @@ from baco_like.records.pending import row_keys
 from baco_like.records.race import Speedup
 from baco_like.records.reading import outcome_from, outcome_of_exception
 from baco_like.records.trial import FAILURE_WORDS, Observation, Outcome, Proposal, Status, Trial
+from baco_like.records.workers import Utilisation, read_utilisation
 
 __all__ = [
     "FAILURE_WORDS",
@@ -26,9 +27,11 @@ __all__ = [
     "Status",
     "StopRule",
     "Trial",
+    "Utilisation",
     "outcome_from",
     "outcome_of_exception",
     "read_confirmation",
+    "read_utilisation",
     "row_keys",
     "sign_of",
 ]

@@ -22,9 +22,9 @@ from baco_like.exceptions import TrialError
 from baco_like.records.confirmation import CONFIRMATION, ConfirmationPlan
 from baco_like.records.direction import Direction, sign_of
 from baco_like.records.leases import Lease, Moment
-from baco_like.records.pending import PendingTrials, row_keys
+from baco_like.records.pending import PendingTrials, TrialRows, row_keys
 from baco_like.records.queue import ConfigQueue
-from baco_like.records.trial import Observation, Outcome, Status, Trial
+from baco_like.records.trial import LATE, Observation, Outcome, Status, Trial
 from baco_like.spaces.space import Space
 
 T = TypeVar("T")
@@ -120,6 +120,7 @@ class History:
     _buffer: _Buffer = field(default_factory=lambda: _Buffer(0), repr=False)
     _pending: PendingTrials = field(default_factory=PendingTrials, repr=False)
     _view: Callable[[Any], Any] | None = field(default=None, repr=False)
+    _late: TrialRows[tuple[Trial, int]] = field(default_factory=TrialRows, repr=False)
 
     @classmethod
     def start(cls, space: Space, direction: Direction = "minimize") -> History:
@@ -337,18 +338,55 @@ class History:
         until: float | None,
         lease: Lease | None = None,
         worker: str | None = None,
+        *,
+        again: bool = True,
     ) -> History:
         """Return the history in which a worker has a new lease of these trials, until ``until`` (Unix seconds).
+
+        Args:
+            ids: The trials.
+            until: When the lease expires.
+            lease: The same on two clocks.
+            worker: Name of the worker.
+            again: Whether another worker gets the trials; their first worker may still report a late result. False: the
+                same worker keeps them.
 
         Raises:
             TrialError: A trial is not pending.
         """
         rows = {i: self._pending_row(i) for i in ids}
         renewed = {
-            i: (replace(trial, until=until, lease=lease, worker=worker), code)
+            i: (
+                replace(trial, until=until, lease=lease, worker=worker if again else trial.worker),
+                code,
+            )
             for i, (trial, code) in rows.items()
         }
-        return self._with(_pending=self._pending.add(renewed))
+        history = self._with(_pending=self._pending.add(renewed))
+        return history._expect_late(trial for trial, _ in rows.values()) if again else history
+
+    def expects_late(self, trial: Trial) -> bool:
+        """Whether a worker may still have this trial, which is finished or was abandoned."""
+        known = self._late.get(trial.id)
+        return (
+            known is not None
+            and trial.id not in self._pending
+            and dict(known[0].config) == dict(trial.config)
+        )
+
+    def _expect_late(self, trials: Iterable[Trial]) -> History:
+        """Return the history in which one more late result may come of each of these trials."""
+        rows = {t.id: (t, self._late.get(t.id, (t, 0))[1] + 1) for t in trials}
+        return self._with(_late=self._late.add(rows))
+
+    def _receive_late(self, ids: Iterable[Any]) -> History:
+        """Return the history after one late result of each of these trials; ids that are unknown are ignored."""
+        late = self._late
+        for i in ids:
+            if type(i) is int and i in late:
+                trial, number = late[i]
+                late = late.add({i: (trial, number - 1)}) if number > 1 else late.remove([i])
+        return self._with(_late=late)
 
     def complete(
         self,
@@ -388,6 +426,9 @@ class History:
             _length=len(buffer.trials),
             next_id=max([self.next_id, *(i + 1 for i in unsuggested)]),
         )
+        late = [o.extra.get(LATE) for o in observations.values() if o.origin == LATE]
+        if late:
+            history = history._receive_late(late)
         return history, tuple(observations.values())
 
     def add_warm_start(self, trials: Sequence[Trial]) -> tuple[History, tuple[Observation, ...]]:
@@ -419,11 +460,13 @@ class History:
     def abandon(self, trial_id: int) -> History:
         """Return the history in which this trial is no longer pending; its id is not used again.
 
+        Its worker may still report a late result.
+
         Raises:
             TrialError: It is not pending.
         """
-        self._pending_row(trial_id)
-        return self._with(_pending=self._pending.remove([trial_id]))
+        trial, _ = self._pending_row(trial_id)
+        return self._with(_pending=self._pending.remove([trial_id]))._expect_late([trial])
 
     def enqueue(self, configs: Sequence[Mapping[str, Any]]) -> History:
         """Return the history with these configurations at the end of the queue."""

@@ -1,19 +1,22 @@
-"""Pending trials as an immutable mapping that is changed in little time, however many trials are pending."""
+"""Rows by trial as an immutable mapping that is changed in little time, however many rows there are."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
-from typing_extensions import override
+from typing_extensions import Self, override
 
 from baco_like._typing import Array, Codes
 from baco_like.records.trial import Trial
 
 PendingRow = tuple[Trial, Array]
 """A pending trial and its row of codes, (w,)."""
+
+Row = TypeVar("Row")
 
 _CHUNK = 256
 """Ids that share a dictionary. A change copies one of these and the outer one: a copy of all makes a run quadratic."""
@@ -35,14 +38,16 @@ def row_keys(codes: Codes) -> list[bytes]:
 
 
 @dataclass(frozen=True)
-class PendingTrials(Mapping[int, PendingRow]):
-    """Pending trials by id, in the order in which they were added. Every change returns a new mapping."""
+class TrialRows(Mapping[int, Row]):
+    """Rows by the id of a trial, in the order in which they were added. Every change returns a new mapping."""
 
-    _chunks: Mapping[int, _Chunk] = field(default_factory=dict)
+    _chunks: Mapping[int, Any] = field(default_factory=dict)
+    _make_chunk: ClassVar[Any] = dict
 
     @override
-    def __getitem__(self, trial_id: int) -> PendingRow:
-        return self._chunks[trial_id // _CHUNK][trial_id]
+    def __getitem__(self, trial_id: int) -> Row:
+        row: Row = self._chunks[trial_id // _CHUNK][trial_id]
+        return row
 
     @override
     def __iter__(self) -> Iterator[int]:
@@ -53,21 +58,17 @@ class PendingTrials(Mapping[int, PendingRow]):
     def __len__(self) -> int:
         return sum(map(len, self._chunks.values()))
 
-    def has_code(self, key: bytes) -> bool:
-        """Whether a trial has the row of codes with this key of `row_keys`."""
-        return any(key in chunk.keys_of_codes for chunk in self._chunks.values())
-
-    def add(self, rows: Mapping[int, PendingRow]) -> PendingTrials:
+    def add(self, rows: Mapping[int, Row]) -> Self:
         """Return the mapping with more trials, or with other rows of the same trials."""
-        parts: dict[int, dict[int, PendingRow]] = {}
+        parts: dict[int, dict[int, Row]] = {}
         for trial_id, row in rows.items():
             parts.setdefault(trial_id // _CHUNK, {})[trial_id] = row
         chunks = dict(self._chunks)
         for number, part in parts.items():
-            chunks[number] = _Chunk({**chunks.get(number, {}), **part})
-        return PendingTrials(chunks)
+            chunks[number] = self._make_chunk({**chunks.get(number, {}), **part})
+        return type(self)(chunks)
 
-    def remove(self, trial_ids: Iterable[int]) -> PendingTrials:
+    def remove(self, trial_ids: Iterable[int]) -> Self:
         """Return the mapping without these trials; ids that are not in it are ignored."""
         parts: dict[int, set[int]] = {}
         for trial_id in trial_ids:
@@ -76,7 +77,17 @@ class PendingTrials(Mapping[int, PendingRow]):
         for number, part in parts.items():
             if number in chunks:
                 rest = {i: r for i, r in chunks[number].items() if i not in part}
-                chunks[number] = _Chunk(rest)
+                chunks[number] = self._make_chunk(rest)
                 if not chunks[number]:
                     del chunks[number]
-        return PendingTrials(chunks)
+        return type(self)(chunks)
+
+
+class PendingTrials(TrialRows[PendingRow]):
+    """Pending trials by id."""
+
+    _make_chunk = _Chunk
+
+    def has_code(self, key: bytes) -> bool:
+        """Whether a trial has the row of codes with this key of `row_keys`."""
+        return any(key in chunk.keys_of_codes for chunk in self._chunks.values())

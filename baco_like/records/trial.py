@@ -35,6 +35,10 @@ The word ``limit`` is not among them: the program ran, but a metric is beyond a 
 JsonObject = Mapping[str, Any]
 """JSON values by name."""
 
+LATE = "late"
+"""Origin of a result that came after its trial was abandoned, or finished by another worker. Also the key in
+`Outcome.extra` of the number of that trial."""
+
 STOPPED, SLOW = "stopped", "slow"
 """Key in `Outcome.extra` of a censored outcome, and its value if the evaluation was clearly slower than the best."""
 
@@ -201,7 +205,8 @@ class Trial(Mapping[str, Any]):
         tag: The strategy's own note; the strategy gets it back with the observation.
         origin: ``strategy``, ``fill`` (uniform draw), ``enqueued``, ``told`` (observed without a suggestion),
             ``imported`` (the same, and possibly outside the space), ``warm`` (from a warm start), ``confirmation`` or
-            ``control`` (both: measured again).
+            ``control`` (both: measured again), or ``late`` (a further result of a trial that was finished by another
+            worker or abandoned; ``extra["late"]`` is its number).
         outcome: The outcome, or None while pending.
         until: When the worker's lease expires (Unix seconds), or None. After that the trial is suggested again; the
             first reported outcome counts.

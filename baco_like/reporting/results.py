@@ -214,6 +214,8 @@ def end_section(facts: RunFacts) -> Section:
         answer = f"{outlook}."
     if runners := facts.view.find_runner():
         done += f"; process {', '.join(map(str, runners))} is still tuning"
+    if facts.summary.utilisation is not None:
+        done += f"; {facts.summary.utilisation.describe()}"
     codes = history.codes[history.inside]
     distinct = len(np.unique(codes, axis=0)) if len(codes) else 0
     size = facts.space.feasible_size if facts.has_constraints else None

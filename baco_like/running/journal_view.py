@@ -227,6 +227,8 @@ def _status(view: JournalView) -> str:
         + f"; failures: {in_words(summary.failures) or 'none'}"
         + (f"; censored: {in_words(summary.censored)}" if summary.censored else ""),
     ]
+    if summary.utilisation is not None:
+        lines.append(summary.utilisation.describe())
     lines += _result_lines(summary)
     noise = read_noise(history)
     if noise is not None:

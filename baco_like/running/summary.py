@@ -22,7 +22,9 @@ from baco_like.records import (
     Speedup,
     Status,
     Trial,
+    Utilisation,
     read_confirmation,
+    read_utilisation,
     sign_of,
 )
 from baco_like.records.confirmation import CONFIRMATION
@@ -64,6 +66,7 @@ class Summary:
         prior_weights: Weight of each related task in the last suggestion of a model.
         confirmation: The repeated measurements of the best trials and the default, or None.
         drift: One sentence for each change of the machine during the run.
+        utilisation: How busy the workers were, or None if no outcome names its worker.
     """
 
     objective: Objective
@@ -76,6 +79,7 @@ class Summary:
     prior_weights: Mapping[str, float] = field(default_factory=dict)
     confirmation: Confirmation | None = None
     drift: tuple[str, ...] = ()
+    utilisation: Utilisation | None = None
 
     def with_confirmation(self, confirmation: Confirmation) -> Summary:
         """Return the summary with the recommended candidate as the best trial and the default's new measurements."""
@@ -150,6 +154,7 @@ def summarise(history: History, objective: Objective, threshold: float = 0.05) -
         dict(Counter(censoring(trial) for trial in history.trials if is_censored(trial))),
         _prior_weights(history.trials),
         drift=tuple(read_drift(history, threshold).describe()),
+        utilisation=read_utilisation(history),
     )
 
 
@@ -201,6 +206,8 @@ def format_summary(summary: Summary) -> str:
     lines = [lines[0], rule, *lines[1 : n + 1], *same, rule, *lines[n + 1 :]]
     failures += f"; {censored}" if censored else ""
     total = f"\n{summary.evaluations} evaluations; failures: {failures}"
+    if summary.utilisation is not None:
+        total += f"; {summary.utilisation.describe()}"
     return "\n".join([*lines, *_verdict(summary), total, *_useless_priors(summary)])
 
 
@@ -347,6 +354,7 @@ def write_best(
         "prior_weights": dict(summary.prior_weights),
         "seed": seed,
         "drift": list(summary.drift),
+        **_utilisation_entries(summary.utilisation),
         "is_default": summary.is_default_best,
         **_confirmation_entries(confirmation, summary.confirmed_speedup),
         "confirmation": [
@@ -363,6 +371,12 @@ def write_best(
         ],
     }
     path.write_text(json.dumps(content, indent=2) + "\n")
+
+
+def _utilisation_entries(utilisation: Utilisation | None) -> dict[str, Any]:
+    if utilisation is None:
+        return {}
+    return {"workers": utilisation.workers, "idle": utilisation.idle}
 
 
 def _confirmation_entries(

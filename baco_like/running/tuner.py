@@ -21,7 +21,7 @@ from baco_like.evaluators import (
     StagedEvaluator,
     unwrap,
 )
-from baco_like.evaluators.protocol import recall_history
+from baco_like.evaluators.protocol import recall_history, take_late
 from baco_like.exceptions import FailureWarning, SpaceExhausted
 from baco_like.journal import Journal
 from baco_like.optimizer import Callback, Optimizer
@@ -311,8 +311,11 @@ def run_locked(
     if isinstance(inner, StagedEvaluator):
         judge = optimizer.options.judge
         inner.is_accepted = lambda outcome: judge(outcome, strict=False).value is not None
+    has_leases = optimizer.lease is not None
+    signs = optimizer.heartbeat(running.list_trials) if has_leases else contextlib.nullcontext()
     try:
-        return _loop(running, stop, control or ControlSettings())
+        with signs:
+            return _loop(running, stop, control or ControlSettings())
     except BaseException as error:
         running.record_finished(None if isinstance(error, Exception) else 0.0)
         raise
@@ -332,6 +335,7 @@ class _RunningTrials:
         progress: Shows them, unless it is None.
         trials: The submitted trials, by number.
         outcomes: Finished outcomes that are not recorded yet.
+        late: Results that came after their trials were given up or had other results, not recorded yet.
     """
 
     optimizer: Optimizer
@@ -339,6 +343,16 @@ class _RunningTrials:
     progress: Progress | None
     trials: dict[int, Trial] = field(default_factory=dict)
     outcomes: list[Outcome] = field(default_factory=list)
+    late: list[Trial] = field(default_factory=list)
+
+    def list_trials(self) -> list[Trial]:
+        """Return the trials that are submitted now; another thread may call it."""
+        return list(self.trials.values())
+
+    def wait(self) -> None:
+        """Wait for outcomes."""
+        self.outcomes += self.evaluator.wait()
+        self.late += take_late(self.evaluator)
 
     def submit(self, trials: Iterable[Trial]) -> None:
         for trial in trials:
@@ -351,8 +365,10 @@ class _RunningTrials:
         """Record the outcomes; they stay in ``outcomes`` until they are on the disk."""
         outcomes = self._unbounded_outcomes()
         observed = [o for o in outcomes if o.status is not Status.ABANDONED]
-        if observed:
-            self.optimizer.complete(observed)
+        # Another optimizer of the same journal may have finished a trial whose lease had expired.
+        results = [self.trials[o.trial_id].with_outcome(o) for o in observed]
+        if results or self.late:
+            self.optimizer.complete_late([*results, *self.late])
         for outcome in outcomes:
             if outcome.status is Status.ABANDONED:
                 self.optimizer.abandon(self.trials.pop(outcome.trial_id), outcome.message)
@@ -396,7 +412,7 @@ def _loop(running: _RunningTrials, stop: StopRule, control: ControlSettings) -> 
                 checked_failures = checked_failures or _check_first_failures(optimizer.history)
                 free = running.evaluator.capacity - len(running.trials)
                 trials, exhausted = _next_trials(optimizer, stop, waiting, free, control)
-        running.outcomes = []
+        running.outcomes, running.late = [], []
         running.submit(trials)
         waiting = waiting[len(trials) :]
         if not running.trials:
@@ -404,7 +420,7 @@ def _loop(running: _RunningTrials, stop: StopRule, control: ControlSettings) -> 
                 "the space is exhausted" if exhausted else reason or "nothing more may be started"
             )
         if not (has_store and trials):  # the store may hold fewer proposals than workers are free
-            running.outcomes += running.evaluator.wait()
+            running.wait()
 
 
 def _next_trials(

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import sys
+import threading
 import warnings
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from baco_like import Optimizer, Space
+from baco_like import Optimizer, Outcome, Space, Trial, TrialError
 from baco_like.exceptions import BacoWarning, JournalError
 from baco_like.journal import MemoryJournal
+from baco_like.journal.repair import repair
 from baco_like.records import leases
 from baco_like.records.leases import Lease, Moment, read_clocks
 
@@ -188,3 +190,107 @@ def test_the_boot_is_that_of_the_machine_now_also_in_a_restored_container(
     assert after.boot == "other"
     assert after.uptime is not None
     assert before.uptime + 999 < after.uptime < before.uptime + 1099
+
+
+# Signs of life and late results ----------------------------------------------------------------------------------
+
+
+def test_a_sign_of_life_extends_a_lease(tmp_path: Path, clocks: Clocks) -> None:
+    worker = opened(tmp_path / "j")
+    trial = worker.suggest()
+    clocks.advance(50)
+    (renewed,) = worker.renew(trial)
+    assert (renewed.id, renewed.lease) == (trial.id, Lease(60.0, clocks()))
+    clocks.advance(50)
+    other = opened(tmp_path / "j")
+    assert other.pending[0].lease == renewed.lease
+    assert other.suggest().id == 1
+    clocks.advance(10)
+    assert other.suggest().id == trial.id  # there was no further sign of life
+
+
+def test_a_sign_of_life_says_which_trials_are_still_pending(tmp_path: Path, clocks: Clocks) -> None:
+    worker, other = opened(tmp_path / "j"), opened(tmp_path / "j")
+    first, second = worker.suggest(2)
+    clocks.advance(61)
+    other.observe(other.suggest(), 1.0)
+    assert [trial.id for trial in worker.renew([first, second])] == [1]
+    worker.observe(first, 2.0)  # both workers had it
+    other.abandon(second)
+    assert worker.renew([first, second]) == []
+    worker.observe(second, 3.0)
+    found = [(t.value, t.origin, t.extra.get("late")) for t in worker.trials]
+    assert found == [(1.0, "strategy", None), (2.0, "late", 0), (3.0, "late", 1)]
+    with pytest.raises(TrialError, match="trial 1 was abandoned"):
+        worker.observe(second, 4.0)
+
+
+def test_a_late_result_of_another_run_is_refused(tmp_path: Path, clocks: Clocks) -> None:
+    run = opened(tmp_path / "j")
+    trial = run.suggest()
+    run.abandon(trial)
+    other = next(config for config in SPACE.sample(4, seed=0) if config != dict(trial.config))
+    with pytest.raises(TrialError, match="trial 0 was abandoned"):
+        run.observe(Trial(trial.id, other), 1.0)
+
+
+def test_late_results_are_recorded_whatever_became_of_their_trials(clocks: Clocks) -> None:
+    run = opened(MemoryJournal())
+    done, given_up, pending = run.suggest(3)
+    run.observe(done, 1.0)
+    run.abandon(given_up)
+    late = [
+        trial.with_outcome(Outcome.success(trial.id, (float(trial.id + 5),)))
+        for trial in (done, given_up, pending, pending)
+    ]
+    run.complete_late(late)
+    found = [(t.value, t.origin, dict(t.config)) for t in run.trials[1:]]
+    assert found == [
+        (5.0, "late", dict(done.config)),
+        (6.0, "late", dict(given_up.config)),
+        (7.0, "strategy", dict(pending.config)),
+        (7.0, "late", dict(pending.config)),
+    ]
+    with pytest.raises(TrialError, match="no outcome"):
+        run.complete_late([done])
+    assert len(opened(run.journal).trials) == 5
+
+
+def test_the_heartbeat_extends_leases_while_its_block_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("baco_like.optimizer.leasing._BEATS", 1000)
+    run = opened(MemoryJournal())
+    trial = run.suggest()
+    assert trial.lease is not None
+
+    def count_renewals() -> int:
+        return sum(event["event"] == "renewed" for event in run.journal.events)  # type: ignore[attr-defined]
+
+    with run.heartbeat(trial):
+        while count_renewals() < 2:
+            threading.Event().wait(0.01)
+    ended = count_renewals()
+    lease = run.pending[0].lease
+    assert lease is not None
+    assert lease.start.uptime is not None
+    assert trial.lease.start.uptime is not None
+    assert lease.start.uptime > trial.lease.start.uptime
+    threading.Event().wait(0.1)
+    assert count_renewals() == ended
+
+
+def test_without_leases_there_are_no_signs_of_life() -> None:
+    run = opened(MemoryJournal(), None)
+    trial = run.suggest()
+    with pytest.raises(ValueError, match="no leases"):
+        run.renew(trial)
+    with pytest.raises(ValueError, match="no leases"), run.heartbeat(trial):
+        pass
+
+
+def test_a_repair_keeps_signs_of_life(tmp_path: Path, clocks: Clocks) -> None:
+    run = opened(tmp_path / "j")
+    trial = run.suggest()
+    clocks.advance(30)
+    run.renew(trial)
+    repair(tmp_path / "j", tmp_path / "k")
+    assert opened(tmp_path / "k").pending[0].lease == run.pending[0].lease

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from typing_extensions import override
@@ -23,18 +24,19 @@ from baco_like._forks import renew_lock_in_child
 from baco_like.evaluators.executors.futures import (
     FuturesEvaluator,
     SubmitsCalls,
+    WorkerCount,
     call_in_worker,
     check_outcome,
-    count_workers,
     is_lost,
     without_tag,
 )
+from baco_like.evaluators.executors.heartbeats import Heartbeats, beat
 from baco_like.evaluators.protocol import Evaluator
 from baco_like.exceptions import EvaluatorError
 from baco_like.records.trial import Outcome, Status, Trial
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Attempt:
     """A trial that a worker evaluates, for the ``number``-th time."""
 
@@ -43,6 +45,10 @@ class _Attempt:
     future: Any
     deadline: float
 
+    @property
+    def name(self) -> str:
+        return f"{self.trial.id}-{self.number}"
+
     def cancel(self) -> bool:
         return bool(self.future.cancel())
 
@@ -50,21 +56,28 @@ class _Attempt:
 class ExecutorEvaluator(FuturesEvaluator):
     """Evaluates trials with the workers of an executor; each worker has its own evaluator.
 
-    Each trial is sent separately, and returns when it is done. A trial whose worker is lost, or that has not returned
-    when its lease ends, is sent again. The first answer counts and later ones are dropped. After ``attempts`` losses
-    the trial is given up: its outcome has the status ``ABANDONED``, and its configuration may be suggested again. If
-    such a configuration is lost once more it is a failure (``runtime``), so that a configuration that ends its workers
-    is not tried forever.
+    Each trial is sent separately, and returns when it is done. A trial whose worker is lost, or whose lease ends, is
+    sent again, and the first answer counts. After ``attempts`` losses the trial is given up: its outcome has the status
+    ``ABANDONED``, and its configuration may be suggested again. If such a configuration is lost once more it is a
+    failure (``runtime``), so that a configuration that ends its workers is not tried forever. Answers that come after
+    that, or after another answer, are kept for `take_late`.
+
+    Workers may come and go: the number of pending trials follows the number of workers, unless ``capacity`` is given.
 
     Args:
         make: Makes a worker's evaluator; called in the worker, once per thread. It is sent there, so for processes
             and other machines it must be a function of a module, or a `functools.partial` of one.
         executor: An executor of `concurrent.futures`, Dask (``client.get_executor()``) or mpi4py
-            (``MPIPoolExecutor``), a `ProcessLanes` or a `RayExecutor`. It is not shut down.
-        capacity: Largest number of pending trials; by default the number of workers.
-        lease: Seconds until a trial counts as lost, longer than any evaluation with the wait for a worker. None: a
-            trial is lost only if the executor reports it.
+            (``MPIPoolExecutor``), a `ProcessLanes`, a `RayExecutor` or a `SubmititExecutor`. It is not shut down.
+        capacity: Largest number of pending trials; by default the number of workers, plus ``ahead``.
+        lease: Seconds until a trial counts as lost, longer than any evaluation with the wait for a worker. With
+            ``heartbeats``: seconds without a sign of life, whatever an evaluation takes. None: a trial is lost only if
+            the executor reports it.
         attempts: Largest number of times that a trial is sent.
+        ahead: Number of trials that wait beside those that are evaluated, so that a worker that is done need not wait
+            for the next suggestion. Suggestions then know fewer results.
+        heartbeats: A folder that this process and all workers can write. A worker gives a sign of life there three
+            times per lease while it evaluates, which extends the lease. A trial that no worker has begun is not lost.
     """
 
     def __init__(
@@ -75,20 +88,38 @@ class ExecutorEvaluator(FuturesEvaluator):
         capacity: int | None = None,
         lease: float | None = None,
         attempts: int = 3,
+        ahead: int = 0,
+        heartbeats: str | os.PathLike[str] | None = None,
     ) -> None:
         if lease is not None and not lease > 0:
             raise EvaluatorError(f"lease = {lease}: expected seconds above 0, or None")
+        ahead = whole_number("ahead", ahead, 0, EvaluatorError)
         if capacity is not None:
             capacity = whole_number("capacity", capacity, 1, EvaluatorError)
-        super().__init__(count_workers(executor) if capacity is None else capacity)
+            if ahead:
+                raise EvaluatorError(
+                    f"capacity = {capacity} and ahead = {ahead}: give only one of them"
+                )
+        if heartbeats is not None and lease is None:
+            raise EvaluatorError(
+                f"heartbeats = {os.fspath(heartbeats)!r} extend a lease; give lease = seconds too"
+            )
+        super().__init__(WorkerCount(executor, ahead) if capacity is None else capacity)
         self._make, self._executor = make, executor
         self._lease = lease
         self._max_attempts = whole_number("attempts", attempts, 1, EvaluatorError)
         self._token = secrets.token_hex(8)
+        self._heartbeats = (
+            None
+            if heartbeats is None or lease is None
+            else Heartbeats(Path(heartbeats), self._token, lease)
+        )
         # Finished calls: trial number, attempt, future. The executor's threads only put; all else is done by the
         # thread that calls `wait`, so that no other attribute needs a lock.
         self._finished: queue.SimpleQueue[tuple[int, int, Any]] = queue.SimpleQueue()
         self._given_up: list[dict[str, Any]] = []
+        self._sent_again: dict[int, Trial] = {}  # more than one answer may come
+        self._late: list[Trial] = []
 
     def submit(self, trial: Trial) -> None:
         """Send a trial to a worker.
@@ -106,13 +137,24 @@ class ExecutorEvaluator(FuturesEvaluator):
         super().close()
         # Running calls still put their results into the former queue.
         self._finished = queue.SimpleQueue()
+        self._sent_again.clear()
+        self._late.clear()
         release(self._token)
+        if self._heartbeats is not None:
+            self._heartbeats.close()
+
+    def take_late(self) -> list[Trial]:
+        """Return trials with outcomes that came after the trial was given up or another answer had come, once."""
+        late, self._late = self._late, []
+        return late
 
     def _send(self, trial: Trial, number: int) -> None:
+        signs = None
+        if self._heartbeats is not None:
+            signs = self._heartbeats.prepare(f"{trial.id}-{number}")
+        call = (call_in_worker, os.getpid(), self._token, evaluate, self._token, self._make)
         try:
-            future = self._executor.submit(
-                call_in_worker, os.getpid(), evaluate, self._token, self._make, trial
-            )
+            future = self._executor.submit(*call, signs, trial)
         except (BrokenExecutor, RuntimeError) as error:
             raise EvaluatorError(
                 f"the executor accepts no more calls ({error}); ProcessLanes survives the death of a worker"
@@ -135,10 +177,8 @@ class ExecutorEvaluator(FuturesEvaluator):
                 outcomes.append(self._read(*self._finished.get_nowait()))
         except queue.Empty:
             pass
-        late = [each for each in self._pending.values() if each.deadline <= time.monotonic()]
-        outcomes += [
-            self._handle_loss(each, f"no answer within {self._lease:g} s") for each in late
-        ]
+        expired = [each for each in self._pending.values() if each.deadline <= time.monotonic()]
+        outcomes += [self._handle_end_of_lease(each) for each in expired]
         return [outcome for outcome in outcomes if outcome is not None]
 
     def _read(self, trial_id: int, number: int, future: Any) -> Outcome | None:
@@ -149,9 +189,12 @@ class ExecutorEvaluator(FuturesEvaluator):
             number: Number of the attempt.
             future: The finished future of this attempt.
         """
+        if self._heartbeats is not None:
+            self._heartbeats.forget(f"{trial_id}-{number}")
         attempt = self._pending.get(trial_id)
-        if attempt is None:
-            return None  # another attempt was faster, or the trial was cancelled
+        if attempt is None:  # another attempt was faster, or the trial was given up or cancelled
+            self._keep_late(trial_id, future)
+            return None
         try:
             outcome = check_outcome(trial_id, future.result())
         except BaseException as error:  # also a KeyboardInterrupt in a worker
@@ -169,10 +212,28 @@ class ExecutorEvaluator(FuturesEvaluator):
             attempt.cancel()  # a late answer of an earlier attempt counts, too
         return outcome
 
+    def _keep_late(self, trial_id: int, future: Any) -> None:
+        """Keep the answer of a call whose trial is not pending any more, unless it is an error."""
+        trial = self._sent_again.get(trial_id)
+        if trial is None or future.cancelled() or future.exception() is not None:
+            return
+        self._late.append(trial.with_outcome(check_outcome(trial_id, future.result())))
+
+    def _handle_end_of_lease(self, attempt: _Attempt) -> Outcome | None:
+        assert self._lease is not None
+        if self._heartbeats is not None and self._heartbeats.is_alive(attempt.name):
+            attempt.deadline = time.monotonic() + self._lease
+            return None
+        # On a cluster, `cancel` would also drop the result of a call that is running, which may still come.
+        if not getattr(self._executor, "cancels_running", hasattr(self._executor, "_client")):
+            attempt.cancel()
+        sign = "answer" if self._heartbeats is None else "sign of life"
+        return self._handle_loss(attempt, f"no {sign} within {self._lease:g} s")
+
     def _handle_loss(self, attempt: _Attempt, reason: str) -> Outcome | None:
         """Send a trial again, or return the outcome of a trial that is given up."""
-        attempt.cancel()
         trial, config = attempt.trial, dict(attempt.trial.config)
+        self._sent_again[trial.id] = trial
         was_given_up = config in self._given_up
         if attempt.number < self._max_attempts and not was_given_up:
             try:
@@ -199,14 +260,22 @@ _evaluators: dict[tuple[int, str, int], Evaluator] = {}
 parent; the process number keeps it from using evaluators whose threads and pipes belong to the parent."""
 
 
-def evaluate(token: str, make: Callable[[], Evaluator], trial: Trial) -> Outcome:
+def evaluate(
+    token: str, make: Callable[[], Evaluator], signs: tuple[str, float] | None, trial: Trial
+) -> Outcome:
     """Evaluate a trial with this thread's evaluator, which the first call makes.
 
     Args:
         token: Identifies the owner, an `ExecutorEvaluator`; each owner has its own evaluators.
         make: Makes the evaluator.
+        signs: File and interval of the signs of life, or None.
         trial: The trial.
     """
+    with contextlib.nullcontext() if signs is None else beat(*signs):
+        return _evaluate(token, make, trial)
+
+
+def _evaluate(token: str, make: Callable[[], Evaluator], trial: Trial) -> Outcome:
     key = (os.getpid(), token, threading.get_ident())
     if key not in _evaluators:
         made = make()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import concurrent.futures
 import multiprocessing
 import os
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -14,6 +15,7 @@ from typing import Any, Protocol
 
 from baco_like.exceptions import EvaluatorError
 from baco_like.records import Outcome, Trial
+from baco_like.records.workers import WORKER, worker_record
 
 _WAIT_SLICE = 0.5
 """Seconds of one wait. Python handles a Ctrl-C that arrives just before a wait only after it."""
@@ -23,6 +25,9 @@ _POLL_INTERVAL = 0.01
 
 _STOP_INTERVAL = 0.02
 """Seconds between two calls of ``stop`` while calls are still running."""
+
+_RECOUNT_INTERVAL = 1.0
+"""Seconds between two questions to a cluster for the number of its workers."""
 
 
 class SubmitsCalls(Protocol):
@@ -36,17 +41,41 @@ _watching: set[int] = set()
 """The process that ends with its parent; after a fork it is the parent's number, so the child starts its own watch."""
 
 
-def call_in_worker(owner: int, call: Callable[..., Any], *args: Any) -> Any:
+def call_in_worker(owner: int, session: str, call: Callable[..., Any], *args: Any) -> Any:
     """Call a function in a worker, which from then on ends when the process ``owner`` ends.
 
-    Workers of a process pool outlive a run that was killed: they wait for calls that never come.
+    Workers of a process pool outlive a run that was killed: they wait for calls that never come. An outcome also gets
+    the name of the worker and the time of the evaluation.
+
+    Args:
+        owner: The process of the run.
+        session: Identifies the evaluator that sends the call.
+        call: The function.
+        args: Its arguments.
     """
     parent = multiprocessing.parent_process()
     if parent is not None and parent.pid == owner and os.getpid() not in _watching:
         _watching.clear()
         _watching.add(os.getpid())
         threading.Thread(target=_exit_after, args=(parent.sentinel,), daemon=True).start()
-    return call(*args)
+    start, clock = time.time(), time.perf_counter()
+    outcome = call(*args)
+    if not isinstance(outcome, Outcome):
+        return outcome
+    record = worker_record(_worker_name(), session, start, time.perf_counter() - clock)
+    return replace(outcome, extra={**outcome.extra, WORKER: record})
+
+
+_thread_numbers: dict[tuple[int, int], int] = {}
+"""By process and thread: the number of a thread that evaluates, in order of the first calls."""
+
+
+def _worker_name() -> str:
+    """Return host and process of this worker, and the number of the thread if several evaluate."""
+    process = os.getpid()
+    known = sum(number == process for number, _ in list(_thread_numbers))
+    number = _thread_numbers.setdefault((process, threading.get_ident()), known)
+    return f"{socket.gethostname()}:{process}" + (f".{number}" if number else "")
 
 
 def _exit_after(sentinel: int) -> None:
@@ -56,14 +85,37 @@ def _exit_after(sentinel: int) -> None:
 
 
 def count_workers(executor: Any) -> int:
-    """Return the number of an executor's workers, of a Dask cluster's cores, or of this machine's CPUs."""
+    """Return the number of an executor's workers, of a Dask cluster's cores, or of this machine's CPUs.
+
+    A Dask cluster whose workers have not arrived yet counts as one worker.
+    """
     for name in ("_max_workers", "num_workers"):
         count = getattr(executor, name, None)
         if isinstance(count, int) and count > 0:
             return count
     client: Any = getattr(executor, "_client", None)  # an executor of Dask
-    cores = sum(client.ncores().values()) if hasattr(client, "ncores") else 0
-    return cores or os.cpu_count() or 1
+    if hasattr(client, "ncores"):
+        return max(1, int(sum(client.ncores().values())))
+    return os.cpu_count() or 1
+
+
+class WorkerCount:
+    """The number of an executor's workers, which may come and go; a cluster is asked once a second.
+
+    Args:
+        executor: The executor.
+        ahead: A number to add.
+    """
+
+    def __init__(self, executor: Any, ahead: int = 0) -> None:
+        self._executor, self._ahead = executor, ahead
+        self._count, self._asked = count_workers(executor), time.monotonic()
+
+    def __call__(self) -> int:
+        """Return the number."""
+        if time.monotonic() - self._asked >= _RECOUNT_INTERVAL:
+            self._count, self._asked = count_workers(self._executor), time.monotonic()
+        return self._count + self._ahead
 
 
 def without_tag(trial: Trial) -> Trial:
@@ -103,16 +155,28 @@ class FuturesEvaluator:
     Subclasses define ``submit``, which puts a future (or an object with its methods) into ``_pending``.
 
     Args:
-        capacity: Largest number of pending trials.
+        capacity: Largest number of pending trials, or a function that returns it.
     """
 
-    def __init__(self, capacity: int) -> None:
-        self.capacity = capacity
+    def __init__(self, capacity: int | Callable[[], int]) -> None:
+        self._capacity = capacity
+        self._known = self._count()  # the caller has read this number last
         self._pending: dict[int, Any] = {}  # futures by trial number
         self._error: BaseException | None = None  # raised by the next call of `submit` or `wait`
 
+    @property
+    def capacity(self) -> int:
+        """Largest number of pending trials; it changes as workers come and go, unless it was given."""
+        self._known = self._count()
+        return self._known
+
+    def _count(self) -> int:
+        return self._capacity() if callable(self._capacity) else self._capacity
+
     def wait(self) -> Sequence[Outcome]:
         """Block until at least one trial is done; outcomes come in the order of trial numbers.
+
+        It returns no outcome if workers have come meanwhile, so that they get trials at once.
 
         Raises:
             EvaluatorError: Nothing was submitted, the executor has lost a worker or accepts no more calls, or a
@@ -128,6 +192,8 @@ class FuturesEvaluator:
             outcomes = self._receive(_WAIT_SLICE)
             if not outcomes:
                 self._raise_pending_error()
+                if self._count() > self._known:
+                    return []
         return sorted(outcomes, key=lambda outcome: outcome.trial_id)
 
     def collect(self, timeout: float | None) -> Sequence[Outcome]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import os
+import secrets
 import subprocess
 import time
 from collections import deque
@@ -18,8 +19,8 @@ from baco_like._checks import whole_number
 from baco_like.evaluators.executors.futures import (
     FuturesEvaluator,
     SubmitsCalls,
+    WorkerCount,
     call_in_worker,
-    count_workers,
     lost_worker,
     without_tag,
 )
@@ -215,8 +216,11 @@ class FunctionEvaluator(FuturesEvaluator):
         self._call = FunctionCall(fn, objective, tuple(failures), repeats, retries)
         self._executor = executor
         self._queue: deque[Trial] = deque()
-        workers = 1 if executor is None else count_workers(executor)
-        super().__init__(workers if max_pending is None else max_pending)
+        self._session = secrets.token_hex(4)
+        if max_pending is None and executor is not None:
+            super().__init__(WorkerCount(executor))
+        else:
+            super().__init__(max_pending or 1)
 
     def submit(self, trial: Trial) -> None:
         """Start the evaluation, or queue it if there is no executor.
@@ -231,7 +235,7 @@ class FunctionEvaluator(FuturesEvaluator):
             return
         try:
             self._pending[trial.id] = self._executor.submit(
-                call_in_worker, os.getpid(), self._call, without_tag(trial)
+                call_in_worker, os.getpid(), self._session, self._call, without_tag(trial)
             )
         except concurrent.futures.BrokenExecutor as error:
             raise lost_worker(error) from error

@@ -39,8 +39,8 @@ class RepeatedEvaluator(WrappingEvaluator):
     @override
     def submit(self, trial: Trial) -> None:
         """Start the first evaluation of a trial."""
+        self._series[trial.id] = []  # first: another thread may be waiting for the outcome
         super().submit(trial)
-        self._series[trial.id] = []
 
     @override
     def collect(self, timeout: float | None) -> Sequence[Outcome]:

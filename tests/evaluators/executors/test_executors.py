@@ -23,9 +23,19 @@ import executor_targets
 import pytest
 
 from baco_like import EvaluatorError, MaxEvals, Optimizer, Outcome, Space, Status, Trial, run
-from baco_like.evaluators import Evaluator, ExecutorEvaluator, LostWorker, ProcessLanes, RayExecutor
+from baco_like.evaluators import (
+    CheckedEvaluator,
+    Evaluator,
+    ExecutorEvaluator,
+    LostWorker,
+    ProcessLanes,
+    RayExecutor,
+)
 from baco_like.evaluators.executors.futures import count_workers, is_lost
+from baco_like.evaluators.executors.heartbeats import beat
 from baco_like.exceptions import MissingExtra
+from baco_like.records import Utilisation, read_utilisation
+from baco_like.records.workers import worker_record
 
 # The same results ------------------------------------------------------------------------------------------------
 
@@ -360,8 +370,181 @@ def test_an_abandoned_trial_is_no_longer_pending_and_may_come_again() -> None:
     assert optimizer.pending == []
 
 
+# Late results, signs of life, workers that come and go -------------------------------------------------------------
+
+
+def test_answers_after_the_end_are_kept() -> None:
+    executor, evaluator = by_hand(lease=0.03, attempts=2)
+    evaluator.submit(Trial(4, {"x": 0}))
+    executor.calls[0][1].set_running_or_notify_cancel()
+    while len(executor.calls) < 2:
+        assert evaluator._receive(0.1) == []
+    executor.calls[1][1].set_running_or_notify_cancel()
+    (outcome,) = evaluator.wait()
+    assert outcome.status is Status.ABANDONED
+    evaluator.submit(Trial(5, {"x": 1}))
+    executor.answer(0, 7.0)
+    executor.calls[1][1].set_exception(ValueError("an error is no result"))
+    executor.answer(2, 8.0)
+    assert [one.trial_id for one in evaluator.wait()] == [5]
+    assert [(t.id, t.value, dict(t)) for t in evaluator.take_late()] == [(4, 7.0, {"x": 0})]
+    assert evaluator.take_late() == []
+
+
+def test_a_run_records_late_answers_as_further_results() -> None:
+    class Slow(ByHand):
+        """Loses its first call; answers it after all, when the second configuration is sent."""
+
+        def submit(self, fn: Callable[..., Any], /, *args: Any) -> Future[Outcome]:
+            future = super().submit(fn, *args)
+            future.set_running_or_notify_cancel()
+            if len(self.calls) == 2:
+                self.answer(-1, 2.0)
+            elif len(self.calls) > 2:
+                if not self.calls[0][1].done():
+                    self.answer(0, 1.5)
+                self.answer(-1, 3.0)
+            return future
+
+    executor = Slow()
+    evaluator = CheckedEvaluator(
+        ExecutorEvaluator(object, executor, lease=0.03, capacity=1), lambda trial, outcome: None
+    )
+    optimizer = Optimizer(Space({"x": [1, 2]}), strategy="exhaustive")
+    assert run(optimizer, evaluator, MaxEvals(9)) == "the space is exhausted"
+    found = [(t["x"], t.value, t.origin, t.extra.get("late")) for t in optimizer.trials]
+    assert found == [
+        (1, 2.0, "strategy", None),
+        (2, 3.0, "strategy", None),
+        (1, 1.5, "late", 0),
+    ]
+
+
+def test_signs_of_life_extend_the_lease(tmp_path: Path) -> None:
+    executor, evaluator = by_hand(lease=0.05, attempts=2, heartbeats=tmp_path)
+    evaluator.submit(Trial(0, {"x": 0}))
+    (folder,) = tmp_path.iterdir()
+    executor.calls[0][1].set_running_or_notify_cancel()
+    deadline = time.monotonic() + 0.15
+    while time.monotonic() < deadline:  # no worker has begun
+        assert evaluator._receive(0.02) == []
+    assert len(executor.calls) == 1
+    with beat(str(folder / "0-1"), 0.01):
+        deadline = time.monotonic() + 0.3
+        while time.monotonic() < deadline:
+            assert evaluator._receive(0.02) == []
+    assert len(executor.calls) == 1
+    while len(executor.calls) == 1:  # and now it is silent
+        assert evaluator._receive(0.1) == []
+    executor.answer(1, 2.0)
+    assert evaluator.wait()[0].value == 2.0
+    executor.answer(0, 1.0)
+    evaluator._receive(0.0)
+    assert [trial.value for trial in evaluator.take_late()] == [1.0]
+    evaluator.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_worker_gives_signs_of_life(tmp_path: Path) -> None:
+    class Watching:
+        capacity = 1
+
+        def submit(self, trial: Trial) -> None:
+            (folder,) = tmp_path.glob("*")
+            while not (folder / f"{trial.id}-1").exists():
+                time.sleep(0.001)
+            self.trial = trial
+
+        def wait(self) -> list[Outcome]:
+            return [Outcome.success(self.trial.id, (1.0,))]
+
+        def close(self) -> None:
+            pass
+
+    with ThreadPoolExecutor(1) as pool:
+        evaluator = ExecutorEvaluator(Watching, pool, lease=60.0, heartbeats=tmp_path)
+        assert evaluate(evaluator, [{"x": 1}])[0].value == 1.0
+        evaluator.close()
+
+
+def test_workers_may_come_and_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("baco_like.evaluators.executors.futures._RECOUNT_INTERVAL", 0.0)
+    monkeypatch.setattr("baco_like.evaluators.executors.futures._WAIT_SLICE", 0.01)
+
+    class Client:
+        def __init__(self) -> None:
+            self.workers: dict[str, int] = {}
+
+        def ncores(self) -> dict[str, int]:
+            return self.workers
+
+    class Cluster(ByHand):
+        """Three workers come while the first call runs, and two of them go."""
+
+        _max_workers = 0  # not the attribute that counts
+        _client = Client()
+
+        def submit(self, fn: Callable[..., Any], /, *args: Any) -> Future[Outcome]:
+            future = super().submit(fn, *args)
+            capacities.append(evaluator.capacity)
+            if len(self.calls) == 1:
+                self._client.workers = {"a": 1, "b": 2}
+            elif len(self.calls) == 3:
+                self._client.workers = {"a": 1}
+                for call in range(3):
+                    self.answer(call)
+            elif len(self.calls) > 3:
+                self.answer(-1)
+            return future
+
+    executor, capacities = Cluster(), list[int]()
+    evaluator = ExecutorEvaluator(object, executor)
+    optimizer = Optimizer(Space({"x": list(range(6))}), strategy="exhaustive")
+    run(optimizer, evaluator, MaxEvals(6))
+    assert len(optimizer.trials) == 6
+    assert capacities == [1, 3, 3, 1, 1, 1]
+
+
+def test_trials_may_wait_beside_those_that_are_evaluated() -> None:
+    _, evaluator = by_hand(ahead=2)
+    assert evaluator.capacity == 5
+
+
+def test_the_idle_share_of_workers() -> None:
+    history = Optimizer(Space({"x": [1, 2, 3, 4, 5, 6]}), strategy="exhaustive")
+    assert read_utilisation(history.history) is None
+    times = [("a", 0.0, 2.0), ("a", 3.0, 1.0), ("b", 50.0, 4.0), ("b", 54.0, 2.0)]
+    for name, start, seconds in times:
+        record = worker_record(name, "s", start, seconds)
+        history.observe(history.suggest(), 1.0, extra={"worker": record})
+    history.observe(history.suggest(), 1.0, extra={"worker": {"start": "now"}})
+    history.observe(history.suggest(), 1.0, extra={"worker": record, "cached": True})
+    found = read_utilisation(history.history)
+    assert found == Utilisation(2, 9.0, 10.0)
+    assert found is not None
+    assert found.describe() == "2 workers, idle 10.0 % of their time"
+
+
+def test_every_worker_is_named_in_its_outcomes(tmp_path: Path, lanes: ProcessLanes) -> None:
+    evaluator = ExecutorEvaluator(partial(executor_targets.noted, str(tmp_path)), lanes)
+    found = evaluate(evaluator, [{"x": 1, "does": "live"}])[0].extra["worker"]
+    pid = (tmp_path / "begun").read_text().split()[1]
+    assert found["name"].split(":")[1] == pid
+    assert set(found) == {"name", "session", "start", "seconds"}
+    assert 0.0 <= found["seconds"] < 60.0
+
+
 @pytest.mark.parametrize(
-    "wrong", [{"attempts": 0}, {"lease": 0.0}, {"capacity": 0}], ids=lambda wrong: next(iter(wrong))
+    "wrong",
+    [
+        {"attempts": 0},
+        {"lease": 0.0},
+        {"capacity": 0},
+        {"ahead": -1},
+        {"ahead": 1, "capacity": 2},
+        {"heartbeats": "folder"},
+    ],
+    ids=lambda wrong: next(iter(wrong)),
 )
 def test_wrong_arguments(wrong: dict[str, Any]) -> None:
     with pytest.raises(EvaluatorError, match=next(iter(wrong))):

@@ -1,0 +1,142 @@
+"""The methods of the optimizer for workers that take long or come late: signs of life, and late results."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+
+from baco_like.exceptions import BacoError, BacoWarning, TrialError
+from baco_like.journal.events import renewed_event
+from baco_like.optimizer.observing import build_late_results
+from baco_like.optimizer.state import Draft, OptimizerState
+from baco_like.optimizer.view import RunView
+from baco_like.records import Trial
+from baco_like.records.leases import Lease, Moment
+
+_BEATS = 3
+"""Signs of life within one lease: two may fail before the lease ends."""
+
+
+class _NothingPending(Exception):
+    """No trial of a call is pending, so there is no event to write."""
+
+
+class Leasing(RunView):
+    """Extends leases, and records results that come after them."""
+
+    _reported_skew = 0.0
+
+    @property
+    def lease(self) -> float | None:
+        """Seconds after which a trial without a result or a sign of life is suggested again, or None."""
+        return self._terms.lease
+
+    def renew(self, trials: Trial | Iterable[Trial]) -> list[Trial]:
+        """Extend the leases of pending trials: from now on they last the full time of ``lease`` again.
+
+        Call it while an evaluation takes long, or use `heartbeat`.
+
+        Returns:
+            The trials that are still pending, with their new leases. Another worker has finished the others, or they
+            were abandoned; their results may be reported all the same.
+
+        Raises:
+            ValueError: The optimizer has no ``lease``.
+            JournalError: The leases could not be recorded; they are unchanged.
+        """
+        ids = [t.id for t in ([trials] if isinstance(trials, Trial) else trials)]
+        seconds = self._require_lease()
+
+        def draft(state: OptimizerState) -> Draft:
+            pending = [i for i in ids if _is_pending(state, i)]
+            if not pending:
+                raise _NothingPending
+            return Draft(renewed_event(pending, Lease(seconds, self._now())))
+
+        try:
+            event = self._commit(draft, announce=False).event
+        except _NothingPending:
+            return []
+        found = (self.state.history.find(i) for i in event["ids"])
+        return [trial for trial in found if trial is not None]
+
+    @contextmanager
+    def heartbeat(self, trials: Trial | Callable[[], Iterable[Trial]]) -> Iterator[None]:
+        """Extend the lease of a trial from another thread, three times per lease, while the block runs.
+
+        So a lease may be shorter than an evaluation. When this process dies, the leases end.
+
+        Args:
+            trials: The trial, or a function that returns the trials that are being evaluated.
+
+        Raises:
+            ValueError: The optimizer has no ``lease``.
+        """
+        interval, ended = self._require_lease() / _BEATS, threading.Event()
+
+        def renew() -> None:
+            while not ended.wait(interval):
+                # A full disk may have space again at the next sign of life.
+                with contextlib.suppress(BacoError, OSError):
+                    self.renew(trials() if callable(trials) else trials)
+
+        thread = threading.Thread(target=renew, name="heartbeat", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
+
+    def complete_late(self, results: Sequence[Trial]) -> None:
+        """Record results of trials that need not be pending any more, so that no measurement is lost.
+
+        The result of a pending trial completes it, as in `complete`. Any other result becomes a further measurement of
+        its configuration: a trial with a new number and the origin ``late``; ``extra["late"]`` is the number of the
+        trial that it belongs to.
+
+        Args:
+            results: Trials with outcomes, as `Trial.with_outcome` makes them.
+
+        Raises:
+            TrialError: A trial has no outcome, or a metric is missing that a limit reads; the run is unchanged.
+            ConfigError: A configuration does not belong to the space.
+            JournalError: The results could not be recorded; the run is unchanged.
+        """
+        self._commit(lambda state: build_late_results(state, results))
+
+    def _require_lease(self) -> float:
+        lease = self.lease
+        if lease is None:
+            raise ValueError("this optimizer has no leases; write Optimizer(..., lease=seconds)")
+        return lease
+
+    def _report_skew(self) -> None:
+        """Warn if a lease shows that wall clocks disagree; again only if it is more than twice as much."""
+        if self.lease is None:
+            return
+        leases = {id(t.lease): t.lease for t in self.pending if t.lease is not None}
+        if not leases:
+            return
+        now = self._now()
+        skew, text = max(lease.describe_skew(now) for lease in leases.values())
+        if skew > 2 * self._reported_skew:
+            self._reported_skew = skew
+            warnings.warn(f"{text}; synchronise the clocks (NTP)", BacoWarning, stacklevel=4)
+
+    def _now(self) -> Moment:
+        raise NotImplementedError
+
+    def _commit(self, make: Callable[[OptimizerState], Draft], *, announce: bool = True) -> Draft:
+        raise NotImplementedError
+
+
+def _is_pending(state: OptimizerState, trial_id: int) -> bool:
+    try:
+        state.history.get_pending(trial_id)
+    except TrialError:
+        return False
+    return True
