@@ -83,7 +83,7 @@ def dask(workers: int) -> Iterator[Any]:
     distributed = pytest.importorskip("distributed")
     settings = {"threads_per_worker": 1, "processes": True, "dashboard_address": None}
     with (
-        distributed.LocalCluster(workers, silence_logs=50, **settings) as cluster,
+        distributed.LocalCluster(n_workers=workers, silence_logs=50, **settings) as cluster,
         distributed.Client(cluster) as client,
     ):
         yield client
