@@ -57,8 +57,11 @@ def evaluator(log, seconds):
 def started(engine, workers):
     """Start an engine with so many processes; yields its executor."""
     if engine == "dask":
+        import dask
         from distributed import Client, LocalCluster
 
+        # Otherwise trials that wait stay at the scheduler until a worker is idle.
+        dask.config.set({"distributed.scheduler.worker-saturation": "inf"})
         options = {"threads_per_worker": 1, "processes": True, "dashboard_address": None}
         with (
             LocalCluster(n_workers=workers, silence_logs=50, memory_limit=0, **options) as cluster,
@@ -156,7 +159,7 @@ def main():
     parser.add_argument("--workers", type=int, default=64)
     parser.add_argument("--each", type=int, default=40, help="evaluations per worker")
     parser.add_argument("--seconds", type=float, default=0.5, help="of an evaluation")
-    parser.add_argument("--ahead", type=int, default=16, help="trials that wait for a worker")
+    parser.add_argument("--ahead", type=int, default=64, help="trials that wait for a worker")
     parser.add_argument("--strategy", default="random_search")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--write", action="store_true", help="write the results file")
