@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from baco_like.records.pending import TrialRows
+from baco_like.records.pending import PendingTrials
 from baco_like.records.trial import Trial
 
 
@@ -22,7 +22,7 @@ CHANGES = st.lists(
 @settings(deadline=None, max_examples=50)
 @given(CHANGES)
 def test_it_equals_a_dictionary_that_is_copied_for_every_change(changes):
-    known, next_id, versions = {}, 0, [(TrialRows(), {})]
+    known, next_id, versions = {}, 0, [(PendingTrials(), {})]
     for kind, start, count in changes:
         pending = versions[-1][0]
         ids = [i for i in range(start, start + count) if i in known]
@@ -45,7 +45,7 @@ def test_it_equals_a_dictionary_that_is_copied_for_every_change(changes):
 
 
 def test_a_change_copies_a_small_part():
-    before = TrialRows().add(rows(range(10_000)))
+    before = PendingTrials().add(rows(range(10_000)))
     for after in (before.remove([5000]), before.add(rows([5000])), before.add(rows([10_000]))):
         parts, earlier = ([id(part) for part in p._chunks.values()] for p in (after, before))
         assert len(set(parts) - set(earlier)) == 1
