@@ -104,7 +104,7 @@ def one_run(executor, workers, args, kills, seed, folder):
     log, journal = folder / f"log{kills}", folder / f"run{kills}.jsonl"
     make, options = (
         partial(evaluator, str(log), args.seconds),
-        {"ahead": args.ahead, "lease": 120.0},
+        {"waiting": args.waiting, "lease": 120.0},
     )
     number = workers * args.each
     optimizer = Optimizer(SPACE, strategy=args.strategy, storage=journal, seed=seed, budget=number)
@@ -159,7 +159,7 @@ def main():
     parser.add_argument("--workers", type=int, default=64)
     parser.add_argument("--each", type=int, default=40, help="evaluations per worker")
     parser.add_argument("--seconds", type=float, default=0.5, help="of an evaluation")
-    parser.add_argument("--ahead", type=int, default=64, help="trials that wait for a worker")
+    parser.add_argument("--waiting", type=int, default=64, help="trials that wait for a worker")
     parser.add_argument("--strategy", default="random_search")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--write", action="store_true", help="write the results file")

@@ -69,12 +69,12 @@ class ExecutorEvaluator(FuturesEvaluator):
             and other machines it must be a function of a module, or a `functools.partial` of one.
         executor: An executor of `concurrent.futures`, Dask (``client.get_executor()``) or mpi4py
             (``MPIPoolExecutor``), a `ProcessLanes`, a `RayExecutor` or a `SubmititExecutor`. It is not shut down.
-        capacity: Largest number of pending trials; by default the number of workers, plus ``ahead``.
+        capacity: Largest number of pending trials; by default the number of workers, plus ``waiting``.
         lease: Seconds until a trial counts as lost, longer than any evaluation with the wait for a worker. With
             ``heartbeats``: seconds without a sign of life, whatever an evaluation takes. None: a trial is lost only if
             the executor reports it.
         attempts: Largest number of times that a trial is sent.
-        ahead: Number of trials that wait beside those that are evaluated, so that a worker that is done need not wait
+        waiting: Number of trials that wait beside those that are evaluated, so that a worker that is done need not wait
             for the next suggestion. Suggestions then know fewer results.
         heartbeats: A folder that this process and all workers can write. A worker gives a sign of life there three
             times per lease while it evaluates, which extends the lease. A trial that no worker has begun is not lost.
@@ -88,23 +88,23 @@ class ExecutorEvaluator(FuturesEvaluator):
         capacity: int | None = None,
         lease: float | None = None,
         attempts: int = 3,
-        ahead: int = 0,
+        waiting: int = 0,
         heartbeats: str | os.PathLike[str] | None = None,
     ) -> None:
         if lease is not None and not lease > 0:
             raise EvaluatorError(f"lease = {lease}: expected seconds above 0, or None")
-        ahead = whole_number("ahead", ahead, 0, EvaluatorError)
+        waiting = whole_number("waiting", waiting, 0, EvaluatorError)
         if capacity is not None:
             capacity = whole_number("capacity", capacity, 1, EvaluatorError)
-            if ahead:
+            if waiting:
                 raise EvaluatorError(
-                    f"capacity = {capacity} and ahead = {ahead}: give only one of them"
+                    f"capacity = {capacity} and waiting = {waiting}: give only one of them"
                 )
         if heartbeats is not None and lease is None:
             raise EvaluatorError(
                 f"heartbeats = {os.fspath(heartbeats)!r} extend a lease; give lease = seconds too"
             )
-        super().__init__(WorkerCount(executor, ahead) if capacity is None else capacity)
+        super().__init__(WorkerCount(executor, waiting) if capacity is None else capacity)
         self._make, self._executor = make, executor
         self._lease = lease
         self._max_attempts = whole_number("attempts", attempts, 1, EvaluatorError)

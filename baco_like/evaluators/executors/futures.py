@@ -104,18 +104,18 @@ class WorkerCount:
 
     Args:
         executor: The executor.
-        ahead: A number to add.
+        more: A number to add.
     """
 
-    def __init__(self, executor: Any, ahead: int = 0) -> None:
-        self._executor, self._ahead = executor, ahead
+    def __init__(self, executor: Any, more: int = 0) -> None:
+        self._executor, self._more = executor, more
         self._count, self._asked = count_workers(executor), time.monotonic()
 
     def __call__(self) -> int:
         """Return the number."""
         if time.monotonic() - self._asked >= _RECOUNT_INTERVAL:
             self._count, self._asked = count_workers(self._executor), time.monotonic()
-        return self._count + self._ahead
+        return self._count + self._more
 
 
 def without_tag(trial: Trial) -> Trial:

@@ -506,7 +506,7 @@ def test_workers_may_come_and_go(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_trials_may_wait_beside_those_that_are_evaluated() -> None:
-    _, evaluator = by_hand(ahead=2)
+    _, evaluator = by_hand(waiting=2)
     assert evaluator.capacity == 5
 
 
@@ -540,8 +540,8 @@ def test_every_worker_is_named_in_its_outcomes(tmp_path: Path, lanes: ProcessLan
         {"attempts": 0},
         {"lease": 0.0},
         {"capacity": 0},
-        {"ahead": -1},
-        {"ahead": 1, "capacity": 2},
+        {"waiting": -1},
+        {"waiting": 1, "capacity": 2},
         {"heartbeats": "folder"},
     ],
     ids=lambda wrong: next(iter(wrong)),
