@@ -221,6 +221,7 @@ PUBLIC = {
         "outcome_of_exception",
         "read_confirmation",
         "read_utilisation",
+        "read_objectives",
         "row_keys",
         "sign_of",
     ],

@@ -255,6 +255,8 @@ def read_outcome(row: Mapping[str, Any]) -> Outcome:
     parts = {name: row[name] for name in PARTS if name in row}
     if "repeats" in parts:
         parts["repeats"] = tuple(parts["repeats"])
+    if "metric_repeats" in parts:
+        parts["metric_repeats"] = {k: tuple(v) for k, v in parts["metric_repeats"].items()}
     return Outcome(row["id"], Status(row["status"]), **parts)
 
 

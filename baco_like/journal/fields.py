@@ -154,6 +154,7 @@ PARTS: Mapping[str, Field] = {
     "bound": _NUMBER,
     "metrics": Field(_object_of(is_number), "finite numbers by name"),
     "extra": _OBJECT,
+    "metric_repeats": Field(_object_of(_NUMBERS.is_valid), "lists of finite numbers by name"),
 }
 """The parts of an outcome that a row has besides trial and status."""
 

@@ -25,9 +25,10 @@ from baco_like.journal.events import (
 )
 from baco_like.journal.fields import check_event
 from baco_like.journal.warm_start_results import WarmStartResults
-from baco_like.records.direction import Direction
+from baco_like.records.direction import Direction, Objective, read_objectives
 from baco_like.records.history import Noise
 from baco_like.records.limits import limits_of
+from baco_like.records.reading import require_objectives
 from baco_like.records.trial import Outcome
 from baco_like.spaces.inputs import describe_differences
 from baco_like.spaces.space import Space
@@ -49,6 +50,7 @@ class Options:
         strategy: Name and settings of a registered strategy, or the description of an object.
         context: What else the values depend on (unit, evaluator), as JSON values by name; compared on resume.
         limits: Conditions on the metrics of outcomes, see `baco_like.records.Limits`.
+        objectives: Directions of all objectives by name, the first one included; empty if there is only one.
     """
 
     direction: Direction
@@ -59,6 +61,7 @@ class Options:
     strategy: Mapping[str, Any]
     context: Mapping[str, Any] = field(default_factory=dict)
     limits: tuple[str, ...] = ()
+    objectives: Mapping[str, Direction] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name, allowed in (("direction", get_args(Direction)), ("noise", get_args(Noise))):
@@ -73,15 +76,36 @@ class Options:
             raise ValueError(f"limits must be a list of texts, not {self.limits!r:.80}")
         object.__setattr__(self, "limits", tuple(self.limits))
         limits_of(self.limits)  # refuses conditions that cannot be read
+        if self.objectives:
+            first = read_objectives(self.objectives)[0]
+            if len(self.objectives) == 1 or (first.name, first.direction) != (
+                self.objective,
+                self.direction,
+            ):
+                raise ValueError(
+                    f"objectives = {dict(self.objectives)!r:.80}: expected several, the first of them "
+                    f"{self.objective!r}: {self.direction!r}"
+                )
+            object.__setattr__(self, "objectives", dict(self.objectives))
+
+    @property
+    def several_objectives(self) -> tuple[Objective, ...]:
+        """All objectives if there are several, else empty."""
+        return read_objectives(self.objectives) if self.objectives else ()
 
     def judge(self, outcome: Outcome, *, strict: bool = True) -> Outcome:
-        """Return the outcome, or the failure that it is if it is beyond a limit; see `baco_like.records.Limits`."""
+        """Return the outcome, or the failure that it is if an objective is not a number or a limit is exceeded.
+
+        Raises:
+            TrialError: A successful outcome lacks an objective, or a metric that a limit reads.
+        """
+        outcome = require_objectives(outcome, tuple(self.objectives)[1:])
         return limits_of(self.limits).judge(outcome, self.objective, strict=strict)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the options as JSON values; without limits as earlier versions wrote and read them."""
+        """Return the options as JSON values; without those that are not set, as earlier versions wrote them."""
         values = asdict(self)
-        return values if self.limits else {k: v for k, v in values.items() if k != "limits"}
+        return {k: v for k, v in values.items() if v or k not in ("limits", "objectives")}
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ from baco_like.journal.events import (
 )
 from baco_like.optimizer.ahead import ProposalStore
 from baco_like.optimizer.leasing import Leasing
+from baco_like.optimizer.objectives import resolve_objectives
 from baco_like.optimizer.observing import build_completion, build_observation
 from baco_like.optimizer.setup import (
     Config,
@@ -98,6 +99,9 @@ class Optimizer(Leasing):
             without a model; their tag has the phase ``fallback``. None: it waits for the model.
         worker: Name of this optimizer among several that share one journal. Each has its own random stream, computes
             its proposals without the lock of the journal, and notes its name with its trials. Give each another name.
+        objectives: Directions of several observed values by name, such as ``{"time": "minimize", "size": "minimize"}``;
+            it replaces ``objective`` and ``direction``. `observe` then needs all of them, `front` has the results that
+            no other one dominates, and `best` is the knee of the front.
 
     Raises:
         ValueError: An argument has a wrong value, or a limit cannot be read.
@@ -133,8 +137,10 @@ class Optimizer(Leasing):
         ahead: int = 0,
         patience: float | None = None,
         worker: str | None = None,
+        objectives: Mapping[str, Direction] | None = None,
     ) -> None:
         space = space if isinstance(space, Space) else Space(space)
+        objective, direction, several = resolve_objectives(objectives, objective, direction)
         resolved, description = resolve_strategy(strategy, settings or {}, initial)
         options = Options(
             direction,
@@ -145,6 +151,7 @@ class Optimizer(Leasing):
             description,
             dict(context or {}),
             tuple([limits] if isinstance(limits, str) else limits),
+            several,
         )
         points = first_configs(space, initial)
         self._callbacks = tuple(callbacks)

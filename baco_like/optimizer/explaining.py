@@ -30,19 +30,31 @@ class Explanations:
         """Options, history and strategy state."""
         raise NotImplementedError
 
-    def recommend(self) -> Trial | None:
+    def recommend(
+        self, *, weights: Mapping[str, float] | None = None, limits: Sequence[str] = ()
+    ) -> Trial | None:
         """Return the observed trial with the lowest predicted median cost: the better choice under noise.
 
         Without a model, or with too few observations for one, use repeated measurements, see
-        `baco_like.optimizer.predictions.best_by_repeats`; without repeats, return `best`.
+        `baco_like.optimizer.predictions.best_by_repeats`; without repeats, return `best`. With several objectives it
+        is the knee of the front under the preferences, or None if no trial satisfies the limits.
+
+        Args:
+            weights: For several objectives: weights by name, 1 for those left out.
+            limits: For several objectives: conditions that the trial must satisfy, such as ``["energy <= 3"]``.
+
+        Raises:
+            ValueError: A weight or a limit is wrong, or there is one objective.
+            TrialError: A limit names a value that was not measured.
         """
         with thread_limit(self._threads):
-            return recommend(self.state)
+            return recommend(self.state, weights, limits)
 
     def predict(self, configs: Sequence[Config]) -> tuple[Array, Array, Array]:
         """Return mean, standard deviation (user's unit) and the probability that it runs, each (n,).
 
-        The probability is 0 where a known constraint excludes the configuration.
+        With m objectives, mean and standard deviation have the shape (n, m). The probability is 0 where a known
+        constraint excludes the configuration.
 
         Raises:
             TrialError: The strategy has no model, or too few trials are observed.
@@ -50,8 +62,10 @@ class Explanations:
         """
         with thread_limit(self._threads):
             prediction = predict(self.state, configs)
-        sign = sign_of(self.state.options.direction)
-        return sign * prediction.mean, prediction.std, prediction.feasible
+        options = self.state.options
+        signs = [sign_of(o.direction) for o in options.several_objectives]
+        mean = prediction.mean * (signs or sign_of(options.direction))
+        return mean, prediction.std, prediction.feasible
 
     def why(self, trial: Trial) -> dict[str, Any]:
         """Return where a trial came from and what the model predicted for it when it was suggested.

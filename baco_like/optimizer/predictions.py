@@ -9,6 +9,7 @@ import numpy as np
 
 from baco_like._random import Purpose
 from baco_like.exceptions import ConfigError, TrialError
+from baco_like.optimizer.objectives import choose_from_front
 from baco_like.optimizer.state import OptimizerState
 from baco_like.records import History, Status, Trial, read_confirmation
 from baco_like.records.confirmation import is_current
@@ -37,12 +38,20 @@ def predict(state: OptimizerState, configs: Sequence[Mapping[str, Any]]) -> Pred
     return result._replace(feasible=feasible)
 
 
-def recommend(state: OptimizerState) -> Trial | None:
+def recommend(
+    state: OptimizerState, weights: Mapping[str, float] | None = None, limits: Sequence[str] = ()
+) -> Trial | None:
     """Return the trial for `Optimizer.recommend`, or None before the first success.
+
+    With several objectives, `choose_from_front` chooses.
 
     The latest confirmation decides, unless the search has continued after it; else the model, else the repeats, else
     the best single value.
     """
+    if state.history.objectives:
+        return choose_from_front(state.history, weights, tuple(limits))
+    if weights or limits:
+        raise ValueError("weights and limits choose from the front of several objectives")
     confirmed = _confirmed(state.history)
     if confirmed is not None:
         return confirmed

@@ -41,7 +41,13 @@ from baco_like.optimizer.warm_start import check_same, read_all, tasks_of
 from baco_like.optimizer.warm_start_sources import WarmStart
 from baco_like.records import History, Observation, Outcome
 from baco_like.spaces.space import Space
-from baco_like.strategies.protocol import Problem, Strategy, draws_in_tell, use_related_tasks
+from baco_like.strategies.protocol import (
+    Problem,
+    Strategy,
+    check_objectives,
+    draws_in_tell,
+    use_related_tasks,
+)
 
 _INVALID_EVENT = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError)
 """Errors that a malformed event can cause; `TrialError` and `ConfigError` are value errors."""
@@ -152,13 +158,17 @@ def initial_state(header: Header, space: Space, strategy: Strategy[Any]) -> Opti
         JournalError: Results of a warm start do not belong to the space.
     """
     options = header.options
-    problem = Problem(space, options.budget, options.noise, options.direction)
+    objectives = options.several_objectives
+    problem = Problem(space, options.budget, options.noise, options.direction, objectives)
+    check_objectives(strategy, objectives)
     known = [trial for part in header.earlier if part.mode == "data" for trial in part.trials]
     first = [t.config for part in header.earlier if part.mode == "configs" for t in part.trials]
     warm = numbered([(t.config, t.outcome) for t in known if t.outcome is not None])
     try:
         space.encode([*header.queue, *first])
-        history, observations = History.start(space, options.direction).add_warm_start(warm)
+        history, observations = History.start(space, options.direction, objectives).add_warm_start(
+            warm
+        )
     except _INVALID_EVENT as error:
         raise JournalError(
             "the first configurations or the warm start in event 0 (line 1) do not fit its space: "

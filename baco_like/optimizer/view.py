@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 import warnings
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from baco_like.exceptions import BacoWarning
 from baco_like.journal import Journal, Options, WarmStartResults
 from baco_like.optimizer.ahead import ProposalStore
 from baco_like.optimizer.explaining import Explanations
+from baco_like.optimizer.objectives import hypervolume_of
 from baco_like.optimizer.state import JournaledState, OptimizerState
 from baco_like.optimizer.suggesting import Terms
 from baco_like.records import History, Observation, StopRule, Trial
@@ -93,7 +95,10 @@ class RunView(Explanations):
 
     @property
     def best(self) -> Observation | None:
-        """The successful trial with the best value, or None before the first success."""
+        """The successful trial with the best value, or None before the first success.
+
+        With several objectives it is the knee of `front`: the trial nearest to the best value of each.
+        """
         return self.history.best()
 
     @property
@@ -105,6 +110,22 @@ class RunView(Explanations):
     def best_value(self) -> float | None:
         """The value of `best`."""
         return None if self.best is None else self.best.value
+
+    @property
+    def front(self) -> list[Observation]:
+        """The successful trials that no other one dominates, by the value of the first objective."""
+        return self.history.front()
+
+    def hypervolume(self, reference: Mapping[str, float]) -> float:
+        """Return the volume that the front dominates, bounded by a reference point; larger is better.
+
+        Args:
+            reference: For each objective the worst value that counts; results beyond it add nothing.
+
+        Raises:
+            ValueError: The names are not those of the objectives, or a value is not a finite number.
+        """
+        return hypervolume_of(self.history, self.options.objective, reference)
 
     def to_dataframe(self) -> pd.DataFrame:
         """Return one row per observed trial: id, parameters, value, status, failure word and message, repeats, metrics.

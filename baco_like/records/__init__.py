@@ -1,7 +1,7 @@
 """Frozen records of a run: proposals, trials, outcomes, observations, and the history of them all."""
 
 from baco_like.records.confirmation import Confirmation, ConfirmationPlan, read_confirmation
-from baco_like.records.direction import Direction, Objective, sign_of
+from baco_like.records.direction import Direction, Objective, read_objectives, sign_of
 from baco_like.records.history import History, Noise, StopRule
 from baco_like.records.limits import LIMIT, Limits
 from baco_like.records.pending import row_keys
@@ -32,6 +32,7 @@ __all__ = [
     "outcome_of_exception",
     "read_confirmation",
     "read_utilisation",
+    "read_objectives",
     "row_keys",
     "sign_of",
 ]

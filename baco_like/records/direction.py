@@ -1,9 +1,10 @@
-"""The objective of a run, whether smaller or larger values are better, and the sign that turns values into costs."""
+"""The objectives of a run, whether smaller or larger values are better, and the sign that turns values into costs."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 Direction = Literal["minimize", "maximize"]
 """Which values are better: small ones (``minimize``) or large ones (``maximize``)."""
@@ -19,7 +20,7 @@ def sign_of(direction: Direction) -> float:
 
 @dataclass(frozen=True)
 class Objective:
-    """The measured value.
+    """A measured value that is minimised or maximised.
 
     Attributes:
         name: Its name, such as ``time``.
@@ -30,3 +31,23 @@ class Objective:
     name: str = "value"
     unit: str = ""
     direction: Direction = "minimize"
+
+
+def read_objectives(objectives: Mapping[str, Direction]) -> tuple[Objective, ...]:
+    """Return the objectives of a mapping from names to directions, in its order.
+
+    Raises:
+        ValueError: It is not a mapping, is empty, or a name or a direction is wrong.
+    """
+    if not isinstance(objectives, Mapping) or not objectives:
+        raise ValueError(
+            f"objectives = {objectives!r:.80}: expected names with directions, as in "
+            "{'time': 'minimize', 'energy': 'minimize'}"
+        )
+    for name, direction in objectives.items():
+        if not isinstance(name, str) or not name:
+            raise ValueError(f"objectives: {name!r:.80} is not the name of a value")
+        if direction not in get_args(Direction):
+            allowed = " or ".join(map(repr, get_args(Direction)))
+            raise ValueError(f"objectives[{name!r}] = {direction!r:.80}: expected {allowed}")
+    return tuple(Objective(name, direction=direction) for name, direction in objectives.items())

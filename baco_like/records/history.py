@@ -20,11 +20,19 @@ from typing_extensions import override
 from baco_like._typing import Array, Codes, Mask
 from baco_like.exceptions import TrialError
 from baco_like.records.confirmation import CONFIRMATION, ConfirmationPlan
-from baco_like.records.direction import Direction, sign_of
+from baco_like.records.direction import Direction, Objective, sign_of
+from baco_like.records.front import is_non_dominated, knee
 from baco_like.records.leases import Lease, Moment
 from baco_like.records.pending import PendingTrials, TrialRows, row_keys
 from baco_like.records.queue import ConfigQueue
-from baco_like.records.trial import LATE, Observation, Outcome, Status, Trial
+from baco_like.records.trial import (
+    LATE,
+    Observation,
+    Outcome,
+    Status,
+    Trial,
+    standard_error,
+)
 from baco_like.spaces.space import Space
 
 T = TypeVar("T")
@@ -108,6 +116,7 @@ class History:
         queue: Enqueued configurations that were not suggested yet, oldest first.
         warm: Number of observations that came from a warm start; they are the first ones.
         plan: The plan of the latest confirmation, or None.
+        objectives: All objectives if there are several, else empty; the direction and `costs` are those of the first.
     """
 
     space: Space
@@ -116,6 +125,7 @@ class History:
     queue: ConfigQueue = field(default_factory=ConfigQueue)
     warm: int = 0
     plan: ConfirmationPlan | None = None
+    objectives: tuple[Objective, ...] = ()
     _length: int = 0
     _buffer: _Buffer = field(default_factory=lambda: _Buffer(0), repr=False)
     _pending: PendingTrials = field(default_factory=PendingTrials, repr=False)
@@ -123,9 +133,14 @@ class History:
     _late: TrialRows[tuple[Trial, int]] = field(default_factory=TrialRows, repr=False)
 
     @classmethod
-    def start(cls, space: Space, direction: Direction = "minimize") -> History:
+    def start(
+        cls,
+        space: Space,
+        direction: Direction = "minimize",
+        objectives: tuple[Objective, ...] = (),
+    ) -> History:
         """Return an empty history."""
-        return cls(space, direction, _buffer=_Buffer(space.width))
+        return cls(space, direction, objectives=objectives, _buffer=_Buffer(space.width))
 
     def _with(self, **changes: Any) -> History:
         """Return a history with other field values; takes a third of the time of `dataclasses.replace`."""
@@ -234,10 +249,51 @@ class History:
         failed = _STATUSES.index(Status.FAILED)
         return any(i < self._length and self._buffer.numbers[i, 3] == failed for i in rows)
 
-    def best(self) -> Observation | None:
-        """Return the OK trial inside the space with the lowest cost (the first of several), or None."""
+    def objective_costs(self) -> tuple[Array, Array]:
+        """Return the costs of all objectives, (n, m), and their squared standard errors, (n, m).
+
+        Costs are NaN unless the status is OK, squared errors without repeats.
+        """
+        costs = np.full((self._length, max(1, len(self.objectives))), np.nan)
+        variances = np.full_like(costs, np.nan)
+        costs[:, 0], variances[:, 0] = self.costs, self.variances
+        for j, objective in enumerate(self.objectives[1:], 1):
+            sign = sign_of(objective.direction)
+            for i in np.flatnonzero(~np.isnan(costs[:, 0])):
+                trial = self._buffer.trials[i]
+                costs[i, j] = sign * trial.metrics[objective.name]
+                error = standard_error(trial.metric_repeats.get(objective.name, ()))
+                variances[i, j] = np.nan if error is None else min(error, _LARGEST_SEM) ** 2
+        return costs, variances
+
+    def with_costs(self, costs: Array, variances: Array) -> History:
+        """Return the history with other costs and squared standard errors, (n,) each: of one objective of several.
+
+        Only these arrays and `bounds`, which have no value then, differ; the trials are the same.
+        """
+        buffer = self._buffer.copy(self._length)
+        buffer.numbers[: self._length, 0], buffer.numbers[: self._length, 2] = costs, variances
+        buffer.numbers[: self._length, 1] = np.nan
+        return self._with(_buffer=buffer)
+
+    def front(self) -> list[Observation]:
+        """Return the OK trials inside the space that no other one dominates, by the cost of the first objective."""
         ok = np.flatnonzero(self.where(Status.OK))
-        return self._buffer.trials[int(ok[np.argmin(self.costs[ok])])] if len(ok) else None
+        costs = self.objective_costs()[0][ok]
+        kept = np.flatnonzero(is_non_dominated(costs))
+        return [self._buffer.trials[ok[i]] for i in kept[np.lexsort(costs[kept].T[::-1])]]
+
+    def best(self) -> Observation | None:
+        """Return the OK trial inside the space with the lowest cost (the first of several), or None.
+
+        With several objectives it is the knee of the front, see `baco_like.records.front.knee`.
+        """
+        ok = np.flatnonzero(self.where(Status.OK))
+        if not len(ok):
+            return None
+        if self.objectives:
+            return self._buffer.trials[int(ok[knee(self.objective_costs()[0][ok])])]
+        return self._buffer.trials[int(ok[np.argmin(self.costs[ok])])]
 
     def find(self, trial_id: int) -> Trial | None:
         """Return the observed or pending trial with this id, or None."""

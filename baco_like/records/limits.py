@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import difflib
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any, final
 
@@ -75,14 +76,13 @@ class Limits:
         broken = [c for c in known if not _holds(c, values)]
         if not broken:
             return outcome
-        return Outcome(
-            outcome.trial_id,
-            Status.FAILED,
-            repeats=outcome.repeats,
+        return replace(
+            outcome,
+            status=Status.FAILED,
+            value=None,
+            sem=None,
             failed=LIMIT,
             message="; ".join(_describe(condition, values) for condition in broken),
-            metrics=outcome.metrics,
-            extra=outcome.extra,
         )
 
 

@@ -6,14 +6,14 @@ Non-finite and other invalid values are recorded as failures; the message keeps 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from baco_like.exceptions import Infeasible, TrialError
 from baco_like.records.direction import Direction
-from baco_like.records.trial import JsonObject, Outcome, median
+from baco_like.records.trial import JsonObject, Outcome, Status, median
 
 
 def outcome_from(
@@ -87,9 +87,9 @@ def outcome_from(
     if problem:
         text = text or _own_message(value) or problem
         return replace(Outcome.failure(trial_id, "runtime", text, extra=notes), problem=problem)
-    metrics = {
-        name: median(read) for name, entry in others.items() if (read := _read_repeats(entry)[0])
-    }
+    measured = {name: read for name, entry in others.items() if (read := _read_repeats(entry)[0])}
+    metrics = {name: median(read) for name, read in measured.items()}
+    several = {name: read for name, read in measured.items() if len(read) > 1}
     unread = {name: _shown(entry) for name, entry in others.items() if name not in metrics}
     if unread:
         texts = notes.get("metrics", {})
@@ -99,7 +99,45 @@ def outcome_from(
                 "are kept there too; use another key"
             )
         notes["metrics"] = {**texts, **unread}
-    return replace(Outcome.success(trial_id, repeats, metrics=metrics, extra=notes), message=text)
+    outcome = Outcome.success(
+        trial_id, repeats, metrics=metrics, extra=notes, metric_repeats=several
+    )
+    return replace(outcome, message=text)
+
+
+def require_objectives(outcome: Outcome, names: Sequence[str]) -> Outcome:
+    """Return the outcome, or a failure if the value of a further objective is not a finite number.
+
+    Args:
+        outcome: Any outcome; only a successful one needs the objectives.
+        names: Names of the objectives that are among its metrics.
+
+    Raises:
+        TrialError: A successful outcome lacks an objective.
+    """
+    if outcome.value is None:
+        return outcome
+    texts = outcome.extra.get("metrics", {})
+    for name in names:
+        if name in outcome.metrics:
+            continue
+        if not isinstance(texts, Mapping) or name not in texts:
+            measured = ", ".join(map(repr, outcome.metrics)) or "no other value"
+            raise TrialError(
+                f"trial {outcome.trial_id}: the objective {name!r} was not measured, only the first objective and "
+                f"{measured}; report all objectives together, or a failure"
+            )
+        problem = f"{name}: the value {texts[name]} is not a finite number"
+        return replace(
+            outcome,
+            status=Status.FAILED,
+            value=None,
+            sem=None,
+            failed="runtime",
+            message=outcome.message or problem,
+            problem=problem,
+        )
+    return outcome
 
 
 def outcome_of_exception(

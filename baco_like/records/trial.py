@@ -89,8 +89,9 @@ class Outcome:
         failed: The failure word; None if the status is OK.
         message: Output or error message of the failing tool.
         bound: Lower bound of the value if the status is CENSORED.
-        metrics: Further measured numbers by name.
+        metrics: Further measured numbers by name (medians of repeats).
         extra: Further JSON values, such as the seconds of each stage.
+        metric_repeats: All values of the metrics that were measured several times, in order.
         problem: Reason the measurement is invalid; shown in the warning, not written to the journal.
 
     Raises:
@@ -107,6 +108,7 @@ class Outcome:
     bound: float | None = None
     metrics: Mapping[str, float] = field(default_factory=dict)
     extra: JsonObject = field(default_factory=dict)
+    metric_repeats: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     problem: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
@@ -125,11 +127,18 @@ class Outcome:
         *,
         metrics: Mapping[str, float] | None = None,
         extra: JsonObject | None = None,
+        metric_repeats: Mapping[str, tuple[float, ...]] | None = None,
     ) -> Outcome:
         """Return an OK outcome whose value is the median of ``repeats`` (one or more finite numbers)."""
-        value, error = median(repeats), standard_error(repeats)
         return cls(
-            trial_id, Status.OK, value, repeats, error, metrics=metrics or {}, extra=extra or {}
+            trial_id,
+            Status.OK,
+            median(repeats),
+            repeats,
+            standard_error(repeats),
+            metrics=metrics or {},
+            extra=extra or {},
+            metric_repeats=metric_repeats or {},
         )
 
     @classmethod
@@ -296,6 +305,11 @@ class Trial(Mapping[str, Any]):
     def metrics(self) -> Mapping[str, float]:
         """Further measured numbers by name."""
         return {} if self.outcome is None else self.outcome.metrics
+
+    @property
+    def metric_repeats(self) -> Mapping[str, tuple[float, ...]]:
+        """All values of the metrics that were measured several times."""
+        return {} if self.outcome is None else self.outcome.metric_repeats
 
     @property
     def extra(self) -> JsonObject:

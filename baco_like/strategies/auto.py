@@ -12,9 +12,10 @@ from baco_like._typing import Codes, Rng
 from baco_like.parameters.protocol import ParameterKind
 from baco_like.records.history import History
 from baco_like.records.trial import Observation, Proposal
-from baco_like.spaces.design import distinct_middle, has_distinct_middle, middle
+from baco_like.spaces.design import distinct_middle, has_distinct_middle, latin_hypercube, middle
 from baco_like.spaces.space import Space, format_size
 from baco_like.strategies.bayesian.bayesian import Bayesian, TransferLearning, with_quantities
+from baco_like.strategies.bayesian.several_objectives import ExpectedHypervolume, ParEGO
 from baco_like.strategies.composite.adaptive_design import AdaptiveDesign
 from baco_like.strategies.composite.wrappers import (
     Design,
@@ -32,7 +33,6 @@ from baco_like.strategies.protocol import (
 )
 from baco_like.surrogates.gp.gaussian_process import GaussianProcess
 from baco_like.surrogates.gp.prior import LogNormal, Priors
-from baco_like.surrogates.protocol import Surrogate
 from baco_like.surrogates.registry import create_surrogate
 
 FEW = 3
@@ -45,6 +45,9 @@ recorded space `hidden` (benchmarks/quality/log/failures.md)."""
 PRIORS = Priors(lengthscale=LogNormal(4.0, 1.0))
 """Prior of the lengthscales, chosen by measurement (benchmarks/quality/log/priors.md). Its mode, 1.5, is near the mode
 of the default `Priors`, but long lengthscales are more probable (half are above 4) and short ones less."""
+
+MOST_FOR_VOLUME = 3
+"""Largest number of objectives for which the expected gain of hypervolume is used; the boxes of more are too many."""
 
 OTHER_DESIGN_SIZES = (3, 10)
 """Smallest and largest size of a design that the user chose; the default design decides its size by its results."""
@@ -60,6 +63,18 @@ def size_of_other_design(space: Space) -> int:
     bits = sum(math.log2(p.cardinality) for p in active if p.kind is ParameterKind.PERMUTATION)
     fewest, most = OTHER_DESIGN_SIZES
     return min(most, max(fewest, int(bits)))
+
+
+def model_of_auto(surrogate: str = "gp", device: str = "auto") -> Bayesian:
+    """Return the Bayesian optimization of the default strategy, without a design.
+
+    Raises:
+        ValueError: The surrogate or the device is unknown.
+        StrategyError: This machine has no such device.
+    """
+    closed_form = GaussianProcess(priors=PRIORS, mean="constant")
+    model = create_surrogate(surrogate, closed_form, device)
+    return Bayesian(model, view=with_quantities, failed_as=FAILED_AS)
 
 
 @final
@@ -90,10 +105,11 @@ class Auto:
     tasks: tuple[RelatedTask, ...] = field(default=(), repr=False)
 
     draws_in_tell: ClassVar[bool] = False
+    several_objectives: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_initial(self.initial or 0)
-        self._surrogate()
+        model_of_auto(self.surrogate, self.device)
 
     def with_related_tasks(self, tasks: Sequence[RelatedTask]) -> Auto:
         """Return the strategy that also uses the results of related tasks."""
@@ -105,9 +121,11 @@ class Auto:
         shown = format_size(size)
         if size is not None and size <= FEW:
             return Exhaustive(), f"exhaustive: there are {shown} configurations"
-        bayesian = Bayesian(self._surrogate(), view=with_quantities, failed_as=FAILED_AS)
+        bayesian = model_of_auto(self.surrogate, self.device)
         how = "all scored" if size is not None and size <= bayesian.scan_limit else "searched"
         reason = f"bayesian: {shown} configurations, {how} by the model"
+        if problem.objectives:
+            return self._several(problem, bayesian), reason
         if self.tasks:
             reason = f"{reason} and those of related tasks, after 1 of the design"
             transferred = RandomAfterStall(TransferLearning(bayesian, self.tasks))
@@ -120,10 +138,12 @@ class Auto:
         phased = Phased(later, initial, self.design, before_success=before_success)
         return phased, f"{reason} after {initial} of the design"
 
-    def _surrogate(self) -> Surrogate:
-        return create_surrogate(
-            self.surrogate, GaussianProcess(priors=PRIORS, mean="constant"), self.device
-        )
+    def _several(self, problem: Problem, bayesian: Bayesian) -> Strategy[Any]:
+        """Return the strategy for several objectives, after a design."""
+        several = len(problem.objectives)
+        then = ParEGO(bayesian) if several > MOST_FOR_VOLUME else ExpectedHypervolume(bayesian)
+        initial = AdaptiveDesign.most if self.initial is None else self.initial
+        return Phased(then, initial, latin_hypercube if self.design is middle else self.design)
 
     def init(self, problem: Problem, rng: Rng) -> Any:
         """Return the first state of the chosen strategy."""

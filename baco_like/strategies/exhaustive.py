@@ -25,6 +25,7 @@ class Exhaustive:
     """
 
     draws_in_tell: ClassVar[bool] = False
+    several_objectives: ClassVar[bool] = True
 
     def init(self, problem: Problem, rng: Rng) -> int:
         """Return the first rank.

@@ -20,7 +20,7 @@ import numpy as np
 
 from baco_like._typing import Array, Codes, Mask, Rng
 from baco_like.exceptions import StrategyError, TrialError
-from baco_like.records import Direction, History, Noise, Observation, Proposal
+from baco_like.records import Direction, History, Noise, Objective, Observation, Proposal
 from baco_like.spaces import Space
 
 S = TypeVar("S")
@@ -38,12 +38,15 @@ class Problem:
         budget: Number of evaluations in the whole run, or None if unknown.
         noise: ``none``: an observed configuration is never proposed again; ``repeat``: it may be.
         direction: Whether the user's values are minimised or maximised.
+        objectives: All objectives if there are several, else empty. Then `History.costs` are those of the first one,
+            and `History.objective_costs` has all.
     """
 
     space: Space
     budget: int | None = None
     noise: Noise = "none"
     direction: Direction = "minimize"
+    objectives: tuple[Objective, ...] = ()
 
     def is_excluded(self, history: History, codes: Codes) -> Mask:
         """Return which rows may not be proposed, ``(n, w)`` -> ``(n,)``: pending, failed or already observed ones."""
@@ -81,6 +84,25 @@ def draws_in_tell(strategy: Strategy[Any]) -> bool:
     made for each observation, which is a fifth of the time of opening a journal.
     """
     return bool(getattr(strategy, "draws_in_tell", True))
+
+
+def optimises_several(strategy: Strategy[Any]) -> bool:
+    """Whether a strategy optimises several objectives; it then has an attribute ``several_objectives = True``."""
+    return bool(getattr(strategy, "several_objectives", False))
+
+
+def check_objectives(strategy: Strategy[Any], objectives: Sequence[Objective]) -> None:
+    """Refuse a strategy that cannot optimise several objectives.
+
+    Raises:
+        StrategyError: There are several objectives, and the strategy optimises one.
+    """
+    if objectives and not optimises_several(strategy):
+        names = ", ".join(repr(objective.name) for objective in objectives)
+        raise StrategyError(
+            f"strategy {type(strategy).__name__} optimises one objective, not {names}; take strategy='auto', or one of "
+            "those that `baco-like strategies` marks with several objectives"
+        )
 
 
 class Prediction(NamedTuple):

@@ -15,9 +15,10 @@ from typing import Any
 from baco_like.acquisitions import AcquisitionFunction, ExpectedImprovement, LowerConfidenceBound
 from baco_like.acquisitions.selectors import ACQUISITIONS, AcquisitionSelector, AdvancedMulti, Multi
 from baco_like.spaces import design as designs
-from baco_like.strategies.auto import Auto
+from baco_like.strategies.auto import Auto, model_of_auto
 from baco_like.strategies.bayesian.bayesian import Bayesian
 from baco_like.strategies.bayesian.kernel_tuner_bo import KernelTunerBO
+from baco_like.strategies.bayesian.several_objectives import ExpectedHypervolume, ParEGO
 from baco_like.strategies.composite.portfolio import AreaUnderCurve, ArmRule, Portfolio, RoundRobin
 from baco_like.strategies.composite.wrappers import Design, Phased, RandomInterleaving
 from baco_like.strategies.direct import global_minimisers, pattern_search
@@ -135,6 +136,21 @@ def _auto(
     return Auto(initial, choose("design", design, DESIGNS), surrogate, device)
 
 
+def _ehvi(
+    initial: int = 8, design: str = "latin_hypercube", surrogate: str = "gp", device: str = "auto"
+) -> Phased:
+    """Several objectives: expected gain of hypervolume; for two or three of them. What `auto` takes."""
+    then = ExpectedHypervolume(model_of_auto(surrogate, device))
+    return _after_design(then, initial, design)
+
+
+def _parego(
+    initial: int = 8, design: str = "latin_hypercube", surrogate: str = "gp", device: str = "auto"
+) -> Phased:
+    """Several objectives: expected improvement of a weighted maximum with random weights; for four or more of them."""
+    return _after_design(ParEGO(model_of_auto(surrogate, device)), initial, design)
+
+
 def _portfolio(
     arms: Arms = "pattern_search, torczon, dual_annealing",
     rule: str = "auc",
@@ -161,6 +177,8 @@ STRATEGIES: Mapping[str, Maker] = {
     "baco": _baco,
     "kernel_tuner_bo": _kernel_tuner_bo,
     "random_forest": _random_forest,
+    "ehvi": _ehvi,
+    "parego": _parego,
     "random_search": RandomSearch,
     "exhaustive": Exhaustive,
     "genetic_algorithm": genetic_algorithm.GeneticAlgorithm,

@@ -20,14 +20,15 @@ from typing import Any
 
 import numpy as np
 
-from baco_like.exceptions import SpaceExhausted
+from baco_like.exceptions import SpaceExhausted, StrategyError
 from baco_like.journal import MemoryJournal
 from baco_like.optimizer import Optimizer
 from baco_like.parameters import Categorical, Integer, Ordinal, Permutation, Real
+from baco_like.records.direction import Direction
 from baco_like.records.pending import row_keys
 from baco_like.records.trial import Observation, Trial
 from baco_like.spaces.space import Space
-from baco_like.strategies.protocol import Problem, Strategy, draws_in_tell
+from baco_like.strategies.protocol import Problem, Strategy, draws_in_tell, optimises_several
 from baco_like.testing import assert_raises
 
 Check = Callable[[Strategy[Any], Space], None]
@@ -188,6 +189,44 @@ def repeats_under_noise(strategy: Strategy[Any], space: Space) -> None:
     assert len(optimizer.trials) == 6 * min(2, count or 2), "batches are complete"
 
 
+def several_objectives(strategy: Strategy[Any], space: Space) -> None:
+    """With several objectives, suggestions are feasible and new, and a resumed run suggests the same.
+
+    Strategies that optimise one objective refuse such a run.
+    """
+    journal = MemoryJournal()
+    objectives: dict[str, Direction] = {"time": "minimize", "rate": "maximize"}
+    settings: dict[str, Any] = {"objectives": objectives, "seed": 10, "budget": BUDGET}
+    if not optimises_several(strategy):
+        with assert_raises(StrategyError, msg="several objectives without `several_objectives`"):
+            Optimizer(space, strategy=strategy, **settings)
+        return
+
+    def values(trial: Trial) -> dict[str, Any]:
+        if "failed" in (outcome := _outcome(space, trial)):
+            return outcome
+        time = outcome["value"]
+        features = space.features(space.encode([trial.config]))[0]
+        return {"value": {"time": time, "rate": [float(features.sum()), float(features.sum()) + 1]}}
+
+    optimizer = Optimizer(space, strategy=strategy, storage=journal, **settings)
+    for _ in range(_available(space, 13) - 4):
+        trial = optimizer.suggest()
+        assert space.contains(trial.config), f"suggestions are feasible: {trial}"
+        optimizer.observe(trial, **values(trial))
+    optimizer.suggest()
+    storage = MemoryJournal(json.loads(json.dumps(journal.events)))
+    resumed = Optimizer(space, strategy=strategy, storage=storage, **settings)
+    for _ in range(2):
+        for run in (optimizer, resumed):
+            run.observe(run.pending[0], **values(run.pending[0]))
+        first, second = optimizer.suggest(), resumed.suggest()
+        assert first == second, "a resumed run suggests the same"
+        assert first.tag == second.tag, "suggestions of a resumed run have the same tags"
+    keys = _keys(space, optimizer.trials)
+    assert len(set(keys)) == len(keys), "no configuration is suggested twice"
+
+
 def ends_when_exhausted(strategy: Strategy[Any], space: Space) -> None:
     """A small space is evaluated exactly once each, and then `SpaceExhausted` is raised."""
     count = space.feasible.count
@@ -233,6 +272,7 @@ CHECKS: tuple[Check, ...] = (
     only_failures,
     constant_values,
     repeats_under_noise,
+    several_objectives,
     ends_when_exhausted,
 )
 """All checks that every strategy must pass."""

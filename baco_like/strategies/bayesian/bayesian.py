@@ -127,7 +127,7 @@ class Bayesian:
         Before the second success they are the uniform draws that are most likely to run.
         """
         if history.where(Status.OK).sum() < NEEDED:
-            return self._explore(problem, history, state, n, rng)
+            return self.explore(problem, history, state, n, rng)
         pending = history.pending_codes
         if is_incremental(self, history, len(pending), n):
             models = Incremental.of(self, problem, history, state, len(pending))
@@ -135,7 +135,7 @@ class Bayesian:
                 return propose(models, n, rng)
             fitted = models.fit()
         else:
-            fitted = self._fit(problem.space, history, state, rng)
+            fitted = self.fit(problem.space, history, state, rng)
         minimum = acquisitions.draw_minimum(rng, self.largest_minimum)
         search, start = self.search_of(problem.space), incumbents(history)
         proposals: list[Proposal] = []
@@ -193,7 +193,7 @@ class Bayesian:
         if is_incremental(self, history, 0, 1):
             fitted = Incremental.of(self, problem, history, state, 0).fit()
         else:
-            fitted = self._fit(problem.space, history, state, rng)
+            fitted = self.fit(problem.space, history, state, rng)
         centre, spread = fitted.model.predict(codes)
         mean, variance = fitted.transform.moments(centre, spread)
         feasible = fitted.feasibility.probability(codes)
@@ -214,7 +214,8 @@ class Bayesian:
         count = space.feasible.count
         return self.scan if count is not None and count <= self.scan_limit else self.search
 
-    def _fit(self, space: Space, history: History, seed: int, rng: Rng) -> Fitted:
+    def fit(self, space: Space, history: History, seed: int, rng: Rng) -> Fitted:
+        """Return the models, fitted to the costs of a history with at least two successes."""
         values = model_values(history, self.scale, self.failed_as)
         codes = history.codes[values.rows]
         data = surrogates.Data(codes, values.y, values.variance, values.censored)
@@ -276,9 +277,10 @@ class Bayesian:
         ran = ~history.where(Status.FAILED)[known]
         return self.feasibility.fit(self.view(space), history.codes[known], ran, seed)
 
-    def _explore(
+    def explore(
         self, problem: Problem, history: History, state: int, n: int, rng: Rng
     ) -> list[Proposal]:
+        """Return the n uniform draws, of 20 times as many, that are most likely to run."""
         draws = uniform(problem.space, 20 * n, rng, partial(problem.is_excluded, history))
         if history.inside.any() and len(draws):
             feasibility = self.fit_feasibility(problem.space, history, state)

@@ -46,6 +46,11 @@ class StrategyWrapper:
         """Whether the wrapped strategy does."""
         return protocol.draws_in_tell(self.then)
 
+    @property
+    def several_objectives(self) -> bool:
+        """Whether the wrapped strategy optimises several objectives."""
+        return protocol.optimises_several(self.then)
+
     def init(self, problem: Problem, rng: Rng) -> Any:
         """Return the first state of the wrapped strategy."""
         return self.then.init(problem, rng)

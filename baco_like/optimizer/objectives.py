@@ -1,0 +1,105 @@
+"""The methods of the optimizer for several objectives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from baco_like.records import Direction, History, Objective, Trial, read_objectives, sign_of
+from baco_like.records.front import hypervolume, is_non_dominated, knee
+from baco_like.records.limits import limits_of
+from baco_like.records.reading import finite_number
+from baco_like.records.trial import Status
+
+
+def resolve_objectives(
+    objectives: Mapping[str, Direction] | None, objective: str, direction: Direction
+) -> tuple[str, Direction, dict[str, Direction]]:
+    """Return the name and the direction of the first objective, and all objectives if there are several.
+
+    Raises:
+        ValueError: The mapping is wrong, or an objective or a direction is given beside it.
+    """
+    if objectives is None:
+        return objective, direction, {}
+    if (objective, direction) != ("value", "minimize"):
+        raise ValueError("give objectives=, or objective= and direction=, not both")
+    first = read_objectives(objectives)[0]
+    return first.name, first.direction, dict(objectives) if len(objectives) > 1 else {}
+
+
+def hypervolume_of(history: History, objective: str, reference: Mapping[str, float]) -> float:
+    """Return the volume that the front of a history dominates, see `Optimizer.hypervolume`.
+
+    Args:
+        history: The history.
+        objective: Name of the objective if there is only one.
+        reference: For each objective the worst value that counts.
+
+    Raises:
+        ValueError: The names are not those of the objectives, or a value is not a finite number.
+    """
+    objectives = history.objectives or (Objective(objective, direction=history.direction),)
+    point = _values_by_objective(objectives, reference, "reference")
+    ok = history.where(Status.OK)
+    signs = np.array([sign_of(o.direction) for o in objectives])
+    return hypervolume(history.objective_costs()[0][ok], signs * point)
+
+
+def choose_from_front(
+    history: History, weights: Mapping[str, float] | None, limits: tuple[str, ...]
+) -> Trial | None:
+    """Return the knee of the front under preferences, or None if no trial satisfies the limits.
+
+    Args:
+        history: The history of a run with several objectives.
+        weights: Weights of the objectives by name, 1 for those that are left out.
+        limits: Conditions on objectives and metrics.
+
+    Raises:
+        ValueError: A weight has another name, or is not a finite number of at least 0; or a limit cannot be read.
+        TrialError: A limit names a value that was not measured.
+    """
+    objectives = history.objectives
+    given = {objective.name: 1.0 for objective in objectives} | dict(weights or {})
+    numbers = _values_by_objective(objectives, given, "weights")
+    if (numbers < 0.0).any():
+        raise ValueError(f"weights = {dict(weights or {})!r:.80}: expected numbers of at least 0")
+    conditions = limits_of(limits)
+    trials = history.trials
+    ok = np.array(
+        [
+            i
+            for i in np.flatnonzero(history.where(Status.OK))
+            if (outcome := trials[i].outcome) is not None
+            and conditions.judge(outcome, objectives[0].name).status is Status.OK
+        ],
+        dtype=int,
+    )
+    if not len(ok):
+        return None
+    costs = history.objective_costs()[0][ok]
+    # Only the front of the allowed trials counts; a weight of 0 alone would choose among dominated ones.
+    front = np.flatnonzero(is_non_dominated(costs))
+    return trials[int(ok[front[knee(costs[front], numbers)]])]
+
+
+def _values_by_objective(
+    objectives: tuple[Objective, ...], values: Mapping[str, float], argument: str
+) -> np.ndarray:
+    """Return the numbers in the order of the objectives.
+
+    Raises:
+        ValueError: The names are not those of the objectives, or a value is not a finite number.
+    """
+    names = [objective.name for objective in objectives]
+    if not isinstance(values, Mapping) or set(values) != set(names):
+        raise ValueError(
+            f"{argument} = {values!r:.80}: expected one number for each of {', '.join(map(repr, names))}"
+        )
+    numbers = [finite_number(values[name]) for name in names]
+    for name, number in zip(names, numbers, strict=True):
+        if number is None:
+            raise ValueError(f"{argument}[{name!r}] = {values[name]!r:.80} is not a finite number")
+    return np.array(numbers, dtype=float)

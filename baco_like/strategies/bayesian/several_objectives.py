@@ -1,0 +1,247 @@
+"""Bayesian optimization of several objectives: one model for each, and the expected gain of hypervolume."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, ClassVar, NamedTuple, final
+
+import numpy as np
+
+from baco_like import acquisitions, surrogates
+from baco_like._typing import Array, Codes, Rng
+from baco_like.acquisitions.hypervolume import log_ehvi
+from baco_like.acquisitions.protocol import Score
+from baco_like.records import (
+    History,
+    Objective,
+    Observation,
+    Proposal,
+    Status,
+    Trial,
+    sign_of,
+)
+from baco_like.records.front import is_non_dominated, non_dominated_boxes
+from baco_like.strategies.bayesian.bayesian import Bayesian
+from baco_like.strategies.protocol import Prediction, Problem, Proposals
+
+_STARTS = 10
+"""Largest number of trials of the front from which the acquisition optimizer starts, beside random draws."""
+
+_MARGIN = 0.1
+"""The reference point lies beyond the worst values of the front by this share of the front's range, as in BoTorch."""
+
+
+class _Objective(NamedTuple):
+    """The model of one objective.
+
+    Attributes:
+        name: Name of the objective.
+        sign: Factor between value and cost.
+        fitted: The models; `Bayesian` has the type.
+    """
+
+    name: str
+    sign: float
+    fitted: Any
+
+
+@final
+@dataclass(frozen=True)
+class ExpectedHypervolume:
+    """Proposes where the expected gain of the dominated hypervolume is highest, weighted by feasibility.
+
+    Each objective has its own surrogate on its own scale. Without noise the front is that of the observed values; noise
+    is smoothed, because the surrogates' means at the observed configurations form the front. Pending configurations
+    count with their expected values. Source: Emmerich, Deutz and Klinkenberg (CEC 2011) for the expected improvement
+    of hypervolume; the logarithm as for one objective. Made for two and three objectives: the number of boxes that the
+    region below the front consists of grows linearly for these, and faster for more.
+
+    Attributes:
+        then: Gives surrogate, feasibility model, features and acquisition optimizer. Its acquisition function is not
+            used.
+    """
+
+    draws_in_tell: ClassVar[bool] = False
+    several_objectives: ClassVar[bool] = True
+
+    then: Bayesian
+
+    def init(self, problem: Problem, rng: Rng) -> int:
+        """Return the seed of the feasibility model."""
+        return self.then.init(problem, rng)
+
+    def ask(self, problem: Problem, history: History, state: int, n: int, rng: Rng) -> Proposals:
+        """Return n proposals, each chosen as if the ones before it had the costs that the models predict."""
+        if history.where(Status.OK).sum() < 2:
+            return self.then.explore(problem, history, state, n, rng)
+        models = self._fit(problem, history, state, rng)
+        minimum = acquisitions.draw_minimum(rng, self.then.largest_minimum)
+        search, start = self.then.search_of(problem.space), _starts(history)
+        pending, proposals = history.pending_codes, list[Proposal]()
+        for remaining in reversed(range(n)):
+            score = self._score(problem, history, models, pending)
+            score = acquisitions.weight_by_feasibility(score, models[0].fitted.feasibility, minimum)
+            excluded = partial(problem.is_excluded, history)
+            rows = search.maximise(score, problem.space, 1, rng, start, excluded)
+            if not len(rows):
+                break
+            proposals.append(Proposal(rows[0], _tag(models, rows)))
+            if remaining:
+                pending, history = np.concatenate([pending, rows]), history.assume_pending(rows)
+        return proposals
+
+    def tell(self, problem: Problem, state: int, observation: Observation, rng: Rng) -> int:
+        """Return the state unchanged: the models are fitted to the history."""
+        return state
+
+    def predict(
+        self, problem: Problem, history: History, state: int, codes: Codes, rng: Rng
+    ) -> Prediction:
+        """Return the models' predictions for configurations, ``(n, w)``: one column for each objective.
+
+        Raises:
+            TrialError: Fewer than two trials have succeeded.
+        """
+        parts = [
+            self.then.predict(problem, part, state, codes, rng) for part in _by_objective(history)
+        ]
+        mean, std, median = (
+            np.column_stack([getattr(part, name) for part in parts])
+            for name in ("mean", "std", "median")
+        )
+        return Prediction(mean, std, parts[0].feasible, median)
+
+    def _fit(self, problem: Problem, history: History, state: int, rng: Rng) -> list[_Objective]:
+        objectives = problem.objectives or (Objective(direction=problem.direction),)
+        return [
+            _Objective(
+                objective.name,
+                sign_of(objective.direction),
+                self.then.fit(problem.space, part, state, rng),
+            )
+            for objective, part in zip(objectives, _by_objective(history), strict=True)
+        ]
+
+    def _score(
+        self, problem: Problem, history: History, models: Sequence[_Objective], pending: Codes
+    ) -> Score:
+        """Return the logarithm of the expected gain, and the weight of the user's prior."""
+        ok = history.codes[history.where(Status.OK)]
+        known = np.concatenate([ok, pending]) if len(pending) else ok
+        values = np.column_stack([model.fitted.model.predict(known)[0] for model in models])
+        front = values[is_non_dominated(values)]
+        spread = np.ptp(front, axis=0)
+        spread = np.where(spread > 0.0, spread, np.ptp(values, axis=0))
+        lower, upper = non_dominated_boxes(front, front.max(axis=0) + _MARGIN * spread)
+        believed = [_condition(model.fitted.model, pending) for model in models]
+
+        def score(codes: Codes) -> Array:
+            means, variances = zip(*(model.predict(codes) for model in believed), strict=True)
+            return log_ehvi(np.column_stack(means), np.column_stack(variances), lower, upper)
+
+        parameters = problem.space.parameters.values()
+        if any(getattr(parameter, "prior", None) is not None for parameter in parameters):
+            density = problem.space.log_density
+            return acquisitions.weight_by_prior(score, density, len(history), self.then.belief)
+        return score
+
+
+def _by_objective(history: History) -> list[History]:
+    """Return the history as it is for each objective alone."""
+    costs, variances = history.objective_costs()
+    return [
+        history.with_costs(costs[:, j], variances[:, j]).view_as(partial(_with_own_tag, number=j))
+        for j in range(costs.shape[1])
+    ]
+
+
+def _with_own_tag(trial: Trial, number: int) -> Trial:
+    """Return the trial with the hyperparameters of one objective in its tag, as `Bayesian` reads them."""
+    tag = trial.tag if isinstance(trial.tag, Mapping) else {}
+    every = tag.get("hyperparameters")
+    if not isinstance(every, list) or len(every) <= number:
+        return trial
+    return replace(trial, tag={**tag, "hyperparameters": every[number]})
+
+
+@final
+@dataclass(frozen=True)
+class ParEGO:
+    """Proposes by expected improvement of a weighted maximum of the objectives, with new random weights every time.
+
+    Source: Knowles, "ParEGO" (IEEE TEVC 2006), Eqs. 1 and 2: the augmented Chebyshev function of the objectives, each
+    scaled to [0, 1], here after the logarithm. Use it for more than three objectives.
+
+    Attributes:
+        then: Optimises the weighted objective.
+        rho: Weight of the sum beside the maximum.
+    """
+
+    draws_in_tell: ClassVar[bool] = False
+    several_objectives: ClassVar[bool] = True
+
+    then: Bayesian
+    rho: float = 0.05
+
+    def init(self, problem: Problem, rng: Rng) -> int:
+        """Return the seed of the feasibility model."""
+        return self.then.init(problem, rng)
+
+    def ask(self, problem: Problem, history: History, state: int, n: int, rng: Rng) -> Proposals:
+        """Return n proposals, each for its own weights."""
+        if history.where(Status.OK).sum() < 2:
+            return self.then.explore(problem, history, state, n, rng)
+        proposals: list[Proposal] = []
+        costs, _ = history.objective_costs()
+        ok = history.where(Status.OK)
+        scaled = np.full_like(costs, np.nan)
+        for j, column in enumerate(costs.T):
+            values = self.then.scale(column[ok]).forward(column[ok])
+            scaled[ok, j] = (values - values.min()) / (np.ptp(values) or 1.0)
+        then = replace(self.then, scale=surrogates.standardise)
+        for _ in range(n):
+            weights = rng.dirichlet(np.ones(costs.shape[1]))
+            weighted = scaled * weights
+            total = weighted.max(axis=1) + self.rho * weighted.sum(axis=1)
+            part = history.with_costs(total, np.full(len(total), np.nan))
+            found = then.ask(problem, part, state, 1, rng)
+            if not found:
+                break
+            tag = {"phase": "model", "weights": weights.tolist()}
+            tag["p_feasible"] = found[0].tag["p_feasible"]
+            proposals.append(Proposal(found[0].code, tag))
+            history = history.assume_pending(found[0].code[None, :])
+        return proposals
+
+    def tell(self, problem: Problem, state: int, observation: Observation, rng: Rng) -> int:
+        """Return the state unchanged: the model is fitted to the history."""
+        return state
+
+
+def _condition(model: surrogates.Model, pending: Codes) -> surrogates.Model:
+    if isinstance(model, surrogates.UpdatableModel):
+        return acquisitions.condition_on_pending(model, pending)
+    return model
+
+
+def _starts(history: History) -> Codes:
+    """Return trials of the front, evenly spaced by the first objective, ``(k, w)``."""
+    rows = [trial.code for trial in history.front() if trial.code is not None]
+    chosen = np.unique(np.linspace(0, len(rows) - 1, min(_STARTS, len(rows))).round().astype(int))
+    return np.array([rows[i] for i in chosen])
+
+
+def _tag(models: Sequence[_Objective], row: Codes) -> dict[str, Any]:
+    """Return the predictions for a proposal, for `Optimizer.why`, and the hyperparameters, for the next fit."""
+    predicted = {}
+    for name, sign, fitted in models:
+        mean, variance = fitted.transform.moments(*fitted.model.predict(row))
+        predicted[name] = {"mean": sign * float(mean[0]), "std": float(np.sqrt(variance[0]))}
+    return {
+        "phase": "model",
+        "objectives": predicted,
+        "p_feasible": float(models[0].fitted.feasibility.probability(row)[0]),
+        "hyperparameters": [dict(model.fitted.model.hyperparameters) for model in models],
+    }

@@ -1,0 +1,175 @@
+"""Runs with several objectives: what `observe` accepts, the front, preferences, the journal."""
+
+import numpy as np
+import pytest
+
+from baco_like import FailureWarning, JournalError, Optimizer, Space, StrategyError, TrialError
+from baco_like.records import Status
+
+SPACE = Space({"a": [1, 2, 4, 8, 16], "b": [1, 2, 4, 8, 16]})
+OBJECTIVES = {"time": "minimize", "rate": "maximize"}
+
+
+def run(**settings):
+    return Optimizer(SPACE, objectives=OBJECTIVES, **settings)
+
+
+def measure(config):
+    return {"time": config["a"] + 0.1 * config["b"], "rate": float(config["a"])}
+
+
+def evaluated(count, **settings):
+    optimizer = run(**settings)
+    for _ in range(count):
+        trial = optimizer.suggest()
+        optimizer.observe(trial, measure(trial))
+    return optimizer
+
+
+def test_the_front_has_what_no_other_trial_dominates():
+    optimizer = evaluated(25)
+    assert [trial["a"] for trial in optimizer.front] == [1, 2, 4, 8, 16]
+    assert {trial["b"] for trial in optimizer.front} == {1}
+    assert optimizer.best in optimizer.front
+
+
+def test_hypervolume_is_in_the_units_of_the_values():
+    optimizer = run()
+    optimizer.observe({"a": 2, "b": 1}, {"time": 3.0, "rate": 5.0})
+    assert optimizer.hypervolume({"time": 10.0, "rate": 1.0}) == 7.0 * 4.0
+
+
+@pytest.mark.parametrize(
+    ("reference", "message"),
+    [
+        ({"time": 1.0}, "one number for each of 'time', 'rate'"),
+        ({"time": 1.0, "rate": np.nan}, r"reference\['rate'\] = nan is not a finite number"),
+    ],
+)
+def test_a_wrong_reference_point_is_refused(reference, message):
+    with pytest.raises(ValueError, match=message):
+        run().hypervolume(reference)
+
+
+def test_a_missing_objective_is_an_error_before_anything_is_recorded():
+    optimizer = run()
+    trial = optimizer.suggest()
+    with pytest.raises(TrialError, match="the objective 'rate' was not measured"):
+        optimizer.observe(trial, {"time": 1.0, "rat": 2.0})
+    with pytest.raises(TrialError, match="the objective 'time' is not among the metrics"):
+        optimizer.observe(trial, {"rate": 1.0})
+    with pytest.raises(TrialError, match="the objective 'rate' was not measured"):
+        optimizer.observe(trial, 1.0)
+    assert not optimizer.trials
+    optimizer.observe(trial, measure(trial))
+
+
+def test_nan_in_one_objective_is_one_failure():
+    optimizer = run()
+    with pytest.warns(FailureWarning, match="rate: the value nan is not a finite number"):
+        optimizer.observe(optimizer.suggest(), {"time": 1.0, "rate": np.nan})
+    (trial,) = optimizer.trials
+    assert (trial.status, trial.value) == (Status.FAILED, None)
+    assert not optimizer.front
+    assert optimizer.best is None
+
+
+def test_repeats_of_every_objective_are_kept():
+    optimizer = run()
+    optimizer.observe(optimizer.suggest(), {"time": [3.0, 1.0, 2.0], "rate": [5.0, 6.0]})
+    (trial,) = optimizer.trials
+    assert (trial.value, trial.metrics["rate"]) == (2.0, 5.5)
+    assert trial.metric_repeats == {"rate": (5.0, 6.0)}
+    costs, variances = optimizer.history.objective_costs()
+    assert costs.tolist() == [[2.0, -5.5]]
+    np.testing.assert_allclose(variances, [[1.0 / 3.0, 0.25]])
+
+
+def test_preferences_choose_from_the_front_without_new_evaluations():
+    optimizer = evaluated(25)
+    assert optimizer.recommend(weights={"rate": 0.0})["a"] == 1
+    assert optimizer.recommend(weights={"time": 0.0})["a"] == 16
+    assert optimizer.recommend(limits=["time <= 5"], weights={"time": 0.0})["a"] == 4
+    assert optimizer.recommend(limits=["time < 0"]) is None
+    with pytest.raises(ValueError, match=r"weights = .*'speed'"):
+        optimizer.recommend(weights={"speed": 1.0})
+    with pytest.raises(TrialError, match="a limit reads 'tine'"):
+        optimizer.recommend(limits=["tine <= 5"])
+
+
+def test_one_objective_has_no_preferences():
+    with pytest.raises(ValueError, match="choose from the front of several objectives"):
+        Optimizer(SPACE).recommend(weights={"value": 1.0})
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"objectives": {"time": "min"}}, r"objectives\['time'\] = 'min'"),
+        ({"objectives": {}}, "expected names with directions"),
+        ({"objectives": ["time"]}, "expected names with directions"),
+        ({"objectives": OBJECTIVES, "objective": "time"}, "not both"),
+    ],
+)
+def test_wrong_objectives_are_refused(settings, message):
+    with pytest.raises(ValueError, match=message):
+        Optimizer(SPACE, **settings)
+
+
+def test_a_mapping_with_one_objective_is_a_run_with_one_objective():
+    optimizer = Optimizer(SPACE, objectives={"rate": "maximize"})
+    assert (optimizer.options.objective, optimizer.options.direction) == ("rate", "maximize")
+    assert not optimizer.options.objectives
+    optimizer.observe(optimizer.suggest(), 3.0)
+    assert optimizer.best_value == 3.0
+
+
+def test_a_strategy_for_one_objective_is_refused():
+    with pytest.raises(StrategyError, match="optimises one objective, not 'time', 'rate'"):
+        run(strategy="genetic_algorithm")
+
+
+def test_a_resumed_run_needs_the_same_objectives(tmp_path):
+    path = tmp_path / "run.jsonl"
+    first = evaluated(10, storage=path)
+    assert Optimizer.load(path).front == first.front
+    with pytest.raises(JournalError, match="objectives was"):
+        Optimizer(SPACE, objectives={"time": "minimize", "rate": "minimize"}, storage=path)
+    with pytest.raises(JournalError, match="objectives was"):
+        Optimizer(SPACE, objective="time", storage=path)
+    assert len(Optimizer.load(path).trials) == 10
+
+
+def test_a_run_with_one_objective_has_the_header_of_earlier_versions():
+    assert "objectives" not in Optimizer(SPACE).options.to_json()
+
+
+def test_predictions_have_one_column_for_each_objective():
+    optimizer = evaluated(15)
+    mean, std, feasible = optimizer.predict([{"a": 1, "b": 1}, {"a": 16, "b": 16}])
+    assert mean.shape == std.shape == (2, 2)
+    assert feasible.shape == (2,)
+    assert mean[0, 0] < mean[1, 0]
+    assert mean[0, 1] < mean[1, 1]
+    assert optimizer.why(optimizer.suggest())["objectives"].keys() == {"time", "rate"}
+
+
+@pytest.mark.parametrize("strategy", ["auto", "ehvi", "parego"])
+def test_models_find_more_than_random_search(strategy):
+    values = [2**i for i in range(8)]
+    space = Space({"a": values, "b": values, "c": values})
+
+    def volume(name):
+        found = []
+        for seed in range(3):
+            optimizer = Optimizer(space, objectives=OBJECTIVES, strategy=name, seed=seed)
+            for _ in range(40):
+                trial = optimizer.suggest()
+                spread = abs(np.log2(trial["b"] / 16)) + abs(np.log2(trial["c"] / 4))
+                base = np.log2(trial["a"])
+                values = {"time": 1 + base**2 + spread, "rate": 1 + base**2 - spread}
+                optimizer.observe(trial, values)
+            found.append(optimizer.hypervolume({"time": 60.0, "rate": -10.0}))
+        return np.mean(found)
+
+    assert volume(strategy) > volume("random_search")
