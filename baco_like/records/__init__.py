@@ -31,8 +31,8 @@ __all__ = [
     "outcome_from",
     "outcome_of_exception",
     "read_confirmation",
-    "read_utilisation",
     "read_objectives",
+    "read_utilisation",
     "row_keys",
     "sign_of",
 ]

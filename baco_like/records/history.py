@@ -31,7 +31,8 @@ from baco_like.records.trial import (
     Outcome,
     Status,
     Trial,
-    standard_error,
+    read_metric,
+    squared_error,
 )
 from baco_like.spaces.space import Space
 
@@ -41,9 +42,6 @@ Noise = Literal["none", "repeat"]
 """Whether an observed configuration may be suggested again (``repeat``) or not (``none``)."""
 
 _STATUSES = (Status.OK, Status.FAILED, Status.CENSORED)
-
-_LARGEST_SEM = 1e150
-"""Standard errors are cut off here, so that their squares stay finite."""
 
 
 class _Buffer:
@@ -74,7 +72,7 @@ class _Buffer:
                 setattr(self, name, np.concatenate([array, np.empty_like(array)]))
         cost = np.nan if trial.value is None else trial.cost
         bound = np.nan if trial.bound is None else trial.bound
-        variance = np.nan if trial.sem is None else min(trial.sem, _LARGEST_SEM) ** 2
+        variance = squared_error(trial.sem)
         self.numbers[n] = cost, bound, variance, _STATUSES.index(trial.status)
         self.inside[n] = trial.code is not None
         self.codes[n] = np.nan if trial.code is None else trial.code
@@ -257,13 +255,9 @@ class History:
         costs = np.full((self._length, max(1, len(self.objectives))), np.nan)
         variances = np.full_like(costs, np.nan)
         costs[:, 0], variances[:, 0] = self.costs, self.variances
-        for j, objective in enumerate(self.objectives[1:], 1):
-            sign = sign_of(objective.direction)
-            for i in np.flatnonzero(~np.isnan(costs[:, 0])):
-                trial = self._buffer.trials[i]
-                costs[i, j] = sign * trial.metrics[objective.name]
-                error = standard_error(trial.metric_repeats.get(objective.name, ()))
-                variances[i, j] = np.nan if error is None else min(error, _LARGEST_SEM) ** 2
+        for i in np.flatnonzero(~np.isnan(costs[:, 0])) if self.objectives else ():
+            for j, objective in enumerate(self.objectives[1:], 1):
+                costs[i, j], variances[i, j] = read_metric(self._buffer.trials[i], objective)
         return costs, variances
 
     def with_costs(self, costs: Array, variances: Array) -> History:

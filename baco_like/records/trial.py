@@ -15,6 +15,7 @@ from typing_extensions import override
 
 from baco_like._typing import Array
 from baco_like.exceptions import TrialError
+from baco_like.records.direction import Objective, sign_of
 from baco_like.records.leases import Lease
 
 FAILURE_WORDS = ("compile", "runtime", "correctness", "timeout", "constraints")
@@ -174,6 +175,10 @@ class Outcome:
         return seconds if isinstance(seconds, Mapping) else {}
 
 
+_LARGEST_ERROR = 1e150
+"""Standard errors are cut off here, so that their squares stay finite."""
+
+
 def standard_error(repeats: tuple[float, ...]) -> float | None:
     """Return the standard error of the mean of the repeats, or None.
 
@@ -187,6 +192,11 @@ def standard_error(repeats: tuple[float, ...]) -> float | None:
     unit = _safe_unit(repeats)
     error = float(np.std(np.array(repeats) / unit, ddof=1) / math.sqrt(len(repeats))) * unit
     return error if math.isfinite(error) else None
+
+
+def squared_error(error: float | None) -> float:
+    """Return the square of a standard error, or NaN without one."""
+    return math.nan if error is None else min(error, _LARGEST_ERROR) ** 2
 
 
 def median(repeats: tuple[float, ...]) -> float:
@@ -337,6 +347,12 @@ class Observation(Trial):
 def least_value(trials: Iterable[Trial]) -> float | None:
     """Return the least observed value of the trials, or None."""
     return min((trial.value for trial in trials if trial.value is not None), default=None)
+
+
+def read_metric(trial: Trial, objective: Objective) -> tuple[float, float]:
+    """Return the cost of a trial by one of its metrics, and its squared standard error, NaN without repeats."""
+    error = standard_error(trial.metric_repeats.get(objective.name, ()))
+    return sign_of(objective.direction) * trial.metrics[objective.name], squared_error(error)
 
 
 OURS = ("status", "failed", "message", "bound", "sem", "repeats", "origin")
