@@ -278,7 +278,7 @@ def synthetic(seed: int) -> tuple[Space, Evaluate]:
 def recorded(path: Path) -> tuple[Space, Evaluate]:
     """Return the space of a recording, with the recorded value and seconds of each configuration."""
     recording = load(path)
-    space = Space.from_dict(recording.space)
+    space = recording.space()
     rows = {tuple(sorted(trial.config.items())): trial for trial in recording.trials}
 
     def evaluate(trial: Trial) -> tuple[float | None, float]:
