@@ -1,6 +1,6 @@
 """How busy are 64 to 4,096 workers? A simulated cluster in virtual time, with the real optimizer and its journal.
 
-    OMP_NUM_THREADS=1 python benchmarks/scale/cluster.py --workers 1000 [--ahead 256] [--patience 1] [--killed 0.1]
+    OMP_NUM_THREADS=1 python benchmarks/scale/cluster.py --workers 1000 [--ahead 500] [--patience 1] [--killed 0.1]
         [--strategy auto] [--data DIR --recorded dedispersion_milo/A4000] [--out rows.jsonl] [--table cluster.md]
 
 The clock is virtual: an evaluation takes a drawn time (log-normal with mean 10 s and a standard deviation of half of
@@ -315,7 +315,7 @@ def simulate(args: argparse.Namespace, workers: int, folder: Path) -> dict[str, 
         space, evaluate = recorded(
             Path(args.data) / "recorded" / device[0] / f"{device[1]}_T4.json.gz"
         )
-    size = args.ahead or max(16, workers // 4)
+    size = args.ahead or max(16, workers // 2)
     optimizer = Optimizer(
         space, seed=args.seed, storage=path, strategy=args.strategy, lease=args.lease
     )
@@ -381,7 +381,7 @@ def main() -> None:
     )
     parser.add_argument("--workers", default="1000", help="numbers, separated by commas")
     parser.add_argument("--seconds", type=float, default=100.0, help="virtual seconds measured")
-    parser.add_argument("--ahead", type=int, default=0, help="0: a quarter of the workers")
+    parser.add_argument("--ahead", type=int, default=0, help="0: half of the workers")
     parser.add_argument("--patience", type=float, default=None)
     parser.add_argument("--killed", type=float, default=0.1, help="share of the workers")
     parser.add_argument("--lease", type=float, default=60.0)
