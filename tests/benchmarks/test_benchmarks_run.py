@@ -142,3 +142,17 @@ def test_the_kernel_was_measured_a_thousand_times() -> None:
     assert lines[0].startswith("load,")
     assert all(len(line.split(",")) == 9 for line in lines[1:])
     assert all(float(cell) > 0 for line in lines[1:] for cell in line.split(",")[1:])
+
+
+def test_a_simulated_cluster_loses_nothing(tmp_path: Path) -> None:
+    rows, table = tmp_path / "rows.jsonl", tmp_path / "table.md"
+    chosen = ("--workers", "20", "--seconds", "12", "--strategy", "random_search")
+    path = BENCHMARKS / "scale" / "cluster.py"
+    script(path, *chosen, "--patience", "0", "--out", str(rows), "--table", str(table))
+    row = json.loads(rows.read_text())
+    assert row["wrong"] == []
+    assert row["killed"] == 2
+    assert (
+        row["fallback"] > 0.3
+    )  # the first wave: without patience, nobody waits for the first fill
+    assert "| 20 | 12 ordinals |" in table.read_text()
