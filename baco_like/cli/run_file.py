@@ -1,8 +1,8 @@
 """Read the TOML file of ``baco-like tune``; it is checked as a whole before anything is run or written.
 
 Its tables are ``[space.NAME]`` (one per parameter), ``[constraints]``, ``[objective]``, ``[evaluator]``, ``[budget]``,
-``[optimizer]``, ``[flags]``, ``[confirmation]`` and ``[warm_start]`` (or ``[[warm_start]]``, one per source). An
-unknown key is an error.
+``[optimizer]``, ``[flags]``, ``[fidelity]``, ``[confirmation]`` and ``[warm_start]`` (or ``[[warm_start]]``, one per
+source). An unknown key is an error.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ else:
 _REQUIRED = ("space", "evaluator", "budget")
 _TABLES = (
     *(*_REQUIRED, "flags", "constraints", "objective"),
-    *("optimizer", "confirmation", "drift", "warm_start"),
+    *("optimizer", "confirmation", "drift", "fidelity", "warm_start"),
 )
 _MAX_DEPTH = 16
 """Most dots of a key and deepest nesting of brackets; a run file needs about 3."""
@@ -113,6 +113,14 @@ class RunFile:
         return self.path.resolve().parent
 
     @property
+    def seconds_of_evaluations(self) -> float | None:
+        """Seconds of all evaluations together if only the time is limited, else None."""
+        if self.seconds is None or self.evaluations is not None:
+            return None
+        entries = self.evaluator_table.entries
+        return self.seconds * int(entries.get("workers", 1))
+
+    @property
     def context(self) -> dict[str, Any]:
         """Settings besides the space that decide the measured values, by name: the unit and the evaluator's keys."""
         table = self.evaluator_table
@@ -165,7 +173,9 @@ def read(path: str | Path, *, large: bool = False) -> RunFile:
         )
     run_file = RunFile(
         path=path,
-        space=_read_space(top.table("space"), top.table("constraints"), _read_flags(top)),
+        space=_read_space(
+            top.table("space"), top.table("constraints"), _read_flags(top), top.table("fidelity")
+        ),
         objective=_read_objective(top.table("objective")),
         evaluator_table=_permit_large(_evaluator_table(top), large),
         **_read_budget(top.table("budget")),
@@ -334,13 +344,24 @@ def _evaluator_table(top: Table) -> Table:
     return Table(table.name, {**table.entries, **flags})
 
 
-def _read_space(table: Table, constraints: Table, flags: Mapping[str, Parameter]) -> Space:
+def _read_space(
+    table: Table, constraints: Table, flags: Mapping[str, Parameter], fidelity: Table
+) -> Space:
     if not table.entries and not flags:
         raise RunFileError("[space] has no parameter; write one table [space.NAME] per parameter")
     parameters = {name: _read_parameter(table.table(name)) for name in table.entries}
     if twice := next((name for name in parameters if name in flags), None):
         raise RunFileError(f"[space.{twice}]: [flags] has this parameter too; rename or remove one")
-    return Space({**parameters, **flags}, constraints=constraints.read(keys.CONSTRAINTS)["known"])
+    known = constraints.read(keys.CONSTRAINTS)["known"]
+    return Space({**parameters, **flags}, constraints=known, fidelity=_read_fidelity(fidelity))
+
+
+def _read_fidelity(table: Table) -> Mapping[str, Any] | None:
+    """Return the name of the fidelity and its values; None without the table."""
+    for name, values in table.entries.items():
+        if not isinstance(values, list):
+            raise table.error(name, values, "an array of values in increasing order")
+    return table.entries or None
 
 
 def _read_limits(table: Table) -> tuple[str, ...]:

@@ -73,7 +73,12 @@ BUDGET = (
         "largest number of evaluations",
         absent="no limit; then `seconds` is required",
     ),
-    Key("seconds", POSITIVE, "limit of the wall time", absent="no limit"),
+    Key(
+        "seconds",
+        POSITIVE,
+        "limit of the wall time; without `evaluations`, [short evaluations](../seconds.md) are preferred",
+        absent="no limit",
+    ),
     Key("target", NUMBER, "end when the best value is this one or better"),
     Key(
         "no_improvement",
@@ -149,6 +154,14 @@ DRIFT = (
     ),
     Key("threshold", POSITIVE, "relative change that counts as drift", default=0.05),
 )
+
+FIDELITY = {
+    "type": "object",
+    "description": "one parameter that makes evaluations cheaper, with its values; the last one is the target",
+    "additionalProperties": {"type": "array", "minItems": 2},
+    "maxProperties": 1,
+}
+"""The JSON Schema of the table ``[fidelity]``; its only key is a name that the user chooses."""
 
 WARM_START = (
     Key("file", TEXT, "the earlier results; relative paths start at the run file", required=True),

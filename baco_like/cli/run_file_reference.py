@@ -127,6 +127,11 @@ Measures the best configurations and the default again at the end, see
 
 <CONFIRMATION>
 
+## `[fidelity]`
+
+One key: the name of a parameter that makes evaluations cheaper, with its values in increasing order, such as
+`size = [256, 512, 1024]`. The last value is the target. See [cheap proxies](../seconds.md#try-cheap-proxies-first).
+
 ## `[drift]`
 
 Measures the best configuration again during the run, see

@@ -52,6 +52,7 @@ def json_schema() -> dict[str, Any]:
             "optimizer": _by_choice(strategy, settings, other),
             "confirmation": table_shape(keys.CONFIRMATION),
             "drift": table_shape(keys.DRIFT),
+            "fidelity": keys.FIDELITY,
             "warm_start": {"anyOf": [warm_start, {"type": "array", "items": warm_start}]},
         },
         "additionalProperties": False,

@@ -168,6 +168,7 @@ def _create_optimizer(run_file: RunFile, journal: Path | None, seed: int | None)
         threads=run_file.threads,
         ahead=run_file.ahead,
         limits=run_file.limits,
+        seconds=run_file.seconds_of_evaluations,
         storage=journal,
         warm_start=run_file.warm_start or None,
         context=context,

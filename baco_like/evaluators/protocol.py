@@ -78,19 +78,22 @@ class SourceProvider(Protocol):
 class HistoryAware(Protocol):
     """Optional method of an evaluator whose measurements depend on earlier ones, such as on the best value."""
 
-    def recall(self, trials: Sequence[Trial]) -> None:
+    def recall(self, trials: Sequence[Trial], fidelity: str | None = None) -> None:
         """Learn the trials that the run has observed before, so that a resumed run continues as one run.
 
         Args:
             trials: The observed trials, in order of arrival.
+            fidelity: Name of the fidelity parameter, whose levels cannot be compared, or None.
         """
 
 
-def recall_history(evaluator: Evaluator | None, trials: Sequence[Trial]) -> None:
+def recall_history(
+    evaluator: Evaluator | None, trials: Sequence[Trial], fidelity: str | None = None
+) -> None:
     """Show the observed trials to each `HistoryAware` layer of an evaluator and its wrappers."""
     while evaluator is not None:
         if isinstance(evaluator, HistoryAware):
-            evaluator.recall(trials)
+            evaluator.recall(trials, fidelity)
         evaluator = getattr(evaluator, "inner", None)
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from baco_like.evaluators.settings_table import POSITIVE, Key, Shape, Table, whole
 from baco_like.exceptions import EvaluatorError
-from baco_like.records.trial import median, standard_error
+from baco_like.records.trial import Trial, median, standard_error
 
 _ABOVE_ONE: Shape = {"type": "number", "exclusiveMinimum": 1}
 
@@ -17,6 +18,14 @@ _DEVIATIONS = 3.0
 
 _LEAST_GAP = 0.01
 """Relative gap that it must exceed in any case: the standard error of two or three values may be 0 by chance."""
+
+_CHEAP = 0.1
+"""Share of the time of a build below which the time of its runs does not matter."""
+
+
+def takes_little(seconds: Mapping[str, float]) -> bool:
+    """Whether the runs of a trial took little time compared with its build; ``seconds`` are by stage."""
+    return seconds.get("run", 0.0) < _CHEAP * seconds.get("compile", 0.0)
 
 
 def repeats_keys(least: int) -> tuple[Key, ...]:
@@ -43,6 +52,34 @@ def repeats_keys(least: int) -> tuple[Key, ...]:
     )
 
 
+class BestValues:
+    """The least value so far; with a fidelity, the least at each of its levels, because only these can be compared.
+
+    Args:
+        fidelity: Name of the fidelity parameter, or None.
+        trials: Trials that were observed before.
+    """
+
+    def __init__(self, fidelity: str | None = None, trials: Iterable[Trial] = ()) -> None:
+        self._fidelity = fidelity
+        self._values: dict[Any, float] = {}
+        for trial in trials:
+            self.add(trial, trial.value)
+
+    def find(self, trial: Trial) -> float | None:
+        """Return the best value at the level of a trial, or None."""
+        return self._values.get(self._level(trial))
+
+    def add(self, trial: Trial, value: float | None) -> None:
+        """Add the value of a trial, if it has one."""
+        if value is not None:
+            level = self._level(trial)
+            self._values[level] = min(value, self._values.get(level, value))
+
+    def _level(self, trial: Trial) -> Any:
+        return None if self._fidelity is None else trial.config.get(self._fidelity)
+
+
 @dataclass(frozen=True)
 class Repeats:
     """A rule for the number of measurements.
@@ -52,10 +89,12 @@ class Repeats:
     After the first ``least`` values (at least two) their spread predicts the total number needed, as the standard
     error falls with the square root of the number.
 
-    With ``first`` a configuration is measured so many times, then twice as many times, and so on up to ``least``. It is
-    not measured again when it cannot win: when every value is above the best value, and their median is above it by
-    more than three standard errors and 1 %. The median of the values so far is then its value; it is not censored.
-    (The idea is that of racing: Maron and Moore, "Hoeffding races", NeurIPS 1993. The bound here is a plain one.)
+    With ``first`` a configuration is measured so many times, then twice as many times, and so on up to ``least``, but
+    only while it may win. It cannot when every value is above the best value and their median is above it by more than
+    three standard errors and 1 %. The median of the values so far is then its value; it is not censored. Without a best
+    value there is nothing to compare, and ``first`` values are enough. (The idea is that of racing: Maron and Moore,
+    "Hoeffding races", NeurIPS 1993. The bound here is a plain one.) Runs that are short compared with the build are
+    worth no decision: all are made while they take less than a tenth of its time.
 
     Attributes:
         least: Number of measurements of every configuration.
@@ -63,7 +102,7 @@ class Repeats:
         relative_error: Standard error over median at which the measurements end, or None.
         slow_ratio: A configuration whose every measurement exceeds ``slow_ratio`` times the best median is not
             measured again; its value is censored. Above 1, and only for objectives that are minimised. None: never.
-        first: Number of measurements, at least 2, before the first decision whether a configuration may win; only for
+        first: Number of measurements, at least 2, before the first comparison with the best value; only for
             objectives that are minimised. None: all get ``least``.
     """
 
@@ -126,13 +165,13 @@ class Repeats:
         return limit is not None and bool(values) and min(values) > limit
 
     def may_win(self, values: Sequence[float], best: float | None) -> bool:
-        """Whether a configuration may still turn out better than the best value; always true without ``first``."""
-        if self.first is None or len(values) < self.first or best is None or best <= 0:
+        """Whether ``first`` values or more leave open that the configuration is better than the best value."""
+        if self.first is None or len(values) < self.first or (best is not None and best <= 0):
             return True
-        middle = median(tuple(values))
-        error = standard_error(tuple(values)) or 0.0
-        gap = max(_DEVIATIONS * error, _LEAST_GAP * best)
-        return min(values) <= best or middle - gap <= best
+        if best is None:
+            return False
+        gap = max(_DEVIATIONS * (standard_error(tuple(values)) or 0.0), _LEAST_GAP * best)
+        return min(values) <= best or median(tuple(values)) - gap <= best
 
     def stopped_early(self, values: Sequence[float], best: float | None) -> str | None:
         """Return the message of the censored outcome if a slow configuration was measured fewer times, else None."""
@@ -143,28 +182,32 @@ class Repeats:
             f"{best:.6g}"
         )
 
-    def missing(self, values: Sequence[float], best: float | None) -> int:
+    def missing(
+        self, values: Sequence[float], best: float | None, *, is_cheap: bool = False
+    ) -> int:
         """Return how many more measurements to make now; 0 means that no more are needed.
 
         Args:
             values: The values so far; at least one after the first call.
             best: Median of the best configuration so far, or None.
+            is_cheap: Whether the measurements so far took little of the time of the build (see `takes_little`), so that
+                ``first`` saves nothing.
         """
-        if self.is_slow(values, best) or not self.may_win(values, best):
+        if self.is_slow(values, best) or not (is_cheap or self.may_win(values, best)):
             return 0
         if len(values) < self.least:
-            return self._next_total(values, best) - len(values)
+            return self._next_total(values) - len(values)
         if self.relative_error is None or len(values) >= self.most:
             return 0
         if len(values) < 2:
             return 1
         return min(self._needed(values), self.most) - len(values)
 
-    def _next_total(self, values: Sequence[float], best: float | None) -> int:
-        """Return the number of values after the next ones: ``least``, or a step towards it if the result decides."""
-        if self.first is None or best is None or best <= 0:
-            return self.least
-        return min(self.least, max(self.first, 2 * len(values)))
+    def _next_total(self, values: Sequence[float]) -> int:
+        """Return the number of values after the next ones: ``least``, or a step towards it."""
+        return (
+            self.least if self.first is None else min(self.least, max(self.first, 2 * len(values)))
+        )
 
     def _needed(self, values: Sequence[float]) -> int:
         """Return the total number of values needed for the error; at most twice the present number.

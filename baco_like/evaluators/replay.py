@@ -11,7 +11,7 @@ from typing import Any, final
 
 from baco_like._checks import whole_number
 from baco_like._random import Purpose, generator
-from baco_like.evaluators.repeats import Repeats, repeats_keys
+from baco_like.evaluators.repeats import BestValues, Repeats, repeats_keys, takes_little
 from baco_like.evaluators.settings_table import (
     FLAG,
     KIND,
@@ -24,7 +24,7 @@ from baco_like.evaluators.settings_table import (
 )
 from baco_like.exceptions import EvaluatorError, JournalError, RunFileError
 from baco_like.records import History, Outcome, Trial
-from baco_like.records.trial import SLOW, STOPPED, least_value
+from baco_like.records.trial import SLOW, STOPPED
 from baco_like.results.formats import read
 from baco_like.results.recording import Recording
 from baco_like.spaces.space import Space
@@ -37,7 +37,8 @@ KEYS = (
     Key("draw", FLAG, "draw each value from the recorded repeats", default=False),
     Key("draw_seed", whole(0), "seed of these draws", default=0),
     Key("capacity", whole(1), "simulated devices that run at the same time", default=1),
-    *(key for key in repeats_keys(1) if key.name in ("first_repeats", "slow_ratio")),
+    Key("repeats", whole(1), "recorded repeats of every configuration", absent="all"),
+    *(key for key in repeats_keys(1) if key.name != "repeats"),
     Key("large", FLAG, "the file may have more than 64 MiB, unpacked", default=False),
 )
 
@@ -70,10 +71,8 @@ class ReplayEvaluator:
         draw_seed: With a seed, each value is drawn from the recorded repeats, by the seed and the trial's id. None
             returns the recorded value, the same each time.
         capacity: Number of simulated devices that work at the same time.
-        first_repeats: Number of recorded repeats that are used first; see `Repeats.first`. The others are used, in
-            their order, only while the configuration may be the best. The time of the run is the share of the used
-            ones. None uses all.
-        slow_ratio: A configuration that is so many times slower than the best is censored; see `Repeats.slow_ratio`.
+        repeats: A rule for the number of measurements. The recorded repeats are then used in their order, as far as
+            the rule asks for them, and the time of the run is the share of the used ones. None uses all.
 
     Attributes:
         clock: Simulated seconds until the latest returned trial ended. A trial takes as long as its recorded stages
@@ -86,22 +85,18 @@ class ReplayEvaluator:
         *,
         draw_seed: int | None = None,
         capacity: int = 1,
-        first_repeats: int | None = None,
-        slow_ratio: float | None = None,
+        repeats: Repeats | None = None,
     ) -> None:
-        if draw_seed is not None and (first_repeats is not None or slow_ratio is not None):
-            raise EvaluatorError(
-                "draw_seed draws one repeat; leave it out, or first_repeats and slow_ratio"
-            )
-        # Each configuration is measured as many times as it was recorded.
-        self._rule = Repeats(sys.maxsize, sys.maxsize, None, slow_ratio, first_repeats)
-        self._best: float | None = None
+        if draw_seed is not None and repeats is not None:
+            raise EvaluatorError("draw_seed draws one repeat; leave it out, or leave out repeats")
+        self._rule = repeats
+        self._best = BestValues()
         self.capacity = whole_number("capacity", capacity, 1)
         self.clock = 0.0
         self._recording = recording
         self._draw_seed = draw_seed
         self._free_at = [0.0] * capacity
-        self._running: list[tuple[float, int, Outcome]] = []
+        self._running: list[tuple[float, int, Trial, Outcome]] = []
         self._submitted = 0
 
     @classmethod
@@ -126,8 +121,7 @@ class ReplayEvaluator:
             recording,
             draw_seed=values["draw_seed"] if values["draw"] else None,
             capacity=values["capacity"],
-            first_repeats=values["first_repeats"],
-            slow_ratio=values["slow_ratio"],
+            repeats=_read_repeats(table),
         )
 
     @property
@@ -136,9 +130,9 @@ class ReplayEvaluator:
         named = (name for outcome in self._recording.outcomes for name in outcome.metrics)
         return tuple(dict.fromkeys(named))
 
-    def recall(self, trials: Sequence[Trial]) -> None:
+    def recall(self, trials: Sequence[Trial], fidelity: str | None = None) -> None:
         """Learn the best value of the trials that a resumed run has observed."""
-        self._best = least_value(trials)
+        self._best = BestValues(fidelity, trials)
 
     def submit(self, trial: Trial) -> None:
         """Start a trial on the simulated device that is free first."""
@@ -146,7 +140,7 @@ class ReplayEvaluator:
         start = max(heapq.heappop(self._free_at), self.clock)
         end = start + sum(outcome.seconds.values())
         heapq.heappush(self._free_at, end)
-        heapq.heappush(self._running, (end, self._submitted, outcome))
+        heapq.heappush(self._running, (end, self._submitted, trial, outcome))
         self._submitted += 1
 
     def wait(self) -> Sequence[Outcome]:
@@ -157,9 +151,8 @@ class ReplayEvaluator:
         """
         if not self._running:
             raise EvaluatorError("wait() without a submitted trial")
-        self.clock, _, outcome = heapq.heappop(self._running)
-        if outcome.value is not None:
-            self._best = outcome.value if self._best is None else min(self._best, outcome.value)
+        self.clock, _, trial, outcome = heapq.heappop(self._running)
+        self._best.add(trial, outcome.value)
         return [outcome]
 
     def close(self) -> None:
@@ -177,35 +170,37 @@ class ReplayEvaluator:
             if self._draw_seed is not None and recorded.repeats:
                 rng = generator(self._draw_seed, Purpose.EVALUATE, trial.id)
                 value = recorded.repeats[int(rng.integers(len(recorded.repeats)))]
-            elif recorded.repeats and self._rule.is_adaptive:
-                return self._measure(trial.id, recorded)
+            elif recorded.repeats and self._rule is not None:
+                return self._measure(trial, recorded, self._rule)
             return Outcome.success(trial.id, (value,), metrics=recorded.metrics, extra=extra)
         word, message = recorded.failed or "runtime", recorded.message
         if recorded.bound is not None:
             return Outcome.censored(trial.id, recorded.bound, word, message, extra=extra)
         return Outcome.failure(trial.id, word, message, extra=extra)
 
-    def _measure(self, trial_id: int, recorded: Outcome) -> Outcome:
+    def _measure(self, trial: Trial, recorded: Outcome, rule: Repeats) -> Outcome:
         """Return the outcome of the recorded repeats that the rule asks for."""
-        rule, best, repeats = self._rule, self._best, recorded.repeats
-        limit, values = rule.limit(best), list[float]()
-        while len(values) < len(repeats) and (count := rule.missing(values, best)) > 0:
+        best, repeats = self._best.find(trial), recorded.repeats
+        limit, values, seconds = rule.limit(best), list[float](), dict(recorded.seconds)
+        run, total = seconds.pop("run", 0.0), sum(repeats)
+        while len(values) < len(repeats):
+            count = rule.missing(values, best, is_cheap=takes_little(seconds))
+            if not count:
+                break
             for value in repeats[len(values) :][:count]:
                 values.append(value)
                 if rule.is_slow(values, best):
                     break
-        seconds = dict(recorded.seconds)
-        if "run" in seconds:
             # A first run that reaches the limit is stopped there.
             used = sum(values) if limit is None else min(values[0], limit) + sum(values[1:])
-            seconds["run"] *= used / sum(repeats)
+            seconds["run"] = run * used / total
         extra: dict[str, Any] = {"seconds": seconds}
         if rule.is_slow(values, best):
             assert limit is not None
             message = f"run: stopped at {rule.slow_ratio:g} times the best, {best:.6g}"
             extra[STOPPED] = SLOW
-            return Outcome.censored(trial_id, limit, message=message, extra=extra)
-        outcome = Outcome.success(trial_id, tuple(values), metrics=recorded.metrics, extra=extra)
+            return Outcome.censored(trial.id, limit, message=message, extra=extra)
+        outcome = Outcome.success(trial.id, tuple(values), metrics=recorded.metrics, extra=extra)
         # A full measurement has the recorded value, which may be another statistic than the median.
         return replace(outcome, value=recorded.value) if len(values) == len(repeats) else outcome
 
@@ -233,6 +228,14 @@ class MaxSimulatedTime:
     def room(self, history: History) -> int | None:
         """Return None: this rule does not limit the number of trials."""
         return None
+
+
+def _read_repeats(table: Table) -> Repeats | None:
+    """Return the rule in a table, or None if it has none of its keys. Without ``repeats``, all are used."""
+    given = [key.name for key in repeats_keys(1) if table.has(key.name)]
+    if not given:
+        return None
+    return Repeats.from_table(table, 1 if table.has("max_repeats") else sys.maxsize)
 
 
 def _check_parameters(recording: Recording, space: Space) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, runtime_checkable
 
 from baco_like.evaluators.executors.futures import end_calls, wait_for_first
-from baco_like.evaluators.repeats import Repeats
+from baco_like.evaluators.repeats import BestValues, Repeats, takes_little
 from baco_like.exceptions import EvaluatorError
 from baco_like.records.trial import (
     MEASURED_AGAIN,
@@ -24,7 +24,6 @@ from baco_like.records.trial import (
     Outcome,
     Status,
     Trial,
-    least_value,
 )
 
 
@@ -155,13 +154,13 @@ class StagedEvaluator:
         self.bench, self._repeats, self._ahead = bench, repeats, ahead
         self._jobs: list[_Job] = []  # in the order of submission
         self._pool: ThreadPoolExecutor | None = None
-        self._best: float | None = None
+        self._best = BestValues()
         self._programs: dict[str, Trial] = {}  # the first measured trial of each program
         self.is_accepted: Callable[[Outcome], bool] | None = None
 
-    def recall(self, trials: Sequence[Trial]) -> None:
+    def recall(self, trials: Sequence[Trial], fidelity: str | None = None) -> None:
         """Learn the best value and the measured programs of the trials that a resumed run has observed."""
-        self._best, self._programs = least_value(trials), {}
+        self._best, self._programs = BestValues(fidelity, trials), {}
         for trial in trials:
             self._keep_program(trial)
 
@@ -206,13 +205,14 @@ class StagedEvaluator:
         outcome = self._measure(job)
         self._keep_program(job.trial.with_outcome(outcome))
         is_accepted = self.is_accepted is None or self.is_accepted(outcome)
-        if outcome.value is not None and is_accepted:
-            self._best = outcome.value if self._best is None else min(self._best, outcome.value)
+        if is_accepted:
+            self._best.add(job.trial, outcome.value)
         return outcome
 
     def _measure(self, job: _Job) -> Outcome:
         trial_id, values = job.trial.id, list[float]()
-        limit = self._repeats.limit(self._best)
+        best = self._best.find(job.trial)
+        limit = self._repeats.limit(best)
         metrics: Mapping[str, float] = {}
         try:
             build = job.build
@@ -221,7 +221,7 @@ class StagedEvaluator:
                 job.program = built.identity if isinstance(built, IdentifiedProgram) else None
                 if (known := self._find_program(job)) is not None:
                     return known
-                while (count := self._repeats.missing(values, self._best)) > 0:
+                while (count := self._missing(job, values, best)) > 0:
                     values += built.measure(count, limit)
                 if isinstance(built, MetricsProvider):
                     metrics = built.metrics()
@@ -234,11 +234,14 @@ class StagedEvaluator:
                 extra[STOPPED] = SLOW
                 failure.message += f", {self._repeats.slow_ratio:g} times the best"
             return failure.outcome(trial_id, extra)
-        message = self._repeats.stopped_early(values, self._best)
+        message = self._repeats.stopped_early(values, best)
         if message is not None:
             extra = {**_extra(job, values), STOPPED: SLOW}
             return Outcome.censored(trial_id, min(values), message=f"run: {message}", extra=extra)
         return Outcome.success(trial_id, tuple(values), metrics=metrics, extra=_extra(job, ()))
+
+    def _missing(self, job: _Job, values: Sequence[float], best: float | None) -> int:
+        return self._repeats.missing(values, best, is_cheap=takes_little(job.seconds))
 
     def _find_program(self, job: _Job) -> Outcome | None:
         """Return the outcome of an earlier trial with the same program, for this trial; None if it must be measured."""

@@ -28,7 +28,7 @@ from baco_like.journal.warm_start_results import WarmStartResults
 from baco_like.records.direction import Direction, Objective, read_objectives
 from baco_like.records.history import Noise
 from baco_like.records.limits import limits_of
-from baco_like.records.reading import require_objectives
+from baco_like.records.reading import finite_number, require_objectives
 from baco_like.records.trial import Outcome
 from baco_like.spaces.inputs import describe_differences
 from baco_like.spaces.space import Space
@@ -51,6 +51,7 @@ class Options:
         context: What else the values depend on (unit, evaluator), as JSON values by name; compared on resume.
         limits: Conditions on the metrics of outcomes, see `baco_like.records.Limits`.
         objectives: Directions of all objectives by name, the first one included; empty if there is only one.
+        seconds: Seconds of all evaluations together if the budget is in time, or None.
     """
 
     direction: Direction
@@ -62,6 +63,7 @@ class Options:
     context: Mapping[str, Any] = field(default_factory=dict)
     limits: tuple[str, ...] = ()
     objectives: Mapping[str, Direction] = field(default_factory=dict)
+    seconds: float | None = None
 
     def __post_init__(self) -> None:
         for name, allowed in (("direction", get_args(Direction)), ("noise", get_args(Noise))):
@@ -70,6 +72,11 @@ class Options:
         object.__setattr__(self, "seed", whole_number("seed", self.seed, 0))
         if self.budget is not None:
             object.__setattr__(self, "budget", whole_number("budget", self.budget, 1))
+        if self.seconds is not None:
+            seconds = finite_number(self.seconds)
+            if seconds is None or seconds <= 0:
+                raise ValueError(f"seconds must be a number above 0, not {self.seconds!r}")
+            object.__setattr__(self, "seconds", seconds)
         if not isinstance(self.objective, str) or not self.objective:
             raise ValueError(f"objective must be the value's name, not {self.objective!r}")
         if not all(isinstance(text, str) for text in self.limits):
@@ -105,7 +112,8 @@ class Options:
     def to_json(self) -> dict[str, Any]:
         """Return the options as JSON values; without those that are not set, as earlier versions wrote them."""
         values = asdict(self)
-        return {k: v for k, v in values.items() if v or k not in ("limits", "objectives")}
+        left_out = ("limits", "objectives", "seconds")
+        return {k: v for k, v in values.items() if v or k not in left_out}
 
 
 @dataclass(frozen=True)
@@ -179,7 +187,7 @@ class Header:
         remedy = ", or migrate it: baco_like.migrate(OLD, NEW, space)" if differences else ""
         # Compare JSON values: a tuple in the settings or the context is a list in the journal.
         old, new = (
-            normalise({"event": "opened", **asdict(options), "budget": None})
+            normalise({"event": "opened", **asdict(options), "budget": None, "seconds": None})
             for options in (self.options, options)
         )
         contexts = old.pop("context"), new.pop("context")

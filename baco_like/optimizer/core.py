@@ -27,7 +27,7 @@ from baco_like.journal.events import (
 from baco_like.optimizer.ahead import ProposalStore
 from baco_like.optimizer.leasing import Leasing
 from baco_like.optimizer.objectives import resolve_objectives
-from baco_like.optimizer.observing import build_completion, build_observation
+from baco_like.optimizer.observing import add_seconds, build_completion, build_observation
 from baco_like.optimizer.setup import (
     Config,
     check_ahead,
@@ -53,6 +53,7 @@ from baco_like.records import (
     Trial,
 )
 from baco_like.records.leases import Moment, read_clocks
+from baco_like.spaces.fidelity import GivenFidelity
 from baco_like.spaces.space import Space
 from baco_like.strategies.protocol import Strategy
 
@@ -102,6 +103,8 @@ class Optimizer(Leasing):
         objectives: Directions of several observed values by name, such as ``{"time": "minimize", "size": "minimize"}``;
             it replaces ``objective`` and ``direction``. `observe` then needs all of them, `front` has the results that
             no other one dominates, and `best` is the knee of the front.
+        seconds: Seconds of all evaluations together, if the budget is in time; "auto" then prefers short evaluations.
+        fidelity: A parameter of cheap proxies, such as ``{"size": [256, 512, 1024]}``; see `Space`.
 
     Raises:
         ValueError: An argument has a wrong value, or a limit cannot be read.
@@ -138,8 +141,10 @@ class Optimizer(Leasing):
         patience: float | None = None,
         worker: str | None = None,
         objectives: Mapping[str, Direction] | None = None,
+        seconds: float | None = None,
+        fidelity: GivenFidelity | None = None,
     ) -> None:
-        space = space if isinstance(space, Space) else Space(space)
+        space = (space if isinstance(space, Space) else Space(space)).with_fidelity(fidelity)
         objective, direction, several = resolve_objectives(objectives, objective, direction)
         resolved, description = resolve_strategy(strategy, settings or {}, initial)
         options = Options(
@@ -152,6 +157,7 @@ class Optimizer(Leasing):
             dict(context or {}),
             tuple([limits] if isinstance(limits, str) else limits),
             several,
+            seconds,
         )
         points = first_configs(space, initial)
         self._callbacks = tuple(callbacks)
@@ -320,12 +326,12 @@ class Optimizer(Leasing):
         bound: float | None = None,
         extra: Mapping[str, Any] | None = None,
         imported: bool = False,
+        seconds: float | Mapping[str, float] | None = None,
     ) -> None:
         """Record the outcome of a trial.
 
         Args:
-            trial: A suggested trial; a configuration that was not suggested; or a list of these; ``value`` is then a
-                list of the same length.
+            trial: A suggested trial, another configuration, or a list of these with a list of values.
             value: A number; a list of repeats (the median counts, all are kept); or a mapping of metrics that includes
                 the objective. None, NaN and infinities are recorded as failures, with a warning.
             failed: The failure word (True: ``runtime``). The configuration is never suggested again.
@@ -333,18 +339,19 @@ class Optimizer(Leasing):
             bound: With ``failed="timeout"``: the value is at least this.
             extra: Further JSON values to keep.
             imported: The configuration may lie outside the space; then it is kept but not modelled.
+            seconds: Seconds of the evaluation, or of each stage: ``{"compile": 40, "run": 1}``.
 
         Raises:
             TrialError: The trial is not pending, and no worker may still have it (it was suggested again after its
                 lease, or abandoned); or it comes from another run; the lists differ in length; a mapping lacks
                 the objective or a metric that a limit reads; the value of one trial is a list of mappings; both a value
-                and a failure are given; the failure word is empty; the bound is not a finite number, or the run
-                maximises; or ``extra`` is not a mapping.
+                and a failure are given; the failure word is empty; seconds are not numbers from 0; the bound is not a
+                finite number, or the run maximises; or ``extra`` is not a mapping.
             ConfigError: A configuration does not belong to the space.
             JournalError: The outcome could not be recorded, or ``extra`` is not JSON; the run is unchanged.
         """
+        extra = add_seconds(extra, seconds, trial)
         details = {"failed": failed, "message": message, "bound": bound, "extra": extra}
-
         self._commit(lambda state: build_observation(state, trial, value, details, imported))
 
     def complete(self, outcomes: Sequence[Outcome]) -> None:
@@ -410,7 +417,7 @@ class Optimizer(Leasing):
     def _announce(self) -> None:
         """Call the callbacks for the new observations, in order.
 
-        A callback may itself observe trials: these are announced by the outermost call, after the current ones.
+        A callback may itself observe trials; the outermost call announces these after the current ones.
         """
         present = (os.getpid(), threading.get_ident())
         if self._announcer == present:

@@ -14,6 +14,7 @@ from baco_like.journal.events import outcome_row
 from baco_like.optimizer.setup import Config, encode_feasible
 from baco_like.optimizer.state import Draft, OptimizerState
 from baco_like.records import History, Outcome, Trial, outcome_from
+from baco_like.records.reading import finite_number
 from baco_like.records.trial import LATE
 
 
@@ -97,6 +98,30 @@ def _late_trial(history: History, trial: Trial, new_id: int) -> tuple[Trial, Cod
 def _name_first(outcome: Outcome, trial: Any) -> Outcome:
     """Return a late outcome with the number of the trial that it belongs to."""
     return replace(outcome, extra={**outcome.extra, LATE: trial.id})
+
+
+def add_seconds(
+    extra: Mapping[str, Any] | None, seconds: float | Mapping[str, float] | None, trial: Any
+) -> Mapping[str, Any] | None:
+    """Return ``extra`` with the seconds of the stages of one trial; one number is the time of the stage ``run``.
+
+    Raises:
+        TrialError: ``trial`` is a list, ``extra`` has seconds too, or a number is not finite or below 0.
+    """
+    if seconds is None:
+        return extra
+    if not isinstance(trial, Mapping):
+        raise TrialError("seconds belong to one trial; observe the trials one by one")
+    known = dict(extra or {})
+    if "seconds" in known:
+        raise TrialError("seconds and extra['seconds'] are both given; leave one of them out")
+    stages = dict(seconds) if isinstance(seconds, Mapping) else {"run": seconds}
+    for stage, value in stages.items():
+        number = finite_number(value)
+        if number is None or number < 0:
+            raise TrialError(f"seconds of {stage!r} = {value!r:.60}: expected a number from 0")
+        stages[stage] = number
+    return {**known, "seconds": stages}
 
 
 def build_completion(state: OptimizerState, outcomes: Sequence[Outcome]) -> Draft:

@@ -41,6 +41,7 @@ from baco_like.optimizer.warm_start import check_same, read_all, tasks_of
 from baco_like.optimizer.warm_start_sources import WarmStart
 from baco_like.records import History, Observation, Outcome
 from baco_like.spaces.space import Space
+from baco_like.strategies.multi_fidelity import for_space
 from baco_like.strategies.protocol import (
     Problem,
     Strategy,
@@ -159,7 +160,9 @@ def initial_state(header: Header, space: Space, strategy: Strategy[Any]) -> Opti
     """
     options = header.options
     objectives = options.several_objectives
-    problem = Problem(space, options.budget, options.noise, options.direction, objectives)
+    problem = Problem(
+        space, options.budget, options.noise, options.direction, objectives, options.seconds
+    )
     check_objectives(strategy, objectives)
     known = [trial for part in header.earlier if part.mode == "data" for trial in part.trials]
     first = [t.config for part in header.earlier if part.mode == "configs" for t in part.trials]
@@ -176,6 +179,7 @@ def initial_state(header: Header, space: Space, strategy: Strategy[Any]) -> Opti
             0,
         ) from error
     history = history.enqueue([*header.queue, *first])
+    strategy = for_space(strategy, problem)
     own = strategy.init(problem, generator(options.seed, Purpose.INIT))
     return OptimizerState(options, problem, strategy, history, own).tell(history, observations)
 

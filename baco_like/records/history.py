@@ -228,6 +228,21 @@ class History:
         rows = [code for _, code in self._pending.values()]
         return np.array(rows) if rows else np.empty((0, self.space.width))
 
+    @property
+    def is_target(self) -> Mask:
+        """Which observed trials count for the best configuration: those at the target fidelity, (n,)."""
+        fidelity = self.space.fidelity
+        if fidelity is None:
+            return np.ones(self._length, dtype=np.bool_)
+        return np.equal(self.codes[:, fidelity.column], fidelity.target)
+
+    @property
+    def target_trials(self) -> list[Trial]:
+        """Observed trials at the target fidelity, in order of arrival."""
+        if self.space.fidelity is None:
+            return self.trials
+        return [t for t, kept in zip(self.trials, self.is_target, strict=True) if kept]
+
     def is_excluded(self, codes: Codes, noise: Noise = "none") -> Mask:
         """Return which rows must not be suggested, (n, w) -> (n,).
 
@@ -272,7 +287,7 @@ class History:
 
     def front(self) -> list[Observation]:
         """Return the OK trials inside the space that no other one dominates, by the cost of the first objective."""
-        ok = np.flatnonzero(self.where(Status.OK))
+        ok = np.flatnonzero(self.where(Status.OK) & self.is_target)
         costs = self.objective_costs()[0][ok]
         kept = np.flatnonzero(is_non_dominated(costs))
         return [self._buffer.trials[ok[i]] for i in kept[np.lexsort(costs[kept].T[::-1])]]
@@ -280,9 +295,10 @@ class History:
     def best(self) -> Observation | None:
         """Return the OK trial inside the space with the lowest cost (the first of several), or None.
 
-        With several objectives it is the knee of the front, see `baco_like.records.front.knee`.
+        With a fidelity only the target counts. With several objectives it is the knee of the front, see
+        `baco_like.records.front.knee`.
         """
-        ok = np.flatnonzero(self.where(Status.OK))
+        ok = np.flatnonzero(self.where(Status.OK) & self.is_target)
         if not len(ok):
             return None
         if self.objectives:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from types import MappingProxyType
@@ -42,6 +42,9 @@ LATE = "late"
 
 STOPPED, SLOW = "stopped", "slow"
 """Key in `Outcome.extra` of a censored outcome, and its value if the evaluation was clearly slower than the best."""
+
+REPEATS = "repeats"
+"""Key in `Outcome.extra` of the measured values of an outcome that has none itself: failed or censored."""
 
 PROGRAM = "program"
 """Key in `Outcome.extra` of the hash that identifies the built program."""
@@ -326,6 +329,11 @@ class Trial(Mapping[str, Any]):
         """Further JSON values that were reported with the outcome."""
         return {} if self.outcome is None else self.outcome.extra
 
+    @property
+    def seconds(self) -> Mapping[str, float]:
+        """Seconds of each stage of the evaluation (such as compile, run, check), as far as known."""
+        return {} if self.outcome is None else self.outcome.seconds
+
     def with_outcome(self, outcome: Outcome) -> Trial:
         """Return this trial with an outcome."""
         return Trial(self.id, self.config, self.tag, self.origin, outcome, self.until)
@@ -342,11 +350,6 @@ class Observation(Trial):
 
     code: Array | None
     cost: float
-
-
-def least_value(trials: Iterable[Trial]) -> float | None:
-    """Return the least observed value of the trials, or None."""
-    return min((trial.value for trial in trials if trial.value is not None), default=None)
 
 
 def read_metric(trial: Trial, objective: Objective) -> tuple[float, float]:

@@ -131,7 +131,7 @@ class Recording:
         """
         if self.described is not None:
             description = space_from_dict(self.described)
-            return Space(description.parameters, description.constraints)
+            return Space(description.parameters, description.constraints, description.fidelity)
         rows = zip(self.configs, self.outcomes, strict=True)
         return Space.from_dataframe([c for c, outcome in rows if outcome.failed != "constraints"])
 

@@ -276,8 +276,9 @@ def _by_value(history: History) -> list[Trial]:
     """
     levels = read_drift(history).levels(len(history))
     if not np.any(levels != 1.0):
-        return select_best(history.trials, history.direction, len(history))
-    pairs = zip(history.trials, history.costs / levels ** sign_of(history.direction), strict=True)
+        return select_best(history.target_trials, history.direction, len(history))
+    costs = (history.costs / levels ** sign_of(history.direction))[history.is_target]
+    pairs = zip(history.target_trials, costs, strict=True)
     order = sorted(pairs, key=lambda pair: pair[1] if pair[0].value is not None else math.inf)
     inside = (trial for trial, _ in order if trial.value is not None and trial.origin != "imported")
     return different_configs(list(inside), len(history))

@@ -91,10 +91,14 @@ def _next_affected(history: History, drift: Drift) -> Mapping[str, Any] | None:
     if not drift.changes:
         return None
     change = drift.changes[-1].row
-    trials = history.trials
+    trials, is_target = history.trials, history.is_target
     if any(trial.origin != CONTROL for trial in trials[change:]):
         return None  # the search has continued, so they have been measured
-    before = [t for t in trials[:change] if t.origin not in (CONTROL, CONFIRMATION)]
+    before = [
+        t
+        for t, kept in zip(trials[:change], is_target, strict=False)
+        if kept and t.origin not in (CONTROL, CONFIRMATION)
+    ]
     since = [dict(trial.config) for trial in trials[change - 1 :]]
     best = select_best(before, history.direction, _AFFECTED)
     return next((trial.config for trial in best if dict(trial.config) not in since), None)

@@ -120,7 +120,8 @@ class NoImprovement(StoppingRule):
     def reason(self, history: History, seconds: float) -> str | None:
         if history.searched < self.evaluations:
             return None
-        costs = np.where(history.where(Status.OK), history.costs, np.inf)[history.is_search]
+        succeeded = history.where(Status.OK) & history.is_target
+        costs = np.where(succeeded, history.costs, np.inf)[history.is_search]
         before = costs[: -self.evaluations].min(initial=np.inf)
         if not np.isfinite(before):
             return None

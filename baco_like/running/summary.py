@@ -413,11 +413,12 @@ def _speedup_entries(speedup: Speedup | None) -> dict[str, float | None]:
 def best_so_far(history: History) -> Array:
     """Return the best value after each evaluation in the user's unit, ``(n,)``; NaN before the first success.
 
-    Imported configurations outside the space do not count, and neither do measurements that repeat an earlier
-    configuration for a control or a confirmation: the best of them is luck, not progress of the search.
+    Imported configurations outside the space and other fidelities do not count, and neither do measurements that repeat
+    an earlier configuration for a control or a confirmation: the best of them is luck, not progress of the search.
     """
     is_search = np.array([t.origin not in (CONTROL, CONFIRMATION) for t in history.trials], bool)
-    costs = np.where(history.where(Status.OK) & is_search, history.costs, np.inf)
+    counts = history.where(Status.OK) & history.is_target & is_search
+    costs = np.where(counts, history.costs, np.inf)
     best: Array = np.minimum.accumulate(costs)
     return sign_of(history.direction) * np.where(np.isinf(best), np.nan, best)
 

@@ -44,6 +44,7 @@ from baco_like.running.machine import describe_machine
 from baco_like.running.progress import Progress, show_progress
 from baco_like.running.stopping import time_limit
 from baco_like.spaces import Space
+from baco_like.spaces.fidelity import GivenFidelity
 from baco_like.strategies import Strategy
 
 _WARN_AFTER = 10
@@ -128,6 +129,7 @@ def tune(
     patience: float | None = None,
     worker: str | None = None,
     lease: float | None = None,
+    fidelity: GivenFidelity | None = None,
 ) -> Result:
     """Tune a Python function.
 
@@ -139,9 +141,11 @@ def tune(
             repeats, or a mapping of metrics. Raises `Infeasible`, or a type in ``failures``, if the configuration
             cannot run.
         space: A `Space`, or the mapping from which one is built.
-        stop: The rule that ends the run, such as ``MaxEvals(200) | MaxTime(600)``.
+        stop: The rule that ends the run, such as ``MaxEvals(200) | MaxTime(600)``. With a limit of the time and none of
+            the evaluations, short evaluations are preferred: see the argument ``seconds`` of `Optimizer`.
         direction: ``minimize`` or ``maximize``.
-        seed: The run's only seed; the same seed and values give the same suggestions.
+        seed: The run's only seed; the same seed and values (with a limit of the time only, also the same durations)
+            give the same suggestions.
         objective: Name of the value to optimize; selects the metric if ``fn`` returns several.
         strategy: A name listed by ``baco-like strategies``, or a strategy object.
         settings: Settings of the named strategy.
@@ -177,6 +181,8 @@ def tune(
         worker: Name of this process among several that tune together on one journal; see `Optimizer`. ``stop`` counts
             the evaluations of all of them.
         lease: Seconds after which a trial without a result is evaluated again, by any of them; see `Optimizer`.
+        fidelity: A cheap proxy, such as ``{"size": [256, 512, 1024]}``: ``fn`` gets ``trial["size"]``, and only values
+            at the last one count for the best configuration. See `Space`.
 
     Returns:
         The best configuration and all trials.
@@ -206,8 +212,11 @@ def tune(
     control = ControlSettings(default_recheck if recheck is None else recheck, drift_threshold)
     if not callable(getattr(stop, "room", None)):
         raise TypeError(f"stop must be a rule such as MaxEvals(60), not {stop!r}")
-    space = space if isinstance(space, Space) else Space(space)
+    space = (space if isinstance(space, Space) else Space(space)).with_fidelity(fidelity)
     budget = stop.room(History.start(space))
+    # Without a limit on evaluations the budget is in time. Parallel evaluations share the wall time.
+    limit = time_limit(stop) if budget is None else None
+    seconds = None if limit is None else limit * evaluator.capacity
     with sole_runner(journal_file(storage), worker is not None):
         optimizer = Optimizer(
             space,
@@ -228,6 +237,7 @@ def tune(
             patience=patience,
             worker=worker,
             lease=lease,
+            seconds=seconds,
         )
         display = show_progress(sys.stderr, budget, seconds=time_limit(stop)) if progress else None
         for note in describe_machine() if progress else ():
@@ -306,7 +316,10 @@ def run_locked(
     With ``control``, the incumbent is measured again from time to time.
     """
     running = _RunningTrials(optimizer, evaluator, progress)
-    recall_history(evaluator, optimizer.history.trials[optimizer.history.warm :])
+    history, fidelity = optimizer.history, optimizer.space.fidelity
+    recall_history(
+        evaluator, history.trials[history.warm :], None if fidelity is None else fidelity.name
+    )
     inner = unwrap(evaluator)
     if isinstance(inner, StagedEvaluator):
         judge = optimizer.options.judge

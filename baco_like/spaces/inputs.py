@@ -157,6 +157,9 @@ def describe_differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list
     rules, others = old["constraints"], new["constraints"]
     lines += [f"constraint {c!r:.300} was removed" for c in rules if c not in others]
     lines += [f"constraint {c!r:.300} was added" for c in others if c not in rules]
+    fidelities = old.get("fidelity"), new.get("fidelity")
+    if fidelities[0] != fidelities[1]:
+        lines.append(f"the fidelity was {fidelities[0]!r:.80}, now {fidelities[1]!r:.80}")
     if not lines and list(before) != list(after):
         lines.append(f"the order of the parameters was {list(before)}, now {list(after)}")
     return lines

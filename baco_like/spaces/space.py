@@ -16,7 +16,9 @@ from typing_extensions import override
 from baco_like._optional import require
 from baco_like._random import Purpose, generator
 from baco_like._typing import Array, Codes, Features, Ints, Mask
+from baco_like.constraints.expression import Expression
 from baco_like.exceptions import ConfigError, SpaceError
+from baco_like.parameters import Ordinal
 from baco_like.parameters.protocol import Parameter, ParameterKind
 from baco_like.parameters.registry import VERSION
 from baco_like.spaces import inputs
@@ -24,6 +26,7 @@ from baco_like.spaces.derived_features import DerivedFeatures
 from baco_like.spaces.feasible.build import build
 from baco_like.spaces.feasible.feasible_set import FeasibleSet
 from baco_like.spaces.feature_table import FeatureTable, feature_column
+from baco_like.spaces.fidelity import Fidelity, GivenFidelity, add_fidelity
 from baco_like.spaces.formats import description
 from baco_like.spaces.formats.baco import read_baco
 from baco_like.spaces.formats.configspace import read_configspace
@@ -50,6 +53,8 @@ class Space:
         parameters: Maps each name to its parameter, or to a plain list of values.
         constraints: Expressions such as ``"bx * by <= 1024"``, callables whose argument names are parameters, or
             `Constraint` objects.
+        fidelity: A parameter whose lower values make evaluations cheaper, such as ``{"size": [256, 512, 1024]}``, or
+            the name of an ordinal parameter. The last value is the target: only it counts for the best configuration.
 
     Attributes:
         parameters: Parameters by name, in order.
@@ -59,6 +64,7 @@ class Space:
         width: Number of code columns.
         active: Names of the parameters that are not constant.
         feasible: The configurations that satisfy the constraints, as rows of codes.
+        fidelity: The fidelity parameter, or None.
         notes: One line for every part of a space file that was left out or unknown; empty for other spaces.
 
     Raises:
@@ -69,8 +75,10 @@ class Space:
         self,
         parameters: Mapping[str, GivenParameter],
         constraints: GivenConstraint | Iterable[GivenConstraint] = (),
+        fidelity: GivenFidelity | None = None,
     ) -> None:
-        self.parameters = {name: inputs.make_parameter(name, p) for name, p in parameters.items()}
+        given = {name: inputs.make_parameter(name, p) for name, p in parameters.items()}
+        self.parameters, fidelity_name = add_fidelity(given, fidelity)
         if not self.parameters:
             raise SpaceError("a space needs at least one parameter")
         self.names = tuple(self.parameters)
@@ -79,6 +87,10 @@ class Space:
         starts = [0, *ends[:-1]]
         self.columns = dict(zip(self.names, map(slice, starts, ends), strict=True))
         self.width: int = ends[-1]
+        self.fidelity: Fidelity | None = None
+        if fidelity_name is not None:
+            levels = tuple(getattr(self.parameters[fidelity_name], "values", ()))
+            self.fidelity = Fidelity(fidelity_name, levels, self.columns[fidelity_name].start)
         self.active = tuple(name for name, p in self.parameters.items() if p.cardinality != 1)
         self.constraints = tuple(
             inputs.make_constraint(constraint, self.parameters)
@@ -88,6 +100,34 @@ class Space:
         split = itertools.chain(*map(inputs.split_constraint, self.constraints))
         self.feasible: FeasibleSet = build(self.parameters, list(split))
         self.notes: tuple[str, ...] = ()
+
+    def with_fidelity(self, fidelity: GivenFidelity | None) -> Space:
+        """Return the space with a fidelity parameter; the space itself for None.
+
+        Raises:
+            SpaceError: The space has one, or it is not one ordinal parameter.
+        """
+        if fidelity is None:
+            return self
+        if self.fidelity is not None:
+            raise SpaceError(f"the space has the fidelity {self.fidelity.name!r} already")
+        texts = [c.text if isinstance(c, Expression) else c for c in self.constraints]
+        return Space(self.parameters, texts, fidelity)
+
+    def at_level(self, level: int) -> Space:
+        """Return the space in which the fidelity has only the value with this index; its code there is 0."""
+        assert self.fidelity is not None
+        if level not in self._levels:
+            name, value = self.fidelity.name, self.fidelity.levels[level]
+            parameters = {**self.parameters, name: Ordinal([value], default=value)}
+            # Expressions are bound to the parameters, so they are read again.
+            texts = [c.text if isinstance(c, Expression) else c for c in self.constraints]
+            self._levels[level] = Space(parameters, texts)
+        return self._levels[level]
+
+    @cached_property
+    def _levels(self) -> dict[int, Space]:
+        return {}
 
     # Size and bounds.
 
@@ -317,12 +357,14 @@ class Space:
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON description; callables and very large tables are only described."""
+        named = {} if self.fidelity is None else {"fidelity": self.fidelity.name}
         return {
             "version": VERSION,
             "parameters": {name: p.to_dict() for name, p in self.parameters.items()},
             "constraints": [
                 inputs.constraint_to_json(constraint) for constraint in self.constraints
             ],
+            **named,
         }
 
     @classmethod
@@ -389,7 +431,7 @@ class Space:
 
     @classmethod
     def _of(cls, described: description.SpaceDescription) -> Space:
-        space = cls(described.parameters, described.constraints)
+        space = cls(described.parameters, described.constraints, described.fidelity)
         space.notes = described.notes
         return space
 

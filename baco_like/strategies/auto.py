@@ -24,6 +24,7 @@ from baco_like.strategies.composite.wrappers import (
     check_initial,
 )
 from baco_like.strategies.exhaustive import Exhaustive
+from baco_like.strategies.per_second import SecondsAware
 from baco_like.strategies.protocol import (
     Prediction,
     Problem,
@@ -128,9 +129,9 @@ class Auto:
             return self._several(problem, bayesian), reason
         if self.tasks:
             reason = f"{reason} and those of related tasks, after 1 of the design"
-            transferred = RandomAfterStall(TransferLearning(bayesian, self.tasks))
+            transferred = RandomAfterStall(SecondsAware(TransferLearning(bayesian, self.tasks)))
             return Phased(transferred, 1, self.design), reason
-        later = RandomAfterStall(bayesian)
+        later = RandomAfterStall(SecondsAware(bayesian))
         if self.initial is None and self.design is middle:
             return AdaptiveDesign(later), reason
         initial = size_of_other_design(problem.space) if self.initial is None else self.initial

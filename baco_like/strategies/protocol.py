@@ -40,6 +40,7 @@ class Problem:
         direction: Whether the user's values are minimised or maximised.
         objectives: All objectives if there are several, else empty. Then `History.costs` are those of the first one,
             and `History.objective_costs` has all.
+        seconds: Seconds of all evaluations of the run together if the budget is in time, else None.
     """
 
     space: Space
@@ -47,6 +48,7 @@ class Problem:
     noise: Noise = "none"
     direction: Direction = "minimize"
     objectives: tuple[Objective, ...] = ()
+    seconds: float | None = None
 
     def is_excluded(self, history: History, codes: Codes) -> Mask:
         """Return which rows may not be proposed, ``(n, w)`` -> ``(n,)``: pending, failed or already observed ones."""

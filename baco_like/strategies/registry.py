@@ -30,10 +30,12 @@ from baco_like.strategies.local import (
     simulated_annealing,
     tabu_search,
 )
+from baco_like.strategies.per_second import SecondsAware
 from baco_like.strategies.protocol import Strategy
 from baco_like.strategies.racing.iterated_racing import Racing
 from baco_like.strategies.random_search import RandomSearch
 from baco_like.strategies.settings import choose
+from baco_like.strategies.successive_halving import SuccessiveHalving
 from baco_like.surrogates import Effort, FixedGaussianProcess, GaussianProcess, RandomForest
 from baco_like.surrogates.registry import create_surrogate
 
@@ -62,7 +64,7 @@ def _bayesian(
     initial: int = 10, design: str = "uniform", surrogate: str = "gp", device: str = "auto"
 ) -> Phased:
     """BaCO's Bayesian optimization: ten uniform draws, then Gaussian process, failure model, scan or local search."""
-    then = Bayesian(create_surrogate(surrogate, GaussianProcess(), device))
+    then = SecondsAware(Bayesian(create_surrogate(surrogate, GaussianProcess(), device)))
     return _after_design(then, initial, design)
 
 
@@ -127,6 +129,14 @@ def _smac(
         acquisition=choose("acquisition", acquisition, functions),
     )
     return _after_design(RandomInterleaving(then, random_share), initial, design)
+
+
+def _successive_halving(
+    eta: float = 3.0, random_share: float = 0.33, surrogate: str = "gp", device: str = "auto"
+) -> SuccessiveHalving:
+    """Successive halving over fidelities, as in BOHB: the best share of each level is promoted to the next one."""
+    model_based = Bayesian(create_surrogate(surrogate, GaussianProcess(), device))
+    return SuccessiveHalving(eta, random_share, model_based)
 
 
 def _auto(
@@ -197,6 +207,7 @@ STRATEGIES: Mapping[str, Maker] = {
     "racing": Racing,
     "portfolio": _portfolio,
     "smac": _smac,
+    "successive_halving": _successive_halving,
 }
 """Makers of strategies by name."""
 

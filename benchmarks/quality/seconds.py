@@ -7,9 +7,10 @@ used. A run ends when the value of the best configuration so far, by its recorde
 the optimum of the table (least time / 0.95). The figure is the clock at that moment. A run that does not get there
 within `--evaluations` counts with the clock at its end.
 
-`default` uses all recorded repeats and counts evaluations, as an earlier version did. The other variants add one part
-each. Ratios are geometric means over seeds, of the same seeds side by side; the interval is a bootstrap over seeds
-(and for the mean over spaces, of each space's seeds).
+`default` uses all recorded repeats and has a budget of evaluations. `repeats` measures three times first, and more only
+while a configuration may win. `repeats, seconds` also has a budget in seconds: the time that `--evaluations` average
+configurations take. Ratios are geometric means over seeds, of the same seeds side by side; intervals are bootstrapped
+over the seeds of each space.
 """
 
 import os
@@ -28,7 +29,7 @@ import runs
 from peers import problems
 
 from baco_like import Optimizer
-from baco_like.evaluators import ReplayEvaluator
+from baco_like.evaluators import Repeats, ReplayEvaluator
 from baco_like.evaluators.replay import load
 from baco_like.results.recording import Recording
 
@@ -38,19 +39,16 @@ SPACES = (
     "convolution_milo/W7800",
     "dedispersion_milo/A4000",
     "dedispersion_milo/MI250X",
-    "loop_nest",
-    "halide",
-    "hidden",
-    "blur",
 )
 SHARE = 0.95
-FIRST = 3
-"""The setting ``first_repeats``."""
+FEW = Repeats(32, 32, first=3)
+"""Three measurements, and up to all recorded ones while a configuration may win."""
 
 REFERENCE = "default"
 VARIANTS: Mapping[str, Mapping[str, Any]] = {
     REFERENCE: {},
-    "repeats": {"first_repeats": FIRST},
+    "repeats": {"repeats": FEW},
+    "repeats, seconds": {"repeats": FEW, "seconds": True},
 }
 RESAMPLES = 2000
 
@@ -71,8 +69,11 @@ def one_run(name: str, data: Path, variant: str, seed: int, evaluations: int) ->
     """Return the simulated seconds of a run until it is within 5 %, and how it got there."""
     options = dict(VARIANTS[variant])
     space, recorded = problems.problem(name, data).space, recording_of(name, data)
-    first = options.pop("first_repeats", None)
-    device = ReplayEvaluator(recorded, first_repeats=first)
+    rule = options.pop("repeats", None)
+    device = ReplayEvaluator(recorded, repeats=rule)
+    if options.get("seconds"):
+        seconds = [sum(o.seconds.values()) for o in recorded.outcomes]
+        options["seconds"] = evaluations * float(np.mean(seconds))
     goal = min(o.value for o in recorded.outcomes if o.value is not None) / SHARE
     optimizer = Optimizer(space, seed=seed, **options)
     started, reached = time.process_time(), False
@@ -96,51 +97,43 @@ def one_run(name: str, data: Path, variant: str, seed: int, evaluations: int) ->
     }
 
 
-def ratios(rows: Sequence[runs.Row], variant: str, space: str) -> np.ndarray:
-    """Return log(seconds of the variant / seconds of the reference) of each seed that has both."""
-    known = {(r["variant"], r["seed"]): r["seconds"] for r in rows if r["space"] == space}
-    seeds = [s for v, s in known if v == variant and (REFERENCE, s) in known]
-    return np.array([np.log(known[variant, s] / known[REFERENCE, s]) for s in seeds])
-
-
-def report(rows: Sequence[runs.Row]) -> str:
-    """Return a table of seconds, and of the ratios to the reference with 95 % intervals."""
-    variants = [v for v in VARIANTS if any(r["variant"] == v for r in rows)]
-    head = [
-        "space",
-        *(f"{v}: s (evaluations)" for v in variants),
-        *(f"{v} / {REFERENCE}" for v in variants[1:]),
-    ]
-    lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
-    rng = np.random.default_rng(0)
-    drawn: dict[str, list[np.ndarray]] = {v: [] for v in variants[1:]}
+def report_of(rows: Sequence[runs.Row], known: Sequence[str], reference: str) -> str:
+    """Return a table of seconds, and of the ratios to the reference with 95 % intervals over seeds."""
+    variants = [v for v in known if any(r["variant"] == v for r in rows)]
+    others = [v for v in variants if v != reference]
+    head = ["space", *(f"{v}: s (evaluations)" for v in variants)]
+    head += [f"{v} / {reference}" for v in others]
+    rng, lines = np.random.default_rng(0), []
+    drawn: dict[str, list[np.ndarray]] = {v: [] for v in others}
     for space in dict.fromkeys(r["space"] for r in rows):
+        own = {v: [r for r in rows if (r["space"], r["variant"]) == (space, v)] for v in variants}
         line = [space]
-        for v in variants:
-            own = [r for r in rows if r["space"] == space and r["variant"] == v]
-            missed = sum(not r["reached"] for r in own)
-            mark = f", {missed} of {len(own)} not reached" if missed else ""
-            mean = np.exp(np.mean(np.log([r["seconds"] for r in own])))
-            count = np.mean([r["evaluations"] for r in own])
-            line.append(f"{mean:.1f} ({count:.0f}{mark})")
-        for v in variants[1:]:
-            logs = ratios(rows, v, space)
-            means = logs[rng.integers(len(logs), size=(RESAMPLES, len(logs)))].mean(axis=1)
-            drawn[v].append(means)
-            low, high = np.exp(np.quantile(means, [0.025, 0.975]))
-            line.append(f"{np.exp(logs.mean()):.2f} ({low:.2f} to {high:.2f})")
-        lines.append("| " + " | ".join(line) + " |")
-    line = ["geometric mean", *([""] * len(variants))]
-    for v in variants[1:]:
-        means = np.mean(drawn[v], axis=0)
-        low, high = np.exp(np.quantile(means, [0.025, 0.975]))
-        line.append(f"**{np.exp(means.mean()):.2f}** ({low:.2f} to {high:.2f})")
-    return "\n".join([*lines, "| " + " | ".join(line) + " |"])
+        for some in own.values():
+            missed = sum(not r["reached"] for r in some)
+            mark = f", {missed} of {len(some)} not reached" if missed else ""
+            mean = np.exp(np.mean(np.log([r["seconds"] for r in some])))
+            line.append(f"{mean:.1f} ({np.mean([r['evaluations'] for r in some]):.0f}{mark})")
+        first = {r["seed"]: r["seconds"] for r in own[reference]}
+        for v in others:
+            logs = np.array(
+                [np.log(r["seconds"] / first[r["seed"]]) for r in own[v] if r["seed"] in first]
+            )
+            drawn[v].append(logs[rng.integers(len(logs), size=(RESAMPLES, len(logs)))].mean(axis=1))
+            line.append(_ratio(logs.mean(), drawn[v][-1]))
+        lines.append(line)
+    means = {v: np.mean(some, axis=0) for v, some in drawn.items()}
+    last = [_ratio(some.mean(), some) for some in means.values()]
+    return runs.table(head, [*lines, ["geometric mean", *[""] * len(variants), *last]])
+
+
+def _ratio(log: float, resampled: np.ndarray) -> str:
+    low, high = np.exp(np.quantile(resampled, [0.025, 0.975]))
+    return f"{np.exp(log):.2f} ({low:.2f} to {high:.2f})"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--data", type=Path, default=os.environ.get("BACO_LIKE_DATA"))
     parser.add_argument(
@@ -148,7 +141,7 @@ def main() -> None:
     )
     parser.add_argument("--table", type=Path, help="write the table to this file")
     parser.add_argument("--spaces", default=",".join(SPACES))
-    parser.add_argument("--variants", default=",".join(VARIANTS))
+    parser.add_argument("--variants", default=";".join(VARIANTS), help="separated by semicolons")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--evaluations", type=int, default=150, help="most evaluations of a run")
     parser.add_argument("--processes", type=int, default=1)
@@ -157,7 +150,7 @@ def main() -> None:
         (space, args.data, variant, seed, args.evaluations)
         for seed in range(args.seeds)
         for space in args.spaces.split(",")
-        for variant in args.variants.split(",")
+        for variant in args.variants.split(";")
     ]
     rows = runs.completed(
         one_run,
@@ -166,10 +159,8 @@ def main() -> None:
         args.out,
         args.processes,
     )
-    table = report(rows)
-    print(table)
-    if args.table:
-        args.table.write_text(f"{runs.header() if hasattr(runs, 'header') else ''}{table}\n")
+    text = f"{runs.provenance()}\n\n{report_of(rows, list(VARIANTS), REFERENCE)}"
+    runs.publish(text, args.table)
 
 
 if __name__ == "__main__":

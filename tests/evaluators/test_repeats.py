@@ -123,7 +123,9 @@ def test_wrong_tables(entries: dict[str, object], message: str) -> None:
 
 def test_first_repeats_are_followed_by_more_only_for_those_that_may_win() -> None:
     rule = Repeats(32, 32, first=3)
-    assert rule.missing([], None) == 32  # without a best value there is nothing to compare with
+    assert rule.missing([], None) == 3
+    assert rule.missing([5.0, 5.0, 5.0], None) == 0  # there is nothing to compare with
+    assert rule.missing([11.0, 11.1, 11.0], 10.0, is_cheap=True) == 3
     assert rule.missing([], 10.0) == 3
     assert rule.missing([11.0, 11.1, 11.0], 10.0) == 0
     assert rule.missing([10.05, 10.04, 10.05], 10.0) == 3  # within 1 % of the best

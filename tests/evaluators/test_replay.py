@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from baco_like import MaxEvals, Optimizer, Permutation, run
-from baco_like.evaluators import MaxSimulatedTime, ReplayEvaluator
+from baco_like.evaluators import MaxSimulatedTime, Repeats, ReplayEvaluator
 from baco_like.evaluators.replay import load
 from baco_like.evaluators.settings_table import Table
 from baco_like.exceptions import EvaluatorError, RunFileError
@@ -407,24 +407,30 @@ def replayed(device: ReplayEvaluator, count: int) -> list[Outcome]:
 
 
 def test_few_repeats_first_take_less_simulated_time() -> None:
-    rows = (
-        [1000.0] * 8,
-        [2000.0] * 8,
-        [1000.0, 1000.0, 1000.0, 900.0, 900.0, 900.0, 900.0, 1000.0],
-    )
-    device = ReplayEvaluator(table_of_runs(*rows), first_repeats=2)
+    rows = ([1000.0] * 8, [2000.0] * 8, [1000.0] * 3 + [900.0] * 4 + [1000.0])
+    device = ReplayEvaluator(table_of_runs(*rows), repeats=Repeats(99, 99, first=2))
     outcomes = replayed(device, 3)
-    assert [len(o.repeats) for o in outcomes] == [8, 2, 8]
+    assert [len(o.repeats) for o in outcomes] == [2, 2, 8]
     assert [o.value for o in outcomes] == [1000.0, 2000.0, pytest.approx(950.0)]
-    assert [o.seconds["run"] for o in outcomes] == [8.0, 4.0, pytest.approx(7.6)]
-    assert device.clock == pytest.approx(3 * 0.5 + 19.6)
+    assert [o.seconds["run"] for o in outcomes] == [2.0, 4.0, pytest.approx(7.6)]
+    assert device.clock == pytest.approx(3 * 0.5 + 13.6)
+
+
+def test_all_repeats_are_made_while_they_take_little_of_the_build() -> None:
+    """The build takes 500 ms; four runs of 10 ms may be made, but not eight."""
+    device = ReplayEvaluator(table_of_runs([10.0] * 20), repeats=Repeats(99, 99, first=2))
+    assert len(replayed(device, 1)[0].repeats) == 8
 
 
 def test_a_slow_configuration_is_stopped_at_the_limit_of_the_moment() -> None:
-    device = ReplayEvaluator(table_of_runs([1000.0] * 4, [9000.0] * 4), slow_ratio=2.0)
+    device = ReplayEvaluator(
+        table_of_runs([1000.0] * 4, [9000.0] * 4), repeats=Repeats(99, 99, slow_ratio=2.0)
+    )
     _, slow = replayed(device, 2)
     assert (slow.bound, slow.is_slow, slow.seconds["run"]) == (2000.0, True, pytest.approx(2.0))
-    resumed = ReplayEvaluator(table_of_runs([1000.0] * 4, [9000.0] * 4), slow_ratio=2.0)
+    resumed = ReplayEvaluator(
+        table_of_runs([1000.0] * 4, [9000.0] * 4), repeats=Repeats(99, 99, slow_ratio=2.0)
+    )
     resumed.recall([Trial(0, {"x": 0, "y": "a"}, outcome=Outcome.success(0, (1000.0,)))])
     resumed.submit(Trial(1, {"x": 1, "y": "a"}))
     assert resumed.wait() == [slow]
@@ -432,4 +438,4 @@ def test_a_slow_configuration_is_stopped_at_the_limit_of_the_moment() -> None:
 
 def test_drawn_repeats_do_not_go_with_a_rule() -> None:
     with pytest.raises(EvaluatorError, match="draw_seed draws one repeat"):
-        ReplayEvaluator(table_of_runs([1.0, 1.0]), draw_seed=1, first_repeats=2)
+        ReplayEvaluator(table_of_runs([1.0, 1.0]), draw_seed=1, repeats=Repeats())

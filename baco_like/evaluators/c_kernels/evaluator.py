@@ -50,6 +50,9 @@ _C_TYPES = {"float32": "float", "float64": "double", "int32": "int", "int64": "l
 _EXIT_WRONG_RESULT = 3
 """Exit code of the harness for a wrong result."""
 
+SIZE = "size"
+"""Name of a fidelity parameter that replaces the setting ``size``."""
+
 _COLD_FACTOR = 2.0
 """A first run with cold caches may take this factor longer than the limit of a run."""
 
@@ -87,16 +90,25 @@ class CKernelBench:
         settings: How kernels are compiled and measured.
         compiler: Path of the compiler.
         complete: Returns a configuration with the parameters that the space leaves out.
+        has_sizes: Whether each configuration has its own size of the problem, the parameter ``size``.
     """
 
     def __init__(
-        self, problem: ModuleType, settings: CKernelSettings, compiler: str, complete: Complete
+        self,
+        problem: ModuleType,
+        settings: CKernelSettings,
+        compiler: str,
+        complete: Complete,
+        has_sizes: bool = False,
     ) -> None:
+        self.has_sizes = has_sizes
         self.problem, self.settings, self.complete = problem, settings, complete
         self._compiler = compiler
         self._folder, self._stop = LazyFolder(), Stop()
         self._lock = threading.Lock()  # several threads may build before the harness is there
-        self._tolerance: float | None = None
+        self._tolerances: dict[
+            int, float
+        ] = {}  # by size; without an entry, its inputs are not written
 
     def build(self, trial: Trial, seconds: dict[str, float]) -> CProgram:
         """Compile the kernel of a configuration.
@@ -105,8 +117,10 @@ class CKernelBench:
             StageFailure: The configuration has no correct program, or the compiler fails.
             EvaluatorError: A value is not allowed, or the harness cannot be compiled.
         """
-        config, problem = self.complete(trial), self.problem
-        tolerance = self._prepare()
+        given = dict(trial.config)
+        size = int(given.pop(SIZE)) if self.has_sizes else self.settings.size
+        config, problem = self.complete(given), self.problem
+        tolerance = self._prepare(size)
         folder, name = self._folder.path, f"kernel-{trial.id}"
         # All sources have the same name, which compilers write into the program: equal programs are equal files.
         sources, program = folder / f"{name}.source", folder / name
@@ -115,7 +129,7 @@ class CKernelBench:
         started = time.perf_counter()
         try:
             sources.mkdir()
-            text = problem.source(config, self.settings.size)
+            text = problem.source(config, size)
             (sources / "kernel.c").write_text(text, encoding="utf-8")
             built = self._run_tool(
                 [*flags, "kernel.c", "../harness.o", "-lm", "-o", f"../{name}"], sources
@@ -129,37 +143,38 @@ class CKernelBench:
             program.unlink(missing_ok=True)
             word = "timeout" if built.timed_out else "compile"
             raise StageFailure(word, f"build: {built.describe()}")
-        return CProgram(program, tolerance, self.settings, seconds, self._stop, variables)
+        arrays = _name_of_arrays(size)
+        return CProgram(program, tolerance, self.settings, seconds, self._stop, variables, arrays)
 
     def close(self) -> None:
         """End running compilers and remove the folder; the next build prepares everything again."""
         self._stop.set()
         self._stop = Stop()
         self._folder.close()
-        self._tolerance = None
+        self._tolerances = {}
 
-    def _prepare(self) -> float:
+    def _prepare(self, size: int) -> float:
         """Write the inputs and compile the harness, unless this is done; return the absolute tolerance."""
         with self._lock:
-            if self._tolerance is None:
-                tolerance = self._write_inputs()
+            if size not in self._tolerances:
+                tolerance = self._write_inputs(size)
                 built = self._run_tool(["-O2", "-c", "harness.c", "-o", "harness.o"])
                 if not built.ok:
                     raise EvaluatorError(
                         f"the compiler {self._compiler!r} fails on the harness: {built.describe()}"
                     )
-                self._tolerance = tolerance
-            return self._tolerance
+                self._tolerances[size] = tolerance
+            return self._tolerances[size]
 
-    def _write_inputs(self) -> float:
+    def _write_inputs(self, size: int) -> float:
         problem, settings = self.problem, self.settings
-        inputs = problem.inputs(settings.size, np.random.default_rng(settings.input_seed))
+        inputs = problem.inputs(size, np.random.default_rng(settings.input_seed))
         inputs = [np.ascontiguousarray(array) for array in inputs]
         expected = np.ascontiguousarray(problem.expected(*inputs))
         if expected.dtype.name not in _C_TYPES:
             known = ", ".join(_C_TYPES)
             raise EvaluatorError(f"the result has the type {expected.dtype}: expected {known}")
-        with (self._folder.path / "arrays.bin").open("wb") as file:
+        with (self._folder.path / _name_of_arrays(size)).open("wb") as file:
             for array in (*inputs, expected):
                 file.write(np.int64(array.nbytes).tobytes())
                 file.write(array.tobytes())
@@ -197,6 +212,7 @@ class CProgram:
         seconds: Wall time by stage, to be completed.
         stop: Ends the process when the evaluator is closed.
         environment: Additional environment variables.
+        arrays: Name of the file with the inputs and the correct result.
     """
 
     program: Path
@@ -205,6 +221,7 @@ class CProgram:
     seconds: dict[str, float]
     stop: Stop
     environment: Mapping[str, str] = field(default_factory=dict)
+    arrays: str = "arrays.bin"
 
     def measure(self, count: int, limit: float | None) -> tuple[float, ...]:
         """Run the kernel in a child process: a warm-up whose result is checked, ``count`` timed runs, a second check.
@@ -219,7 +236,7 @@ class CProgram:
         counts = (settings.warmup, count)
         finished = run_command(
             [
-                *(str(self.program), "arrays.bin", repr(self.tolerance), *map(str, counts)),
+                *(str(self.program), self.arrays, repr(self.tolerance), *map(str, counts)),
                 *(f"{seconds:.6f}" for seconds in run_limits),
             ],
             # A second line of defence, 10 s later than the harness's own limits.
@@ -252,8 +269,8 @@ class CProgram:
 
     @property
     def identity(self) -> str | None:
-        """Hash of the executable and of its environment variables; the harness gets the same arguments each time."""
-        return hash_program(self.program, sorted(self.environment.items()))
+        """Hash of the executable, its environment variables and the name of its inputs; all else is the same."""
+        return hash_program(self.program, self.arrays, sorted(self.environment.items()))
 
     def discard(self) -> None:
         """Remove the executable."""
@@ -313,15 +330,17 @@ class CKernelEvaluator(StagedEvaluator):
         self, space: Space, settings: CKernelSettings, folder: Path = Path(), ahead: int = 0
     ) -> None:
         path = find_problem(settings.problem, folder)
-        complete = completion(path, settings.constants, space.parameters)
+        has_sizes = space.fidelity is not None and space.fidelity.name == SIZE
+        own = {n: p for n, p in space.parameters.items() if not (has_sizes and n == SIZE)}
+        complete = completion(path, settings.constants, own)
         problem = load_problem(path, settings.constants)
         compiler = require_program(settings.compiler, Path.cwd(), "[evaluator] compiler")
         if hasattr(problem, "requirements"):
-            _require_flags(compiler, problem.requirements(space.parameters))
+            _require_flags(compiler, problem.requirements(own))
         if settings.cpus is not None:
             check_cpus(settings.cpus, "cpus")
         self.source_name = f"{path.stem}.c"
-        self._c_bench = CKernelBench(problem, settings, compiler, complete)
+        self._c_bench = CKernelBench(problem, settings, compiler, complete, has_sizes)
         super().__init__(self._c_bench, settings.repeats, ahead)
 
     def source(self, config: Mapping[str, Any]) -> str:
@@ -332,7 +351,9 @@ class CKernelEvaluator(StagedEvaluator):
         """
         bench = self._c_bench
         try:
-            text: str = bench.problem.source(bench.complete(config), bench.settings.size)
+            given = dict(config)
+            size = int(given.pop(SIZE)) if bench.has_sizes else bench.settings.size
+            text: str = bench.problem.source(bench.complete(given), size)
         except Infeasible as error:
             raise EvaluatorError(str(error)) from None
         return text
@@ -355,6 +376,10 @@ def from_table(table: Table, space: Space, unit: str, folder: Path) -> CKernelEv
     ahead = fields.pop("ahead")
     fields["compiler"] = locate_program(fields["compiler"], folder)
     return CKernelEvaluator(space, CKernelSettings(**fields), folder, ahead)
+
+
+def _name_of_arrays(size: int) -> str:
+    return f"arrays-{size}.bin"
 
 
 def _require_flags(compiler: str, flags: Sequence[str]) -> None:

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing_extensions import override
 
 from baco_like.evaluators.protocol import Evaluator, WrappingEvaluator, collect_rest
-from baco_like.evaluators.repeats import Repeats
-from baco_like.records.trial import Outcome, Status, Trial, least_value, median
+from baco_like.evaluators.repeats import BestValues, Repeats
+from baco_like.records.trial import Outcome, Status, Trial, median
 
 
 class RepeatedEvaluator(WrappingEvaluator):
@@ -30,11 +30,11 @@ class RepeatedEvaluator(WrappingEvaluator):
         super().__init__(inner)
         self._repeats = repeats
         self._series: dict[int, list[Outcome]] = {}  # evaluations so far, by trial number
-        self._best: float | None = None
+        self._best = BestValues()
 
-    def recall(self, trials: Sequence[Trial]) -> None:
+    def recall(self, trials: Sequence[Trial], fidelity: str | None = None) -> None:
         """Learn the best value of the trials that a resumed run has observed."""
-        self._best = least_value(trials)
+        self._best = BestValues(fidelity, trials)
 
     @override
     def submit(self, trial: Trial) -> None:
@@ -47,9 +47,9 @@ class RepeatedEvaluator(WrappingEvaluator):
         """Return the outcomes of trials with at least one evaluation, also with fewer repeats than required."""
         for outcome in collect_rest(self.inner, timeout):
             self._series[outcome.trial_id].append(outcome)
-        series = [self._series[trial_id] for trial_id in self._pending]
+        series = [(trial, self._series[trial_id]) for trial_id, trial in self._pending.items()]
         self._pending.clear()
-        return [self._join(outcomes) for outcomes in series if outcomes]
+        return [self._join(trial, outcomes) for trial, outcomes in series if outcomes]
 
     @override
     def _convert(self, outcomes: Sequence[Outcome]) -> Sequence[Outcome]:
@@ -59,14 +59,16 @@ class RepeatedEvaluator(WrappingEvaluator):
             series = self._series[outcome.trial_id]
             series.append(outcome)
             is_ok = outcome.status is Status.OK
-            if is_ok and self._repeats.missing(_all_values(series), self._best) > 0:
-                self.inner.submit(self._pending[outcome.trial_id])
+            trial = self._pending[outcome.trial_id]
+            best = self._best.find(trial)
+            if is_ok and self._repeats.missing(_all_values(series), best) > 0:
+                self.inner.submit(trial)
             else:
                 del self._pending[outcome.trial_id]
-                joined.append(self._join(series))
+                joined.append(self._join(trial, series))
         return joined
 
-    def _join(self, series: Sequence[Outcome]) -> Outcome:
+    def _join(self, trial: Trial, series: Sequence[Outcome]) -> Outcome:
         """Return the outcome of all evaluations of a trial."""
         last, values = series[-1], _all_values(series)
         seconds: Counter[str] = Counter()
@@ -79,7 +81,7 @@ class RepeatedEvaluator(WrappingEvaluator):
             message = f"repeat {len(values) + 1}: {last.message}"
             extra["repeats"] = list(values)
             return Outcome.failure(last.trial_id, last.failed or "runtime", message, extra=extra)
-        slow = self._repeats.stopped_early(values, self._best)
+        slow = self._repeats.stopped_early(values, self._best.find(trial))
         if slow is not None:
             extra["repeats"] = list(values)
             return Outcome.censored(last.trial_id, min(values), message=slow, extra=extra)
@@ -89,8 +91,7 @@ class RepeatedEvaluator(WrappingEvaluator):
             for name in names
         }
         joined = Outcome.success(last.trial_id, values, metrics=metrics, extra=extra)
-        assert joined.value is not None
-        self._best = joined.value if self._best is None else min(self._best, joined.value)
+        self._best.add(trial, joined.value)
         return joined
 
 

@@ -34,12 +34,14 @@ class SpaceDescription:
         constraints: Texts, callables or constraints.
         notes: One line for everything that was left out, replaced or not understood.
         settings: The other members of the file (objectives, budget, ...), unchanged.
+        fidelity: Name of the fidelity parameter, or None.
     """
 
     parameters: Mapping[str, Parameter]
     constraints: tuple[GivenConstraint, ...] = ()
     notes: tuple[str, ...] = ()
     settings: Mapping[str, Any] = field(default_factory=dict)
+    fidelity: str | None = None
 
 
 class SpaceContents(Protocol):
@@ -106,7 +108,13 @@ def space_from_dict(data: Mapping[str, Any]) -> SpaceDescription:
     parameters = {
         name: inputs.make_named(name, parameter_from_dict, d) for name, d in described.items()
     }
-    return SpaceDescription(parameters, tuple(_constraint(c, parameters) for c in constraints))
+    fidelity = data.get("fidelity")
+    if fidelity is not None and not isinstance(fidelity, str):
+        raise SpaceError(
+            f"a space's 'fidelity' must be the name of a parameter, got {fidelity!r:.60}"
+        )
+    read = tuple(_constraint(c, parameters) for c in constraints)
+    return SpaceDescription(parameters, read, fidelity=fidelity)
 
 
 def _constraint(data: Any, parameters: Mapping[str, Parameter]) -> GivenConstraint:

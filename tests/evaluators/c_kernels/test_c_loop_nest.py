@@ -400,3 +400,14 @@ def test_equal_programs_are_measured_once(tmp_path: Path) -> None:
     evaluator.close()
     assert second.repeats == first.repeats
     assert second.extra["same_program"] == first.trial_id
+
+
+@needs_cc
+def test_the_size_may_be_the_fidelity() -> None:
+    space = Space({"ti": [1, 2]}, fidelity={"size": [8, 16]})
+    evaluator = CKernelEvaluator(space, settings(repeats=Repeats()))
+    outcomes = [evaluate(evaluator, ti=2, size=size) for size in (8, 16)]
+    assert [o.status for o in outcomes] == [Status.OK] * 2, outcomes
+    assert "same_program" not in outcomes[1].extra
+    assert "8" in evaluator.source({"ti": 2, "size": 8})
+    evaluator.close()

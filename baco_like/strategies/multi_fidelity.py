@@ -1,0 +1,337 @@
+"""Use cheap proxies: evaluate configurations at lower fidelities when these inform about the target."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, final
+
+import numpy as np
+
+from baco_like._typing import Array, Codes, Rng
+from baco_like.acquisitions.functions import deviations, log_ei
+from baco_like.acquisitions.protocol import Score
+from baco_like.exceptions import StrategyError
+from baco_like.records import History, Observation, Outcome, Proposal, Status
+from baco_like.spaces.fidelity import Fidelity
+from baco_like.strategies import protocol
+from baco_like.strategies.auto import FAILED_AS, PRIORS
+from baco_like.strategies.bayesian.bayesian import Bayesian, with_quantities
+from baco_like.strategies.levels import (
+    base_keys,
+    fidelity_of,
+    history_at,
+    lift,
+    observation_at,
+    problem_at,
+    rebuild,
+    set_level,
+)
+from baco_like.strategies.per_second import total_seconds
+from baco_like.strategies.protocol import Prediction, Problem, Proposals, Strategy
+from baco_like.surrogates.gp.gaussian_process import GaussianProcess
+from baco_like.surrogates.gp.model import GPModel
+from baco_like.surrogates.protocol import Model
+
+PAIRS = 4
+"""Number of configurations that are evaluated both at the target and at a lower level before that level is judged."""
+
+MOST_DISCORDANT = 0.25
+"""Share of pairs of configurations in a different order above which a level is not used; 0.5 is chance."""
+
+_REFUSED = -1e7
+"""Score of a level that is not used."""
+
+_MODEL_PHASES = ("design", "explore", "model", "restart")
+"""Phases in the tags of strategies with a model; others evaluate at the target only."""
+
+
+def _model_based() -> Bayesian:
+    return Bayesian(
+        GaussianProcess(priors=PRIORS, mean="constant"), view=with_quantities, failed_as=FAILED_AS
+    )
+
+
+class FidelityState(NamedTuple):
+    """The state.
+
+    Attributes:
+        inner: State of the wrapped strategy, which sees the target only.
+        seed: Seed of the feasibility model over all levels.
+    """
+
+    inner: Any
+    seed: int
+
+
+@dataclass(frozen=True, eq=False)
+class AugmentedImprovement:
+    """Expected improvement at the target, times the correlation with it, per cost: all on the log scale.
+
+    Source: D. Huang, T. Allen, W. Notz and R. Miller, "Sequential kriging optimization using multiple-fidelity
+    evaluations", Structural and Multidisciplinary Optimization 32 (2006), the augmented expected improvement: the
+    product of EI at the highest fidelity, the posterior correlation of the two fidelities at x, and the ratio of their
+    costs. Its factor for repeated measurements is left out, because a configuration is evaluated once at a level.
+
+    Attributes:
+        fidelity: The fidelity parameter.
+        observed: Codes of the configurations observed at the target, (n, w); the least predicted value there is the
+            incumbent.
+        costs: Cost of an evaluation at each level that may be used, by its index.
+    """
+
+    fidelity: Fidelity
+    observed: Codes
+    costs: Mapping[int, float]
+
+    def bind(self, model: Model, incumbent: float, rng: Rng) -> Score:
+        """Return the score; ``incumbent`` is of all levels and is not used."""
+        assert isinstance(model, GPModel)
+        target, column = self.fidelity.target, self.fidelity.column
+        best = float(model.predict(self.observed)[0].min())
+
+        def score(codes: Codes) -> Array:
+            level, at_target = codes[:, column], set_level(self.fidelity, codes, target)
+            result = log_ei(*model.predict(at_target), best)
+            low = level != target
+            if low.any():
+                correlation = posterior_correlation(model, codes[low], at_target[low])
+                result[low] += np.log(np.maximum(correlation, 1e-12))
+            for i in range(target + 1):
+                at = level == i
+                result[at] = result[at] - np.log(self.costs[i]) if i in self.costs else _REFUSED
+            return np.asarray(result)
+
+        return score
+
+
+def posterior_correlation(model: GPModel, a: Codes, b: Codes) -> Array:
+    """Return the posterior correlation of the values at a row of ``a`` and the same row of ``b``, (n, w) -> (n,).
+
+    Rasmussen and Williams (2006), Eq. 2.24: k(a, b) - k(a, X) K^-1 k(X, b), divided by both deviations.
+    """
+    left, right = model.scaled_features(a), model.scaled_features(b)
+    squared = ((left - right) ** 2).sum(axis=1)
+    prior = model.fitted.outputscale * model.kernel.value(squared, np.empty_like(squared))
+    solved = [model.covariance(x, model.rows) @ model.inverse_factor.T for x in (left, right)]
+    covariance = prior - np.einsum("ij,ij->i", solved[0], solved[1])
+    scales = [deviations(model.fitted.outputscale - (s**2).sum(axis=1)) for s in solved]
+    return np.asarray(np.clip(covariance / (scales[0] * scales[1]), 0.0, 1.0))
+
+
+@final
+@dataclass(frozen=True)
+class MultiFidelity:
+    """Evaluates at lower fidelities when they rank configurations like the target, otherwise at the target only.
+
+    The wrapped strategy sees the target only. Its first configurations are also evaluated at each lower level, in
+    pairs. If at most a quarter of these configurations are in another order there, the level is used: the proposals
+    come from a Gaussian process over all used levels (the fidelity is one more ordered parameter with its own
+    lengthscale) and `AugmentedImprovement`. Each further pair is judged, so that a misleading level is dropped.
+
+    Attributes:
+        then: The strategy for the target.
+        model_based: Models all used levels.
+    """
+
+    then: Strategy[Any]
+    model_based: Bayesian = field(default_factory=_model_based)
+
+    @property
+    def draws_in_tell(self) -> bool:
+        """Whether the wrapped strategy does."""
+        return protocol.draws_in_tell(self.then)
+
+    def init(self, problem: Problem, rng: Rng) -> FidelityState:
+        """Return the first state of the wrapped strategy, and a seed."""
+        inner = self.then.init(problem_at(problem, fidelity_of(problem).target), rng)
+        return FidelityState(inner, int(rng.integers(2**31)))
+
+    def tell(
+        self, problem: Problem, state: FidelityState, observation: Observation, rng: Rng
+    ) -> FidelityState:
+        """Pass observations at the target on."""
+        fidelity = fidelity_of(problem)
+        code = observation.code
+        if code is None or code[fidelity.column] != fidelity.target:
+            return state
+        at_target = problem_at(problem, fidelity.target)
+        own = observation_at(fidelity, observation)
+        return state._replace(inner=self.then.tell(at_target, state.inner, own, rng))
+
+    def ask(
+        self, problem: Problem, history: History, state: FidelityState, n: int, rng: Rng
+    ) -> Proposals:
+        """Return n proposals, each as if the ones before it were pending."""
+        proposals: list[Proposal] = []
+        while len(proposals) < n:
+            more = self._next(problem, history, state, rng)
+            proposals += more
+            if not more:
+                break
+            history = history.assume_pending(np.array([p.code for p in more]))
+        return proposals
+
+    def predict(
+        self, problem: Problem, history: History, state: FidelityState, codes: Codes, rng: Rng
+    ) -> Prediction:
+        """Return the predictions of the wrapped strategy for configurations at the target, ``(n, w)``.
+
+        Raises:
+            TrialError: It has no model, or there are too few observations at the target.
+        """
+        target = fidelity_of(problem).target
+        own, view = problem_at(problem, target), history_at(problem, history, target)
+        rows = set_level(fidelity_of(problem), codes, 0)
+        return protocol.require_predictive(self.then).predict(own, view, state.inner, rows, rng)
+
+    def _next(
+        self, problem: Problem, history: History, state: FidelityState, rng: Rng
+    ) -> Sequence[Proposal]:
+        """Return the next proposal; none if the space is exhausted."""
+        fidelity = fidelity_of(problem)
+        target = fidelity.target
+        view = history_at(problem, history, target)
+        inner = self.then.ask(problem_at(problem, target), view, state.inner, 1, rng)
+        own = [lift(fidelity, proposal, target) for proposal in inner]
+        phase = own[0].tag.get("phase") if own and isinstance(own[0].tag, Mapping) else None
+        if own and phase not in _MODEL_PHASES:
+            return own
+        levels = [judge_level(fidelity, history, level) for level in range(target)]
+        pair = _missing_pair(problem, history, levels)
+        if pair is not None:
+            return [pair]
+        used = {level for level, judged in enumerate(levels) if judged.is_used}
+        if not used or phase != "model":
+            return own
+        shown = adjusted(problem, history, {i: levels[i].ratio for i in used})
+        at_target = shown.codes[shown.is_target & shown.where(Status.OK)]
+        costs = level_costs(fidelity, history, {*used, target})
+        acquisition = AugmentedImprovement(fidelity, at_target, costs)
+        limit = self.model_based.scan_limit * (target + 1)
+        strategy = replace(self.model_based, acquisition=acquisition, scan_limit=limit)
+        return strategy.ask(problem, shown, state.seed, 1, rng)
+
+
+class JudgedLevel(NamedTuple):
+    """What the pairs say about a lower level.
+
+    Attributes:
+        pairs: Number of configurations observed there and at the target.
+        discordant: Share of pairs of them in another order; 0 with fewer than two.
+        ratio: Typical factor from a value at the target to the value there, or difference if values are not positive.
+    """
+
+    pairs: int
+    discordant: float
+    ratio: float
+
+    @property
+    def is_used(self) -> bool:
+        """Whether there are enough pairs, most of them in the same order."""
+        return self.pairs >= PAIRS and self.discordant <= MOST_DISCORDANT
+
+
+def judge_level(fidelity: Fidelity, history: History, level: int) -> JudgedLevel:
+    """Compare the values of configurations that have succeeded at a level and at the target."""
+    ok = history.where(Status.OK)
+    values: list[dict[bytes, float]] = []
+    for i in (level, fidelity.target):
+        rows = np.flatnonzero(ok & (history.codes[:, fidelity.column] == i))
+        keys = base_keys(fidelity, history.codes[rows])
+        values.append(dict(zip(keys, history.costs[rows].tolist(), strict=True)))
+    both = [key for key in values[1] if key in values[0]]
+    low, high = (np.array([known[key] for key in both]) for known in values)
+    if not len(both):
+        return JudgedLevel(0, 0.0, 0.0)
+    first, second = np.triu_indices(len(both), 1)
+    opposite = np.sign(low[first] - low[second]) * np.sign(high[first] - high[second]) < 0
+    discordant = float(opposite.mean()) if len(first) else 0.0
+    is_ratio = has_one_sign(history)
+    ratio = float(np.median(low / high if is_ratio else low - high))
+    return JudgedLevel(len(both), discordant, ratio)
+
+
+def has_one_sign(history: History) -> bool:
+    """Whether all values are positive, or all negative, so that ratios have a meaning."""
+    costs = history.costs[history.where(Status.OK)]
+    return bool(np.all(costs > 0) or np.all(costs < 0))
+
+
+def adjusted(problem: Problem, history: History, ratios: Mapping[int, float]) -> History:
+    """Return the history of the target and of some lower levels, whose values are brought to the size of the target's.
+
+    Args:
+        problem: The problem.
+        history: The whole history.
+        ratios: `JudgedLevel.ratio` of the levels.
+    """
+    fidelity, is_ratio = fidelity_of(problem), has_one_sign(history)
+    factors = {**ratios, fidelity.target: 1.0 if is_ratio else 0.0}
+    sign = 1.0 if history.direction == "minimize" else -1.0
+
+    def convert(outcome: Outcome | None, level: int) -> Outcome | None:
+        if outcome is None or level == fidelity.target:
+            return outcome
+        factor = factors[level]
+
+        def shift(x: float | None) -> float | None:
+            return None if x is None else x / factor if is_ratio else x - sign * factor
+
+        sem = None if outcome.sem is None else outcome.sem / factor if is_ratio else outcome.sem
+        return replace(outcome, value=shift(outcome.value), bound=shift(outcome.bound), sem=sem)
+
+    trials, level = history.trials, history.codes[:, fidelity.column]
+    rows = [i for i in np.flatnonzero(history.inside) if int(level[i]) in factors]
+    kept = [(trials[i], convert(trials[i].outcome, int(level[i]))) for i in rows]
+    shown = rebuild(problem.space, history, kept, history.codes[rows])
+    return shown.assume_pending(history.pending_codes)
+
+
+def level_costs(fidelity: Fidelity, history: History, levels: set[int]) -> dict[int, float]:
+    """Return the median seconds of an evaluation at each level, or the values of the levels if a time is unknown."""
+    column, trials = history.codes[:, fidelity.column], history.trials
+    seconds: dict[int, list[float]] = {level: [] for level in levels}
+    for i, trial in enumerate(trials):
+        if column[i] in seconds and trial.status is Status.OK:
+            seconds[int(column[i])].append(total_seconds([trial]))
+    if all(known and np.median(known) > 0 for known in seconds.values()):
+        return {level: float(np.median(known)) for level, known in seconds.items()}
+    numbers = all(isinstance(v, int | float) and v > 0 for v in fidelity.levels)
+    return {i: float(fidelity.levels[i]) if numbers else i + 1.0 for i in levels}
+
+
+def _missing_pair(
+    problem: Problem, history: History, levels: Sequence[JudgedLevel]
+) -> Proposal | None:
+    """Return the first configuration at the target that a lower level still needs for its judgement, or None."""
+    fidelity = fidelity_of(problem)
+    at_target = history.codes[history.where(Status.OK) & history.is_target]
+    pending = history.pending_codes[:, fidelity.column]
+    for level, judged in enumerate(levels):
+        if judged.pairs + int((pending == level).sum()) >= PAIRS:
+            continue
+        rows = set_level(fidelity, at_target[:PAIRS], level)
+        free = rows[problem.space.feasible.contains(rows) & ~history.is_excluded(rows)]
+        if len(free):
+            return Proposal(
+                free[0], {"phase": "pair", "note": "compares this fidelity with the target"}
+            )
+    return None
+
+
+def for_space(strategy: Strategy[Any], problem: Problem) -> Strategy[Any]:
+    """Return the strategy for a space: `MultiFidelity` around it if there is a fidelity that it does not use itself.
+
+    Raises:
+        StrategyError: There is a fidelity, and there are several objectives.
+    """
+    if problem.space.fidelity is None:
+        return strategy
+    if problem.objectives:
+        raise StrategyError(
+            "a fidelity goes with one objective; leave out the fidelity or the other objectives"
+        )
+    if getattr(strategy, "uses_fidelity", False):
+        return strategy
+    return MultiFidelity(strategy)

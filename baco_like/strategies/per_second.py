@@ -1,0 +1,230 @@
+"""Expected seconds of an evaluation, and the acquisition per second for budgets in time.
+
+Source: E. H. Lee, V. Perrone, C. Archambeau and M. Seeger, "Cost-aware Bayesian Optimization" (CArBO),
+arXiv:2003.10870 (2020), its cost-cooled acquisition EI-cool.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, final
+
+import numpy as np
+
+from baco_like._typing import Array, Codes, Rng
+from baco_like.acquisitions.protocol import AcquisitionFunction, Score
+from baco_like.records import History, Trial
+from baco_like.records.reading import finite_number
+from baco_like.records.trial import REPEATS
+from baco_like.strategies.bayesian.bayesian import Bayesian, TransferLearning
+from baco_like.strategies.composite.wrappers import StrategyWrapper
+from baco_like.strategies.protocol import Problem, Proposals
+from baco_like.surrogates.gp.gaussian_process import GaussianProcess
+from baco_like.surrogates.protocol import Data, Featured, Model, Surrogate
+from baco_like.surrogates.transform import Scale, fit_transform
+
+_BUILD = "compile"
+"""Name of the build among the stages of an outcome; all others repeat with each measurement or follow it."""
+
+_LEAST_ROWS = 4
+"""Number of known times that a model needs."""
+
+_LEAST_SPREAD = 0.1
+"""Standard deviation of the logarithms of the seconds below which all evaluations count as equally long."""
+
+_LEAST_SECONDS = 1e-6
+
+_LARGEST_EXPONENT = 0.5
+"""Exponent of the seconds at the start of the run. CArBO starts at 1. On three recorded spaces with builds of different
+length, 0.25, 0.5 and 1 could not be told apart (benchmarks/quality/results/seconds.md); 1 was worst where good
+configurations take long to build."""
+
+_TAG = "seconds_models"
+"""Key in the tag of a proposal: hyperparameters of the models, from which the next fit starts."""
+
+
+class StageSeconds(NamedTuple):
+    """Recorded times of n trials.
+
+    Attributes:
+        build: Seconds of each build, NaN where unknown, ``(n,)``.
+        run: Seconds of all other stages for one measurement, NaN where unknown, ``(n,)``.
+        repeats: Typical number of measurements of a trial.
+    """
+
+    build: Array
+    run: Array
+    repeats: float
+
+
+def total_seconds(trials: Iterable[Trial]) -> float:
+    """Return the recorded seconds of all stages of the trials."""
+    return sum(sum(_times(trial).values()) for trial in trials)
+
+
+def _times(trial: Trial) -> dict[str, float]:
+    """Return the seconds of each stage; a user may have reported something else than numbers."""
+    numbers = {stage: finite_number(value) for stage, value in trial.seconds.items()}
+    return {
+        stage: number for stage, number in numbers.items() if number is not None and number >= 0
+    }
+
+
+def stage_seconds(trials: Sequence[Trial]) -> StageSeconds:
+    """Return the times by stage.
+
+    Promising configurations are measured more often (`first_repeats`). Their time would deter from them if it were the
+    time of all measurements, so the time of one is modelled.
+    """
+    build, run = np.full(len(trials), np.nan), np.full(len(trials), np.nan)
+    counts = []
+    for i, trial in enumerate(trials):
+        seconds = _times(trial)
+        others = [number for stage, number in seconds.items() if stage != _BUILD]
+        count = len(trial.repeats) or len(trial.extra.get(REPEATS, ())) or 1
+        if _BUILD in seconds:
+            build[i] = max(seconds[_BUILD], _LEAST_SECONDS)
+        if sum(others) > 0.0:
+            run[i] = max(sum(others) / count, _LEAST_SECONDS)
+            counts.append(count)
+    return StageSeconds(build, run, float(np.median(counts)) if counts else 1.0)
+
+
+@dataclass(frozen=True)
+class SecondsModel:
+    """Expected seconds of evaluations: one log-normal model for builds, one for runs.
+
+    Attributes:
+        parts: The model of each part on the scale of its logarithms, that scale, and how often the part occurs.
+        exponent: Weight of the logarithm of the seconds, from 0.5 (all of the time is left) to 0.
+    """
+
+    parts: tuple[tuple[Model, Scale, float], ...]
+    exponent: float
+
+    def expect(self, codes: Codes) -> Array:
+        """Return the sum of the medians of the parts in seconds, ``(n, w)`` -> ``(n,)``.
+
+        The mean of a log-normal variable grows with its variance. Where the model knows little, it would deter.
+        """
+        return np.asarray(sum(n * s.backward(m.predict(codes)[0]) for m, s, n in self.parts))
+
+    def note(self, row: Codes) -> dict[str, Any]:
+        """Return the entries of a proposal's tag: its expected seconds, and the hyperparameters for the next fit."""
+        models = [dict(model.hyperparameters) for model, _, _ in self.parts]
+        return {"expected_seconds": float(self.expect(row)[0]), _TAG: models}
+
+
+@dataclass(frozen=True, eq=False)
+class PerSecond:
+    """The log score of another acquisition function per expected second, with a falling exponent.
+
+    EI-cool of Lee et al. (2020) is EI(x) / c(x)^a with a = (t - t_k) / (t - t_init), where t is the budget, t_k the
+    time used so far and t_init the time of the initial design. Here it is on the log scale, with two differences: the
+    exponent starts at 0.5, and an evaluation that is shorter than that of the best configuration counts as equally
+    long. Otherwise short but bad evaluations displace good ones that take longer to build.
+
+    Attributes:
+        function: The other acquisition function; its score is a logarithm.
+        seconds: Expects the seconds c(x), and has the exponent a.
+        least: Expected seconds up to which an evaluation is short enough: those of the best configuration.
+    """
+
+    function: AcquisitionFunction
+    seconds: SecondsModel
+    least: float = 0.0
+
+    def bind(self, model: Model, incumbent: float, rng: Rng) -> Score:
+        """Return the score of configurations under a fitted model."""
+        score, seconds = self.function.bind(model, incumbent, rng), self.seconds
+
+        def score_per_second(codes: Codes) -> Array:
+            expected = np.maximum(seconds.expect(codes), self.least)
+            return np.asarray(score(codes) - seconds.exponent * np.log(expected))
+
+        return score_per_second
+
+
+@final
+@dataclass(frozen=True)
+class SecondsAware(StrategyWrapper):
+    """Bayesian optimization that prefers short evaluations if the budget is in time (`Problem.seconds`).
+
+    Without such a budget its proposals are those of the wrapped strategy, bit for bit.
+
+    Attributes:
+        then: The strategy whose acquisition function is divided by the expected seconds.
+        surrogate: Models the logarithms of the seconds of builds and of runs.
+    """
+
+    then: Bayesian | TransferLearning
+    surrogate: Surrogate = field(default_factory=lambda: GaussianProcess(mean="constant"))
+
+    def ask(self, problem: Problem, history: History, state: Any, n: int, rng: Rng) -> Proposals:
+        """Return n proposals; the tags of those that a model has made hold their expected seconds."""
+        own = self.then if isinstance(self.then, Bayesian) else self.then.then
+        view = own.view(problem.space)
+        model = fit_seconds(problem, history, self.surrogate, view, rng)
+        if model is None:
+            return self.then.ask(problem, history, state, n, rng)
+        best = history.best()
+        code = None if best is None else best.code
+        least = 0.0 if code is None else float(model.expect(code[None, :])[0])
+        own = replace(own, acquisition=PerSecond(own.acquisition, model, least))
+        then = own if isinstance(self.then, Bayesian) else replace(self.then, then=own)
+        proposals = then.ask(problem, history, state, n, rng)
+        return [replace(p, tag={**p.tag, **model.note(p.code[None, :])}) for p in proposals]
+
+
+def fit_seconds(
+    problem: Problem, history: History, surrogate: Surrogate, space: Featured, rng: Rng
+) -> SecondsModel | None:
+    """Return the model of the seconds of all observed trials.
+
+    Args:
+        problem: Has the budget in seconds.
+        history: The observations.
+        surrogate: Models logarithms of seconds.
+        space: Gives the features.
+        rng: Random generator.
+
+    Returns:
+        None without a budget in seconds, with too few known times, or if all evaluations take about as long.
+    """
+    if problem.seconds is None:
+        return None
+    inside, trials = np.flatnonzero(history.inside), history.trials
+    known = stage_seconds([trials[i] for i in inside])
+    starts = _last_starts(history)
+    parts: list[tuple[Model, Scale, float]] = []
+    total = np.zeros(len(inside))
+    for part, count in ((known.build, 1.0), (known.run, known.repeats)):
+        rows = np.flatnonzero(~np.isnan(part))
+        if len(rows) < _LEAST_ROWS:
+            continue
+        scale = fit_transform(part[rows])
+        total += count * np.where(np.isnan(part), np.nanmedian(part), part)
+        zeros = np.zeros(len(rows))
+        data = Data(history.codes[inside[rows]], scale.forward(part[rows]), zeros, zeros > 0.0)
+        start = starts[len(parts)] if len(parts) < len(starts) else None
+        parts.append((surrogate.fit(space, data, rng, start), scale, count))
+    if not parts or np.std(np.log(total)) < _LEAST_SPREAD:
+        return None
+    return SecondsModel(tuple(parts), _exponent(problem.seconds, trials[history.warm :]))
+
+
+def _exponent(budget: float, trials: Sequence[Trial]) -> float:
+    """Return (t - t_k) / (t - t_init), from 0 to 1, times `_LARGEST_EXPONENT`."""
+    is_model = [isinstance(t.tag, Mapping) and t.tag.get("phase") == "model" for t in trials]
+    first = is_model.index(True) if True in is_model else len(trials)
+    initial, used = total_seconds(trials[:first]), total_seconds(trials)
+    left = np.clip((budget - used) / max(budget - initial, _LEAST_SECONDS), 0.0, 1.0)
+    return _LARGEST_EXPONENT * float(left)
+
+
+def _last_starts(history: History) -> Sequence[Mapping[str, Any]]:
+    """Return the hyperparameters in the last observation's tag."""
+    tag = None if history.last is None else history.last.tag
+    starts = tag.get(_TAG) if isinstance(tag, Mapping) else None
+    return starts if isinstance(starts, list) else ()

@@ -1,0 +1,232 @@
+"""Cheap proxies: levels, pairs, the acquisition over levels, and successive halving."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from baco_like import MaxEvals, NoImprovement, Optimizer, Ordinal, Space, SpaceError, Target, tune
+from baco_like.exceptions import StrategyError
+from baco_like.records import History, Outcome, Trial
+from baco_like.spaces.fidelity import Fidelity
+from baco_like.strategies.multi_fidelity import (
+    adjusted,
+    judge_level,
+    level_costs,
+    posterior_correlation,
+)
+from baco_like.strategies.protocol import Problem
+from baco_like.surrogates import GaussianProcess
+from baco_like.surrogates.protocol import Data
+
+PARAMETERS = {
+    "tile": Ordinal(list(range(30))),
+    "unroll": Ordinal(list(range(10))),
+    "z": [1, 2, 4, 8],
+}
+SPACE = Space(PARAMETERS, fidelity={"size": [128, 1024]})
+
+
+def target_value(trial: Any) -> float:
+    distance = (trial["tile"] - 20) ** 2 / 100 + (trial["unroll"] - 4) ** 2 / 10
+    return 1.0 + distance + abs(trial["z"] - 4) / 4
+
+
+def value_of(trial: Any, *, misleading: bool = False) -> float:
+    """A smaller size takes a fraction of the time, with the optimum beside the target's; or anything."""
+    if trial["size"] == 1024:
+        return target_value(trial)
+    if misleading:
+        seed = [trial["tile"], trial["unroll"], trial["z"]]
+        return float(1.0 + np.random.default_rng(seed).random()) * trial["size"] / 1024
+    return target_value({**trial, "tile": min(trial["tile"] + 1, 29)}) * trial["size"] / 1024
+
+
+def cost_of_optimum(seed: int, space: Space = SPACE, *, misleading: bool = False) -> float:
+    """Return the time until the optimum is found at the target, in evaluations of the target."""
+    optimizer, cost = Optimizer(space, seed=seed), 0.0
+    while optimizer.best_value != 1.0:
+        trial = optimizer.suggest()
+        size = trial.config.get("size", 1024)
+        value = value_of({**trial, "size": size}, misleading=misleading)
+        optimizer.observe(trial, value, seconds=10.0 * size / 1024)
+        cost += size / 1024
+    return cost
+
+
+def test_a_good_proxy_saves_time_and_a_misleading_one_costs_little() -> None:
+    seeds = range(2)
+    alone = sum(cost_of_optimum(seed, Space(PARAMETERS)) for seed in seeds)
+    assert sum(cost_of_optimum(seed) for seed in seeds) < 0.7 * alone
+    assert sum(cost_of_optimum(seed, misleading=True) for seed in seeds) < 1.15 * alone
+
+
+def proceed(optimizer: Optimizer, count: int) -> list[dict[str, Any]]:
+    for _ in range(count):
+        trial = optimizer.suggest()
+        optimizer.observe(trial, value_of(trial))
+    return [dict(trial.config) for trial in optimizer.trials]
+
+
+def test_only_the_target_counts() -> None:
+    optimizer = Optimizer(SPACE)
+    small = {"tile": 20, "unroll": 4, "z": 4, "size": 128}
+    optimizer.observe(small, 0.1)
+    assert optimizer.best is None
+    assert Target(1.0).reason(optimizer.history, 0.0) is None
+    optimizer.observe({**small, "tile": 3, "size": 1024}, 4.0)
+    for tile in range(4):
+        optimizer.observe({**small, "tile": tile}, 0.2 - tile / 100)
+    assert optimizer.best_value == 4.0
+    assert [t["size"] for t in optimizer.history.target_trials] == [1024]
+    assert NoImprovement(4).reason(optimizer.history, 0.0) == "no improvement in 4 evaluations"
+
+
+@pytest.mark.parametrize("strategy", ["auto", "successive_halving"])
+def test_a_run_resumes_bit_for_bit(tmp_path: Path, strategy: str) -> None:
+    whole = proceed(Optimizer(SPACE, seed=1, strategy=strategy), 26)
+    assert {config["size"] for config in whole} == {128, 1024}
+    path = tmp_path / "run.jsonl"
+    proceed(Optimizer(SPACE, seed=1, strategy=strategy, storage=path), 15)
+    resumed = Optimizer.load(path)
+    assert resumed.space.fidelity == SPACE.fidelity
+    assert proceed(resumed, 11) == whole
+
+
+def test_the_journal_of_another_fidelity_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    proceed(Optimizer(PARAMETERS, fidelity={"size": [128, 1024]}, storage=path), 2)
+    with pytest.raises(Exception, match="size"):
+        Optimizer(PARAMETERS, storage=path)
+    assert len(Optimizer(PARAMETERS, fidelity={"size": [128, 1024]}, storage=path).trials) == 2
+
+
+def test_batches_and_pending_trials() -> None:
+    optimizer = Optimizer(SPACE, seed=2)
+    proceed(optimizer, 14)
+    trials = optimizer.suggest(6)
+    assert len({tuple(t.config.values()) for t in trials}) == 6
+    assert optimizer.suggest().id == 20
+
+
+def test_other_strategies_see_the_target_only() -> None:
+    optimizer = Optimizer(SPACE, strategy="genetic_algorithm", seed=3)
+    assert {config["size"] for config in proceed(optimizer, 12)} == {1024}
+
+
+def test_maximised_values_and_failures() -> None:
+    optimizer = Optimizer(SPACE, "maximize", seed=4)
+    for i in range(18):
+        trial = optimizer.suggest()
+        if i % 6 == 5:
+            optimizer.observe(trial, failed="compile")
+        else:
+            optimizer.observe(trial, 1.0 / value_of(trial))
+    assert optimizer.best_value is not None
+    mean, *_ = optimizer.predict([{"tile": 20, "unroll": 4, "z": 4, "size": 1024}])
+    assert mean[0] > 0.0
+
+
+def test_levels_are_judged_by_pairs() -> None:
+    fidelity = SPACE.fidelity
+    assert fidelity == Fidelity("size", (128, 1024), 3)
+    history = History.start(SPACE)
+    rows = [(1, 8.0, 1.0), (2, 16.0, 2.0), (3, 24.0, 3.5), (4, 20.0, 4.0)]
+    for tile, low, high in rows:
+        for size, value in ((128, low), (1024, high)):
+            config = {"tile": tile, "unroll": 0, "z": 1, "size": size}
+            trial = Trial(history.next_id, config)
+            history = history.add_pending([trial], SPACE.encode([config]))
+            extra = {"seconds": {"run": 1.0 if size == 128 else 9.0}}
+            outcome = Outcome.success(trial.id, (value, value), extra=extra)
+            history, _ = history.complete([outcome])
+    judged = judge_level(fidelity, history, 0)
+    assert judged.pairs == 4
+    assert judged.discordant == pytest.approx(1 / 6)
+    assert judged.is_used
+    assert judged.ratio == pytest.approx(np.median([8.0, 8.0, 24 / 3.5, 5.0]))
+    shown = adjusted(Problem(SPACE), history, {0: 8.0})
+    assert shown.costs.tolist() == [1.0, 1.0, 2.0, 2.0, 3.0, 3.5, 2.5, 4.0]
+    assert level_costs(fidelity, history, {0, 1}) == {0: 1.0, 1: 9.0}
+    assert level_costs(fidelity, History.start(SPACE), {0, 1}) == {0: 128.0, 1: 1024.0}
+
+
+def test_the_posterior_correlation_is_that_of_the_joint_prediction() -> None:
+    rng = np.random.default_rng(0)
+    codes = SPACE.feasible.sample(12, rng)
+    zeros = np.zeros(12)
+    model: Any = GaussianProcess().fit(
+        SPACE, Data(codes, rng.standard_normal(12), zeros, zeros > 0), rng
+    )
+    a, b = SPACE.feasible.sample(5, rng), SPACE.feasible.sample(5, rng)
+    _, joint = model.predict_joint(np.concatenate([a, b]))
+    scale = np.sqrt(np.diag(joint))
+    expected = np.diag(joint[:5, 5:]) / scale[:5] / scale[5:]
+    np.testing.assert_allclose(
+        posterior_correlation(model, a, b), np.clip(expected, 0, 1), atol=1e-6
+    )
+
+
+def test_constraints_may_read_the_fidelity() -> None:
+    space = Space({"tile": [1, 2, 4, 8]}, ["tile * 2 <= size"], fidelity={"size": [4, 16]})
+    assert [space.at_level(i).feasible_size for i in (0, 1)] == [2, 4]
+    optimizer = Optimizer(space, seed=0)
+    for _ in range(6):
+        trial = optimizer.suggest()
+        optimizer.observe(trial, trial["tile"] + trial["size"])
+    assert {tuple(t.config.values()) for t in optimizer.trials} == {
+        (1, 4), (2, 4), (1, 16), (2, 16), (4, 16), (8, 16)
+    }  # fmt: skip
+
+
+def test_tune_passes_the_fidelity_to_the_function() -> None:
+    seen = []
+
+    def measure(trial: Trial) -> float:
+        seen.append(trial["size"])
+        return value_of(trial)
+
+    result = tune(
+        measure, PARAMETERS, fidelity={"size": [128, 1024]}, stop=MaxEvals(16), progress=False
+    )
+    assert set(seen) == {128, 1024}
+    assert result.best_config is not None
+    assert result.best_config["size"] == 1024
+
+
+@pytest.mark.parametrize(
+    ("fidelity", "message"),
+    [
+        ({"size": [1024, 128]}, "not in increasing order"),
+        ({"size": [128]}, "two values or more"),
+        ({"size": [1, 2], "n": [1, 2]}, "expected one parameter"),
+        ({"tile": [1, 2]}, "has a parameter 'tile' already"),
+        ("tiles", "'tiles' is not a parameter"),
+        ({"size": [True, False]}, "numbers or strings"),
+    ],
+)
+def test_wrong_fidelities(fidelity: Any, message: str) -> None:
+    with pytest.raises(SpaceError, match=message):
+        Space(PARAMETERS, fidelity=fidelity)
+    with pytest.raises(SpaceError, match="has the fidelity 'size' already"):
+        SPACE.with_fidelity({"n": [1, 2]})
+
+
+def test_several_objectives_are_refused() -> None:
+    with pytest.raises(StrategyError, match="one objective"):
+        Optimizer(
+            SPACE, objectives={"time": "minimize", "size_of_file": "minimize"}, strategy="ehvi"
+        )
+
+
+def test_an_ordinal_parameter_may_be_the_fidelity() -> None:
+    space = Space({"a": [1, 2, 3], "size": ["small", "large"]}, fidelity=None)
+    assert space.fidelity is None
+    named = Space({"a": [1, 2, 3], "size": Ordinal(["small", "large"])}, fidelity="size")
+    assert named.fidelity is not None
+    assert named.fidelity.levels == ("small", "large")
+    assert Space.from_dict(named.to_dict()) == named
+    assert named != Space({"a": [1, 2, 3], "size": Ordinal(["small", "large"])})
