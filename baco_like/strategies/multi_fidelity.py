@@ -31,7 +31,7 @@ from baco_like.strategies.per_second import total_seconds
 from baco_like.strategies.protocol import Prediction, Problem, Proposals, Strategy
 from baco_like.surrogates.gp.gaussian_process import GaussianProcess
 from baco_like.surrogates.gp.model import GPModel
-from baco_like.surrogates.protocol import Model
+from baco_like.surrogates.protocol import Data, Featured, Model
 
 PAIRS = 4
 """Number of configurations that are evaluated both at the target and at a lower level before that level is judged."""
@@ -46,10 +46,29 @@ _MODEL_PHASES = ("design", "explore", "model", "restart")
 """Phases in the tags of strategies with a model; others evaluate at the target only."""
 
 
+@dataclass(frozen=True)
+class FittedEachTime:
+    """A Gaussian process that is fitted for each proposal and then conditioned on all pending trials.
+
+    `Bayesian` holds the hyperparameters of a plain Gaussian process while many trials are pending, and keeps the
+    predictions of the candidates only. The acquisition over levels also needs correlations.
+
+    Attributes:
+        surrogate: The Gaussian process.
+    """
+
+    surrogate: GaussianProcess
+
+    def fit(
+        self, space: Featured, data: Data, rng: Rng, start: Mapping[str, Any] | None = None
+    ) -> Model:
+        """Return a model of ``data``."""
+        return self.surrogate.fit(space, data, rng, start)
+
+
 def _model_based() -> Bayesian:
-    return Bayesian(
-        GaussianProcess(priors=PRIORS, mean="constant"), view=with_quantities, failed_as=FAILED_AS
-    )
+    surrogate = FittedEachTime(GaussianProcess(priors=PRIORS, mean="constant"))
+    return Bayesian(surrogate, view=with_quantities, failed_as=FAILED_AS)
 
 
 class FidelityState(NamedTuple):
