@@ -85,7 +85,7 @@ class ProposalStore:
         terms: Terms,
         threads: int,
     ) -> None:
-        self._run, self.size, self._patience = run, size, patience
+        self._run, self.size, self.patience = run, size, patience
         self._terms, self._threads = terms, threads
         self._stored: list[_Stored] = []
         self._start_process()
@@ -212,7 +212,7 @@ class ProposalStore:
         if not self.size:
             self.fill(n)
             return True
-        deadline = None if self._patience is None else time.monotonic() + self._patience
+        deadline = None if self.patience is None else time.monotonic() + self.patience
         with self._changed:
             self._demand += n
             self._is_exhausted = False

@@ -77,6 +77,15 @@ class RunView(Explanations):
         """Number of proposals in store, or None without ``ahead``."""
         return len(self._store) if self._store is not None and self._store.size else None
 
+    def size_of_next(self, n: int) -> int:
+        """Return for how many of n free workers to suggest now, so that none waits for the proposals of the others.
+
+        Those in store come first. If it is empty: all of them if `suggest` waits for a limited time, otherwise one.
+        """
+        if self._store is None or not self._store.size:
+            return n
+        return min(n, len(self._store)) or (1 if self._store.patience is None else n)
+
     @property
     def own_pending(self) -> list[Trial]:
         """Pending trials of this optimizer: those with its `worker` name, or all if it has none."""

@@ -458,10 +458,8 @@ def _next_trials(
     config = control.next_config(optimizer.history)
     if config is not None:
         return [*trials, optimizer.measure_again(config, CONTROL)], False
-    if optimizer.in_store is not None:
-        missing = min(missing, max(1, optimizer.in_store))
     try:
-        return trials + optimizer.suggest(missing), False
+        return trials + optimizer.suggest(optimizer.size_of_next(missing)), False
     except SpaceExhausted:
         return trials, not trials
 

@@ -224,6 +224,19 @@ def test_tune_evaluates_proposals_from_the_store(tmp_path):
     assert (result.reason, len(result.trials)) == ("15 evaluations", 15)
 
 
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [({}, [5, 5]), ({"ahead": 2}, [1, 2]), ({"ahead": 2, "patience": 0.1}, [5, 2])],
+)
+def test_no_free_worker_waits_for_the_proposals_of_the_others(strategy, options, expected):
+    optimizer = Optimizer(GRID, strategy=strategy, **options)
+    sizes = [optimizer.size_of_next(5)]
+    optimizer.suggest()
+    if options:
+        wait_for_store(optimizer, 2)
+    assert [*sizes, optimizer.size_of_next(5)] == expected
+
+
 def test_a_run_submits_what_is_in_store_before_it_waits_for_more(strategy):
     optimizer = Optimizer(GRID, strategy=strategy, ahead=2)
     optimizer.observe(optimizer.suggest(), 1.0)
