@@ -98,6 +98,7 @@ PUBLIC = {
         "Target",
         "best_so_far",
         "plot_convergence",
+        "plot_front",
         "run",
         "tune",
     ],

@@ -23,12 +23,13 @@ from baco_like.optimizer import Optimizer
 from baco_like.optimizer.setup import read_events
 from baco_like.records import Confirmation, read_confirmation
 from baco_like.running import AnyOf, IdenticalFailures, MaxEvals, MaxTime, plot_convergence
+from baco_like.running.best_file import write_best
 from baco_like.running.confirming import confirm_winner, leave_time
 from baco_like.running.lock import sole_runner
 from baco_like.running.machine import describe_machine
 from baco_like.running.progress import Display, first_line, show_progress
 from baco_like.running.stopping import time_limit
-from baco_like.running.summary import format_summary, summarise, write_best
+from baco_like.running.summary import format_summary, summarise
 from baco_like.running.tuner import run_locked
 from baco_like.spaces.space import format_size
 from baco_like.strategies import create_strategy, default_settings

@@ -19,6 +19,7 @@ from typing_extensions import override
 
 from baco_like._random import Purpose, generator
 from baco_like._typing import Array, Codes, Ints, Mask, Rng
+from baco_like.exceptions import TrialError
 from baco_like.explanations.importance import LEVEL
 from baco_like.explanations.models import HistoryModels, fit_models
 from baco_like.records import History, Status
@@ -106,9 +107,12 @@ def estimate_outlook(
         models: Models of these observations, if they are fitted already.
 
     Raises:
-        TrialError: Fewer than five trials have succeeded.
+        TrialError: Fewer than five trials have succeeded, or the run has several objectives.
         ValueError: ``evaluations`` is not positive.
     """
+    if history.objectives:
+        names = ", ".join(repr(objective.name) for objective in history.objectives)
+        raise TrialError(f"the outlook is that of one objective, and there are several: {names}")
     if evaluations < 1:
         raise ValueError(f"evaluations = {evaluations!r}: expected a positive number")
     count = len(history) if count is None else count

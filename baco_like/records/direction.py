@@ -32,6 +32,11 @@ class Objective:
     unit: str = ""
     direction: Direction = "minimize"
 
+    @property
+    def label(self) -> str:
+        """The name with the unit in brackets, for tables and axes."""
+        return self.name + (f" ({self.unit})" if self.unit else "")
+
 
 def read_objectives(objectives: Mapping[str, Direction]) -> tuple[Objective, ...]:
     """Return the objectives of a mapping from names to directions, in its order.

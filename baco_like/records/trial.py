@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from types import MappingProxyType
@@ -356,6 +356,12 @@ def read_metric(trial: Trial, objective: Objective) -> tuple[float, float]:
     """Return the cost of a trial by one of its metrics, and its squared standard error, NaN without repeats."""
     error = standard_error(trial.metric_repeats.get(objective.name, ()))
     return sign_of(objective.direction) * trial.metrics[objective.name], squared_error(error)
+
+
+def read_values(trial: Trial, objectives: Sequence[Objective]) -> list[float]:
+    """Return the values of a successful trial in the order of several objectives, in the user's units."""
+    assert trial.value is not None
+    return [trial.value, *(trial.metrics[objective.name] for objective in objectives[1:])]
 
 
 OURS = ("status", "failed", "message", "bound", "sem", "repeats", "origin")

@@ -1,5 +1,6 @@
 """Run an optimizer: `tune` for a Python function, `run` for any evaluator, and the rules that end a run."""
 
+from baco_like.running.front import plot_front
 from baco_like.running.progress import Progress
 from baco_like.running.stopping import (
     AllOf,
@@ -31,6 +32,7 @@ __all__ = [
     "Target",
     "best_so_far",
     "plot_convergence",
+    "plot_front",
     "run",
     "tune",
 ]

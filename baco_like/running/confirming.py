@@ -146,8 +146,13 @@ def confirm_winner(
 
     Returns:
         The result, or None without a successful trial.
+
+    Raises:
+        ValueError: The run has several objectives.
     """
     history = optimizer.history
+    if history.objectives:
+        raise ValueError("a confirmation decides between the best of one objective, not of several")
     budget = settings.budget(history.searched)
     if not is_current(history):
         plan = _make_plan(optimizer, settings, budget)

@@ -71,7 +71,8 @@ class ControlSettings:
 
 
 def _incumbent(history: History) -> Mapping[str, Any] | None:
-    best = best_by_repeats(history) or history.best()
+    # With several objectives the knee is measured again, and the drift is that of the first objective.
+    best = (None if history.objectives else best_by_repeats(history)) or history.best()
     return None if best is None else best.config
 
 
@@ -100,5 +101,8 @@ def _next_affected(history: History, drift: Drift) -> Mapping[str, Any] | None:
         if kept and t.origin not in (CONTROL, CONFIRMATION)
     ]
     since = [dict(trial.config) for trial in trials[change - 1 :]]
+    if history.objectives:
+        known = {trial.id for trial in before}
+        before = [trial for trial in history.front() if trial.id in known]
     best = select_best(before, history.direction, _AFFECTED)
     return next((trial.config for trial in best if dict(trial.config) not in since), None)

@@ -18,6 +18,7 @@ from baco_like.explanations import estimate_outlook
 from baco_like.records import History, Status, Trial
 from baco_like.records.confirmation import is_current
 from baco_like.records.drift import CONTROL, drift_notes
+from baco_like.running.front import describe_front, describe_values
 from baco_like.running.stopping import OUTLOOK_EVERY
 
 _NUMBER = re.compile(r"\d+(\.\d+)?")
@@ -172,16 +173,23 @@ class TrialProgress:
                     notes.append(f"first failure of kind {new.failure}: {first_line(new)}")
         notes += drift_notes(history, trial, self._threshold)
         self._counted = len(history)
-        best = history.best()
         label = "measured again" if trial.origin == CONTROL else "this"
-        text = (
-            f"best {'none' if best is None else self._result(best)}, {label} {self._result(trial)}"
-        )
+        text = f"{self._best(history)}, {label} {self._result(trial)}"
+        if history.objectives and trial.value is not None:
+            values = describe_values(trial, history.objectives)
+            text = f"{self._best(history)}; {label} {values}"
         for label, counts in (("failed", self._failures), ("censored", self._censored)):
             if counts:
                 text += f", {label}: {in_words(counts)}"
-        text += self._outlook.update(history, self._left(history))
+        if not history.objectives:  # the outlook is that of one objective
+            text += self._outlook.update(history, self._left(history))
         self._display.show(history.searched, text, notes)
+
+    def _best(self, history: History) -> str:
+        if history.objectives:
+            return describe_front(history.front(), history.objectives)
+        best = history.best()
+        return f"best {'none' if best is None else self._result(best)}"
 
     def _left(self, history: History) -> int | None:
         """Return how many evaluations the search has left, or None if it is unknown."""

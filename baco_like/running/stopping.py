@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import operator
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import SupportsFloat, final
 
@@ -13,8 +14,9 @@ from typing_extensions import override
 
 from baco_like._threads import thread_limit
 from baco_like.exceptions import TrialError
-from baco_like.records import LIMIT, History, Status, StopRule, sign_of
+from baco_like.records import LIMIT, History, Objective, Status, StopRule, sign_of
 from baco_like.records.confirmation import CONFIRMATION
+from baco_like.records.front import is_non_dominated
 
 OUTLOOK_EVERY = 10
 """Number of evaluations after which `LowOutlook` computes the outlook again."""
@@ -104,6 +106,10 @@ class MaxTime(StoppingRule):
 class NoImprovement(StoppingRule):
     """End when the last ``evaluations`` trials have not improved the best cost by more than ``rel`` times its size.
 
+    With several objectives, a trial is an improvement if it is better than each earlier one in some objective by more
+    than ``rel``: the epsilon-dominance of Laumanns et al., "Combining convergence and diversity in evolutionary
+    multiobjective optimization" (2002).
+
     The rule never ends a run before the first success. Measurements of a confirmation do not count, so a run that is
     resumed after one ends where a longer run would have ended.
     """
@@ -120,19 +126,26 @@ class NoImprovement(StoppingRule):
     def reason(self, history: History, seconds: float) -> str | None:
         if history.searched < self.evaluations:
             return None
-        succeeded = history.where(Status.OK) & history.is_target
-        costs = np.where(succeeded, history.costs, np.inf)[history.is_search]
-        before = costs[: -self.evaluations].min(initial=np.inf)
-        if not np.isfinite(before):
+        is_counted = history.where(Status.OK) & history.is_target
+        every = history.objective_costs()[0]
+        costs = np.where(is_counted[:, None], every, np.inf)[history.is_search]
+        before, latest = costs[: -self.evaluations], costs[-self.evaluations :]
+        before = before[np.isfinite(before).all(axis=1)]
+        if not len(before):
             return None
-        improved = costs.min() < before and costs.min() <= before - self.rel * abs(before)
+        # Only these decide; with one objective the minimum is faster to find.
+        single = costs.shape[1] == 1
+        before = before.min(axis=0, keepdims=True) if single else before[is_non_dominated(before)]
+        goal = before - self.rel * np.abs(before)
+        is_better = (latest[:, None] < before) & (latest[:, None] <= goal)
+        improved = bool(np.all(np.any(is_better, axis=2), axis=1).any())
         return None if improved else f"no improvement in {self.evaluations} evaluations"
 
 
 @final
 @dataclass(frozen=True)
 class Target(StoppingRule):
-    """End when a value is at least as good as this one, in the user's unit."""
+    """End when a value is at least as good as this one, in the user's unit. For one objective only."""
 
     value: float
 
@@ -143,6 +156,7 @@ class Target(StoppingRule):
 
     @override
     def reason(self, history: History, seconds: float) -> str | None:
+        check_rule(self, history.objectives)
         best = history.best()
         if best is None or best.value is None:
             return None
@@ -212,6 +226,7 @@ class LowOutlook(StoppingRule):
 
     The outlook (see `baco_like.explanations.estimate_outlook`) is computed again after every tenth evaluation, because
     it takes tenths of a second. It depends on the observations up to there only, so a resumed run ends at the same one.
+    It is about one objective.
 
     Attributes:
         evaluations: Number of the next evaluations.
@@ -234,6 +249,7 @@ class LowOutlook(StoppingRule):
 
     @override
     def reason(self, history: History, seconds: float) -> str | None:
+        check_rule(self, history.objectives)
         checked = history.searched // OUTLOOK_EVERY * OUTLOOK_EVERY
         if checked < self.least or not checked:
             return None
@@ -319,3 +335,21 @@ def time_limit(rule: StopRule) -> float | None:
     if isinstance(rule, AnyOf):
         return min(known, default=None)
     return max(known, default=None) if len(known) == len(limits) else None
+
+
+def check_rule(rule: StopRule, objectives: Sequence[Objective]) -> None:
+    """Refuse a rule about the best value of one objective in a run with several.
+
+    Raises:
+        ValueError: The rule, or a part of it, is `Target` or `LowOutlook`.
+    """
+    if not objectives:
+        return
+    if isinstance(rule, (Target, LowOutlook)):
+        names = ", ".join(repr(objective.name) for objective in objectives)
+        raise ValueError(
+            f"{type(rule).__name__} is about the best value of one objective, and there are several: {names}; end the "
+            "run by MaxEvals, MaxTime or NoImprovement (which then asks for new points of the front)"
+        )
+    for part in rule.rules if isinstance(rule, _Combination) else ():
+        check_rule(part, objectives)

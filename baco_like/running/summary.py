@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -29,6 +27,7 @@ from baco_like.records import (
 )
 from baco_like.records.confirmation import CONFIRMATION
 from baco_like.records.drift import CONTROL, read_drift
+from baco_like.running.front import describe_front, format_front
 from baco_like.running.progress import (
     censoring,
     first_line,
@@ -67,6 +66,8 @@ class Summary:
         confirmation: The repeated measurements of the best trials and the default, or None.
         drift: One sentence for each change of the machine during the run.
         utilisation: How busy the workers were, or None if no outcome names its worker.
+        objectives: All objectives if there are several, else empty; `best` is then the knee of the front.
+        front: The trials that no other one dominates, if there are several objectives.
     """
 
     objective: Objective
@@ -80,6 +81,8 @@ class Summary:
     confirmation: Confirmation | None = None
     drift: tuple[str, ...] = ()
     utilisation: Utilisation | None = None
+    objectives: tuple[Objective, ...] = ()
+    front: tuple[Trial, ...] = ()
 
     def with_confirmation(self, confirmation: Confirmation) -> Summary:
         """Return the summary with the recommended candidate as the best trial and the default's new measurements."""
@@ -122,8 +125,11 @@ class Summary:
     def speedup(self) -> float | None:
         """Ratio of the default and the best value, above 1 if the best is better; None if it is not defined.
 
+        With several objectives there is none, because the knee need not be better in each.
         After a confirmation, the ratio of measurements of the same rounds; None if the default has none.
         """
+        if self.objectives:
+            return None
         if self.is_default_best:
             return 1.0
         if self.confirmation is not None and self.confirmation.recommended is not None:
@@ -135,8 +141,20 @@ class Summary:
         return default / best if self.objective.direction == "minimize" else best / default
 
 
-def summarise(history: History, objective: Objective, threshold: float = 0.05) -> Summary:
-    """Return the summary of a history; drift of the machine beyond the threshold is named."""
+def summarise(
+    history: History,
+    objective: Objective,
+    threshold: float = 0.05,
+    objectives: tuple[Objective, ...] = (),
+) -> Summary:
+    """Return the summary of a history; drift of the machine beyond the threshold is named.
+
+    Args:
+        history: The history.
+        objective: The measured quantity, the first of several.
+        threshold: Relative drift that is named.
+        objectives: All objectives with their units; by default those of the history.
+    """
     default = history.space.default_config
     defaults = (t for t in history.trials if default is not None and dict(t.config) == default)
     messages: dict[str, Counter[str]] = {}
@@ -155,6 +173,8 @@ def summarise(history: History, objective: Objective, threshold: float = 0.05) -
         _prior_weights(history.trials),
         drift=tuple(read_drift(history, threshold).describe()),
         utilisation=read_utilisation(history),
+        objectives=(objectives or history.objectives) if history.objectives else (),
+        front=tuple(history.front()) if history.objectives else (),
     )
 
 
@@ -168,7 +188,10 @@ def _prior_weights(trials: Sequence[Trial]) -> dict[str, float]:
 
 
 def format_summary(summary: Summary) -> str:
-    """Return default against best as a text table: parameters, value, speed-up, repeats and their spread."""
+    """Return default against best as a text table: parameters, value, speed-up, repeats and their spread.
+
+    With several objectives, return the front with its knee and the default.
+    """
     best, objective = summary.best, summary.objective
     failures = in_words(summary.failures) or "none"
     censored = f"censored: {in_words(summary.censored)}" if summary.censored else ""
@@ -178,7 +201,15 @@ def format_summary(summary: Summary) -> str:
         total = f"{summary.evaluations} evaluations, none succeeded"
         total += f": {reasons}" if reasons else ""
         return "\n".join([total, *messages])
-    label = objective.name + (f" ({objective.unit})" if objective.unit else "")
+    failures += f"; {censored}" if censored else ""
+    total = f"\n{summary.evaluations} evaluations; failures: {failures}"
+    if summary.utilisation is not None:
+        total += f"; {summary.utilisation.describe()}"
+    if summary.objectives:
+        table = format_front(summary.front, summary.objectives, best, summary.default, COMPLETE)
+        on_front = describe_front(summary.front, summary.objectives)
+        return "\n".join([table, "", *summary.drift, on_front, total.lstrip("\n")])
+    label = objective.label
     speedup, other, title = summary.speedup, best, "best"
     if summary.leader is not None and summary.confirmation is not None:
         other, title = summary.leader, f"trial {summary.leader.id}"
@@ -204,10 +235,6 @@ def format_summary(summary: Summary) -> str:
     n = len(names)
     same = [f"{len(other) - n} more have their default"] if n < len(other) else []
     lines = [lines[0], rule, *lines[1 : n + 1], *same, rule, *lines[n + 1 :]]
-    failures += f"; {censored}" if censored else ""
-    total = f"\n{summary.evaluations} evaluations; failures: {failures}"
-    if summary.utilisation is not None:
-        total += f"; {summary.utilisation.describe()}"
     return "\n".join([*lines, *_verdict(summary), total, *_useless_priors(summary)])
 
 
@@ -321,92 +348,6 @@ def _format_column(trial: Trial | None, names: Sequence[str]) -> list[str]:
     return [*values, result, str(len(repeats)), spread]
 
 
-def write_best(
-    summary: Summary, path: Path, *, seed: int, commands: Mapping[str, Any] | None = None
-) -> None:
-    """Write ``best.json``: configuration, value, the default's value, speed-up, repeats, failures by kind.
-
-    Args:
-        summary: The summary.
-        path: The file.
-        seed: The seed of the run.
-        commands: The commands of the best configuration, or None if the evaluator runs none.
-    """
-    best, default, confirmation = summary.best, summary.default, summary.confirmation
-    content = {
-        "objective": summary.objective.name,
-        "unit": summary.objective.unit,
-        "goal": summary.objective.direction,  # the key of files before the word became "direction"
-        "config": None if best is None else dict(best.config),
-        "commands": commands,
-        "value": None if best is None else best.value,
-        "repeats": [] if best is None else list(best.repeats),
-        "sem": None if best is None else best.sem,
-        "trial": None if best is None else best.id,
-        "default_config": None if default is None else dict(default.config),
-        "default_value": None if default is None else default.value,
-        "default_repeats": [] if default is None else list(default.repeats),
-        "speedup": summary.speedup,
-        "evaluations": summary.evaluations,
-        "failures": dict(summary.failures),
-        "failure_messages": dict(summary.messages),
-        "censored": dict(summary.censored),
-        "prior_weights": dict(summary.prior_weights),
-        "seed": seed,
-        "drift": list(summary.drift),
-        **_utilisation_entries(summary.utilisation),
-        "is_default": summary.is_default_best,
-        **_confirmation_entries(confirmation, summary.confirmed_speedup),
-        "confirmation": [
-            {
-                "trial": trial.id,
-                "config": dict(trial.config),
-                "observed": trial.extra.get("observed"),
-                "value": trial.value,
-                "repeats": list(trial.repeats),
-                "failed": trial.failure,
-                **_speedup_entries(confirmation.speedup_of(trial) if confirmation else None),
-            }
-            for trial in (confirmation.candidates if confirmation else ())
-        ],
-    }
-    path.write_text(json.dumps(content, indent=2) + "\n")
-
-
-def _utilisation_entries(utilisation: Utilisation | None) -> dict[str, Any]:
-    if utilisation is None:
-        return {}
-    return {"workers": utilisation.workers, "idle": utilisation.idle}
-
-
-def _confirmation_entries(
-    confirmation: Confirmation | None, speedup: Speedup | None
-) -> dict[str, Any]:
-    """Return the entries of ``best.json`` on how sure the result is; intervals without an end have null there."""
-    if confirmation is None:
-        return {}
-    winner, entries = confirmation.winner, _speedup_entries(speedup)
-    return {
-        "speedup_low": entries["speedup_low"],
-        "speedup_high": entries["speedup_high"],
-        "confidence": confirmation.confidence,
-        "decided": confirmation.is_decided,
-        "rounds": confirmation.rounds,
-        "winner": None if winner is None else dict(winner.config),
-        "tied": [dict(trial.config) for trial in confirmation.tied],
-    }
-
-
-def _speedup_entries(speedup: Speedup | None) -> dict[str, float | None]:
-    """Return a speed-up and the ends of its interval; all null if there is none, the ends if they are not known."""
-    is_known = speedup is not None and math.isfinite(speedup.high)
-    return {
-        "speedup": None if speedup is None else speedup.value,
-        "speedup_low": speedup.low if speedup is not None and is_known else None,
-        "speedup_high": speedup.high if speedup is not None and is_known else None,
-    }
-
-
 # Convergence ----------------------------------------------------------------------------------------------------------
 
 
@@ -482,6 +423,6 @@ def plot_convergence(history: History, objective: Objective, path: Path) -> None
         if len(valid) and valid.min() > 0 and valid.max() / valid.min() > 5:
             axes.set_yscale("log")
         axes.set_xlabel("evaluations")
-        axes.set_ylabel(objective.name + (f" ({objective.unit})" if objective.unit else ""))
+        axes.set_ylabel(objective.label)
         axes.grid(alpha=0.3)
         axes.legend(frameon=False)

@@ -25,15 +25,18 @@ from baco_like.evaluators.protocol import recall_history, take_late
 from baco_like.exceptions import FailureWarning, SpaceExhausted
 from baco_like.journal import Journal
 from baco_like.optimizer import Callback, Optimizer
+from baco_like.optimizer.objectives import resolve_objectives
 from baco_like.records import (
     Direction,
     History,
     Noise,
+    Observation,
     Outcome,
     Status,
     StopRule,
     Trial,
     read_confirmation,
+    read_objectives,
 )
 from baco_like.records.drift import CONTROL
 from baco_like.records.reading import without_bound
@@ -42,7 +45,7 @@ from baco_like.running.control import RECHECK, ControlSettings
 from baco_like.running.lock import journal_file, sole_runner
 from baco_like.running.machine import describe_machine
 from baco_like.running.progress import Progress, show_progress
-from baco_like.running.stopping import time_limit
+from baco_like.running.stopping import check_rule, time_limit
 from baco_like.spaces import Space
 from baco_like.spaces.fidelity import GivenFidelity
 from baco_like.strategies import Strategy
@@ -79,7 +82,7 @@ class Result:
 
     @property
     def best(self) -> Trial | None:
-        """The successful trial with the best value, or None."""
+        """The successful trial with the best value, or None; with several objectives the knee of `front`."""
         return self.optimizer.best
 
     @property
@@ -91,6 +94,11 @@ class Result:
     def best_value(self) -> float | None:
         """The value of `best`, or None."""
         return self.optimizer.best_value
+
+    @property
+    def front(self) -> list[Observation]:
+        """The successful trials that no other one dominates, by the value of the first objective."""
+        return self.optimizer.front
 
     @property
     def trials(self) -> list[Trial]:
@@ -130,6 +138,7 @@ def tune(
     worker: str | None = None,
     lease: float | None = None,
     fidelity: GivenFidelity | None = None,
+    objectives: Mapping[str, Direction] | None = None,
 ) -> Result:
     """Tune a Python function.
 
@@ -183,6 +192,8 @@ def tune(
         lease: Seconds after which a trial without a result is evaluated again, by any of them; see `Optimizer`.
         fidelity: A cheap proxy, such as ``{"size": [256, 512, 1024]}``: ``fn`` gets ``trial["size"]``, and only values
             at the last one count for the best configuration. See `Space`.
+        objectives: Directions of several values by name, such as ``{"time": "minimize", "size": "minimize"}``; ``fn``
+            then returns a mapping with all of them. It replaces ``objective`` and ``direction``; see `Optimizer`.
 
     Returns:
         The best configuration and all trials.
@@ -190,12 +201,14 @@ def tune(
     Raises:
         JournalError: Another run uses the same journal, or it belongs to another space.
         TypeError: ``stop`` is not a stopping rule, or a callback is not callable.
-        ValueError: An argument has a wrong value; see `Optimizer`.
+        ValueError: An argument has a wrong value, see `Optimizer`; or it is for one objective and there are several:
+            ``confirm_best``, and the rules `Target` and `LowOutlook`.
         Exception: Any exception of ``fn`` whose type is not in ``failures``.
     """
+    first, _, several = resolve_objectives(objectives, objective, direction)
     evaluator = FunctionEvaluator(
         fn,
-        objective=objective,
+        objective=first,
         failures=failures,
         repeats=repeats,
         retries=retries,
@@ -207,12 +220,17 @@ def tune(
         raise TypeError(f"callbacks = {callbacks!r}: expected a list of callables")
     if confirm_best < 0:
         raise ValueError(f"confirm_best = {confirm_best}: expected 0 or more configurations")
+    if confirm_best and several:
+        raise ValueError(
+            f"confirm_best = {confirm_best}: it confirms the winner of one objective, not of several"
+        )
     settings_of_confirmation = ConfirmationSettings(confirm_best, confirm_evaluations)
     default_recheck = RECHECK if noise == "repeat" else 0
     control = ControlSettings(default_recheck if recheck is None else recheck, drift_threshold)
     if not callable(getattr(stop, "room", None)):
         raise TypeError(f"stop must be a rule such as MaxEvals(60), not {stop!r}")
     space = (space if isinstance(space, Space) else Space(space)).with_fidelity(fidelity)
+    check_rule(stop, read_objectives(several) if several else ())
     budget = stop.room(History.start(space))
     # Without a limit on evaluations the budget is in time. Parallel evaluations share the wall time.
     limit = time_limit(stop) if budget is None else None
@@ -238,6 +256,7 @@ def tune(
             worker=worker,
             lease=lease,
             seconds=seconds,
+            objectives=objectives,
         )
         display = show_progress(sys.stderr, budget, seconds=time_limit(stop)) if progress else None
         for note in describe_machine() if progress else ():

@@ -27,6 +27,7 @@ from baco_like.records import (
 )
 from baco_like.records.confirmation import CandidateResults, ConfirmationState
 from baco_like.running import confirming
+from baco_like.running.best_file import write_best
 from baco_like.running.confirming import ConfirmationSettings, confirm_winner, leave_time
 from baco_like.running.progress import Display, TrialProgress
 from baco_like.running.stopping import time_limit
@@ -38,7 +39,6 @@ from baco_like.running.summary import (
     format_summary,
     read_noise,
     summarise,
-    write_best,
 )
 
 SPACE = Space({"x": Ordinal(list(range(1, 41)), default=40)})

@@ -20,6 +20,7 @@ from baco_like._output import print_line, silence
 from baco_like.exceptions import MissingExtra
 from baco_like.records import Confirmation, Objective
 from baco_like.running import progress
+from baco_like.running.best_file import write_best
 from baco_like.running.progress import Display, TrialProgress, show_progress
 from baco_like.running.summary import (
     best_so_far,
@@ -27,7 +28,6 @@ from baco_like.running.summary import (
     model_start,
     plot_convergence,
     summarise,
-    write_best,
 )
 
 TIME = Objective("time", "ms")

@@ -1,0 +1,122 @@
+"""Write ``best.json``: the best configuration of a run, how sure it is, and the front of several objectives."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from baco_like.records import Confirmation, Objective, Speedup, Trial, Utilisation
+from baco_like.records.trial import read_values
+from baco_like.running.summary import Summary
+
+
+def write_best(
+    summary: Summary, path: Path, *, seed: int, commands: Mapping[str, Any] | None = None
+) -> None:
+    """Write ``best.json``: configuration, value, the default's value, speed-up, repeats, failures by kind.
+
+    With several objectives the configuration is the knee, and the file has the front too.
+
+    Args:
+        summary: The summary.
+        path: The file.
+        seed: The seed of the run.
+        commands: The commands of the best configuration, or None if the evaluator runs none.
+    """
+    best, default, confirmation = summary.best, summary.default, summary.confirmation
+    content = {
+        "objective": summary.objective.name,
+        "unit": summary.objective.unit,
+        "goal": summary.objective.direction,  # the key of files before the word became "direction"
+        "config": None if best is None else dict(best.config),
+        "commands": commands,
+        "value": None if best is None else best.value,
+        "repeats": [] if best is None else list(best.repeats),
+        "sem": None if best is None else best.sem,
+        "trial": None if best is None else best.id,
+        "default_config": None if default is None else dict(default.config),
+        "default_value": None if default is None else default.value,
+        "default_repeats": [] if default is None else list(default.repeats),
+        "speedup": summary.speedup,
+        "evaluations": summary.evaluations,
+        "failures": dict(summary.failures),
+        "failure_messages": dict(summary.messages),
+        "censored": dict(summary.censored),
+        "prior_weights": dict(summary.prior_weights),
+        "seed": seed,
+        "drift": list(summary.drift),
+        **_utilisation_entries(summary.utilisation),
+        **_front_entries(summary.front, summary.objectives),
+        "is_default": summary.is_default_best,
+        **_confirmation_entries(confirmation, summary.confirmed_speedup),
+        "confirmation": [
+            {
+                "trial": trial.id,
+                "config": dict(trial.config),
+                "observed": trial.extra.get("observed"),
+                "value": trial.value,
+                "repeats": list(trial.repeats),
+                "failed": trial.failure,
+                **_speedup_entries(confirmation.speedup_of(trial) if confirmation else None),
+            }
+            for trial in (confirmation.candidates if confirmation else ())
+        ],
+    }
+    path.write_text(json.dumps(content, indent=2) + "\n")
+
+
+def _utilisation_entries(utilisation: Utilisation | None) -> dict[str, Any]:
+    if utilisation is None:
+        return {}
+    return {"workers": utilisation.workers, "idle": utilisation.idle}
+
+
+def _confirmation_entries(
+    confirmation: Confirmation | None, speedup: Speedup | None
+) -> dict[str, Any]:
+    """Return the entries of ``best.json`` on how sure the result is; intervals without an end have null there."""
+    if confirmation is None:
+        return {}
+    winner, entries = confirmation.winner, _speedup_entries(speedup)
+    return {
+        "speedup_low": entries["speedup_low"],
+        "speedup_high": entries["speedup_high"],
+        "confidence": confirmation.confidence,
+        "decided": confirmation.is_decided,
+        "rounds": confirmation.rounds,
+        "winner": None if winner is None else dict(winner.config),
+        "tied": [dict(trial.config) for trial in confirmation.tied],
+    }
+
+
+def _speedup_entries(speedup: Speedup | None) -> dict[str, float | None]:
+    """Return a speed-up and the ends of its interval; all null if there is none, the ends if they are not known."""
+    is_known = speedup is not None and math.isfinite(speedup.high)
+    return {
+        "speedup": None if speedup is None else speedup.value,
+        "speedup_low": speedup.low if speedup is not None and is_known else None,
+        "speedup_high": speedup.high if speedup is not None and is_known else None,
+    }
+
+
+def _front_entries(front: Sequence[Trial], objectives: Sequence[Objective]) -> dict[str, Any]:
+    """Return the entries of ``best.json`` on several objectives; empty with one."""
+    if not objectives:
+        return {}
+    names = [objective.name for objective in objectives]
+    return {
+        "objectives": [
+            {"name": o.name, "unit": o.unit, "direction": o.direction} for o in objectives
+        ],
+        "front": [
+            {
+                "trial": trial.id,
+                "config": dict(trial.config),
+                "values": dict(zip(names, read_values(trial, objectives), strict=True)),
+            }
+            for trial in front
+        ],
+    }
